@@ -1,0 +1,180 @@
+#include "config/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config_settings.h"
+#include "config/suggest.h"
+
+#define PREFIX        "SITEMAPD_"
+#define DATABASE_NAME "catalogue.db"
+
+extern char **environ;
+
+static const char *environment_value(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+/* The state folder of this platform; see config_init. */
+static char *default_database(void)
+{
+    const char *folder = environment_value("STATE_DIRECTORY"), *home;
+    char *path = NULL;
+    int len;
+
+    if (folder != NULL) /* systemd separates several by colons; the first is the main one */
+        len = asprintf(&path, "%.*s/" DATABASE_NAME, (int)strcspn(folder, ":"), folder);
+    else if (geteuid() == 0)
+        len = asprintf(&path, "/var/lib/sitemapd/" DATABASE_NAME);
+    else if ((folder = environment_value("XDG_STATE_HOME")) != NULL)
+        len = asprintf(&path, "%s/sitemapd/" DATABASE_NAME, folder);
+    else if ((home = environment_value("HOME")) != NULL)
+        len = asprintf(&path, "%s/.local/state/sitemapd/" DATABASE_NAME, home);
+    else
+        len = asprintf(&path, DATABASE_NAME);
+    return len < 0 ? NULL : path;
+}
+
+bool config_init(struct config *c)
+{
+    struct mistakes m = {0};
+
+    memset(c, 0, sizeof *c);
+    c->set_by = calloc(config_settings_count, sizeof *c->set_by);
+    c->database = default_database();
+    if (c->set_by == NULL || c->database == NULL) {
+        config_done(c);
+        return false;
+    }
+    for (size_t i = 0; i < config_settings_count; i++)
+        if (config_settings[i].fallback != NULL)
+            setting_assign(&config_settings[i], c, config_settings[i].fallback, &m);
+    if (m.count > 0) { /* only memory can lack: a test reads every fallback */
+        config_done(c);
+        return false;
+    }
+    return true;
+}
+
+void config_done(struct config *c)
+{
+    if (c == NULL)
+        return;
+    for (size_t i = 0; i < config_settings_count; i++)
+        setting_clear(&config_settings[i], c);
+    for (size_t i = 0; i < config_sections_count; i++)
+        sections_done(c, &config_sections[i]);
+    free(c->set_by);
+    free(c->file);
+    memset(c, 0, sizeof *c);
+}
+
+void config_assign(struct config *c, const struct setting *s, enum setting_level level,
+                   const char *text, struct mistakes *m)
+{
+    struct config_set_by *by = &c->set_by[s - config_settings];
+
+    if (by->level > level)
+        return;
+    if (by->level == LEVEL_FILE && level == LEVEL_FILE && s->count_offset == 0) {
+        mistakes_add(m, "%s stands twice; it was set in line %u", s->key, by->line);
+        return;
+    }
+    if (by->level < level && s->count_offset != 0)
+        setting_clear(s, c);
+    by->level = level;
+    by->line = m->line;
+    setting_assign(s, c, text, m);
+}
+
+void config_assign_words(struct config *c, const struct setting *s, enum setting_level level,
+                         const char *text, struct mistakes *m)
+{
+    char *copy = strdup(text), *rest, *word;
+
+    if (copy == NULL) {
+        mistakes_add(m, "out of memory");
+        return;
+    }
+    word = strtok_r(copy, " \t\r\n", &rest);
+    if (word == NULL)
+        config_assign(c, s, level, "", m); /* says what is missing */
+    for (; word != NULL; word = strtok_r(NULL, " \t\r\n", &rest))
+        config_assign(c, s, level, word, m);
+    free(copy);
+}
+
+/* Unknown variables are left alone (Kubernetes makes SITEMAPD_PORT and SITEMAPD_SERVICE_HOST for a
+ * service of that name), but for those that look like a setting mistyped. */
+static bool known_or_far(const char *name, config_report *report, void *context)
+{
+    struct suggestion near = {0};
+    struct mistakes m = {.name = name, .report = report, .context = context};
+
+    if (strcmp(name, "SITEMAPD_CONFIG") == 0)
+        return true;
+    for (size_t i = 0; i < config_settings_count; i++) {
+        if (strcmp(config_settings[i].environment, name) == 0)
+            return true;
+        suggest_consider(&near, name, config_settings[i].environment);
+    }
+    if (near.word != NULL)
+        mistakes_add(&m, "is no setting; did you mean %s?", near.word);
+    return m.count == 0;
+}
+
+bool config_read_environment(struct config *c, config_report *report, void *context)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < config_settings_count; i++) {
+        const struct setting *s = &config_settings[i];
+        const char *value = environment_value(s->environment);
+        struct mistakes m = {.name = s->environment, .report = report, .context = context};
+
+        if (value == NULL)
+            continue;
+        if (s->count_offset != 0)
+            config_assign_words(c, s, LEVEL_ENVIRONMENT, value, &m);
+        else
+            config_assign(c, s, LEVEL_ENVIRONMENT, value, &m);
+        good = good && m.count == 0;
+    }
+    for (char **variable = environ; *variable != NULL; variable++) {
+        char name[64];
+        size_t len = strcspn(*variable, "=");
+
+        if (strncmp(*variable, PREFIX, strlen(PREFIX)) != 0 || len >= sizeof name)
+            continue;
+        memcpy(name, *variable, len);
+        name[len] = '\0';
+        good = known_or_far(name, report, context) && good;
+    }
+    return good;
+}
+
+bool config_set(struct config *c, const char *name, const char *value, config_report *report,
+                void *context)
+{
+    struct mistakes m = {.name = name, .report = report, .context = context};
+    const char *dot = strchr(name, '.');
+    const struct setting *s = NULL;
+    char section[32];
+
+    if (dot != NULL && (size_t)(dot - name) < sizeof section) {
+        memcpy(section, name, (size_t)(dot - name));
+        section[dot - name] = '\0';
+        s = setting_find(section, dot + 1);
+    }
+    if (s == NULL) {
+        mistakes_add(&m, "is no setting");
+        return false;
+    }
+    config_assign(c, s, LEVEL_FLAG, value, &m);
+    return m.count == 0;
+}

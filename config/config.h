@@ -1,0 +1,127 @@
+/* The configuration: every setting, its default, and where it may come from.
+ * flag over environment over file over default (interface.md). */
+#ifndef SITEMAPD_CONFIG_CONFIG_H
+#define SITEMAPD_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct config_alias {
+    char *from, *to; /* "/sitemap.xml" -> "/sitemap_index.xml": a 301 */
+};
+
+/* How every named section begins. */
+struct config_named {
+    char *name;
+    unsigned line;  /* of its [site "name"] */
+    unsigned *seen; /* config's own: the line of each key, to find repeated ones */
+};
+
+/* [site "name"]: made at start and the file's own. */
+struct config_site {
+    struct config_named named;
+    char *origin;
+    size_t index_count;
+    char **indexes; /* paths; empty: "/sitemap_index.xml" */
+    size_t cross_host_count;
+    char **cross_hosts;
+    size_t host_alias_count;
+    char **host_aliases;
+    size_t alias_count;
+    struct config_alias *aliases;
+    char *robots_file;    /* NULL: none */
+    bool robots;          /* false: /robots.txt is left to others (404) */
+    uint32_t max_indexes; /* index files over all its indexes */
+    char *page_pattern;   /* NULL: the default */
+};
+
+/* [source "name"]: a folder of sitemap files that the server reads by itself. */
+struct config_source {
+    struct config_named named;
+    char *directory, *url; /* what the folder's top is, ends in '/' */
+    char *index;           /* URL or path; NULL: the deepest that fits */
+    size_t pattern_count;
+    char **patterns;
+    size_t exclude_count;
+    char **excludes;
+    bool watch;
+    uint32_t rescan_ms, settle_ms;
+    bool serve;
+};
+
+struct config {
+    char *file;                   /* that was read; NULL: none */
+    struct config_set_by *set_by; /* config's own: where each setting's value came from */
+
+    size_t origin_count; /* SITEMAPD_SITE, --site: sites to make sure of */
+    char **origins;
+
+    char *listen;     /* [server] listen = 0.0.0.0:8080 */
+    uint32_t threads; /* 0: one for each core */
+    uint32_t max_connections;
+    uint32_t max_connections_per_address; /* 0: no limit */
+    uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
+    bool strict_host;
+    char *cache_control;
+    size_t trusted_proxy_count;
+    char **trusted_proxies; /* addresses whose X-Forwarded-Host counts */
+
+    char *admin_listen; /* [admin] listen = 127.0.0.1:8081 */
+    char *token;        /* SITEMAPD_TOKEN; NULL: none */
+    size_t allowed_host_count;
+    char **allowed_hosts;   /* names that the admin listener also answers to */
+    uint32_t max_suspended; /* connections waiting at once */
+
+    char *database; /* [catalogue] database = … */
+    uint32_t write_timeout_ms;
+    uint32_t max_queued_writes;
+    uint32_t shrink_guard_percent;
+
+    uint64_t snapshot_budget_bytes; /* [cache] */
+    uint32_t compression_level;     /* 1 to 9 */
+
+    uint64_t max_body_bytes; /* [limits] single-document bodies */
+    uint64_t max_bulk_bytes; /* bulk bodies, decoded */
+    uint64_t max_bulk_entries;
+    uint32_t max_header_bytes;
+    uint32_t max_rejections; /* listed in one reply */
+
+    char *log_level;  /* [log] error, warning, info, debug */
+    char *log_format; /* text or json */
+    char *access_log; /* NULL: off; "-" stderr; or a path */
+
+    size_t site_count;
+    struct config_site *sites;
+
+    size_t source_count;
+    struct config_source *sources;
+    size_t source_folder_count;
+    char **source_folders; /* SITEMAPD_SOURCE, --source: DIR or DIR=URL, for this run */
+};
+
+/* One mistake found: `file:line: message`; line 0 and file NULL for environment and flags, whose
+ * name is then in the message. */
+typedef void config_report(void *context, const char *file, unsigned line, const char *message);
+
+/* Fills the defaults. The database's is in the platform's state directory: $STATE_DIRECTORY,
+ * else /var/lib/sitemapd for root, else $XDG_STATE_HOME/sitemapd or ~/.local/state/sitemapd,
+ * in it catalogue.db. False when out of memory. */
+bool config_init(struct config *c);
+/* Reads `file`; reports every mistake it can find and goes on. True where there was none. */
+bool config_read_file(struct config *c, const char *file, config_report *report, void *context);
+/* Reads SITEMAPD_… of the environment (all settings: SITEMAPD_LISTEN, SITEMAPD_ADMIN_LISTEN,
+ * SITEMAPD_DATABASE, SITEMAPD_SITE, SITEMAPD_TOKEN, SITEMAPD_<SECTION>_<KEY> for the rest). An
+ * empty variable counts as absent; lists are separated by spaces and replace the file's. */
+bool config_read_environment(struct config *c, config_report *report, void *context);
+/* Sets one setting from a flag: "server.listen", "admin.listen", "catalogue.database". A list
+ * ("server.site") grows with each call; its first call replaces what file or environment gave.
+ * Order among the four sources does not matter: a weaker one never overrides a stronger. */
+bool config_set(struct config *c, const char *name, const char *value, config_report *report,
+                void *context);
+/* Judges the whole (what no single line can show). True where it is fit to serve. */
+bool config_validate(const struct config *c, config_report *report, void *context);
+/* Frees all that it holds. Takes a half-filled one. */
+void config_done(struct config *c);
+
+#endif

@@ -1,0 +1,190 @@
+/* The table of settings. What is here is all there is: config/sitemapd.conf documents each line of
+ * it (a test compares), the environment's names are in it, and flags name settings by it. */
+#include "config/config_settings.h"
+
+#include <string.h>
+
+#define KIB    1024ull
+#define MIB    (1024 * KIB)
+#define GIB    (1024 * MIB)
+#define SECOND 1000ull
+#define DAY    (86400 * SECOND)
+
+#define WIDTH_OF(type, field) sizeof(((struct type *)NULL)->field)
+#define IN(field)             .offset = offsetof(struct config, field), .width = WIDTH_OF(config, field)
+#define LIST(field, count)    IN(field), .count_offset = offsetof(struct config, count)
+#define IN_SITE(field)                                                                             \
+    .offset = offsetof(struct config_site, field), .width = WIDTH_OF(config_site, field)
+#define SITE_LIST(field, count) IN_SITE(field), .count_offset = offsetof(struct config_site, count)
+#define IN_SOURCE(field)                                                                           \
+    .offset = offsetof(struct config_source, field), .width = WIDTH_OF(config_source, field)
+#define SOURCE_LIST(field, count)                                                                  \
+    IN_SOURCE(field), .count_offset = offsetof(struct config_source, count)
+#define FILE_AND(name) .in_file = true, .environment = name
+
+const struct setting config_settings[] = {
+    {"server", "listen", SETTING_ADDRESS, IN(listen), .fallback = "0.0.0.0:8080",
+     FILE_AND("SITEMAPD_LISTEN"),
+     .doc = "Where crawlers ask: address and port; port 0 picks a free one."},
+    {"server", "site", SETTING_ORIGIN, LIST(origins, origin_count), .environment = "SITEMAPD_SITE",
+     .doc = "Sites to make sure of at start."},
+    {"server", "source", SETTING_PATH, LIST(source_folders, source_folder_count),
+     .environment = "SITEMAPD_SOURCE", .doc = "Folders of sitemap files, DIR or DIR=URL."},
+    {"server", "threads", SETTING_COUNT, IN(threads), .max = 256, .fallback = "0",
+     FILE_AND("SITEMAPD_SERVER_THREADS"),
+     .doc = "Threads that answer requests; 0: one for each core."},
+    {"server", "max_connections", SETTING_COUNT, IN(max_connections), .min = 1, .max = 1000000,
+     .fallback = "10000", FILE_AND("SITEMAPD_SERVER_MAX_CONNECTIONS"),
+     .doc =
+         "Connections open at once, as far as the limit of open files goes; more are turned away."},
+    {"server", "max_connections_per_address", SETTING_COUNT, IN(max_connections_per_address),
+     .max = 1000000, .fallback = "5000", FILE_AND("SITEMAPD_SERVER_MAX_CONNECTIONS_PER_ADDRESS"),
+     .doc = "Of these, from one address (a reverse proxy is one address); 0: no limit."},
+    {"server", "header_timeout", SETTING_DURATION, IN(header_timeout_ms), .min = 100, .max = DAY,
+     .fallback = "10s", FILE_AND("SITEMAPD_SERVER_HEADER_TIMEOUT"),
+     .doc = "How long a request's header may take to arrive."},
+    {"server", "body_timeout", SETTING_DURATION, IN(body_timeout_ms), .min = 100, .max = DAY,
+     .fallback = "30s", FILE_AND("SITEMAPD_SERVER_BODY_TIMEOUT"),
+     .doc = "How long a body may stand still, or arrive too slowly."},
+    {"server", "reply_timeout", SETTING_DURATION, IN(reply_timeout_ms), .min = 100, .max = DAY,
+     .fallback = "60s", FILE_AND("SITEMAPD_SERVER_REPLY_TIMEOUT"),
+     .doc = "How long a client may take to read a reply."},
+    {"server", "idle_timeout", SETTING_DURATION, IN(idle_timeout_ms), .min = 100, .max = DAY,
+     .fallback = "75s", FILE_AND("SITEMAPD_SERVER_IDLE_TIMEOUT"),
+     .doc = "How long a kept connection may wait for its next request."},
+    {"server", "strict_host", SETTING_BOOL, IN(strict_host), .fallback = "no",
+     FILE_AND("SITEMAPD_SERVER_STRICT_HOST"),
+     .doc = "Answer only to the hosts of sites (421 to others), even while there is but one site."},
+    {"server", "cache_control", SETTING_HEADER, IN(cache_control),
+     .fallback = "public, max-age=300, s-maxage=3600, stale-while-revalidate=86400, "
+                 "stale-if-error=604800",
+     FILE_AND("SITEMAPD_SERVER_CACHE_CONTROL"),
+     .doc = "Cache-Control of index pages and robots.txt."},
+    {"server", "trusted_proxies", SETTING_IP, LIST(trusted_proxies, trusted_proxy_count),
+     FILE_AND("SITEMAPD_SERVER_TRUSTED_PROXIES"),
+     .doc = "Addresses of proxies whose X-Forwarded-Host counts, separated by spaces. Repeatable."},
+
+    {"admin", "listen", SETTING_ADDRESS, IN(admin_listen), .fallback = "127.0.0.1:8081",
+     FILE_AND("SITEMAPD_ADMIN_LISTEN"),
+     .doc = "Where the API, /metrics, /healthz and /readyz are."},
+    {"admin", "allowed_hosts", SETTING_HOST, LIST(allowed_hosts, allowed_host_count),
+     FILE_AND("SITEMAPD_ADMIN_ALLOWED_HOSTS"),
+     .doc = "Host names that the admin listener answers to beside IP addresses and localhost, "
+            "separated by spaces. Repeatable."},
+    {"admin", "token", SETTING_SECRET, IN(token), .environment = "SITEMAPD_TOKEN",
+     .doc = "An API token beside those in the catalogue."},
+    {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,
+     .fallback = "4096", FILE_AND("SITEMAPD_ADMIN_MAX_SUSPENDED"),
+     .doc = "Requests that may wait at once: for a commit, a cold page, a change."},
+
+    {"catalogue", "database", SETTING_PATH, IN(database), FILE_AND("SITEMAPD_DATABASE"),
+     .doc = "The catalogue's file. By default catalogue.db in $STATE_DIRECTORY, /var/lib/sitemapd "
+            "(root) or ~/.local/state/sitemapd."},
+    {"catalogue", "write_timeout", SETTING_DURATION, IN(write_timeout_ms), .min = 1, .max = DAY,
+     .fallback = "10s", FILE_AND("SITEMAPD_CATALOGUE_WRITE_TIMEOUT"),
+     .doc = "How long a write waits for its turn and for other processes before it is refused."},
+    {"catalogue", "max_queued_writes", SETTING_COUNT, IN(max_queued_writes), .min = 1,
+     .max = 1000000, .fallback = "4096", FILE_AND("SITEMAPD_CATALOGUE_MAX_QUEUED_WRITES"),
+     .doc = "Writes that may wait for their turn at once."},
+    {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
+     .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
+     .doc = "A replace or removal that drops more of an index than this is held; 0 turns it off."},
+
+    {"cache", "snapshot_budget", SETTING_SIZE, IN(snapshot_budget_bytes), .min = MIB,
+     .max = 1024 * GIB, .fallback = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),
+     .doc = "Memory for rendered pages; the least used are dropped and rendered again when asked "
+            "for."},
+    {"cache", "compression_level", SETTING_COUNT, IN(compression_level), .min = 1, .max = 9,
+     .fallback = "6", FILE_AND("SITEMAPD_CACHE_COMPRESSION_LEVEL"),
+     .doc = "gzip level of pages, 1 (fast) to 9 (small)."},
+
+    {"limits", "max_body", SETTING_SIZE, IN(max_body_bytes), .min = KIB, .max = GIB,
+     .fallback = "1M", FILE_AND("SITEMAPD_LIMITS_MAX_BODY"),
+     .doc = "The largest body of a request with one document."},
+    {"limits", "max_bulk", SETTING_SIZE, IN(max_bulk_bytes), .min = KIB, .max = 1024 * GIB,
+     .fallback = "2G", FILE_AND("SITEMAPD_LIMITS_MAX_BULK"),
+     .doc = "The largest bulk body or imported file, decoded."},
+    {"limits", "max_bulk_entries", SETTING_COUNT, IN(max_bulk_entries), .min = 1, .max = 25000000,
+     .fallback = "1000000", FILE_AND("SITEMAPD_LIMITS_MAX_BULK_ENTRIES"),
+     .doc = "Entries in one bulk or import. Other writes wait while one is applied."},
+    {"limits", "max_header_bytes", SETTING_SIZE, IN(max_header_bytes), .min = KIB, .max = MIB,
+     .fallback = "16K", FILE_AND("SITEMAPD_LIMITS_MAX_HEADER_BYTES"),
+     .doc = "The largest request line and header."},
+    {"limits", "max_rejections", SETTING_COUNT, IN(max_rejections), .min = 1, .max = 100000,
+     .fallback = "100", FILE_AND("SITEMAPD_LIMITS_MAX_REJECTIONS"),
+     .doc = "Refused entries listed in one reply; the rest are only counted."},
+
+    {"log", "level", SETTING_CHOICE, IN(log_level), .choices = "error warning info debug",
+     .fallback = "info", FILE_AND("SITEMAPD_LOG_LEVEL"),
+     .doc = "What is logged on stderr: error, warning, info or debug."},
+    {"log", "format", SETTING_CHOICE, IN(log_format), .choices = "text json", .fallback = "text",
+     FILE_AND("SITEMAPD_LOG_FORMAT"), .doc = "text for people or json for collectors."},
+    {"log", "access_log", SETTING_OFF_OR_PATH, IN(access_log), .fallback = "off",
+     FILE_AND("SITEMAPD_LOG_ACCESS_LOG"),
+     .doc = "One line for each request: a path, - for stderr, or off."},
+};
+const size_t config_settings_count = sizeof config_settings / sizeof *config_settings;
+
+#define SITE_SETTING(key_, kind_) .section = "site", .key = key_, .kind = kind_, .in_file = true
+
+const struct setting config_site_settings[] = {
+    {SITE_SETTING("origin", SETTING_ORIGIN), IN_SITE(origin),
+     .doc = "Scheme and host of the site. Required."},
+    {SITE_SETTING("index", SETTING_INDEX_PATH), SITE_LIST(indexes, index_count),
+     .doc = "The path of an index. Repeatable; without any, /sitemap_index.xml."},
+    {SITE_SETTING("page_pattern", SETTING_PATTERN), IN_SITE(page_pattern),
+     .doc = "How its second and later pages are named. By default {stem}-{n}{suffix}."},
+    {SITE_SETTING("cross_host", SETTING_HOST), SITE_LIST(cross_hosts, cross_host_count),
+     .doc = "Another host whose sitemaps the indexes may list. Repeatable."},
+    {SITE_SETTING("host_alias", SETTING_HOST), SITE_LIST(host_aliases, host_alias_count),
+     .doc = "Another name that requests may come under. Repeatable."},
+    {SITE_SETTING("alias", SETTING_ALIAS), SITE_LIST(aliases, alias_count),
+     .doc = "A path that is redirected (301) to an index. Repeatable."},
+    {SITE_SETTING("robots", SETTING_BOOL), IN_SITE(robots), .fallback = "yes",
+     .doc = "Whether /robots.txt is served here; no leaves it (404) to whoever serves the site."},
+    {SITE_SETTING("robots_file", SETTING_PATH), IN_SITE(robots_file),
+     .doc = "The site's own robots.txt, served with the Sitemap lines behind it."},
+    /* 500 is Search Console's cap on submissions; server/rules/limits.h has it too. */
+    {SITE_SETTING("max_indexes", SETTING_COUNT), IN_SITE(max_indexes), .min = 1, .max = 100000,
+     .fallback = "500",
+     .doc = "Index files that the site may have, pages of all indexes together."},
+};
+const size_t config_site_settings_count =
+    sizeof config_site_settings / sizeof *config_site_settings;
+
+#define SOURCE_SETTING(key_, kind_) .section = "source", .key = key_, .kind = kind_, .in_file = true
+
+const struct setting config_source_settings[] = {
+    {SOURCE_SETTING("directory", SETTING_PATH), IN_SOURCE(directory),
+     .doc = "The folder that is read, with all folders below it. Required."},
+    {SOURCE_SETTING("url", SETTING_FOLDER_URL), IN_SOURCE(url),
+     .doc = "The URL of the folder; a file's URL is this and its path. Required."},
+    {SOURCE_SETTING("index", SETTING_INDEX_NAME), IN_SOURCE(index),
+     .doc = "The index that lists the files; by default the deepest that may."},
+    {SOURCE_SETTING("pattern", SETTING_WORDS), SOURCE_LIST(patterns, pattern_count),
+     .doc = "Names of files to read, separated by spaces; with a slash, paths below the folder. "
+            "By default *.xml *.xml.gz *.txt *.txt.gz. Repeatable."},
+    {SOURCE_SETTING("exclude", SETTING_WORDS), SOURCE_LIST(excludes, exclude_count),
+     .doc = "Names or paths to leave alone. Repeatable."},
+    {SOURCE_SETTING("watch", SETTING_BOOL), IN_SOURCE(watch), .fallback = "yes",
+     .doc = "Whether changes are noticed at once (inotify); no leaves it to the rescans."},
+    {SOURCE_SETTING("rescan", SETTING_DURATION), IN_SOURCE(rescan_ms), .min = 100, .max = 30 * DAY,
+     .fallback = "1h",
+     .doc = "How often the whole folder is looked through (network file systems need it)."},
+    {SOURCE_SETTING("settle", SETTING_DURATION), IN_SOURCE(settle_ms), .max = DAY,
+     .fallback = "10s",
+     .doc = "How long the folder must be quiet before its changes are published, all at once."},
+    {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
+     .doc = "Whether the files themselves are served on the public listener."},
+};
+const size_t config_source_settings_count =
+    sizeof config_source_settings / sizeof *config_source_settings;
+
+const struct setting *setting_find(const char *section, const char *key)
+{
+    for (size_t i = 0; i < config_settings_count; i++)
+        if (strcmp(config_settings[i].section, section) == 0 &&
+            strcmp(config_settings[i].key, key) == 0)
+            return &config_settings[i];
+    return NULL;
+}

@@ -1,0 +1,237 @@
+/* What only the whole shows: sites that contradict each other or themselves, listeners in each
+ * other's way. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/config_settings.h"
+
+/* The line that set a setting of the whole; 0 where none did. */
+static unsigned line_of(const struct config *c, const char *section, const char *key)
+{
+    return c->set_by[setting_find(section, key) - config_settings].line;
+}
+
+/* Points `m` at what set this setting: a line of the file, or a name. */
+static void blame(struct mistakes *m, const struct config *c, const char *section, const char *key)
+{
+    m->line = line_of(c, section, key);
+    m->file = m->line > 0 ? c->file : NULL;
+}
+
+static bool is_wildcard(const char *address)
+{
+    return strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
+}
+
+static void judge_listeners(const struct config *c, struct mistakes *m)
+{
+    const char *public_port = strrchr(c->listen, ':') + 1;
+    const char *admin_port = strrchr(c->admin_listen, ':') + 1;
+
+    if (strtoul(public_port, NULL, 10) != strtoul(admin_port, NULL, 10) ||
+        strtoul(public_port, NULL, 10) == 0)
+        return;
+    if (strcmp(c->listen, c->admin_listen) != 0 && !is_wildcard(c->listen) &&
+        !is_wildcard(c->admin_listen))
+        return;
+    blame(m, c, "admin", "listen");
+    mistakes_add(m, "the admin listener (%s) is in the way of the public one (%s)", c->admin_listen,
+                 c->listen);
+}
+
+static void judge_limits(const struct config *c, struct mistakes *m)
+{
+    if (c->max_body_bytes > c->max_bulk_bytes) {
+        blame(m, c, "limits", "max_body");
+        mistakes_add(m, "max_body is larger than max_bulk");
+    }
+}
+
+/* Origins are the same when case, a closing slash and a default port are all that differs. */
+static size_t origin_len(const char *origin)
+{
+    size_t len = strlen(origin);
+
+    if (len > 0 && origin[len - 1] == '/')
+        len--;
+    if (len > 4 && strncasecmp(origin, "https:", 6) == 0 &&
+        strncmp(origin + len - 4, ":443", 4) == 0)
+        len -= 4;
+    else if (len > 3 && strncasecmp(origin, "http:", 5) == 0 &&
+             strncmp(origin + len - 3, ":80", 3) == 0)
+        len -= 3;
+    return len;
+}
+
+static bool same_origin(const char *a, const char *b)
+{
+    return origin_len(a) == origin_len(b) && strncasecmp(a, b, origin_len(a)) == 0;
+}
+
+/* The host of an origin, with its port where it writes one that is not the default. */
+static const char *origin_host(const char *origin, size_t *len)
+{
+    const char *host = strstr(origin, "//") + 2;
+
+    *len = origin_len(origin) - (size_t)(host - origin);
+    return host;
+}
+
+static bool has_index(const struct config_site *site, const char *path)
+{
+    for (size_t i = 0; i < site->index_count; i++)
+        if (strcmp(site->indexes[i], path) == 0)
+            return true;
+    return site->index_count == 0 && strcmp(path, "/sitemap_index.xml") == 0;
+}
+
+static void judge_repeated(char *const *texts, size_t count, const char *what, struct mistakes *m)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcasecmp(texts[i], texts[j]) == 0) {
+                mistakes_add(m, "%s %s stands twice", what, texts[i]);
+                break;
+            }
+}
+
+static void judge_robots_file(const struct config_site *site, struct mistakes *m)
+{
+    struct stat found;
+
+    if (!site->robots)
+        mistakes_add(m, "robots_file is of no use with robots = no");
+    else if (stat(site->robots_file, &found) != 0 || access(site->robots_file, R_OK) != 0)
+        mistakes_add(m, "robots_file %s cannot be read: %s", site->robots_file, strerror(errno));
+    else if (!S_ISREG(found.st_mode))
+        mistakes_add(m, "robots_file %s is no file", site->robots_file);
+}
+
+static void judge_aliases(const struct config_site *site, struct mistakes *m)
+{
+    for (size_t i = 0; i < site->alias_count; i++) {
+        const struct config_alias *alias = &site->aliases[i];
+
+        if (has_index(site, alias->from))
+            mistakes_add(m, "alias %s is the path of an index", alias->from);
+        else if (strcmp(alias->from, "/robots.txt") == 0)
+            mistakes_add(m, "alias /robots.txt: write robots = no to leave that path to others");
+        else if (strcmp(alias->from, alias->to) == 0)
+            mistakes_add(m, "alias %s leads to itself", alias->from);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(alias->from, site->aliases[j].from) == 0)
+                mistakes_add(m, "alias %s stands twice", alias->from);
+    }
+}
+
+static void judge_site(const struct config_site *site, struct mistakes *m)
+{
+    judge_repeated(site->indexes, site->index_count, "index", m);
+    judge_repeated(site->cross_hosts, site->cross_host_count, "cross_host", m);
+    judge_repeated(site->host_aliases, site->host_alias_count, "host_alias", m);
+    judge_aliases(site, m);
+    if (site->robots_file != NULL)
+        judge_robots_file(site, m);
+    if (site->index_count > site->max_indexes)
+        mistakes_add(m, "has more indexes than max_indexes allows");
+}
+
+/* True where `site` answers under `host` of this length. */
+static bool answers_to(const struct config_site *site, const char *host, size_t len)
+{
+    size_t own_len;
+    const char *own = origin_host(site->origin, &own_len);
+
+    if (own_len == len && strncasecmp(own, host, len) == 0)
+        return true;
+    for (size_t i = 0; i < site->host_alias_count; i++)
+        if (strlen(site->host_aliases[i]) == len &&
+            strncasecmp(site->host_aliases[i], host, len) == 0)
+            return true;
+    return false;
+}
+
+/* Two sites may not stand in for one another: the request's host selects the site. */
+static void judge_pair(const struct config_site *site, const struct config_site *earlier,
+                       struct mistakes *m)
+{
+    size_t len;
+    const char *host = origin_host(site->origin, &len);
+
+    if (same_origin(site->origin, earlier->origin)) {
+        mistakes_add(m, "origin %s is already that of [site \"%s\"]", site->origin,
+                     earlier->named.name);
+        return;
+    }
+    if (answers_to(earlier, host, len))
+        mistakes_add(m, "host %.*s already answers for [site \"%s\"]", (int)len, host,
+                     earlier->named.name);
+    for (size_t i = 0; i < site->host_alias_count; i++)
+        if (answers_to(earlier, site->host_aliases[i], strlen(site->host_aliases[i])))
+            mistakes_add(m, "host_alias %s already answers for [site \"%s\"]",
+                         site->host_aliases[i], earlier->named.name);
+}
+
+/* The owner of entries is called by it, in URLs and on the command line. */
+static bool is_owner_name(const char *name)
+{
+    return name[strspn(
+               name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
+}
+
+static void judge_source(const struct config_source *source, struct mistakes *m)
+{
+    const char *name = source->named.name;
+    struct stat found;
+
+    if (!is_owner_name(name))
+        mistakes_add(m, "[source \"%s\"]: a name is made of A-Z a-z 0-9 . _ -", name);
+    if (source->directory == NULL)
+        mistakes_add(m, "[source \"%s\"] needs a directory, as directory = /srv/sitemaps", name);
+    else if (stat(source->directory, &found) == 0 && !S_ISDIR(found.st_mode))
+        mistakes_add(m, "directory %s is no folder", source->directory);
+    if (source->url == NULL)
+        mistakes_add(m, "[source \"%s\"] needs a url, as url = https://www.example.com/sitemaps/",
+                     name);
+}
+
+static void judge_sources(const struct config *c, struct mistakes *m)
+{
+    for (size_t i = 0; i < c->source_count; i++) {
+        m->line = c->sources[i].named.line;
+        judge_source(&c->sources[i], m);
+    }
+}
+
+bool config_validate(const struct config *c, config_report *report, void *context)
+{
+    struct mistakes m = {.report = report, .context = context};
+
+    judge_listeners(c, &m);
+    judge_limits(c, &m);
+    m.file = c->file;
+    for (size_t i = 0; i < c->site_count; i++) {
+        const struct config_site *site = &c->sites[i];
+
+        m.line = site->named.line;
+        if (site->origin == NULL) {
+            if (site->named.seen[section_setting(&config_sections[0], "origin") -
+                                 config_site_settings] == 0)
+                mistakes_add(&m,
+                             "[site \"%s\"] needs an origin, as origin = "
+                             "https://www.example.com",
+                             site->named.name);
+            continue;
+        }
+        judge_site(site, &m);
+        for (size_t j = 0; j < i; j++)
+            if (c->sites[j].origin != NULL)
+                judge_pair(site, &c->sites[j], &m);
+    }
+    judge_sources(c, &m);
+    return m.count == 0;
+}

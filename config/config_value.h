@@ -1,0 +1,37 @@
+/* The little grammars of values. Pure functions, thread safe. Internal to config/. */
+#ifndef SITEMAPD_CONFIG_CONFIG_VALUE_H
+#define SITEMAPD_CONFIG_CONFIG_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Each returns false where `text` is malformed, and then leaves `*out` alone. */
+
+/* yes, no, on, off, true, false, in any case. */
+bool value_bool(const char *text, bool *out);
+/* A decimal, digits only. */
+bool value_count(const char *text, uint64_t *out);
+/* Bytes: a decimal, alone or with K, M, G or T behind it (powers of 1,024). */
+bool value_size(const char *text, uint64_t *out);
+/* Milliseconds: a decimal with ms, s, m, h or d behind it; 0 needs none. */
+bool value_duration(const char *text, uint64_t *out);
+
+/* An IPv4 address or an IPv6 one without brackets. */
+bool value_is_ip(const char *text);
+/* `1.2.3.4:80` or `[::1]:80`; port 0 to 65535. */
+bool value_is_address(const char *text);
+/* `host` or `host:port`: letters, digits, hyphens and dots, or a bracketed IPv6 address. */
+bool value_is_host(const char *text);
+/* `http://host[:port]` or https, a slash behind it allowed. */
+bool value_is_origin(const char *text);
+/* Begins with a slash and has neither blanks nor `?` nor `#`. */
+bool value_is_url_path(const char *text);
+/* An http(s) URL whose path ends in a slash, without query. */
+bool value_is_folder_url(const char *text);
+/* A path that ends in .xml, or an http(s) URL with such a path. */
+bool value_is_index_name(const char *text);
+/* {stem}, {n}, {suffix}: each once, in this order, something between the first two, no slash. */
+bool value_is_pattern(const char *text);
+
+#endif

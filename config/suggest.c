@@ -1,0 +1,59 @@
+#include "config/suggest.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define WORD_MAX  63
+#define CLOSE_MAX 2
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Optimal string alignment, three rows at a time. */
+size_t suggest_distance(const char *a, const char *b)
+{
+    size_t rows[3][WORD_MAX + 1];
+    size_t *two_above = rows[0], *above = rows[1], *row = rows[2];
+    size_t a_len = strlen(a), b_len = strlen(b);
+
+    if (a_len > WORD_MAX || b_len > WORD_MAX)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= b_len; j++)
+        above[j] = j;
+    for (size_t i = 1; i <= a_len; i++) {
+        size_t *spare = two_above;
+
+        row[0] = i;
+        for (size_t j = 1; j <= b_len; j++) {
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+
+            best = least(best, least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = least(best, two_above[j - 2] + 1);
+            row[j] = best;
+        }
+        two_above = above;
+        above = row;
+        row = spare;
+    }
+    return above[b_len];
+}
+
+bool suggest_is_close(const char *a, const char *b)
+{
+    size_t allowed = least(CLOSE_MAX, (strlen(b) + 2) / 3);
+
+    return suggest_distance(a, b) <= allowed;
+}
+
+void suggest_consider(struct suggestion *s, const char *typed, const char *candidate)
+{
+    size_t distance = suggest_distance(typed, candidate);
+
+    if (!suggest_is_close(typed, candidate) || (s->word != NULL && s->distance <= distance))
+        return;
+    s->word = candidate;
+    s->distance = distance;
+}

@@ -1,0 +1,23 @@
+/* "Did you mean": the known word that a mistyped one is closest to. */
+#ifndef SITEMAPD_CONFIG_SUGGEST_H
+#define SITEMAPD_CONFIG_SUGGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The distance of two words: letters added, left out, changed, or swapped with their neighbour.
+ * Words longer than 63 bytes are far from everything (SIZE_MAX). Thread safe. */
+size_t suggest_distance(const char *a, const char *b);
+
+/* True where `b` may be meant by `a`: at most a third of it differs, and not more than two. */
+bool suggest_is_close(const char *a, const char *b);
+
+struct suggestion {
+    const char *word; /* the closest so far; NULL: none is close */
+    size_t distance;
+};
+
+/* Weighs one more candidate for `typed`. Start with {NULL, 0}. */
+void suggest_consider(struct suggestion *s, const char *typed, const char *candidate);
+
+#endif

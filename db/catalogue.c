@@ -1,0 +1,151 @@
+#include "db/catalogue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "db/handle.h"
+#include "db/writer.h"
+
+/* ---- open and close */
+
+/* Absolute, so that a later chdir does not make it another file; links are not resolved, so that
+ * the watch sees when one is turned elsewhere. */
+static char *absolute_path(const char *path)
+{
+    if (path[0] == '/')
+        return strdup(path);
+    char *folder = getcwd(NULL, 0);
+    if (!folder)
+        return NULL;
+    char *out = NULL;
+    if (asprintf(&out, "%s/%s", folder, path) < 0)
+        out = NULL;
+    free(folder);
+    return out;
+}
+
+/* Large temporary tables and sorts belong beside the database, not into a small /tmp. The engine
+ * reads the variable when it starts, so this is done before the first connection, and once. */
+static void prepare_engine(const char *path)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool set;
+    pthread_mutex_lock(&lock);
+    if (!set) {
+        char *folder = strdup(path);
+        if (folder) {
+            char *slash = strrchr(folder, '/');
+            slash[slash == folder ? 1 : 0] = '\0';
+            setenv("SQLITE_TMPDIR", folder, 0);
+            free(folder);
+        }
+        /* Counting every allocation of the engine under one lock is of no use here. */
+        sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+        set = true;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+enum catalogue_status catalogue_open(const struct catalogue_options *options,
+                                     struct catalogue **out, char *why, size_t why_size)
+{
+    *out = NULL;
+    if (why_size > 0)
+        why[0] = '\0';
+    enum catalogue_status status = CATALOGUE_NO_MEMORY;
+    struct catalogue *c = calloc(1, sizeof *c);
+    if (!c)
+        goto fail;
+    c->path = absolute_path(options->path);
+    if (!c->path)
+        goto fail;
+    c->options = *options;
+    c->options.path = c->path;
+    if (c->options.write_timeout_ms == 0)
+        c->options.write_timeout_ms = WRITER_TIMEOUT_DEFAULT_MS;
+    prepare_engine(c->path);
+    status = writer_start(c, &c->writer, why, why_size);
+    if (status == CATALOGUE_OK)
+        status = view_pool_new(c, &c->views, why, why_size);
+    if (status == CATALOGUE_OK)
+        status = watch_new(c, &c->watch, why, why_size);
+    if (status != CATALOGUE_OK)
+        goto fail;
+    *out = c;
+    return CATALOGUE_OK;
+
+fail:
+    if (why_size > 0 && why[0] == '\0')
+        snprintf(why, why_size, "%s: %s", options->path, catalogue_status_word(status));
+    catalogue_close(c);
+    return status;
+}
+
+void catalogue_finish(struct catalogue *c)
+{
+    if (c)
+        writer_finish(c->writer);
+}
+
+/* The writer's commits wake the watch, so its thread ends first; its connection closes last. */
+void catalogue_close(struct catalogue *c)
+{
+    if (!c)
+        return;
+    writer_finish(c->writer);
+    watch_free(c->watch);
+    view_pool_free(c->views);
+    writer_free(c->writer);
+    free(c->path);
+    free(c);
+}
+
+/* ---- writes */
+
+void catalogue_submit(struct catalogue *c, const struct change *change, change_done *done)
+{
+    writer_submit(c->writer, change, done, change->context);
+}
+
+struct waiter {
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    bool is_answered;
+    struct change_result *result;
+};
+
+static void on_answer(void *context, struct change_result *result)
+{
+    struct waiter *waiter = context;
+    *waiter->result = *result;
+    memset(&result->entry, 0, sizeof result->entry); /* taken over */
+    pthread_mutex_lock(&waiter->lock);
+    waiter->is_answered = true;
+    pthread_cond_signal(&waiter->answered);
+    pthread_mutex_unlock(&waiter->lock);
+}
+
+enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
+                                      struct change_result *result)
+{
+    struct waiter waiter = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER, .result = result};
+    writer_submit(c->writer, change, on_answer, &waiter);
+    pthread_mutex_lock(&waiter.lock);
+    while (!waiter.is_answered)
+        pthread_cond_wait(&waiter.answered, &waiter.lock);
+    pthread_mutex_unlock(&waiter.lock);
+    pthread_mutex_destroy(&waiter.lock);
+    pthread_cond_destroy(&waiter.answered);
+    return result->status;
+}
+
+void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out)
+{
+    writer_stats(c->writer, out);
+}

@@ -1,0 +1,88 @@
+/* The registry: an immutable picture of the catalogue's small things (sites, hosts, indexes, which
+ * pages exist, tokens) at one revision. Built by catalogue_view_registry, shared by reference
+ * counting, never changed. All read functions are thread safe. */
+#ifndef SITEMAPD_DB_REGISTRY_H
+#define SITEMAPD_DB_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/rules/code.h"
+#include "server/rules/url.h"
+
+struct registry_index {
+    int64_t id;
+    int64_t site_id;
+    const char *path;         /* "/sitemap_index.xml" */
+    const char *page_pattern; /* "{stem}-{n}{suffix}" */
+    size_t page_count;        /* pages with entries */
+    const uint32_t *pages;    /* their numbers, ascending */
+};
+
+struct registry_site {
+    int64_t id;
+    const char *origin;    /* "https://www.example.com[:8443]", normalised, no slash */
+    struct url origin_url; /* the same, parsed */
+    bool managed;          /* made by the configuration file */
+    uint32_t max_pages;    /* cap of index files over all its indexes (max_indexes) */
+    size_t cross_host_count;
+    const char *const *cross_hosts;
+    size_t alias_host_count;
+    const char *const *alias_hosts;
+    size_t index_count;
+    const struct registry_index *indexes; /* by path, bytes ascending */
+};
+
+struct registry_token {
+    int64_t id;
+    const char *name;
+    uint8_t sha256[32];
+    int64_t site_id;    /* 0: every site */
+    int64_t created_at; /* Unix seconds */
+};
+
+struct registry {
+    char epoch[33];    /* of the catalogue: hex, random, made once */
+    uint64_t revision; /* it was read at; it holds as long as registry_revision stays */
+    uint64_t registry_revision;
+    size_t site_count;
+    const struct registry_site *sites; /* by origin, bytes ascending */
+    size_t token_count;
+    const struct registry_token *tokens;
+};
+
+/* Takes and drops a reference. The last unref frees. NULL is taken. Thread safe. */
+struct registry *registry_ref(const struct registry *r);
+void registry_unref(const struct registry *r);
+
+/* The site with this origin or id; NULL where there is none. */
+const struct registry_site *registry_site_by_origin(const struct registry *r, const char *origin);
+const struct registry_site *registry_site_by_id(const struct registry *r, int64_t id);
+/* The site that answers for a request's host ("www.example.com" or with ":8080"; any case): its
+ * origin's host, then host aliases. Ports are compared only where the origin or alias writes one.
+ * NULL where none does. */
+const struct registry_site *registry_site_by_host(const struct registry *r, const char *host);
+const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id);
+/* The index named by a URL ("https://…/x.xml") or, where the registry has exactly one site, by a
+ * path. NULL where there is none; `*site` (may be NULL) is set with it. */
+const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
+                                                    const struct registry_site **site);
+
+/* Where a loc belongs. */
+struct placement {
+    const struct registry_site *site;
+    const struct registry_index *index; /* NULL: no index was named and none holds it by scope */
+    bool cross;                         /* its host is a cross host of the site */
+};
+
+/* Finds site and index of `loc` (rules.md "loc", interface.md POST /v1/sitemaps). With
+ * `index_name` the index is that one, and the loc must be allowed there; without, it is the
+ * deepest index of its own origin's site that holds it. Refuses with RULE_SITE_UNKNOWN,
+ * RULE_INDEX_UNKNOWN, RULE_INDEX_NEEDED, RULE_OUTSIDE_SITE, RULE_OUTSIDE_DIRECTORY or
+ * RULE_LOC_IS_PAGE (also for page URLs of other indexes of that site, 1 to max_pages). A loc of
+ * the same host but another scheme is RULE_OUTSIDE_SITE unless the host is a cross host. */
+enum rule_code registry_place(const struct registry *r, const struct url *loc,
+                              const char *index_name, struct placement *out);
+
+#endif

@@ -1,0 +1,264 @@
+/* Views: what the publisher reads, all of one revision. */
+#include <stdio.h>
+#include <string.h>
+
+#include "db/id.h"
+#include "db/registry_load.h"
+#include "db/view_pool.h"
+#include "server/rules/limits.h"
+#include "server/rules/scope.h"
+
+/* ---- the catalogue as a whole ---------------------------------------------------------- */
+
+static enum catalogue_status count_entries(struct catalogue_view *v, uint64_t *out)
+{
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_ENTRIES,
+        "SELECT coalesce(sum(entries), 0) FROM page WHERE entries > 0 AND index_id IN"
+        " (SELECT i.id FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
+        "  WHERE i.removed = 0 AND s.removed = 0)");
+    int rc = row != NULL ? sqlite3_step(row) : SQLITE_ERROR;
+
+    if (rc != SQLITE_ROW)
+        return view_status(v, rc);
+    *out = (uint64_t)sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
+                                               struct catalogue_revisions *out)
+{
+    struct view_pool *pool = v->pool;
+    enum catalogue_status status;
+    bool known;
+
+    memcpy(out->epoch, v->epoch, sizeof out->epoch);
+    out->revision = v->revision;
+    out->registry_revision = v->registry_revision;
+
+    pthread_mutex_lock(&pool->lock);
+    known = pool->entries_known && pool->generation == v->generation &&
+            pool->entries_revision == v->revision;
+    out->entries = pool->entries;
+    pthread_mutex_unlock(&pool->lock);
+    if (known)
+        return CATALOGUE_OK;
+
+    status = count_entries(v, &out->entries);
+    if (status != CATALOGUE_OK)
+        return status;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->generation == v->generation &&
+        !(pool->entries_known && pool->entries_revision > v->revision)) {
+        pool->entries_known = true;
+        pool->entries_revision = v->revision;
+        pool->entries = out->entries;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return CATALOGUE_OK;
+}
+
+/* The pool's registry, if it is the view's: the file's registry revision says so. */
+static struct registry *cached_registry(struct catalogue_view *v)
+{
+    struct view_pool *pool = v->pool;
+    struct registry *found = NULL;
+
+    pthread_mutex_lock(&pool->lock);
+    if (pool->registry != NULL && pool->generation == v->generation &&
+        pool->registry->registry_revision == v->registry_revision &&
+        strcmp(pool->registry->epoch, v->epoch) == 0)
+        found = registry_ref(pool->registry);
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+static void cache_registry(struct catalogue_view *v, const struct registry *fresh)
+{
+    struct view_pool *pool = v->pool;
+    struct registry *stale = NULL;
+
+    pthread_mutex_lock(&pool->lock);
+    if (pool->generation == v->generation &&
+        (pool->registry == NULL || pool->registry->registry_revision < fresh->registry_revision)) {
+        stale = pool->registry;
+        pool->registry = registry_ref(fresh);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    registry_unref(stale);
+}
+
+enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct registry **out)
+{
+    enum catalogue_status status;
+
+    *out = cached_registry(v);
+    if (*out != NULL)
+        return CATALOGUE_OK;
+    status = registry_load(v->db, out);
+    if (status != CATALOGUE_OK) {
+        v->broken = status != CATALOGUE_NO_MEMORY && status != CATALOGUE_BUSY;
+        return status;
+    }
+    cache_registry(v, *out);
+    return CATALOGUE_OK;
+}
+
+/* ---- pages ----------------------------------------------------------------------------- */
+
+#define PAGE_COLUMNS                                                                               \
+    "p.index_id, p.number, p.entries, p.bytes, p.changed_at, p.same_second, p.revision,"           \
+    " i.removed OR s.removed OR p.entries = 0"
+/* CROSS JOIN keeps the order of the tables: pages are few among many, indexes are looked up. */
+#define PAGE_TABLES                                                                                \
+    " FROM page AS p CROSS JOIN sitemap_index AS i ON i.id = p.index_id"                           \
+    " CROSS JOIN site AS s ON s.id = i.site"
+
+static void take_page(sqlite3_stmt *row, struct page_record *out)
+{
+    out->index_id = sqlite3_column_int64(row, 0);
+    out->number = (uint32_t)sqlite3_column_int64(row, 1);
+    out->entries = (uint32_t)sqlite3_column_int64(row, 2);
+    out->bytes = (uint64_t)sqlite3_column_int64(row, 3);
+    out->changed_at = sqlite3_column_int64(row, 4);
+    out->same_second = sqlite3_column_int(row, 5) != 0;
+    out->revision = (uint64_t)sqlite3_column_int64(row, 6);
+    out->removed = sqlite3_column_int(row, 7) != 0;
+}
+
+/* Columns 8 to 10: origin, path, pattern. False where they make no URL. */
+static bool page_url(sqlite3_stmt *row, uint32_t number, char *out, size_t size)
+{
+    const char *origin = (const char *)sqlite3_column_text(row, 8);
+    const char *path = (const char *)sqlite3_column_text(row, 9);
+    const char *pattern = (const char *)sqlite3_column_text(row, 10);
+    char page_path[PAGE_PATH_SIZE];
+
+    if (origin == NULL || path == NULL || pattern == NULL ||
+        scope_check_index_path(path) != RULE_OK || scope_check_pattern(pattern) != RULE_OK)
+        return false;
+    scope_page_path(path, pattern, number, false, page_path);
+    return snprintf(out, size, "%s%s", origin, page_path) < (int)size;
+}
+
+enum catalogue_status catalogue_view_pages_since(
+    struct catalogue_view *v, uint64_t since, size_t limit,
+    bool (*each)(void *context, const struct page_record *page, const char *url), void *context)
+{
+    char url[sizeof "https://:65535" + HOST_MAX_CHARS + PAGE_PATH_SIZE];
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_PAGES_SINCE,
+                       "SELECT " PAGE_COLUMNS ", s.origin, i.path, i.page_pattern" PAGE_TABLES
+                       " WHERE p.revision > ?1 ORDER BY p.revision, p.index_id, p.number LIMIT ?2");
+    int rc = row != NULL ? SQLITE_OK : SQLITE_ERROR;
+
+    if (since > INT64_MAX)
+        return CATALOGUE_OK;
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 1, (int64_t)since);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 2, limit > 0 ? (int64_t)limit : -1);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct page_record page;
+        take_page(row, &page);
+        rc = SQLITE_OK;
+        if (!page_url(row, page.number, url, sizeof url))
+            rc = SQLITE_CORRUPT;
+        else if (!each(context, &page, url))
+            break;
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
+                                          uint32_t number, struct page_record *out)
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_PAGE,
+                                       "SELECT " PAGE_COLUMNS PAGE_TABLES
+                                       " WHERE p.index_id = ?1 AND p.number = ?2");
+    int rc = row != NULL ? SQLITE_OK : SQLITE_ERROR;
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 1, index_id);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 2, number);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        take_page(row, out);
+    sqlite3_reset(row);
+    return rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
+}
+
+/* ---- segments and entries of a page ---------------------------------------------------- */
+
+enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,
+                                                    uint32_t number, uint64_t since,
+                                                    uint64_t changed[2])
+{
+    int64_t first = ((int64_t)number - 1) * PAGE_SEGMENTS;
+    sqlite3_stmt *row = view_statement(v, VIEW_SEGMENTS_SINCE,
+                                       "SELECT number - ?2 FROM segment WHERE index_id = ?1"
+                                       " AND number BETWEEN ?2 AND ?3 AND revision > ?4");
+    int rc = row != NULL ? SQLITE_OK : SQLITE_ERROR;
+
+    changed[0] = changed[1] = 0;
+    if (number < 1 || since > INT64_MAX)
+        return CATALOGUE_OK;
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 1, index_id);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 2, first);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 3, first + PAGE_SEGMENTS - 1);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 4, (int64_t)since);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        unsigned segment = (unsigned)sqlite3_column_int(row, 0);
+        changed[segment / 64] |= (uint64_t)1 << segment % 64;
+        rc = SQLITE_OK;
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status
+catalogue_view_positions(struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
+                         bool (*each)(void *context, uint32_t position, const char *loc,
+                                      size_t loc_len, const char *lastmod),
+                         void *context)
+{
+    /* The condition on the index is asked once a call, not once a row. */
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_POSITIONS,
+                       "SELECT address, loc, lastmod FROM sitemap WHERE address BETWEEN ?1 AND ?2"
+                       " AND (SELECT i.removed = 0 AND s.removed = 0 FROM sitemap_index AS i"
+                       "  JOIN site AS s ON s.id = i.site WHERE i.id = ?3)"
+                       " ORDER BY address");
+    uint64_t last = (uint64_t)first + count - 1;
+    bool failed = false;
+    int rc = row != NULL ? SQLITE_OK : SQLITE_ERROR;
+
+    if (count == 0 || index_id < 1 || index_id > ID_MAX_INDEX)
+        return CATALOGUE_OK;
+    if (last > UINT32_MAX)
+        last = UINT32_MAX;
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 1, id_address(index_id, first));
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 2, id_address(index_id, (uint32_t)last));
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 3, index_id);
+    while (rc == SQLITE_OK && !failed && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const char *loc = (const char *)sqlite3_column_text(row, 1);
+        const char *lastmod = (const char *)sqlite3_column_text(row, 2);
+        rc = loc != NULL ? SQLITE_OK : SQLITE_NOMEM;
+        if (loc != NULL)
+            failed = !each(context, id_address_position(sqlite3_column_int64(row, 0)), loc,
+                           (size_t)sqlite3_column_bytes(row, 1), lastmod);
+    }
+    sqlite3_reset(row);
+    return failed ? CATALOGUE_NO_MEMORY : view_status(v, rc);
+}

@@ -1,0 +1,56 @@
+# Sourced by deploy/quickstart and tests/run: installs Debian packages, only those that are missing.
+
+build_packages="gcc libc6-dev cmake ninja-build pkg-config libmicrohttpd-dev libsqlite3-dev zlib1g-dev
+    libexpat1-dev libjansson-dev libinih-dev libxxhash-dev libgnutls28-dev libidn2-dev"
+
+# package_present NAME: true where the package, or one that provides it, is installed.
+package_present() {
+    case $(dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null) in
+    *installed*) return 0 ;;
+    esac
+    return 1
+}
+
+# install_packages NAME...: a name may be "package/command": it counts as present where the command
+# is, whoever brought it.
+install_packages() {
+    missing=
+    for wanted in "$@"; do
+        case $wanted in
+        */*) command -v "${wanted#*/}" >/dev/null 2>&1 || missing="$missing ${wanted%/*}" ;;
+        *) package_present "$wanted" || missing="$missing $wanted" ;;
+        esac
+    done
+    [ -n "$missing" ] || return 0
+
+    if [ "$(id -u)" -eq 0 ]; then
+        as_root=
+    elif command -v sudo >/dev/null 2>&1; then
+        as_root=sudo
+    else
+        echo "$0: missing packages:$missing" >&2
+        echo "$0: run as root, or install sudo, or: apt-get install$missing" >&2
+        return 1
+    fi
+    echo "installing:$missing"
+    log=$(mktemp)
+    # The package lists may be absent or old: they are fetched only where the first try fails.
+    # shellcheck disable=SC2086 # lists of words
+    if apt_install >"$log" 2>&1 || { apt_update && apt_install; } >"$log" 2>&1; then
+        rm -f "$log"
+    else
+        cat "$log" >&2
+        rm -f "$log"
+        echo "$0: could not install:$missing" >&2
+        return 1
+    fi
+}
+
+apt_install() {
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+}
+
+apt_update() {
+    $as_root apt-get update -q
+}

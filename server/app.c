@@ -1,0 +1,338 @@
+#include "server/app.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "db/catalogue.h"
+#include "server/bootstrap.h"
+#include "server/descriptors.h"
+#include "server/http/listener.h"
+#include "server/http/page_response.h"
+#include "server/log/access_log.h"
+#include "server/log/log.h"
+#include "server/policy.h"
+#include "server/publish/publisher.h"
+#include "server/publish/workers.h"
+#include "server/routes/auth.h"
+#include "server/routes/routes.h"
+#include "server/source_set.h"
+#include "server/sources/sources.h"
+#include "server/token/token.h"
+
+/* API reads and the parsing of bodies. With the publisher's builds and its pass they never need
+ * more than CATALOGUE_VIEWS views at once. */
+#define READER_THREADS    2u
+#define READER_MAX_QUEUED 4096u
+#define ADMIN_THREADS     2u
+/* Identity replies that inflate at once; crawlers all take gzip. */
+#define MAX_IDENTITY 64u
+/* How long a stop waits for the requests under way; a bulk load may take its time. */
+#define STOP_TIMEOUT_MS 60000u
+
+struct app {
+    const struct config *config;
+    struct catalogue *catalogue;
+    struct policy *policy;
+    struct source_set *sources;
+    struct page_response_options pages;
+    struct access_log *access_log;
+    uint8_t token_sha256[32];
+    char *folder; /* the database's */
+    struct app_context context;
+    struct listener *public_listener, *admin_listener;
+};
+
+static void note(void *context, const char *event, const char *detail)
+{
+    (void)context;
+    bool good = strcmp(event, "catalogue-readable") == 0;
+    log_event(good ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, event, "%s", detail);
+}
+
+static unsigned core_count(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 1 : (unsigned)cores;
+}
+
+static bool open_catalogue(struct app *app, const char *const *sites)
+{
+    const struct config *config = app->config;
+    char why[256];
+    struct catalogue_options options = {
+        .path = config->database,
+        .server = true,
+        .write_timeout_ms = config->write_timeout_ms,
+        .max_queued = config->max_queued_writes,
+        .shrink_percent = config->shrink_guard_percent,
+        .default_max_pages = LIMIT_SITE_PAGES,
+    };
+    enum catalogue_status status = catalogue_open(&options, &app->catalogue, why, sizeof why);
+    if (status != CATALOGUE_OK) {
+        log_failure(config->database, "%s", why);
+        return false;
+    }
+    return bootstrap_managed_sites(app->catalogue, config) &&
+           bootstrap_sites(app->catalogue, sites) && bootstrap_token(app->catalogue, config);
+}
+
+static bool start_publisher(struct app *app)
+{
+    const struct config *config = app->config;
+    app->pages.cache_control = config->cache_control;
+    app->pages.max_identity = MAX_IDENTITY;
+    app->policy = policy_new(config);
+    if (app->policy == NULL)
+        return false;
+    struct publisher_options options = {
+        .catalogue = app->catalogue,
+        .compression_level = (int)config->compression_level,
+        .snapshot_budget_bytes = source_set_page_budget(config),
+        .build_threads = core_count(),
+        .strict_host = config->strict_host,
+        .site_count = policy_count(app->policy),
+        .sites = policy_sites(app->policy),
+        .attach = page_response_attach,
+        .attach_context = &app->pages,
+        .cut_slow_readers = page_response_cut,
+        .cut_context = &app->pages,
+        .event = note,
+    };
+    enum catalogue_status status = publisher_start(&options, &app->context.publisher);
+    if (status != CATALOGUE_OK)
+        log_failure(config->database, "cannot be read: %s", catalogue_status_word(status));
+    return status == CATALOGUE_OK;
+}
+
+static bool start_sources(struct app *app)
+{
+    if (!source_set_start(app->config, app->catalogue, &app->sources))
+        return false;
+    app->context.sources = source_set_sources(app->sources);
+    app->context.files = source_set_files(app->sources);
+    app->context.files_match = sources_match;
+    return true;
+}
+
+static bool fill_context(struct app *app)
+{
+    const struct config *config = app->config;
+    struct app_context *context = &app->context;
+    char *copy = strdup(config->database);
+    app->folder = copy == NULL ? NULL : strdup(dirname(copy));
+    free(copy);
+    context->catalogue = app->catalogue;
+    context->readers = workers_new(READER_THREADS, READER_MAX_QUEUED);
+    context->auth = auth_new();
+    context->spool_folder = app->folder;
+    context->cache_control = config->cache_control;
+    context->max_body_bytes = config->max_body_bytes;
+    context->max_bulk_bytes = config->max_bulk_bytes;
+    context->max_bulk_entries = config->max_bulk_entries;
+    context->max_rejections = config->max_rejections;
+    context->max_polls = config->max_suspended > 1 ? config->max_suspended / 2 : 1;
+    if (config->token != NULL) {
+        if (!token_sha256(config->token, strlen(config->token), app->token_sha256))
+            return false;
+        context->environment_token_sha256 = app->token_sha256;
+    }
+    return app->folder != NULL && context->readers != NULL && context->auth != NULL;
+}
+
+static void completed(void *context, const struct request *request, const char *method,
+                      unsigned status, uint64_t body_bytes, uint64_t micros)
+{
+    struct app_context *app_context = context;
+    struct app *app = (struct app *)((char *)app_context - offsetof(struct app, context));
+    struct access_line line = {
+        .peer = request->peer,
+        .host = request->host,
+        .method = method,
+        .path = request->path,
+        .query = request->query,
+        .status = status,
+        .body_bytes = body_bytes,
+        .micros = micros,
+        .referer = request_header(request, "Referer"),
+        .user_agent = request_header(request, "User-Agent"),
+        .token_name = request->token_name,
+    };
+    access_log_write(app->access_log, &line);
+}
+
+static struct listener_options common_options(struct app *app)
+{
+    const struct config *config = app->config;
+    return (struct listener_options){
+        .header_timeout_ms = config->header_timeout_ms,
+        .body_timeout_ms = config->body_timeout_ms,
+        .reply_timeout_ms = config->reply_timeout_ms,
+        .idle_timeout_ms = config->idle_timeout_ms,
+        .max_header_bytes = config->max_header_bytes,
+        .max_suspended = config->max_suspended,
+        .context = &app->context,
+        .completed = app->access_log == NULL ? NULL : completed,
+    };
+}
+
+static bool start_listener(const struct listener_options *options, struct listener **out)
+{
+    char why[256];
+    if (listener_start(options, out, why, sizeof why))
+        return true;
+    log_failure(options->name, "cannot listen: %s", why);
+    return false;
+}
+
+/* A client that opens connections must not take the descriptors that the catalogue needs. */
+static struct descriptor_share share_descriptors(const struct config *config)
+{
+    unsigned threads = ADMIN_THREADS + (config->threads > 0 ? config->threads : core_count());
+    uint64_t limit = descriptors_raise(descriptors_wanted(config->max_connections, threads));
+    struct descriptor_share share = descriptors_share(limit, config->max_connections, threads);
+    if (share.public_connections < config->max_connections)
+        log_event(LOG_LEVEL_WARNING, "few-descriptors",
+                  "the limit of open files (%llu) allows %u connections on the public listener and "
+                  "%u on the admin listener; max_connections is %u",
+                  (unsigned long long)limit, share.public_connections, share.admin_connections,
+                  config->max_connections);
+    return share;
+}
+
+/* The admin listener first: who registers must not find the door closed once crawlers come. */
+static bool start_listeners(struct app *app)
+{
+    const struct config *config = app->config;
+    struct descriptor_share share = share_descriptors(config);
+    struct listener_options admin = common_options(app);
+    admin.name = "admin";
+    admin.max_connections = share.admin_connections;
+    admin.address = config->admin_listen;
+    admin.threads = ADMIN_THREADS;
+    admin.problem_json = true;
+    admin.check_host = true;
+    admin.allowed_host_count = config->allowed_host_count;
+    admin.allowed_hosts = (const char *const *)config->allowed_hosts;
+    admin.routes = routes_admin;
+    admin.route_count = routes_admin_count;
+    admin.authorise = routes_authorise;
+
+    struct listener_options public = common_options(app);
+    public.name = "public";
+    public.max_connections = share.public_connections;
+    public.address = config->listen;
+    public.threads = config->threads;
+    public.max_connections_per_address = config->max_connections_per_address;
+    public.trusted_proxy_count = config->trusted_proxy_count;
+    public.trusted_proxies = (const char *const *)config->trusted_proxies;
+    public.fallback = &routes_public;
+
+    if (!start_listener(&admin, &app->admin_listener))
+        return false;
+    app->context.admin_listener = app->admin_listener;
+    if (!start_listener(&public, &app->public_listener))
+        return false;
+    app->context.public_listener = app->public_listener;
+    return true;
+}
+
+/* The address as a URL that works on this machine: a wildcard is named as loopback. */
+static void print_url(const char *label, const char *address)
+{
+    if (strncmp(address, "0.0.0.0:", 8) == 0)
+        printf(" %s=http://127.0.0.1:%s", label, address + 8);
+    else if (strncmp(address, "[::]:", 5) == 0)
+        printf(" %s=http://[::1]:%s", label, address + 5);
+    else
+        printf(" %s=http://%s", label, address);
+}
+
+static void announce(const struct app *app)
+{
+    log_event(LOG_LEVEL_INFO, "start", "sitemapd %s: catalogue %s, public %s, admin %s",
+              SITEMAPD_VERSION, app->config->database, listener_address(app->public_listener),
+              listener_address(app->admin_listener));
+    printf("sitemapd: ready");
+    print_url("public", listener_address(app->public_listener));
+    print_url("admin", listener_address(app->admin_listener));
+    printf("\n");
+    fflush(stdout);
+}
+
+/* The order loses nothing: no new requests; what was taken is committed, published and answered;
+ * then the threads that answer end, then those that publish, then the catalogue. Who hands on ends
+ * before whom it hands to: an answer of the writer's may still wait for the publisher. */
+static void stop(struct app *app)
+{
+    if (app->public_listener != NULL)
+        listener_quiesce(app->public_listener);
+    if (app->admin_listener != NULL)
+        listener_quiesce(app->admin_listener);
+    if (app->context.publisher != NULL)
+        publisher_quiesce(app->context.publisher);
+    source_set_end(app->sources);
+    listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
+    listener_stop(app->public_listener, STOP_TIMEOUT_MS);
+    source_set_free(app->sources);
+    catalogue_finish(app->catalogue);
+    workers_free(app->context.readers);
+    publisher_stop(app->context.publisher);
+    catalogue_close(app->catalogue);
+    auth_free(app->context.auth);
+    policy_free(app->policy);
+    access_log_close(app->access_log);
+    free(app->folder);
+}
+
+static void wait_for_signal(const sigset_t *signals)
+{
+    int number = 0;
+    if (sigwait(signals, &number) == 0)
+        log_event(LOG_LEVEL_INFO, "stop", "%s: finishing what is in flight", strsignal(number));
+}
+
+static void setup_log(const struct config *config)
+{
+    enum log_level level = LOG_LEVEL_INFO;
+    log_level_parse(config->log_level, &level);
+    log_setup(level, strcmp(config->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
+}
+
+int app_serve(const struct config *config, const char *const *sites)
+{
+    struct app app = {.config = config};
+    sigset_t signals;
+    /* Blocked before any thread starts, so that every thread inherits it and only sigwait sees
+     * them. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    page_readers_init(&app.pages.readers);
+    umask(077);
+    setup_log(config);
+
+    bool up = access_log_open(config->access_log, &app.access_log);
+    if (!up)
+        log_failure(config->access_log, "%s", strerror(errno));
+    up = up && open_catalogue(&app, sites) && fill_context(&app) && start_publisher(&app) &&
+         start_sources(&app) && start_listeners(&app);
+    if (up) {
+        announce(&app);
+        wait_for_signal(&signals);
+    }
+    stop(&app);
+    page_readers_done(&app.pages.readers);
+    if (up)
+        log_event(LOG_LEVEL_INFO, "stopped", "all done");
+    return up ? 0 : 1;
+}

@@ -1,0 +1,38 @@
+#include "server/cli/cli.h"
+
+#include <stdio.h>
+
+#include "server/cli/session.h"
+#include "server/cli/table.h"
+
+/* What was printed may not have arrived (a full disk): then the command could not. */
+static int finish_output(int status)
+{
+    bool failed = ferror(stdout) != 0;
+
+    failed = fflush(stdout) != 0 || failed;
+    if (failed && status == EXIT_DONE)
+        return cli_fail("standard output", "not all of it could be written");
+    return status;
+}
+
+int cli_main(int argc, char **argv, cli_serve *serve)
+{
+    struct cli cli = {.serve = serve};
+    char why[512];
+    int status;
+
+    if (!arguments_parse(argc, argv, cli_commands, &cli.arguments, why, sizeof why)) {
+        status = cli_misuse_sentence(why);
+    } else if (cli.arguments.version) {
+        printf("sitemapd %s\n", SITEMAPD_VERSION);
+        status = EXIT_DONE;
+    } else if (cli.arguments.help) {
+        help_print(&cli.arguments, cli_commands);
+        status = EXIT_DONE;
+    } else {
+        status = cli.arguments.command->run(&cli);
+    }
+    session_done(&cli);
+    return finish_output(status);
+}

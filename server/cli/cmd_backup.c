@@ -1,0 +1,61 @@
+/* `backup` and `check`. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/cli/commands.h"
+#include "server/cli/progress.h"
+
+static void show_progress(void *context, uint64_t done, uint64_t total)
+{
+    struct progress *p = context;
+
+    p->total = total;
+    progress_update(p, done);
+}
+
+int command_backup(struct cli *cli)
+{
+    const char *file = cli->arguments.words[0];
+    enum catalogue_status copied;
+    struct progress progress;
+    char why[512] = "";
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    if (access(file, F_OK) == 0)
+        return cli_fail(file, "is there already; a backup goes into a new file");
+    progress_start(&progress, "copying", "pages", 0);
+    copied = catalogue_backup(cli->catalogue, file, show_progress, &progress, why, sizeof why);
+    progress_end(&progress);
+    if (copied != CATALOGUE_OK)
+        return cli_fail_file(file, why[0] != '\0' ? why : catalogue_status_word(copied));
+    printf("%s: a copy of %s\n", file, cli->config.database);
+    return EXIT_DONE;
+}
+
+static void print_problem(void *context, const char *sentence)
+{
+    const struct cli *cli = context;
+
+    cli_fail(cli->config.database, "%s", sentence);
+}
+
+int command_check(struct cli *cli)
+{
+    enum catalogue_status checked;
+    uint64_t count = 0;
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    checked = catalogue_check(cli->catalogue, print_problem, cli, &count);
+    if (checked != CATALOGUE_OK)
+        return session_unreadable(cli, checked);
+    if (count > 0)
+        return cli_fail(cli->config.database, "problems found: %" PRIu64, count);
+    printf("%s: whole and consistent\n", cli->config.database);
+    return EXIT_DONE;
+}

@@ -1,0 +1,150 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/cli/commands.h"
+#include "server/cli/entry_text.h"
+#include "server/rules/lastmod.h"
+
+int command_index_add(struct cli *cli)
+{
+    const char *url = cli->arguments.words[0];
+    struct change change = {.kind = CHANGE_INDEX_ADD, .index_url = url};
+    struct change_result result;
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    change.page_pattern = arguments_value(&cli->arguments, "--pattern");
+    status = session_apply(cli, &change, url, &result);
+    if (status == EXIT_DONE)
+        printf("%s: added\n", url);
+    entry_record_done(&result.entry);
+    return status;
+}
+
+/* The id of the index named; told where there is none. */
+static int find_index(struct cli *cli, const char *name, int64_t *out)
+{
+    struct registry *registry;
+    struct catalogue_view *view = session_view(cli, &registry);
+    const struct registry_index *index;
+
+    if (view == NULL)
+        return EXIT_COULD_NOT;
+    index = registry_index_by_name(registry, name, NULL);
+    if (index != NULL)
+        *out = index->id;
+    registry_unref(registry);
+    catalogue_view_end(view);
+    if (index == NULL)
+        return cli_fail(name, "no index of this catalogue; `sitemapd index list` shows them");
+    return EXIT_DONE;
+}
+
+int command_index_remove(struct cli *cli)
+{
+    const char *name = cli->arguments.words[0];
+    struct change change = {.kind = CHANGE_INDEX_REMOVE};
+    struct change_result result;
+    int status = session_max_removed(cli, &change.max_removed);
+
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
+    if (status == EXIT_DONE)
+        status = find_index(cli, name, &change.index_id);
+    if (status != EXIT_DONE)
+        return status;
+    status = session_apply(cli, &change, name, &result);
+    if (status == EXIT_DONE)
+        printf("%s: removed; entries that went with it: %" PRIu64 "\n", name, result.removed);
+    entry_record_done(&result.entry);
+    return status;
+}
+
+/* ---- list ------------------------------------------------------------------------------ */
+
+struct totals {
+    uint64_t entries, bytes;
+    int64_t changed_at; /* 0: never */
+};
+
+static enum catalogue_status add_up(struct catalogue_view *view, const struct registry_index *index,
+                                    struct totals *out)
+{
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < index->page_count; i++) {
+        struct page_record page;
+        enum catalogue_status status = catalogue_view_page(view, index->id, index->pages[i], &page);
+
+        if (status != CATALOGUE_OK)
+            return status;
+        out->entries += page.entries;
+        out->bytes += page.bytes;
+        if (page.changed_at > out->changed_at)
+            out->changed_at = page.changed_at;
+    }
+    return CATALOGUE_OK;
+}
+
+static void print_index(struct str *out, const struct registry_site *site,
+                        const struct registry_index *index, const struct totals *totals, bool json)
+{
+    char changed[21] = "-";
+    struct str url = STR_INIT;
+
+    if (totals->changed_at != 0)
+        lastmod_format_utc(totals->changed_at, changed);
+    text_append_index_url(&url, site, index);
+    if (json) {
+        str_append_text(out, "{\"url\":");
+        text_append_json(out, str_text(&url));
+        text_append_member(out, "page_pattern", index->page_pattern);
+        str_append_format(out, ",\"entries\":%" PRIu64 ",\"pages\":%zu,\"bytes\":%" PRIu64,
+                          totals->entries, index->page_count, totals->bytes);
+        text_append_member(out, "changed_at", totals->changed_at != 0 ? changed : NULL);
+        str_append_text(out, "}\n");
+    } else {
+        str_append_format(out, "%10" PRIu64 "  %5zu  %12" PRIu64 "  %-20s  %s\n", totals->entries,
+                          index->page_count, totals->bytes, changed, str_text(&url));
+    }
+    str_done(&url);
+}
+
+int command_index_list(struct cli *cli)
+{
+    bool json = arguments_has(&cli->arguments, "--json");
+    enum catalogue_status read = CATALOGUE_OK;
+    struct str out = STR_INIT;
+    struct registry *registry;
+    struct catalogue_view *view;
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    view = session_view(cli, &registry);
+    if (view == NULL)
+        return EXIT_COULD_NOT;
+    if (!json)
+        str_append_format(&out, "%10s  %5s  %12s  %-20s  %s\n", "ENTRIES", "PAGES", "BYTES",
+                          "CHANGED", "URL");
+    for (size_t i = 0; read == CATALOGUE_OK && i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+
+        for (size_t j = 0; read == CATALOGUE_OK && j < site->index_count; j++) {
+            struct totals totals;
+
+            read = add_up(view, &site->indexes[j], &totals);
+            print_index(&out, site, &site->indexes[j], &totals, json);
+        }
+    }
+    if (read != CATALOGUE_OK)
+        status = session_unreadable(cli, read);
+    else if (out.failed)
+        status = cli_fail("index list", "out of memory");
+    else
+        fputs(str_text(&out), stdout);
+    str_done(&out);
+    registry_unref(registry);
+    catalogue_view_end(view);
+    return status;
+}

@@ -1,0 +1,173 @@
+/* sitemapd scan: one pass over a folder of sitemap files, without a server. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/cli/commands.h"
+#include "server/cli/progress.h"
+#include "server/rules/entry.h"
+#include "server/sources/sources.h"
+
+#define FOLDER_NAME "folder" /* who owns the entries of a folder that no section names */
+
+/* ---- what is scanned ------------------------------------------------------------------- */
+
+struct scan_plan {
+    struct source_settings settings;
+    const char **patterns, **excludes; /* owned */
+};
+
+/* A NULL-terminated list of borrowed texts; NULL for none. */
+static const char **terminated(char *const *texts, size_t count)
+{
+    const char **list = count == 0 ? NULL : calloc(count + 1, sizeof *list);
+
+    for (size_t i = 0; list != NULL && i < count; i++)
+        list[i] = texts[i];
+    return list;
+}
+
+static const struct config_source *configured(const struct cli *cli, const char *name)
+{
+    for (size_t i = 0; i < cli->config.source_count; i++)
+        if (strcmp(cli->config.sources[i].named.name, name) == 0)
+            return &cli->config.sources[i];
+    return NULL;
+}
+
+static int plan_configured(struct cli *cli, const struct config_source *source,
+                           struct scan_plan *plan)
+{
+    if (arguments_has(&cli->arguments, "--url"))
+        return cli_misuse("scan", "--url goes with a folder; [source \"%s\"] has its own",
+                          source->named.name);
+    if (source->directory == NULL || source->url == NULL)
+        return cli_fail(source->named.name, "the configuration gives it no directory or no url");
+    plan->patterns = terminated(source->patterns, source->pattern_count);
+    plan->excludes = terminated(source->excludes, source->exclude_count);
+    plan->settings = (struct source_settings){
+        .name = source->named.name,
+        .directory = source->directory,
+        .url = source->url,
+        .index = source->index,
+        .patterns = plan->patterns,
+        .excludes = plan->excludes,
+    };
+    return EXIT_DONE;
+}
+
+static int plan_folder(struct cli *cli, const char *directory, struct scan_plan *plan)
+{
+    const char *url = arguments_value(&cli->arguments, "--url");
+    const char *owner = arguments_value(&cli->arguments, "--source");
+
+    if (url == NULL)
+        return cli_misuse("scan",
+                          "\"%s\" is no [source] of the configuration; for a folder name its URL "
+                          "with --url",
+                          directory);
+    if (url[0] == '\0' || url[strlen(url) - 1] != '/')
+        return cli_misuse("scan", "--url must end in a slash, as https://www.example.com/");
+    if (owner != NULL && entry_check_name(owner, strlen(owner)) != RULE_OK)
+        return cli_misuse("scan", "--source must be 1 to %u of A-Z a-z 0-9 . _ -", NAME_MAX_BYTES);
+    plan->settings = (struct source_settings){
+        .name = owner != NULL ? owner : FOLDER_NAME,
+        .directory = directory,
+        .url = url,
+    };
+    return EXIT_DONE;
+}
+
+/* ---- telling --------------------------------------------------------------------------- */
+
+struct telling {
+    struct progress bar;
+    bool dry_run;
+    uint64_t problems;
+};
+
+static void tell_change(void *context, const char *what, const struct source_file *file)
+{
+    struct telling *t = context;
+
+    progress_end(&t->bar);
+    if (file->problem != NULL) {
+        t->problems++;
+        printf("%-9s ", "problem");
+        cli_print_escaped(stdout, file->path);
+        if (file->line > 0)
+            printf(":%" PRIu64 ":%" PRIu64, file->line, file->column);
+        printf(": %s", file->problem);
+        if (file->detail != NULL && *file->detail != '\0') {
+            printf(": ");
+            cli_print_escaped(stdout, file->detail);
+        }
+    } else {
+        printf("%-9s ", what);
+        cli_print_escaped(stdout, file->path);
+        if (file->state == SOURCE_FILE_LISTED)
+            printf("  %s  %" PRIu64 " URLs", file->lastmod != NULL ? file->lastmod : "-",
+                   file->urls);
+    }
+    printf("\n");
+}
+
+static void tell_progress(void *context, uint64_t files_seen, uint64_t files_read)
+{
+    struct telling *t = context;
+
+    (void)files_read;
+    progress_update(&t->bar, files_seen);
+}
+
+static void tell_sum(const struct telling *t, const struct change_result *result)
+{
+    printf("%s%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed, %" PRIu64
+           " files with a problem\n",
+           t->dry_run ? "would be: " : "", result->created, result->updated, result->removed,
+           t->problems);
+    if (result->would_remove > 0)
+        fprintf(stderr,
+                "sitemapd: scan: %" PRIu64 " entries of vanished files are held back (shrink "
+                "guard); --max-removed %" PRIu64 " lets them go\n",
+                result->would_remove, result->would_remove);
+}
+
+int command_scan(struct cli *cli)
+{
+    const char *name = cli->arguments.words[0];
+    struct scan_plan plan = {0};
+    struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
+    struct scan_progress progress = {tell_change, tell_progress, &telling};
+    struct change_result result = {0};
+    const struct config_source *source;
+    int64_t max_removed;
+    char why[256] = "";
+    int status = session_max_removed(cli, &max_removed);
+
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
+    if (status != EXIT_DONE)
+        return status;
+    source = configured(cli, name);
+    status = source != NULL ? plan_configured(cli, source, &plan) : plan_folder(cli, name, &plan);
+    if (status == EXIT_DONE) {
+        if (arguments_has(&cli->arguments, "--index"))
+            plan.settings.index = arguments_value(&cli->arguments, "--index");
+        progress_start(&telling.bar, name, "files", 0);
+        enum catalogue_status scanned =
+            source_scan_once(cli->catalogue, &plan.settings, max_removed, telling.dry_run,
+                             &progress, &result, why, sizeof why);
+        progress_end(&telling.bar);
+        if (scanned == CATALOGUE_OK)
+            tell_sum(&telling, &result);
+        else
+            status = cli_fail(name, "%s", why[0] != '\0' ? why : catalogue_status_word(scanned));
+        if (scanned == CATALOGUE_OK && result.would_remove > 0)
+            status = EXIT_COULD_NOT;
+        entry_record_done(&result.entry);
+    }
+    free(plan.patterns);
+    free(plan.excludes);
+    return status;
+}

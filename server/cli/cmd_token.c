@@ -1,0 +1,120 @@
+#include <string.h>
+
+#include "server/cli/commands.h"
+#include "server/cli/entry_text.h"
+#include "server/rules/lastmod.h"
+#include "server/token/token.h"
+
+/* The site that --site names; 0 without it. */
+static int read_scope(struct cli *cli, int64_t *out)
+{
+    const char *origin = arguments_value(&cli->arguments, "--site");
+    const struct registry_site *site;
+    struct registry *registry;
+    struct catalogue_view *view;
+    int status;
+
+    *out = 0;
+    if (origin == NULL)
+        return EXIT_DONE;
+    view = session_view(cli, &registry);
+    if (view == NULL)
+        return EXIT_COULD_NOT;
+    status = session_site(registry, origin, &site);
+    if (status == EXIT_DONE)
+        *out = site->id;
+    registry_unref(registry);
+    catalogue_view_end(view);
+    return status;
+}
+
+int command_token_add(struct cli *cli)
+{
+    const char *name = cli->arguments.words[0];
+    struct change change = {.kind = CHANGE_TOKEN_ADD, .token_name = name};
+    struct change_result result;
+    char token[TOKEN_TEXT_SIZE];
+    uint8_t sha256[32];
+    int status;
+
+    if (entry_check_name(name, strlen(name)) != RULE_OK)
+        return cli_misuse(name, "a token's name %s", rule_code_sentence(RULE_NAME));
+    status = session_open(cli, true);
+    if (status == EXIT_DONE)
+        status = read_scope(cli, &change.site_id);
+    if (status != EXIT_DONE)
+        return status;
+    if (!token_make(token) || !token_sha256(token, strlen(token), sha256))
+        return cli_fail(name, "no random numbers to make a token of");
+    change.token_sha256 = sha256;
+    status = session_apply(cli, &change, name, &result);
+    if (status == EXIT_DONE)
+        printf("%s\n", token);
+    entry_record_done(&result.entry);
+    explicit_bzero(token, sizeof token);
+    return status;
+}
+
+int command_token_revoke(struct cli *cli)
+{
+    const char *name = cli->arguments.words[0];
+    struct change change = {.kind = CHANGE_TOKEN_REVOKE, .token_name = name};
+    struct change_result result;
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    status = session_apply(cli, &change, name, &result);
+    if (status == EXIT_DONE)
+        printf("%s: revoked\n", name);
+    entry_record_done(&result.entry);
+    return status;
+}
+
+static void append_token(struct str *out, const struct registry *registry,
+                         const struct registry_token *token, bool json)
+{
+    const struct registry_site *site = registry_site_by_id(registry, token->site_id);
+    char created[21];
+
+    lastmod_format_utc(token->created_at, created);
+    if (json) {
+        str_append_text(out, "{\"name\":");
+        text_append_json(out, token->name);
+        text_append_member(out, "site", site != NULL ? site->origin : NULL);
+        text_append_member(out, "created_at", created);
+        str_append_text(out, "}\n");
+    } else {
+        str_append_format(out, "%-20s  %-24s  %s\n", created, token->name,
+                          token->site_id == 0 ? "all sites"
+                          : site != NULL      ? site->origin
+                                              : "a site that was removed");
+    }
+}
+
+int command_token_list(struct cli *cli)
+{
+    bool json = arguments_has(&cli->arguments, "--json");
+    struct str out = STR_INIT;
+    struct registry *registry;
+    struct catalogue_view *view;
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    view = session_view(cli, &registry);
+    if (view == NULL)
+        return EXIT_COULD_NOT;
+    if (!json)
+        str_append_format(&out, "%-20s  %-24s  %s\n", "CREATED", "NAME", "GOOD FOR");
+    for (size_t i = 0; i < registry->token_count; i++)
+        append_token(&out, registry, &registry->tokens[i], json);
+    if (out.failed)
+        status = cli_fail("token list", "out of memory");
+    else
+        fputs(str_text(&out), stdout);
+    str_done(&out);
+    registry_unref(registry);
+    catalogue_view_end(view);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* The commands, one function each; see their tables in cli.c. Each returns an exit status and has
+ * told what went wrong. Internal to server/cli/. */
+#ifndef SITEMAPD_CLI_COMMANDS_H
+#define SITEMAPD_CLI_COMMANDS_H
+
+#include "server/cli/session.h"
+
+#define COMMAND_DEFAULT_INDEX "/sitemap_index.xml"
+#define COMMAND_SOURCE        "cli" /* who owns entries that the command line makes */
+
+int command_serve(struct cli *cli);
+int command_check_config(struct cli *cli);
+int command_site_add(struct cli *cli);
+int command_site_update(struct cli *cli);
+int command_site_list(struct cli *cli);
+int command_site_remove(struct cli *cli);
+int command_index_add(struct cli *cli);
+int command_index_list(struct cli *cli);
+int command_index_remove(struct cli *cli);
+int command_add(struct cli *cli);
+int command_remove(struct cli *cli);
+int command_list(struct cli *cli);
+int command_import(struct cli *cli);
+int command_export(struct cli *cli);
+int command_render(struct cli *cli);
+int command_token_add(struct cli *cli);
+int command_token_list(struct cli *cli);
+int command_token_revoke(struct cli *cli);
+int command_healthcheck(struct cli *cli);
+int command_backup(struct cli *cli);
+int command_check(struct cli *cli);
+int command_scan(struct cli *cli);
+
+#endif

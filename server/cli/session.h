@@ -1,0 +1,66 @@
+/* What a command works with: its arguments, the configuration, the catalogue; and how it tells
+ * what went wrong. Internal to server/cli/. */
+#ifndef SITEMAPD_CLI_SESSION_H
+#define SITEMAPD_CLI_SESSION_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "config/config.h"
+#include "db/catalogue.h"
+#include "server/cli/arguments.h"
+#include "server/cli/cli.h"
+
+/* Read where neither --config nor SITEMAPD_CONFIG names another, if it is there. */
+#define SESSION_DEFAULT_CONFIG "/etc/sitemapd/sitemapd.conf"
+
+struct cli {
+    struct arguments arguments;
+    struct config config;
+    cli_serve *serve;
+    struct catalogue *catalogue; /* NULL until opened */
+};
+
+/* One line on stderr, `sitemapd: what: why`, control characters escaped. Returns
+ * EXIT_COULD_NOT. */
+int cli_fail(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for wrong usage: returns EXIT_USAGE. */
+int cli_misuse(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same where `sentence` is `what: why` already; without a colon it is about the usage. */
+int cli_misuse_sentence(const char *sentence);
+/* Tells a sentence of the catalogue about a file, which may begin with the file's name as well.
+ * Returns EXIT_COULD_NOT. */
+int cli_fail_file(const char *file, const char *why);
+/* Prints text of unknown origin, control characters escaped. */
+void cli_print_escaped(FILE *to, const char *text);
+
+/* Fills `config` from file, environment and the options that every command takes. Returns
+ * EXIT_DONE, or tells every mistake and returns another. `report` NULL: on stderr. */
+int session_read_config(struct cli *cli, config_report *report, void *context);
+/* Reads the configuration and opens the catalogue; `create`: makes it where there is none.
+ * Returns EXIT_DONE, or tells why not. */
+int session_open(struct cli *cli, bool create);
+/* Opens a view and the registry of it; NULL (and told) where that fails. The caller ends both. */
+struct catalogue_view *session_view(struct cli *cli, struct registry **registry);
+/* Frees all. */
+void session_done(struct cli *cli);
+
+/* Applies `change`, with `*result` as catalogue_apply has it, and tells why not. `what` is what
+ * it was done to. Returns EXIT_DONE or EXIT_COULD_NOT; entry_record_done is the caller's. */
+int session_apply(struct cli *cli, const struct change *change, const char *what,
+                  struct change_result *result);
+/* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */
+int session_tell(const struct change *change, const char *what, const struct change_result *result);
+/* Tells why a read of the catalogue failed. Returns EXIT_COULD_NOT. */
+int session_unreadable(const struct cli *cli, enum catalogue_status status);
+/* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
+ * EXIT_USAGE, told. */
+int session_max_removed(const struct cli *cli, int64_t *out);
+/* The index that --index names, or NULL without it. Returns EXIT_DONE, or told EXIT_COULD_NOT. */
+int session_index(const struct cli *cli, const struct registry *registry,
+                  const struct registry_index **out);
+/* The site whose origin the text is, of any spelling. Returns EXIT_DONE, or told. */
+int session_site(const struct registry *registry, const char *origin,
+                 const struct registry_site **out);
+
+#endif

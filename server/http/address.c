@@ -1,0 +1,176 @@
+#include "server/http/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+
+/* getaddrinfo takes 99999 for 34463. */
+static bool is_port(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return digits > 0 && digits <= 5 && text[digits] == '\0' && strtoul(text, NULL, 10) <= 65535;
+}
+
+/* Splits "A:P" or "[A]:P". */
+static bool split(const char *address, char *host, size_t host_size, const char **port)
+{
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL || !is_port(colon + 1))
+        return false;
+    const char *start = address;
+    size_t len = (size_t)(colon - address);
+    if (len >= 2 && start[0] == '[' && start[len - 1] == ']') {
+        start++;
+        len -= 2;
+    } else if (memchr(start, ':', len) != NULL) {
+        return false; /* IPv6 without brackets: which colon is the port's? */
+    }
+    if (len >= host_size)
+        return false;
+    memcpy(host, start, len);
+    host[len] = '\0';
+    *port = colon + 1;
+    return true;
+}
+
+static int open_socket(const struct addrinfo *info)
+{
+    int on = 1, off = 0;
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (info->ai_family == AF_INET6) /* "[::]" takes IPv4 too, whatever the system's default */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static void describe(int fd, char text[ADDRESS_TEXT_SIZE])
+{
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof bound;
+    char host[INET6_ADDRSTRLEN] = "";
+
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0)
+        bound.ss_family = AF_UNSPEC;
+    if (bound.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&bound;
+        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
+        snprintf(text, ADDRESS_TEXT_SIZE, "[%s]:%u", host, ntohs(in6->sin6_port));
+    } else {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)&bound;
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+        snprintf(text, ADDRESS_TEXT_SIZE, "%s:%u", host, ntohs(in->sin_port));
+    }
+}
+
+int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why, size_t why_size)
+{
+    char host[256];
+    const char *port;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+
+    if (!split(address, host, sizeof host, &port)) {
+        snprintf(why, why_size, "%s: not an address with a port, such as 127.0.0.1:8080", address);
+        return -1;
+    }
+    int error = getaddrinfo(host[0] == '\0' ? NULL : host, port, &hints, &found);
+    if (error != 0) {
+        snprintf(why, why_size, "%s: %s", address, gai_strerror(error));
+        return -1;
+    }
+    int fd = open_socket(found);
+    if (fd < 0)
+        snprintf(why, why_size, "%s: %s", address, strerror(errno));
+    else
+        describe(fd, text);
+    freeaddrinfo(found);
+    return fd;
+}
+
+void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN])
+{
+    text[0] = '\0';
+    if (address == NULL)
+        return;
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
+        inet_ntop(AF_INET, &in->sin_addr, text, INET6_ADDRSTRLEN);
+    } else if (address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
+        if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
+            inet_ntop(AF_INET, &in6->sin6_addr.s6_addr[12], text, INET6_ADDRSTRLEN);
+        else
+            inet_ntop(AF_INET6, &in6->sin6_addr, text, INET6_ADDRSTRLEN);
+    }
+}
+
+/* IPv4 as ::ffff:a.b.c.d, so that one comparison does for both. */
+static bool parse_mapped(const char *text, uint8_t out[16], bool *v4)
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    *v4 = inet_pton(AF_INET, text, out + 12) == 1;
+    if (*v4) {
+        memcpy(out, prefix, sizeof prefix);
+        return true;
+    }
+    return inet_pton(AF_INET6, text, out) == 1;
+}
+
+bool address_range_parse(const char *text, struct address_range *out)
+{
+    char host[INET6_ADDRSTRLEN];
+    size_t len = strcspn(text, "/");
+    bool v4;
+
+    if (len >= sizeof host)
+        return false;
+    memcpy(host, text, len);
+    host[len] = '\0';
+    if (!parse_mapped(host, out->bytes, &v4))
+        return false;
+    unsigned most = v4 ? 32 : 128;
+    out->bits = most;
+    if (text[len] == '/') {
+        const char *bits = text + len + 1;
+        size_t digits = strspn(bits, "0123456789");
+        if (digits == 0 || digits > 3 || bits[digits] != '\0')
+            return false;
+        out->bits = (unsigned)strtoul(bits, NULL, 10);
+        if (out->bits > most)
+            return false;
+    }
+    if (v4)
+        out->bits += 96;
+    return true;
+}
+
+bool address_range_holds(const struct address_range *range, const char *peer)
+{
+    uint8_t bytes[16];
+    bool v4;
+
+    if (!parse_mapped(peer, bytes, &v4))
+        return false;
+    size_t whole = range->bits / 8;
+    if (memcmp(bytes, range->bytes, whole) != 0)
+        return false;
+    unsigned rest = range->bits % 8;
+    return rest == 0 || ((bytes[whole] ^ range->bytes[whole]) >> (8 - rest)) == 0;
+}

@@ -1,0 +1,30 @@
+/* Socket addresses: where to listen, who is asking, whom to trust. No microhttpd here. */
+#ifndef SITEMAPD_HTTP_ADDRESS_H
+#define SITEMAPD_HTTP_ADDRESS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define ADDRESS_TEXT_SIZE (INET6_ADDRSTRLEN + 8) /* "[…]:65535" */
+
+/* Opens a listening socket at "A:P", "[A]:P" or ":P" (every address); port 0 picks a free one.
+ * `text` gets the address with the real port. Returns the descriptor, not blocking, closed on exec;
+ * or -1, and a sentence in `why`. */
+int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why, size_t why_size);
+
+/* The address of a peer as text, IPv4 also where it came mapped into IPv6; "" for others. */
+void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN]);
+
+/* "10.0.0.7", "fd00::/8": a range of addresses. */
+struct address_range {
+    uint8_t bytes[16]; /* IPv4 mapped */
+    unsigned bits;
+};
+/* False where malformed. */
+bool address_range_parse(const char *text, struct address_range *out);
+bool address_range_holds(const struct address_range *range, const char *peer);
+
+#endif

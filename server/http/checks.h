@@ -1,0 +1,74 @@
+/* What a request must not be: shapes by which two servers in a row see different requests
+ * (RFC 9112 11.2), hosts by which a browser is led to the admin listener (DNS rebinding), targets
+ * that are none. Pure, thread safe; no microhttpd here. */
+#ifndef SITEMAPD_HTTP_CHECKS_H
+#define SITEMAPD_HTTP_CHECKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/rules/str.h"
+
+/* The header fields that the listener or a cached page needs: found in one pass. */
+enum known_header {
+    HEADER_HOST,
+    HEADER_CONTENT_LENGTH,
+    HEADER_TRANSFER_ENCODING,
+    HEADER_ACCEPT_ENCODING,
+    HEADER_IF_NONE_MATCH,
+    HEADER_IF_MODIFIED_SINCE,
+    HEADER_CONTENT_TYPE,
+    HEADER_AUTHORIZATION,
+    HEADER_EXPECT,
+    HEADER_X_FORWARDED_HOST,
+    HEADER_COUNT, /* none of them */
+};
+
+struct header_scan {
+    const char *value[HEADER_COUNT]; /* of the first line; borrowed; NULL: absent */
+    unsigned lines[HEADER_COUNT];
+    bool malformed; /* a name is no token, or a value holds a NUL */
+    /* Lists given on several lines are one list (RFC 9110 5.3); owned, empty mostly. */
+    struct str accept_encoding, if_none_match;
+};
+
+/* Adds one header line; lengths are the parser's. */
+void header_scan_add(struct header_scan *scan, const char *name, size_t name_len, const char *value,
+                     size_t value_len);
+void header_scan_done(struct header_scan *scan);
+/* HEADER_COUNT where it is none of them. */
+enum known_header header_known(const char *name, size_t len);
+
+/* Why the framing cannot be trusted: a sentence, or NULL where it can. `version` is HTTP/1.x. */
+const char *check_framing(const struct header_scan *scan, const char *version);
+/* The announced length. False where there is none, or it is no number up to INT64_MAX. */
+bool check_content_length(const struct header_scan *scan, uint64_t *out);
+/* True where Expect asks for 100 (RFC 9110 10.1.1). */
+bool check_expects_continue(const struct header_scan *scan, const char *version);
+
+/* A Host header's value: a name or IP literal, with or without a port; empty for a target that has
+ * none (RFC 9110 7.2). */
+bool check_host(const char *host);
+/* A host that no DNS answer can be made to mean: an IP literal or "localhost", with or without a
+ * port. */
+bool check_host_is_local(const char *host);
+/* True where `host`, a Host header, is one of `allowed` (names, with or without a port; any case).
+ */
+bool check_host_is_listed(const char *host, const char *const *allowed, size_t count);
+
+enum target_status { TARGET_OK, TARGET_ASTERISK, TARGET_MALFORMED, TARGET_OTHER_HOST };
+/* Splits a request target (RFC 9112 3.2) in place into `*path`, raw, and `*query`, NULL where there
+ * is no '?'. In absolute form its authority must be `host` (any case); where that is NULL it is put
+ * into `*authority`, which is NULL otherwise. */
+enum target_status check_target(char *target, const char *host, const char **path,
+                                const char **query, const char **authority);
+
+/* True where the media type of `content_type` (parameters aside) is one of `allowed`. */
+bool check_content_type(const char *content_type, const char *const *allowed);
+
+/* Decodes percent-encoding of one segment. False where malformed or out of memory
+ * (out->failed tells); NUL is malformed. */
+bool check_decode_segment(const char *text, size_t len, struct str *out);
+
+#endif

@@ -1,0 +1,133 @@
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "server/http/internal.h"
+
+/* libmicrohttpd's own timeout counts idleness only: a client that drips a byte a second is never
+ * idle. So one thread looks at all connections a few times a second and ends the sockets of those
+ * that are past their deadline; their threads then see an end of stream and clean up. */
+#define SCAN_MS 250
+/* How long a header or body may go on arriving once the listener stops, and a reply leaving. */
+#define STOP_BODY_MS  3000
+#define STOP_REPLY_MS 8000
+
+/* A request that is pipelined follows its predecessor at once: who is idle for so long has none. */
+#define IDLE_LOOK_MS 200
+
+int64_t deadline_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void set_from(struct connection *c, int64_t start_ms, uint32_t timeout_ms, uint64_t bytes)
+{
+    int64_t deadline = 0;
+
+    if (timeout_ms > 0)
+        deadline = start_ms + (int64_t)timeout_ms * (int64_t)(1 + bytes / RATE_BYTES);
+    atomic_store_explicit(&c->deadline_ms, deadline, memory_order_relaxed);
+}
+
+void deadline_set_body(struct connection *c, int64_t start_ms, uint32_t timeout_ms, uint64_t bytes)
+{
+    set_from(c, start_ms, timeout_ms, bytes);
+    atomic_store_explicit(&c->in_body, true, memory_order_relaxed);
+}
+
+void deadline_set(struct connection *c, uint32_t timeout_ms, uint64_t bytes)
+{
+    atomic_store_explicit(&c->in_body, false, memory_order_relaxed);
+    set_from(c, deadline_now_ms(), timeout_ms, bytes);
+}
+
+void deadline_clear(struct connection *c)
+{
+    atomic_store_explicit(&c->in_body, false, memory_order_relaxed);
+    atomic_store_explicit(&c->deadline_ms, 0, memory_order_relaxed);
+}
+
+/* A client that ends its side together with its last request: libmicrohttpd, told once of both, has
+ * read the request and waits to be told of the end, which nobody does again. It would keep the
+ * connection, and the client waiting for our end, until the deadline. So each is looked at once
+ * when it has become idle. */
+static bool is_left(struct connection *c, int64_t now)
+{
+    int_fast64_t since = atomic_load_explicit(&c->idle_since_ms, memory_order_relaxed);
+    struct pollfd peer = {.fd = c->fd, .events = POLLRDHUP};
+
+    return since != 0 && since + IDLE_LOOK_MS <= now &&
+           atomic_compare_exchange_strong(&c->idle_since_ms, &since, 0) && poll(&peer, 1, 0) == 1;
+}
+
+/* A stop does not wait for clients as long as they may take: who is still sending has a grace,
+ * since nothing of it was applied, and who reads a reply a longer one. Requests that wait for an
+ * answer have no deadline, and are waited for. */
+static int64_t deadline_of(const struct connection *c, int64_t quiesced)
+{
+    int64_t deadline = atomic_load_explicit(&c->deadline_ms, memory_order_relaxed);
+    bool in_body = atomic_load_explicit(&c->in_body, memory_order_relaxed);
+    int64_t stop_at = quiesced + (in_body ? STOP_BODY_MS : STOP_REPLY_MS);
+
+    return deadline != 0 && quiesced != 0 && stop_at < deadline ? stop_at : deadline;
+}
+
+static void scan(struct listener *l, int64_t now)
+{
+    int64_t quiesced = atomic_load(&l->quiesced_ms);
+
+    for (struct connection *c = l->connections; c != NULL; c = c->next) {
+        int64_t deadline = deadline_of(c, quiesced);
+        if (((deadline != 0 && deadline <= now) || is_left(c, now)) && !c->cut) {
+            c->cut = true;
+            shutdown(c->fd, SHUT_RDWR);
+        }
+    }
+}
+
+static void *run(void *context)
+{
+    struct listener *l = context;
+
+    pthread_mutex_lock(&l->connections_lock);
+    while (!l->deadline_stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += SCAN_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&l->deadline_wake, &l->connections_lock, &until);
+        scan(l, deadline_now_ms());
+    }
+    pthread_mutex_unlock(&l->connections_lock);
+    return NULL;
+}
+
+bool deadline_start(struct listener *l)
+{
+    l->deadline_started = pthread_create(&l->deadline_thread, NULL, run, l) == 0;
+    return l->deadline_started;
+}
+
+void deadline_end(struct listener *l)
+{
+    if (!l->deadline_started)
+        return;
+    pthread_mutex_lock(&l->connections_lock);
+    l->deadline_stop = true;
+    pthread_cond_signal(&l->deadline_wake);
+    pthread_mutex_unlock(&l->connections_lock);
+    pthread_join(l->deadline_thread, NULL);
+    l->deadline_started = false;
+}
+
+void deadline_cut_all(struct listener *l)
+{
+    pthread_mutex_lock(&l->connections_lock);
+    for (struct connection *c = l->connections; c != NULL; c = c->next)
+        shutdown(c->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&l->connections_lock);
+}

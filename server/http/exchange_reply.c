@@ -1,0 +1,165 @@
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/http/blob_send.h"
+#include "server/http/internal.h"
+#include "server/http/page_send.h"
+#include "server/http/status.h"
+#include "server/rules/negotiate.h"
+
+void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail)
+{
+    struct reply *reply = &e->request.reply;
+
+    if (e->connection->listener->options.problem_json)
+        reply_problem(reply, status, code, NULL, detail);
+    else
+        reply_text(reply, status, status_reason(status));
+    if (status == 503)
+        reply_header(reply, "Retry-After", RETRY_AFTER);
+}
+
+static bool has_header(const struct reply *reply, const char *name)
+{
+    for (size_t i = 0; i < reply->header_count; i++)
+        if (strcasecmp(reply->headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What every reply of ours has, whoever filled it. */
+static void complete_headers(struct exchange *e)
+{
+    struct reply *reply = &e->request.reply;
+
+    if (reply->status >= 400 && !has_header(reply, "Cache-Control"))
+        reply_header(reply, "Cache-Control", "no-store");
+    if (reply->content_type != NULL && !has_header(reply, "X-Content-Type-Options"))
+        reply_header(reply, "X-Content-Type-Options", "nosniff");
+    if (reply->body.failed || reply->status == 0)
+        exchange_error(e, 500, "no-memory", "the reply could not be made");
+}
+
+static bool add_headers(struct MHD_Response *response, const struct exchange *e)
+{
+    const struct reply *reply = &e->request.reply;
+    bool ok = true;
+
+    if (reply->content_type != NULL)
+        ok = MHD_add_response_header(response, "Content-Type", reply->content_type) == MHD_YES;
+    for (size_t i = 0; ok && i < reply->header_count; i++)
+        ok = MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value) ==
+             MHD_YES;
+    if (ok && (reply->close || atomic_load(&e->connection->listener->quiescing)))
+        ok = MHD_add_response_header(response, "Connection", "close") == MHD_YES;
+    return ok;
+}
+
+static enum MHD_Result queue_own(struct exchange *e)
+{
+    struct reply *reply = &e->request.reply;
+
+    complete_headers(e);
+    size_t len = reply->body.len;
+    /* From here on the library frees the body. */
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        len, reply->body.data, len == 0 ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
+    if (response == NULL)
+        return MHD_NO;
+    if (len > 0)
+        reply->body = (struct str)STR_INIT;
+    enum MHD_Result result = MHD_NO;
+    if (add_headers(response, e)) {
+        e->bytes_sent = e->request.method == HTTP_HEAD || reply->status == 304 ? 0 : (uint64_t)len;
+        deadline_set(e->connection, e->connection->listener->options.reply_timeout_ms,
+                     e->bytes_sent);
+        result = MHD_queue_response(e->mhd, reply->status, response);
+    }
+    MHD_destroy_response(response);
+    if (result == MHD_YES)
+        e->status_sent = reply->status;
+    return result;
+}
+
+static enum MHD_Result queue_blob(struct exchange *e)
+{
+    struct listener *l = e->connection->listener;
+    bool close = e->request.reply.close || atomic_load(&l->quiescing);
+
+    if (blob_send_queue(e->mhd, &e->request, close, &e->bytes_sent) != MHD_YES)
+        return MHD_NO;
+    e->status_sent = e->request.reply.status;
+    deadline_set(e->connection, l->options.reply_timeout_ms, e->bytes_sent);
+    return MHD_YES;
+}
+
+enum MHD_Result exchange_queue(struct exchange *e)
+{
+    struct reply *reply = &e->request.reply;
+
+    if (reply->blob != NULL)
+        return queue_blob(e);
+    if (reply->snapshot == NULL)
+        return queue_own(e);
+    enum page_send sent = page_send_queue(e->mhd, reply->snapshot, reply->represent, reply->status,
+                                          e->request.method == HTTP_HEAD, &e->reader,
+                                          e->connection->fd, &e->bytes_sent);
+    if (sent == PAGE_FAILED)
+        return MHD_NO;
+    if (sent == PAGE_BUSY) {
+        exchange_error(e, 503, "busy", "too many uncompressed replies are being sent");
+        return queue_own(e);
+    }
+    e->status_sent = reply->status;
+    deadline_set(e->connection, e->connection->listener->options.reply_timeout_ms, e->bytes_sent);
+    return MHD_YES;
+}
+
+/* The reply as bytes. */
+static void render(struct exchange *e, struct str *out)
+{
+    struct reply *reply = &e->request.reply;
+    char date[30];
+
+    http_date_format(e->request.now, date);
+    str_append_format(out, "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\n", reply->status,
+                      status_reason(reply->status), date);
+    if (reply->content_type != NULL)
+        str_append_format(out, "Content-Type: %s\r\n", reply->content_type);
+    for (size_t i = 0; i < reply->header_count; i++)
+        str_append_format(out, "%s: %s\r\n", reply->headers[i].name, reply->headers[i].value);
+    if (reply->status != 204)
+        str_append_format(out, "Content-Length: %zu\r\n", reply->body.len);
+    str_append_text(out, "\r\n");
+    if (e->request.method != HTTP_HEAD)
+        str_append(out, reply->body.data, reply->body.len);
+}
+
+/* The library takes no reply while a body comes in, and closing a socket with unread bytes resets
+ * it, which may destroy the reply before the client reads it (RFC 9112 9.6). So the reply goes to
+ * the socket here, our side is ended, and the rest is read and dropped for a while. Nothing else is
+ * in the way: the replies before it are sent, since their requests are completed. */
+enum MHD_Result exchange_send_early(struct exchange *e)
+{
+    struct connection *c = e->connection;
+    struct str bytes = STR_INIT;
+
+    complete_headers(e);
+    render(e, &bytes);
+    if (bytes.failed) {
+        str_done(&bytes);
+        return MHD_NO;
+    }
+    /* An empty send buffer takes a refusal whole; what it does not take is cut. */
+    ssize_t sent = send(c->fd, bytes.data, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    str_done(&bytes);
+    if (sent < 0)
+        return MHD_NO;
+    shutdown(c->fd, SHUT_WR);
+    e->lingering = true;
+    e->status_sent = e->request.reply.status;
+    e->bytes_sent = e->request.method == HTTP_HEAD ? 0 : e->request.reply.body.len;
+    deadline_set(c, LINGER_MS, 0);
+    return MHD_YES;
+}

@@ -1,0 +1,160 @@
+/* What the files of the listener share: the listener, its connections, and the exchange (one
+ * request and its reply) that each connection holds, one after another. Internal to server/http/.
+ *
+ * Invariants:
+ * 1. All of an exchange but `wait` is touched by its connection's thread alone; between
+ *    HANDLE_LATER and request_resume by whoever will resume it.
+ * 2. MHD_suspend_connection is called before `wait` becomes WAIT_SUSPENDED, and only who moves
+ *    `wait` away from WAIT_SUSPENDED calls MHD_resume_connection: once, and never too early.
+ * 3. A connection is in the list from STARTED to CLOSED, and its descriptor is used by other
+ *    threads only under `connections_lock`: CLOSED comes before close(2), so it is never another's.
+ * 4. An exchange counts as active from its request line to its completion. */
+#ifndef SITEMAPD_HTTP_INTERNAL_H
+#define SITEMAPD_HTTP_INTERNAL_H
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "server/http/address.h"
+#include "server/http/checks.h"
+#include "server/http/counts.h"
+#include "server/http/listener.h"
+#include "server/http/page_readers.h"
+
+#define TARGET_MAX       8192u /* bytes of a request target; longer: 414 */
+#define TARGET_INLINE    512u  /* longer ones are allocated */
+#define IGNORED_BODY_MAX 8192u /* a body where none belongs: read and dropped up to here */
+#define LINGER_MS        5000u /* how long the rest of a refused body is read */
+#define RETRY_AFTER      "5"
+#define RATE_BYTES       1048576u /* each so many bytes add one timeout to a deadline */
+
+enum wait_state {
+    WAIT_NONE,      /* the hook runs, or nothing waits */
+    WAIT_SUSPENDED, /* suspended; request_resume has to wake it */
+    WAIT_RESUMED,   /* request_resume was called */
+};
+
+struct exchange {
+    struct request request;
+    struct connection *connection;
+    struct MHD_Connection *mhd;
+    struct header_scan headers;
+    const char *version;
+    uint64_t started_us; /* 0: nobody wants to know */
+
+    char *target; /* inline, or owned, or NULL: too long or out of memory */
+    bool target_too_long;
+    struct str tail; /* of request.path_tail */
+
+    size_t row; /* of the counts */
+    uint64_t body_seen;
+    int64_t body_start_ms; /* moved on by the time that it waited */
+    int64_t wait_start_ms; /* 0: it was not suspended */
+    size_t piece_done;     /* bytes of the piece at hand that the hook has or has had */
+    bool begun;            /* the first handler call was made */
+    bool has_body, takes_body, expects_continue;
+    bool hooks_ran; /* so `done` is owed */
+    bool finish_ran;
+    bool later;           /* HANDLE_LATER was answered and is not settled yet */
+    bool reserved;        /* holds one of the places for waiting requests */
+    bool replied;         /* the reply is filled, and the rest of the request dropped */
+    bool lingering;       /* it was sent past libmicrohttpd; what still comes is dropped */
+    unsigned status_sent; /* 0: none yet */
+    uint64_t bytes_sent;
+    struct page_reader reader;         /* of request.reply.snapshot, while it is sent */
+    atomic_int wait;                   /* enum wait_state */
+    char target_inline[TARGET_INLINE]; /* last: not cleared between requests */
+};
+
+struct connection {
+    struct listener *listener;
+    struct connection *previous, *next;
+    int fd;
+    /* Milliseconds of the monotonic clock; 0: none. Set by the connection's thread, read by the
+     * deadlines' thread. */
+    atomic_int_fast64_t deadline_ms;
+    /* The same clock; since when no request is under way; 0: one is, or it was looked at since. */
+    atomic_int_fast64_t idle_since_ms;
+    atomic_bool in_body; /* the deadline is that of a header or body which is arriving */
+    bool cut;            /* under connections_lock */
+    bool trusted_proxy;
+    char peer[INET6_ADDRSTRLEN];
+    struct exchange exchange;
+};
+
+struct listener {
+    struct listener_options options; /* strings and arrays owned */
+    char *name;
+    struct address_range *trusted;
+    char address[ADDRESS_TEXT_SIZE];
+    struct MHD_Daemon *daemon;
+    int listen_fd;
+    struct counts *counts;
+    size_t *rows; /* of the counts, by route: one for all routes of a label */
+
+    atomic_bool quiescing;
+    atomic_int_fast64_t quiesced_ms; /* since when; 0: it is not */
+    atomic_uint waiting;             /* places taken by waiting requests */
+    atomic_uint resuming;            /* threads inside request_resume */
+
+    pthread_mutex_t connections_lock;
+    struct connection *connections;
+    uint32_t connection_count;
+
+    pthread_t deadline_thread;
+    bool deadline_started;
+    bool deadline_stop; /* under connections_lock */
+    pthread_cond_t deadline_wake;
+};
+
+/* exchange.c: libmicrohttpd's callbacks. */
+void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd);
+enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const char *url,
+                                const char *method, const char *version, const char *upload,
+                                size_t *upload_size, void **req_cls);
+void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
+                        enum MHD_RequestTerminationCode toe);
+
+/* exchange_open.c: the first call, headers known and no body read. True: go on with the request;
+ * false: the reply is filled. `*fatal`: it must be sent now and the connection closed. */
+bool exchange_open(struct exchange *e, const char *method, const char *version, bool *fatal);
+
+/* exchange_reply.c. Fills an error as this listener words them. */
+void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail);
+/* Queues request.reply. */
+enum MHD_Result exchange_queue(struct exchange *e);
+/* Sends request.reply past libmicrohttpd, which takes none while a body comes in, ends our side of
+ * the connection, and has the rest dropped. */
+enum MHD_Result exchange_send_early(struct exchange *e);
+
+/* wait.c. Takes a place for the exchange, if it has none: false where none is free or the listener
+ * is stopping. */
+bool wait_reserve(struct exchange *e);
+void wait_release(struct exchange *e);
+/* After HANDLE_LATER: true where the connection is suspended or about to be called again, false
+ * where request_resume has come already and the caller goes on at once. */
+bool wait_begin(struct exchange *e);
+/* True where a wait was resumed; acquires what the other thread wrote, and ends the wait. */
+bool wait_ended(struct exchange *e);
+
+/* deadline.c */
+int64_t deadline_now_ms(void);
+bool deadline_start(struct listener *l);
+/* Ends the thread; takes one that was never started. */
+void deadline_end(struct listener *l);
+/* For a body: `timeout_ms` from `start_ms` and again for each RATE_BYTES of `bytes`; `timeout_ms`
+ * 0: none. A stop cuts it short. */
+void deadline_set_body(struct connection *c, int64_t start_ms, uint32_t timeout_ms, uint64_t bytes);
+/* The same from now on, for all else. */
+void deadline_set(struct connection *c, uint32_t timeout_ms, uint64_t bytes);
+void deadline_clear(struct connection *c);
+/* Ends every connection's socket now; suspended ones notice when resumed. */
+void deadline_cut_all(struct listener *l);
+
+/* connection.c: NOTIFY_CONNECTION */
+void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
+                       enum MHD_ConnectionNotificationCode code);
+
+#endif

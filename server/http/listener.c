@@ -1,0 +1,266 @@
+#include "server/http/listener.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/http/internal.h"
+
+#define STOP_POLL_MS  2
+#define STOP_GRACE_MS 10000 /* after the sockets are cut: for what is still suspended */
+
+static void ignore_log(void *cls, const char *format, va_list arguments)
+{
+    (void)cls;
+    (void)format;
+    (void)arguments;
+}
+
+/* Path and query stay as they came. */
+static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text)
+{
+    (void)cls;
+    (void)mhd;
+    return strlen(text);
+}
+
+static unsigned thread_count(const struct listener_options *options)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (options->threads > 0)
+        return options->threads;
+    return cores > 0 ? (unsigned)cores : 1;
+}
+
+static struct MHD_Daemon *start_daemon(struct listener *l)
+{
+    const struct listener_options *options = &l->options;
+    unsigned threads = thread_count(options);
+    uint32_t connections = options->max_connections > threads ? options->max_connections : threads;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
+    /* The pool of a connection also holds the parsed fields (some sixty bytes each) and the reply's
+     * header. The library clears all of it for each request, half of it twice: a larger one is
+     * slower for everybody. */
+    size_t memory = (size_t)options->max_header_bytes + 8192;
+    struct MHD_OptionItem items[8];
+    size_t n = 0;
+
+    if (l->address[0] == '[')
+        flags |= MHD_USE_IPv6;
+    items[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, l->listen_fd, NULL};
+    items[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connections, NULL};
+    items[n++] =
+        (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)memory, NULL};
+    if (options->max_connections_per_address > 0)
+        items[n++] = (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                                             (intptr_t)options->max_connections_per_address, NULL};
+    if (threads > 1)
+        items[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL};
+#if MHD_VERSION >= 0x00097701
+    items[n++] = (struct MHD_OptionItem){MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL};
+#endif
+    /* Not MHD_OPTION_STRICT_FOR_CLIENT before that: all it adds in 0.9.75 is a check of Host and of
+     * spaces in the target, answered with a header sent twice or not at all. checks.c does both. */
+    items[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    return MHD_start_daemon(flags, 0, NULL, NULL, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER,
+                            ignore_log, NULL, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l,
+                            MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,
+                            MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, l,
+                            MHD_OPTION_NOTIFY_CONNECTION, connection_notify, l, MHD_OPTION_ARRAY,
+                            items, MHD_OPTION_END);
+}
+
+static const char *row_label(const struct listener *l, size_t row)
+{
+    if (row < l->options.route_count)
+        return l->options.routes[row].label;
+    if (row == l->options.route_count && l->options.fallback != NULL)
+        return l->options.fallback->label;
+    return "none";
+}
+
+static void share_rows(struct listener *l)
+{
+    for (size_t i = 0; i < l->options.route_count + 2; i++) {
+        size_t first = 0;
+        while (strcmp(row_label(l, first), row_label(l, i)) != 0)
+            first++;
+        l->rows[i] = first;
+    }
+}
+
+/* Copies what the listener needs of the options later. */
+static bool copy_options(struct listener *l, const struct listener_options *options, char *why,
+                         size_t why_size)
+{
+    size_t count = options->trusted_proxy_count;
+
+    l->options = *options;
+    l->options.address = l->address;
+    l->options.trusted_proxies = NULL;
+    l->options.name = l->name = strdup(options->name);
+    l->trusted = calloc(count > 0 ? count : 1, sizeof *l->trusted);
+    l->counts = counts_new(options->route_count + 2); /* each route, the fallback, none */
+    l->rows = calloc(options->route_count + 2, sizeof *l->rows);
+    if (l->name == NULL || l->trusted == NULL || l->counts == NULL || l->rows == NULL) {
+        snprintf(why, why_size, "out of memory");
+        return false;
+    }
+    share_rows(l);
+    for (size_t i = 0; i < count; i++) {
+        if (!address_range_parse(options->trusted_proxies[i], &l->trusted[i])) {
+            snprintf(why, why_size, "trusted proxy %s: not an address",
+                     options->trusted_proxies[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void listener_free(struct listener *l)
+{
+    deadline_end(l);
+    if (l->listen_fd >= 0)
+        close(l->listen_fd);
+    pthread_cond_destroy(&l->deadline_wake);
+    pthread_mutex_destroy(&l->connections_lock);
+    free(l->rows);
+    counts_free(l->counts);
+    free(l->trusted);
+    free(l->name);
+    free(l);
+}
+
+static struct listener *listener_new(void)
+{
+    struct listener *l = calloc(1, sizeof *l);
+    pthread_condattr_t attributes;
+
+    if (l == NULL)
+        return NULL;
+    l->listen_fd = -1;
+    atomic_init(&l->quiescing, false);
+    atomic_init(&l->quiesced_ms, 0);
+    atomic_init(&l->waiting, 0);
+    atomic_init(&l->resuming, 0);
+    pthread_mutex_init(&l->connections_lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->deadline_wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return l;
+}
+
+bool listener_start(const struct listener_options *options, struct listener **out, char *why,
+                    size_t why_size)
+{
+    struct listener *l = listener_new();
+
+    *out = NULL;
+    if (l == NULL) {
+        snprintf(why, why_size, "out of memory");
+        return false;
+    }
+    if (!copy_options(l, options, why, why_size))
+        goto fail;
+    l->listen_fd = address_listen(options->address, l->address, why, why_size);
+    if (l->listen_fd < 0)
+        goto fail;
+    if (!deadline_start(l)) {
+        snprintf(why, why_size, "%s: cannot start a thread", l->address);
+        goto fail;
+    }
+    l->daemon = start_daemon(l);
+    if (l->daemon == NULL) {
+        snprintf(why, why_size, "%s: libmicrohttpd does not start: %s", l->address,
+                 strerror(errno));
+        l->listen_fd = -1; /* the library may have closed it */
+        goto fail;
+    }
+    *out = l;
+    return true;
+
+fail:
+    listener_free(l);
+    return false;
+}
+
+const char *listener_address(const struct listener *l)
+{
+    return l->address;
+}
+
+void listener_quiesce(struct listener *l)
+{
+    if (atomic_exchange(&l->quiescing, true))
+        return;
+    atomic_store(&l->quiesced_ms, deadline_now_ms());
+    /* The socket becomes ours again. It refuses from here on, but keeps its number until the
+     * threads that may still hold it are gone. */
+    MHD_quiesce_daemon(l->daemon);
+    shutdown(l->listen_fd, SHUT_RDWR);
+}
+
+/* True where no request is active and nobody is about to resume one. */
+static bool is_quiet(struct listener *l)
+{
+    return counts_active(l->counts) == 0 && atomic_load(&l->resuming) == 0;
+}
+
+static bool wait_quiet(struct listener *l, uint32_t timeout_ms)
+{
+    struct timespec pause = {.tv_nsec = STOP_POLL_MS * 1000000L};
+    int64_t end = deadline_now_ms() + timeout_ms;
+
+    while (!is_quiet(l)) {
+        if (deadline_now_ms() >= end)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+void listener_stop(struct listener *l, uint32_t timeout_ms)
+{
+    if (l == NULL)
+        return;
+    listener_quiesce(l);
+    if (!wait_quiet(l, timeout_ms)) {
+        deadline_cut_all(l);
+        /* The library aborts the process where a connection is suspended: whoever breaks the
+         * promise to resume it gets a listener that is never freed rather than that. */
+        if (!wait_quiet(l, STOP_GRACE_MS) && atomic_load(&l->waiting) > 0)
+            return;
+    }
+    MHD_stop_daemon(l->daemon);
+    listener_free(l);
+}
+
+void listener_counts(const struct listener *l,
+                     void (*each)(void *context, const char *route, unsigned status,
+                                  uint64_t count),
+                     void *context)
+{
+    for (size_t row = 0; row < l->options.route_count + 2; row++) {
+        for (unsigned status = 100; status < 600; status++) {
+            uint64_t count = counts_get(l->counts, row, status);
+            if (count > 0)
+                each(context, row_label(l, row), status, count);
+        }
+    }
+}
+
+void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended)
+{
+    struct listener *unconst = (struct listener *)l;
+
+    pthread_mutex_lock(&unconst->connections_lock);
+    *connections = l->connection_count;
+    pthread_mutex_unlock(&unconst->connections_lock);
+    *suspended = atomic_load(&l->waiting);
+}

@@ -1,0 +1,63 @@
+/* A listener: one libmicrohttpd daemon with its threads, limits and deadlines, that turns
+ * connections into requests, finds their routes, and sends replies. The only users of
+ * microhttpd.h are server/http/. */
+#ifndef SITEMAPD_HTTP_LISTENER_H
+#define SITEMAPD_HTTP_LISTENER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/http/request.h"
+
+struct listener;
+
+struct listener_options {
+    const char *name;    /* "public" or "admin": metrics label, problem texts */
+    const char *address; /* "0.0.0.0:8080", "[::]:8080", "127.0.0.1:0" */
+    unsigned threads;    /* 0: one for each core */
+    uint32_t max_connections;
+    uint32_t max_connections_per_address; /* 0: no limit */
+    uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
+    uint32_t max_header_bytes;
+    uint32_t max_suspended;
+    bool problem_json; /* errors as problem+json (admin) or short text (public) */
+    bool check_host;   /* admin: Host must be an IP address, localhost or one of
+                          `allowed_hosts` (DNS rebinding) */
+    size_t allowed_host_count;
+    const char *const *allowed_hosts;
+    size_t trusted_proxy_count;
+    const char *const *trusted_proxies;
+    size_t route_count;
+    const struct route *routes; /* borrowed; fixed paths */
+    /* For paths that no fixed route has: the catch-all (public pages). NULL: 404. */
+    const struct route *fallback;
+    void *context; /* for every hook of every route */
+    /* Judges `Authorization` for routes with `authorised`: fills token_name and token_site_id, or
+     * fills a reply (401, 429) and returns false. Must not block. */
+    bool (*authorise)(void *context, struct request *request);
+    /* One call per completed request, on the HTTP thread; for access log; may be NULL. */
+    void (*completed)(void *context, const struct request *request, const char *method,
+                      unsigned status, uint64_t body_bytes, uint64_t micros);
+};
+
+/* Starts to listen. On failure `*out` is NULL and `why` holds a sentence. */
+bool listener_start(const struct listener_options *options, struct listener **out, char *why,
+                    size_t why_size);
+/* "127.0.0.1:34567", with the real port. Borrowed. */
+const char *listener_address(const struct listener *l);
+/* Stops accepting; from now on handlers that would wait answer 503 at once. */
+void listener_quiesce(struct listener *l);
+/* Waits until no request is active (at most `timeout_ms`), then stops the daemon. All suspended
+ * requests must have been resumed by then. Takes NULL. */
+void listener_stop(struct listener *l, uint32_t timeout_ms);
+
+/* Requests answered, for metrics: calls `each` for every (route label, status) seen. */
+void listener_counts(const struct listener *l,
+                     void (*each)(void *context, const char *route, unsigned status,
+                                  uint64_t count),
+                     void *context);
+/* Connections now open, and suspended. */
+void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended);
+
+#endif

@@ -1,0 +1,135 @@
+/* A request and its reply, as handlers see them: no socket, no library. A test fills a request by
+ * hand and calls any handler; the listener fills it from libmicrohttpd. */
+#ifndef SITEMAPD_HTTP_REQUEST_H
+#define SITEMAPD_HTTP_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/publish/blob.h"
+#include "server/publish/snapshot.h"
+#include "server/rules/str.h"
+
+enum http_method {
+    HTTP_GET = 1 << 0,
+    HTTP_HEAD = 1 << 1,
+    HTTP_POST = 1 << 2,
+    HTTP_PUT = 1 << 3,
+    HTTP_PATCH = 1 << 4,
+    HTTP_DELETE = 1 << 5,
+    HTTP_OPTIONS = 1 << 6,
+    HTTP_OTHER = 1 << 7, /* 501 */
+};
+
+enum representation { REPRESENT_IDENTITY, REPRESENT_GZIP, REPRESENT_FILE /* .xml.gz */ };
+
+#define REPLY_MAX_HEADERS 12
+
+struct reply_header {
+    const char *name; /* static */
+    char *value;      /* owned */
+};
+
+/* What a handler answers: a body of its own, a snapshot or a blob. */
+struct reply {
+    unsigned status;
+    const char *content_type; /* static; NULL: none */
+    struct str body;          /* owned */
+    size_t header_count;
+    struct reply_header headers[REPLY_MAX_HEADERS];
+    struct snapshot *snapshot; /* owned reference; NULL: `body` is the reply. Status 200 or 304 */
+    enum representation represent;
+    struct blob *blob; /* owned reference; NULL: none. Filled by blob_reply, with what follows */
+    size_t blob_first, blob_len; /* the bytes of its representation that are sent */
+    const char *cache_control;   /* borrowed for the process's life */
+    bool close;                  /* close the connection behind it */
+};
+
+void reply_init(struct reply *reply);
+/* Adds a header; `name` is static, `value` is copied. Out of memory sets body.failed (the listener
+ * then answers 500). CR, LF and other controls in the value are refused the same way. */
+void reply_header(struct reply *reply, const char *name, const char *value);
+/* An RFC 9457 problem: sets status, type, Cache-Control: no-store and the body, in place of
+ * whatever was filled before. `code` is a stable word, `field` may be NULL. */
+void reply_problem(struct reply *reply, unsigned status, const char *code, const char *field,
+                   const char *detail);
+/* A short text/plain error, for listeners whose clients are crawlers: likewise. */
+void reply_text(struct reply *reply, unsigned status, const char *text);
+/* A JSON body that `reply->body` already holds: status, type, no-store. */
+void reply_json(struct reply *reply, unsigned status);
+void reply_done(struct reply *reply);
+
+struct request;
+
+/* Where header values come from: the listener or a test. NULL where absent. */
+typedef const char *request_header_lookup(void *source, const char *name);
+
+struct request {
+    enum http_method method;
+    const char *path;  /* raw, begins with '/', without query */
+    const char *query; /* raw text behind '?', NULL: there is no '?' */
+    const char *host;  /* Host, or X-Forwarded-Host of a listed proxy; NULL: none */
+    const char *peer;  /* address as text, without port; may be NULL */
+    request_header_lookup *lookup;
+    void *lookup_source;
+    int64_t now;               /* Unix seconds */
+    const struct route *route; /* that matched */
+    const char *path_tail; /* what the route's trailing {…} matched, percent-decoded, or NULL */
+    void *state;           /* the handler's, between begin, body and finish */
+    struct str body;       /* collected body of routes without a `body` hook */
+    /* Who asks, where the route needs a token; set by the authorise hook. */
+    const char *token_name;    /* owned by the request */
+    int64_t token_site_id;     /* 0: every site */
+    struct reply reply;        /* filled by the handler */
+    struct exchange *exchange; /* the listener's; NULL in tests */
+    /* Tests: what request_resume calls where there is no exchange; NULL: nothing. */
+    void (*resume)(struct request *request);
+};
+
+const char *request_header(const struct request *request, const char *name);
+
+enum handled {
+    HANDLED,         /* request->reply is filled */
+    HANDLE_LATER,    /* request_resume will be called, exactly once, from any thread */
+    HANDLE_CONTINUE, /* begin, body: go on reading */
+};
+
+/* For hooks of routes with `asks_to_wait`: call it before anything is handed over. True: one of the
+ * places for waiting requests is this request's, and the hook may answer HANDLE_LATER (it need
+ * not). False: none is free, or the listener is stopping; answer 503. Always true in tests. */
+bool request_may_wait(struct request *request);
+
+/* Resumes a request that was answered HANDLE_LATER; its reply (or, in mid-body, its readiness for
+ * more) is filled before. The request must not be touched by the caller afterwards. A resume that
+ * comes before the handler returned HANDLE_LATER is fine. */
+void request_resume(struct request *request);
+
+#define ROUTE_MAX_BODY_DEFAULT 65536u
+
+struct route {
+    unsigned methods;                 /* HTTP_… or'ed; HEAD is implied by GET */
+    const char *path;                 /* "/v1/sitemaps" or, with a last segment of any text,
+                                         "/v1/sitemaps/{id}", or "/v1/sources/{name}/scan" */
+    const char *label;                /* for metrics: "sitemaps" */
+    bool authorised;                  /* needs a token */
+    uint64_t max_body_bytes;          /* 0: no body is taken */
+    const char *const *content_types; /* NULL-terminated; NULL: any */
+    /* The hooks ask request_may_wait themselves, and only when they must wait: for routes that
+     * mostly need not (a cached page, health). False: the listener reserves a place before it calls
+     * `body` or `finish`, and answers 503 where none is free. */
+    bool asks_to_wait;
+    /* Before the body: HANDLE_CONTINUE, or HANDLED with an early reply. May be NULL. */
+    enum handled (*begin)(void *context, struct request *request);
+    /* A piece of the body, as it arrives; NULL: it is collected in request->body. The bytes are
+     * valid until the hook returns. May answer HANDLE_LATER, HANDLE_CONTINUE or HANDLED (early
+     * reply, the connection is closed behind it). */
+    enum handled (*body)(void *context, struct request *request, const void *bytes, size_t len);
+    /* The request is whole: HANDLED or HANDLE_LATER. */
+    enum handled (*finish)(void *context, struct request *request);
+    /* Frees request->state, always called once if begin ran; also when the client is gone. Not
+     * called while HANDLE_LATER is pending. May be NULL. */
+    void (*done)(void *context, struct request *request);
+};
+
+#endif

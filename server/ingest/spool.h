@@ -1,0 +1,27 @@
+/* A spool: entries kept in a bounded, nameless file until their transaction takes them, so that a
+ * slow sender never holds the write lock and a bulk of any size has bounded memory. */
+#ifndef SITEMAPD_INGEST_SPOOL_H
+#define SITEMAPD_INGEST_SPOOL_H
+
+#include <stdint.h>
+
+#include "server/rules/entry.h"
+
+enum spool_status { SPOOL_OK, SPOOL_FULL, SPOOL_NO_SPACE, SPOOL_FAILED, SPOOL_NO_MEMORY };
+
+struct spool;
+
+#define SPOOL_MEMORY_BYTES 65536u /* a list that fits stays in memory and makes no file */
+
+/* `folder` is the database's (the file is O_TMPFILE there, or unlinked at once); `max_bytes`
+ * bounds it. NULL when out of memory. */
+struct spool *spool_new(const char *folder, uint64_t max_bytes);
+/* Appends a copy of `entry`. */
+enum spool_status spool_add(struct spool *s, const struct entry *entry);
+uint64_t spool_count(const struct spool *s);
+/* The entries as a stream, after the last spool_add; valid until spool_free. Reading and adding
+ * may be on different threads, one after the other. */
+struct entry_stream spool_stream(struct spool *s);
+void spool_free(struct spool *s);
+
+#endif

@@ -1,0 +1,156 @@
+#include "server/publish/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include <zlib.h>
+
+#include "server/publish/deflater.h"
+#include "server/publish/seal.h"
+#include "server/rules/render.h"
+#include "server/rules/str.h"
+
+struct builder {
+    int level;
+    struct deflater *deflater;
+    struct seal_frame frame; /* head and tail, deflated once */
+    struct str raw;          /* the XML of the segment at hand */
+    struct str pieces;       /* the deflated segments of the page at hand */
+};
+
+struct builder *builder_new(int level)
+{
+    struct builder *b = calloc(1, sizeof *b);
+    if (b == NULL)
+        return NULL;
+    b->level = level;
+    b->deflater = deflater_new(level);
+    if (b->deflater == NULL || !seal_frame_init(&b->frame, b->deflater)) {
+        builder_free(b);
+        return NULL;
+    }
+    return b;
+}
+
+void builder_free(struct builder *b)
+{
+    if (b == NULL)
+        return;
+    seal_frame_done(&b->frame);
+    str_done(&b->raw);
+    str_done(&b->pieces);
+    deflater_free(b->deflater);
+    free(b);
+}
+
+struct collect {
+    struct str *raw;
+    uint32_t entries;
+};
+
+static bool collect_entry(void *context, uint32_t position, const char *loc, size_t loc_len,
+                          const char *lastmod)
+{
+    struct collect *c = context;
+    (void)position;
+    render_entry(c->raw, loc, loc_len, lastmod);
+    c->entries++;
+    return !c->raw->failed;
+}
+
+/* Renders and deflates segment `number` of the page behind what `pieces` holds; its offset is
+ * relative to `pieces` until the page is sealed. */
+static enum catalogue_status render_segment(struct builder *b, struct catalogue_view *v,
+                                            const struct page_record *page, uint32_t number,
+                                            struct snapshot_segment *out)
+{
+    struct collect collect = {&b->raw, 0};
+    uint32_t first = (page->number - 1) * LIMIT_PAGE_ENTRIES + number * SEGMENT_POSITIONS;
+    str_clear(&b->raw);
+    enum catalogue_status status = catalogue_view_positions(
+        v, page->index_id, first, SEGMENT_POSITIONS, collect_entry, &collect);
+    if (status != CATALOGUE_OK)
+        return status;
+    memset(out, 0, sizeof *out);
+    if (collect.entries == 0)
+        return CATALOGUE_OK;
+
+    size_t offset = b->pieces.len;
+    deflater_piece(b->deflater, b->raw.data, b->raw.len, &b->pieces);
+    if (b->pieces.failed)
+        return CATALOGUE_NO_MEMORY;
+    XXH128_hash_t hash = XXH3_128bits(b->raw.data, b->raw.len);
+    out->offset = (uint32_t)offset;
+    out->len = (uint32_t)(b->pieces.len - offset);
+    out->raw_len = (uint32_t)b->raw.len;
+    out->crc = (uint32_t)crc32_z(0, (const Bytef *)b->raw.data, b->raw.len);
+    out->entries = collect.entries;
+    out->hash[0] = hash.high64;
+    out->hash[1] = hash.low64;
+    return CATALOGUE_OK;
+}
+
+static bool bit_is_set(const uint64_t bits[2], uint32_t n)
+{
+    return (bits[n / 64] >> (n % 64)) & 1;
+}
+
+enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,
+                                      const struct snapshot *base, uint32_t *out)
+{
+    uint64_t changed[2] = {0, 0};
+    enum catalogue_status status =
+        catalogue_view_segments_since(v, page->index_id, page->number, base->revision, changed);
+    *out = (uint32_t)(__builtin_popcountll(changed[0]) + __builtin_popcountll(changed[1]));
+    return status;
+}
+
+enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, uint64_t revision,
+                                   const struct page_record *page, const struct snapshot *base,
+                                   struct snapshot **out, uint32_t *rendered)
+{
+    uint64_t changed[2] = {0, 0};
+    enum catalogue_status status = catalogue_view_segments_since(
+        v, page->index_id, page->number, base == NULL ? 0 : base->revision, changed);
+    if (status != CATALOGUE_OK)
+        return status;
+
+    struct snapshot_segment segments[PAGE_SEGMENTS];
+    bool fresh[PAGE_SEGMENTS] = {false};
+    uint32_t count = 0;
+    uint32_t fresh_count = 0;
+    memset(segments, 0, sizeof segments);
+    str_clear(&b->pieces);
+    for (uint32_t i = 0; i < PAGE_SEGMENTS; i++) {
+        if (bit_is_set(changed, i)) {
+            status = render_segment(b, v, page, i, &segments[i]);
+            if (status != CATALOGUE_OK)
+                return status;
+            fresh[i] = true;
+            fresh_count += segments[i].len > 0;
+        } else if (base != NULL && i < base->segment_count) {
+            segments[i] = base->segments[i];
+        }
+        if (segments[i].len > 0)
+            count = i + 1;
+    }
+
+    struct seal_input input = {
+        .frame = &b->frame,
+        .level = b->level,
+        .segments = segments,
+        .fresh = fresh,
+        .count = count,
+        .pieces = (const uint8_t *)b->pieces.data,
+        .old = base == NULL ? NULL : base->gzip,
+    };
+    struct snapshot *s = seal_snapshot(&input);
+    if (s == NULL)
+        return CATALOGUE_NO_MEMORY;
+    s->revision = revision;
+    s->changed_at = page->changed_at;
+    s->same_second = page->same_second;
+    *out = s;
+    *rendered = fresh_count;
+    return CATALOGUE_OK;
+}

@@ -1,0 +1,209 @@
+#include "server/publish/publisher.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/publish/state.h"
+#include "server/rules/render.h"
+
+/* How long the thread sleeps at most: deadlines of long polls are kept this closely. */
+#define TICK_MS 100u
+
+void publisher_note(struct publisher *p, const char *event, const char *detail)
+{
+    if (p->options.event != NULL)
+        p->options.event(p->options.event_context, event, detail);
+}
+
+void publisher_set_readable(struct publisher *p, bool readable, const char *why)
+{
+    pthread_mutex_lock(&p->trouble_lock);
+    bool moved = p->readable != readable;
+    p->readable = readable;
+    snprintf(p->trouble, sizeof p->trouble, "%s", readable ? "" : why);
+    pthread_mutex_unlock(&p->trouble_lock);
+    if (moved)
+        publisher_note(p, readable ? "catalogue-readable" : "catalogue-unreadable", why);
+}
+
+static void handle(struct publisher *p, enum catalogue_wait_result result, bool *retry)
+{
+    if (result == CATALOGUE_WAIT_LOST) {
+        publisher_set_readable(p, false, "the file is gone or was replaced");
+        await_list_fail(&p->awaits);
+        return;
+    }
+    if (result == CATALOGUE_WAIT_REOPENED) {
+        pthread_mutex_lock(&p->pass_lock);
+        pass_reset(p);
+        pthread_mutex_unlock(&p->pass_lock);
+    }
+    if (result == CATALOGUE_WAIT_TIMEOUT && !*retry)
+        return;
+    enum catalogue_status status = pass_run(p);
+    *retry = status != CATALOGUE_OK;
+    publisher_set_readable(p, status == CATALOGUE_OK, catalogue_status_word(status));
+}
+
+static void *publish(void *context)
+{
+    struct publisher *p = context;
+    bool retry = false;
+    while (!atomic_load(&p->stopping)) {
+        handle(p, catalogue_wait(p->catalogue, TICK_MS), &retry);
+        await_list_expire(&p->awaits, await_now_ms());
+    }
+    return NULL;
+}
+
+static void publisher_free(struct publisher *p)
+{
+    workers_free(p->builds); /* runs what is queued, so every page's waiter is answered */
+    slot_table_clear(&p->slots);
+    publisher_routing_done(p->routing);
+    for (unsigned i = 0; i < p->idle_builder_count; i++)
+        builder_free(p->idle_builders[i]);
+    builder_free(p->builder);
+    routing_policies_done(&p->policies);
+    await_list_done(&p->awaits);
+    pthread_mutex_destroy(&p->trouble_lock);
+    pthread_mutex_destroy(&p->builders_lock);
+    pthread_mutex_destroy(&p->pass_lock);
+    pthread_mutex_destroy(&p->table_lock);
+    pthread_rwlock_destroy(&p->routing_lock);
+    free(p);
+}
+
+enum catalogue_status publisher_start(const struct publisher_options *options,
+                                      struct publisher **out)
+{
+    *out = NULL;
+    struct publisher *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return CATALOGUE_NO_MEMORY;
+    p->options = *options;
+    p->catalogue = options->catalogue;
+    p->readable = true;
+    pthread_rwlock_init(&p->routing_lock, NULL);
+    pthread_mutex_init(&p->table_lock, NULL);
+    pthread_mutex_init(&p->pass_lock, NULL);
+    pthread_mutex_init(&p->builders_lock, NULL);
+    pthread_mutex_init(&p->trouble_lock, NULL);
+    await_list_init(&p->awaits);
+
+    enum catalogue_status status = CATALOGUE_NO_MEMORY;
+    unsigned threads = options->build_threads == 0 ? 1 : options->build_threads;
+    if (threads > BUILD_MAX_THREADS)
+        threads = BUILD_MAX_THREADS;
+    p->builder = builder_new(options->compression_level);
+    p->builds = workers_new(threads, COLD_MAX_QUEUED);
+    if (!routing_policies_init(&p->policies, options) || p->builder == NULL || p->builds == NULL)
+        goto failed;
+    status = pass_run(p);
+    if (status != CATALOGUE_OK)
+        goto failed;
+    if (pthread_create(&p->thread, NULL, publish, p) != 0) {
+        status = CATALOGUE_NO_MEMORY;
+        goto failed;
+    }
+    p->thread_started = true;
+    *out = p;
+    return CATALOGUE_OK;
+
+failed:
+    publisher_free(p);
+    return status;
+}
+
+void publisher_quiesce(struct publisher *p)
+{
+    await_list_quiesce(&p->awaits);
+}
+
+void publisher_stop(struct publisher *p)
+{
+    if (p == NULL)
+        return;
+    atomic_store(&p->stopping, true);
+    catalogue_wake(p->catalogue);
+    if (p->thread_started)
+        pthread_join(p->thread, NULL);
+    await_list_stop(&p->awaits);
+    publisher_free(p);
+}
+
+const struct routing *publisher_routing(struct publisher *p)
+{
+    pthread_rwlock_rdlock(&p->routing_lock);
+    const struct routing *r = p->routing;
+    routing_ref(r);
+    pthread_rwlock_unlock(&p->routing_lock);
+    return r;
+}
+
+void publisher_await_page(struct publisher *p, struct slot *s, await_page_done *done, void *context)
+{
+    struct page_waiter *waiter = malloc(sizeof *waiter);
+    if (waiter == NULL) {
+        done(context, AWAIT_UNAVAILABLE, NULL);
+        return;
+    }
+    *waiter = (struct page_waiter){NULL, done, context};
+    bool start;
+    struct snapshot *snapshot = slot_wait(s, waiter, &start);
+    if (snapshot != NULL) {
+        free(waiter);
+        done(context, AWAIT_DONE, snapshot);
+    } else if (start) {
+        cold_start(p, s);
+    }
+}
+
+void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
+                              void *context)
+{
+    await_list_add(&p->awaits, AWAIT_REVISION, revision, 0, done, context);
+}
+
+void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
+                           await_revision_done *done, void *context)
+{
+    await_list_add(&p->awaits, AWAIT_NEWER, since, timeout_ms, done, context);
+}
+
+bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number, bool gz,
+                         char out[SNAPSHOT_ETAG_SIZE])
+{
+    bool hot = false;
+    pthread_mutex_lock(&p->table_lock);
+    struct slot *s = slot_table_find(&p->slots, index_id, number);
+    if (s != NULL) {
+        pthread_mutex_lock(&s->lock);
+        hot = s->current != NULL;
+        if (hot)
+            memcpy(out, gz ? s->current->etag_file : s->current->etag_gzip, SNAPSHOT_ETAG_SIZE);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_unlock(&p->table_lock);
+    return hot;
+}
+
+void publisher_stats_get(struct publisher *p, struct publisher_stats *out)
+{
+    *out = (struct publisher_stats){
+        .segments_rendered = atomic_load(&p->segments_rendered),
+        .pages_published = atomic_load(&p->pages_published),
+        .pages_built_cold = atomic_load(&p->pages_built_cold),
+        .snapshots = atomic_load(&p->snapshots),
+        .snapshot_bytes = atomic_load(&p->snapshot_bytes),
+        .seen_revision = atomic_load(&p->seen),
+        .evictions = atomic_load(&p->evictions),
+        .publish_failures = atomic_load(&p->publish_failures),
+        .entries = atomic_load(&p->entries),
+    };
+    pthread_mutex_lock(&p->trouble_lock);
+    out->readable = p->readable;
+    memcpy(out->trouble, p->trouble, sizeof out->trouble);
+    pthread_mutex_unlock(&p->trouble_lock);
+}

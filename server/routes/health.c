@@ -1,0 +1,101 @@
+/* /healthz: the process answers. /readyz: crawlers get what they ask for, and how well. */
+#include <string.h>
+
+#include "server/routes/entry_json.h"
+#include "server/routes/errors.h"
+#include "server/routes/handlers.h"
+#include "server/routes/routes.h"
+#include "server/sources/sources.h"
+
+enum handled health_alive(void *context, struct request *request)
+{
+    (void)context;
+    str_append_text(&request->reply.body, "{\"status\":\"ok\"}\n");
+    reply_json(&request->reply, 200);
+    return HANDLED;
+}
+
+static void append_reason(struct str *out, size_t *count, const char *code, const char *detail)
+{
+    if ((*count)++ > 0)
+        str_append_char(out, ',');
+    str_append_text(out, "{\"code\":");
+    entry_json_append_text(out, code);
+    str_append_text(out, ",\"detail\":");
+    entry_json_append_text(out, detail);
+    str_append_char(out, '}');
+}
+
+/* What is wrong with a folder costs freshness, never service. */
+static void append_sources(struct str *out, size_t *count, struct sources *sources)
+{
+    for (size_t at = 0; sources != NULL && at < sources_count(sources); at++) {
+        struct source_health health;
+        struct str detail = STR_INIT;
+        const char *code = NULL;
+
+        sources_health(sources, at, &health);
+        str_append_text(&detail, health.name);
+        str_append_text(&detail, ": ");
+        if (health.failing) {
+            code = "source-failing";
+            str_append_text(&detail, health.failure);
+        } else if (health.state.held > 0) {
+            code = "source-held";
+            str_append_u64(&detail, health.state.held);
+            str_append_text(&detail, " removals are held back by the shrink guard");
+        } else if (health.state.quarantined > 0) {
+            code = "source-problems";
+            str_append_u64(&detail, health.state.quarantined);
+            str_append_text(&detail, " files are refused; GET /v1/sources tells why");
+        }
+        if (code != NULL)
+            append_reason(out, count, code, str_text(&detail));
+        str_done(&detail);
+    }
+}
+
+/* Unavailable only where nothing can be served: a server with snapshots in memory keeps serving
+ * them, and an orchestrator that restarted it would throw them away. */
+enum handled health_ready(void *context, struct request *request)
+{
+    const struct app_context *app = context;
+    struct publisher_stats publisher;
+    struct catalogue_stats catalogue;
+    struct str reasons = STR_INIT;
+    struct reply *reply = &request->reply;
+    size_t count = 0;
+    bool serves;
+
+    publisher_stats_get(app->publisher, &publisher);
+    catalogue_stats_get(app->catalogue, &catalogue);
+    serves = publisher.readable || publisher.snapshots > 0;
+
+    if (!publisher.readable)
+        append_reason(&reasons, &count, "catalogue-unreadable",
+                      publisher.trouble[0] != '\0' ? publisher.trouble
+                                                   : "the catalogue cannot be read");
+    else if (publisher.trouble[0] != '\0')
+        append_reason(&reasons, &count, "publishing", publisher.trouble);
+    if (!catalogue.writable)
+        append_reason(&reasons, &count, "catalogue-not-writable",
+                      catalogue.trouble[0] != '\0' ? catalogue.trouble
+                                                   : "the catalogue cannot be written");
+
+    append_sources(&reasons, &count, app->sources);
+
+    str_append_text(&reply->body, "{\"status\":");
+    str_append_text(&reply->body, !serves     ? "\"unavailable\""
+                                  : count > 0 ? "\"degraded\""
+                                              : "\"ok\"");
+    str_append_text(&reply->body, ",\"reasons\":[");
+    str_append_text(&reply->body, str_text(&reasons));
+    str_append_text(&reply->body, "]}\n");
+    if (reasons.failed)
+        reply->body.failed = true;
+    str_done(&reasons);
+    reply_json(reply, serves ? 200 : 503);
+    if (!serves)
+        reply_header(reply, "Retry-After", "5");
+    return HANDLED;
+}

@@ -1,0 +1,13 @@
+/* /openapi.json: the document that stands beside this file, embedded by the build (embed.cmake). */
+#include "server/routes/openapi.h"
+
+#include "server/routes/call.h"
+#include "server/routes/handlers.h"
+
+enum handled openapi_get(void *context, struct request *request)
+{
+    (void)context;
+    str_append(&request->reply.body, openapi_document, openapi_document_len);
+    reply_json(&request->reply, 200);
+    return HANDLED;
+}

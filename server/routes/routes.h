@@ -1,0 +1,50 @@
+/* The handlers: public pages and robots.txt; the admin API under /v1; health, metrics, OpenAPI.
+ * They see no socket: each takes a struct request and fills its reply. */
+#ifndef SITEMAPD_ROUTES_ROUTES_H
+#define SITEMAPD_ROUTES_ROUTES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "server/http/request.h"
+#include "server/publish/publisher.h"
+#include "server/publish/workers.h"
+
+struct blob_cache;
+struct listener;
+struct sources;
+
+/* What every handler may use. Lives as long as the listeners do. */
+struct app_context {
+    struct catalogue *catalogue;
+    struct publisher *publisher;
+    struct workers *readers;  /* API reads and parsing run here */
+    const char *spool_folder; /* the database's */
+    const char *cache_control;
+    const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
+    uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries;
+    uint32_t max_rejections;
+    uint32_t max_polls; /* long polls that may wait at once; 0: any number */
+    atomic_uint polls;  /* that wait now */
+    /* For metrics; NULL in tests, and at first: the listeners answer before the last one is up. */
+    _Atomic(struct listener *) public_listener, admin_listener;
+    struct auth *auth;        /* failure limits, see auth.h */
+    struct sources *sources;  /* directory sources; NULL: none */
+    struct blob_cache *files; /* of sources with `serve`; NULL: none */
+    /* sources_match, where there are `files`. */
+    bool (*files_match)(const struct sources *s, const char *origin, const char *url_path,
+                        size_t *at, char *path);
+};
+
+/* The public listener's catch-all route, and the admin listener's table. Static. */
+extern const struct route routes_public;
+extern const struct route routes_admin[];
+extern const size_t routes_admin_count;
+
+/* The listener's authorise hook (context: struct app_context). */
+bool routes_authorise(void *context, struct request *request);
+
+#endif

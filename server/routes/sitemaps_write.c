@@ -1,0 +1,326 @@
+/* POST, PUT and DELETE of /v1/sitemaps. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/routes/call.h"
+#include "server/routes/entry_json.h"
+#include "server/routes/errors.h"
+#include "server/routes/handlers.h"
+#include "server/routes/upload.h"
+
+/* ---- replies ----------------------------------------------------------------------------- */
+
+static void append_counts(struct str *out, const struct change_result *result)
+{
+    str_append_format(out,
+                      "{\"created\":%" PRIu64 ",\"updated\":%" PRIu64 ",\"unchanged\":%" PRIu64
+                      ",\"removed\":%" PRIu64 ",\"revision\":%" PRIu64 ",\"rejected\":",
+                      result->created, result->updated, result->unchanged, result->removed,
+                      result->revision);
+}
+
+static void append_sitemap(struct call *call)
+{
+    struct str *out = &call->request->reply.body;
+    const struct routing *routing = publisher_routing(call->app->publisher);
+
+    str_append_text(out, ",\"sitemap\":");
+    entry_json_append(out, &call->result.entry, routing_registry(routing),
+                      call->result.remarks | call->change.entry.remarks);
+    publisher_routing_done(routing);
+}
+
+static void answer_single(struct call *call)
+{
+    struct reply *reply = &call->request->reply;
+    const struct entry_record *entry = &call->result.entry;
+    bool created = call->result.created > 0;
+    char etag[40], location[16 + ENTRY_ID_SIZE];
+
+    append_counts(&reply->body, &call->result);
+    str_append_text(&reply->body, "[]");
+    if (entry->loc != NULL)
+        append_sitemap(call);
+    str_append_text(&reply->body, "}\n");
+    reply_json(reply, created ? 201 : 200);
+    if (entry->loc != NULL) {
+        catalogue_entry_etag(entry, etag);
+        reply_header(reply, "ETag", etag);
+    }
+    if (created) {
+        strcpy(location, "/v1/sitemaps/");
+        strncat(location, entry->id, ENTRY_ID_SIZE);
+        reply_header(reply, "Location", location);
+    }
+    call_audit(call, "sitemap-put", entry->loc != NULL ? entry->loc : "an entry");
+}
+
+static void append_findings(struct str *out, const char *name, struct findings *findings)
+{
+    str_append_format(out, "\"%s\":", name);
+    findings_append(findings, out);
+    str_append_format(out, ",\"%s_total\":%" PRIu64, name, findings->total);
+}
+
+/* Nothing was applied: the lines to blame, all that are to be listed. */
+static void reply_lines_refused(struct upload *upload)
+{
+    struct reply *reply = &upload->call.request->reply;
+    struct str list = STR_INIT;
+
+    reply_problem(reply, 422, "entries-refused", NULL,
+                  "lines of the list were refused, so nothing was applied; on_error=skip takes the "
+                  "good ones");
+    findings_append(&upload->rejections, &list);
+    if (list.failed)
+        reply->body.failed = true;
+    errors_add_member(reply, "rejected", str_text(&list));
+    errors_add_number(reply, "rejected_total", upload->rejections.total);
+    str_done(&list);
+}
+
+static void answer_list(struct call *call)
+{
+    static const struct entry of_no_line = {.loc = NULL, .line = 0};
+    struct upload *upload = (struct upload *)call;
+    struct str *out = &call->request->reply.body;
+
+    if (!upload->skip && upload->rejections.total > 0) {
+        reply_lines_refused(upload);
+        return;
+    }
+    if (call->result.remarks != 0)
+        findings_add_remarks(&upload->warnings, &of_no_line, call->result.remarks);
+    append_counts(out, &call->result);
+    findings_append(&upload->rejections, out);
+    str_append_format(out, ",\"rejected_total\":%" PRIu64 ",", upload->rejections.total);
+    append_findings(out, "warnings", &upload->warnings);
+    str_append_text(out, "}\n");
+    reply_json(&call->request->reply, 200);
+    call_audit(call, call->change.kind == CHANGE_REPLACE ? "index-replace" : "sitemaps-put",
+               call->change.index_name != NULL ? call->change.index_name : "a list");
+}
+
+static void refuse_list(struct call *call)
+{
+    struct upload *upload = (struct upload *)call;
+    const struct change_result *result = &call->result;
+    bool refused = result->status == CATALOGUE_REFUSED && !result->forbidden;
+
+    if (refused && upload->rejections.total > 0)
+        reply_lines_refused(upload);
+    else if (refused && (result->code == RULE_INDEX_UNKNOWN || result->code == RULE_SITE_UNKNOWN))
+        reply_problem(&call->request->reply, 404, rule_code_word(result->code), "index",
+                      result->detail[0] != '\0' ? result->detail
+                                                : rule_code_sentence(result->code));
+    else
+        errors_reply_result(&call->request->reply, result);
+}
+
+/* ---- submitting -------------------------------------------------------------------------- */
+
+static void on_reject(void *context, const struct rejection *rejection)
+{
+    struct upload *upload = context;
+
+    findings_add_rejection(&upload->rejections, rejection);
+}
+
+static void submit_list(struct upload *upload, enum change_kind kind)
+{
+    struct call *call = &upload->call;
+    bool strict_refused = !upload->skip && upload->rejections.total > 0;
+
+    if (strict_refused && spool_count(upload->spool) == 0) {
+        reply_lines_refused(upload);
+        request_resume(call->request);
+        return;
+    }
+    upload->stream = spool_stream(upload->spool);
+    call->change.kind = kind;
+    call->change.stream = &upload->stream;
+    call->change.skip = upload->skip;
+    call->change.on_reject = on_reject;
+    /* It will not be applied; the catalogue is asked all the same, so that the reply lists every
+     * bad line at once and not those of the form first, those of the place next time. */
+    call->change.dry_run = strict_refused;
+    call->refuse = refuse_list;
+    call_write(call, answer_list);
+}
+
+static void submit_single(struct upload *upload)
+{
+    struct call *call = &upload->call;
+    struct reply *reply = &call->request->reply;
+    struct change *change = &call->change;
+
+    if (upload->rejections.total > 0) {
+        errors_reply_rule(reply, upload->first.code, upload->first.field, upload->first.detail);
+        request_resume(call->request);
+        return;
+    }
+    upload->stream = spool_stream(upload->spool);
+    if (upload->stream.next(upload->stream.context, &change->entry) != 1) {
+        errors_reply_status(reply, CATALOGUE_UNAVAILABLE);
+        request_resume(call->request);
+        return;
+    }
+    if (change->entry.index == NULL)
+        change->entry.index = call_parameter(call, "index");
+    change->kind = CHANGE_ENTRY_PUT;
+    change->if_match = request_header(call->request, "If-Match");
+    call_write(call, answer_single);
+}
+
+static void submit_post(struct upload *upload)
+{
+    struct call *call = &upload->call;
+
+    if (reader_single_object(upload->reader)) {
+        submit_single(upload);
+        return;
+    }
+    if (request_header(call->request, "If-Match") != NULL) {
+        reply_problem(&call->request->reply, 400, "precondition-on-list", NULL,
+                      "If-Match goes with a single entry, not with a list");
+        request_resume(call->request);
+        return;
+    }
+    call->change.index_name = call_parameter(call, "index");
+    submit_list(upload, CHANGE_BULK);
+}
+
+static void submit_put(struct upload *upload)
+{
+    if (!upload->ndjson && reader_single_object(upload->reader)) {
+        reply_problem(&upload->call.request->reply, 400, "list-needed", NULL,
+                      "an index is replaced by a list: a JSON array or NDJSON");
+        request_resume(upload->call.request);
+        return;
+    }
+    submit_list(upload, CHANGE_REPLACE);
+}
+
+/* ---- POST, PUT --------------------------------------------------------------------------- */
+
+/* Reads the owner's name into change.source; false, with the reply filled, where it is none. */
+static bool read_source(struct call *call, const char *source)
+{
+    if (source == NULL)
+        return true;
+    call->change.source = source;
+    if (entry_check_name(source, strlen(source)) == RULE_OK)
+        return true;
+    errors_reply_rule(&call->request->reply, RULE_NAME, "source", NULL);
+    return false;
+}
+
+enum handled sitemaps_post_begin(void *context, struct request *request)
+{
+    static const char *const known[] = {"on_error", "index", "source", NULL};
+    struct upload *upload = upload_new(context, request, known, submit_post);
+
+    if (upload == NULL || !read_source(&upload->call, call_parameter(&upload->call, "source")))
+        return HANDLED;
+    return HANDLE_CONTINUE;
+}
+
+/* A replace removes only what its source owns, by default the token's own entries: a pipeline that
+ * lists its files must not drop those of another. `source=*` says: whoever owns them. */
+static bool read_owner(struct call *call)
+{
+    const char *source = call_parameter(call, "source");
+
+    if (source != NULL && strcmp(source, "*") == 0)
+        return true;
+    if (!read_source(call, source))
+        return false;
+    call->change.replace_source = source != NULL ? source : call->request->token_name;
+    return true;
+}
+
+enum handled sitemaps_put_begin(void *context, struct request *request)
+{
+    static const char *const known[] = {"on_error", "index",       "source",
+                                        "prefix",   "max_removed", NULL};
+    struct upload *upload = upload_new(context, request, known, submit_put);
+    const char *prefix;
+
+    if (upload == NULL)
+        return HANDLED;
+    upload->call.change.index_name = call_parameter(&upload->call, "index");
+    if (upload->call.change.index_name == NULL) {
+        reply_problem(&request->reply, 400, "missing-parameter", "index",
+                      "name the index to replace: ?index=URL");
+        return HANDLED;
+    }
+    if (!read_owner(&upload->call) || !call_max_removed(&upload->call))
+        return HANDLED;
+    prefix = call_parameter(&upload->call, "prefix");
+    if (prefix != NULL) {
+        if (!call_url(&upload->call, "prefix", prefix, &upload->prefix))
+            return HANDLED;
+        upload->call.change.replace_prefix = upload->prefix.text;
+    }
+    return HANDLE_CONTINUE;
+}
+
+/* ---- DELETE ------------------------------------------------------------------------------ */
+
+struct removal {
+    struct call call; /* first */
+    struct url loc;
+};
+
+static void answer_removed(struct call *call)
+{
+    call->request->reply.status = 204;
+    reply_header(&call->request->reply, "Cache-Control", "no-store");
+    call_audit(call, "sitemap-remove",
+               call->result.entry.loc != NULL ? call->result.entry.loc : "an entry");
+}
+
+enum handled sitemap_delete_begin(void *context, struct request *request)
+{
+    return call_new(context, request, sizeof(struct call), NULL) == NULL ? HANDLED
+                                                                         : HANDLE_CONTINUE;
+}
+
+enum handled sitemap_delete(void *context, struct request *request)
+{
+    struct call *call = request->state;
+
+    (void)context;
+    call->change.kind = CHANGE_ENTRY_REMOVE;
+    call->change.entry_id = request->path_tail;
+    call->change.if_match = request_header(request, "If-Match");
+    return call_write(call, answer_removed);
+}
+
+enum handled sitemaps_delete_begin(void *context, struct request *request)
+{
+    static const char *const known[] = {"loc", NULL};
+    struct removal *removal = call_new(context, request, sizeof *removal, known);
+    const char *loc;
+
+    if (removal == NULL)
+        return HANDLED;
+    loc = call_parameter(&removal->call, "loc");
+    if (loc == NULL) {
+        reply_problem(&request->reply, 400, "missing-parameter", "loc",
+                      "name the sitemap to remove: ?loc=URL");
+        return HANDLED;
+    }
+    return call_url(&removal->call, "loc", loc, &removal->loc) ? HANDLE_CONTINUE : HANDLED;
+}
+
+enum handled sitemaps_delete(void *context, struct request *request)
+{
+    struct removal *removal = request->state;
+
+    (void)context;
+    removal->call.change.kind = CHANGE_ENTRY_REMOVE;
+    removal->call.change.loc = removal->loc.text;
+    removal->call.change.if_match = request_header(request, "If-Match");
+    return call_write(&removal->call, answer_removed);
+}

@@ -1,0 +1,284 @@
+#include "server/routes/upload.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/routes/errors.h"
+#include "server/rules/query.h"
+
+/* A spooled entry takes more room than its line where the loc is short. */
+#define SPOOL_FACTOR 4u
+
+/* Warnings that a list's reply names: a date that was given and dropped. */
+#define DROPPED                                                                                    \
+    (RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
+     RULE_BIT(RULE_LASTMOD_FUTURE))
+
+static bool take_entry(void *context, const struct entry *entry)
+{
+    struct upload *upload = context;
+
+    upload->spooled = spool_add(upload->spool, entry);
+    if (upload->spooled == SPOOL_OK && (entry->remarks & DROPPED) != 0)
+        findings_add_remarks(&upload->warnings, entry, entry->remarks & DROPPED);
+    return upload->spooled == SPOOL_OK;
+}
+
+/* A name that is none of an entry's is not the rejection's to point to, but its sentence begins
+ * with it, in quotes. */
+static void keep_first(struct upload *upload, const struct rejection *rejection)
+{
+    const char *field = rejection->field;
+    int len = field != NULL ? (int)strlen(field) : 0;
+
+    if (field == NULL && rejection->code == RULE_FIELD_UNKNOWN && rejection->detail[0] == '"') {
+        field = rejection->detail + 1;
+        len = (int)strcspn(field, "\"");
+    }
+    upload->first = *rejection;
+    upload->first.loc = NULL;
+    upload->first.field = field != NULL ? upload->first_field : NULL;
+    snprintf(upload->first_field, sizeof upload->first_field, "%.*s", len,
+             field != NULL ? field : "");
+}
+
+static bool take_rejection(void *context, const struct rejection *rejection)
+{
+    struct upload *upload = context;
+
+    if (upload->rejections.total == 0)
+        keep_first(upload, rejection);
+    findings_add_rejection(&upload->rejections, rejection);
+    return true;
+}
+
+static void upload_cleanup(struct call *call)
+{
+    struct upload *upload = (struct upload *)call;
+
+    reader_free(upload->reader);
+    spool_free(upload->spool);
+    str_done(&upload->held);
+    findings_done(&upload->rejections);
+    findings_done(&upload->warnings);
+}
+
+/* ---- begin ------------------------------------------------------------------------------- */
+
+static bool type_is(const char *header, const char *type)
+{
+    size_t len = strlen(type);
+
+    return header != NULL && strncasecmp(header, type, len) == 0 &&
+           (header[len] == '\0' || header[len] == ';' || header[len] == ' ');
+}
+
+static bool read_headers(struct upload *upload)
+{
+    struct request *request = upload->call.request;
+    const char *encoding = request_header(request, "Content-Encoding");
+    const char *length = request_header(request, "Content-Length");
+    uint64_t bytes;
+
+    upload->ndjson = type_is(request_header(request, "Content-Type"), "application/x-ndjson");
+    if (encoding != NULL && strcasecmp(encoding, "identity") != 0) {
+        upload->gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
+        if (!upload->gzip) {
+            reply_problem(&request->reply, 415, "unsupported-encoding", NULL,
+                          "a body comes as it is or with Content-Encoding: gzip");
+            reply_header(&request->reply, "Accept-Encoding", "gzip, identity");
+            return false;
+        }
+    }
+    /* Told before the body is sent where its length is known. */
+    if (length == NULL ||
+        (query_number(length, UINT64_MAX, &bytes) && bytes <= upload->call.app->max_bulk_bytes))
+        return true;
+    reply_problem(&request->reply, 413, "body-too-large", NULL,
+                  "the body is larger than this server takes (max_bulk_bytes)");
+    return false;
+}
+
+static bool read_on_error(struct upload *upload)
+{
+    const char *text = query_value(&upload->call.query, "on_error");
+
+    upload->skip = text != NULL && strcmp(text, "skip") == 0;
+    if (text == NULL || upload->skip || strcmp(text, "fail") == 0)
+        return true;
+    reply_problem(&upload->call.request->reply, 400, "malformed-parameter", "on_error",
+                  "must be fail or skip");
+    return false;
+}
+
+static bool open_reader(struct upload *upload)
+{
+    const struct app_context *app = upload->call.app;
+    const struct reader_options options = {
+        .format = upload->ndjson ? READER_NDJSON : READER_JSON,
+        .lenient = upload->skip,
+        .allow_gzip = upload->gzip,
+        .max_bytes = app->max_bulk_bytes,
+        .max_entries = app->max_bulk_entries,
+        .max_ratio = UPLOAD_MAX_RATIO,
+        .now = upload->call.request->now,
+    };
+    const struct reader_sink sink = {
+        .context = upload, .entry = take_entry, .reject = take_rejection};
+    uint64_t max_spool = app->max_bulk_bytes > UINT64_MAX / SPOOL_FACTOR - SPOOL_MEMORY_BYTES
+                             ? UINT64_MAX
+                             : app->max_bulk_bytes * SPOOL_FACTOR + SPOOL_MEMORY_BYTES;
+
+    upload->reader = reader_new(&options, &sink);
+    upload->spool = spool_new(app->spool_folder, max_spool);
+    if (upload->reader != NULL && upload->spool != NULL)
+        return true;
+    errors_reply_status(&upload->call.request->reply, CATALOGUE_NO_MEMORY);
+    return false;
+}
+
+struct upload *upload_new(void *context, struct request *request, const char *const *known,
+                          void (*submit)(struct upload *))
+{
+    struct upload *upload = call_new(context, request, sizeof *upload, known);
+
+    if (upload == NULL)
+        return NULL;
+    upload->call.cleanup = upload_cleanup;
+    upload->submit = submit;
+    findings_init(&upload->rejections, upload->call.app->max_rejections);
+    findings_init(&upload->warnings, upload->call.app->max_rejections);
+    if (!read_headers(upload) || !read_on_error(upload) || !open_reader(upload))
+        return NULL;
+    return upload;
+}
+
+/* ---- the body ---------------------------------------------------------------------------- */
+
+/* Fills the reply of a body that could not be read, once; later pieces are dropped. */
+static void give_up(struct upload *upload)
+{
+    struct reply *reply = &upload->call.request->reply;
+
+    if (upload->over)
+        return;
+    upload->over = true;
+    if (upload->spooled != SPOOL_OK)
+        errors_reply_spool(reply, upload->spooled);
+    else
+        errors_reply_reader(reply, reader_error(upload->reader));
+}
+
+static void feed(struct upload *upload, const void *bytes, size_t len)
+{
+    if (len > 0 && !upload->over && reader_feed(upload->reader, bytes, len) != READER_OK)
+        give_up(upload);
+}
+
+static void feed_held(struct upload *upload)
+{
+    feed(upload, upload->held.data, upload->held.len);
+    str_done(&upload->held);
+}
+
+static void run_piece(void *context)
+{
+    struct upload *upload = context;
+
+    feed_held(upload);
+    request_resume(upload->call.request);
+}
+
+/* A gzip body says so in its first byte, with which no JSON begins; what merely claims to be one is
+ * refused, lest the reader take it for what it is under a header that lies. */
+static bool gzip_promised(struct upload *upload, const void *bytes, size_t len)
+{
+    const unsigned char *first = upload->held.len > 0 ? (unsigned char *)upload->held.data : bytes;
+
+    if (!upload->gzip || upload->streaming || upload->held.len + len == 0 || *first == 0x1f)
+        return true;
+    upload->over = true;
+    reply_problem(&upload->call.request->reply, 400, "malformed-gzip", NULL,
+                  "Content-Encoding says gzip, but the body is not");
+    return false;
+}
+
+enum handled upload_body(void *context, struct request *request, const void *bytes, size_t len)
+{
+    struct upload *upload = request->state;
+    struct app_context *app = context;
+
+    upload->received += len;
+    if (upload->received > app->max_bulk_bytes) {
+        reply_done(&request->reply);
+        reply_init(&request->reply);
+        reply_problem(&request->reply, 413, "body-too-large", NULL,
+                      "the body is larger than this server takes (max_bulk_bytes)");
+        return HANDLED;
+    }
+    if (upload->over)
+        return HANDLE_CONTINUE;
+    if (!upload->streaming && upload->received <= UPLOAD_INLINE_BYTES) {
+        str_append(&upload->held, bytes, len);
+        return HANDLE_CONTINUE;
+    }
+    if (!gzip_promised(upload, bytes, len))
+        return HANDLE_CONTINUE;
+    upload->streaming = true;
+    /* A copy: once this returns, the library moves what is left of a chunked body to the front of
+     * its buffer, and so this piece under the worker's eyes. */
+    str_append(&upload->held, bytes, len);
+    if (upload->held.failed) {
+        errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
+        return HANDLED;
+    }
+    if (workers_run(app->readers, run_piece, upload))
+        return HANDLE_LATER;
+    errors_reply_status(&request->reply, CATALOGUE_BUSY);
+    return HANDLED;
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+static bool read_to_end(struct upload *upload)
+{
+    if (upload->held.failed) {
+        upload->over = true;
+        errors_reply_status(&upload->call.request->reply, CATALOGUE_NO_MEMORY);
+        return false;
+    }
+    feed_held(upload);
+    if (!upload->over && reader_finish(upload->reader) != READER_OK)
+        give_up(upload);
+    return !upload->over;
+}
+
+static void run_end(void *context)
+{
+    struct upload *upload = context;
+
+    if (read_to_end(upload))
+        upload->submit(upload);
+    else
+        request_resume(upload->call.request);
+}
+
+enum handled upload_finish(void *context, struct request *request)
+{
+    struct upload *upload = request->state;
+    struct app_context *app = context;
+
+    if (upload->over || !gzip_promised(upload, NULL, 0))
+        return HANDLED;
+    if (!upload->streaming && !upload->gzip) {
+        if (!read_to_end(upload))
+            return HANDLED;
+        upload->submit(upload);
+        return HANDLE_LATER;
+    }
+    if (workers_run(app->readers, run_end, upload))
+        return HANDLE_LATER;
+    errors_reply_status(&request->reply, CATALOGUE_BUSY);
+    return HANDLED;
+}

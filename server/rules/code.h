@@ -1,0 +1,91 @@
+/* The stable words for what the rules refuse or remark. The API, the command line, sources and
+ * logs show these words and no others (kebab-case, never changed once released). */
+#ifndef SITEMAPD_RULES_CODE_H
+#define SITEMAPD_RULES_CODE_H
+
+#include <stdint.h>
+
+/* X(enumerator, word, default sentence for people) */
+#define RULE_CODES(X)                                                                              \
+    X(RULE_OK, "ok", "accepted")                                                                   \
+    /* refusals: the loc */                                                                        \
+    X(RULE_LOC_MISSING, "loc-missing", "there is no loc")                                          \
+    X(RULE_LOC_MALFORMED, "loc-malformed", "is not a URL as in RFC 3986")                          \
+    X(RULE_LOC_RELATIVE, "loc-relative", "must be an absolute URL (https://host/path)")            \
+    X(RULE_LOC_SCHEME, "loc-scheme", "must be an http or https URL")                               \
+    X(RULE_LOC_TOO_SHORT, "loc-too-short", "is shorter than 12 characters")                        \
+    X(RULE_LOC_TOO_LONG, "loc-too-long", "is longer than 2047 characters")                         \
+    X(RULE_LOC_FRAGMENT, "loc-fragment", "has a fragment (#...); crawlers never send one")         \
+    X(RULE_LOC_CREDENTIALS, "loc-credentials", "has a user name or password")                      \
+    X(RULE_LOC_CONTROL, "loc-control-character", "has a control character")                        \
+    X(RULE_LOC_SPACE, "loc-space", "has a raw space; write %20")                                   \
+    X(RULE_LOC_UTF8, "loc-not-utf8", "is not valid UTF-8")                                         \
+    X(RULE_LOC_HOST, "loc-host", "has no valid host")                                              \
+    X(RULE_LOC_HOST_IDN, "loc-host-not-ascii", "has a non-ASCII host; use its punycode form")      \
+    X(RULE_LOC_PORT, "loc-port", "has an invalid port")                                            \
+    X(RULE_LOC_PERCENT, "loc-percent-encoding", "has a % that two hex digits do not follow")       \
+    /* refusals: the place */                                                                      \
+    X(RULE_SITE_UNKNOWN, "site-unknown", "belongs to no site of this catalogue")                   \
+    X(RULE_INDEX_UNKNOWN, "index-unknown", "is not an index of this catalogue")                    \
+    X(RULE_INDEX_NEEDED, "index-needed", "a cross host's loc needs an index named")                \
+    X(RULE_OUTSIDE_SITE, "outside-site", "is on another host than its index")                      \
+    X(RULE_OUTSIDE_DIRECTORY, "outside-directory", "is not in the index's directory or below it")  \
+    X(RULE_LOC_IS_PAGE, "loc-is-index-page",                                                       \
+      "is the URL of an index page; an index may not list an index")                               \
+    X(RULE_INDEX_COVERS_LOC, "index-covers-loc",                                                   \
+      "page names of the index would cover a registered loc")                                      \
+    X(RULE_INDEX_COVERS_INDEX, "index-covers-index",                                               \
+      "page names of the index would cover those of another index")                                \
+    X(RULE_SITE_FULL, "too-many-pages", "the site has as many index files as it may have")         \
+    X(RULE_INDEX_PATH, "index-path", "must be a path that ends in .xml, without query")            \
+    X(RULE_INDEX_PATTERN, "index-pattern",                                                         \
+      "must hold {stem} first, then {n} once, then {suffix} last")                                 \
+    X(RULE_ORIGIN, "origin-malformed", "must be scheme://host[:port] and nothing more")            \
+    X(RULE_HOST, "host-malformed", "must be host[:port]")                                          \
+    X(RULE_DUPLICATE, "duplicate", "stands more than once in this list; the first counts")         \
+    X(RULE_OWNED_BY_ANOTHER, "owned-by-another",                                                   \
+      "is registered by another source or by the API; it stays theirs")                            \
+    X(RULE_SHRINK_GUARD, "shrink-guard", "would drop too much of the index")                       \
+    /* refusals and remarks: lastmod */                                                            \
+    X(RULE_LASTMOD_INVALID, "lastmod-invalid", "is not a W3C Datetime")                            \
+    X(RULE_LASTMOD_NO_ZONE, "lastmod-no-zone", "has a time without a time zone")                   \
+    X(RULE_LASTMOD_FUTURE, "lastmod-in-future", "is more than a day ahead; dropped")               \
+    X(RULE_LASTMOD_COARSE, "lastmod-too-coarse", "has no day; kept, not served")                   \
+    X(RULE_LASTMOD_DATE_ONLY, "lastmod-date-only", "has no time; Bing wants time and offset")      \
+    /* other fields */                                                                             \
+    X(RULE_DIGEST, "digest-malformed",                                                             \
+      "must be 1 to 256 bytes of UTF-8 without control characters")                                \
+    X(RULE_NAME, "name-malformed", "must be 1 to 64 of A-Z a-z 0-9 . _ -")                         \
+    X(RULE_FIELD_UNKNOWN, "unknown-field", "is not a known field")                                 \
+    X(RULE_FIELD_TYPE, "wrong-type", "has the wrong type")                                         \
+    X(RULE_JSON, "malformed-json", "is not valid JSON")                                            \
+    X(RULE_POSITION, "position-malformed", "must be an integer from 0 on within the site's pages") \
+    /* remarks */                                                                                  \
+    X(RULE_LOC_LONG, "loc-long", "is longer than 1024 characters; Yandex ignores it")              \
+    X(RULE_CROSS_HOST, "cross-host", "is on a cross host; Yandex ignores it")                      \
+    X(RULE_SCHEME_DIFFERS, "scheme-differs", "has another scheme than its index")                  \
+    X(RULE_LOC_NORMALISED, "loc-normalised", "was rewritten to its normal form")                   \
+    X(RULE_LOC_PADDED, "loc-padded", "had white space around it")                                  \
+    X(RULE_SITE_NEARLY_FULL, "pages-nearly-used-up",                                               \
+      "the site has 90 % of its index files or more")                                              \
+    X(RULE_NAMESPACE, "namespace", "is not the sitemaps.org 0.9 namespace; taken as meant")        \
+    X(RULE_EXTRA_ELEMENT, "extra-element", "has no place in a sitemap index; ignored")
+
+enum rule_code {
+#define X(enumerator, word, sentence) enumerator,
+    RULE_CODES(X)
+#undef X
+        RULE_CODE_COUNT
+};
+
+/* A set of remarks: bit N is `enum rule_code` N. */
+typedef uint64_t rule_set;
+#define RULE_BIT(code) ((rule_set)1 << (code))
+_Static_assert(RULE_CODE_COUNT <= 64, "rule_set holds 64 codes");
+
+/* The stable word, "ok" to "extra-element". Static; "unknown" outside the enum. */
+const char *rule_code_word(enum rule_code code);
+/* The sentence for people. Static. */
+const char *rule_code_sentence(enum rule_code code);
+
+#endif

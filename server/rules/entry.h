@@ -1,0 +1,60 @@
+/* What every door (API, command line, sources) hands on: one sitemap, judged and normalised, on
+ * its way to the catalogue; and streams of them. Plain values; the strings are borrowed. */
+#ifndef SITEMAPD_RULES_ENTRY_H
+#define SITEMAPD_RULES_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/rules/code.h"
+#include "server/rules/limits.h"
+
+/* In an upsert an absent field keeps what is stored, null clears it. */
+enum field_state { FIELD_ABSENT, FIELD_NULL, FIELD_SET };
+
+#define POSITION_NONE UINT32_MAX
+
+struct entry {
+    const char *loc;     /* normalised by url_parse, NUL-terminated */
+    const char *lastmod; /* normalised by lastmod_parse; NULL unless lastmod_state is FIELD_SET */
+    const char *digest;  /* NULL unless digest_state is FIELD_SET */
+    const char *index;   /* the index named: its URL or path as given; NULL: by scope */
+    const char *source;  /* owner where it is new (import of an export); NULL: who brings it */
+    enum field_state lastmod_state;
+    enum field_state digest_state;
+    uint32_t position; /* wanted position (import of an export) or POSITION_NONE */
+    uint64_t line;     /* 1-based line or array element it came from; 0: single */
+    rule_set remarks;  /* warnings gathered so far */
+};
+
+/* What was not taken, and why. Strings are borrowed for the call that receives it. */
+struct rejection {
+    uint64_t line;   /* 1-based line or array element; 0: single */
+    const char *loc; /* as given, cut at LOC_MAX_CHARS; NULL where there was none */
+    enum rule_code code;
+    const char *field; /* "loc", "lastmod", …; NULL where none is to blame */
+    char detail[256];  /* a sentence for people */
+};
+
+/* A stream of entries that can be read again from its start. */
+struct entry_stream {
+    void *context;
+    /* 1: `*out` filled, strings valid until the next call; 0: end; -1: read error (errno set). */
+    int (*next)(void *context, struct entry *out);
+    /* Back to the first entry. False on failure. */
+    bool (*rewind)(void *context);
+    uint64_t count; /* how many entries it yields */
+};
+
+/* Lint that a stored entry always bears, from its own text and its index's URL: RULE_LOC_LONG,
+ * RULE_CROSS_HOST, RULE_SCHEME_DIFFERS, RULE_LASTMOD_COARSE, RULE_LASTMOD_DATE_ONLY.
+ * `index_origin` is the site's origin; `lastmod` may be NULL. Pure, thread safe. */
+rule_set entry_lint(const char *loc, const char *lastmod, const char *index_origin);
+
+/* RULE_OK or RULE_DIGEST. */
+enum rule_code entry_check_digest(const char *digest, size_t len);
+/* A source's or token's name: RULE_OK or RULE_NAME. */
+enum rule_code entry_check_name(const char *name, size_t len);
+
+#endif

@@ -1,0 +1,26 @@
+/* The protocol's limits (sitemaps.org protocol, Google's index limits) and the units that the
+ * catalogue and the publisher share. Nothing here can be set by an operator; what can is in
+ * config/config.h. */
+#ifndef SITEMAPD_RULES_LIMITS_H
+#define SITEMAPD_RULES_LIMITS_H
+
+#define LIMIT_PAGE_ENTRIES    50000u    /* entries of one index file */
+#define LIMIT_PAGE_BYTES      52428800u /* bytes of one index file, uncompressed */
+#define LIMIT_SITE_PAGES      500u      /* index files of one site: default of max_indexes */
+#define LIMIT_SITE_PAGES_WARN 450u      /* from here on a registration warns */
+
+#define SEGMENT_POSITIONS 500u /* positions rendered and compressed as one unit */
+#define PAGE_SEGMENTS     (LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS)
+
+#define LOC_MIN_CHARS           12u
+#define LOC_MAX_CHARS           2047u
+#define LOC_LINT_CHARS          1024u /* longer: accepted, warned about (Yandex) */
+#define LASTMOD_MAX_CHARS       35u   /* YYYY-MM-DDThh:mm:ss.nnnnnnnnn+hh:mm */
+#define LASTMOD_FRACTION_DIGITS 9u
+#define LASTMOD_FUTURE_SECONDS  86400 /* further ahead: dropped */
+#define DIGEST_MAX_BYTES        256u
+#define NAME_MAX_BYTES          64u /* of a source or token */
+#define INDEX_PATH_MAX_CHARS    512u
+#define HOST_MAX_CHARS          253u
+
+#endif

@@ -1,0 +1,241 @@
+#include "server/rules/negotiate.h"
+
+#include <string.h>
+
+#include "server/rules/scan.h"
+
+#define Q_ONE    1000 /* qvalues in thousandths: they have three decimals at most */
+#define Q_ABSENT (-1)
+
+#define PROXY_SUFFIX "-gzip"
+
+static struct scan scan_of(const char *text)
+{
+    return (struct scan){text, text + strlen(text)};
+}
+
+/* Between list elements: OWS and any number of commas, since a recipient ignores empty elements
+ * (RFC 9110 5.6.1.2). True where another element follows. */
+static bool find_element(struct scan *s)
+{
+    do
+        scan_skip_blanks(s);
+    while (scan_char(s, ','));
+    return s->at < s->end;
+}
+
+/* Behind an element: OWS, then a comma or the end. */
+static bool end_element(struct scan *s)
+{
+    scan_skip_blanks(s);
+    return s->at == s->end || *s->at == ',';
+}
+
+/* RFC 9110 5.6.2 */
+static bool is_token_char(char c)
+{
+    return c != '\0' && (ascii_is_alnum(c) || strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static bool read_token(struct scan *s, struct scan *out)
+{
+    out->at = s->at;
+    while (s->at < s->end && is_token_char(*s->at))
+        s->at++;
+    out->end = s->at;
+    return out->end > out->at;
+}
+
+/* RFC 9110 12.4.2: "0" or "1", a point, up to three decimals, all zero behind a 1. */
+static bool read_qvalue(struct scan *s, int *out)
+{
+    int unit = Q_ONE;
+    int q;
+
+    if (scan_char(s, '0'))
+        q = 0;
+    else if (scan_char(s, '1'))
+        q = Q_ONE;
+    else
+        return false;
+    if (scan_char(s, '.')) {
+        while (unit > 1 && s->at < s->end && ascii_is_digit(*s->at)) {
+            unit /= 10;
+            q += (*s->at++ - '0') * unit;
+        }
+    }
+    if (q > Q_ONE)
+        return false;
+    *out = q;
+    return true;
+}
+
+/* [ OWS ";" OWS "q=" qvalue ]; no other parameter exists here. */
+static bool read_weight(struct scan *s, int *out)
+{
+    *out = Q_ONE;
+    scan_skip_blanks(s);
+    if (!scan_char(s, ';'))
+        return true;
+    scan_skip_blanks(s);
+    if (!scan_char(s, 'q') && !scan_char(s, 'Q'))
+        return false;
+    return scan_char(s, '=') && read_qvalue(s, out);
+}
+
+struct preferences {
+    int gzip, identity, any; /* thousandths, or Q_ABSENT */
+};
+
+static void prefer(struct preferences *p, const struct scan *coding, int q)
+{
+    size_t len = scan_left(coding);
+    int *slot;
+
+    if (ascii_equals(coding->at, len, "gzip") || ascii_equals(coding->at, len, "x-gzip"))
+        slot = &p->gzip;
+    else if (ascii_equals(coding->at, len, "identity"))
+        slot = &p->identity;
+    else if (ascii_equals(coding->at, len, "*"))
+        slot = &p->any;
+    else
+        return;
+    if (q > *slot)
+        *slot = q;
+}
+
+bool negotiate_gzip(const char *accept_encoding)
+{
+    struct preferences p = {Q_ABSENT, Q_ABSENT, Q_ABSENT};
+    struct scan s;
+
+    if (accept_encoding == NULL)
+        return false;
+    s = scan_of(accept_encoding);
+    while (find_element(&s)) {
+        struct scan coding;
+        int q;
+
+        if (!read_token(&s, &coding) || !read_weight(&s, &q) || !end_element(&s))
+            return false;
+        prefer(&p, &coding, q);
+    }
+    /* `*` stands for each coding that the field does not name, identity among them. An identity
+     * that neither names is acceptable, but nobody asked for it. */
+    if (p.gzip == Q_ABSENT)
+        p.gzip = p.any;
+    if (p.identity == Q_ABSENT)
+        p.identity = p.any;
+    return p.gzip > 0 && p.gzip >= p.identity;
+}
+
+struct tag {
+    struct scan opaque; /* between the quotes */
+    bool weak;
+};
+
+/* RFC 9110 8.8.3: no escapes within the quotes, no spaces either; `W/` is case-sensitive. */
+static bool read_tag(struct scan *s, struct tag *out)
+{
+    out->weak = scan_text(s, "W/");
+    if (!scan_char(s, '"'))
+        return false;
+    out->opaque.at = s->at;
+    while (s->at < s->end && *s->at != '"') {
+        unsigned char c = (unsigned char)*s->at;
+
+        if (c <= 0x20 || c == 0x7F)
+            return false;
+        s->at++;
+    }
+    out->opaque.end = s->at;
+    return scan_char(s, '"');
+}
+
+static bool same_text(const struct scan *a, const struct scan *b)
+{
+    return scan_left(a) == scan_left(b) && memcmp(a->at, b->at, scan_left(a)) == 0;
+}
+
+/* Apache's mod_deflate and its like write "abc-gzip" for "abc". */
+static bool same_text_suffixed(const struct scan *given, const struct scan *own)
+{
+    size_t suffix_len = strlen(PROXY_SUFFIX);
+    struct scan cut = *given;
+
+    if (scan_left(given) < suffix_len ||
+        memcmp(given->end - suffix_len, PROXY_SUFFIX, suffix_len) != 0)
+        return false;
+    cut.end -= suffix_len;
+    return same_text(&cut, own);
+}
+
+/* How a field's tags are compared with ours. */
+struct comparison {
+    bool strong;
+    bool proxy_tolerant;
+};
+
+static bool tags_equal(const struct tag *given, const struct tag *own, struct comparison how)
+{
+    if (how.strong && (given->weak || own->weak))
+        return false;
+    return same_text(&given->opaque, &own->opaque) ||
+           (how.proxy_tolerant && same_text_suffixed(&given->opaque, &own->opaque));
+}
+
+/* "*" or a list of entity-tags. A field that is malformed anywhere names nothing. */
+static bool field_names_tag(const char *field, const char *etag, struct comparison how)
+{
+    struct scan s = scan_of(field);
+    struct scan etag_scan = scan_of(etag);
+    struct tag own, given;
+    bool found = false;
+
+    if (!read_tag(&etag_scan, &own) || etag_scan.at != etag_scan.end)
+        return false;
+    scan_skip_blanks(&s);
+    if (scan_char(&s, '*')) {
+        scan_skip_blanks(&s);
+        return s.at == s.end;
+    }
+    while (find_element(&s)) {
+        if (!read_tag(&s, &given) || !end_element(&s))
+            return false;
+        found = found || tags_equal(&given, &own, how);
+    }
+    return found;
+}
+
+bool negotiate_none_match(const char *if_none_match, const char *etag, bool proxy_tolerant)
+{
+    struct comparison weak = {.strong = false, .proxy_tolerant = proxy_tolerant};
+
+    return if_none_match != NULL && field_names_tag(if_none_match, etag, weak);
+}
+
+bool negotiate_match(const char *if_match, const char *etag)
+{
+    struct comparison strong = {.strong = true, .proxy_tolerant = false};
+
+    return if_match != NULL && field_names_tag(if_match, etag, strong);
+}
+
+bool negotiate_not_modified(const char *if_none_match, const char *if_modified_since,
+                            const char *etag, int64_t changed_at, bool same_second, int64_t now)
+{
+    int64_t since;
+
+    /* Present, it decides alone, even where it is malformed (RFC 9110 13.1.3). */
+    if (if_none_match != NULL)
+        return negotiate_none_match(if_none_match, etag, true);
+    if (if_modified_since == NULL || !http_date_parse(if_modified_since, now, &since))
+        return false;
+    /* A page from the future was sent with the clock's time, which proves nothing; nor does a
+     * date that no reply of ours can have borne yet. */
+    if (changed_at > now || since > now)
+        return false;
+    /* One second may have seen two versions, and the date cannot tell which one the client has
+     * (RFC 9110 8.8.2.2). */
+    return since > changed_at || (since == changed_at && !same_second);
+}

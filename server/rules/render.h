@@ -1,0 +1,26 @@
+/* The XML of an index page: head, entries, tail, and what they weigh. Pure, thread safe.
+ * The output is valid under siteindex.xsd and has no byte before the XML declaration. */
+#ifndef SITEMAPD_RULES_RENDER_H
+#define SITEMAPD_RULES_RENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/rules/limits.h"
+#include "server/rules/str.h"
+
+extern const char render_head[]; /* declaration and <sitemapindex …>, a newline behind each */
+extern const char render_tail[]; /* </sitemapindex> and a newline */
+
+/* Appends one `<sitemap>` element and a newline. `loc` is normalised; `& ' " < >` are escaped
+ * here. `lastmod` may be NULL; one that does not render (lastmod_renders) is left out. */
+void render_entry(struct str *out, const char *loc, size_t loc_len, const char *lastmod);
+
+/* What the page's byte count holds for an entry: its loc as escaped, and the longest lastmod
+ * whether it has one or not, so that a later date never lifts a page over its limit. */
+uint32_t render_entry_bytes(const char *loc, size_t loc_len);
+/* What an empty page weighs: head and tail. */
+uint32_t render_frame_bytes(void);
+
+#endif

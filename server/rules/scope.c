@@ -1,0 +1,180 @@
+#include "server/rules/scope.h"
+
+#include <string.h>
+
+#include "server/rules/ascii.h"
+
+#define XML_SUFFIX     ".xml"
+#define GZ_SUFFIX      ".gz"
+#define XML_SUFFIX_LEN (sizeof XML_SUFFIX - 1)
+#define GZ_SUFFIX_LEN  (sizeof GZ_SUFFIX - 1)
+
+#define NUMBER_MAX_DIGITS 10 /* of a uint32_t */
+/* What PAGE_PATH_SIZE leaves for the literals of a pattern. */
+#define LITERALS_MAX_CHARS                                                                         \
+    (PAGE_PATH_SIZE - INDEX_PATH_MAX_CHARS - NUMBER_MAX_DIGITS - GZ_SUFFIX_LEN - 1)
+
+size_t scope_directory_len(const char *path, size_t len)
+{
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    return len;
+}
+
+bool scope_holds(const char *index_path, const struct url *loc)
+{
+    size_t len = scope_directory_len(index_path, strlen(index_path));
+
+    return loc->path_len >= len && memcmp(loc->text + loc->origin_len, index_path, len) == 0;
+}
+
+static bool ends_with(const char *text, size_t len, const char *suffix, size_t suffix_len)
+{
+    return len >= suffix_len && memcmp(text + len - suffix_len, suffix, suffix_len) == 0;
+}
+
+enum rule_code scope_check_index_path(const char *path)
+{
+    static const char origin[] = "http://host.invalid";
+    char text[sizeof origin + INDEX_PATH_MAX_CHARS];
+    size_t len = strlen(path);
+    struct url url;
+    rule_set remarks = 0;
+
+    if (path[0] != '/' || len > INDEX_PATH_MAX_CHARS ||
+        !ends_with(path, len, XML_SUFFIX, XML_SUFFIX_LEN))
+        return RULE_INDEX_PATH;
+    /* A path is normalised where it is so as part of a loc: there is one judge of that. */
+    memcpy(text, origin, sizeof origin - 1);
+    memcpy(text + sizeof origin - 1, path, len + 1);
+    if (url_parse(text, sizeof origin - 1 + len, &url, &remarks) != RULE_OK ||
+        (remarks & RULE_BIT(RULE_LOC_NORMALISED)) != 0 || url.path_len != len)
+        return RULE_INDEX_PATH;
+    return RULE_OK;
+}
+
+/* A pattern taken apart: "{stem}" before "{n}" after "{suffix}". */
+struct pattern {
+    const char *before, *after;
+    size_t before_len, after_len;
+};
+
+static bool split_pattern(const char *text, struct pattern *out)
+{
+    static const char stem[] = "{stem}", number[] = "{n}", suffix[] = "{suffix}";
+    const char *at_number = strstr(text, number);
+    const char *at_suffix;
+
+    if (at_number == NULL || strncmp(text, stem, sizeof stem - 1) != 0)
+        return false;
+    out->before = text + sizeof stem - 1;
+    out->before_len = (size_t)(at_number - out->before);
+    out->after = at_number + sizeof number - 1;
+    at_suffix = strstr(out->after, suffix);
+    if (at_suffix == NULL || at_suffix[sizeof suffix - 1] != '\0')
+        return false;
+    out->after_len = (size_t)(at_suffix - out->after);
+    return true;
+}
+
+/* Characters of a path segment that have one form only: no percent-encoding (RFC 3986 3.3). */
+static bool is_literal(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (!ascii_is_alnum(text[i]) && strchr("-._~!$&'()*+,;=:@", text[i]) == NULL)
+            return false;
+    }
+    return true;
+}
+
+enum rule_code scope_check_pattern(const char *pattern)
+{
+    struct pattern p;
+
+    if (!split_pattern(pattern, &p) || p.before_len == 0 ||
+        p.before_len + p.after_len > LITERALS_MAX_CHARS || !is_literal(p.before, p.before_len) ||
+        !is_literal(p.after, p.after_len))
+        return RULE_INDEX_PATTERN;
+    return RULE_OK;
+}
+
+/* "/shop/sitemap_index.xml" without its ".xml". */
+static size_t stem_len(const char *index_path)
+{
+    return strlen(index_path) - XML_SUFFIX_LEN;
+}
+
+static char *put(char *at, const char *bytes, size_t len)
+{
+    memcpy(at, bytes, len);
+    return at + len;
+}
+
+static char *put_number(char *at, uint32_t number)
+{
+    char digits[NUMBER_MAX_DIGITS];
+    size_t first = sizeof digits;
+
+    do {
+        digits[--first] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return put(at, digits + first, sizeof digits - first);
+}
+
+void scope_page_path(const char *index_path, const char *pattern, uint32_t number, bool gz,
+                     char *out)
+{
+    struct pattern p;
+    char *at = put(out, index_path, stem_len(index_path));
+
+    if (number > 1 && split_pattern(pattern, &p)) {
+        at = put(at, p.before, p.before_len);
+        at = put_number(at, number);
+        at = put(at, p.after, p.after_len);
+    }
+    at = put(at, XML_SUFFIX, XML_SUFFIX_LEN);
+    if (gz)
+        at = put(at, GZ_SUFFIX, GZ_SUFFIX_LEN);
+    *at = '\0';
+}
+
+/* A number from 2 on as scope_page_path writes it, or 0. */
+static uint32_t read_number(const char *text, size_t len, uint32_t max_number)
+{
+    uint64_t number = 0;
+
+    if (len < 1 || len > NUMBER_MAX_DIGITS || text[0] == '0')
+        return 0;
+    for (size_t i = 0; i < len; i++) {
+        if (!ascii_is_digit(text[i]))
+            return 0;
+        number = number * 10 + (uint64_t)(text[i] - '0');
+    }
+    return number >= 2 && number <= max_number ? (uint32_t)number : 0;
+}
+
+uint32_t scope_page_number(const char *index_path, const char *pattern, uint32_t max_number,
+                           const char *path_and_query, size_t len)
+{
+    size_t stem = stem_len(index_path);
+    struct pattern p;
+
+    if (ends_with(path_and_query, len, GZ_SUFFIX, GZ_SUFFIX_LEN))
+        len -= GZ_SUFFIX_LEN;
+    if (!ends_with(path_and_query, len, XML_SUFFIX, XML_SUFFIX_LEN))
+        return 0;
+    len -= XML_SUFFIX_LEN;
+    if (len < stem || memcmp(path_and_query, index_path, stem) != 0)
+        return 0;
+    if (len == stem)
+        return max_number >= 1 ? 1 : 0;
+
+    path_and_query += stem;
+    len -= stem;
+    if (!split_pattern(pattern, &p) || len < p.before_len + p.after_len ||
+        memcmp(path_and_query, p.before, p.before_len) != 0 ||
+        !ends_with(path_and_query, len, p.after, p.after_len))
+        return 0;
+    return read_number(path_and_query + p.before_len, len - p.before_len - p.after_len, max_number);
+}

@@ -1,0 +1,40 @@
+/* Which index may hold a loc, and what an index calls its pages. Pure functions, thread safe. */
+#ifndef SITEMAPD_RULES_SCOPE_H
+#define SITEMAPD_RULES_SCOPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/rules/code.h"
+#include "server/rules/limits.h"
+#include "server/rules/url.h"
+
+#define PAGE_PATTERN_DEFAULT "{stem}-{n}{suffix}"
+#define PAGE_PATH_SIZE       (INDEX_PATH_MAX_CHARS + 64)
+
+/* The length of the directory of `path`: up to and with its last slash ("/shop/x.xml" -> 6). */
+size_t scope_directory_len(const char *path, size_t len);
+
+/* True where `loc`'s path lies in the directory of the index at `index_path` or below it. Both
+ * are normalised (no dot segments left). Says nothing of hosts (sitemaps.org "location"). */
+bool scope_holds(const char *index_path, const struct url *loc);
+
+/* Judges an index path: absolute, normalised, ends in ".xml", no query, not "/robots.txt". */
+enum rule_code scope_check_index_path(const char *path);
+/* Judges a page pattern: "{stem}", "{n}" and "{suffix}", each once, in this order, with literal
+ * URL path characters between them (no slash), at least one between {stem} and {n}. */
+enum rule_code scope_check_pattern(const char *pattern);
+
+/* Writes the path of page `number` (1 is the index's own path) to `out` (PAGE_PATH_SIZE bytes):
+ * "/sitemap_index.xml", "/sitemap_index-2.xml". With `gz` the ".gz" is appended. */
+void scope_page_path(const char *index_path, const char *pattern, uint32_t number, bool gz,
+                     char *out);
+
+/* The number of the page of this index that `path` (with or without ".gz") names, 1 to
+ * `max_number`; 0 where it names none. `path_and_query` is compared whole, so a query never
+ * matches. Numbers are canonical: "-02" and "-1" are no page names. */
+uint32_t scope_page_number(const char *index_path, const char *pattern, uint32_t max_number,
+                           const char *path_and_query, size_t len);
+
+#endif

@@ -1,0 +1,144 @@
+#include "server/sources/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static char *copy_text(const char *text, bool *failed)
+{
+    char *copy = text ? strdup(text) : NULL;
+    *failed |= text && copy == NULL;
+    return copy;
+}
+
+static const char *const *copy_list(const char *const *list, bool *failed)
+{
+    size_t count = 0;
+    if (list == NULL)
+        return NULL;
+    while (list[count])
+        count++;
+    const char **copy = calloc(count + 1, sizeof copy[0]);
+    for (size_t i = 0; copy && i < count; i++)
+        copy[i] = copy_text(list[i], failed);
+    *failed |= copy == NULL;
+    return copy;
+}
+
+static void free_list(const char *const *list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free((char *)list[i]);
+    free((void *)list);
+}
+
+struct source *source_new(const struct source_settings *settings,
+                          const struct sources_options *options, char *why, size_t why_size)
+{
+    bool failed = false;
+    struct source *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        snprintf(why, why_size, "out of memory");
+        return NULL;
+    }
+    pthread_mutex_init(&s->lock, NULL);
+    s->wake_fd = -1;
+    s->settings = *settings;
+    s->settings.name = copy_text(settings->name, &failed);
+    s->settings.directory = copy_text(settings->directory, &failed);
+    s->settings.url = copy_text(settings->url, &failed);
+    s->settings.index = copy_text(settings->index, &failed);
+    s->settings.patterns = copy_list(settings->patterns, &failed);
+    s->settings.excludes = copy_list(settings->excludes, &failed);
+    s->match = (struct match){s->settings.patterns, s->settings.excludes};
+    s->catalogue = options->catalogue;
+    s->event = options->event;
+    s->event_context = options->event_context;
+    s->watching = SOURCE_RESCANS_ONLY;
+    if (failed) {
+        snprintf(why, why_size, "out of memory");
+        goto fail;
+    }
+    if (!location_init(&s->location, settings->url, why, why_size))
+        goto fail;
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->wake_fd < 0) {
+        snprintf(why, why_size, "eventfd: %s", strerrordesc_np(errno));
+        goto fail;
+    }
+    return s;
+fail:
+    source_free(s);
+    return NULL;
+}
+
+static void refuse_request(struct scan_request *request)
+{
+    request->done(request->context, NULL, "the server is stopping");
+    free(request);
+}
+
+void source_answer_requests(struct source *s)
+{
+    struct scan_request *request;
+    while ((request = source_take_request(s)) != NULL)
+        refuse_request(request);
+}
+
+void source_free(struct source *s)
+{
+    if (s == NULL)
+        return;
+    source_answer_requests(s);
+    tree_watch_free(s->watch);
+    scan_memory_done(&s->memory);
+    if (s->wake_fd >= 0)
+        close(s->wake_fd);
+    free((char *)s->settings.name);
+    free((char *)s->settings.directory);
+    free((char *)s->settings.url);
+    free((char *)s->settings.index);
+    free_list(s->settings.patterns);
+    free_list(s->settings.excludes);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void source_wake(struct source *s)
+{
+    uint64_t one = 1;
+    /* A full counter wakes just as well. */
+    ssize_t written = write(s->wake_fd, &one, sizeof one);
+    (void)written;
+}
+
+void source_request(struct source *s, struct scan_request *request)
+{
+    request->next = NULL;
+    pthread_mutex_lock(&s->lock);
+    /* Under the lock: who sees no stop is found by source_answer_requests, which comes after it. */
+    bool stopping = atomic_load(&s->stop);
+    struct scan_request **end = &s->requests;
+    while (*end)
+        end = &(*end)->next;
+    if (!stopping)
+        *end = request;
+    pthread_mutex_unlock(&s->lock);
+    if (stopping)
+        refuse_request(request);
+    else
+        source_wake(s);
+}
+
+struct scan_request *source_take_request(struct source *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct scan_request *first = s->requests;
+    if (first)
+        s->requests = first->next;
+    pthread_mutex_unlock(&s->lock);
+    return first;
+}

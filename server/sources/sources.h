@@ -1,0 +1,130 @@
+/* Sources: how the catalogue learns of files by itself. A directory source watches a folder of
+ * sitemap files, verifies each once per change, and publishes what changed in one transaction.
+ *
+ * Other kinds (remote ones) come behind struct source_kind. Sources never log: they tell events. */
+#ifndef SITEMAPD_SOURCES_SOURCES_H
+#define SITEMAPD_SOURCES_SOURCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+
+#define SOURCE_MAX_PATH_BYTES 1024u /* of a file below its folder; longer ones are a problem */
+#define SOURCE_MAX_DEPTH      32u   /* folders below each other */
+#define SOURCE_MAX_PROBLEMS   100u  /* listed in a report; all are counted */
+
+/* One source as configured. Borrowed for sources_start; copied. */
+struct source_settings {
+    const char *name;
+    const char *directory;       /* absolute or relative to the working directory */
+    const char *url;             /* what the folder's top is, ends in '/' */
+    const char *index;           /* URL or path of the index; NULL: the deepest that fits */
+    const char *const *patterns; /* NULL-terminated; NULL: *.xml *.xml.gz *.txt *.txt.gz */
+    const char *const *excludes; /* NULL-terminated; NULL: none */
+    bool watch;                  /* inotify; false: rescans alone */
+    uint32_t rescan_ms, settle_ms;
+    bool serve; /* its files are served under their path */
+};
+
+struct source_problem {
+    char *path, *code, *detail; /* owned by the report */
+    uint64_t line, column;
+    int64_t since;  /* Unix seconds */
+    bool has_entry; /* its last good entry is still listed */
+};
+
+enum source_watching { SOURCE_WATCHES, SOURCE_RESCANS_ONLY, SOURCE_WATCH_LIMIT };
+
+/* How a source stands now. */
+struct source_report {
+    const char *name, *directory, *url, *index; /* borrowed from the sources */
+    bool serve;
+    enum source_watching watching;
+    bool scanning;
+    struct source_state state; /* as the catalogue keeps it */
+    int64_t failed_at;         /* of the last scan, where it could not be made; 0: it could */
+    char failure[256];         /* why: the folder cannot be read, the catalogue refused, … */
+    uint64_t problem_count;
+    size_t problems_listed;
+    struct source_problem problems[SOURCE_MAX_PROBLEMS];
+};
+
+struct sources;
+
+struct sources_options {
+    struct catalogue *catalogue;
+    size_t count;
+    const struct source_settings *settings;
+    /* Something to log; any thread. `level`: 0 error, 1 warning, 2 info. */
+    void (*event)(void *context, int level, const char *event, const char *detail);
+    void *event_context;
+    /* A scan was applied: files of source `at` may have changed. On its thread; may be NULL. */
+    void (*scanned)(void *context, size_t at);
+    void *scanned_context;
+};
+
+/* Starts one thread for each source; its first scan begins at once. `why` gets a sentence. */
+bool sources_start(const struct sources_options *options, struct sources **out, char *why,
+                   size_t why_size);
+/* Ends the threads; a scan under way ends at the next file, unapplied, and who waits for one is
+ * answered. All but sources_scan may still be called. Takes NULL. */
+void sources_end(struct sources *s);
+/* The same, and frees all. Takes NULL. */
+void sources_stop(struct sources *s);
+
+size_t sources_count(const struct sources *s);
+/* The place of the source with this name; sources_count() where there is none. */
+size_t sources_find(const struct sources *s, const char *name);
+/* The URL of a source's folder. Borrowed. */
+const char *sources_url(const struct sources *s, size_t at);
+/* Fills a report; reads the catalogue: not on an HTTP thread. False: no memory or unreadable. */
+bool sources_report(struct sources *s, size_t at, struct source_report *out);
+void source_report_done(struct source_report *report);
+
+/* How a source stood after its last scan, from memory: for /readyz and /metrics. Never waits for
+ * I/O; any thread. */
+struct source_health {
+    const char *name;          /* borrowed from the sources */
+    struct source_state state; /* as of the last scan; zero before the first */
+    bool scanning, failing;    /* failing: the last scan could not be made */
+    enum source_watching watching;
+    uint64_t scans, files_read; /* since the start */
+    char failure[256];          /* why it fails; "" otherwise */
+};
+void sources_health(struct sources *s, size_t at, struct source_health *out);
+
+/* Asks for a scan now, without settling; `max_removed` as in struct change. `done` is called once,
+ * on the source's thread, when it is over (also when the sources stop):
+ * `result` as of the CHANGE_SCAN, NULL where the scan could not be made (then `failure` says why).
+ */
+typedef void source_scanned(void *context, const struct change_result *result, const char *failure);
+void sources_scan(struct sources *s, size_t at, int64_t max_removed, source_scanned *done,
+                  void *context);
+
+/* One pass over a folder for the command line, without a thread: what `sitemapd scan` does. */
+struct scan_progress {
+    /* A file that would change something, or is refused; `what`: "new", "changed", "gone",
+     * "problem", "empty", "recovered". */
+    void (*change)(void *context, const char *what, const struct source_file *file);
+    void (*progress)(void *context, uint64_t files_seen, uint64_t files_read);
+    void *context;
+};
+enum catalogue_status source_scan_once(struct catalogue *c, const struct source_settings *settings,
+                                       int64_t max_removed, bool dry_run,
+                                       const struct scan_progress *progress,
+                                       struct change_result *result, char *why, size_t why_size);
+
+/* ---- for serving the files ---------------------------------------------------------------- */
+
+/* Opens a regular file below the source's folder for reading, never following a symlink out of it
+ * (openat2, RESOLVE_BENEATH). `path` is relative. A descriptor, or -1 with errno. */
+int sources_open_file(struct sources *s, size_t at, const char *path);
+/* The served source and relative path (into `path`, SOURCE_MAX_PATH_BYTES + 1 bytes) of a site's
+ * URL path (percent-encoded, raw); false where no source with `serve` has it, or the path is not
+ * in normal form. Only files that match the patterns, by name, are found. Any thread. */
+bool sources_match(const struct sources *s, const char *origin, const char *url_path, size_t *at,
+                   char *path);
+
+#endif

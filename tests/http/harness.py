@@ -1,0 +1,446 @@
+"""What the tests over HTTP share: a raw HTTP client that shows every byte, the program as server and
+as command, and a naive renderer to compare with. Standard library only."""
+
+import gzip
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+import zlib
+
+BIN = os.environ.get("SITEMAPD_BIN", "")
+SLOWNESS = float(os.environ.get("SITEMAPD_SLOWNESS", "1"))
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+ORIGIN = "https://www.example.com"
+HOST = "www.example.com"
+INDEX = ORIGIN + "/sitemap_index.xml"
+TOKEN = "smd_" + "T" * 43
+PUBLIC_CACHE = "public, max-age=300, s-maxage=3600, stale-while-revalidate=86400, stale-if-error=604800"
+SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|UndefinedBehaviorSanitizer|runtime error:")
+ETAG = re.compile(r'^"[\x21\x23-\x7e]+"$')
+RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+
+
+def seconds(plain):
+    """A time that a plain build may take, for the build under test."""
+    return plain * SLOWNESS
+
+
+def eventually(check, what, within=2.0):
+    """Polls until `check` is true; its value."""
+    end = time.monotonic() + seconds(within)
+    while True:
+        value = check()
+        if value:
+            return value
+        assert time.monotonic() < end, f"not within {within} s: {what}"
+        time.sleep(0.01)
+
+
+# ---- HTTP ---------------------------------------------------------------------------------------
+
+
+class Reply:
+    """One reply as it came: status, header pairs in order, body as sent (chunks joined)."""
+
+    def __init__(self, head, body):
+        self.head = head
+        lines = head.split(b"\r\n")
+        self.version, status, self.reason = (lines[0].decode("latin-1") + " ").split(" ", 2)
+        self.status = int(status)
+        self.headers = []
+        for line in lines[1:]:
+            name, colon, value = line.decode("latin-1").partition(":")
+            assert colon and name == name.strip(), line
+            self.headers.append((name, value.strip()))
+        self.body = body
+
+    def all(self, name):
+        return [value for key, value in self.headers if key.lower() == name.lower()]
+
+    def get(self, name, default=None):
+        values = self.all(name)
+        assert len(values) <= 1, f"{name} more than once: {values}"
+        return values[0] if values else default
+
+    __getitem__ = get
+
+    def json(self):
+        return json.loads(self.body.decode("utf-8"))
+
+    def xml(self):
+        """The page's bytes, decoded where they are encoded."""
+        if self.get("Content-Encoding") == "gzip" or self.get("Content-Type") == "application/gzip":
+            return gunzip(self.body)
+        return self.body
+
+    def same_headers(self):
+        """The headers that two replies of one state share."""
+        return sorted((n.lower(), v) for n, v in self.headers if n.lower() not in ("date", "connection"))
+
+    def __repr__(self):
+        return f"<{self.status} {self.headers} {self.body[:300]!r}>"
+
+
+def gunzip(body):
+    """Exactly one gzip member and nothing behind it."""
+    stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    data = stream.decompress(body) + stream.flush()
+    assert stream.eof and stream.unused_data == b""
+    return data
+
+
+class Connection:
+    """A socket and what was read from it but not used yet."""
+
+    def __init__(self, address, timeout=None):
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout or seconds(20))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def receive(self):
+        try:
+            return self.socket.recv(262144)
+        except ConnectionResetError:
+            return b""
+
+    def fill(self):
+        more = self.receive()
+        self.buffer += more
+        return bool(more)
+
+    def take(self, count):
+        pieces, have = [self.buffer], len(self.buffer)  # joined once: a page may have 52 MB
+        while have < count:
+            pieces.append(self.receive())
+            have += len(pieces[-1])
+            assert pieces[-1], f"closed after {have} of {count} bytes"
+        whole = b"".join(pieces)
+        data, self.buffer = whole[:count], whole[count:]
+        return data
+
+    def take_to(self, mark):
+        while mark not in self.buffer:
+            assert self.fill(), f"closed within a head: {self.buffer[:200]!r}"
+        data, _, self.buffer = self.buffer.partition(mark)
+        return data
+
+    def rest(self):
+        """Everything until the other side closes."""
+        while self.fill():
+            pass
+        data, self.buffer = self.buffer, b""
+        return data
+
+    def reply(self, method="GET"):
+        head = self.take_to(b"\r\n\r\n")
+        reply = Reply(head, b"")
+        if reply.status == 100:
+            return self.reply(method)
+        if method == "HEAD" or reply.status in (204, 304):
+            return reply
+        if (reply.get("Transfer-Encoding") or "").lower() == "chunked":
+            while True:
+                size = int(self.take_to(b"\r\n").split(b";")[0], 16)
+                reply.body += self.take(size)
+                assert self.take(2) == b"\r\n"
+                if size == 0:
+                    return reply
+        length = reply.get("Content-Length")
+        reply.body = self.take(int(length)) if length is not None else self.rest()
+        return reply
+
+
+def request_bytes(method, target, headers=(), body=b"", host=HOST, version="HTTP/1.1", length=True):
+    lines = [f"{method} {target} {version}"]
+    if host is not None:
+        lines.append(f"Host: {host}")
+    headers = list(headers.items()) if isinstance(headers, dict) else list(headers)
+    lines += [f"{name}: {value}" for name, value in headers]
+    named = {name.lower() for name, _ in headers}
+    if length and (body or method in ("POST", "PUT", "PATCH")) and not named & {"content-length", "transfer-encoding"}:
+        lines.append(f"Content-Length: {len(body)}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape") + body
+
+
+def ask(address, method, target, headers=(), body=b"", host=HOST, version="HTTP/1.1", length=True, timeout=None):
+    """One request on a connection of its own; asserts that nothing comes behind the reply."""
+    headers = list(headers.items()) if isinstance(headers, dict) else list(headers)
+    if version == "HTTP/1.1":
+        headers.append(("Connection", "close"))
+    with Connection(address, timeout) as connection:
+        try:
+            connection.send(request_bytes(method, target, headers, body, host, version, length))
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before the body was read: the reply is there all the same
+        reply = connection.reply(method)
+        assert connection.rest() == b"", "bytes behind the reply"
+    return reply
+
+
+def ask_raw(address, data, method="GET"):
+    with Connection(address) as connection:
+        connection.send(data)
+        return connection.reply(method)
+
+
+def problem(reply, status, code=None, field=None):
+    """Asserts an RFC 9457 problem."""
+    assert reply.status == status, reply
+    assert reply["Content-Type"] == "application/problem+json"
+    assert reply["Cache-Control"] == "no-store"
+    found = reply.json()
+    assert found["status"] == status and found["title"] and found["detail"]
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", found["code"]), found["code"]
+    if code:
+        assert found["code"] == code, found
+    if field:
+        assert found.get("field") == field, found
+    return found
+
+
+def q(text):
+    """A value in a query."""
+    return urllib.parse.quote(str(text), safe="")
+
+
+# ---- the program --------------------------------------------------------------------------------
+
+
+def environment(extra=None):
+    """The surroundings without settings of the tester's own."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SITEMAPD_")}
+    env.update({"LC_ALL": "C.UTF-8", "TZ": "UTC"})
+    env.update(extra or {})
+    return env
+
+
+def assert_no_report(text):
+    assert not SANITIZER.search(text), text[-6000:]
+
+
+class Command:
+    """What a run of the program gave."""
+
+    def __init__(self, completed):
+        self.code = completed.returncode
+        self.out = completed.stdout.decode("utf-8", "surrogateescape")
+        self.err = completed.stderr.decode("utf-8", "surrogateescape")
+        self.raw_out = completed.stdout
+
+    def lines(self):
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def __repr__(self):
+        return f"<exit {self.code} out={self.out[:2000]!r} err={self.err[:2000]!r}>"
+
+
+def sitemapd(*args, database=None, env=None, input=None, cwd=None):
+    """Runs the program to its end. Its end by a signal or a sanitizer is never expected."""
+    assert BIN, "SITEMAPD_BIN is not set"
+    args = list(args)
+    if database:
+        args += ["--database", str(database)]
+    if isinstance(input, str):
+        input = input.encode("utf-8", "surrogateescape")
+    done = Command(
+        subprocess.run(
+            [BIN] + [str(a) for a in args],
+            input=input if input is not None else b"",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(env),
+            cwd=cwd,
+            timeout=seconds(60),
+        )
+    )
+    assert_no_report(done.err)
+    assert done.code in (0, 1, 2), done
+    return done
+
+
+READY = re.compile(r"^sitemapd: ready public=http://(\S+) admin=http://(\S+)\n$")
+
+
+class Server:
+    """`sitemapd serve` on free ports with a catalogue of its own."""
+
+    def __init__(self, folder, *args, env=None, database=None, sites=(ORIGIN,), token=TOKEN, config=None):
+        self.folder = folder
+        self.database = str(database or os.path.join(str(folder), "catalogue.db"))
+        self.args = list(args)
+        if "--listen" not in self.args:
+            self.args += ["--listen", "127.0.0.1:0"]
+        if "--admin-listen" not in self.args:
+            self.args += ["--admin-listen", "127.0.0.1:0"]
+        for site in sites:
+            self.args += ["--site", site]
+        if config is not None:
+            path = os.path.join(str(folder), "sitemapd.conf")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(config)
+            self.args += ["--config", path]
+        self.env = dict(env or {})
+        self.token = token
+        if token:
+            self.env["SITEMAPD_TOKEN"] = token
+        self.log_path = os.path.join(str(folder), "serve.log")
+        self.process = None
+        self.ready_line = None
+
+    def start(self, expect_ready=True):
+        assert BIN, "SITEMAPD_BIN is not set"
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [BIN, "serve", "--database", self.database] + self.args,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment(self.env),
+            )
+        if not expect_ready:
+            return self
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds(20))
+        self.ready_line = self.process.stdout.readline().decode() if ready else ""
+        found = READY.match(self.ready_line)
+        if not found:
+            self.kill()
+            raise AssertionError(f"not ready: {self.ready_line!r}\n{self.log()}")
+        self.public, self.admin = found.groups()
+        return self
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self, sig=signal.SIGTERM, within=20.0):
+        """Ends it as an operator does: exit 0, nothing more on stdout, no sanitizer's report."""
+        self.process.send_signal(sig)
+        try:
+            code = self.process.wait(seconds(within))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"did not end on signal {sig}\n{self.log()[-4000:]}")
+        rest = self.process.stdout.read()
+        self.process.stdout.close()
+        self.process = None
+        assert_no_report(self.log())
+        assert code == 0, f"exit {code}\n{self.log()[-4000:]}"
+        assert rest == b"", rest
+
+    def kill(self):
+        if self.process is not None:
+            if self.process.poll() is None:
+                self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+            self.process = None
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+    # What tests ask of it.
+
+    def get(self, target, headers=(), method="GET", **more):
+        return ask(self.public, method, target, headers, **more)
+
+    def api(self, method, target, json_body=None, body=None, headers=(), token="", content_type=None):
+        """A call of the admin listener. `token` "": the server's own; None: none."""
+        headers = list(headers.items()) if isinstance(headers, dict) else list(headers)
+        token = self.token if token == "" else token
+        if token is not None:
+            headers.append(("Authorization", f"Bearer {token}"))
+        if json_body is not None:
+            body = json.dumps(json_body).encode()
+            content_type = content_type or "application/json"
+        if content_type:
+            headers.append(("Content-Type", content_type))
+        return ask(self.admin, method, target, headers, body or b"", host=self.admin)
+
+    def register(self, loc, **fields):
+        return self.api("POST", "/v1/sitemaps", {"loc": loc, **fields})
+
+    def bulk(self, entries, target="/v1/sitemaps", method="POST"):
+        body = "".join(json.dumps(e if isinstance(e, dict) else {"loc": e}) + "\n" for e in entries)
+        return self.api(method, target, body=body.encode(), content_type="application/x-ndjson")
+
+    def replace(self, entries, index="/sitemap_index.xml", **query):
+        query = urllib.parse.urlencode({"index": index, **query})
+        return self.bulk(entries, f"/v1/sitemaps?{query}", "PUT")
+
+    def cli(self, *args, **more):
+        return sitemapd(*args, database=self.database, **more)
+
+    def metrics(self):
+        reply = ask(self.admin, "GET", "/metrics", host=self.admin)
+        assert reply.status == 200, reply
+        values = {}
+        for line in reply.body.decode().splitlines():
+            if line and not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                values[name] = float(value)
+        return values
+
+
+# ---- pages --------------------------------------------------------------------------------------
+
+HEAD = b'<?xml version="1.0" encoding="UTF-8"?>\n<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+TAIL = b"</sitemapindex>\n"
+PAGE_ENTRIES = 50000
+
+
+def escape(text):
+    for raw, entity in (("&", "&amp;"), ("'", "&apos;"), ('"', "&quot;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(raw, entity)
+    return text
+
+
+def render(entries):
+    """The page of (loc, lastmod) pairs in their order, as rules.md says: written down naively, and
+    not like the program does it."""
+    parts = [HEAD]
+    for loc, lastmod in entries:
+        # YYYY and YYYY-MM are kept but not served: the schema refuses them.
+        dated = f"<lastmod>{lastmod}</lastmod>" if lastmod and len(lastmod) >= 10 else ""
+        parts.append(f"<sitemap><loc>{escape(loc)}</loc>{dated}</sitemap>\n".encode())
+    return b"".join(parts + [TAIL])
+
+
+def render_export(lines, number=1):
+    """Page `number` from the lines of `export`."""
+    rows = sorted((l["position"], l["loc"], l.get("lastmod")) for l in lines)
+    first = (number - 1) * PAGE_ENTRIES
+    return render([(loc, lastmod) for position, loc, lastmod in rows if first <= position < first + PAGE_ENTRIES])
+
+
+def locs(xml):
+    found = re.findall(rb"<loc>([^<]*)</loc>", xml)
+    plain = lambda t: t.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&apos;", "'").replace("&amp;", "&")
+    return [plain(loc.decode()) for loc in found]
+
+
+def write_gzip(path, data):
+    with open(path, "wb") as file:
+        file.write(gzip.compress(data, mtime=0))

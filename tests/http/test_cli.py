@@ -1,0 +1,406 @@
+"""The command line: every command, its exit status, its words."""
+
+import gzip
+import json
+import os
+import re
+import socket
+import sqlite3
+import stat
+import subprocess
+
+import pytest
+
+from harness import (
+    BIN, INDEX, ORIGIN, Server, environment, eventually, locs, render, render_export, seconds, sitemapd,
+)
+
+XML = "/sitemap_index.xml"
+COMMANDS = [
+    "serve", "check-config", "site", "index", "add", "remove", "list", "import", "export", "render", "token",
+    "healthcheck", "backup", "check",
+]
+
+
+@pytest.fixture
+def database(tmp_path):
+    """A catalogue with one site and its index."""
+    path = str(tmp_path / "catalogue.db")
+    done(sitemapd("site", "add", ORIGIN, database=path))
+    listed = done(sitemapd("index", "list", database=path)).out
+    if INDEX not in listed:
+        done(sitemapd("index", "add", INDEX, database=path))
+    return path
+
+
+def done(command):
+    assert command.code == 0, command
+    return command
+
+
+def rows(command):
+    """The table of `list`, without its heading."""
+    return done(command).out.splitlines()[1:]
+
+
+def refused(command, code=1, words=""):
+    """Exit 1 (could not) or 2 (wrong usage), told in one line."""
+    assert command.code == code, command
+    assert re.fullmatch(r"sitemapd: [^\n]+\n", command.err), command
+    assert words in command.err, command
+    return command
+
+
+# ---- usage --------------------------------------------------------------------------------------
+
+
+def test_help_and_version():
+    whole = done(sitemapd("--help"))
+    for name in COMMANDS:
+        assert re.search(rf"^\s+(sitemapd )?{name}\b", whole.out, re.M), name
+        one = done(sitemapd(name, "--help"))
+        assert name in one.out and one.err == ""
+    assert whole.err == ""
+    assert re.fullmatch(r"sitemapd \d+\.\d+\.\d+.*\n", done(sitemapd("--version")).out)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [], ["nonsense"], ["--nonsense"], ["add"], ["add", "a", "b"], ["remove"], ["site"], ["site", "paint"], ["site", "add"],
+        ["index"], ["index", "add"], ["token"], ["token", "add"], ["token", "revoke"], ["render"], ["import"], ["backup"],
+        ["list", "--nonsense"], ["list", "extra"], ["add", ORIGIN + "/a.xml", "--lastmod"], ["serve", "extra"],
+        ["import", "--replace=maybe", "x"], ["token", "add", "bad name"], ["check", "extra"],
+    ],
+    ids=lambda a: " ".join(a) or "nothing",
+)
+def test_wrong_usage(args, tmp_path):
+    command = sitemapd(*args, env={"SITEMAPD_DATABASE": str(tmp_path / "c.db")})
+    assert command.code == 2, command
+    assert command.err.startswith("sitemapd: ") and command.out == "", command
+    assert not (tmp_path / "c.db").exists()
+
+
+# ---- entries ------------------------------------------------------------------------------------
+
+
+def test_add_list_remove(database):
+    done(sitemapd("add", ORIGIN + "/a.xml", "--lastmod", "2026-01-31T10:20Z", database=database))
+    done(sitemapd("add", ORIGIN + "/b.xml", "--index", INDEX, database=database))
+    plain = rows(sitemapd("list", database=database))
+    assert len(plain) == 2 and "/a.xml" in plain[0] and "/b.xml" in plain[1]
+    lines = done(sitemapd("list", "--json", database=database)).lines()
+    assert [l["loc"] for l in lines] == [ORIGIN + "/a.xml", ORIGIN + "/b.xml"]
+    assert lines[0]["lastmod"] == "2026-01-31T10:20:00Z" and lines[0]["index"] == INDEX
+    assert rows(sitemapd("list", "--index", INDEX, database=database)) == plain
+    done(sitemapd("add", ORIGIN + "/a.xml", "--lastmod", "2026-02-01T00:00:00Z", database=database))
+    assert done(sitemapd("list", "--json", database=database)).lines()[0]["lastmod"] == "2026-02-01T00:00:00Z"
+    done(sitemapd("remove", ORIGIN + "/a.xml", database=database))
+    refused(sitemapd("remove", ORIGIN + "/a.xml", database=database))
+    assert len(rows(sitemapd("list", database=database))) == 1
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["add", "abc"], "absolute"),
+        (["add", "https://other.example/a.xml"], "other.example"),
+        (["add", ORIGIN + "/a.xml", "--lastmod", "yesterday"], "lastmod"),
+        (["add", ORIGIN + "/a.xml", "--index", ORIGIN + "/none.xml"], "index"),
+        (["add", INDEX], "index"),
+        (["index", "add", ORIGIN + "/x.html"], ".xml"),
+        (["index", "add", "https://other.example/x.xml"], ""),
+        (["index", "remove", ORIGIN + "/none.xml"], ""),
+        (["site", "add", "www.example.com"], ""),
+        (["site", "add", ORIGIN], ""),
+        (["site", "remove", "https://other.example"], ""),
+        (["render", ORIGIN + "/none.xml"], ""),
+        (["render", INDEX], ""),
+        (["token", "revoke", "none"], "none"),
+        (["import", "/nonexistent/file"], "/nonexistent/file"),
+        (["export", "--index", ORIGIN + "/none.xml"], ""),
+    ],
+    ids=lambda a: " ".join(a) if isinstance(a, list) else "",
+)
+def test_could_not(database, args, words):
+    refused(sitemapd(*args, database=database), 1, words)
+
+
+def test_a_message_shows_no_control_characters(database):
+    command = sitemapd("add", "https://www.example.com/\x1b[31m\nforged: line", database=database)
+    assert command.code == 1 and "\x1b" not in command.err and command.err.count("\n") == 1
+
+
+def test_sites_and_indexes(database):
+    done(sitemapd("site", "add", "https://Shop.Example.org", "--cross-host", "cdn.example.net", "--cross-host", "cdn2.example.net", database=database))
+    listed = done(sitemapd("site", "list", database=database)).out
+    assert ORIGIN in listed and "https://shop.example.org" in listed
+    done(sitemapd("index", "add", "https://shop.example.org/deep/index.xml", database=database))
+    assert "https://shop.example.org/deep/index.xml" in done(sitemapd("index", "list", database=database)).out
+    done(sitemapd("add", "https://cdn.example.net/a.xml", "--index", "https://shop.example.org/deep/index.xml", database=database))
+    refused(sitemapd("index", "remove", "https://shop.example.org/deep/index.xml", database=database))
+    done(sitemapd("remove", "https://cdn.example.net/a.xml", database=database))
+    done(sitemapd("index", "remove", "https://shop.example.org/deep/index.xml", database=database))
+    done(sitemapd("site", "remove", "https://shop.example.org", database=database))
+    assert "shop.example.org" not in sitemapd("site", "list", database=database).out
+
+
+# ---- import and export --------------------------------------------------------------------------
+
+
+def xml_of(entries):
+    return render(entries)
+
+
+@pytest.mark.parametrize("form", ["xml", "xml.gz", "ndjson", "ndjson.gz", "list", "stdin"])
+def test_import_tells_formats_by_content(database, tmp_path, form):
+    entries = [(f"{ORIGIN}/{i}.xml?a=1&b={i}", None) for i in range(1100)]
+    data = {
+        "xml": render(entries),
+        "ndjson": "".join(json.dumps({"loc": l}) + "\n" for l, _ in entries).encode(),
+        "list": ("# a list\n\n" + "".join(l + "\r\n" for l, _ in entries)).encode(),
+        "stdin": render(entries),
+    }[form.split(".")[0]]
+    path = tmp_path / "input"
+    path.write_bytes(gzip.compress(data) if form.endswith(".gz") else data)
+    if form == "stdin":
+        command = sitemapd("import", "--index", INDEX, "-", database=database, input=data)
+    else:
+        command = sitemapd("import", "--index", INDEX, path, database=database)
+    done(command)
+    assert "1100" in (command.out + command.err).replace(",", "")
+    assert done(sitemapd("render", INDEX, database=database)).raw_out == render(entries)
+    before = sitemapd("export", database=database).out
+    again = done(sitemapd("import", "--index", INDEX, path, database=database)) if form != "stdin" else None
+    assert sitemapd("export", database=database).out == before, again
+
+
+def test_import_is_all_or_nothing(database, tmp_path):
+    path = tmp_path / "list"
+    path.write_text(f"{ORIGIN}/a.xml\nnonsense\n{ORIGIN}/b.xml\nhttps://other.example/c.xml\n")
+    command = sitemapd("import", "--index", INDEX, path, database=database)
+    assert command.code == 1 and command.err.rstrip("\n").split("\n")[-1].startswith("sitemapd: "), command
+    told = command.out + command.err
+    assert re.search(r"\b2\b.*loc-relative", told) and re.search(r"\b4\b.*outside-site", told), command
+    assert sitemapd("list", database=database).out == ""
+    dry = sitemapd("import", "--index", INDEX, "--skip-invalid", "--dry-run", path, database=database)
+    assert dry.code == 0 and sitemapd("list", database=database).out == "", dry
+    skip = done(sitemapd("import", "--index", INDEX, "--skip-invalid", path, database=database))
+    assert "loc-relative" in skip.out + skip.err and "outside-site" in skip.out + skip.err
+    assert len(rows(sitemapd("list", database=database))) == 2
+
+
+def test_import_replace_and_its_guard(database, tmp_path):
+    path = tmp_path / "list"
+    path.write_text("".join(f"{ORIGIN}/{i}.xml\n" for i in range(100)))
+    done(sitemapd("import", "--index", INDEX, path, database=database))
+    path.write_text("".join(f"{ORIGIN}/{i}.xml\n" for i in range(10, 110)))
+    done(sitemapd("import", "--index", INDEX, "--replace", path, database=database))
+    names = [l["loc"] for l in sitemapd("export", database=database).lines()]
+    assert sorted(names) == sorted(f"{ORIGIN}/{i}.xml" for i in range(10, 110))
+    path.write_text(f"{ORIGIN}/50.xml\n")
+    held = sitemapd("import", "--index", INDEX, "--replace", path, database=database)
+    assert held.code == 1 and "99" in held.err, held
+    assert len(sitemapd("export", database=database).lines()) == 100
+    done(sitemapd("import", "--index", INDEX, "--replace", "--max-removed", "99", path, database=database))
+    assert len(sitemapd("export", database=database).lines()) == 1
+
+
+def test_import_drop_lastmod(database, tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_bytes(render([(ORIGIN + "/a.xml", "2026-01-31T00:00:00Z")]))
+    done(sitemapd("import", "--index", INDEX, "--drop-lastmod", path, database=database))
+    assert sitemapd("export", database=database).lines()[0]["lastmod"] is None
+
+
+def test_export_and_import_make_the_same_bytes(database, tmp_path, start):
+    """Positions and their gaps included."""
+    entries = [{"loc": f"{ORIGIN}/{i}.xml", "lastmod": "2026-01-31T00:00:00Z", "digest": f"d{i}"} for i in range(1300)]
+    text = "".join(json.dumps(e) + "\n" for e in entries)
+    done(sitemapd("import", "--index", INDEX, "-", database=database, input=text))
+    for i in (0, 1, 499, 500, 777, 1299):
+        done(sitemapd("remove", f"{ORIGIN}/{i}.xml", database=database))
+    exported = done(sitemapd("export", database=database))
+    assert [l["position"] for l in exported.lines()] == [i for i in range(1300) if i not in (0, 1, 499, 500, 777, 1299)]
+    copy = str(tmp_path / "copy.db")
+    done(sitemapd("site", "add", ORIGIN, database=copy))
+    if INDEX not in sitemapd("index", "list", database=copy).out:
+        done(sitemapd("index", "add", INDEX, database=copy))
+    done(sitemapd("import", "--index", INDEX, "--replace", "-", database=copy, input=exported.out))
+    keep = lambda lines: [(l["position"], l["loc"], l["lastmod"], l.get("digest")) for l in lines]
+    assert keep(sitemapd("export", database=copy).lines()) == keep(exported.lines())
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    one = start(database=database, folder=tmp_path / "one")
+    two = start(database=copy, folder=tmp_path / "two")
+    for headers in ({}, {"Accept-Encoding": "gzip"}):
+        a, b = one.get(XML, headers), two.get(XML, headers)
+        assert a.body == b.body and a["ETag"] == b["ETag"]
+    assert one.get(XML + ".gz").body == two.get(XML + ".gz").body
+
+
+def test_render_is_what_is_served(server):
+    assert server.bulk([{"loc": f"{ORIGIN}/{i}.xml?x&y", "lastmod": "2026-01-31"} for i in range(1234)]).status == 200
+    rendered = done(server.cli("render", INDEX))
+    assert rendered.raw_out == server.get(XML).body
+    assert rendered.raw_out == render_export(server.cli("export").lines())
+    refused(server.cli("render", ORIGIN + "/sitemap_index-2.xml"))
+
+
+# ---- tokens -------------------------------------------------------------------------------------
+
+
+def test_token_life_while_serving(server):
+    made = done(server.cli("token", "add", "pipeline"))
+    assert re.fullmatch(r"smd_[A-Za-z0-9_-]{43}\n", made.out), "alone on stdout"
+    token = made.out.strip()
+    refused(server.cli("token", "add", "pipeline"))
+    assert "pipeline" in done(server.cli("token", "list")).out
+    for path in [server.database, server.database + "-wal"]:
+        with open(path, "rb") as file:
+            assert token.encode() not in file.read(), "only its hash is kept"
+    assert token not in server.cli("token", "list").out
+    eventually(lambda: server.api("GET", "/v1/sitemaps", token=token).status == 200, "the new token is known")
+    assert server.api("POST", "/v1/sitemaps", {"loc": ORIGIN + "/a.xml"}, token=token).json()["sitemap"]["source"] == "pipeline"
+    done(server.cli("token", "revoke", "pipeline"))
+    eventually(lambda: server.api("GET", "/v1/sitemaps", token=token).status == 401, "the revoked token is refused")
+    assert "pipeline" not in server.cli("token", "list").out
+
+
+# ---- the configuration --------------------------------------------------------------------------
+
+
+def test_check_config(tmp_path):
+    path = tmp_path / "sitemapd.conf"
+    path.write_text("[server]\nlisten = 127.0.0.1:8080\n\n[site \"main\"]\norigin = https://www.example.com\n")
+    assert done(sitemapd("check-config", "--config", path)).err == ""
+    path.write_text(
+        "[server]\nlisten = nonsense\nlissten = 127.0.0.1:1\n\n[nonsense]\nx = 1\n\n"
+        '[site "main"]\norigin = www.example.com\ncache_control = x\n[log]\nlevel = loud\n'
+    )
+    command = sitemapd("check-config", "--config", path)
+    assert command.code == 1
+    told = re.findall(rf"^{re.escape(str(path))}:(\d+): .+$", command.out + command.err, re.M)
+    assert {"2", "3", "9", "10", "12"} <= set(told) and {"5", "6"} & set(told), command
+    none = tmp_path / "none.conf"
+    command = sitemapd("check-config", "--config", none)
+    assert command.code == 1 and command.err.startswith(f"{none}: ") and command.err.count("\n") == 1
+    for name in ("serve", "list"):
+        command = sitemapd(name, "--config", none, database=tmp_path / "c.db")
+        assert command.code == 1 and str(none) in command.err, command
+    command = sitemapd("serve", "--config", path, database=tmp_path / "c.db")
+    assert command.code == 1 and f"{path}:2:" in command.err, "serve refuses the same"
+
+
+def test_the_documented_default_is_valid():
+    path = os.path.join(os.path.dirname(__file__), "../../config/sitemapd.conf")
+    done(sitemapd("check-config", "--config", path))
+
+
+def test_flag_over_environment_over_file(tmp_path):
+    names = ("flag", "environment", "file")
+    config = tmp_path / "sitemapd.conf"
+    config.write_text(f"[catalogue]\ndatabase = {tmp_path}/file.db\n")
+    exists = lambda: [n for n in names if (tmp_path / f"{n}.db").exists()]
+    done(sitemapd("site", "add", ORIGIN, "--config", config))
+    assert exists() == ["file"]
+    env = {"SITEMAPD_DATABASE": f"{tmp_path}/environment.db"}
+    done(sitemapd("site", "add", ORIGIN, "--config", config, env=env))
+    assert exists() == ["environment", "file"]
+    done(sitemapd("site", "add", ORIGIN, "--config", config, database=f"{tmp_path}/flag.db", env=env))
+    assert exists() == ["flag", "environment", "file"]
+
+
+# ---- serve --------------------------------------------------------------------------------------
+
+
+def test_serve_needs_no_file(tmp_path):
+    """Defaults alone: the catalogue goes to the state directory, made private."""
+    state = tmp_path / "state"
+    server = Server(tmp_path, env={"STATE_DIRECTORY": str(state)}, token=None)
+    args, env = ["serve"] + server.args, {"STATE_DIRECTORY": str(state), "HOME": str(tmp_path)}
+    process = subprocess.Popen([BIN] + args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(env))
+    try:
+        assert process.stdout.readline().startswith(b"sitemapd: ready public=http://127.0.0.1:")
+        assert (state / "catalogue.db").exists() and (state / "catalogue.db.token").exists()
+        assert stat.S_IMODE(os.stat(state).st_mode) == 0o700
+        process.terminate()
+        out, err = process.communicate(timeout=seconds(20))
+        assert process.returncode == 0 and out == b"", err
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_serve_by_environment(tmp_path):
+    env = {
+        "SITEMAPD_LISTEN": "127.0.0.1:0", "SITEMAPD_ADMIN_LISTEN": "127.0.0.1:0", "SITEMAPD_SITE": ORIGIN,
+        "SITEMAPD_DATABASE": str(tmp_path / "c.db"), "SITEMAPD_TOKEN": "smd_" + "e" * 43,
+    }
+    server = Server(tmp_path, env=env, sites=(), token=None, database=tmp_path / "c.db")
+    server.args = []
+    server.token = env["SITEMAPD_TOKEN"]
+    try:
+        server.start()
+        assert not os.path.exists(server.database + ".token"), "a token is there already"
+        assert server.register(ORIGIN + "/a.xml").status == 201
+        server.stop()
+    finally:
+        server.kill()
+
+
+def test_ready_line(server):
+    assert re.fullmatch(
+        r"sitemapd: ready public=http://127\.0\.0\.1:[1-9]\d* admin=http://127\.0\.0\.1:[1-9]\d*\n", server.ready_line
+    )
+
+
+def test_healthcheck(server):
+    done(sitemapd("healthcheck", f"http://{server.admin}/readyz"))
+    done(sitemapd("healthcheck", f"http://{server.admin}"))
+    done(sitemapd("healthcheck", env={"SITEMAPD_ADMIN_LISTEN": server.admin}))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = free.getsockname()[1]
+    refused(sitemapd("healthcheck", f"http://127.0.0.1:{nobody}/readyz"))
+    refused(sitemapd("healthcheck", f"http://{server.admin}/none"))
+    admin = server.admin
+    server.stop()
+    refused(sitemapd("healthcheck", f"http://{admin}/readyz"))
+
+
+def test_a_second_process_writes_while_serving(server):
+    assert server.register(ORIGIN + "/a.xml").status == 201
+    assert len(locs(server.get(XML).body)) == 1
+    done(server.cli("add", ORIGIN + "/b.xml"))
+    eventually(lambda: locs(server.get(XML).body) == [ORIGIN + "/a.xml", ORIGIN + "/b.xml"], "the other's write shows")
+    done(server.cli("remove", ORIGIN + "/a.xml"))
+    eventually(lambda: locs(server.get(XML).body) == [ORIGIN + "/b.xml"], "the other's removal shows")
+    done(server.cli("site", "add", "https://second.example"))
+    eventually(lambda: server.get("/robots.txt", host="third.example").status == 421, "the other's site shows")
+    text = "".join(f"{ORIGIN}/i/{i}.xml\n" for i in range(3000))
+    done(server.cli("import", "--index", INDEX, "-", input=text))
+    eventually(lambda: len(locs(server.get(XML).body)) == 3001, "the other's import shows")
+
+
+def test_backup_and_check(server, tmp_path):
+    assert server.bulk([f"{ORIGIN}/{i}.xml" for i in range(2000)]).status == 200
+    copy = str(tmp_path / "copy.db")
+    done(server.cli("backup", copy))
+    assert stat.S_IMODE(os.stat(copy).st_mode) & 0o077 == 0
+    done(sitemapd("check", database=copy))
+    done(server.cli("check"))
+    assert sitemapd("render", INDEX, database=copy).raw_out == server.get(XML).body
+    refused(server.cli("backup", copy))  # never over another file
+    refused(server.cli("backup", str(tmp_path / "none" / "copy.db")))
+    with sqlite3.connect(copy) as db:
+        db.execute("UPDATE page SET entries = entries + 1")
+    damaged = sitemapd("check", database=copy)
+    assert damaged.code == 1 and damaged.out + damaged.err, damaged
+
+
+def test_progress_only_on_a_terminal(database, tmp_path):
+    path = tmp_path / "list"
+    path.write_text("".join(f"{ORIGIN}/{i}.xml\n" for i in range(20000)))
+    command = done(sitemapd("import", "--index", INDEX, path, database=database))
+    assert "\r" not in command.out + command.err and "\x1b" not in command.out + command.err

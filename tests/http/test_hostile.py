@@ -1,0 +1,261 @@
+"""Clients that mean harm, or cannot help it. Whatever they send, others are answered, and memory,
+descriptors and the catalogue stay within their bounds."""
+
+import base64
+import concurrent.futures
+import json
+import os
+import random
+import re
+import socket
+import stat
+import time
+
+import harness
+from harness import HOST, ORIGIN, Connection, eventually, q, request_bytes, seconds
+from hostile import REFUSED, Generator
+
+XML = "/sitemap_index.xml"
+
+
+def connect(address):
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), seconds(10))
+
+
+def descriptors(server):
+    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+
+# ---- bounds -------------------------------------------------------------------------------------
+
+
+def test_connections_leave_descriptors_for_the_rest(start, tmp_path, monkeypatch):
+    """A crowd on the public listener takes neither the admin listener's nor the catalogue's."""
+    limited = tmp_path / "limited"
+    limited.write_text(f'#!/bin/sh\nulimit -Sn 100 && ulimit -Hn 200 && exec {harness.BIN} "$@"\n')
+    limited.chmod(stat.S_IRWXU)
+    monkeypatch.setattr(harness, "BIN", str(limited))
+    server = start()
+    assert "few-descriptors" in server.log()
+    assert server.register(ORIGIN + "/a.xml").status == 201
+    crowd = [connect(server.public) for _ in range(300)]
+    try:
+        time.sleep(0.3)
+        assert descriptors(server) < 200
+        begun = time.monotonic()
+        # More than memory holds, so that the list needs a file.
+        assert server.bulk([f"{ORIGIN}/{'x' * 100}/{n}.xml" for n in range(2000)]).status == 200
+        assert server.register(ORIGIN + "/b.xml").status == 201
+        assert time.monotonic() - begun < seconds(5)
+    finally:
+        for one in crowd:
+            one.close()
+    eventually(lambda: server.get(XML).status == 200, "the public listener answers again", within=10)
+
+
+def test_a_client_that_ends_its_side_is_let_go(shared):
+    """With its last request, or with the second of two: it is answered, and not kept until the idle time-out."""
+    for number in range(6):
+        with Connection(shared.public) as connection:
+            one = request_bytes("GET", "/robots.txt")
+            connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # one segment has it all
+            connection.send(one * (1 + number % 2))
+            connection.socket.shutdown(socket.SHUT_WR)
+            begun = time.monotonic()
+            replies = connection.rest()
+            assert replies.count(b"HTTP/1.1 200 OK\r\n") == 1 + number % 2
+            assert time.monotonic() - begun < seconds(3)
+
+
+def memory(server):
+    """Resident bytes."""
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS:"))
+
+
+def noise(size):
+    """Text that gzip makes nothing of."""
+    return base64.b64encode(random.Random(size).randbytes(size)).decode().replace("/", "_").replace("+", "-")[:size]
+
+
+def test_slow_readers_of_old_pages_are_cut_off(start):
+    """Each holds another version of a page: together no more than snapshot_budget and one page."""
+    budget = 24 << 20
+    server = start(env={"SITEMAPD_CACHE_SNAPSHOT_BUDGET": str(budget)})
+    text = noise(12000 * 1000)
+    locs = [f"{ORIGIN}/{text[n * 1000 : n * 1000 + 1000]}.xml" for n in range(12000)]
+    assert server.bulk(locs).status == 200
+    page_bytes = len(server.get(XML, {"Accept-Encoding": "gzip"}).body)
+    assert page_bytes > 8 << 20, "more than the system takes into a socket's buffer"
+    readers = []
+    try:
+        for number in range(8):
+            reader = socket.socket()
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.settimeout(seconds(20))
+            host, _, port = server.public.rpartition(":")
+            reader.connect((host, int(port)))
+            readers.append(reader)
+            reader.sendall(request_bytes("GET", XML, {"Accept-Encoding": "gzip", "Connection": "close"}))
+            assert reader.recv(1) == b"H"
+            assert server.register(locs[0], lastmod=f"2026-01-{number + 1:02}").status == 200
+        eventually(lambda: server.metrics()["sitemapd_snapshot_bytes"] <= budget + page_bytes, "the budget holds", within=5)
+        # Who asked last gets the whole page, the longest at it got less, and the page is served.
+        got = [sum(len(piece) for piece in iter(lambda: receive(reader), b"")) for reader in (readers[0], readers[-1])]
+        assert got[0] < page_bytes < got[1]
+        assert server.get(XML).status == 200
+    finally:
+        for reader in readers:
+            reader.close()
+
+
+def receive(reader):
+    try:
+        return reader.recv(1 << 20)
+    except ConnectionResetError:
+        return b""
+
+
+def test_a_stop_waits_for_no_sluggard(start):
+    """Half a header, half a body, and a reader who does not read: none keeps the server from its end."""
+    server = start()
+    text = noise(12000 * 1000)
+    assert server.bulk([f"{ORIGIN}/{text[n * 1000 : n * 1000 + 1000]}.xml" for n in range(12000)]).status == 200
+    half = request_bytes("GET", XML, {"X": "y"})[:-4]
+    body = request_bytes("POST", "/v1/sitemaps", [("Authorization", f"Bearer {server.token}"), ("Content-Type", "application/json"), ("Content-Length", "99")], b"[", host=server.admin)
+    with Connection(server.public) as one, Connection(server.admin) as two, Connection(server.public) as three:
+        one.send(half)
+        two.send(body)
+        three.send(request_bytes("GET", XML, {"Accept-Encoding": "gzip"}))
+        time.sleep(0.3)
+        begun = time.monotonic()
+        server.stop(within=30)
+        assert time.monotonic() - begun < 8 + seconds(4)
+
+
+# ---- requests that nobody honest sends ----------------------------------------------------------
+
+REQUESTS = 1600  # for each listener
+BATCH = 100
+GROWTH = 48 << 20
+LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (error|warning|info|debug) [a-z-]+: [^\x00-\x1f\x7f]*$")
+ACCESS_LINE = re.compile(r'^[0-9.]+ - \S+ \[[^\]]+\] "[A-Z-]+ [^"\x00-\x1f\x7f-\xff]*" \d{3} \d+ "[^"]*" "[^"]*" "[^"]*" \d+us$')
+SUCCESS = re.compile(rb"HTTP/1\.1 [23]\d\d ")
+
+
+def throw(address, data):
+    """Sends it, ends our side, and gives what came back before the server ended its own."""
+    with Connection(address, seconds(20)) as connection:
+        try:
+            connection.socket.settimeout(seconds(20))
+            connection.send(data)
+            connection.socket.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError, OSError):
+            pass
+        return connection.rest()
+
+
+def judge(kind, data, answer):
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 "), (data[:300], answer[:300])
+    if kind == REFUSED:
+        assert not SUCCESS.search(answer), (data[:600], answer[:600])
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if b"problem+json" in head and b"100 Continue" not in head and body:
+        json.loads(body.decode("utf-8"))
+
+
+def test_malformed_requests(start, tmp_path):
+    """On both listeners, hundreds at a time: each is refused or cut off, what is hidden in it is not answered, and the
+    honest are served before, between and after."""
+    access = tmp_path / "access.log"
+    short = {f"SITEMAPD_SERVER_{name}_TIMEOUT": "1s" for name in ("HEADER", "BODY", "IDLE")}
+    server = start(env={**short, "SITEMAPD_LOG_ACCESS_LOG": str(access)})
+    assert server.register(ORIGIN + "/a.xml").status == 201
+    page = server.get(XML)
+    generators = [
+        (server.public, Generator(random.Random(1), HOST, XML)),
+        (server.admin, Generator(random.Random(2), server.admin, "/healthz", server.token)),
+    ]
+    begun, before = time.monotonic(), None
+
+    def attack(case):
+        address, kind, data = case
+        judge(kind, data, throw(address, data))
+
+    with concurrent.futures.ThreadPoolExecutor(48) as pool:
+        for number in range(REQUESTS // BATCH):
+            cases = [(address, *generator.one()) for address, generator in generators for _ in range(BATCH)]
+            list(pool.map(attack, cases))
+            again = server.get(XML)
+            assert (again.status, again.body, again["ETag"]) == (200, page.body, page["ETag"])
+            assert server.api("GET", "/v1/sitemaps").json()["next"] is None
+            if number == 3:
+                before = memory(server)
+    assert time.monotonic() - begun < seconds(40)
+    assert [e["loc"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]] == [ORIGIN + "/a.xml"]
+    if harness.SLOWNESS == 1:
+        assert memory(server) - before < GROWTH
+    eventually(lambda: descriptors(server) < 60, "no connection stays", within=5)
+    log = server.log()
+    for line in log.splitlines():
+        assert LOG_LINE.match(line), line
+    for line in access.read_bytes().decode("latin-1").split("\n")[:-1]:
+        assert ACCESS_LINE.match(line), line
+    for secret in (server.token, "Bearer"):
+        assert secret not in log and secret not in access.read_text()
+
+
+# ---- tokens -------------------------------------------------------------------------------------
+
+
+def test_a_token_for_one_site_reaches_no_other(start):
+    """Neither by read nor by write, nor by way of what it may do to its own site."""
+    other = "https://aaa.example.org"
+    server = start(sites=(ORIGIN, other))
+    for origin in (ORIGIN, other):
+        assert server.register(origin + "/a.xml").status == 201
+    sites = {s["origin"]: s["id"] for s in server.api("GET", "/v1/sites").json()["sites"]}
+    indexes = {i["url"]: i["id"] for i in server.api("GET", "/v1/indexes").json()["indexes"]}
+    entries = {e["loc"]: e["id"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]}
+    assert server.api("PATCH", f"/v1/sites/{sites[other]}", {"host_aliases": ["alias.example.net"]}).status == 200
+    token = server.cli("token", "add", "mine", "--site", ORIGIN).out.strip()
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
+    index, entry, loc = other + "/sitemap_index.xml", entries[other + "/a.xml"], other + "/a.xml"
+
+    def state():
+        return [server.get(path, host="aaa.example.org").body for path in (XML, "/robots.txt")] + [
+            server.get("/robots.txt", host="alias.example.net").body, server.api("GET", f"/v1/sites/{sites[other]}").body,
+        ]
+
+    before = state()
+    calls = [
+        ("GET", f"/v1/sitemaps/{entry}"), ("DELETE", f"/v1/sitemaps/{entry}"), ("DELETE", "/v1/sitemaps?loc=" + q(loc)),
+        ("POST", "/v1/sitemaps", {"loc": other + "/b.xml"}), ("POST", "/v1/sitemaps", {"loc": loc, "index": ORIGIN + "/sitemap_index.xml"}),
+        ("POST", "/v1/sitemaps", {"loc": ORIGIN + "/b.xml", "index": index}), ("POST", "/v1/sitemaps", [{"loc": other + "/b.xml"}]),
+        ("POST", "/v1/sitemaps?on_error=skip&index=" + q(index), [{"loc": other + "/b.xml"}]),
+        ("PUT", "/v1/sitemaps?source=*&index=" + q(index), [{"loc": other + "/b.xml"}]), ("PUT", f"/v1/sitemaps?max_removed=9&source=environment&index={q(index)}", []),
+        ("GET", "/v1/sitemaps?index=" + q(index)), ("GET", f"/v1/indexes/{indexes[index]}"), ("DELETE", f"/v1/indexes/{indexes[index]}?max_removed=9"),
+        ("POST", "/v1/indexes", {"url": other + "/x/index.xml"}), ("GET", f"/v1/sites/{sites[other]}"), ("PATCH", f"/v1/sites/{sites[other]}", {"host_aliases": []}),
+        ("DELETE", f"/v1/sites/{sites[other]}?max_removed=9"), ("DELETE", f"/v1/sites/{sites[ORIGIN]}?max_removed=9"), ("POST", "/v1/sites", {"origin": "https://new.example"}),
+        ("PATCH", f"/v1/sites/{sites[ORIGIN]}", {"host_aliases": ["alias.example.net"]}), ("PATCH", f"/v1/sites/{sites[ORIGIN]}", {"host_aliases": ["ALIAS.example.net:8080"]}),
+    ]
+    for method, target, *body in calls:
+        reply = server.api(method, target, *body, token=token)
+        if "on_error=skip" in target and reply.status == 200:
+            assert reply.json()["created"] == 0 and reply.json()["rejected_total"] == 1, reply
+        else:
+            assert reply.status in (403, 404, 409, 422), (method, target, reply)
+        assert b"aaa.example.org/a.xml" not in reply.body or method == "POST", (method, target, reply)
+        assert state() == before, (method, target)
+    for target in ("/v1/sites", "/v1/indexes", "/v1/sitemaps", "/v1/changes?since=0", "/v1/sitemaps?loc=" + q(loc), f"/v1/sitemaps?prefix={q(other)}/"):
+        assert b"aaa.example.org" not in server.api("GET", target, token=token).body, target
+
+
+def test_a_token_revoked_elsewhere_is_refused_at_once(server):
+    token = server.cli("token", "add", "mine").out.strip()
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
+    assert server.cli("token", "revoke", "mine").code == 0
+    begun = time.monotonic()
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 401, "it is not any more", within=1)
+    assert time.monotonic() - begun < seconds(0.25)

@@ -1,0 +1,871 @@
+"""/openapi.json is true: every operation and every status that it documents is provoked on the running
+server and the reply held against it, and nothing is answered, routed or read that it does not name."""
+
+import gzip
+import itertools
+import json
+import os
+import re
+import sqlite3
+import urllib.parse
+
+import pytest
+
+from harness import INDEX, ORIGIN, TOKEN, Connection, Server, ask, eventually, request_bytes, seconds
+from schema import Invalid, SchemaError, Validator
+
+ROUTES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../server/routes")
+METHODS = ("get", "put", "post", "delete", "patch")
+SHOP = "https://shop.example.org"
+MANAGED = "https://managed.example.org"
+NO_INDEX = ORIGIN + "/none.xml"
+URLSET = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+WRONG = "smd_" + "w" * 43
+JSON, NDJSON = "application/json", "application/x-ndjson"
+# What any reply may have; the document says of Cache-Control what there is to say.
+COMMON = {"date", "connection", "content-length", "content-type", "cache-control", "x-content-type-options"}
+
+
+def q(text):
+    return urllib.parse.quote(text, safe="")
+
+
+# ---- the document -------------------------------------------------------------------------------
+
+with open(os.path.join(ROUTES, "openapi.json"), encoding="utf-8") as file:
+    SOURCE = file.read()
+
+
+class Document:
+    def __init__(self, tree):
+        self.tree = tree
+        self.validator = Validator(tree)
+        self.operations = {}
+        for path, item in tree["paths"].items():
+            for method, operation in item.items():
+                if method != "parameters":
+                    assert method in METHODS, (path, method)
+                    assert operation["operationId"] not in self.operations, "an operationId twice"
+                    self.operations[operation["operationId"]] = (method.upper(), path, operation)
+
+    def follow(self, node):
+        return self.validator.resolve(node["$ref"]) if "$ref" in node else node
+
+    def response(self, name, status):
+        responses = self.operations[name][2]["responses"]
+        assert str(status) in responses, f"{name} answers {status}, which is not documented"
+        return self.follow(responses[str(status)])
+
+    def statuses(self):
+        return {(n, int(s)) for n, (_, _, o) in self.operations.items() for s in o["responses"]}
+
+    def parameters(self, name, place):
+        method, path, operation = self.operations[name]
+        every = self.tree["paths"][path].get("parameters", []) + operation.get("parameters", [])
+        return {p["name"]: p for p in map(self.follow, every) if p["in"] == place}
+
+    def body_schema(self, name, kind=JSON):
+        return self.operations[name][2]["requestBody"]["content"][kind]["schema"]
+
+    def check(self, name, status, reply):
+        """Holds a reply against what is documented for it."""
+        assert reply.status == status, (name, status, reply)
+        response = self.response(name, status)
+        kind, content = reply["Content-Type"], response.get("content", {})
+        assert reply["Cache-Control"] == "no-store", reply
+        if not content:
+            assert kind is None and reply.body == b"", reply
+        else:
+            assert kind in content, f"{name} {status}: {kind} is not among {list(content)}"
+            assert reply["X-Content-Type-Options"] == "nosniff", reply
+            schema = content[kind]["schema"]
+            value = reply.json() if kind.endswith("json") else reply.body.decode()
+            self.validator.check(value, schema)
+            self.validator.check(value, schema, closed=True)
+            if kind == "application/problem+json":
+                assert value["status"] == status, value
+        headers = {n.lower(): self.follow(h) for n, h in response.get("headers", {}).items()}
+        for header, rule in headers.items():
+            value = reply.get(header)
+            assert value is not None or not rule.get("required"), f"{name} {status}: without {header}"
+            if value is not None:
+                self.validator.check(value, rule["schema"], at=header)
+        extra = {n.lower() for n, _ in reply.headers} - COMMON - set(headers)
+        assert not extra, f"{name} {status}: headers that are not documented: {extra}"
+
+
+@pytest.fixture(scope="module")
+def document(world):
+    return Document(ask(world.server.admin, "GET", "/openapi.json", host=world.server.admin).json())
+
+
+# ---- servers in the states that it takes --------------------------------------------------------
+
+SERVERS = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers_end():
+    yield
+    try:
+        for server in SERVERS:
+            if server.process is not None:
+                server.stop()
+    finally:
+        for server in SERVERS:
+            server.kill()
+        SERVERS.clear()
+
+
+class World:
+    """A server with three sites, one of them the configuration's, and small limits; others in the
+    states that some statuses need, started when first asked for."""
+
+    CONFIG = f'[limits]\nmax_body = 1K\nmax_bulk = 2K\nmax_bulk_entries = 20\n[site "managed"]\norigin = {MANAGED}\n'
+
+    def __init__(self, folders):
+        self.folders = folders
+        self.number = itertools.count()
+        self.others = {}
+        self.server = self.start("world", sites=(ORIGIN, SHOP), config=self.CONFIG)
+        self.api = self.server.api
+        made = self.server.cli("token", "add", "shop", "--site", SHOP)
+        assert made.code == 0, made
+        self.shop_token = made.out.strip()
+        eventually(lambda: self.api("GET", "/v1/sites", token=self.shop_token).status == 200, "the token is known")
+
+    def start(self, name, config="", **options):
+        """With the source `files`: one good file and one that is refused."""
+        folder = self.folders.mktemp(name)
+        self.write_file(folder, "files/good.xml")
+        self.write_file(folder, "files/broken.xml", text="<urlset><url>")
+        config += f'[source "files"]\ndirectory = {folder}/files\nurl = {ORIGIN}/files/\nsettle = 0s\n'
+        server = Server(folder, config=config, **options)
+        SERVERS.append(server)
+        server.start()
+        eventually(lambda: self.source(server)["last_scan_at"], "the first scan is over")
+        return server
+
+    def write_file(self, folder, path, text=f"{URLSET}<url><loc>{ORIGIN}/</loc></url></urlset>"):
+        os.makedirs(folder / "files", exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+
+    def source(self, server, name="files"):
+        return [s for s in server.api("GET", "/v1/sources").json()["sources"] if s["name"] == name][0]
+
+    def other(self, name):
+        if name not in self.others:
+            self.others[name] = getattr(self, "make_" + name)()
+        return self.others[name]
+
+    def make_guessed(self):
+        """Refuses wrong tokens with 429: too many came."""
+        server = self.start("guessed")
+        for i in range(200):
+            if server.api("GET", "/v1/sites", token=WRONG).status == 429:
+                return server
+        raise AssertionError("guessing is not bounded")
+
+    def make_crowded(self):
+        """Its one place for a request that waits is taken."""
+        server = self.start("crowded", config="[admin]\nmax_suspended = 1\n")
+        server.waiter = None
+        return server
+
+    def crowded(self):
+        server = self.other("crowded")
+        place = 'sitemapd_http_suspended{listener="admin"}'
+        if server.metrics()[place] == 0:
+            server.waiter = Connection(server.admin)
+            since = server.api("GET", "/v1/changes").json()["next"]
+            authorised = [("Authorization", f"Bearer {TOKEN}")]
+            server.waiter.send(request_bytes("GET", f"/v1/changes?since={since}&wait=60", authorised, host=server.admin))
+            eventually(lambda: server.metrics()[place] == 1, "the place is taken")
+        return server
+
+    def make_locked(self):
+        """Another process holds the write lock of its catalogue."""
+        server = self.start("locked", config=f"[catalogue]\nwrite_timeout = {int(seconds(200))}ms\n")
+        server.lock = sqlite3.connect(server.database, isolation_level=None)
+        server.lock.execute("BEGIN IMMEDIATE")
+        self.write_file(server.folder, "files/new.xml")  # a scan has something to write
+        return server
+
+    def make_lost(self):
+        """Its catalogue is gone, and no page is in memory."""
+        server = self.start("lost")
+        os.rename(server.database, server.database + ".aside")
+        eventually(lambda: ask(server.admin, "GET", "/readyz", host=server.admin).status == 503, "it sees that", 5)
+        return server
+
+    def make_unmounted(self):
+        """The folder of its source is gone."""
+        server = self.start("unmounted")
+        os.rename(server.folder / "files", server.folder / "aside")
+        return server
+
+    # Things to work on, new each time.
+
+    def loc(self, origin=ORIGIN):
+        return f"{origin}/made/{next(self.number)}.xml"
+
+    def entry(self, origin=ORIGIN, **fields):
+        """What registering it answered."""
+        reply = self.api("POST", "/v1/sitemaps", {"loc": self.loc(origin), **fields})
+        assert reply.status == 201, reply
+        return reply
+
+    def entry_path(self, origin=ORIGIN):
+        return self.entry(origin)["Location"]
+
+    def site(self, **fields):
+        reply = self.api("POST", "/v1/sites", {"origin": f"https://site{next(self.number)}.example.net", **fields})
+        assert reply.status == 201, reply
+        return reply.json()
+
+    def site_path(self, origin):
+        found = [s["id"] for s in self.api("GET", "/v1/sites").json()["sites"] if s["origin"] == origin]
+        return f"/v1/sites/{found[0]}"
+
+    def index(self, origin=ORIGIN, entries=0):
+        """A new index with so many entries."""
+        url = f"{origin}/index{next(self.number)}.xml"
+        reply = self.api("POST", "/v1/indexes", {"url": url})
+        assert reply.status == 201, reply
+        for _ in range(entries):
+            self.entry(origin, index=url)
+        return reply.json()
+
+    def index_path(self, url):
+        found = [i["id"] for i in self.api("GET", "/v1/indexes?limit=1000").json()["indexes"] if i["url"] == url]
+        return f"/v1/indexes/{found[0]}"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory, servers_end):
+    return World(tmp_path_factory)
+
+
+# ---- the recipes --------------------------------------------------------------------------------
+
+# One request of each operation, for what is refused whatever it names.
+SAMPLES = {
+    "getHealth": ("GET", "/healthz", None),
+    "getReadiness": ("GET", "/readyz", None),
+    "getMetrics": ("GET", "/metrics", None),
+    "getOpenApi": ("GET", "/openapi.json", None),
+    "listSitemaps": ("GET", "/v1/sitemaps", None),
+    "registerSitemaps": ("POST", "/v1/sitemaps", {"loc": f"{ORIGIN}/sample.xml"}),
+    "replaceSitemaps": ("PUT", f"/v1/sitemaps?index={q(INDEX)}", [{"loc": f"{ORIGIN}/sample.xml"}]),
+    "removeSitemapByLoc": ("DELETE", f"/v1/sitemaps?loc={q(ORIGIN + '/sample.xml')}", None),
+    "getSitemap": ("GET", "/v1/sitemaps/none", None),
+    "removeSitemap": ("DELETE", "/v1/sitemaps/none", None),
+    "listSites": ("GET", "/v1/sites", None),
+    "addSite": ("POST", "/v1/sites", {"origin": "https://sample.example.net"}),
+    "getSite": ("GET", "/v1/sites/999", None),
+    "changeSite": ("PATCH", "/v1/sites/999", {"cross_hosts": []}),
+    "removeSite": ("DELETE", "/v1/sites/999", None),
+    "listIndexes": ("GET", "/v1/indexes", None),
+    "addIndex": ("POST", "/v1/indexes", {"url": f"{ORIGIN}/sample/index.xml"}),
+    "getIndex": ("GET", "/v1/indexes/999", None),
+    "removeIndex": ("DELETE", "/v1/indexes/999", None),
+    "listSources": ("GET", "/v1/sources", None),
+    "scanSource": ("POST", "/v1/sources/files/scan", None),
+    "listChanges": ("GET", "/v1/changes", None),
+}
+OPEN = ("getHealth", "getReadiness", "getMetrics", "getOpenApi")
+LISTS = ("registerSitemaps", "replaceSitemaps")
+RECIPES = {}
+
+
+def recipe(name, status, how):
+    """Another way to `status`: `how` takes the World and returns the reply."""
+    RECIPES.setdefault((name, status), []).append(how)
+
+
+def sample(name, server, query="", headers=(), token="", host=None, body=None, **more):
+    """Sends the operation's sample, changed as said."""
+    method, target, content = SAMPLES[name]
+    if query:
+        target += ("&" if "?" in target else "?") + query
+    headers = list(headers)
+    if name not in OPEN and token is not None:
+        headers.append(("Authorization", f"Bearer {token or server.token}"))
+    if content is not None and not any(n == "Content-Type" for n, _ in headers):
+        headers.append(("Content-Type", JSON))
+    if body is None:
+        body = b"" if content is None else json.dumps(content).encode()
+    return ask(server.admin, method, target, headers, body, host=host or server.admin, **more)
+
+
+def everywhere(name):
+    recipe(name, 400, lambda w: sample(name, w.server, headers=[("Host", "localhost")]))
+    recipe(name, 414, lambda w: sample(name, w.server, query="x=" + "a" * 9000))
+    recipe(name, 421, lambda w: sample(name, w.server, host="evil.example"))
+    recipe(name, 431, lambda w: sample(name, w.server, headers=[("X-Long", "a" * 20000)]))
+    if SAMPLES[name][2] is None:
+        recipe(name, 413, lambda w: sample(name, w.server, headers=[("Content-Length", "9000")], length=False))
+
+
+def everywhere_in_v1(name):
+    recipe(name, 400, lambda w: sample(name, w.server, query="nonsense=1"))
+    recipe(name, 400, lambda w: sample(name, w.server, query="nonsense=%zz"))
+    recipe(name, 400, lambda w: sample(name, w.server, query="nonsense=1&nonsense=1"))
+    recipe(name, 401, lambda w: sample(name, w.server, token=None))
+    recipe(name, 401, lambda w: sample(name, w.server, token=WRONG))
+    recipe(name, 429, lambda w: sample(name, w.other("guessed"), token=WRONG))
+    recipe(name, 503, lambda w: sample(name, w.crowded()))
+    recipe(name, 503, lambda w: sample(name, w.other("lost")))
+
+
+def with_body(name):
+    recipe(name, 400, lambda w: sample(name, w.server, body=b"{"))
+    recipe(name, 411, lambda w: sample(name, w.server, body=b"", length=False, headers=[("Content-Type", JSON)]))
+    recipe(name, 415, lambda w: sample(name, w.server, headers=[("Content-Type", "text/plain")]))
+    recipe(name, 413, lambda w: sample(name, w.server, body=b'{"x": "' + b"a" * 3000 + b'"}'))
+    recipe(name, 413, lambda w: sample(name, w.server, body=b"", length=False, headers=[("Content-Length", "9" * 11)]))
+
+
+def with_list(name):
+    target = SAMPLES[name][1]
+    send = lambda w, body, headers=(): w.api(SAMPLES[name][0], target, body=body, content_type=NDJSON, headers=headers)
+    line = b'{"loc": "https://www.example.com/made/list.xml"}\n'
+    packed = [("Content-Encoding", "gzip")]
+    recipe(name, 413, lambda w: send(w, b"b14\r\n" + b"\n" * 0xb14 + b"\r\n0\r\n\r\n", [("Transfer-Encoding", "chunked")]))
+    recipe(name, 413, lambda w: send(w, line * 21))
+    recipe(name, 413, lambda w: send(w, gzip.compress(b"\n" * 1000000), packed))
+    recipe(name, 415, lambda w: send(w, line, [("Content-Encoding", "br")]))
+    recipe(name, 400, lambda w: send(w, line, packed))
+    recipe(name, 400, lambda w: send(w, gzip.compress(line)[:-4], packed))
+    recipe(name, 400, lambda w: sample(name, w.server, query="on_error=perhaps"))
+    recipe(name, 422, lambda w: send(w, line + b'{"loc": "relative"}\n{"lastmod": 7}\n'))
+    recipe(name, 422, lambda w: sample(name, w.server, query="source=a%20b"))
+
+
+for name in SAMPLES:
+    everywhere(name)
+    if name not in OPEN:
+        everywhere_in_v1(name)
+    if SAMPLES[name][0] != "GET":
+        recipe(name, 503, lambda w, name=name: sample(name, w.other("locked")))
+    if SAMPLES[name][2] is not None:
+        with_body(name)
+    if name in LISTS:
+        with_list(name)
+
+
+def get(name, target):
+    """A GET that has an ETag: 200, and 304 where the client has it."""
+    where = target if callable(target) else lambda w: target
+    recipe(name, 200, lambda w: w.api("GET", where(w)))
+
+    def again(w):
+        path = where(w)
+        return w.api("GET", path, headers=[("If-None-Match", w.api("GET", path)["ETag"])])
+
+    recipe(name, 304, again)
+
+
+def of_shop(method, target, body=None):
+    """A call with the token of another site."""
+    return lambda w: w.api(method, target(w) if callable(target) else target, body, token=w.shop_token)
+
+
+for name in OPEN:
+    recipe(name, 200, lambda w, name=name: sample(name, w.server))
+recipe("getReadiness", 200, lambda w: sample("getReadiness", w.other("locked")))
+recipe("getReadiness", 503, lambda w: sample("getReadiness", w.other("lost")))
+
+# /v1/sitemaps
+get("listSitemaps", "/v1/sitemaps")
+get("listSitemaps", lambda w: f"/v1/sitemaps?limit=1&index={q(w.index(entries=2)['url'])}")
+get("listSitemaps", lambda w: f"/v1/sitemaps?prefix={q(ORIGIN + '/made/')}&source=environment")
+get("listSitemaps", lambda w: f"/v1/sitemaps?loc={q(w.entry(lastmod='2026', digest='d').json()['sitemap']['loc'])}")
+recipe("listSitemaps", 400, lambda w: w.api("GET", "/v1/sitemaps?after=nonsense"))
+recipe("listSitemaps", 404, lambda w: w.api("GET", f"/v1/sitemaps?index={q(NO_INDEX)}"))
+recipe("listSitemaps", 404, of_shop("GET", f"/v1/sitemaps?index={q(INDEX)}"))
+recipe("listSitemaps", 422, lambda w: w.api("GET", "/v1/sitemaps?prefix=relative"))
+recipe("listSitemaps", 422, lambda w: w.api("GET", "/v1/sitemaps?loc=relative"))
+
+post = lambda w, body, query="", **more: w.api("POST", "/v1/sitemaps" + query, body, **more)
+recipe("registerSitemaps", 201, lambda w: w.entry())
+recipe("registerSitemaps", 201, lambda w: w.entry(lastmod="2026-01-31", digest="one"))
+recipe("registerSitemaps", 200, lambda w: post(w, {"loc": w.entry().json()["sitemap"]["loc"], "lastmod": "2026-01-31"}))
+recipe("registerSitemaps", 200, lambda w: post(w, [{"loc": w.loc()}, {"loc": w.loc(), "lastmod": None, "digest": None, "index": INDEX}]))
+recipe("registerSitemaps", 200, lambda w: post(w, [], "?source=other"))
+recipe("registerSitemaps", 200, lambda w: post(w, [{"loc": "x"}, {"loc": w.loc(), "lastmod": "never"}, {"loc": w.loc(), "x": 1}], "?on_error=skip"))
+recipe("registerSitemaps", 200, lambda w: w.api(
+    "POST", f"/v1/sitemaps?index={q(INDEX)}", body=gzip.compress(json.dumps({"loc": w.loc()}).encode()), content_type=NDJSON,
+    headers=[("Content-Encoding", "gzip")]))
+recipe("registerSitemaps", 400, lambda w: post(w, [{"loc": w.loc()}], headers=[("If-Match", '"x"')]))
+recipe("registerSitemaps", 403, of_shop("POST", "/v1/sitemaps", {"loc": f"{ORIGIN}/a.xml"}))
+recipe("registerSitemaps", 403, of_shop("POST", f"/v1/sitemaps?index={q(INDEX)}", {"loc": f"{ORIGIN}/a.xml"}))
+recipe("registerSitemaps", 412, lambda w: post(w, {"loc": w.entry().json()["sitemap"]["loc"]}, headers=[("If-Match", '"x"')]))
+recipe("registerSitemaps", 412, lambda w: post(w, {"loc": w.loc()}, headers=[("If-Match", "*")]))
+recipe("registerSitemaps", 422, lambda w: post(w, {"loc": "relative"}))
+recipe("registerSitemaps", 422, lambda w: post(w, {"loc": w.loc(), "index": NO_INDEX}))
+recipe("registerSitemaps", 422, lambda w: post(w, [{"loc": w.loc(), "index": NO_INDEX}]))
+recipe("registerSitemaps", 422, lambda w: post(w, [{"loc": w.loc()}], f"?index={q(NO_INDEX)}"))
+
+
+def put(w, url, entries, query="", **more):
+    return w.api("PUT", f"/v1/sitemaps?index={q(url)}{query}", entries, **more)
+
+
+recipe("replaceSitemaps", 200, lambda w: put(w, w.index()["url"], [{"loc": w.loc()}, {"loc": w.loc(), "lastmod": "2026-01-31"}]))
+recipe("replaceSitemaps", 200, lambda w: put(w, w.index(entries=2)["url"], [], "&max_removed=2&source=*"))
+recipe("replaceSitemaps", 200, lambda w: put(w, w.index()["url"], [{"loc": w.loc()}], f"&prefix={q(ORIGIN + '/made/')}&source=other"))
+recipe("replaceSitemaps", 200, lambda w: put(w, w.index()["url"], [{"loc": "x"}, {"loc": w.loc(), "lastmod": "never"}], "&on_error=skip"))
+recipe("replaceSitemaps", 400, lambda w: put(w, INDEX, {"loc": w.loc()}))
+recipe("replaceSitemaps", 400, lambda w: w.api("PUT", "/v1/sitemaps", []))
+recipe("replaceSitemaps", 403, of_shop("PUT", f"/v1/sitemaps?index={q(INDEX)}", []))
+recipe("replaceSitemaps", 404, lambda w: put(w, NO_INDEX, []))
+recipe("replaceSitemaps", 409, lambda w: put(w, w.index(entries=3)["url"], []))
+recipe("replaceSitemaps", 422, lambda w: put(w, INDEX, [], "&prefix=relative"))
+recipe("replaceSitemaps", 422, lambda w: put(w, w.index()["url"], [{"loc": w.loc(SHOP)}]))
+
+by_loc = lambda w, loc, **more: w.api("DELETE", f"/v1/sitemaps?loc={q(loc)}", **more)
+registered = lambda w: w.entry().json()["sitemap"]["loc"]
+recipe("removeSitemapByLoc", 204, lambda w: by_loc(w, registered(w)))
+recipe("removeSitemapByLoc", 400, lambda w: w.api("DELETE", "/v1/sitemaps"))
+recipe("removeSitemapByLoc", 404, lambda w: by_loc(w, w.loc()))
+recipe("removeSitemapByLoc", 404, lambda w: by_loc(w, registered(w), token=w.shop_token))
+recipe("removeSitemapByLoc", 412, lambda w: by_loc(w, registered(w), headers=[("If-Match", '"x"')]))
+recipe("removeSitemapByLoc", 422, lambda w: by_loc(w, "relative"))
+
+get("getSitemap", World.entry_path)
+recipe("getSitemap", 404, lambda w: w.api("GET", "/v1/sitemaps/none"))
+recipe("getSitemap", 404, of_shop("GET", World.entry_path))
+recipe("removeSitemap", 204, lambda w: w.api("DELETE", w.entry_path()))
+recipe("removeSitemap", 403, of_shop("DELETE", World.entry_path))
+recipe("removeSitemap", 404, lambda w: w.api("DELETE", "/v1/sitemaps/none"))
+recipe("removeSitemap", 412, lambda w: w.api("DELETE", w.entry_path(), headers=[("If-Match", '"x"')]))
+
+
+def removed_while_it_matches(w):
+    made = w.entry()
+    return w.api("DELETE", made["Location"], headers=[("If-Match", made["ETag"])])
+
+
+recipe("removeSitemap", 204, removed_while_it_matches)
+
+# /v1/sites
+get("listSites", "/v1/sites")
+get("listSites", "/v1/sites?limit=1")
+recipe("addSite", 201, lambda w: w.api("POST", "/v1/sites", {"origin": f"https://new{next(w.number)}.example.net"}))
+recipe("addSite", 201, lambda w: w.api("POST", "/v1/sites", {
+    "origin": f"https://new{next(w.number)}.example.net", "cross_hosts": ["cdn.example.net"], "host_aliases": [f"alias{next(w.number)}.example.net"],
+    "max_indexes": 7, "index": "/x/index.xml"}))
+recipe("addSite", 201, lambda w: w.api("POST", "/v1/sites", {"origin": f"https://new{next(w.number)}.example.net", "index": False}))
+recipe("addSite", 403, of_shop("POST", "/v1/sites", {"origin": "https://forbidden.example.net"}))
+recipe("addSite", 409, lambda w: w.api("POST", "/v1/sites", {"origin": ORIGIN}))
+recipe("addSite", 409, lambda w: w.api("POST", "/v1/sites", {"origin": MANAGED}))
+recipe("addSite", 422, lambda w: w.api("POST", "/v1/sites", {"origin": "relative"}))
+recipe("addSite", 422, lambda w: w.api("POST", "/v1/sites", {"origin": "https://new.example.net", "index": "/x.html"}))
+recipe("addSite", 422, lambda w: w.api("POST", "/v1/sites", {"origin": "https://new.example.net", "host_aliases": ["a b"]}))
+get("getSite", lambda w: w.site_path(ORIGIN))
+get("getSite", lambda w: w.site_path(MANAGED))
+recipe("getSite", 404, lambda w: w.api("GET", "/v1/sites/999"))
+recipe("getSite", 404, of_shop("GET", lambda w: w.site_path(ORIGIN)))
+patch = lambda w, path, **fields: w.api("PATCH", path, fields)
+recipe("changeSite", 200, lambda w: patch(w, f"/v1/sites/{w.site()['id']}", cross_hosts=["cdn.example.net"], max_indexes=9))
+recipe("changeSite", 200, lambda w: patch(w, f"/v1/sites/{w.site()['id']}", host_aliases=[f"alias{next(w.number)}.example.net"]))
+recipe("changeSite", 200, lambda w: patch(w, f"/v1/sites/{w.site()['id']}"))
+recipe("changeSite", 403, of_shop("PATCH", lambda w: w.site_path(ORIGIN), {}))
+recipe("changeSite", 404, lambda w: patch(w, "/v1/sites/999"))
+recipe("changeSite", 409, lambda w: patch(w, w.site_path(MANAGED), cross_hosts=["cdn.example.net"]))
+recipe("changeSite", 422, lambda w: patch(w, w.site_path(ORIGIN), cross_hosts=["a b"]))
+recipe("changeSite", 422, lambda w: patch(w, w.site_path(ORIGIN), origin="https://other.example.net"))
+remove = lambda w, path: w.api("DELETE", path)
+
+
+def filled_site(w):
+    site = w.site()
+    w.entry(site["origin"])
+    return f"/v1/sites/{site['id']}"
+
+
+recipe("removeSite", 200, lambda w: remove(w, f"/v1/sites/{w.site()['id']}"))
+recipe("removeSite", 200, lambda w: remove(w, filled_site(w) + "?max_removed=1"))
+recipe("removeSite", 403, of_shop("DELETE", lambda w: w.site_path(SHOP)))
+recipe("removeSite", 403, of_shop("DELETE", lambda w: w.site_path(ORIGIN)))
+recipe("removeSite", 404, lambda w: remove(w, "/v1/sites/999"))
+recipe("removeSite", 409, lambda w: remove(w, filled_site(w)))
+recipe("removeSite", 409, lambda w: remove(w, w.site_path(MANAGED)))
+
+# /v1/indexes
+get("listIndexes", "/v1/indexes")
+get("listIndexes", f"/v1/indexes?limit=1&site={q(ORIGIN)}")
+recipe("listIndexes", 400, lambda w: w.api("GET", "/v1/indexes?after=nonsense"))
+recipe("listIndexes", 404, lambda w: w.api("GET", "/v1/indexes?site=none"))
+recipe("listIndexes", 404, of_shop("GET", f"/v1/indexes?site={q(ORIGIN)}"))
+add = lambda w, url, **fields: w.api("POST", "/v1/indexes", {"url": url, **fields})
+recipe("addIndex", 201, lambda w: add(w, f"{ORIGIN}/new{next(w.number)}.xml"))
+recipe("addIndex", 201, lambda w: add(w, f"{ORIGIN}/new{next(w.number)}.xml", page_pattern="{stem}_page_{n}{suffix}"))
+recipe("addIndex", 403, of_shop("POST", "/v1/indexes", {"url": f"{ORIGIN}/forbidden.xml"}))
+recipe("addIndex", 409, lambda w: add(w, INDEX))
+recipe("addIndex", 409, lambda w: add(w, MANAGED + "/new.xml"))
+recipe("addIndex", 422, lambda w: add(w, f"{ORIGIN}/new.html"))
+recipe("addIndex", 422, lambda w: add(w, "https://unknown.example.net/index.xml"))
+recipe("addIndex", 422, lambda w: add(w, f"{ORIGIN}/{'a' * 900}.xml"))
+recipe("addIndex", 422, lambda w: add(w, f"{ORIGIN}/new.xml", page_pattern="x"))
+
+
+def covering(w):
+    """An index whose second page would have the URL of an entry."""
+    stem = w.loc()[: -len(".xml")]
+    assert post(w, {"loc": stem + "-2.xml"}).status == 201
+    return add(w, stem + ".xml")
+
+
+recipe("addIndex", 422, covering)
+get("getIndex", lambda w: f"/v1/indexes/{w.index()['id']}")
+get("getIndex", lambda w: f"/v1/indexes/{w.index(entries=2)['id']}")
+recipe("getIndex", 404, lambda w: w.api("GET", "/v1/indexes/999"))
+recipe("getIndex", 404, of_shop("GET", lambda w: w.index_path(INDEX)))
+recipe("removeIndex", 200, lambda w: remove(w, f"/v1/indexes/{w.index()['id']}"))
+recipe("removeIndex", 200, lambda w: remove(w, f"/v1/indexes/{w.index(entries=2)['id']}?max_removed=2"))
+recipe("removeIndex", 403, of_shop("DELETE", lambda w: w.index_path(INDEX)))
+recipe("removeIndex", 404, lambda w: remove(w, "/v1/indexes/999"))
+recipe("removeIndex", 409, lambda w: remove(w, f"/v1/indexes/{w.index(entries=2)['id']}"))
+recipe("removeIndex", 409, lambda w: remove(w, w.index_path(MANAGED + "/sitemap_index.xml")))
+
+# /v1/sources
+get("listSources", "/v1/sources")
+recipe("listSources", 200, of_shop("GET", "/v1/sources"))
+scan = lambda w, query="": w.api("POST", "/v1/sources/files/scan" + query)
+
+
+def listed_as_failing(w):
+    server = w.other("unmounted")
+    assert sample("scanSource", server).json()["code"] == "scan-failed"
+    assert w.source(server)["failure"] and w.source(server)["failed_at"]
+    return server.api("GET", "/v1/sources")
+
+
+def scanned_new_file(w):
+    name = f"files/{next(w.number)}.xml"
+    w.write_file(w.server.folder, name)
+    reply = scan(w, "?max_removed=0")
+    eventually(lambda: w.api("GET", f"/v1/sitemaps?loc={q(f'{ORIGIN}/{name}')}").json()["sitemaps"], "it is listed")
+    return reply
+
+
+recipe("listSources", 200, listed_as_failing)
+recipe("scanSource", 200, scan)
+recipe("scanSource", 200, scanned_new_file)
+recipe("scanSource", 403, of_shop("POST", "/v1/sources/files/scan"))
+recipe("scanSource", 404, lambda w: w.api("POST", "/v1/sources/none/scan"))
+recipe("scanSource", 503, lambda w: sample("scanSource", w.other("unmounted")))
+
+# /v1/changes
+recipe("listChanges", 200, lambda w: w.api("GET", "/v1/changes?since=0"))
+
+
+def changes_of_a_removal(w):
+    since = w.api("GET", "/v1/changes").json()["next"]
+    remove(w, filled_site(w) + "?max_removed=1")
+    reply = w.api("GET", f"/v1/changes?since={since}")
+    assert any(page["removed"] for page in reply.json()["pages"]), reply
+    return reply
+
+
+recipe("listChanges", 200, changes_of_a_removal)
+recipe("listChanges", 200, lambda w: w.api("GET", f"/v1/changes?wait=0&since={w.api('GET', '/v1/changes').json()['next']}"))
+recipe("listChanges", 400, lambda w: w.api("GET", "/v1/changes?since=nonsense"))
+recipe("listChanges", 410, lambda w: w.api("GET", f"/v1/changes?since={'0' * 32}-1-1"))
+
+
+@pytest.mark.parametrize("name, status", sorted(RECIPES), ids=lambda v: str(v))
+def test_replies(document, world, name, status):
+    for how in RECIPES[name, status]:
+        document.check(name, status, how(world))
+
+
+def test_every_status_has_a_recipe(document):
+    assert document.statuses() - set(RECIPES) == set(), "documented, without a recipe"
+    assert set(RECIPES) - document.statuses() == set(), "provoked, but not documented"
+
+
+# ---- routes -------------------------------------------------------------------------------------
+
+
+def c_source(name):
+    with open(os.path.join(ROUTES, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def table():
+    """[(METHOD, path, name of the begin hook or None)] of the admin listener."""
+    rows = []
+    rest = c_source("table.c").partition("routes_admin[] = {")[2].partition("\n};")[0]
+    for row in re.findall(r"\{(\.methods.*?)\},", rest, re.S):
+        methods = re.search(r"\.methods = ([A-Z_ |]+),", row).group(1).split("|")
+        path = re.search(r'\.path = "([^"]+)"', row).group(1)
+        begin = re.search(r"\.begin = (\w+)", row)
+        authorised = ".authorised = true" in row
+        kinds = re.search(r"\.content_types = (\w+)", row)
+        for method in methods:
+            rows.append((method.strip()[len("HTTP_"):], path, begin and begin.group(1), authorised, kinds and kinds.group(1)))
+    assert len(rows) == rest.count(".path = ")
+    return rows
+
+
+def test_every_route_is_documented(document):
+    routes = {(method, path) for method, path, *_ in table()}
+    documented = {(method, path) for method, path, _ in document.operations.values()}
+    assert routes == documented
+    assert len(routes) == len(table()) == len(SAMPLES)
+
+
+def test_security_and_bodies_are_those_of_the_routes(document):
+    kinds_of = {None: None, "json": {JSON}, "lists": {JSON, NDJSON}}
+    by_route = {(method, path): operation for method, path, operation in document.operations.values()}
+    for method, path, _, authorised, kinds in table():
+        operation = by_route[method, path]
+        security = operation.get("security", document.tree["security"])
+        assert security == ([{"token": []}] if authorised else []), (method, path)
+        body = operation.get("requestBody")
+        assert (body and set(body["content"])) == kinds_of[kinds], (method, path)
+        assert body is None or body["required"] is True
+
+
+def known_parameters():
+    """begin hook: the query parameters that it reads, from its `known`."""
+    found, body_of = {}, {}
+    for name in sorted(os.listdir(ROUTES)):
+        if name.endswith(".c"):
+            for begin, body in re.findall(r"\nenum handled (\w+_begin)\(.*?\)\n\{\n(.*?)\n\}\n", c_source(name), re.S):
+                body_of[begin] = body
+    for begin, body in body_of.items():
+        handed = re.fullmatch(r"\s*return (\w+_begin)\(context, request\);", body)
+        known = re.search(r"\bknown\[\] = \{(.*?)\}", body_of[handed.group(1)] if handed else body, re.S)
+        found[begin] = set(re.findall(r'"(\w+)"', known.group(1))) if known else set()
+    return found
+
+
+def test_the_query_parameters_are_those_that_are_read(document):
+    known = known_parameters()
+    begin_of = {(method, path): begin for method, path, begin, *_ in table()}
+    for name, (method, path, _) in document.operations.items():
+        begin = begin_of[method, path]
+        assert set(document.parameters(name, "query")) == (known[begin] if begin else set()), name
+        assert set(document.parameters(name, "path")) == set(re.findall(r"\{(\w+)\}", path)), name
+
+
+def test_methods_of_each_path(document, world):
+    for path, item in document.tree["paths"].items():
+        methods = {m.upper() for m in item if m != "parameters"}
+        allow = methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())
+        target = re.sub(r"\{\w+\}", "none", path)
+        reply = world.api("OPTIONS", target)
+        assert reply.status == 204 and set(reply["Allow"].split(", ")) == allow, (path, reply)
+        for method in {m.upper() for m in METHODS} - methods:
+            reply = world.api(method, target)
+            assert reply.status == 405 and set(reply["Allow"].split(", ")) == allow, (path, method, reply)
+            document.validator.check(reply.json(), {"$ref": "#/components/schemas/Problem"}, closed=True)
+        if "GET" in methods:
+            whole, head = world.api("GET", target), world.api("HEAD", target)
+            assert head.status == whole.status and head.body == b"", (path, head)
+            volatile = ("date", "content-length") if path == "/metrics" else ("date",)
+            plain = lambda r: sorted((n.lower(), v) for n, v in r.headers if n.lower() not in volatile)
+            assert plain(head) == plain(whole), path
+    assert world.api("GET", "/v1/none").status == 404
+    assert world.api("BREW", "/v1/sites").status == 501
+
+
+# ---- requests -----------------------------------------------------------------------------------
+
+
+def numbers_and_words(document):
+    """(operation, parameter, values that are taken, values that are not)"""
+    for name in document.operations:
+        for parameter, rule in document.parameters(name, "query").items():
+            schema = document.follow(rule["schema"])
+            if schema.get("type") == "integer":
+                good = [schema["minimum"]] + ([schema["maximum"]] if "maximum" in schema else [2**31])
+                bad = [schema["minimum"] - 1, "x", "1.0", ""] + ([schema["maximum"] + 1] if "maximum" in schema else [])
+                yield name, parameter, good, bad
+            elif "enum" in schema:
+                yield name, parameter, schema["enum"], ["x", schema["enum"][0].upper()]
+
+
+def test_bounds_of_parameters(document, world):
+    seen = 0
+    for name, parameter, good, bad in numbers_and_words(document):
+        for value in good:
+            reply = sample(name, world.server, query=f"{parameter}={value}")
+            assert reply.status != 400, (name, parameter, value, reply)
+        for value in bad:
+            reply = sample(name, world.server, query=f"{parameter}={value}")
+            assert reply.status == 400 and reply.json()["field"] == parameter, (name, parameter, value, reply)
+        seen += 1
+    assert seen >= 9
+
+
+def test_defaults_of_parameters(document, world):
+    for name in document.operations:
+        for parameter, rule in document.parameters(name, "query").items():
+            if "default" not in rule["schema"] or parameter == "on_error":
+                continue
+            plain, given = sample(name, world.server), sample(name, world.server, query=f"{parameter}={rule['schema']['default']}")
+            assert plain.status == given.status == 200 and plain.body == given.body, (name, parameter)
+
+
+def test_required_parameters(document, world):
+    for name in document.operations:
+        method, path, _ = document.operations[name]
+        for parameter, rule in document.parameters(name, "query").items():
+            if rule.get("required"):
+                reply = world.api(method, path, [] if method == "PUT" else None)
+                assert reply.status == 400 and reply.json()["field"] == parameter, (name, parameter, reply)
+
+
+VALUES = [None, True, False, 0, 1, -1, 1.5, 85899, 85900, "", "x", "x" * 257, [], ["a.example"], [1], [None], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("name", ["registerSitemaps", "addSite", "changeSite", "addIndex"])
+def test_bodies_are_taken_as_their_schema_says(document, world, name):
+    """What the schema refuses the server refuses, and it blames no type that the schema allows."""
+    schema = document.body_schema(name)
+    one = document.follow(schema["oneOf"][0] if "oneOf" in schema else schema)
+    method, target, base = SAMPLES[name]
+    if name == "changeSite":
+        target = f"/v1/sites/{world.site()['id']}"
+    for member in list(one["properties"]) + ["unknown"]:
+        for value in VALUES:
+            body = {**base, member: value}
+            if name == "addSite" and member != "origin":
+                body["origin"] = f"https://body{next(world.number)}.example.net"
+            reply = world.api(method, target, body)
+            try:
+                document.validator.check(body, schema)
+            except Invalid:
+                assert reply.status == 422 and reply.json()["field"] == member, (body, reply)
+            else:
+                assert reply.status in (200, 201, 409, 422), (body, reply)
+                assert reply.status < 400 or reply.json()["code"] != "wrong-type", (body, reply)
+    for member in one.get("required", []):
+        body = {k: v for k, v in base.items() if k != member}
+        reply = world.api(method, target, body)
+        assert reply.status == 422 and reply.json()["field"] == member, (body, reply)
+
+
+def test_examples_of_bodies_are_taken(document, world):
+    site = world.site()
+    targets = {"changeSite": f"/v1/sites/{site['id']}", "replaceSitemaps": f"/v1/sitemaps?index={q(INDEX)}&max_removed=100&source=example"}
+    for name, (method, path, operation) in document.operations.items():
+        for kind, content in operation.get("requestBody", {}).get("content", {}).items():
+            for example in examples_of(document, content):
+                body = example.encode() if kind == NDJSON else json.dumps(example).encode()
+                reply = world.api(method, targets.get(name, path), body=body, content_type=kind)
+                assert reply.status in (200, 201) or (name == "addSite" and reply.status == 409), (name, example, reply)
+
+
+# ---- the document itself ------------------------------------------------------------------------
+
+
+def nodes(node, at="#"):
+    yield at, node
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in children:
+        yield from nodes(child, f"{at}/{str(key).replace('~', '~0').replace('/', '~1')}")
+
+
+def examples_of(document, content):
+    schema = content["schema"]
+    found = [content["example"]] if "example" in content else []
+    parts = [schema] + schema.get("oneOf", [])
+    for part in map(document.follow, parts):
+        found += part.get("examples", [])
+    return found
+
+
+def test_it_is_the_source_with_the_version(world):
+    served = ask(world.server.admin, "GET", "/openapi.json", host=world.server.admin)
+    version = world.server.cli("--version").out.split()[1]
+    assert served.body.decode() == SOURCE.replace("{version}", version)
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", version)
+
+
+def test_the_document_is_whole(document):
+    tree = document.tree
+    assert tree["openapi"] == "3.1.0" and tree["servers"]
+    info = tree["info"]
+    assert info["title"] and info["version"] and info["description"] and info["license"]["name"]
+    assert len({"url", "identifier"} & set(info["license"])) == 1
+    tags = [t["name"] for t in tree["tags"]]
+    assert tags == sorted(set(tags)) and all(t["description"] for t in tree["tags"])
+    used_tags = {t for _, _, o in document.operations.values() for t in o["tags"]}
+    assert used_tags == set(tags)
+    schemes = set(tree["components"]["securitySchemes"])
+    for name, (_, _, operation) in document.operations.items():
+        assert re.fullmatch(r"[a-z][A-Za-z]+", name) and operation["summary"] and operation["description"], name
+        assert all(set(s) <= schemes for s in operation.get("security", tree["security"]))
+        assert list(operation["responses"]) == sorted(operation["responses"])
+        assert any(s[0] == "2" for s in operation["responses"]) and any(s[0] == "4" for s in operation["responses"])
+        for status in operation["responses"]:
+            assert document.response(name, status)["description"], (name, status)
+        for place in ("query", "header", "path"):
+            for rule in document.parameters(name, place).values():
+                assert rule["description"] and rule["schema"], (name, rule)
+                assert place != "path" or rule["required"] is True
+
+
+def test_references_resolve_and_every_component_is_used(document):
+    used = set()
+    for at, node in nodes(document.tree):
+        if isinstance(node, dict) and "$ref" in node:
+            assert set(node) == {"$ref"}, at
+            document.validator.resolve(node["$ref"])
+            used.add(node["$ref"])
+    for kind, components in document.tree["components"].items():
+        for name in components if kind != "securitySchemes" else ():
+            assert f"#/components/{kind}/{name}" in used, f"{kind}/{name} is not used"
+
+
+def test_examples_fit_their_schemas(document):
+    count = 0
+    for at, node in nodes(document.tree):
+        if not isinstance(node, dict):
+            continue
+        if "schema" in node and "example" in node:
+            document.validator.check(node["example"], node["schema"], closed=True, at=at)
+            count += 1
+        if isinstance(node.get("examples"), list):
+            for example in node["examples"]:
+                document.validator.check(example, node, closed=True, at=at)
+                count += 1
+    assert count >= 8
+    for name in SAMPLES:
+        if SAMPLES[name][2] is not None:
+            document.validator.check(SAMPLES[name][2], document.body_schema(name), closed=True)
+
+
+def test_defaults_fit_their_schemas(document):
+    for at, node in nodes(document.tree):
+        if isinstance(node, dict) and "default" in node and "type" in node:
+            document.validator.check(node["default"], node, at=at)
+
+
+def test_the_validator_is_strict():
+    tree = {"a": {"type": "object", "required": ["x"], "properties": {"x": {"type": "integer"}}}}
+    v = Validator(tree)
+    both = {"allOf": [{"$ref": "#/a"}, {"properties": {"y": {"type": ["string", "null"]}}}]}
+    either = {"oneOf": [{"const": 1}, {"type": "integer"}, {"type": "null"}]}
+    for value, schema, closed in (
+        ({"x": 1, "z": 2}, {"$ref": "#/a"}, False), ({"x": 1, "y": None}, both, True), (None, either, True), (7, either, True),
+        ({"x": {"any": 1}}, {"type": "object"}, True), ("https://a.example/", {"format": "uri"}, True), (["a"], {"items": {"enum": ["a"]}}, True),
+    ):
+        v.check(value, schema, closed)
+    for value, schema in (
+        ({"x": 1, "z": 2}, {"$ref": "#/a"}), ({"x": True}, {"$ref": "#/a"}), ({}, {"$ref": "#/a"}), ({"x": 1, "y": 2}, both),
+        ({"x": 1, "z": 2}, both), (1, either), (True, either), ({"b": 1}, {"additionalProperties": False}), ({"b": 1}, {"additionalProperties": {"type": "null"}}),
+        ("a b", {"format": "uri"}), ("2026-02-30T00:00:00Z", {"format": "date-time"}), (1, {"const": True}), ("ab", {"maxLength": 1}),
+        (0, {"minimum": 1}), (2, {"maximum": 1}), ("b", {"pattern": "^a"}), ([1], {"items": {"type": "string"}}), ("x", {"enum": ["y"]}),
+    ):
+        with pytest.raises(Invalid):
+            v.check(value, schema, closed=True)
+    for schema in ({"nullable": True}, {"$ref": "#/none"}, {"$ref": "other.json#/a"}, {"type": "float"}, {"format": "colour"}, True):
+        with pytest.raises(SchemaError):
+            v.check("x", schema)

@@ -1,0 +1,335 @@
+"""PUT /v1/sitemaps: an index, or a part of it, becomes the list; what does not differ stays as it is;
+what would drop too much is held."""
+
+import json
+import random
+import sqlite3
+import time
+
+from harness import INDEX, ORIGIN, SLOWNESS, eventually, locs, problem, q, seconds
+
+XML = "/sitemap_index.xml"
+GZIP = {"Accept-Encoding": "gzip"}
+DAY = 86400
+
+
+def names(count, first=0, folder="s"):
+    return [f"{ORIGIN}/{folder}/{i:05d}.xml" for i in range(first, first + count)]
+
+
+def page(server, target=XML):
+    reply = server.get(target, GZIP)
+    return locs(reply.xml()) if reply.status == 200 else []
+
+
+def everything(server, **query):
+    """Every entry as the API shows it, by loc."""
+    found, after = {}, None
+    while True:
+        more = {**query, "limit": 1000, **({"after": after} if after else {})}
+        answer = server.api("GET", "/v1/sitemaps?" + "&".join(f"{k}={q(v)}" for k, v in more.items())).json()
+        found.update((e["loc"], e) for e in answer["sitemaps"])
+        after = answer["next"]
+        if after is None:
+            return found
+
+
+def counts(reply):
+    assert reply.status == 200, reply
+    answer = reply.json()
+    return answer["created"], answer["updated"], answer["unchanged"], answer["removed"]
+
+
+def revision(server):
+    return server.metrics()["sitemapd_catalogue_revision"]
+
+
+def positions(server):
+    return {l["loc"]: l["position"] for l in server.cli("export").lines()}
+
+
+def own_token(server, name):
+    token = server.cli("token", "add", name).out.strip()
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
+    return token
+
+
+def put(server, token, rows, **query):
+    query = "&".join(f"{k}={q(v)}" for k, v in {"index": INDEX, **query}.items())
+    return server.api("PUT", f"/v1/sitemaps?{query}", rows, token=token)
+
+
+# ---- what is touched ----------------------------------------------------------------------------
+
+
+def test_what_does_not_differ_keeps_id_place_and_dates(server):
+    old = names(2000)
+    assert counts(server.replace([{"loc": n, "lastmod": "2026-01-01", "digest": "d"} for n in old])) == (2000, 0, 0, 0)
+    before, places = everything(server), positions(server)
+    time.sleep(1.1)
+    gone, kept = set(old[3:1997:8]), [n for n in old if n not in set(old[3:1997:8])]
+    fresh = names(100, 5000)
+    rows = [{"loc": n} for n in kept] + [{"loc": n} for n in fresh]
+    rows[7]["lastmod"] = "2026-02-02"
+    rows[9]["digest"] = "other"
+    random.Random(7).shuffle(rows)  # the order of a list says nothing about places
+    assert counts(server.replace(rows)) == (100, 2, len(kept) - 2, len(gone))
+    after = everything(server)
+    assert set(after) == set(kept) | set(fresh)
+    assert {n for n in kept if after[n] != before[n]} == {kept[7], kept[9]}
+    for changed in (kept[7], kept[9]):
+        assert {k for k in after[changed] if after[changed][k] != before[changed][k]} <= {"lastmod", "digest", "changed_at"}
+        assert after[changed]["id"] == before[changed]["id"]
+    now = positions(server)
+    assert {n: now[n] for n in kept} == {n: places[n] for n in kept}
+    assert sorted(now[n] for n in fresh) == sorted(places[n] for n in gone)[:100], "free places, lowest first"
+    assert server.cli("check").code == 0
+
+
+def test_the_same_list_again_is_no_change(server):
+    rows = [{"loc": n, "lastmod": "2026-01-01T00:00:00Z"} for n in names(3000)]
+    assert counts(server.replace(rows)) == (3000, 0, 0, 0)
+    state = revision(server), server.get(XML, GZIP).same_headers(), server.api("GET", "/v1/changes").json()["next"]
+    time.sleep(1.1)
+    for again in (rows, rows[::-1], [{"loc": r["loc"]} for r in rows]):
+        assert counts(server.replace(again)) == (0, 0, 3000, 0)
+    assert (revision(server), server.get(XML, GZIP).same_headers(), server.api("GET", "/v1/changes").json()["next"]) == state
+
+
+def test_a_nightly_replace_with_fresh_dates_and_the_same_digests_is_no_change(server):
+    """What a redeploy does to 9,000 files: the dates are new, the files are not."""
+    night = lambda n, moved=(): [
+        {"loc": loc, "lastmod": f"2026-01-{n:02d}T03:00:00Z", "digest": f"d{i}{'-new' if i in moved else ''}"}
+        for i, loc in enumerate(names(9000))
+    ]
+    assert counts(server.replace(night(1))) == (9000, 0, 0, 0)
+    state = revision(server), server.get(XML, GZIP).same_headers(), server.get(XML).same_headers()
+    time.sleep(1.1)
+    for n in (2, 3):
+        assert counts(server.replace(night(n))) == (0, 0, 9000, 0)
+        assert counts(server.bulk(night(n))) == (0, 0, 9000, 0), "nor as a bulk"
+    assert (revision(server), server.get(XML, GZIP).same_headers(), server.get(XML).same_headers()) == state
+    # Two files did change: their dates move, and no other.
+    assert counts(server.replace(night(4, moved=(5, 8000)))) == (0, 2, 8998, 0)
+    found = everything(server)
+    assert sorted({e["lastmod"] for e in found.values()}) == ["2026-01-01T03:00:00Z", "2026-01-04T03:00:00Z"]
+    assert sum(e["lastmod"].startswith("2026-01-04") for e in found.values()) == 2
+
+
+def test_only_what_the_source_owns(server):
+    one, two = own_token(server, "one"), own_token(server, "two")
+    mine, other = names(10, folder="one"), names(10, folder="two")
+    rows = lambda locs: [{"loc": n} for n in locs]
+    assert counts(put(server, one, rows(mine))) == (10, 0, 0, 0)
+    assert counts(put(server, two, rows(other))) == (10, 0, 0, 0)
+    assert sorted(page(server)) == sorted(mine + other)
+    # A list that names another's entries leaves them as they are, dates included.
+    grabbed = [{"loc": n, "lastmod": "2026-01-01"} for n in other[:3]] + rows(mine[:8])
+    assert counts(put(server, one, grabbed)) == (0, 0, 11, 2)
+    found = everything(server)
+    assert all(found[n]["source"] == "two" and found[n]["lastmod"] is None for n in other)
+    assert counts(put(server, one, rows(mine[:7]), source="one")) == (0, 0, 7, 1)
+    # Any token may act for a source, or for all of them.
+    assert counts(put(server, one, rows(other[:9]), source="two")) == (0, 0, 9, 1)
+    assert counts(put(server, one, rows(mine[:7] + other[:8]), source="*")) == (0, 0, 15, 1)
+    assert counts(put(server, one, rows(names(1, folder="x")), source="three")) == (1, 0, 0, 0)
+    assert everything(server)[names(1, folder="x")[0]]["source"] == "three"
+    assert set(everything(server, source="two")) == set(other[:8])
+    assert problem(put(server, one, [], source="a b"), 422)["field"] == "source"
+
+
+def test_only_what_lies_under_the_prefix(server):
+    a, b = names(10, folder="a"), names(10, folder="b")
+    near = [f"{ORIGIN}/a.xml", f"{ORIGIN}/aa/1.xml"]
+    assert server.bulk(a + b + near).json()["created"] == 22
+    prefix = f"{ORIGIN}/a/"
+    assert counts(server.replace(a[:8] + names(1, 77, "a"), prefix=prefix)) == (1, 0, 8, 2)
+    assert sorted(page(server)) == sorted(a[:8] + names(1, 77, "a") + b + near)
+    before = page(server)
+    found = problem(server.replace([a[0], b[0]], prefix=prefix, max_removed=99), 422)
+    assert [(r["line"], r["code"]) for r in found["rejected"]] == [(2, "outside-directory")] and page(server) == before
+    # Given in another spelling it is the same prefix.
+    assert counts(server.replace(a[:8], prefix="https://WWW.example.com:443/x/../%61/")) == (0, 0, 8, 1)
+    # The guard looks at the whole index: a part may go empty where enough is left.
+    assert counts(server.replace(b[:9], prefix=f"{ORIGIN}/b/")) == (0, 0, 9, 1)
+    assert problem(server.replace([], prefix="b/"), 422)["field"] == "prefix"
+
+
+def test_what_was_in_another_index_moves_here(server):
+    assert server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/s/index.xml"}).status == 201
+    rows = names(6)
+    assert server.bulk(rows).json()["created"] == 6
+    assert page(server, "/s/index.xml") == rows and page(server) == []
+    assert counts(server.replace(rows[:2])) == (0, 2, 0, 0)
+    assert page(server) == rows[:2] and page(server, "/s/index.xml") == rows[2:]
+    assert counts(server.replace(rows, index="/s/index.xml")) == (0, 2, 4, 0)
+    assert page(server) == [] and sorted(page(server, "/s/index.xml")) == rows
+
+
+# ---- lists that are refused ---------------------------------------------------------------------
+
+
+def test_all_or_nothing(server):
+    rows = names(20)
+    assert server.bulk(rows).json()["created"] == 20
+    state = revision(server), page(server)
+    bad = rows[:18] + ["relative", f"{ORIGIN}/{XML[1:]}", rows[0], "https://other.example/x.xml"]
+    found = problem(server.replace(bad), 422)
+    assert [(r["line"], r["code"]) for r in found["rejected"]] == [
+        (19, "loc-relative"), (20, "loc-is-index-page"), (21, "duplicate"), (22, "outside-site"),
+    ], found
+    for query, status, code in (
+        ({"index": "/none.xml"}, 404, "index-unknown"), ({"index": "https://other.example/x.xml"}, 404, "index-unknown"),
+        ({"max_removed": "-1"}, 400, "malformed-parameter"), ({"max_removed": "x"}, 400, "malformed-parameter"),
+        ({"on_error": "x"}, 400, "malformed-parameter"), ({"prune": "1"}, 400, "unknown-parameter"),
+    ):
+        problem(server.replace(rows, **query), status, code)
+    problem(server.api("PUT", "/v1/sitemaps", rows), 400, "missing-parameter", "index")
+    problem(server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}", {"loc": rows[0]}), 400, "list-needed")
+    assert (revision(server), page(server)) == state
+    assert counts(server.replace(bad, on_error="skip")) == (0, 0, 18, 2)
+
+
+def test_lists_that_are_too_large(start):
+    server = start(config="[limits]\nmax_body = 64K\nmax_bulk = 64K\nmax_bulk_entries = 500\n")
+    assert counts(server.replace(names(500))) == (500, 0, 0, 0)
+    state = revision(server), page(server)
+    problem(server.replace(names(501)), 413)
+    problem(server.replace([f"{ORIGIN}/{'x' * 2000}/{i}.xml" for i in range(40)]), 413)
+    assert (revision(server), page(server)) == state, "a list that is cut short must not drop what is behind the cut"
+
+
+def test_an_empty_list(server):
+    assert counts(server.replace([])) == (0, 0, 0, 0), "of an empty index"
+    assert counts(server.replace([], max_removed=0)) == (0, 0, 0, 0)
+    rows = names(3)
+    assert server.bulk(rows).json()["created"] == 3
+    assert problem(server.replace([]), 409, "shrink-guard")["would_remove"] == 3
+    for body, kind in ((b"[]", "application/json"), (b"", "application/x-ndjson"), (b"\n\n", "application/x-ndjson"), (b"[ ]\n", "application/json")):
+        reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}", body=body, content_type=kind)
+        assert reply.status in (400, 409), (body, reply)
+    assert page(server) == rows
+    reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&max_removed=3", body=b"", content_type="application/x-ndjson")
+    assert counts(reply) == (0, 0, 0, 3) and server.get(XML).status == 404
+
+
+# ---- the shrink guard ---------------------------------------------------------------------------
+
+
+def test_the_guard(server):
+    rows = names(1000)
+    assert counts(server.replace(rows)) == (1000, 0, 0, 0)
+    found = problem(server.replace(rows[:699]), 409, "shrink-guard")
+    assert found["would_remove"] == 301 and "1000" in found["detail"] and len(page(server)) == 1000
+    assert counts(server.replace(rows[:700])) == (0, 0, 700, 300), "30 % may go"
+    # Not again and again: the peak of the last days counts, not what is there now.
+    assert problem(server.replace(rows[:699]), 409, "shrink-guard")["would_remove"] == 1
+    # It is what is left that counts: an exchange of all for as many others is let through.
+    others = names(700, 2000)
+    assert counts(server.replace(others)) == (700, 0, 0, 700)
+    # Approved, it starts again from there.
+    problem(server.replace(others[:100], max_removed=599), 409, "shrink-guard")
+    assert counts(server.replace(others[:100], max_removed=600)) == (0, 0, 100, 600)
+    assert counts(server.replace(others[:70])) == (0, 0, 70, 30)
+    # Single removals are never refused, and lower what the next set is measured from.
+    for loc in others[:40]:
+        assert server.api("DELETE", f"/v1/sitemaps?loc={q(loc)}").status == 204
+    problem(server.replace(others[48:70]), 409, "shrink-guard")  # 22, where the peak is 100 - 40
+    assert counts(server.replace(others[40:70])) == (0, 0, 30, 0)
+
+
+def test_the_guard_sees_what_single_removals_leave(server):
+    rows = names(100)
+    assert counts(server.replace(rows)) == (100, 0, 0, 0)
+    for loc in rows[:50]:
+        assert server.api("DELETE", f"/v1/sitemaps?loc={q(loc)}").status == 204
+    problem(server.replace(rows[50:84]), 409, "shrink-guard")
+    assert counts(server.replace(rows[50:85])) == (0, 0, 35, 15)
+
+
+def test_the_last_entry_is_held(server):
+    assert counts(server.replace(names(1))) == (1, 0, 0, 0)
+    assert problem(server.replace([]), 409, "shrink-guard")["would_remove"] == 1
+    assert server.api("DELETE", f"/v1/sitemaps?loc={q(names(1)[0])}").status == 204, "a single one goes"
+    assert server.get(XML).status == 404
+
+
+def age_peaks(server, days):
+    """As if the server had stood still for so many days."""
+    server.stop()
+    with sqlite3.connect(server.database) as db:
+        assert db.execute("SELECT count(*) FROM index_peak").fetchone()[0] > 0
+        db.execute("UPDATE index_peak SET day = day - ?", (days,))
+    db.close()
+    server.start()
+
+
+def test_the_guard_remembers_seven_days(server):
+    rows = names(100)
+    assert counts(server.replace(rows)) == (100, 0, 0, 0)
+    assert counts(server.replace(rows[:70])) == (0, 0, 70, 30)
+    problem(server.replace(rows[:60]), 409, "shrink-guard")
+    age_peaks(server, 7)
+    problem(server.replace(rows[:60]), 409, "shrink-guard")
+    age_peaks(server, 1)
+    # The peak of eight days ago is forgotten; what is there now counts.
+    assert counts(server.replace(rows[:60])) == (0, 0, 60, 10)
+    problem(server.replace(rows[:48]), 409, "shrink-guard")
+    # An index that stood still had its entries until the day of the change.
+    assert counts(server.replace(rows[:90])) == (30, 0, 60, 0)
+    age_peaks(server, 30)
+    assert counts(server.replace(rows[:64])) == (0, 0, 64, 26)
+    age_peaks(server, 7)
+    problem(server.replace(rows[:62]), 409, "shrink-guard")
+    age_peaks(server, 1)
+    assert counts(server.replace(rows[:50])) == (0, 0, 50, 14)
+    server.stop()
+    with sqlite3.connect(server.database) as db:
+        kept = db.execute("SELECT count(*), min(day) FROM index_peak").fetchone()
+    db.close()
+    assert kept[0] <= 8 and kept[1] >= int(time.time()) // DAY - 8, "old days are thrown away"
+    server.start()
+
+
+def test_the_guard_may_be_set(start, tmp_path):
+    server = start(config="[catalogue]\nshrink_guard = 50%\n")
+    assert counts(server.replace(names(100))) == (100, 0, 0, 0)
+    problem(server.replace(names(49)), 409, "shrink-guard")
+    assert counts(server.replace(names(50))) == (0, 0, 50, 50)
+    server.stop()
+    (tmp_path / "sitemapd.conf").write_text("[catalogue]\nshrink_guard = 0\n")
+    server.start()
+    assert counts(server.replace(names(1))) == (0, 0, 1, 49)
+    assert counts(server.replace([])) == (0, 0, 0, 1), "0 turns it off, the last entry included"
+
+
+# ---- beside others ------------------------------------------------------------------------------
+
+
+def test_readers_see_the_old_list_or_the_new_one(server):
+    count = 3000 if SLOWNESS == 1 else 600
+    old, new = names(count, folder="old"), names(count, folder="new")
+    assert counts(server.replace(old)) == (count, 0, 0, 0)
+    seen, end = set(), time.monotonic() + seconds(1.5)
+    for n in range(1000):
+        if time.monotonic() > end:
+            break
+        wanted = new if n % 2 == 0 else old
+        assert counts(server.replace(wanted))[0] == count
+        xml = page(server)
+        assert sorted(xml) == sorted(wanted), "what is acknowledged is in the next GET"
+        seen.add(xml[0])
+    assert len(seen) == 2
+
+
+def test_a_replace_keeps_the_positions_that_it_names(server):
+    """An export's lines name their positions; the command line's replace puts them there."""
+    rows = [{"loc": n, "position": p} for n, p in zip(names(4), (10, 0, 5, 600))]
+    text = "".join(json.dumps(r) + "\n" for r in rows)
+    assert server.cli("import", "--index", INDEX, "--replace", "-", input=text).code == 0
+    assert positions(server) == {r["loc"]: r["position"] for r in rows}
+    swapped = [{**rows[0], "position": 0}, {**rows[1], "position": 10}, rows[2], rows[3]]
+    text = "".join(json.dumps(r) + "\n" for r in swapped)
+    assert server.cli("import", "--index", INDEX, "--replace", "-", input=text).code == 0
+    assert positions(server) == {r["loc"]: r["position"] for r in swapped}
+    assert server.cli("check").code == 0

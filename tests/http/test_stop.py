@@ -1,0 +1,206 @@
+"""Ends, planned and not: what was acknowledged is there afterwards. And beginnings that cannot be."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import tempfile
+import threading
+import time
+
+import pytest
+
+from harness import BIN, ORIGIN, TOKEN, Connection, Server, environment, eventually, locs, request_bytes, seconds, sitemapd
+
+XML = "/sitemap_index.xml"
+
+
+def register_until_gone(server, mark, acknowledged, odd, go_on):
+    """One client that registers as fast as it can on one connection, and notes what was promised."""
+    number = 0
+    try:
+        with Connection(server.admin) as connection:
+            while go_on.is_set():
+                loc = f"{ORIGIN}/{mark}/{number}.xml"
+                body = json.dumps({"loc": loc}).encode()
+                headers = [("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json")]
+                connection.send(request_bytes("POST", "/v1/sitemaps", headers, body, host=server.admin))
+                reply = connection.reply()
+                if reply.status in (200, 201):
+                    acknowledged.append(loc)
+                elif reply.status == 503:
+                    return  # stopping: not applied
+                else:
+                    odd.append(reply)
+                    return
+                number += 1
+    except (OSError, AssertionError):
+        return  # the connection was cut: no promise
+
+
+def load(server, clients, mark):
+    acknowledged, odd, go_on = [], [], threading.Event()
+    go_on.set()
+    threads = [
+        threading.Thread(target=register_until_gone, args=(server, f"{mark}-{i}", acknowledged, odd, go_on)) for i in range(clients)
+    ]
+    for thread in threads:
+        thread.start()
+
+    def finish():
+        go_on.clear()
+        for thread in threads:
+            thread.join(seconds(30))
+            assert not thread.is_alive()
+        assert not odd, odd[:3]
+        return acknowledged
+
+    return acknowledged, finish
+
+
+def test_sigterm_under_load(server):
+    kept = []
+    for round_number, sig in enumerate((signal.SIGTERM, signal.SIGINT, signal.SIGTERM)):
+        acknowledged, finish = load(server, 8, f"r{round_number}")
+        eventually(lambda: len(acknowledged) > 20, "the load runs", within=10)
+        # A reader that stays, and one that holds a long poll, do not keep the server alive.
+        with Connection(server.public) as idle, Connection(server.admin) as held:
+            idle.send(request_bytes("GET", XML))
+            idle.reply()
+            held.send(request_bytes("GET", "/v1/changes?since=0&wait=60", [("Authorization", f"Bearer {TOKEN}")], host=server.admin))
+            server.stop(sig)
+        kept += finish()
+        assert not os.path.exists(server.database + "-wal") or os.path.getsize(server.database + "-wal") == 0, "checkpointed"
+        server.start()
+        there = set(locs(server.get(XML).body))
+        assert set(kept) <= there, "an acknowledged write is lost"
+    assert server.cli("check").code == 0
+
+
+def test_kill_9_loses_nothing_acknowledged(server):
+    kept = []
+    for round_number in range(10):
+        acknowledged, finish = load(server, 8, f"k{round_number}")
+        eventually(lambda: len(acknowledged) > 10, "the load runs", within=10)
+        time.sleep(0.03 * round_number)
+        server.kill()
+        kept += finish()
+        server.start()
+        there = locs(server.get(XML).body)
+        assert set(kept) <= set(there), "an acknowledged write is lost"
+        assert len(there) == len(set(there))
+    assert server.cli("check").code == 0
+
+
+def test_a_stop_in_the_middle_of_a_body(server):
+    headers = [("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/x-ndjson"), ("Content-Length", "100000")]
+    with Connection(server.admin) as connection:
+        connection.send(request_bytes("POST", "/v1/sitemaps", headers, b'{"loc": "https://www.example.com/a.xml"}\n', host=server.admin))
+        time.sleep(0.2)
+        begun = time.monotonic()
+        server.stop(within=60)
+        assert time.monotonic() - begun < seconds(10), "well within what a container manager waits"
+    server.start()
+    assert server.get(XML).status == 404, "a half-sent bulk is nothing"
+
+
+# ---- what cannot be started ---------------------------------------------------------------------
+
+
+def fails(folder, *args, words=(), database=None, env=None, codes=(1,)):
+    server = Server(folder, *args, database=database, env=env).start(expect_ready=False)
+    try:
+        code = server.process.wait(seconds(20))
+        out = server.process.stdout.read()
+    finally:
+        server.kill()
+    log = server.log()
+    assert code in codes and out == b"", (code, out, log)
+    told = [line for line in log.splitlines() if line.startswith("sitemapd: ")]
+    assert told, log
+    last = told[-1]
+    for word in words:
+        assert word in last, log
+    return last
+
+
+def test_a_taken_port(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        fails(tmp_path, "--listen", address, words=[address])
+        fails(tmp_path, "--admin-listen", address, words=[address])
+
+
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:99999", "127.0.0.1", "192.0.2.1:0", ":"])
+def test_an_address_that_is_none(tmp_path, address):
+    fails(tmp_path, "--listen", address, codes=(1, 2))
+
+
+def test_a_file_that_is_not_ours(tmp_path):
+    path = tmp_path / "c.db"
+    path.write_bytes(b"this is no database at all, but long enough to be looked at " * 100)
+    before = path.read_bytes()
+    fails(tmp_path, words=[str(path)], database=path)
+    for command in (["list"], ["site", "add", ORIGIN], ["check"]):
+        done = sitemapd(*command, database=path)
+        assert done.code == 1 and str(path) in done.err and done.err.count("\n") == 1, done
+    assert path.read_bytes() == before
+
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE precious (x)")
+        db.execute("INSERT INTO precious VALUES (1)")
+    fails(tmp_path, words=[str(other)], database=other)
+    with sqlite3.connect(other) as db:
+        assert [r[0] for r in db.execute("SELECT name FROM sqlite_master")] == ["precious"]
+
+
+def test_a_newer_schema(tmp_path):
+    path = tmp_path / "c.db"
+    assert sitemapd("site", "add", ORIGIN, database=path).code == 0
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    last = fails(tmp_path, words=[str(path)], database=path)
+    assert "newer" in last
+    done = sitemapd("list", database=path)
+    assert done.code == 1 and "newer" in done.err
+
+
+def test_a_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("x")
+    fails(tmp_path, words=["file"], database=tmp_path / "file" / "c.db")
+    fails(tmp_path, words=[str(tmp_path)], database=tmp_path)
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that every user may pass, which pytest's own are not."""
+    path = tempfile.mkdtemp(prefix="sitemapd-test-")
+    os.chmod(path, 0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a file that is another's")
+def test_a_database_that_may_not_be_written(open_folder):
+    """As another user than root, whom no mode stops."""
+    data = os.path.join(open_folder, "data")
+    os.mkdir(data)
+    path = os.path.join(data, "c.db")
+    assert sitemapd("site", "add", ORIGIN, database=path).code == 0
+    os.chmod(path, 0o444)
+    os.chmod(data, 0o555)
+    program = shutil.copy(BIN, open_folder)
+    os.chmod(program, 0o755)
+    done = subprocess.run(
+        [program, "serve", "--database", path, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
+        capture_output=True, timeout=seconds(20), user=65534, group=65534, extra_groups=[], cwd="/",
+        env=environment({"SITEMAPD_TOKEN": TOKEN}),
+    )
+    assert done.returncode == 1 and done.stdout == b"", done
+    assert path.encode() in done.stderr and b"sitemapd: " in done.stderr, done

@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""Checks who includes whom (ARCHITECTURE.md), and a few other rules of the tree that no compiler
+knows. Usage: include_rules.py ROOT. Prints `file:line: message` for each breach; exit 1 if any."""
+
+import os
+import re
+import sys
+
+# Libraries by the header that brings them. What is in neither table is no known library.
+LIBRARIES = {
+    "expat.h": "expat",
+    "gnutls/crypto.h": "gnutls",
+    "gnutls/gnutls.h": "gnutls",
+    "idn2.h": "idn2",
+    "ini.h": "inih",
+    "jansson.h": "jansson",
+    "microhttpd.h": "microhttpd",
+    "sqlite3.h": "sqlite3",
+    "xxhash.h": "xxhash",
+    "zlib.h": "zlib",
+    "cmocka.h": "cmocka",
+}
+LIBC = set(
+    """assert ctype dirent endian errno fcntl fenv float fnmatch getopt glob grp ifaddrs inttypes iso646
+    langinfo libgen limits locale math malloc mntent netdb poll pthread pwd regex sched search
+    semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio stdio_ext
+    stdlib stdnoreturn string strings sysexits syslog termios threads time uchar ucontext unistd
+    utime wchar wctype byteswap execinfo fts ftw paths""".split()
+)
+LIBC_FOLDERS = ("sys", "arpa", "netinet", "net", "linux", "asm", "bits")
+
+# Folder: (folders of this tree, libraries) it may include, itself aside. The longest prefix counts.
+RULES = {
+    "config": ((), ("inih",)),
+    "db": (("server/rules",), ("sqlite3",)),
+    "server/rules": ((), ("idn2",)),
+    "server/ingest": (("server/rules",), ("expat", "jansson", "xxhash", "zlib")),
+    "server/publish": (("db", "server/rules"), ("zlib", "xxhash")),
+    "server/http": (("server/publish", "server/rules"), ("microhttpd", "zlib")),
+    "server/sources": (("db", "server/ingest", "server/rules"), ()),
+    "server/log": ((), ()),
+    "server/token": ((), ("gnutls",)),
+    "server/routes": (
+        ("server/http", "server/publish", "server/ingest", "server/sources", "db", "server/rules", "server/log", "server/token"),
+        (),
+    ),
+    "server/cli": (
+        ("db", "server/ingest", "server/sources", "server/rules", "config", "server/publish", "server/log", "server/token"),
+        (),
+    ),
+}
+# The files in server/ itself are the assembly, which sees every part, but no library behind them;
+# main() only starts.
+ALL_PARTS = tuple(RULES)
+ASSEMBLY = "server"
+MAIN = ("server/main", ("server/cli", "server/app"), ())
+# Tests may include every part; what stays with one folder in the tree stays with its tests too.
+TEST_LIBRARIES = {
+    "tests/unit/db": ("sqlite3",),
+    "tests/unit/publish": ("zlib", "xxhash"),
+    "tests/unit/http": ("microhttpd", "zlib"),
+    "tests/unit/ingest": ("zlib",),
+    "tests/unit/token": ("gnutls",),
+    "tests/fault": ("sqlite3", "zlib"),
+    "tests/bench": ("sqlite3", "zlib"),
+    "tests/fuzz": ("zlib",),
+}
+SOURCE_FOLDERS = ("config", "db", "server", "tests")
+MAIN_MAX_LINES = 100
+ENGINE_WORDS = {
+    "sql", "sqlite", "sqlite3", "stmt", "statement", "pragma", "rowid", "transaction",
+    "transactions", "savepoint", "savepoints", "rollback", "table", "select",
+}
+
+INCLUDE = re.compile(r"^\s*#\s*include\b\s*(.*?)\s*$")
+COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
+
+
+def sources(root):
+    for top in SOURCE_FOLDERS:
+        for folder, folders, names in os.walk(os.path.join(root, top)):
+            folders.sort()
+            for name in sorted(names):
+                if name.endswith((".c", ".h")):
+                    yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def inside(path, folder):
+    return path == folder or path.startswith(folder + "/") or path.startswith(folder + ".")
+
+
+def rule_of(path):
+    """What the file may include: (folder of its own, folders, libraries), or None."""
+    if path.startswith("tests/"):
+        libraries = ["cmocka"]
+        for folder, more in TEST_LIBRARIES.items():
+            if inside(path, folder):
+                libraries += more
+        return "tests", ALL_PARTS + (ASSEMBLY,), tuple(libraries)
+    if path == "server/main.c":
+        return MAIN
+    if os.path.dirname(path) == ASSEMBLY:
+        return ASSEMBLY, ALL_PARTS, ()
+    fitting = [folder for folder in RULES if path.startswith(folder + "/")]
+    if not fitting:
+        return None
+    folder = max(fitting, key=len)
+    return (folder,) + RULES[folder]
+
+
+def check_system(name, libraries):
+    if name.split("/")[0] in LIBC_FOLDERS or (name.endswith(".h") and name[:-2] in LIBC):
+        return None
+    library = LIBRARIES.get(name)
+    if library is None:
+        return f"<{name}> is no known library"
+    if library not in libraries:
+        return f"may not use {library} (<{name}>)"
+    return None
+
+
+def check_project(root, name, own, folders):
+    if name.startswith((".", "/")) or not os.path.isfile(os.path.join(root, name)):
+        return f'"{name}" is not a path from the root of the tree'
+    if any(inside(name, folder) for folder in (own,) + folders):
+        return None
+    return f'may not include "{name}"'
+
+
+def without_comments(text):
+    """The text with comments blanked, line numbers kept."""
+    blank = lambda m: m.group(0) if m.group(0).startswith('"') else re.sub(r"[^\n]", " ", m.group(0))
+    return COMMENT_OR_STRING.sub(blank, text)
+
+
+def check_file(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        text = file.read()
+    rule = rule_of(path)
+    if rule is None:
+        yield 1, "is in a folder that tests/include_rules.py has no rule for"
+        return
+    own, folders, libraries = rule
+    for number, line in enumerate(without_comments(text).split("\n"), 1):
+        found = INCLUDE.match(line)
+        if not found:
+            continue
+        what = found.group(1)
+        if re.fullmatch(r"<[^<>]+>", what):
+            problem = check_system(what[1:-1], libraries)
+        elif re.fullmatch(r'"[^"]+"', what):
+            name = what[1:-1]
+            # A library's header in quotes is that library's all the same.
+            problem = check_system(name, libraries) if name in LIBRARIES else check_project(root, name, own, folders)
+        else:
+            problem = f"includes by a macro ({what})"
+        if problem:
+            yield number, problem
+    if path == "server/main.c" and text.count("\n") >= MAIN_MAX_LINES:
+        yield MAIN_MAX_LINES, f"has {text.count(chr(10))} lines; fewer than {MAIN_MAX_LINES} are allowed"
+    if path == "db/catalogue.h":
+        code = COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
+        for number, line in enumerate(code.split("\n"), 1):
+            for name in re.findall(r"[A-Za-z_]\w*", line):
+                words = set(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().split("_"))
+                if words & ENGINE_WORDS:
+                    yield number, f"names the engine: {name}"
+
+
+def check(root):
+    return [f"{path}:{line}: {message}" for path in sources(root) for line, message in check_file(root, path)]
+
+
+def main():
+    if len(sys.argv) != 2:
+        print("usage: include_rules.py ROOT", file=sys.stderr)
+        return 2
+    problems = check(sys.argv[1])
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

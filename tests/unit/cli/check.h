@@ -1,0 +1,18 @@
+/* cmocka with its prerequisites, for the tests of the command line. */
+#ifndef SITEMAPD_TESTS_CLI_CHECK_H
+#define SITEMAPD_TESTS_CLI_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ROWS(table) (sizeof(table) / sizeof(table)[0])
+
+#endif

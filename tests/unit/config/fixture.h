@@ -1,0 +1,68 @@
+/* What the tests of the configuration share: a configuration read from text, and the mistakes that
+ * were told, as `line: message` or `- message` for what stands in no file. */
+#ifndef SITEMAPD_TESTS_CONFIG_FIXTURE_H
+#define SITEMAPD_TESTS_CONFIG_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(table)[0])
+
+struct told {
+    unsigned count;
+    char text[16384];
+};
+
+static inline void tell(void *context, const char *file, unsigned line, const char *message)
+{
+    struct told *told = context;
+    size_t len = strlen(told->text);
+
+    told->count++;
+    if (file == NULL)
+        snprintf(told->text + len, sizeof told->text - len, "- %s\n", message);
+    else
+        snprintf(told->text + len, sizeof told->text - len, "%u: %s\n", line, message);
+}
+
+/* Reads `len` bytes as a file. */
+static inline bool read_bytes(struct config *c, const char *bytes, size_t len, struct told *told)
+{
+    char path[] = "/tmp/sitemapd-config-XXXXXX";
+    int fd = mkstemp(path);
+    bool good;
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, len), (ssize_t)len);
+    close(fd);
+    memset(told, 0, sizeof *told);
+    good = config_read_file(c, path, tell, told);
+    unlink(path);
+    assert_int_equal(good, told->count == 0);
+    return good;
+}
+
+static inline bool read_text(struct config *c, const char *text, struct told *told)
+{
+    return read_bytes(c, text, strlen(text), told);
+}
+
+/* One row: what the text is told for, all of it and nothing else. */
+static inline void check_told(const char *row, const struct told *told, const char *want)
+{
+    if (strcmp(told->text, want) != 0)
+        fail_msg("%s:\ntold\n%swant\n%s", row, told->text, want);
+}
+
+#endif

@@ -1,0 +1,378 @@
+/* The table of settings: its defaults, its file, and who overrides whom. */
+#include "tests/unit/config/fixture.h"
+
+#include "config/config_settings.h"
+
+static void clear_environment(void)
+{
+    for (size_t i = 0; i < config_settings_count; i++)
+        unsetenv(config_settings[i].environment);
+}
+
+static void *field(struct config *c, const struct setting *s)
+{
+    return (char *)c + s->offset;
+}
+
+/* ---- the table ------------------------------------------------------------------------- */
+
+static bool is_number(const struct setting *s)
+{
+    return s->kind == SETTING_COUNT || s->kind == SETTING_PERCENT || s->kind == SETTING_SIZE ||
+           s->kind == SETTING_DURATION;
+}
+
+static void test_the_table_is_sound(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < config_settings_count; i++) {
+        const struct setting *s = &config_settings[i];
+
+        assert_ptr_equal(setting_find(s->section, s->key), s);
+        assert_non_null(s->environment);
+        assert_int_equal(strncmp(s->environment, "SITEMAPD_", 9), 0);
+        assert_true(s->doc != NULL && *s->doc != '\0');
+        assert_int_equal(s->kind == SETTING_CHOICE, s->choices != NULL);
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(s->environment, config_settings[j].environment);
+        if (!is_number(s))
+            continue;
+        assert_true(s->min <= s->max);
+        assert_true(s->width == 8 || (s->width == 4 && s->max <= UINT32_MAX));
+    }
+    for (size_t t = 0; t < config_sections_count; t++) {
+        const struct section_table *table = &config_sections[t];
+
+        assert_ptr_equal(section_find(table->section, strlen(table->section)), table);
+        for (size_t i = 0; i < *table->setting_count; i++) {
+            const struct setting *s = &table->settings[i];
+
+            assert_ptr_equal(section_setting(table, s->key), s);
+            assert_string_equal(s->section, table->section);
+            assert_true(!is_number(s) || (s->width == 4 && s->max <= UINT32_MAX));
+            assert_true(s->doc != NULL && *s->doc != '\0');
+        }
+    }
+}
+
+static void test_defaults(void **state)
+{
+    struct config c;
+
+    (void)state;
+    assert_true(config_init(&c));
+    assert_null(c.file);
+    assert_string_equal(c.listen, "0.0.0.0:8080");
+    assert_string_equal(c.admin_listen, "127.0.0.1:8081");
+    assert_int_equal(c.max_connections, 10000);
+    assert_int_equal(c.header_timeout_ms, 10000);
+    assert_int_equal(c.body_timeout_ms, 30000);
+    assert_int_equal(c.reply_timeout_ms, 60000);
+    assert_int_equal(c.idle_timeout_ms, 75000);
+    assert_string_equal(c.cache_control, "public, max-age=300, s-maxage=3600, "
+                                         "stale-while-revalidate=86400, stale-if-error=604800");
+    assert_int_equal(c.write_timeout_ms, 10000);
+    assert_int_equal(c.shrink_guard_percent, 30);
+    assert_true(c.snapshot_budget_bytes == 1ull << 30);
+    assert_int_equal(c.compression_level, 6);
+    assert_true(c.max_body_bytes == 1ull << 20);
+    assert_true(c.max_bulk_bytes == 2ull << 30);
+    assert_true(c.max_bulk_entries == 1000000);
+    assert_int_equal(c.max_header_bytes, 16384);
+    assert_int_equal(c.max_rejections, 100);
+    assert_string_equal(c.log_level, "info");
+    assert_string_equal(c.log_format, "text");
+    assert_null(c.access_log);
+    assert_null(c.token);
+    assert_false(c.strict_host);
+    assert_int_equal(c.site_count, 0);
+    assert_true(config_validate(&c, NULL, NULL));
+    config_done(&c);
+    config_done(&c); /* takes what is done already */
+    config_done(NULL);
+}
+
+static void check_database(const char *want)
+{
+    struct config c;
+
+    assert_true(config_init(&c));
+    assert_string_equal(c.database, want);
+    config_done(&c);
+}
+
+static void test_the_database_is_in_the_state_folder(void **state)
+{
+    (void)state;
+    setenv("STATE_DIRECTORY", "/run/state:/run/other", 1);
+    check_database("/run/state/catalogue.db");
+    unsetenv("STATE_DIRECTORY");
+    if (geteuid() == 0) {
+        check_database("/var/lib/sitemapd/catalogue.db");
+        return;
+    }
+    setenv("XDG_STATE_HOME", "/home/x/state", 1);
+    check_database("/home/x/state/sitemapd/catalogue.db");
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", "/home/x", 1);
+    check_database("/home/x/.local/state/sitemapd/catalogue.db");
+}
+
+/* ---- the documented default file ------------------------------------------------------- */
+
+static void check_same(struct config *a, struct config *b)
+{
+    for (size_t i = 0; i < config_settings_count; i++) {
+        const struct setting *s = &config_settings[i];
+
+        if (s->kind == SETTING_BOOL || is_number(s)) {
+            if (memcmp(field(a, s), field(b, s), s->width) != 0)
+                fail_msg("%s.%s differs", s->section, s->key);
+        } else if (s->count_offset == 0) {
+            const char *left = *(char **)field(a, s), *right = *(char **)field(b, s);
+
+            if ((left == NULL) != (right == NULL) || (left != NULL && strcmp(left, right) != 0))
+                fail_msg("%s.%s differs", s->section, s->key);
+        } else {
+            assert_null(*(void **)field(a, s));
+        }
+    }
+    assert_int_equal(a->site_count, b->site_count);
+}
+
+static void test_the_file_is_the_defaults(void **state)
+{
+    struct config defaults, read;
+    struct told told = {0};
+
+    (void)state;
+    assert_true(config_init(&defaults));
+    assert_true(config_init(&read));
+    config_read_file(&read, CONFIG_FILE, tell, &told);
+    check_told("sitemapd.conf", &told, "");
+    check_same(&defaults, &read);
+    config_done(&defaults);
+    config_done(&read);
+}
+
+/* The file as one string, line breaks within comments made blanks. */
+static char *read_flat(void)
+{
+    FILE *f = fopen(CONFIG_FILE, "r");
+    char *text = NULL, *at;
+    size_t size = 0;
+
+    assert_non_null(f);
+    assert_true(getdelim(&text, &size, '\0', f) > 0);
+    fclose(f);
+    while ((at = strstr(text, "\n; ")) != NULL)
+        memmove(at + 1, at + 3, strlen(at + 3) + 1), *at = ' ';
+    return text;
+}
+
+static void check_documented(const char *text, const struct setting *s)
+{
+    char line[256];
+
+    if (strstr(text, s->doc) == NULL)
+        fail_msg("%s.%s: \"%s\" is missing", s->section, s->key, s->doc);
+    snprintf(line, sizeof line, "\n%s = %s\n", s->key, s->fallback != NULL ? s->fallback : "?");
+    if (strstr(text, line) != NULL)
+        return;
+    snprintf(line, sizeof line, "\n;%s = ", s->key);
+    if (strstr(text, line) == NULL)
+        fail_msg("%s.%s has no line", s->section, s->key);
+}
+
+static void test_the_file_documents_every_setting(void **state)
+{
+    char *text = read_flat();
+
+    (void)state;
+    for (size_t i = 0; i < config_settings_count; i++)
+        if (config_settings[i].in_file)
+            check_documented(text, &config_settings[i]);
+        else
+            assert_non_null(strstr(text, config_settings[i].environment));
+    for (size_t t = 0; t < config_sections_count; t++)
+        for (size_t i = 0; i < *config_sections[t].setting_count; i++)
+            check_documented(text, &config_sections[t].settings[i]);
+    free(text);
+}
+
+/* What is commented out must be right as well: people take the ; away. */
+static void test_the_examples_of_the_file_are_good(void **state)
+{
+    FILE *f = fopen(CONFIG_FILE, "r");
+    struct config c;
+    struct told told;
+    char line[512], text[32768] = "";
+
+    (void)state;
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        strcat(text, line[0] == ';' && line[1] != ' ' && line[1] != '\n' ? line + 1 : line);
+    fclose(f);
+    assert_true(config_init(&c));
+    read_text(&c, text, &told);
+    check_told("examples", &told, "");
+    assert_int_equal(c.site_count, 1);
+    assert_int_equal(c.sites[0].alias_count, 1);
+    assert_int_equal(c.trusted_proxy_count, 1);
+    config_done(&c);
+}
+
+/* ---- precedence ------------------------------------------------------------------------ */
+
+static void test_flag_over_environment_over_file(void **state)
+{
+    static const char text[] = "[server]\nlisten = 127.0.0.1:1\nthreads = 1\nstrict_host = yes\n";
+    struct config c;
+    struct told told;
+
+    (void)state;
+    setenv("SITEMAPD_LISTEN", "127.0.0.1:2", 1);
+    setenv("SITEMAPD_SERVER_THREADS", "2", 1);
+    for (int order = 0; order < 2; order++) { /* a weaker one that comes later changes nothing */
+        assert_true(config_init(&c));
+        memset(&told, 0, sizeof told);
+        if (order == 1)
+            assert_true(config_set(&c, "server.listen", "127.0.0.1:3", tell, &told));
+        if (order == 1)
+            assert_true(config_read_environment(&c, tell, &told));
+        assert_true(read_text(&c, text, &told));
+        if (order == 0)
+            assert_true(config_read_environment(&c, tell, &told));
+        if (order == 0)
+            assert_true(config_set(&c, "server.listen", "127.0.0.1:3", tell, &told));
+        assert_string_equal(c.listen, "127.0.0.1:3");
+        assert_int_equal(c.threads, 2);
+        assert_true(c.strict_host);
+        config_done(&c);
+    }
+    clear_environment();
+}
+
+static void test_every_setting_has_a_variable(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < config_settings_count; i++) {
+        const struct setting *s = &config_settings[i];
+        const char *value = s->fallback != NULL         ? s->fallback
+                            : s->kind == SETTING_ORIGIN ? "https://a.example"
+                            : s->kind == SETTING_IP     ? "10.0.0.1"
+                            : s->kind == SETTING_HOST   ? "a.example"
+                                                        : "value";
+        struct config c;
+        struct told told = {0};
+
+        setenv(s->environment, value, 1);
+        assert_true(config_init(&c));
+        config_read_environment(&c, tell, &told);
+        check_told(s->environment, &told, "");
+        assert_int_equal(c.set_by[i].level, LEVEL_ENVIRONMENT);
+        config_done(&c);
+
+        setenv(s->environment, "\x01 bad", 1);
+        assert_true(config_init(&c));
+        config_read_environment(&c, tell, &told);
+        if (s->kind != SETTING_PATH && s->kind != SETTING_OFF_OR_PATH && told.count == 0)
+            fail_msg("%s took nonsense", s->environment);
+        config_done(&c);
+        unsetenv(s->environment);
+    }
+}
+
+static void test_lists_of_the_environment(void **state)
+{
+    static const char text[] = "[server]\ntrusted_proxies = 10.0.0.1 10.0.0.2\n"
+                               "trusted_proxies = fd00::1\n";
+    struct config c;
+    struct told told;
+
+    (void)state;
+    assert_true(config_init(&c));
+    assert_true(read_text(&c, text, &told));
+    assert_int_equal(c.trusted_proxy_count, 3);
+    setenv("SITEMAPD_SITE", " https://a.example  https://b.example\n", 1);
+    setenv("SITEMAPD_SERVER_TRUSTED_PROXIES", "10.9.9.9", 1);
+    assert_true(config_read_environment(&c, tell, &told));
+    assert_int_equal(c.origin_count, 2);
+    assert_string_equal(c.origins[1], "https://b.example");
+    assert_int_equal(c.trusted_proxy_count, 1);
+    assert_string_equal(c.trusted_proxies[0], "10.9.9.9");
+    assert_true(config_set(&c, "server.site", "https://c.example", tell, &told));
+    assert_true(config_set(&c, "server.site", "https://d.example", tell, &told));
+    assert_int_equal(c.origin_count, 2);
+    assert_string_equal(c.origins[0], "https://c.example");
+    config_done(&c);
+    clear_environment();
+}
+
+static void test_environment_mistakes(void **state)
+{
+    struct config c;
+    struct told told = {0};
+
+    (void)state;
+    setenv("SITEMAPD_LISTEN", "here", 1);
+    setenv("SITEMAPD_LOG_LEVEL", "", 1);         /* empty: as if absent */
+    setenv("SITEMAPD_TOKEN", "se cret", 1);      /* is not shown */
+    setenv("SITEMAPD_LOG_LEVL", "debug", 1);     /* mistyped */
+    setenv("SITEMAPD_PORT", "tcp://1.2.3.4", 1); /* of Kubernetes */
+    setenv("SITEMAPD_SERVICE_HOST", "1.2.3.4", 1);
+    setenv("SITEMAPD_CONFIG", "/x", 1);
+    assert_true(config_init(&c));
+    assert_false(config_read_environment(&c, tell, &told));
+    check_told("environment", &told,
+               "- SITEMAPD_LISTEN: \"here\" must be an IP address and a port, as "
+               "127.0.0.1:8080 or [::1]:8080\n"
+               "- SITEMAPD_TOKEN: must be visible ASCII characters without spaces\n"
+               "- SITEMAPD_LOG_LEVL: is no setting; did you mean SITEMAPD_LOG_LEVEL?\n");
+    assert_string_equal(c.listen, "0.0.0.0:8080");
+    config_done(&c);
+    unsetenv("SITEMAPD_LOG_LEVL");
+    unsetenv("SITEMAPD_PORT");
+    unsetenv("SITEMAPD_SERVICE_HOST");
+    unsetenv("SITEMAPD_CONFIG");
+    clear_environment();
+}
+
+static void test_flags(void **state)
+{
+    struct config c;
+    struct told told = {0};
+
+    (void)state;
+    assert_true(config_init(&c));
+    assert_true(config_set(&c, "catalogue.database", "/x/y.db", tell, &told));
+    assert_string_equal(c.database, "/x/y.db");
+    assert_false(config_set(&c, "server.listen", "x", tell, &told));
+    assert_false(config_set(&c, "server.nothing", "x", tell, &told));
+    assert_false(config_set(&c, "nothing", "x", NULL, NULL));
+    assert_int_equal(told.count, 2);
+    assert_true(config_set(&c, "log.access_log", "-", tell, &told));
+    assert_string_equal(c.access_log, "-");
+    assert_true(config_set(&c, "log.access_log", "off", tell, &told));
+    assert_null(c.access_log);
+    config_done(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_table_is_sound),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_the_database_is_in_the_state_folder),
+        cmocka_unit_test(test_the_file_is_the_defaults),
+        cmocka_unit_test(test_the_file_documents_every_setting),
+        cmocka_unit_test(test_the_examples_of_the_file_are_good),
+        cmocka_unit_test(test_flag_over_environment_over_file),
+        cmocka_unit_test(test_every_setting_has_a_variable),
+        cmocka_unit_test(test_lists_of_the_environment),
+        cmocka_unit_test(test_environment_mistakes),
+        cmocka_unit_test(test_flags),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,430 @@
+/* What the file may hold, and that every mistake is told with its line. */
+#include "tests/unit/config/fixture.h"
+
+struct file_row {
+    const char *text, *told;
+};
+
+static void check_rows(const struct file_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct config c;
+        struct told told;
+
+        assert_true(config_init(&c));
+        read_text(&c, rows[i].text, &told);
+        check_told(rows[i].text, &told, rows[i].told);
+        config_done(&c);
+    }
+}
+
+#define MUST_ADDRESS "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080"
+#define MUST_SIZE    "must be a size, as 512K, 64M or 1G"
+#define MUST_TIME    "must be a duration, as 500ms, 30s, 5m or 1h"
+#define MUST_COUNT   "must be a number, digits only"
+#define MUST_BOOL    "must be yes or no (also on, off, true, false)"
+#define MUST_ORIGIN  "must be a scheme and a host and nothing more, as https://www.example.com"
+#define MUST_HOST    "must be a host, as cdn.example.com"
+#define MUST_INDEX   "must be a path that ends in .xml, as /sitemap_index.xml"
+#define MUST_ALIAS   "must be two paths, as /sitemap.xml -> /sitemap_index.xml"
+#define WOULD_CUT    "a \" ;\" would cut the line there; a comment stands on a line of its own"
+#define NO_SETTING   "is no setting; write key = value"
+
+static void test_shapes_that_are_taken(void **state)
+{
+    static const struct file_row rows[] = {
+        {"", ""},
+        {"\n\n\r\n", ""},
+        {"; a comment\n# another\n   ; indented\n\t# too\n", ""},
+        {"[server]\nlisten = 127.0.0.1:1\n", ""},
+        {"[server]\r\nlisten = 127.0.0.1:1\r\n", ""},
+        {"[server]\nlisten=127.0.0.1:1", ""},
+        {"[server]\nlisten   =\t127.0.0.1:1  \t\n", ""},
+        {"\xef\xbb\xbf[server]\nlisten = 127.0.0.1:1\n", ""},
+        {"[server] ; the public side\nlisten = 127.0.0.1:1\n", ""},
+        {"[server]\nlisten = 127.0.0.1:1\n[log]\n[server]\nthreads = 1\n", ""},
+        {"[server]\ncache_control = a;b\n", ""},
+        {"[site \"a\"]\norigin = https://a.example\n", ""},
+        {"[site\t\"a\"]\norigin = https://a.example\n", ""},
+    };
+
+    (void)state;
+    check_rows(rows, ROWS(rows));
+}
+
+/* What inih would pass on wrongly or in silence. */
+static void test_traps(void **state)
+{
+    static const struct file_row rows[] = {
+        {"[server]\nlisten = 127.0.0.1:1\n  threads = 2\n",
+         "3: begins with a blank; it would be read as more of the key above\n"},
+        {"[server]\n\tlisten = 127.0.0.1:1\n",
+         "2: begins with a blank; it would be read as more of the key above\n"},
+        {" [server]\n", "1: begins with a blank; it would be read as more of the key above\n"},
+        {"[server]\ncache_control = public ; max-age=1\n", "2: " WOULD_CUT "\n"},
+        {"[server]\ncache_control =\t;x\n", "2: " WOULD_CUT "\n"},
+        {"[catalogue]\ndatabase = /a ;b/c.db\n", "2: " WOULD_CUT "\n"},
+        {"[catalogue]\ndatabase = \"/a b.db\"\n",
+         "2: write the value without quotes; they would be part of it\n"},
+        {"[server] listen = 127.0.0.1:1\n", "1: a section's header stands alone on its line\n"},
+        {"[server]]\n", "1: a section's header stands alone on its line\n"},
+        {"[server\nlisten = x\n", "1: a section needs its closing ]\n"},
+        {"[server]\nlisten\n", "2: " NO_SETTING "\n"},
+        {"[server]\nlisten: 127.0.0.1:1\n", "2: " NO_SETTING "\n"},
+        {"[server]\n= 127.0.0.1:1\n", "2: " NO_SETTING "\n"},
+        {"[server]\ncache_control = a\x1b[0m\n", "2: has a control character\n"},
+        {"[server]\ncache_control = a\rb\n", "2: has a control character\n"},
+        {"listen = 127.0.0.1:1\n", "1: \"listen\" stands before the first section\n"},
+        {"[server]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
+         "3: listen stands twice; it was set in line 2\n"},
+        {"[server]\nthreads = 1\n[log]\n[server]\nthreads = 1\n",
+         "5: threads stands twice; it was set in line 2\n"},
+    };
+
+    (void)state;
+    check_rows(rows, ROWS(rows));
+}
+
+static void test_unknown_words(void **state)
+{
+    static const struct file_row rows[] = {
+        {"[sever]\nx = y\n", "1: unknown section [sever]; did you mean [server]?\n"},
+        {"[]\n", "1: unknown section []\n"},
+        {"[source products]\n", "1: this section is written [source \"name\"]\n"},
+        {"[sources \"a\"]\nx = y\n", "1: unknown section [sources \"a\"]\n"},
+        {"[source \"a\"]\nexlude = x\n",
+         "2: unknown key \"exlude\" in [source]; did you mean \"exclude\"?\n"},
+        {"[source \"a\"]\n[site \"a\"]\n[source \"a\"]\n",
+         "3: [source \"a\"] stands twice; it began in line 1\n"},
+        {"[source \"a\"]\nurl = https://a/x\n",
+         "2: url: \"https://a/x\" must be a URL that ends in a slash, as "
+         "https://www.example.com/sitemaps/\n"},
+        {"[source \"a\"]\nurl = ftp://a/\nindex = x.xml\nsettle = 10\nserve = 1\n",
+         "2: url: \"ftp://a/\" must be a URL that ends in a slash, as "
+         "https://www.example.com/sitemaps/\n"
+         "3: index: \"x.xml\" must be an index's path or URL, as /sitemap_index.xml\n"
+         "4: settle: \"10\" " MUST_TIME "\n"
+         "5: serve: \"1\" " MUST_BOOL "\n"},
+        {"[site]\norigin = x\n", "1: this section is written [site \"name\"]\n"},
+        {"[site main]\n", "1: this section is written [site \"name\"]\n"},
+        {"[site \"\"]\n", "1: this section is written [site \"name\"]\n"},
+        {"[site \"a b\"]\n", "1: this section is written [site \"name\"]\n"},
+        {"[site \"a\"]\n[site \"a\"]\norigin = x\n",
+         "2: [site \"a\"] stands twice; it began in line 1\n"},
+        {"[server]\nlisten_ = x\n",
+         "2: unknown key \"listen_\" in [server]; did you mean \"listen\"?\n"},
+        {"[server]\nmax_body = 4M\n",
+         "2: unknown key \"max_body\" in [server]; it belongs in [limits]\n"},
+        {"[log]\nwhatever = 4M\n", "2: unknown key \"whatever\" in [log]\n"},
+        {"[site \"a\"]\norigins = https://a\n",
+         "2: unknown key \"origins\" in [site]; did you mean \"origin\"?\n"},
+        {"[admin]\ntoken = verysecret\n",
+         "2: token: a secret does not belong in this file; set SITEMAPD_TOKEN\n"},
+        {"[server]\nsite = https://a\n", "2: site: write a section [site \"name\"]\n"},
+    };
+
+    (void)state;
+    check_rows(rows, ROWS(rows));
+}
+
+static void test_bad_values(void **state)
+{
+    static const struct file_row rows[] = {
+        {"[server]\nlisten = 8080\n", "2: listen: \"8080\" " MUST_ADDRESS "\n"},
+        {"[server]\nlisten =\n", "2: listen: \"\" " MUST_ADDRESS "\n"},
+        {"[server]\nthreads = many\n", "2: threads: \"many\" " MUST_COUNT "\n"},
+        {"[server]\nthreads = 257\n", "2: threads: \"257\" must be from 0 to 256\n"},
+        {"[server]\nmax_connections = 0\n",
+         "2: max_connections: \"0\" must be from 1 to 1000000\n"},
+        {"[server]\nmax_connections = 4294967297\n",
+         "2: max_connections: \"4294967297\" must be from 1 to 1000000\n"},
+        {"[server]\nheader_timeout = 10\n", "2: header_timeout: \"10\" " MUST_TIME "\n"},
+        {"[server]\nheader_timeout = 2d\n", "2: header_timeout: \"2d\" must be from 100ms to 1d\n"},
+        {"[server]\nstrict_host = 1\n", "2: strict_host: \"1\" " MUST_BOOL "\n"},
+        {"[server]\ncache_control = \xc3\xa9\n",
+         "2: cache_control: \"\xc3\xa9\" must be visible ASCII characters and spaces\n"},
+        {"[server]\ntrusted_proxies = 10.0.0.1 proxy\n",
+         "2: trusted_proxies: \"proxy\" must be an IP address, as 10.0.0.1 or fd00::1\n"},
+        {"[server]\ntrusted_proxies =\n",
+         "2: trusted_proxies: \"\" must be an IP address, as 10.0.0.1 or fd00::1\n"},
+        {"[admin]\nallowed_hosts = a/b\n", "2: allowed_hosts: \"a/b\" " MUST_HOST "\n"},
+        {"[catalogue]\ndatabase =\n", "2: database: \"\" must not be empty\n"},
+        {"[catalogue]\nshrink_guard = 101%\n",
+         "2: shrink_guard: \"101%\" must be from 0 to 100%\n"},
+        {"[catalogue]\nshrink_guard = a%\n",
+         "2: shrink_guard: \"a%\" must be a percentage, as 30%\n"},
+        {"[cache]\nsnapshot_budget = lots\n", "2: snapshot_budget: \"lots\" " MUST_SIZE "\n"},
+        {"[cache]\nsnapshot_budget = 1K\n", "2: snapshot_budget: \"1K\" must be from 1M to 1T\n"},
+        {"[cache]\ncompression_level = 0\n", "2: compression_level: \"0\" must be from 1 to 9\n"},
+        {"[limits]\nmax_bulk = 99999999999999999999\n",
+         "2: max_bulk: \"99999999999999999999\" " MUST_SIZE "\n"},
+        {"[log]\nlevel = loud\n", "2: level: \"loud\" must be one of: error warning info debug\n"},
+        {"[log]\nlevel = info debug\n",
+         "2: level: \"info debug\" must be one of: error warning info debug\n"},
+        {"[site \"a\"]\norigin = a.example\n", "2: origin: \"a.example\" " MUST_ORIGIN "\n"},
+        {"[site \"a\"]\nindex = sitemap.xml\n", "2: index: \"sitemap.xml\" " MUST_INDEX "\n"},
+        {"[site \"a\"]\nindex = /.xm\n", "2: index: \"/.xm\" " MUST_INDEX "\n"},
+        {"[site \"a\"]\ncross_host = https://a\n", "2: cross_host: \"https://a\" " MUST_HOST "\n"},
+        {"[site \"a\"]\nalias = /a /b\n", "2: alias: \"/a /b\" " MUST_ALIAS "\n"},
+        {"[site \"a\"]\nalias = -> /b\n", "2: alias: \"-> /b\" " MUST_ALIAS "\n"},
+        {"[site \"a\"]\nalias = /a ->\n", "2: alias: \"/a ->\" " MUST_ALIAS "\n"},
+        {"[site \"a\"]\nmax_indexes = 0\n", "2: max_indexes: \"0\" must be from 1 to 100000\n"},
+        {"[site \"a\"]\norigin = https://a\norigin = https://b\n",
+         "3: origin stands twice; it was set in line 2\n"},
+        {"[site \"a\"]\npage_pattern = {n}\n",
+         "2: page_pattern: \"{n}\" must hold {stem} first, then {n}, then {suffix} last, as "
+         "{stem}-{n}{suffix}\n"},
+    };
+
+    (void)state;
+    check_rows(rows, ROWS(rows));
+}
+
+/* Every mistake is told, each with its own line; what is right beside them counts. */
+static void test_all_mistakes_are_told(void **state)
+{
+    struct config c;
+    struct told told;
+
+    (void)state;
+    assert_true(config_init(&c));
+    read_text(&c,
+              "[server]\n"
+              "listen = nowhere\n"
+              "threads = 3\n"
+              "\n"
+              "[nothing]\n"
+              "threads = nine\n"
+              "; a comment\n"
+              "[log]\n"
+              "level = loud\n"
+              "format = json\n",
+              &told);
+    check_told("all", &told,
+               "2: listen: \"nowhere\" " MUST_ADDRESS "\n"
+               "5: unknown section [nothing]\n"
+               "9: level: \"loud\" must be one of: error warning info debug\n");
+    assert_int_equal(c.threads, 3);
+    assert_string_equal(c.listen, "0.0.0.0:8080");
+    assert_string_equal(c.log_format, "json");
+    config_done(&c);
+}
+
+static void test_long_lines(void **state)
+{
+    char text[1024];
+    struct config c;
+    struct told told;
+
+    (void)state;
+    for (int len = 190; len < 620; len++) {
+        int head =
+            snprintf(text, sizeof text, "[server]\ncache_control = ") - (int)strlen("[server]\n");
+
+        memset(text + strlen(text), 'x', (size_t)(len - head));
+        strcpy(text + strlen("[server]\n") + len, "\nthreads = 3\n");
+        assert_true(config_init(&c));
+        read_text(&c, text, &told);
+        if (len < 200) {
+            check_told("fits", &told, "");
+            assert_int_equal(strlen(c.cache_control), (size_t)(len - head));
+        } else {
+            check_told("long", &told, "2: the line is longer than 199 bytes; it would be cut\n");
+        }
+        assert_int_equal(c.threads, 3);
+        config_done(&c);
+        memset(text, 0, sizeof text);
+    }
+}
+
+static void test_long_comments_and_sections(void **state)
+{
+    char text[2048], name[128];
+    struct config c;
+    struct told told;
+
+    (void)state;
+    assert_true(config_init(&c));
+    memset(text, ';', 1000);
+    strcpy(text + 1000, "\n[server]\nthreads = 3\n");
+    read_text(&c, text, &told);
+    check_told("long comment", &told, "");
+    assert_int_equal(c.threads, 3);
+
+    memset(name, 'n', sizeof name);
+    name[42] = '\0'; /* [site "…"]: 49 bytes */
+    snprintf(text, sizeof text, "[site \"%s\"]\norigin = https://a\n", name);
+    read_text(&c, text, &told);
+    check_told("49 bytes", &told, "");
+    assert_string_equal(c.sites[0].named.name, name);
+
+    name[42] = 'n';
+    name[43] = '\0';
+    snprintf(text, sizeof text, "[site \"%s\"]\norigin = nonsense\n", name);
+    read_text(&c, text, &told);
+    check_told("50 bytes", &told,
+               "1: the section's name is longer than 49 bytes; it would be cut\n");
+    memset(text, 0, sizeof text);
+    text[0] = '[';
+    memset(text + 1, 'n', 300);
+    strcpy(text + 301, "]\nthreads = nonsense\n");
+    read_text(&c, text, &told);
+    check_told("a header longer than a line", &told,
+               "1: the line is longer than 199 bytes; it would be cut\n");
+    config_done(&c);
+}
+
+static void test_nul_bytes(void **state)
+{
+    static const char text[] = "[server]\nthreads = 3\0 9\nstrict_host = yes\n";
+    struct config c;
+    struct told told;
+
+    (void)state;
+    assert_true(config_init(&c));
+    read_bytes(&c, text, sizeof text - 1, &told);
+    check_told("NUL", &told, "2: has a NUL byte\n");
+    assert_int_equal(c.threads, 0);
+    assert_true(c.strict_host);
+    config_done(&c);
+}
+
+static void test_files_that_cannot_be_read(void **state)
+{
+    struct config c;
+    struct told told = {0};
+
+    (void)state;
+    assert_true(config_init(&c));
+    assert_false(config_read_file(&c, "/nonexistent/sitemapd.conf", tell, &told));
+    check_told("absent", &told, "0: cannot be read: No such file or directory\n");
+    memset(&told, 0, sizeof told);
+    assert_false(config_read_file(&c, "/tmp", tell, &told));
+    check_told("a folder", &told, "0: cannot be read: Is a directory\n");
+    memset(&told, 0, sizeof told);
+    assert_false(config_read_file(&c, "/dev/zero", tell, &told));
+    check_told("endless", &told, "1: the file is larger than 1048576 bytes\n");
+    config_done(&c);
+}
+
+static void test_a_site(void **state)
+{
+    struct config c;
+    struct told told;
+    const struct config_site *site;
+
+    (void)state;
+    assert_true(config_init(&c));
+    read_text(&c,
+              "[site \"main\"]\n"
+              "origin = https://www.example.com\n"
+              "index = /sitemap_index.xml\n"
+              "index = /shop/sitemap_index.xml\n"
+              "page_pattern = {stem}.{n}{suffix}\n"
+              "cross_host = cdn.example.com\n"
+              "cross_host = img.example.com:8443\n"
+              "host_alias = example.com\n"
+              "alias = /sitemap.xml -> /sitemap_index.xml\n"
+              "alias = /old.xml->/new.xml\n"
+              "robots = off\n"
+              "robots_file = /etc/robots.txt\n"
+              "max_indexes = 20\n"
+              "[site \"other\"]\n"
+              "origin = http://other.example:8080\n",
+              &told);
+    check_told("site", &told, "");
+    assert_int_equal(c.site_count, 2);
+    site = &c.sites[0];
+    assert_string_equal(site->named.name, "main");
+    assert_string_equal(site->origin, "https://www.example.com");
+    assert_int_equal(site->named.line, 1);
+    assert_int_equal(site->index_count, 2);
+    assert_string_equal(site->indexes[1], "/shop/sitemap_index.xml");
+    assert_string_equal(site->page_pattern, "{stem}.{n}{suffix}");
+    assert_int_equal(site->cross_host_count, 2);
+    assert_string_equal(site->cross_hosts[1], "img.example.com:8443");
+    assert_int_equal(site->host_alias_count, 1);
+    assert_int_equal(site->alias_count, 2);
+    assert_string_equal(site->aliases[0].from, "/sitemap.xml");
+    assert_string_equal(site->aliases[0].to, "/sitemap_index.xml");
+    assert_string_equal(site->aliases[1].from, "/old.xml");
+    assert_string_equal(site->aliases[1].to, "/new.xml");
+    assert_false(site->robots);
+    assert_string_equal(site->robots_file, "/etc/robots.txt");
+    assert_int_equal(site->max_indexes, 20);
+    site = &c.sites[1];
+    assert_int_equal(site->index_count, 0);
+    assert_true(site->robots);
+    assert_null(site->robots_file);
+    assert_null(site->page_pattern);
+    assert_int_equal(site->max_indexes, 500);
+    config_done(&c);
+}
+
+static void test_sources(void **state)
+{
+    struct config c;
+    struct told told;
+    const struct config_source *source;
+
+    (void)state;
+    assert_true(config_init(&c));
+    read_text(&c,
+              "[source \"products\"]\n"
+              "directory = /srv/sitemaps\n"
+              "url = https://www.example.com/sitemaps/\n"
+              "index = /sitemap_index.xml\n"
+              "pattern = *.xml *.xml.gz\n"
+              "pattern = news/*.txt\n"
+              "exclude = drafts/*\n"
+              "watch = no\n"
+              "rescan = 5m\n"
+              "settle = 0\n"
+              "serve = yes\n"
+              "[source \"plain\"]\n"
+              "directory = x\n"
+              "url = http://a.example/\n",
+              &told);
+    check_told("source", &told, "");
+    assert_int_equal(c.source_count, 2);
+    source = &c.sources[0];
+    assert_string_equal(source->named.name, "products");
+    assert_string_equal(source->directory, "/srv/sitemaps");
+    assert_string_equal(source->url, "https://www.example.com/sitemaps/");
+    assert_string_equal(source->index, "/sitemap_index.xml");
+    assert_int_equal(source->pattern_count, 3);
+    assert_string_equal(source->patterns[1], "*.xml.gz");
+    assert_string_equal(source->patterns[2], "news/*.txt");
+    assert_int_equal(source->exclude_count, 1);
+    assert_false(source->watch);
+    assert_int_equal(source->rescan_ms, 300000);
+    assert_int_equal(source->settle_ms, 0);
+    assert_true(source->serve);
+    source = &c.sources[1];
+    assert_int_equal(source->pattern_count, 0);
+    assert_null(source->index);
+    assert_true(source->watch);
+    assert_int_equal(source->rescan_ms, 3600000);
+    assert_int_equal(source->settle_ms, 10000);
+    assert_false(source->serve);
+    config_done(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes_that_are_taken),
+        cmocka_unit_test(test_traps),
+        cmocka_unit_test(test_unknown_words),
+        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_all_mistakes_are_told),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_long_comments_and_sections),
+        cmocka_unit_test(test_nul_bytes),
+        cmocka_unit_test(test_files_that_cannot_be_read),
+        cmocka_unit_test(test_a_site),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+/* What only the whole shows. */
+#include "tests/unit/config/fixture.h"
+
+#define SITE_A "[site \"a\"]\norigin = https://a.example\n"
+
+static void test_wholes(void **state)
+{
+    static const struct {
+        const char *text, *told;
+    } rows[] = {
+        {"", ""},
+        {SITE_A, ""},
+        {"[server]\nlisten = 127.0.0.1:80\n[admin]\nlisten = 127.0.0.1:81\n", ""},
+        {"[server]\nlisten = 127.0.0.1:0\n[admin]\nlisten = 127.0.0.1:0\n", ""},
+        {"[server]\nlisten = 127.0.0.1:80\n[admin]\nlisten = 127.0.0.2:80\n", ""},
+        {"[server]\nlisten = 127.0.0.1:80\n[admin]\nlisten = 127.0.0.1:80\n",
+         "4: the admin listener (127.0.0.1:80) is in the way of the public one (127.0.0.1:80)\n"},
+        {"[admin]\nlisten = 127.0.0.1:8080\n",
+         "2: the admin listener (127.0.0.1:8080) is in the way of the public one (0.0.0.0:8080)\n"},
+        {"[limits]\nmax_body = 1M\nmax_bulk = 512K\n", "2: max_body is larger than max_bulk\n"},
+        {"[site \"a\"]\n",
+         "1: [site \"a\"] needs an origin, as origin = https://www.example.com\n"},
+        {"[source \"a\"]\n",
+         "1: [source \"a\"] needs a directory, as directory = /srv/sitemaps\n"
+         "1: [source \"a\"] needs a url, as url = https://www.example.com/sitemaps/\n"},
+        {"\n[source \"a/b\"]\ndirectory = /dev/null\nurl = https://a/\n",
+         "2: [source \"a/b\"]: a name is made of A-Z a-z 0-9 . _ -\n"
+         "2: directory /dev/null is no folder\n"},
+        {"[source \"a\"]\ndirectory = /not/there/yet\nurl = https://a/\n", ""},
+        {SITE_A "[site \"b\"]\norigin = https://b.example\n", ""},
+        {SITE_A "[site \"b\"]\norigin = HTTPS://A.example:443/\n",
+         "3: origin HTTPS://A.example:443/ is already that of [site \"a\"]\n"},
+        {SITE_A "[site \"b\"]\norigin = http://a.example\n",
+         "3: host a.example already answers for [site \"a\"]\n"},
+        {SITE_A "host_alias = b.example\n[site \"b\"]\norigin = https://b.example\n",
+         "4: host b.example already answers for [site \"a\"]\n"},
+        {SITE_A "[site \"b\"]\norigin = https://b.example\nhost_alias = a.example\n",
+         "3: host_alias a.example already answers for [site \"a\"]\n"},
+        {SITE_A "index = /a.xml\nindex = /a.xml\n", "1: index /a.xml stands twice\n"},
+        {SITE_A "cross_host = a.b\ncross_host = A.b\n", "1: cross_host A.b stands twice\n"},
+        {SITE_A "alias = /sitemap_index.xml -> /b.xml\n",
+         "1: alias /sitemap_index.xml is the path of an index\n"},
+        {SITE_A "index = /i.xml\nalias = /sitemap_index.xml -> /i.xml\n", ""},
+        {SITE_A "alias = /a.xml -> /a.xml\n", "1: alias /a.xml leads to itself\n"},
+        {SITE_A "alias = /robots.txt -> /a.xml\n",
+         "1: alias /robots.txt: write robots = no to leave that path to others\n"},
+        {SITE_A "alias = /a -> /b\nalias = /a -> /c\n", "1: alias /a stands twice\n"},
+        {SITE_A "robots_file = /nonexistent\n",
+         "1: robots_file /nonexistent cannot be read: No such file or directory\n"},
+        {SITE_A "robots_file = /tmp\n", "1: robots_file /tmp is no file\n"},
+        {SITE_A "robots = no\nrobots_file = /etc/passwd\n",
+         "1: robots_file is of no use with robots = no\n"},
+        {SITE_A "max_indexes = 1\nindex = /a.xml\nindex = /b.xml\n",
+         "1: has more indexes than max_indexes allows\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct config c;
+        struct told told;
+
+        assert_true(config_init(&c));
+        read_text(&c, rows[i].text, &told);
+        check_told(rows[i].text, &told, "");
+        assert_int_equal(config_validate(&c, tell, &told), *rows[i].told == '\0');
+        check_told(rows[i].text, &told, rows[i].told);
+        config_done(&c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wholes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* Scans of a directory source for tests: files as rows of a literal table, made into a stream. */
+#ifndef SITEMAPD_TESTS_SCAN_FIXTURE_H
+#define SITEMAPD_TESTS_SCAN_FIXTURE_H
+
+#include <errno.h>
+
+#include "tests/unit/db/write_fixture.h"
+
+#define SOURCE "products"
+#define ROOT   ORIGIN "/s/"
+
+struct scan_files {
+    const struct source_file *files; /* loc NULL: made of the path, unless `no_loc` */
+    uint64_t count, at;
+    uint64_t fails_at;  /* 0: never; else next fails before this one */
+    bool cannot_rewind; /* once something was read */
+    char loc[LOC_MAX_CHARS + 1];
+    struct source_file_stream stream;
+};
+
+static inline int files_next(void *context, struct source_file *out)
+{
+    struct scan_files *s = context;
+    if (s->fails_at != 0 && s->at + 1 == s->fails_at) {
+        errno = EIO;
+        return -1;
+    }
+    if (s->at == s->count)
+        return 0;
+    *out = s->files[s->at++];
+    if (!out->loc) {
+        snprintf(s->loc, sizeof s->loc, ROOT "%s", out->path);
+        out->loc = s->loc;
+    }
+    return 1;
+}
+
+static inline bool files_rewind(void *context)
+{
+    struct scan_files *s = context;
+    if (s->cannot_rewind && s->at > 0)
+        return false;
+    s->at = 0;
+    return true;
+}
+
+static inline struct change scan_change(struct scan_files *s)
+{
+    s->stream = (struct source_file_stream){s, files_next, files_rewind, s->count};
+    return (struct change){.kind = CHANGE_SCAN,
+                           .source = SOURCE,
+                           .index_name = INDEX,
+                           .files = &s->stream,
+                           .max_removed = MAX_REMOVED_GUARDED};
+}
+
+static inline struct change_result scan(struct write_fixture *f, const struct source_file *files,
+                                        size_t count)
+{
+    struct scan_files s = {.files = files, .count = count};
+    struct change change = scan_change(&s);
+    return apply(f, &change);
+}
+
+#define FILES(files) (files), sizeof(files) / sizeof *(files)
+/* One file, as a scan of its own. */
+#define SCAN_ONE(f, ...) scan((f), &(const struct source_file){__VA_ARGS__}, 1)
+
+/* What is told of one scan. */
+struct scan_told {
+    size_t rejections;
+    enum rule_code code;
+    char detail[256];
+    uint64_t progress;
+};
+
+static inline void tell_rejection(void *context, const struct rejection *rejection)
+{
+    struct scan_told *told = context;
+    told->rejections++;
+    told->code = rejection->code;
+    assert_int_equal(rejection->line, 0);
+    snprintf(told->detail, sizeof told->detail, "%s", rejection->detail);
+}
+
+static inline void tell_progress(void *context, uint64_t done)
+{
+    struct scan_told *told = context;
+    assert_true(done > told->progress);
+    told->progress = done;
+}
+
+static inline struct change_result scan_telling(struct write_fixture *f,
+                                                const struct source_file *files, size_t count,
+                                                struct scan_told *told)
+{
+    struct scan_files s = {.files = files, .count = count};
+    struct change change = scan_change(&s);
+    memset(told, 0, sizeof *told);
+    change.on_reject = tell_rejection;
+    change.on_progress = tell_progress;
+    change.context = told;
+    return apply(f, &change);
+}
+
+/* `count` good files, "<folder>/<n>.xml" from `first` on; freed with free_files. */
+static inline struct source_file *make_files(const char *folder, size_t first, size_t count)
+{
+    struct source_file *files = calloc(count, sizeof *files);
+    assert_non_null(files);
+    for (size_t i = 0; i < count; i++) {
+        char *path = NULL;
+        assert_true(asprintf(&path, "%s/%zu.xml", folder, first + i) > 0);
+        files[i] = (struct source_file){.path = path,
+                                        .inode = first + i + 1,
+                                        .size = 1000,
+                                        .mtime_ns = 1700000000000000000,
+                                        .hash = {first + i + 1, 7},
+                                        .lastmod = "2026-01-01T00:00:00Z",
+                                        .urls = 10,
+                                        .bytes = 900};
+    }
+    return files;
+}
+
+static inline void free_files(struct source_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free((char *)(uintptr_t)files[i].path);
+    free(files);
+}
+
+static inline void set_state(struct source_file *files, size_t count, enum source_file_state state)
+{
+    for (size_t i = 0; i < count; i++)
+        files[i].state = state;
+}
+
+static inline struct source_state state_of(struct write_fixture *f)
+{
+    struct catalogue_view *v;
+    struct source_state state;
+    assert_int_equal(catalogue_view_begin(f->c, &v), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_source_state(v, SOURCE, &state), CATALOGUE_OK);
+    catalogue_view_end(v);
+    return state;
+}
+
+/* A kept file, its strings copied. */
+struct kept_file {
+    bool found;
+    struct source_file file; /* its strings are not to be used */
+    char loc[256], lastmod[64], newest[64], problem[64], detail[256];
+};
+
+static inline void keep_text(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text ? text : "-");
+}
+
+static inline struct kept_file kept(struct write_fixture *f, const char *path)
+{
+    struct catalogue_view *v;
+    struct kept_file k = {0};
+    assert_int_equal(catalogue_view_begin(f->c, &v), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_source_file(v, SOURCE, path, &k.file, &k.found), CATALOGUE_OK);
+    if (k.found) {
+        assert_string_equal(k.file.path, path);
+        keep_text(k.loc, sizeof k.loc, k.file.loc);
+        keep_text(k.lastmod, sizeof k.lastmod, k.file.lastmod);
+        keep_text(k.newest, sizeof k.newest, k.file.newest_lastmod);
+        keep_text(k.problem, sizeof k.problem, k.file.problem);
+        keep_text(k.detail, sizeof k.detail, k.file.detail);
+    }
+    catalogue_view_end(v);
+    return k;
+}
+
+/* How many live entries there are. */
+static inline int64_t entry_count(struct write_fixture *f)
+{
+    return number_of(f, "SELECT count(*) FROM sitemap AS e JOIN sitemap_index AS i"
+                        " ON i.id = e.address >> 32 AND i.removed = 0");
+}
+
+/* The lastmod of an entry equals `lastmod` (NULL: it has none). */
+static inline void assert_lastmod(struct write_fixture *f, const char *loc, const char *lastmod)
+{
+    if (number_of(f, "SELECT count(*) FROM sitemap WHERE loc = %Q AND lastmod IS %Q", loc,
+                  lastmod) != 1)
+        fail_msg("%s: is not there, or not of %s", loc, lastmod ? lastmod : "no date");
+}
+
+#endif

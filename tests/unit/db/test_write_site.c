@@ -1,0 +1,382 @@
+/* Sites, indexes and tokens: made, changed, removed, purged. */
+#include "tests/unit/db/write_stream.h"
+
+static int setup(void **state)
+{
+    struct write_fixture *f = calloc(1, sizeof *f);
+    fixture_open(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_close(*state);
+    free(*state);
+    return 0;
+}
+
+static void a_site_is_made_once(void **state)
+{
+    struct write_fixture *f = *state;
+    struct change change = {.kind = CHANGE_SITE_ADD,
+                            .site = {.origin = "HTTPS://Second.Example:443/"}};
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.status, CATALOGUE_OK);
+    assert_int_equal(r.created, 1);
+    assert_true(r.id > f->site);
+    assert_int_equal(number_of(f, "SELECT max_pages FROM site WHERE origin ="
+                                  " 'https://second.example'"),
+                     LIMIT_SITE_PAGES);
+    int64_t id = r.id, revision = revision_of(f);
+    r = apply(f, &change);
+    assert_int_equal(r.status, CATALOGUE_CONFLICT);
+    assert_int_equal(r.id, id);
+    assert_int_equal(revision_of(f), revision);
+
+    static const struct {
+        const char *origin;
+        const char *hosts[2];
+    } bad[] = {{"https://x.example/path", {NULL}},
+               {"x.example", {NULL}},
+               {NULL, {NULL}},
+               {"https://x.example", {"bad host", NULL}}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        change.site.origin = bad[i].origin;
+        change.site.alias_hosts = bad[i].hosts;
+        r = apply(f, &change);
+        assert_int_equal(r.status, CATALOGUE_REFUSED);
+        assert_non_null(r.field);
+    }
+    assert_int_equal(revision_of(f), revision);
+}
+
+static void a_site_is_changed_where_it_differs(void **state)
+{
+    struct write_fixture *f = *state;
+    static const char *const hosts[] = {"b.example", "A.example", "b.example", NULL};
+    struct change change = {.kind = CHANGE_SITE_UPDATE,
+                            .site_id = f->site,
+                            .site = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS,
+                                     .cross_hosts = hosts,
+                                     .alias_hosts = hosts}};
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.updated, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site_host"), 4);
+    int64_t revision = revision_of(f);
+    static const char *const same[] = {"a.example", "b.example", NULL};
+    change.site.cross_hosts = same;
+    r = apply(f, &change);
+    assert_int_equal(r.unchanged, 1);
+    assert_int_equal(revision_of(f), revision);
+    change.site = (struct site_fields){.set = SITE_SET_ALIAS_HOSTS};
+    assert_int_equal(apply(f, &change).updated, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site_host WHERE kind = 'cross'"), 2);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site_host WHERE kind = 'alias'"), 0);
+    change.site_id = 99;
+    assert_int_equal(apply(f, &change).status, CATALOGUE_NOT_FOUND);
+    change.site_id = f->site;
+    change.site = (struct site_fields){.set = SITE_SET_MAX_PAGES, .max_pages = UINT32_MAX};
+    assert_int_equal(apply(f, &change).status, CATALOGUE_FULL);
+}
+
+static struct change_result set_aliases(struct write_fixture *f, int64_t site_id, bool managed,
+                                        const char *first, const char *second)
+{
+    const char *const hosts[] = {first, second, NULL};
+    struct change change = {.kind = CHANGE_SITE_UPDATE,
+                            .site_id = site_id,
+                            .override_managed = managed,
+                            .site = {.set = SITE_SET_ALIAS_HOSTS | (managed ? SITE_SET_MANAGED : 0),
+                                     .alias_hosts = hosts,
+                                     .managed = managed}};
+    return apply(f, &change);
+}
+
+static int64_t asked(struct write_fixture *f, const char *host)
+{
+    struct catalogue_view *view;
+    struct registry *registry;
+    assert_int_equal(catalogue_view_begin(f->c, &view), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_registry(view, &registry), CATALOGUE_OK);
+    catalogue_view_end(view);
+    const struct registry_site *site = registry_site_by_host(registry, host);
+    int64_t id = site != NULL ? site->id : 0;
+    registry_unref(registry);
+    return id;
+}
+
+/* Else a token for one site could take the requests of another. */
+static void an_alias_belongs_to_one_site(void **state)
+{
+    struct write_fixture *f = *state;
+    int64_t last = apply(f, &(struct change){.kind = CHANGE_SITE_ADD,
+                                             .site = {.origin = "https://zz.example"}})
+                       .id;
+    assert_int_equal(set_aliases(f, f->site, false, "a.example", "b.example:8443").updated, 1);
+    assert_int_equal(asked(f, "a.example"), f->site);
+    static const char *const taken[] = {"a.example", "A.EXAMPLE", "a.example:8443",
+                                        "b.example:8443", "b.example"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        struct change_result r = set_aliases(f, last, false, "new.example", taken[i]);
+        assert_int_equal(r.status, CATALOGUE_CONFLICT);
+        assert_string_equal(r.field, "alias_hosts");
+        const char *const hosts[] = {taken[i], NULL};
+        r = apply(f, &(struct change){.kind = CHANGE_SITE_ADD,
+                                      .site = {.origin = "https://zzz.example",
+                                               .set = SITE_SET_ALIAS_HOSTS,
+                                               .alias_hosts = hosts}});
+        assert_int_equal(r.status, CATALOGUE_CONFLICT);
+    }
+    assert_int_equal(asked(f, "new.example"), 0);
+    assert_int_equal(set_aliases(f, last, false, "b.example:9443", NULL).updated, 1);
+    assert_int_equal(asked(f, "b.example:9443"), last);
+    /* Its own it may name again, and what it gives up is free. */
+    assert_int_equal(set_aliases(f, f->site, false, "a.example", NULL).updated, 1);
+    assert_int_equal(set_aliases(f, last, false, "b.example:9443", "b.example").updated, 1);
+    /* The configuration's word counts, whoever came first. */
+    assert_int_equal(set_aliases(f, last, false, "c.example", NULL).updated, 1);
+    assert_int_equal(set_aliases(f, f->site, true, "c.example", NULL).updated, 1);
+    assert_int_equal(asked(f, "c.example"), f->site);
+}
+
+static void hosts_are_bounded(void **state)
+{
+    enum { MOST = 1000 };
+    struct write_fixture *f = *state;
+    static char names[MOST + 1][24];
+    const char *hosts[MOST + 2] = {NULL};
+    for (int i = 0; i <= MOST; i++) {
+        snprintf(names[i], sizeof names[i], "h%d.example", i);
+        hosts[i] = names[i];
+    }
+    struct change change = {.kind = CHANGE_SITE_UPDATE,
+                            .site_id = f->site,
+                            .site = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS}};
+    change.site.cross_hosts = hosts;
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.status, CATALOGUE_FULL);
+    assert_string_equal(r.field, "cross_hosts");
+    hosts[MOST] = NULL;
+    assert_int_equal(apply(f, &change).updated, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site_host"), MOST);
+}
+
+static void an_index_is_judged(void **state)
+{
+    struct write_fixture *f = *state;
+    put_plain(f, ORIGIN "/shop/sitemap-7.xml", NULL);
+    static const struct {
+        const char *url, *pattern;
+        enum catalogue_status status;
+        enum rule_code code;
+    } cases[] = {
+        {ORIGIN "/sitemap_index.xml", NULL, CATALOGUE_CONFLICT, RULE_OK},
+        {"/sitemap_index.xml", NULL, CATALOGUE_CONFLICT, RULE_OK},
+        {ORIGIN "/sitemap_index-3.xml", NULL, CATALOGUE_REFUSED, RULE_INDEX_COVERS_INDEX},
+        {ORIGIN "/shop/sitemap-7.xml", NULL, CATALOGUE_REFUSED, RULE_INDEX_COVERS_LOC},
+        {ORIGIN "/shop/sitemap.xml", NULL, CATALOGUE_REFUSED, RULE_INDEX_COVERS_LOC},
+        {ORIGIN "/shop/sitemap.xml", "{stem}_p{n}{suffix}", CATALOGUE_OK, RULE_OK},
+        {"/blog/index.xml", NULL, CATALOGUE_OK, RULE_OK},
+        {ORIGIN "/x.html", NULL, CATALOGUE_REFUSED, RULE_INDEX_PATH},
+        {ORIGIN "/x.xml?a=b", NULL, CATALOGUE_REFUSED, RULE_INDEX_PATH},
+        {ORIGIN "/x.xml", "{n}", CATALOGUE_REFUSED, RULE_INDEX_PATTERN},
+        {"https://none.example/x.xml", NULL, CATALOGUE_REFUSED, RULE_SITE_UNKNOWN},
+        {NULL, NULL, CATALOGUE_REFUSED, RULE_LOC_RELATIVE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct change change = {
+            .kind = CHANGE_INDEX_ADD, .index_url = cases[i].url, .page_pattern = cases[i].pattern};
+        struct change_result r = apply(f, &change);
+        if (r.status != cases[i].status || (cases[i].url && r.code != cases[i].code))
+            fail_msg("%s: %s %s", cases[i].url, catalogue_status_word(r.status),
+                     rule_code_word(r.code));
+        if (r.status != CATALOGUE_REFUSED)
+            assert_true(r.id > 0);
+    }
+}
+
+static void a_higher_cap_must_not_cover_a_loc(void **state)
+{
+    struct write_fixture *f = *state;
+    put_plain(f, ORIGIN "/sitemap_index-501.xml", NULL);
+    struct change change = {.kind = CHANGE_SITE_UPDATE,
+                            .site_id = f->site,
+                            .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 501}};
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.code, RULE_INDEX_COVERS_LOC);
+    drop(f, ORIGIN "/sitemap_index-501.xml");
+    assert_int_equal(apply(f, &change).updated, 1);
+}
+
+static void the_configurations_sites_are_its_own(void **state)
+{
+    struct write_fixture *f = *state;
+    struct change add = {
+        .kind = CHANGE_SITE_ADD,
+        .override_managed = true,
+        .site = {.set = SITE_SET_MANAGED, .origin = "https://managed.example", .managed = true}};
+    int64_t id = apply(f, &add).id;
+    struct change changes[] = {
+        {.kind = CHANGE_INDEX_ADD, .index_url = "https://managed.example/i.xml"},
+        {.kind = CHANGE_SITE_UPDATE,
+         .site_id = id,
+         .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 3}},
+        {.kind = CHANGE_INDEX_REMOVE, .max_removed = 9},
+        {.kind = CHANGE_SITE_REMOVE, .site_id = id, .max_removed = 9},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        if (i == 2) {
+            changes[i].index_id = number_of(f, "SELECT max(id) FROM sitemap_index");
+            /* Entries are everyone's. */
+            put_plain(f, "https://managed.example/a.xml", NULL);
+        }
+        struct change_result r = apply(f, &changes[i]);
+        assert_int_equal(r.status, CATALOGUE_CONFLICT);
+        assert_true(r.managed);
+        changes[i].override_managed = true;
+        assert_int_equal(apply(f, &changes[i]).status, CATALOGUE_OK);
+    }
+}
+
+static void an_index_goes_at_once_and_its_rows_later(void **state)
+{
+    struct write_fixture *f = *state;
+    int64_t shop = add_index(f, ORIGIN "/shop/index.xml");
+    bulk_numbered(f, "shop", 4500);
+    bulk_numbered(f, "blog", 10);
+    struct change change = {
+        .kind = CHANGE_INDEX_REMOVE, .index_id = shop, .max_removed = MAX_REMOVED_GUARDED};
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.code, RULE_SHRINK_GUARD);
+    assert_int_equal(r.would_remove, 4500);
+    change.max_removed = 4499;
+    assert_int_equal(apply(f, &change).code, RULE_SHRINK_GUARD);
+    change.max_removed = 4500;
+    r = apply(f, &change);
+    assert_int_equal(r.status, CATALOGUE_OK);
+    assert_int_equal(r.removed, 4500);
+    assert_int_equal(apply(f, &change).status, CATALOGUE_NOT_FOUND);
+    /* The page is told as changed, with what it had. */
+    assert_int_equal(number_of(f, "SELECT revision FROM page WHERE index_id = %lld", shop),
+                     revision_of(f));
+    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 4510);
+
+    /* A loc of it is free at once, and its id gone. */
+    assert_int_equal(drop(f, ORIGIN "/shop/1.xml").status, CATALOGUE_NOT_FOUND);
+    r = put(f, ORIGIN "/shop/1.xml", NULL);
+    assert_int_equal(r.created, 1);
+    assert_int_equal(r.entry.index_id, f->index);
+    entry_record_done(&r.entry);
+
+    /* The same path may be an index again. */
+    int64_t again = add_index(f, ORIGIN "/shop/index.xml");
+    assert_true(again > shop);
+    int64_t revision = revision_of(f);
+    struct change purge = {.kind = CHANGE_PURGE};
+    uint64_t purged = 0;
+    for (int i = 0; i < 5; i++) {
+        r = apply(f, &purge);
+        assert_int_equal(r.status, CATALOGUE_OK);
+        assert_true(r.removed <= 2000);
+        purged += r.removed;
+        put_plain(f, i % 2 ? ORIGIN "/p.xml" : ORIGIN "/q.xml", NULL);
+        if (i == 0)
+            revision = revision_of(f);
+    }
+    assert_int_equal(purged, 4499);
+    assert_int_equal(revision_of(f), revision + 1); /* of the puts */
+    assert_int_equal(number_of(f, "SELECT purged FROM sitemap_index WHERE id = %lld", shop), 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM segment WHERE index_id = %lld", shop), 0);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM page WHERE index_id = %lld", shop), 1);
+}
+
+static void a_site_goes_with_all_it_has(void **state)
+{
+    struct write_fixture *f = *state;
+    uint8_t hash[32] = {1};
+    int64_t second = add_site(f, "https://second.example", 10);
+    add_index(f, "https://second.example/a/index.xml");
+    add_index(f, "https://second.example/b/index.xml");
+    put_plain(f, "https://second.example/a/1.xml", NULL);
+    put_plain(f, "https://second.example/b/1.xml", NULL);
+    put_plain(f, ORIGIN "/1.xml", NULL);
+    struct change token = {
+        .kind = CHANGE_TOKEN_ADD, .token_name = "second", .token_sha256 = hash, .site_id = second};
+    assert_int_equal(apply(f, &token).status, CATALOGUE_OK);
+    struct change change = {
+        .kind = CHANGE_SITE_REMOVE, .site_id = second, .max_removed = MAX_REMOVED_GUARDED};
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.code, RULE_SHRINK_GUARD);
+    assert_int_equal(r.would_remove, 2);
+    change.max_removed = 2;
+    assert_int_equal(apply(f, &change).removed, 2);
+    assert_int_equal(put_plain(f, "https://second.example/a/2.xml", NULL).code, RULE_SITE_UNKNOWN);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM token"), 0);
+    /* It may come again, as another. */
+    int64_t again = add_site(f, "https://second.example", 10);
+    assert_true(again > second);
+    add_index(f, "https://second.example/a/index.xml");
+    assert_int_equal(put_plain(f, "https://second.example/a/1.xml", NULL).created, 1);
+}
+
+static void the_server_purges_by_itself(void **state)
+{
+    struct write_fixture *f = *state;
+    f->options.server = true;
+    fixture_reopen(f);
+    int64_t shop = add_index(f, ORIGIN "/shop/index.xml");
+    bulk_numbered(f, "shop", 5000);
+    struct change change = {.kind = CHANGE_INDEX_REMOVE, .index_id = shop, .max_removed = 5000};
+    assert_int_equal(apply(f, &change).removed, 5000);
+    for (int i = 0; i < 200; i++) {
+        if (number_of(f, "SELECT purged FROM sitemap_index WHERE id = %lld", shop) == 1)
+            break;
+        usleep(50000);
+    }
+    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 0);
+    struct catalogue_stats stats;
+    catalogue_stats_get(f->c, &stats);
+    assert_true(stats.writable);
+}
+
+static void tokens_have_names(void **state)
+{
+    struct write_fixture *f = *state;
+    uint8_t hash[32] = {7};
+    struct change add = {.kind = CHANGE_TOKEN_ADD, .token_name = "deploy", .token_sha256 = hash};
+    struct change_result r = apply(f, &add);
+    assert_int_equal(r.created, 1);
+    int64_t id = r.id;
+    r = apply(f, &add);
+    assert_int_equal(r.status, CATALOGUE_CONFLICT);
+    assert_int_equal(r.id, id);
+    assert_int_equal(number_of(f, "SELECT site IS NULL FROM token"), 1);
+    add.token_name = "no good";
+    assert_int_equal(apply(f, &add).code, RULE_NAME);
+    add.token_name = "other";
+    add.site_id = 77;
+    assert_int_equal(apply(f, &add).status, CATALOGUE_NOT_FOUND);
+    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token_name = "deploy"};
+    assert_int_equal(apply(f, &revoke).removed, 1);
+    assert_int_equal(apply(f, &revoke).status, CATALOGUE_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(a_site_is_made_once),
+        TEST(a_site_is_changed_where_it_differs),
+        TEST(an_alias_belongs_to_one_site),
+        TEST(hosts_are_bounded),
+        TEST(an_index_is_judged),
+        TEST(a_higher_cap_must_not_cover_a_loc),
+        TEST(the_configurations_sites_are_its_own),
+        TEST(an_index_goes_at_once_and_its_rows_later),
+        TEST(a_site_goes_with_all_it_has),
+        TEST(the_server_purges_by_itself),
+        TEST(tokens_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

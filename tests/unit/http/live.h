@@ -1,0 +1,186 @@
+/* A listener on loopback, and a client that sends raw bytes. For the tests of server/http/ that
+ * need a socket. */
+#ifndef SITEMAPD_TESTS_UNIT_HTTP_LIVE_H
+#define SITEMAPD_TESTS_UNIT_HTTP_LIVE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/http/listener.h"
+
+#define LIVE_PATIENCE_MS 10000
+
+static inline void live_sleep_ms(long ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    nanosleep(&t, NULL);
+}
+
+static inline int64_t live_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static inline struct listener_options live_options(const struct route *routes, size_t count)
+{
+    return (struct listener_options){.name = "admin",
+                                     .address = "127.0.0.1:0",
+                                     .threads = 2,
+                                     .max_connections = 200,
+                                     .header_timeout_ms = 20000,
+                                     .body_timeout_ms = 20000,
+                                     .reply_timeout_ms = 20000,
+                                     .idle_timeout_ms = 20000,
+                                     .max_header_bytes = 16384,
+                                     .max_suspended = 16,
+                                     .problem_json = true,
+                                     .route_count = count,
+                                     .routes = routes};
+}
+
+static inline struct listener *live_start(const struct listener_options *options)
+{
+    struct listener *l = NULL;
+    char why[200] = "";
+
+    if (!listener_start(options, &l, why, sizeof why))
+        fail_msg("%s", why);
+    return l;
+}
+
+static inline int live_connect(const struct listener *l)
+{
+    const char *colon = strrchr(listener_address(l), ':');
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)atoi(colon + 1)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static inline void live_send(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
+        if (n <= 0)
+            return;
+        bytes += n;
+        len -= (size_t)n;
+    }
+}
+
+static inline void live_text(int fd, const char *text)
+{
+    live_send(fd, text, strlen(text));
+}
+
+struct answer {
+    unsigned status; /* 0: the connection ended before a reply */
+    char head[8192];
+    char *body; /* owned; NUL behind it */
+    size_t len;
+};
+
+static inline void answer_done(struct answer *a)
+{
+    free(a->body);
+    a->body = NULL;
+}
+
+/* One byte at a time, so that a pipelined reply is left in the socket. False: end or time-out. */
+static inline bool live_byte(int fd, char *out, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, timeout_ms) == 1 && recv(fd, out, 1, 0) == 1;
+}
+
+/* The value of a header of the reply, or NULL. */
+static inline const char *answer_header(const struct answer *a, const char *name, char out[512])
+{
+    size_t len = strlen(name);
+    for (const char *line = strchr(a->head, '\n'); line != NULL; line = strchr(line, '\n')) {
+        line++;
+        if (strncasecmp(line, name, len) == 0 && line[len] == ':') {
+            const char *value = line + len + 1 + strspn(line + len + 1, " ");
+            snprintf(out, 512, "%.*s", (int)strcspn(value, "\r\n"), value);
+            return out;
+        }
+    }
+    return NULL;
+}
+
+/* Reads one reply. `without_body`: the request was HEAD. */
+static inline void live_read(int fd, bool without_body, struct answer *a)
+{
+    size_t n = 0;
+    char text[512];
+
+    memset(a, 0, sizeof *a);
+    while (n + 1 < sizeof a->head && live_byte(fd, a->head + n, LIVE_PATIENCE_MS)) {
+        a->head[++n] = '\0';
+        if (n >= 4 && memcmp(a->head + n - 4, "\r\n\r\n", 4) == 0)
+            break;
+    }
+    if (sscanf(a->head, "HTTP/1.1 %u", &a->status) != 1)
+        return;
+    const char *length = answer_header(a, "Content-Length", text);
+    size_t want =
+        length == NULL || without_body || a->status == 304 ? 0 : strtoul(length, NULL, 10);
+    a->body = calloc(1, want + 1);
+    assert_non_null(a->body);
+    while (a->len < want) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ssize_t got =
+            poll(&p, 1, LIVE_PATIENCE_MS) == 1 ? recv(fd, a->body + a->len, want - a->len, 0) : -1;
+        if (got <= 0)
+            break;
+        a->len += (size_t)got;
+    }
+}
+
+/* True where the server ends the connection within `timeout_ms`, without another byte. */
+static inline bool live_ends(int fd, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char byte;
+    return poll(&p, 1, timeout_ms) == 1 && recv(fd, &byte, 1, 0) <= 0;
+}
+
+/* Sends `request` on a new connection and reads one reply. `*ended` (may be NULL): the server then
+ * ended the connection. */
+static inline void live_ask(const struct listener *l, const char *request, struct answer *a,
+                            bool *ended)
+{
+    int fd = live_connect(l);
+
+    live_text(fd, request);
+    live_read(fd, strncmp(request, "HEAD", 4) == 0, a);
+    if (ended != NULL)
+        *ended = live_ends(fd, 150);
+    close(fd);
+}
+
+#endif

@@ -1,0 +1,228 @@
+#include "tests/unit/rules/check.h"
+
+#include "server/rules/negotiate.h"
+
+static void test_gzip(void **state)
+{
+    static const struct {
+        const char *field;
+        bool gzip;
+    } rows[] = {
+        {NULL, false},
+        {"", false},
+        {" ", false},
+        {",", false},
+        /* what crawlers and browsers send */
+        {"gzip", true},
+        {"gzip, deflate, br", true},
+        {"gzip,deflate", true},
+        {"gzip, deflate, br, zstd", true},
+        {"br", false},
+        {"deflate, br", false},
+        {"identity", false},
+        {"x-gzip", true},
+        {"X-GZIP", true},
+        {"GZip", true},
+        {"gzipped", false},
+        {"*", true},
+        {"identity, *", true},
+        /* weights: the higher wins, a tie goes to gzip */
+        {"gzip;q=1", true},
+        {"gzip;q=0", false},
+        {"gzip;q=0.0", false},
+        {"gzip;q=0.000", false},
+        {"gzip;q=0.001", true},
+        {"gzip;q=1.000", true},
+        {"gzip;q=1.", true},
+        {"gzip;q=0.", false},
+        {"gzip;Q=0.5", true},
+        {"gzip ; q=0.5", true},
+        {"gzip\t;\tq=0.5", true},
+        {"gzip;q=0.5, identity;q=0.5", true},
+        {"gzip;q=0.5, identity;q=0.501", false},
+        {"identity, gzip;q=0.999", false},
+        {"identity;q=0, gzip;q=0.001", true},
+        {"identity;q=0, gzip;q=0", false},
+        {"identity;q=0", false},
+        {"x-gzip;q=0.5, identity;q=0.4", true},
+        /* the star stands for what is not named */
+        {"*;q=0", false},
+        {"gzip, *;q=0", true},
+        {"gzip;q=0, *", false},
+        {"gzip;q=0, *;q=1", false},
+        {"identity, *;q=0.5", false},
+        {"identity;q=0.5, *", true},
+        {"br, *;q=0.1", true},
+        {"gzip;q=0.5, *;q=0.8", false},
+        {"gzip;q=0.8, *;q=0.5", true},
+        {"*;q=0.5, identity;q=0.5", true},
+        /* empty elements are ignored (RFC 9110 5.6.1.2) */
+        {",gzip", true},
+        {"gzip,", true},
+        {"br, , gzip", true},
+        /* malformed anywhere: identity */
+        {"gzip;q=2", false},
+        {"gzip;q=1.001", false},
+        {"gzip;q=0.1234", false},
+        {"gzip;q=.5", false},
+        {"gzip;q=-1", false},
+        {"gzip;q=", false},
+        {"gzip;q", false},
+        {"gzip;", false},
+        {"gzip;q =1", false},
+        {"gzip;q= 1", false},
+        {"gzip;q=\"1\"", false},
+        {"gzip;level=9", false},
+        {"gzip;q=1;level=9", false},
+        {"gzip;q=1 deflate", false},
+        {"gzip deflate", false},
+        {"gzip, ;q=1", false},
+        {"gzip, br/1", false},
+        {"gzip, \xC3\xA9", false},
+        {"gzip, \"br\"", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        if (negotiate_gzip(rows[i].field) != rows[i].gzip)
+            fail_msg("Accept-Encoding: %s: want %s", rows[i].field ? rows[i].field : "(absent)",
+                     rows[i].gzip ? "gzip" : "identity");
+    }
+}
+
+/* How a field compares with "abc": by If-Match, If-None-Match, and the latter as proxies bend it.
+ */
+static void test_tags(void **state)
+{
+    static const struct {
+        const char *field;
+        bool strong, weak, tolerant;
+    } rows[] = {
+        {NULL, false, false, false},
+        {"", false, false, false},
+        {"*", true, true, true},
+        {" * ", true, true, true},
+        {"\"abc\"", true, true, true},
+        {" \"abc\" ", true, true, true},
+        {"W/\"abc\"", false, true, true},
+        {"\"abc-gzip\"", false, false, true},
+        {"W/\"abc-gzip\"", false, false, true},
+        {"\"abc-gzip-gzip\"", false, false, false},
+        {"\"-gzip\"", false, false, false},
+        {"\"abc-br\"", false, false, false},
+        {"\"abcd\"", false, false, false},
+        {"\"ab\"", false, false, false},
+        {"\"ABC\"", false, false, false},
+        {"\"\"", false, false, false},
+        {"\"x\", \"abc\"", true, true, true},
+        {"\"x\",\"abc\"", true, true, true},
+        {"\"x\"\t,\t\"abc\"", true, true, true},
+        {"\"abc\", W/\"x\"", true, true, true},
+        {", ,\"abc\",", true, true, true},
+        {"\"a,b\", \"abc\"", true, true, true},
+        {"\"x,\", \"abc\", \",\"", true, true, true},
+        {"\"x, \"abc\"", false, false, false}, /* a space within quotes */
+        {"\"\xC3\xA9\", \"abc\"", true, true, true},
+        {"\"\\\", \"abc\"", true, true, true}, /* a backslash escapes nothing */
+        /* malformed anywhere: nothing is named */
+        {"abc", false, false, false},
+        {"'abc'", false, false, false},
+        {"\"abc", false, false, false},
+        {"abc\"", false, false, false},
+        {"w/\"abc\"", false, false, false},
+        {"W\"abc\"", false, false, false},
+        {"W/ \"abc\"", false, false, false},
+        {"W/abc", false, false, false},
+        {"W/*", false, false, false},
+        {"\"abc\" \"x\"", false, false, false},
+        {"\"abc\";x", false, false, false},
+        {"\"abc\", x", false, false, false},
+        {"\"abc\", *", false, false, false},
+        {"*, \"abc\"", false, false, false},
+        {"**", false, false, false},
+        {"\"a\tc\", \"abc\"", false, false, false},
+        {"\"a\x7F\", \"abc\"", false, false, false},
+        {"\"abc\"-gzip", false, false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        const char *name = rows[i].field ? rows[i].field : "(absent)";
+
+        check_number(name, negotiate_match(rows[i].field, "\"abc\""), rows[i].strong);
+        check_number(name, negotiate_none_match(rows[i].field, "\"abc\"", false), rows[i].weak);
+        check_number(name, negotiate_none_match(rows[i].field, "\"abc\"", true), rows[i].tolerant);
+    }
+}
+
+static void test_own_weak_tag(void **state)
+{
+    (void)state;
+    assert_true(negotiate_none_match("\"abc\"", "W/\"abc\"", false));
+    assert_true(negotiate_none_match("W/\"abc\"", "W/\"abc\"", false));
+    assert_false(negotiate_match("\"abc\"", "W/\"abc\""));
+    assert_false(negotiate_match("W/\"abc\"", "W/\"abc\""));
+    assert_true(negotiate_none_match("\"abc-gzip\"", "\"abc-gzip\"", true));
+}
+
+#define CHANGED  784111777 /* Sun, 06 Nov 1994 08:49:37 GMT */
+#define LATER    (CHANGED + 3600)
+#define AT       "Sun, 06 Nov 1994 08:49:37 GMT"
+#define BEFORE   "Sun, 06 Nov 1994 08:49:36 GMT"
+#define AFTER    "Sun, 06 Nov 1994 08:49:38 GMT"
+#define IN_A_DAY "Mon, 07 Nov 1994 08:49:37 GMT"
+
+static void test_not_modified(void **state)
+{
+    static const struct {
+        const char *name, *if_none_match, *if_modified_since;
+        bool same_second;
+        int64_t now;
+        bool not_modified;
+    } rows[] = {
+        {"unconditional", NULL, NULL, false, LATER, false},
+        {"tag", "\"abc\"", NULL, false, LATER, true},
+        {"weakened tag", "W/\"abc\"", NULL, false, LATER, true},
+        {"suffixed tag", "\"abc-gzip\"", NULL, false, LATER, true},
+        {"other tag", "\"x\"", NULL, false, LATER, false},
+        {"star", "*", NULL, false, LATER, true},
+        {"tag decides against the date", "\"x\"", AT, false, LATER, false},
+        {"tag decides without the date", "\"abc\"", BEFORE, false, LATER, true},
+        {"malformed tag decides too", "abc", AT, false, LATER, false},
+        {"empty tag field decides too", "", AT, false, LATER, false},
+        {"tag knows no seconds", "\"abc\"", NULL, true, CHANGED, true},
+        {"tag of a page ahead of the clock", "\"abc\"", NULL, false, CHANGED - 60, true},
+        {"date", NULL, AT, false, LATER, true},
+        {"date, RFC 850", NULL, "Sunday, 06-Nov-94 08:49:37 GMT", false, LATER, true},
+        {"date, asctime", NULL, "Sun Nov  6 08:49:37 1994", false, LATER, true},
+        {"older date", NULL, BEFORE, false, LATER, false},
+        {"newer date", NULL, AFTER, false, LATER, true},
+        {"two versions in that second", NULL, AT, true, LATER, false},
+        {"two versions, newer date", NULL, AFTER, true, LATER, true},
+        {"date ahead of the clock", NULL, IN_A_DAY, false, LATER, false},
+        {"invalid date", NULL, "yesterday", false, LATER, false},
+        {"empty date", NULL, "", false, LATER, false},
+        {"page of this second", NULL, AT, false, CHANGED, true},
+        {"page ahead of the clock", NULL, AT, false, CHANGED - 1, false},
+        {"page ahead, date of the clock", NULL, BEFORE, false, CHANGED - 1, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++)
+        check_number(rows[i].name,
+                     negotiate_not_modified(rows[i].if_none_match, rows[i].if_modified_since,
+                                            "\"abc\"", CHANGED, rows[i].same_second, rows[i].now),
+                     rows[i].not_modified);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_own_weak_tag),
+        cmocka_unit_test(test_not_modified),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

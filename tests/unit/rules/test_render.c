@@ -1,0 +1,101 @@
+#include "tests/unit/rules/check.h"
+
+#include "server/rules/render.h"
+
+static void test_frame(void **state)
+{
+    (void)state;
+    assert_string_equal(render_head,
+                        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                        "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n");
+    assert_string_equal(render_tail, "</sitemapindex>\n");
+    assert_int_equal(render_frame_bytes(), strlen(render_head) + strlen(render_tail));
+}
+
+static void test_entries(void **state)
+{
+    static const struct {
+        const char *loc, *lastmod, *xml;
+    } rows[] = {
+        {"https://a.example/x.xml", NULL,
+         "<sitemap><loc>https://a.example/x.xml</loc></sitemap>\n"},
+        {"https://a.example/x.xml", "2026-01-01T00:00:00Z",
+         "<sitemap><loc>https://a.example/x.xml</loc>"
+         "<lastmod>2026-01-01T00:00:00Z</lastmod></sitemap>\n"},
+        {"https://a.example/x.xml", "2026-01-01",
+         "<sitemap><loc>https://a.example/x.xml</loc><lastmod>2026-01-01</lastmod></sitemap>\n"},
+        /* the XSD refuses these */
+        {"https://a.example/x.xml", "2026-01",
+         "<sitemap><loc>https://a.example/x.xml</loc></sitemap>\n"},
+        {"https://a.example/x.xml", "2026",
+         "<sitemap><loc>https://a.example/x.xml</loc></sitemap>\n"},
+        {"https://a.example/?a=1&b='\"<>", NULL,
+         "<sitemap><loc>https://a.example/?a=1&amp;b=&apos;&quot;&lt;&gt;</loc></sitemap>\n"},
+        {"https://a.example/?a=1&amp;b", NULL,
+         "<sitemap><loc>https://a.example/?a=1&amp;amp;b</loc></sitemap>\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct str out = STR_INIT;
+        size_t loc_len = strlen(rows[i].loc);
+
+        render_entry(&out, rows[i].loc, loc_len, rows[i].lastmod);
+        check_text(rows[i].loc, str_text(&out), rows[i].xml);
+        check_number(rows[i].loc, (int64_t)out.len, (int64_t)strlen(rows[i].xml));
+        assert_true(out.len <= render_entry_bytes(rows[i].loc, loc_len));
+        str_done(&out);
+    }
+}
+
+/* The weight is that of the entry with the longest date, whatever date it has. */
+static void test_weight(void **state)
+{
+    static const char loc[] = "https://a.example/?a&b'c";
+    static const char longest[] = "2026-01-01T00:00:00.123456789+14:00";
+    struct str out = STR_INIT;
+
+    (void)state;
+    assert_int_equal(strlen(longest), LASTMOD_MAX_CHARS);
+    render_entry(&out, loc, sizeof loc - 1, longest);
+    assert_int_equal(out.len, render_entry_bytes(loc, sizeof loc - 1));
+    str_done(&out);
+}
+
+static void test_many(void **state)
+{
+    struct str out = STR_INIT;
+    size_t one;
+
+    (void)state;
+    str_append_text(&out, render_head);
+    render_entry(&out, "https://a.example/1", 19, NULL);
+    one = out.len - strlen(render_head);
+    for (int i = 0; i < 999; i++)
+        render_entry(&out, "https://a.example/1", 19, NULL);
+    assert_false(out.failed);
+    assert_int_equal(out.len, strlen(render_head) + 1000 * one);
+    assert_int_equal(strlen(str_text(&out)), out.len);
+    str_done(&out);
+}
+
+static void test_out_of_memory(void **state)
+{
+    struct str out = {.failed = true};
+
+    (void)state;
+    render_entry(&out, "https://a.example/1", 19, NULL);
+    assert_true(out.failed);
+    assert_string_equal(str_text(&out), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frame),         cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_weight),        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_out_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+#include "tests/unit/rules/check.h"
+
+#include "server/rules/utf8.h"
+
+static void test_chars(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len, want;
+    } rows[] = {
+        {BYTES("a"), 1},
+        {BYTES("\0"), 1},
+        {BYTES("\x7F"), 1},
+        {BYTES("\xC2\x80"), 2},
+        {BYTES("\xDF\xBF"), 2},
+        {BYTES("\xE0\xA0\x80"), 3},
+        {BYTES("\xED\x9F\xBF"), 3},
+        {BYTES("\xEE\x80\x80"), 3},
+        {BYTES("\xEF\xBF\xBF"), 3},
+        {BYTES("\xF0\x90\x80\x80"), 4},
+        {BYTES("\xF4\x8F\xBF\xBF"), 4},
+        /* overlong */
+        {BYTES("\xC0\x80"), 0},
+        {BYTES("\xC1\xBF"), 0},
+        {BYTES("\xE0\x9F\xBF"), 0},
+        {BYTES("\xF0\x8F\xBF\xBF"), 0},
+        /* surrogates, and past the last character */
+        {BYTES("\xED\xA0\x80"), 0},
+        {BYTES("\xED\xBF\xBF"), 0},
+        {BYTES("\xF4\x90\x80\x80"), 0},
+        {BYTES("\xF5\x80\x80\x80"), 0},
+        {BYTES("\xFE"), 0},
+        {BYTES("\xFF"), 0},
+        /* cut short, or without a first byte */
+        {BYTES("\x80"), 0},
+        {BYTES("\xBF"), 0},
+        {BYTES("\xC3"), 0},
+        {BYTES("\xC3"
+               "a"),
+         0},
+        {BYTES("\xE2\x82"), 0},
+        {BYTES("\xE2\x82"
+               "a"),
+         0},
+        {BYTES("\xF0\x9F\x98"), 0},
+        {BYTES("\xF0\x9F\x98"
+               "a"),
+         0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        check_number(rows[i].text, (int64_t)utf8_char_len(rows[i].text, rows[i].len),
+                     (int64_t)rows[i].want);
+        check_number(rows[i].text, utf8_is_valid(rows[i].text, rows[i].len), rows[i].want > 0);
+    }
+    assert_true(utf8_is_valid("", 0));
+    assert_true(utf8_is_valid(BYTES("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z")));
+    assert_false(utf8_is_valid(BYTES("a\xC3\xA9\xFF")));
+}
+
+static void test_controls(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        bool control;
+    } rows[] = {
+        {BYTES("\0"), true},       {BYTES("\x1F"), true},      {BYTES(" "), false},
+        {BYTES("~"), false},       {BYTES("\x7F"), true},      {BYTES("\xC2\x80"), true},
+        {BYTES("\xC2\x9F"), true}, {BYTES("\xC2\xA0"), false}, {BYTES("\xC3\x80"), false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++)
+        check_number(rows[i].text, utf8_is_control(rows[i].text, rows[i].len), rows[i].control);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chars),
+        cmocka_unit_test(test_controls),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* Sources as they run: settling, subfolders, requests, failures, the end; and what is served. */
+#include "tests/unit/sources/world.h"
+
+#include <pthread.h>
+
+#define LONG_MS 30000
+
+struct running {
+    struct world w;
+    struct sources *s;
+    pthread_mutex_t lock;
+    char events[65536]; /* "event detail\n" */
+    unsigned scanned;   /* requests answered */
+    bool succeeded;
+    char failure[256];
+};
+
+static void on_event(void *context, int level, const char *event, const char *detail)
+{
+    struct running *r = context;
+    assert_in_range(level, 0, 2);
+    pthread_mutex_lock(&r->lock);
+    size_t len = strlen(r->events);
+    snprintf(r->events + len, sizeof r->events - len, "%s %s\n", event, detail);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static unsigned count_events(struct running *r, const char *event)
+{
+    unsigned count = 0;
+    pthread_mutex_lock(&r->lock);
+    for (const char *at = r->events; (at = strstr(at, event)) != NULL; at++)
+        count++;
+    pthread_mutex_unlock(&r->lock);
+    return count;
+}
+
+static void start(struct running *r)
+{
+    char why[256];
+    struct sources_options options = {.catalogue = r->w.c,
+                                      .count = 1,
+                                      .settings = &r->w.settings,
+                                      .event = on_event,
+                                      .event_context = r};
+    if (!sources_start(&options, &r->s, why, sizeof why))
+        fail_msg("%s", why);
+}
+
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool has_scanned(struct running *r)
+{
+    struct source_report report;
+    assert_true(sources_report(r->s, 0, &report));
+    bool done = report.state.scanned_at != 0 && !report.scanning;
+    source_report_done(&report);
+    return done;
+}
+
+/* Waits until there are so many entries. */
+static void await_entries(struct running *r, uint64_t count)
+{
+    char none[1];
+    uint64_t found = 0;
+    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(5000)) {
+        found = world_list(&r->w, none, sizeof none);
+        if (found == count && has_scanned(r))
+            return;
+    }
+    fail_msg("%" PRIu64 " entries, not %" PRIu64 "; %s", found, count, r->events);
+}
+
+static void await_event(struct running *r, const char *event)
+{
+    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(5000))
+        if (count_events(r, event) > 0)
+            return;
+    fail_msg("no %s: %s", event, r->events);
+}
+
+static void make_files(struct running *r, unsigned count, const char *what)
+{
+    folder_do(&r->w.folder,
+              "for i in $(seq %u); do echo \"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap"
+              "/0.9'><url><loc>https://www.example.com/%s$i</loc></url></urlset>\" > f$i.xml;"
+              " done",
+              count, what);
+}
+
+static void a_nightly_rewrite_is_one_revision(void **state)
+{
+    struct running *r = *state;
+    make_files(r, 300, "a");
+    start(r);
+    await_entries(r, 300);
+    uint64_t revision = world_revision(&r->w);
+    make_files(r, 300, "b");
+    make_files(r, 301, "c");
+    await_entries(r, 301);
+    assert_int_equal(world_revision(&r->w), revision + 1);
+    usleep(300000);
+    assert_int_equal(world_revision(&r->w), revision + 1);
+}
+
+static void a_folder_without_rest_is_scanned_all_the_same(void **state)
+{
+    struct running *r = *state;
+    r->w.settings.settle_ms = 100;
+    start(r);
+    await_entries(r, 0);
+    uint64_t before = world_revision(&r->w);
+    for (int64_t end = clock_ms() + 1800; clock_ms() < end; usleep(20000))
+        folder_sitemap(&r->w.folder, "a.xml", "a", "", 100);
+    assert_true(world_revision(&r->w) > before);
+}
+
+static void new_trees_are_followed(void **state)
+{
+    struct running *r = *state;
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    start(r);
+    await_entries(r, 1);
+    folder_do(&r->w.folder, "mkdir -p n/e/w");
+    usleep(150000);
+    folder_sitemap(&r->w.folder, "n/e/w/b.xml", "b", "", DAY);
+    await_entries(r, 2);
+    folder_do(&r->w.folder, "mkdir $OUT/t; cp -a a.xml $OUT/t/; mv $OUT/t t");
+    await_entries(r, 3);
+    folder_sitemap(&r->w.folder, "t/c.xml", "c", "", DAY);
+    await_entries(r, 4);
+    folder_do(&r->w.folder, "mv t $OUT/t; touch $OUT/t/x.xml");
+    await_event(r, "source-removals-held");
+    folder_do(&r->w.folder, "mv $OUT/t t");
+    await_entries(r, 4);
+}
+
+static void on_scanned(void *context, const struct change_result *result, const char *failure)
+{
+    struct running *r = context;
+    pthread_mutex_lock(&r->lock);
+    r->scanned++;
+    r->succeeded = result != NULL;
+    snprintf(r->failure, sizeof r->failure, "%s", failure);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static unsigned scanned(struct running *r)
+{
+    pthread_mutex_lock(&r->lock);
+    unsigned count = r->scanned;
+    pthread_mutex_unlock(&r->lock);
+    return count;
+}
+
+static void a_scan_is_made_on_request(void **state)
+{
+    struct running *r = *state;
+    r->w.settings.watch = false;
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    start(r);
+    await_entries(r, 1);
+    folder_sitemap(&r->w.folder, "b.xml", "b", "", DAY);
+    folder_do(&r->w.folder, "rm a.xml");
+    sources_scan(r->s, 0, MAX_REMOVED_GUARDED, on_scanned, r);
+    sources_scan(r->s, 0, 1, on_scanned, r);
+    await_entries(r, 1);
+    for (int64_t end = clock_ms() + LONG_MS; scanned(r) < 2 && clock_ms() < end;)
+        usleep(5000);
+    assert_int_equal(scanned(r), 2);
+    assert_true(r->succeeded);
+    assert_entries(&r->w, "/s/b.xml\n");
+    struct source_report report;
+    assert_true(sources_report(r->s, 0, &report));
+    assert_int_equal(report.watching, SOURCE_RESCANS_ONLY);
+    source_report_done(&report);
+}
+
+static void rescans_find_what_is_not_watched(void **state)
+{
+    struct running *r = *state;
+    r->w.settings.watch = false;
+    r->w.settings.rescan_ms = 50;
+    start(r);
+    await_entries(r, 0);
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    await_entries(r, 1);
+}
+
+static void a_missing_folder_is_waited_for(void **state)
+{
+    struct running *r = *state;
+    struct source_report report;
+    folder_do(&r->w.folder, "rmdir $PWD");
+    start(r);
+    await_event(r, "source-scan-failed");
+    usleep(100000);
+    assert_true(sources_report(r->s, 0, &report));
+    assert_int_not_equal(report.failed_at, 0);
+    assert_non_null(strstr(report.failure, "No such file"));
+    source_report_done(&report);
+    assert_int_equal(mkdir(r->w.folder.path, 0700), 0);
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    await_entries(r, 1);
+    assert_int_equal(count_events(r, "source-scan-failed"), 1);
+    await_event(r, "source-scan-works");
+    /* Now it is watched. */
+    folder_sitemap(&r->w.folder, "b.xml", "b", "", DAY);
+    await_entries(r, 2);
+}
+
+static void a_replaced_folder_is_noticed(void **state)
+{
+    struct running *r = *state;
+    char link[128];
+    snprintf(link, sizeof link, "%s/current", r->w.folder.path);
+    folder_do(&r->w.folder, "mkdir 1 2; ln -s 1 current");
+    folder_sitemap(&r->w.folder, "1/a.xml", "a", "", DAY);
+    folder_sitemap(&r->w.folder, "2/a.xml", "a", "", DAY);
+    folder_sitemap(&r->w.folder, "2/b.xml", "b", "", DAY);
+    r->w.settings.directory = link;
+    start(r);
+    await_entries(r, 1);
+    folder_do(&r->w.folder, "ln -s 2 next; mv -T next current");
+    await_entries(r, 2);
+}
+
+static void problems_are_reported(void **state)
+{
+    struct running *r = *state;
+    struct source_report report;
+    for (unsigned i = 0; i < SOURCE_MAX_PROBLEMS + 20; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "f%03u.xml", i);
+        folder_write(&r->w.folder, name, "<urlset>\n<url></urlset>");
+        folder_date(&r->w.folder, name, DAY);
+    }
+    folder_sitemap(&r->w.folder, "good.xml", "a", "", DAY);
+    start(r);
+    await_entries(r, 1);
+    assert_true(sources_report(r->s, 0, &report));
+    assert_int_equal(report.problem_count, SOURCE_MAX_PROBLEMS + 20);
+    assert_int_equal(report.problems_listed, SOURCE_MAX_PROBLEMS);
+    assert_string_equal(report.problems[0].path, "f000.xml");
+    assert_string_equal(report.problems[0].code, "malformed-xml");
+    assert_int_equal(report.problems[0].line, 2);
+    assert_int_not_equal(report.problems[0].since, 0);
+    assert_int_equal(report.state.files, SOURCE_MAX_PROBLEMS + 21);
+    assert_int_equal(report.watching, SOURCE_WATCHES);
+    assert_string_equal(report.name, "products");
+    source_report_done(&report);
+}
+
+static void the_end_is_quick(void **state)
+{
+    struct running *r = *state;
+    make_files(r, 3000, "a");
+    start(r);
+    usleep(10000);
+    sources_scan(r->s, 0, MAX_REMOVED_GUARDED, on_scanned, r);
+    int64_t began = clock_ms();
+    sources_stop(r->s);
+    r->s = NULL;
+    assert_true(clock_ms() - began < 3000);
+    assert_int_equal(r->scanned, 1);
+    if (!r->succeeded)
+        assert_true(strlen(r->failure) > 5);
+}
+
+static void files_are_found_and_opened(void **state)
+{
+    struct running *r = *state;
+    char path[SOURCE_MAX_PATH_BYTES + 1];
+    size_t at = 99;
+    r->w.settings.serve = true;
+    folder_do(&r->w.folder, "mkdir b; echo x > $OUT/x; ln -s $OUT/x out.xml");
+    folder_sitemap(&r->w.folder, "b/a b.xml", "a", "", DAY);
+    start(r);
+    assert_int_equal(sources_count(r->s), 1);
+    assert_int_equal(sources_find(r->s, "products"), 0);
+    assert_int_equal(sources_find(r->s, "none"), 1);
+    assert_string_equal(sources_url(r->s, 0), ORIGIN "/s/");
+    assert_true(sources_match(r->s, ORIGIN, "/s/b/a%20b.xml", &at, path));
+    assert_int_equal(at, 0);
+    assert_string_equal(path, "b/a b.xml");
+    int fd = sources_open_file(r->s, 0, path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_true(sources_match(r->s, ORIGIN, "/s/out.xml", &at, path));
+    assert_int_equal(sources_open_file(r->s, 0, path), -1);
+    assert_int_equal(sources_open_file(r->s, 0, "../x"), -1);
+    assert_int_equal(sources_open_file(r->s, 0, "b"), -1);
+    assert_false(sources_match(r->s, ORIGIN, "/s/b/a.html", &at, path));
+    assert_false(sources_match(r->s, ORIGIN, "/b/a.xml", &at, path));
+    assert_false(sources_match(r->s, "https://other.example.com", "/s/b/a.xml", &at, path));
+}
+
+static void settings_are_checked(void **state)
+{
+    struct running *r = *state;
+    char why[256];
+    struct sources_options options = {.catalogue = r->w.c, .count = 1, .settings = &r->w.settings};
+    r->w.settings.url = ORIGIN "/s";
+    assert_false(sources_start(&options, &r->s, why, sizeof why));
+    assert_null(r->s);
+    assert_non_null(strstr(why, "products"));
+}
+
+static int setup(void **state)
+{
+    struct running *r = calloc(1, sizeof *r);
+    pthread_mutex_init(&r->lock, NULL);
+    world_open(&r->w, 30);
+    r->w.settings.watch = true;
+    r->w.settings.settle_ms = 400;
+    *state = r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct running *r = *state;
+    sources_stop(r->s);
+    world_close(&r->w);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_nightly_rewrite_is_one_revision),
+        TEST(a_folder_without_rest_is_scanned_all_the_same),
+        TEST(new_trees_are_followed),
+        TEST(a_scan_is_made_on_request),
+        TEST(rescans_find_what_is_not_watched),
+        TEST(a_missing_folder_is_waited_for),
+        TEST(a_replaced_folder_is_noticed),
+        TEST(problems_are_reported),
+        TEST(the_end_is_quick),
+        TEST(files_are_found_and_opened),
+        TEST(settings_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

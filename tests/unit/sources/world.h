@@ -1,0 +1,204 @@
+/* A folder, a catalogue with a site and an index, and a source between them. */
+#ifndef SITEMAPD_TESTS_SOURCES_WORLD_H
+#define SITEMAPD_TESTS_SOURCES_WORLD_H
+
+#include "tests/unit/sources/folder.h"
+
+#include "server/rules/lastmod.h"
+#include "server/sources/scan.h"
+
+#define ORIGIN "https://www.example.com"
+#define INDEX  "/sitemap_index.xml"
+#define DAY    86400
+
+struct world {
+    struct folder folder;
+    char database[128];
+    struct catalogue *c;
+    struct source_settings settings;
+    struct scan_memory memory;
+    bool forgetful; /* without memory: as the command line */
+    bool dry_run;
+    int64_t max_removed;
+    struct scan_outcome out; /* of the last scan */
+    char told[8192];         /* "what path\n" for each */
+};
+
+static inline void world_open(struct world *w, uint32_t shrink_percent)
+{
+    char why[256];
+    struct change_result result;
+    memset(w, 0, sizeof *w);
+    folder_make(&w->folder);
+    snprintf(w->database, sizeof w->database, "%s/c.db", w->folder.outside);
+    struct catalogue_options options = {.path = w->database,
+                                        .write_timeout_ms = 20000,
+                                        .shrink_percent = shrink_percent,
+                                        .default_max_pages = LIMIT_SITE_PAGES};
+    assert_int_equal(catalogue_open(&options, &w->c, why, sizeof why), CATALOGUE_OK);
+    struct change site = {.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}};
+    assert_int_equal(catalogue_apply(w->c, &site, &result), CATALOGUE_OK);
+    struct change index = {.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN INDEX};
+    assert_int_equal(catalogue_apply(w->c, &index, &result), CATALOGUE_OK);
+    w->max_removed = MAX_REMOVED_GUARDED;
+    w->settings = (struct source_settings){
+        .name = "products",
+        .directory = w->folder.path,
+        .url = ORIGIN "/s/",
+        .index = INDEX,
+        .settle_ms = 1000,
+    };
+}
+
+static inline void world_close(struct world *w)
+{
+    catalogue_close(w->c);
+    scan_memory_done(&w->memory);
+    folder_remove(&w->folder);
+}
+
+static inline void world_tell(void *context, const char *what, const struct source_file *file)
+{
+    struct world *w = context;
+    size_t len = strlen(w->told);
+    snprintf(w->told + len, sizeof w->told - len, "%s %s%s%s\n", what, file->path,
+             strcmp(what, "problem") == 0 ? " " : "",
+             strcmp(what, "problem") == 0 ? file->problem : "");
+}
+
+static inline void world_try(struct world *w)
+{
+    struct location location;
+    char why[256];
+    assert_true(location_init(&location, w->settings.url, why, sizeof why));
+    struct scan_progress progress = {.change = world_tell, .context = w};
+    struct scan_options options = {.catalogue = w->c,
+                                   .settings = &w->settings,
+                                   .location = &location,
+                                   .max_removed = w->max_removed,
+                                   .dry_run = w->dry_run,
+                                   .progress = &progress,
+                                   .memory = w->forgetful ? NULL : &w->memory};
+    w->told[0] = '\0';
+    scan_run(&options, &w->out);
+}
+
+/* Scans; what is told must be `told`. */
+static inline void world_scan(struct world *w, const char *told)
+{
+    world_try(w);
+    if (!w->out.applied)
+        fail_msg("%s", w->out.failure);
+    if (strcmp(w->told, told) != 0)
+        fail_msg("told:\n%swant:\n%s", w->told, told);
+}
+
+static inline uint64_t world_revision(struct world *w)
+{
+    struct catalogue_view *view;
+    struct catalogue_revisions revisions;
+    assert_int_equal(catalogue_view_begin(w->c, &view), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_revisions(view, &revisions), CATALOGUE_OK);
+    catalogue_view_end(view);
+    return revisions.revision;
+}
+
+struct world_listing {
+    char *text;
+    size_t size;
+    uint64_t count;
+};
+
+static inline bool world_list_one(void *context, const struct entry_record *record)
+{
+    struct world_listing *l = context;
+    size_t len = strlen(l->text);
+    if (l->size > 1)
+        snprintf(l->text + len, l->size - len, "%s\n", record->loc + strlen(ORIGIN));
+    l->count++;
+    return true;
+}
+
+/* The locs of all entries, by loc, without the origin. */
+static inline uint64_t world_list(struct world *w, char *text, size_t size)
+{
+    struct catalogue_view *view;
+    struct world_listing l = {text, size, 0};
+    struct entry_list list = {.prefix = ORIGIN};
+    text[0] = '\0';
+    assert_int_equal(catalogue_view_begin(w->c, &view), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_list(view, &list, world_list_one, &l), CATALOGUE_OK);
+    catalogue_view_end(view);
+    return l.count;
+}
+
+static inline void assert_entries(struct world *w, const char *want)
+{
+    char text[8192];
+    world_list(w, text, sizeof text);
+    assert_string_equal(text, want);
+}
+
+struct world_date {
+    const char *loc;
+    char lastmod[LASTMOD_MAX_CHARS + 1];
+    bool found;
+};
+
+static inline bool world_date_one(void *context, const struct entry_record *record)
+{
+    struct world_date *d = context;
+    if (strcmp(record->loc, d->loc) == 0) {
+        snprintf(d->lastmod, sizeof d->lastmod, "%s", record->lastmod ? record->lastmod : "");
+        d->found = true;
+    }
+    return true;
+}
+
+/* The lastmod of an entry's age in seconds; it must be within `want` and a little more (a slow
+ * machine). */
+static inline void assert_age(struct world *w, const char *path, int64_t want)
+{
+    char loc[2048];
+    struct catalogue_view *view;
+    struct lastmod lastmod;
+    snprintf(loc, sizeof loc, ORIGIN "/s/%s", path);
+    struct world_date d = {.loc = loc};
+    struct entry_list list = {.prefix = loc};
+    assert_int_equal(catalogue_view_begin(w->c, &view), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_list(view, &list, world_date_one, &d), CATALOGUE_OK);
+    catalogue_view_end(view);
+    assert_true(d.found);
+    assert_int_equal(lastmod_parse(d.lastmod, strlen(d.lastmod), time(NULL), &lastmod, NULL),
+                     RULE_OK);
+    int64_t age = (int64_t)time(NULL) - lastmod.unix_seconds;
+    if (age < want || age > want + 60)
+        fail_msg("%s: %" PRId64 " old, not %" PRId64, path, age, want);
+}
+
+static inline void world_file(struct world *w, const char *path, struct source_file *out,
+                              struct catalogue_view **view)
+{
+    bool found;
+    assert_int_equal(catalogue_view_begin(w->c, view), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_source_file(*view, w->settings.name, path, out, &found),
+                     CATALOGUE_OK);
+    assert_true(found);
+}
+
+/* `problem` NULL: the file has none. */
+static inline void assert_problem(struct world *w, const char *path, const char *problem,
+                                  bool has_entry)
+{
+    struct catalogue_view *view;
+    struct source_file file;
+    world_file(w, path, &file, &view);
+    if (problem == NULL)
+        assert_int_not_equal(file.state, SOURCE_FILE_QUARANTINED);
+    else
+        assert_string_equal(file.problem ? file.problem : "none", problem);
+    assert_int_equal(file.has_entry, has_entry);
+    catalogue_view_end(view);
+}
+
+#endif
