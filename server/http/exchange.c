@@ -70,6 +70,7 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     bool fatal = false;
 
     e->begun = true;
+    atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);
     /* Also where no body is to come: should the library wait for one, it is not for ever. */
     e->body_start_ms = deadline_now_ms();
     deadline_set_body(e->connection, e->body_start_ms, l->options.body_timeout_ms, 0);
@@ -266,6 +267,7 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     deadline_set_body(e->connection, now, l->options.idle_timeout_ms + l->options.header_timeout_ms,
                       0);
     atomic_store_explicit(&e->connection->idle_since_ms, now, memory_order_relaxed);
+    atomic_store_explicit(&e->connection->header_since_ms, now, memory_order_relaxed);
     if (atomic_load(&l->quiescing))
         shutdown(e->connection->fd, SHUT_RDWR); /* no further request on this connection */
     counts_end(l->counts);

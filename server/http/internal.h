@@ -22,6 +22,7 @@
 #include "server/http/counts.h"
 #include "server/http/listener.h"
 #include "server/http/page_readers.h"
+#include "server/http/peers.h"
 
 #define TARGET_MAX       8192u /* bytes of a request target; longer: 414 */
 #define TARGET_INLINE    512u  /* longer ones are allocated */
@@ -69,7 +70,8 @@ struct exchange {
 };
 
 struct connection {
-    struct listener *listener;
+    struct worker *worker;
+    struct listener *listener; /* the worker's */
     struct connection *previous, *next;
     int fd;
     /* Milliseconds of the monotonic clock; 0: none. Set by the connection's thread, read by the
@@ -77,11 +79,24 @@ struct connection {
     atomic_int_fast64_t deadline_ms;
     /* The same clock; since when no request is under way; 0: one is, or it was looked at since. */
     atomic_int_fast64_t idle_since_ms;
+    /* The same clock; since when a header is awaited or arrives; 0: it is whole. */
+    atomic_int_fast64_t header_since_ms;
     atomic_bool in_body; /* the deadline is that of a header or body which is arriving */
     bool cut;            /* under connections_lock */
     bool trusted_proxy;
+    struct peer *counted; /* under connections_lock; NULL: not counted */
     char peer[INET6_ADDRSTRLEN];
     struct exchange exchange;
+};
+
+/* One thread with the connections that were given to it. */
+struct worker {
+    struct listener *listener;
+    struct MHD_Daemon *daemon;
+    uint32_t limit;          /* of its connections */
+    atomic_uint connections; /* from STARTED to CLOSED */
+    atomic_int pending;      /* handed over, and not STARTED yet */
+    int64_t handed_ms;       /* when the last one was; the acceptor's */
 };
 
 struct listener {
@@ -89,8 +104,8 @@ struct listener {
     char *name;
     struct address_range *trusted;
     char address[ADDRESS_TEXT_SIZE];
-    struct MHD_Daemon *daemon;
-    int listen_fd;
+    struct worker *workers;
+    unsigned worker_count;
     struct counts *counts;
     size_t *rows; /* of the counts, by route: one for all routes of a label */
 
@@ -99,9 +114,15 @@ struct listener {
     atomic_uint waiting;             /* places taken by waiting requests */
     atomic_uint resuming;            /* threads inside request_resume */
 
+    pthread_t accept_thread;
+    bool accepting;
+    int listen_fd, accept_wake; /* the acceptor's while it runs */
+    unsigned next_worker;
+
     pthread_mutex_t connections_lock;
     struct connection *connections;
     uint32_t connection_count;
+    struct peers peers;
 
     pthread_t deadline_thread;
     bool deadline_started;
@@ -153,7 +174,20 @@ void deadline_clear(struct connection *c);
 /* Ends every connection's socket now; suspended ones notice when resumed. */
 void deadline_cut_all(struct listener *l);
 
-/* connection.c: NOTIFY_CONNECTION */
+/* worker.c: the daemon of `w->listener`'s options; false with errno. */
+bool worker_start(struct worker *w);
+/* Cuts what is left of its connections; none may be suspended. */
+void worker_stop(struct worker *w);
+
+/* acceptor.c: takes connections in and gives them to the workers; false with errno. */
+bool acceptor_start(struct listener *l);
+/* Takes who has come already, then closes the socket. Takes one that was never started. */
+void acceptor_end(struct listener *l);
+
+/* connection.c. Ends up to `count` connections that wait for a header, those that have waited
+ * longest. */
+void connections_make_room(struct listener *l, uint32_t count);
+/* NOTIFY_CONNECTION, for a worker. */
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
                        enum MHD_ConnectionNotificationCode code);
 

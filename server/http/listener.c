@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,21 +11,6 @@
 
 #define STOP_POLL_MS  2
 #define STOP_GRACE_MS 10000 /* after the sockets are cut: for what is still suspended */
-
-static void ignore_log(void *cls, const char *format, va_list arguments)
-{
-    (void)cls;
-    (void)format;
-    (void)arguments;
-}
-
-/* Path and query stay as they came. */
-static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text)
-{
-    (void)cls;
-    (void)mhd;
-    return strlen(text);
-}
 
 static unsigned thread_count(const struct listener_options *options)
 {
@@ -37,42 +21,27 @@ static unsigned thread_count(const struct listener_options *options)
     return cores > 0 ? (unsigned)cores : 1;
 }
 
-static struct MHD_Daemon *start_daemon(struct listener *l)
+static bool start_workers(struct listener *l)
 {
-    const struct listener_options *options = &l->options;
-    unsigned threads = thread_count(options);
-    uint32_t connections = options->max_connections > threads ? options->max_connections : threads;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
-    /* The pool of a connection also holds the parsed fields (some sixty bytes each) and the reply's
-     * header. The library clears all of it for each request, half of it twice: a larger one is
-     * slower for everybody. */
-    size_t memory = (size_t)options->max_header_bytes + 8192;
-    struct MHD_OptionItem items[8];
-    size_t n = 0;
+    unsigned threads = thread_count(&l->options);
+    uint32_t most = l->options.max_connections;
 
-    if (l->address[0] == '[')
-        flags |= MHD_USE_IPv6;
-    items[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, l->listen_fd, NULL};
-    items[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connections, NULL};
-    items[n++] =
-        (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)memory, NULL};
-    if (options->max_connections_per_address > 0)
-        items[n++] = (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                                             (intptr_t)options->max_connections_per_address, NULL};
-    if (threads > 1)
-        items[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL};
-#if MHD_VERSION >= 0x00097701
-    items[n++] = (struct MHD_OptionItem){MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL};
-#endif
-    /* Not MHD_OPTION_STRICT_FOR_CLIENT before that: all it adds in 0.9.75 is a check of Host and of
-     * spaces in the target, answered with a header sent twice or not at all. checks.c does both. */
-    items[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    return MHD_start_daemon(flags, 0, NULL, NULL, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER,
-                            ignore_log, NULL, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l,
-                            MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,
-                            MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, l,
-                            MHD_OPTION_NOTIFY_CONNECTION, connection_notify, l, MHD_OPTION_ARRAY,
-                            items, MHD_OPTION_END);
+    if (threads > most)
+        threads = most; /* each has a place for at least one */
+    l->workers = calloc(threads, sizeof *l->workers);
+    if (l->workers == NULL)
+        return false;
+    for (unsigned i = 0; i < threads; i++) {
+        struct worker *w = &l->workers[i];
+        w->listener = l;
+        w->limit = most / threads + (i < most % threads);
+        atomic_init(&w->connections, 0);
+        atomic_init(&w->pending, 0);
+        if (!worker_start(w))
+            return false;
+        l->worker_count++;
+    }
+    return true;
 }
 
 static const char *row_label(const struct listener *l, size_t row)
@@ -124,9 +93,11 @@ static bool copy_options(struct listener *l, const struct listener_options *opti
 
 static void listener_free(struct listener *l)
 {
+    acceptor_end(l);
+    for (unsigned i = 0; i < l->worker_count; i++)
+        worker_stop(&l->workers[i]);
+    free(l->workers);
     deadline_end(l);
-    if (l->listen_fd >= 0)
-        close(l->listen_fd);
     pthread_cond_destroy(&l->deadline_wake);
     pthread_mutex_destroy(&l->connections_lock);
     free(l->rows);
@@ -143,7 +114,7 @@ static struct listener *listener_new(void)
 
     if (l == NULL)
         return NULL;
-    l->listen_fd = -1;
+    l->listen_fd = l->accept_wake = -1;
     atomic_init(&l->quiescing, false);
     atomic_init(&l->quiesced_ms, 0);
     atomic_init(&l->waiting, 0);
@@ -175,11 +146,9 @@ bool listener_start(const struct listener_options *options, struct listener **ou
         snprintf(why, why_size, "%s: cannot start a thread", l->address);
         goto fail;
     }
-    l->daemon = start_daemon(l);
-    if (l->daemon == NULL) {
+    if (!start_workers(l) || !acceptor_start(l)) {
         snprintf(why, why_size, "%s: libmicrohttpd does not start: %s", l->address,
                  strerror(errno));
-        l->listen_fd = -1; /* the library may have closed it */
         goto fail;
     }
     *out = l;
@@ -200,10 +169,7 @@ void listener_quiesce(struct listener *l)
     if (atomic_exchange(&l->quiescing, true))
         return;
     atomic_store(&l->quiesced_ms, deadline_now_ms());
-    /* The socket becomes ours again. It refuses from here on, but keeps its number until the
-     * threads that may still hold it are gone. */
-    MHD_quiesce_daemon(l->daemon);
-    shutdown(l->listen_fd, SHUT_RDWR);
+    acceptor_end(l); /* refuses from here on */
 }
 
 /* True where no request is active and nobody is about to resume one. */
@@ -237,7 +203,6 @@ void listener_stop(struct listener *l, uint32_t timeout_ms)
         if (!wait_quiet(l, STOP_GRACE_MS) && atomic_load(&l->waiting) > 0)
             return;
     }
-    MHD_stop_daemon(l->daemon);
     listener_free(l);
 }
 
