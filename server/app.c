@@ -10,20 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/config.h"
-#include "db/catalogue.h"
+#include "server/app_state.h"
 #include "server/bootstrap.h"
-#include "server/descriptors.h"
-#include "server/http/listener.h"
-#include "server/http/page_response.h"
-#include "server/log/access_log.h"
 #include "server/log/log.h"
-#include "server/policy.h"
 #include "server/publish/publisher.h"
 #include "server/publish/workers.h"
 #include "server/routes/auth.h"
-#include "server/routes/routes.h"
-#include "server/source_set.h"
 #include "server/sources/sources.h"
 #include "server/token/token.h"
 
@@ -31,36 +23,16 @@
  * more than CATALOGUE_VIEWS views at once. */
 #define READER_THREADS    2u
 #define READER_MAX_QUEUED 4096u
-#define ADMIN_THREADS     2u
 /* Identity replies that inflate at once; crawlers all take gzip. */
 #define MAX_IDENTITY 64u
 /* How long a stop waits for the requests under way; a bulk load may take its time. */
 #define STOP_TIMEOUT_MS 60000u
-
-struct app {
-    const struct config *config;
-    struct catalogue *catalogue;
-    struct policy *policy;
-    struct source_set *sources;
-    struct page_response_options pages;
-    struct access_log *access_log;
-    uint8_t token_sha256[32];
-    char *folder; /* the database's */
-    struct app_context context;
-    struct listener *public_listener, *admin_listener;
-};
 
 static void note(void *context, const char *event, const char *detail)
 {
     (void)context;
     bool good = strcmp(event, "catalogue-readable") == 0;
     log_event(good ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, event, "%s", detail);
-}
-
-static unsigned core_count(void)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 1 ? 1 : (unsigned)cores;
 }
 
 static bool open_catalogue(struct app *app, const char *const *sites)
@@ -96,7 +68,7 @@ static bool start_publisher(struct app *app)
         .catalogue = app->catalogue,
         .compression_level = (int)config->compression_level,
         .snapshot_budget_bytes = source_set_page_budget(config),
-        .build_threads = core_count(),
+        .build_threads = app_core_count(),
         .strict_host = config->strict_host,
         .site_count = policy_count(app->policy),
         .sites = policy_sites(app->policy),
@@ -145,126 +117,6 @@ static bool fill_context(struct app *app)
         context->environment_token_sha256 = app->token_sha256;
     }
     return app->folder != NULL && context->readers != NULL && context->auth != NULL;
-}
-
-static void completed(void *context, const struct request *request, const char *method,
-                      unsigned status, uint64_t body_bytes, uint64_t micros)
-{
-    struct app_context *app_context = context;
-    struct app *app = (struct app *)((char *)app_context - offsetof(struct app, context));
-    struct access_line line = {
-        .peer = request->peer,
-        .host = request->host,
-        .method = method,
-        .path = request->path,
-        .query = request->query,
-        .status = status,
-        .body_bytes = body_bytes,
-        .micros = micros,
-        .referer = request_header(request, "Referer"),
-        .user_agent = request_header(request, "User-Agent"),
-        .token_name = request->token_name,
-    };
-    access_log_write(app->access_log, &line);
-}
-
-static struct listener_options common_options(struct app *app)
-{
-    const struct config *config = app->config;
-    return (struct listener_options){
-        .header_timeout_ms = config->header_timeout_ms,
-        .body_timeout_ms = config->body_timeout_ms,
-        .reply_timeout_ms = config->reply_timeout_ms,
-        .idle_timeout_ms = config->idle_timeout_ms,
-        .max_header_bytes = config->max_header_bytes,
-        .max_suspended = config->max_suspended,
-        .context = &app->context,
-        .completed = app->access_log == NULL ? NULL : completed,
-    };
-}
-
-static bool start_listener(const struct listener_options *options, struct listener **out)
-{
-    char why[256];
-    if (listener_start(options, out, why, sizeof why))
-        return true;
-    log_failure(options->name, "cannot listen: %s", why);
-    return false;
-}
-
-/* A client that opens connections must not take the descriptors that the catalogue needs. */
-static struct descriptor_share share_descriptors(const struct config *config)
-{
-    unsigned threads = ADMIN_THREADS + (config->threads > 0 ? config->threads : core_count());
-    uint64_t limit = descriptors_raise(descriptors_wanted(config->max_connections, threads));
-    struct descriptor_share share = descriptors_share(limit, config->max_connections, threads);
-    if (share.public_connections < config->max_connections)
-        log_event(LOG_LEVEL_WARNING, "few-descriptors",
-                  "the limit of open files (%llu) allows %u connections on the public listener and "
-                  "%u on the admin listener; max_connections is %u",
-                  (unsigned long long)limit, share.public_connections, share.admin_connections,
-                  config->max_connections);
-    return share;
-}
-
-/* The admin listener first: who registers must not find the door closed once crawlers come. */
-static bool start_listeners(struct app *app)
-{
-    const struct config *config = app->config;
-    struct descriptor_share share = share_descriptors(config);
-    struct listener_options admin = common_options(app);
-    admin.name = "admin";
-    admin.max_connections = share.admin_connections;
-    admin.address = config->admin_listen;
-    admin.threads = ADMIN_THREADS;
-    admin.problem_json = true;
-    admin.check_host = true;
-    admin.allowed_host_count = config->allowed_host_count;
-    admin.allowed_hosts = (const char *const *)config->allowed_hosts;
-    admin.routes = routes_admin;
-    admin.route_count = routes_admin_count;
-    admin.authorise = routes_authorise;
-
-    struct listener_options public = common_options(app);
-    public.name = "public";
-    public.max_connections = share.public_connections;
-    public.address = config->listen;
-    public.threads = config->threads;
-    public.max_connections_per_address = config->max_connections_per_address;
-    public.trusted_proxy_count = config->trusted_proxy_count;
-    public.trusted_proxies = (const char *const *)config->trusted_proxies;
-    public.fallback = &routes_public;
-
-    if (!start_listener(&admin, &app->admin_listener))
-        return false;
-    app->context.admin_listener = app->admin_listener;
-    if (!start_listener(&public, &app->public_listener))
-        return false;
-    app->context.public_listener = app->public_listener;
-    return true;
-}
-
-/* The address as a URL that works on this machine: a wildcard is named as loopback. */
-static void print_url(const char *label, const char *address)
-{
-    if (strncmp(address, "0.0.0.0:", 8) == 0)
-        printf(" %s=http://127.0.0.1:%s", label, address + 8);
-    else if (strncmp(address, "[::]:", 5) == 0)
-        printf(" %s=http://[::1]:%s", label, address + 5);
-    else
-        printf(" %s=http://%s", label, address);
-}
-
-static void announce(const struct app *app)
-{
-    log_event(LOG_LEVEL_INFO, "start", "sitemapd %s: catalogue %s, public %s, admin %s",
-              SITEMAPD_VERSION, app->config->database, listener_address(app->public_listener),
-              listener_address(app->admin_listener));
-    printf("sitemapd: ready");
-    print_url("public", listener_address(app->public_listener));
-    print_url("admin", listener_address(app->admin_listener));
-    printf("\n");
-    fflush(stdout);
 }
 
 /* The order loses nothing: no new requests; what was taken is committed, published and answered;
@@ -325,9 +177,9 @@ int app_serve(const struct config *config, const char *const *sites)
     if (!up)
         log_failure(config->access_log, "%s", strerror(errno));
     up = up && open_catalogue(&app, sites) && fill_context(&app) && start_publisher(&app) &&
-         start_sources(&app) && start_listeners(&app);
+         start_sources(&app) && app_start_listeners(&app);
     if (up) {
-        announce(&app);
+        app_announce(&app);
         wait_for_signal(&signals);
     }
     stop(&app);

@@ -1,0 +1,34 @@
+/* The running server: what its start, its reload and its stop share. Internal to the assembly. */
+#ifndef SITEMAPD_APP_STATE_H
+#define SITEMAPD_APP_STATE_H
+
+#include "config/config.h"
+#include "db/catalogue.h"
+#include "server/http/listener.h"
+#include "server/http/page_response.h"
+#include "server/log/access_log.h"
+#include "server/policy.h"
+#include "server/routes/routes.h"
+#include "server/source_set.h"
+
+struct app {
+    const struct config *config;
+    struct catalogue *catalogue;
+    struct policy *policy;
+    struct source_set *sources;
+    struct page_response_options pages;
+    struct access_log *access_log;
+    uint8_t token_sha256[32];
+    char *folder; /* the database's */
+    struct app_context context;
+    struct listener *public_listener, *admin_listener;
+};
+
+unsigned app_core_count(void);
+/* The admin listener first: who registers must not find the door closed once crawlers come. False,
+ * told as a failed start, where one cannot listen. */
+bool app_start_listeners(struct app *app);
+/* The line on stdout that says where; and one in the log. */
+void app_announce(const struct app *app);
+
+#endif
