@@ -15,14 +15,21 @@ struct cli_option {
     const char *doc;
 };
 
+struct cli_example {
+    const char *why;  /* a sentence that ends in a colon; NULL ends a list */
+    const char *line; /* as typed; may be several lines */
+};
+
 struct cli_command {
     const char *name;     /* one word, or a group and a word: "site add" */
     const char *synopsis; /* the words behind it: "ORIGIN", "FILE|-" */
     const char *summary;  /* one line for the list of commands */
-    const char *help;     /* paragraphs, with an example */
+    const char *help;     /* paragraphs, unwrapped; one that begins with a space is as typed */
     const struct cli_option *options;
     unsigned min_words, max_words; /* behind the name */
     int (*run)(struct cli *cli);
+    const struct cli_example *examples;
+    const char *topic; /* the heading above it in the list of commands; NULL: of the one before */
 };
 
 struct given_option {

@@ -3,6 +3,8 @@
 
 #include "server/cli/commands.h"
 #include "server/cli/entry_text.h"
+#include "server/cli/listing.h"
+#include "server/cli/names.h"
 #include "server/rules/lastmod.h"
 
 int command_index_add(struct cli *cli)
@@ -28,17 +30,16 @@ static int find_index(struct cli *cli, const char *name, int64_t *out)
     struct registry *registry;
     struct catalogue_view *view = session_view(cli, &registry);
     const struct registry_index *index;
+    int status;
 
     if (view == NULL)
         return EXIT_COULD_NOT;
-    index = registry_index_by_name(registry, name, NULL);
-    if (index != NULL)
+    status = names_index(registry, name, &index);
+    if (status == EXIT_DONE)
         *out = index->id;
     registry_unref(registry);
     catalogue_view_end(view);
-    if (index == NULL)
-        return cli_fail(name, "no index of this catalogue; `sitemapd index list` shows them");
-    return EXIT_DONE;
+    return status;
 }
 
 int command_index_remove(struct cli *cli)
@@ -86,8 +87,8 @@ static enum catalogue_status add_up(struct catalogue_view *view, const struct re
     return CATALOGUE_OK;
 }
 
-static void print_index(struct str *out, const struct registry_site *site,
-                        const struct registry_index *index, const struct totals *totals, bool json)
+static void append_index(struct str *out, const struct registry_site *site,
+                         const struct registry_index *index, const struct totals *totals, bool json)
 {
     char changed[21] = "-";
     struct str url = STR_INIT;
@@ -110,41 +111,29 @@ static void print_index(struct str *out, const struct registry_site *site,
     str_done(&url);
 }
 
-int command_index_list(struct cli *cli)
+static enum catalogue_status append_indexes(struct listing *l)
 {
-    bool json = arguments_has(&cli->arguments, "--json");
     enum catalogue_status read = CATALOGUE_OK;
-    struct str out = STR_INIT;
-    struct registry *registry;
-    struct catalogue_view *view;
-    int status = session_open(cli, false);
 
-    if (status != EXIT_DONE)
-        return status;
-    view = session_view(cli, &registry);
-    if (view == NULL)
-        return EXIT_COULD_NOT;
-    if (!json)
-        str_append_format(&out, "%10s  %5s  %12s  %-20s  %s\n", "ENTRIES", "PAGES", "BYTES",
-                          "CHANGED", "URL");
-    for (size_t i = 0; read == CATALOGUE_OK && i < registry->site_count; i++) {
-        const struct registry_site *site = &registry->sites[i];
+    for (size_t i = 0; read == CATALOGUE_OK && i < l->registry->site_count; i++) {
+        const struct registry_site *site = &l->registry->sites[i];
 
         for (size_t j = 0; read == CATALOGUE_OK && j < site->index_count; j++) {
             struct totals totals;
 
-            read = add_up(view, &site->indexes[j], &totals);
-            print_index(&out, site, &site->indexes[j], &totals, json);
+            read = add_up(l->view, &site->indexes[j], &totals);
+            append_index(&l->out, site, &site->indexes[j], &totals, l->json);
         }
     }
-    if (read != CATALOGUE_OK)
-        status = session_unreadable(cli, read);
-    else if (out.failed)
-        status = cli_fail("index list", "out of memory");
-    else
-        fputs(str_text(&out), stdout);
-    str_done(&out);
-    registry_unref(registry);
-    catalogue_view_end(view);
-    return status;
+    return read;
+}
+
+int command_index_list(struct cli *cli)
+{
+    char heading[80];
+
+    snprintf(heading, sizeof heading, "%10s  %5s  %12s  %-20s  %s", "ENTRIES", "PAGES", "BYTES",
+             "CHANGED", "URL");
+    return listing_print(cli, heading, "no indexes yet; make one with `sitemapd index add URL`",
+                         append_indexes);
 }

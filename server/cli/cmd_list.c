@@ -3,6 +3,8 @@
 
 #include "server/cli/commands.h"
 #include "server/cli/entry_text.h"
+#include "server/cli/ink.h"
+#include "server/cli/names.h"
 
 struct listing {
     const struct registry *registry;
@@ -21,8 +23,8 @@ static void print_row(struct listing *l, const struct entry_record *record)
     const struct registry_site *site = registry_site_by_id(l->registry, record->site_id);
 
     if (!l->headed)
-        printf("%-*s  %4s  %-*s  %s\n", LASTMOD_WIDTH, "LASTMOD", "PAGE", l->index_width, "INDEX",
-               "LOC");
+        printf("%s%-*s  %4s  %-*s  %s%s\n", ink_on(stdout, INK_HEADING), LASTMOD_WIDTH, "LASTMOD",
+               "PAGE", l->index_width, "INDEX", "LOC", ink_off(stdout));
     l->headed = true;
     text_append_index_url(&l->line, site, index);
     printf("%-*s  %4u  %-*s  %s\n", LASTMOD_WIDTH, record->lastmod != NULL ? record->lastmod : "-",
@@ -79,7 +81,7 @@ static int list_entries(struct cli *cli, bool json, bool export)
     view = session_view(cli, &registry);
     if (view == NULL)
         return EXIT_COULD_NOT;
-    status = session_index(cli, registry, &index);
+    status = names_index_option(cli, registry, &index);
     if (status == EXIT_DONE) {
         l.registry = registry;
         l.index_width = json || export ? 0 : widest_index(registry);
@@ -89,6 +91,8 @@ static int list_entries(struct cli *cli, bool json, bool export)
             status = session_unreadable(cli, read);
         else if (l.line.failed)
             status = cli_fail("list", "out of memory");
+        else if (l.index_width > 0 && !l.headed)
+            cli_fail("list", "no entries; register one with `sitemapd add LOC`");
     }
     str_done(&l.line);
     registry_unref(registry);

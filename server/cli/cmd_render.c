@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "server/cli/commands.h"
+#include "server/cli/names.h"
 #include "server/publish/publisher.h"
 #include "server/rules/scope.h"
 #include "server/rules/str.h"
@@ -46,10 +47,7 @@ static int find_site(const struct registry *registry, const char *name, struct u
     memcpy(origin, url->text, url->origin_len);
     origin[url->origin_len] = '\0';
     *path = url->text + url->origin_len;
-    *site = registry_site_by_origin(registry, origin);
-    if (*site == NULL)
-        return cli_fail(origin, "no site of this catalogue; `sitemapd site list` shows them");
-    return EXIT_DONE;
+    return names_site(registry, origin, site);
 }
 
 /* The page that `name` names; told where it names none. */
@@ -66,7 +64,7 @@ static int find_page(const struct registry *registry, const char *name, struct p
     if (strcmp(path, "/robots.txt") == 0)
         return cli_fail(name, "robots.txt is no page; ask a running server for it");
     if (!find_in_site(site, path, out))
-        return cli_fail(name, "no page of an index; `sitemapd index list` shows the indexes");
+        return names_no_page(site, name, path);
     len = strlen(path);
     if (len > 3 && strcmp(path + len - 3, ".gz") == 0)
         return cli_fail(name, "its bytes are made by the server; leave the .gz off for the XML");

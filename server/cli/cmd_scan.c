@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/suggest.h"
 #include "server/cli/commands.h"
 #include "server/cli/progress.h"
 #include "server/rules/entry.h"
@@ -60,7 +61,13 @@ static int plan_folder(struct cli *cli, const char *directory, struct scan_plan 
 {
     const char *url = arguments_value(&cli->arguments, "--url");
     const char *owner = arguments_value(&cli->arguments, "--source");
+    struct suggestion near = {0};
 
+    for (size_t i = 0; i < cli->config.source_count; i++)
+        suggest_consider(&near, directory, cli->config.sources[i].named.name);
+    if (url == NULL && near.word != NULL)
+        return cli_misuse("scan", "\"%s\" is no [source] of the configuration; did you mean %s?",
+                          directory, near.word);
     if (url == NULL)
         return cli_misuse("scan",
                           "\"%s\" is no [source] of the configuration; for a folder name its URL "

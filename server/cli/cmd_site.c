@@ -4,6 +4,8 @@
 
 #include "server/cli/commands.h"
 #include "server/cli/entry_text.h"
+#include "server/cli/listing.h"
+#include "server/cli/names.h"
 #include "server/rules/query.h"
 
 /* Fills the site's fields from the options; site_fields_done is due all the same. */
@@ -98,7 +100,7 @@ static int find_site(struct cli *cli, const char *origin, int64_t *out)
 
     if (view == NULL)
         return EXIT_COULD_NOT;
-    status = session_site(registry, origin, &site);
+    status = names_site(registry, origin, &site);
     if (status == EXIT_DONE)
         *out = site->id;
     registry_unref(registry);
@@ -194,30 +196,19 @@ static void append_site_text(struct str *out, const struct registry_site *site)
         str_append_format(out, "  host alias  %s\n", site->alias_hosts[i]);
 }
 
+static enum catalogue_status append_sites(struct listing *l)
+{
+    for (size_t i = 0; i < l->registry->site_count; i++) {
+        if (l->json)
+            append_site_json(&l->out, &l->registry->sites[i]);
+        else
+            append_site_text(&l->out, &l->registry->sites[i]);
+    }
+    return CATALOGUE_OK;
+}
+
 int command_site_list(struct cli *cli)
 {
-    struct str out = STR_INIT;
-    struct registry *registry;
-    struct catalogue_view *view;
-    int status = session_open(cli, false);
-
-    if (status != EXIT_DONE)
-        return status;
-    view = session_view(cli, &registry);
-    if (view == NULL)
-        return EXIT_COULD_NOT;
-    for (size_t i = 0; i < registry->site_count; i++) {
-        if (arguments_has(&cli->arguments, "--json"))
-            append_site_json(&out, &registry->sites[i]);
-        else
-            append_site_text(&out, &registry->sites[i]);
-    }
-    if (out.failed)
-        status = cli_fail("site list", "out of memory");
-    else
-        fputs(str_text(&out), stdout);
-    str_done(&out);
-    registry_unref(registry);
-    catalogue_view_end(view);
-    return status;
+    return listing_print(cli, NULL, "no sites yet; make one with `sitemapd site add ORIGIN`",
+                         append_sites);
 }

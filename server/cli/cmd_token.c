@@ -2,6 +2,8 @@
 
 #include "server/cli/commands.h"
 #include "server/cli/entry_text.h"
+#include "server/cli/listing.h"
+#include "server/cli/names.h"
 #include "server/rules/lastmod.h"
 #include "server/token/token.h"
 
@@ -20,7 +22,7 @@ static int read_scope(struct cli *cli, int64_t *out)
     view = session_view(cli, &registry);
     if (view == NULL)
         return EXIT_COULD_NOT;
-    status = session_site(registry, origin, &site);
+    status = names_site(registry, origin, &site);
     if (status == EXIT_DONE)
         *out = site->id;
     registry_unref(registry);
@@ -55,6 +57,25 @@ int command_token_add(struct cli *cli)
     return status;
 }
 
+/* Told where there is no token of this name. */
+static int check_known(struct cli *cli, const char *name)
+{
+    struct registry *registry;
+    struct catalogue_view *view = session_view(cli, &registry);
+    int status = EXIT_COULD_NOT;
+
+    if (view == NULL)
+        return status;
+    for (size_t i = 0; i < registry->token_count; i++)
+        if (strcmp(registry->tokens[i].name, name) == 0)
+            status = EXIT_DONE;
+    if (status != EXIT_DONE)
+        status = names_no_token(registry, name);
+    registry_unref(registry);
+    catalogue_view_end(view);
+    return status;
+}
+
 int command_token_revoke(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
@@ -62,6 +83,8 @@ int command_token_revoke(struct cli *cli)
     struct change_result result;
     int status = session_open(cli, false);
 
+    if (status == EXIT_DONE)
+        status = check_known(cli, name);
     if (status != EXIT_DONE)
         return status;
     status = session_apply(cli, &change, name, &result);
@@ -92,29 +115,18 @@ static void append_token(struct str *out, const struct registry *registry,
     }
 }
 
+static enum catalogue_status append_tokens(struct listing *l)
+{
+    for (size_t i = 0; i < l->registry->token_count; i++)
+        append_token(&l->out, l->registry, &l->registry->tokens[i], l->json);
+    return CATALOGUE_OK;
+}
+
 int command_token_list(struct cli *cli)
 {
-    bool json = arguments_has(&cli->arguments, "--json");
-    struct str out = STR_INIT;
-    struct registry *registry;
-    struct catalogue_view *view;
-    int status = session_open(cli, false);
+    char heading[64];
 
-    if (status != EXIT_DONE)
-        return status;
-    view = session_view(cli, &registry);
-    if (view == NULL)
-        return EXIT_COULD_NOT;
-    if (!json)
-        str_append_format(&out, "%-20s  %-24s  %s\n", "CREATED", "NAME", "GOOD FOR");
-    for (size_t i = 0; i < registry->token_count; i++)
-        append_token(&out, registry, &registry->tokens[i], json);
-    if (out.failed)
-        status = cli_fail("token list", "out of memory");
-    else
-        fputs(str_text(&out), stdout);
-    str_done(&out);
-    registry_unref(registry);
-    catalogue_view_end(view);
-    return status;
+    snprintf(heading, sizeof heading, "%-20s  %-24s  %s", "CREATED", "NAME", "GOOD FOR");
+    return listing_print(cli, heading, "no tokens yet; make one with `sitemapd token add NAME`",
+                         append_tokens);
 }

@@ -30,5 +30,6 @@ int command_healthcheck(struct cli *cli);
 int command_backup(struct cli *cli);
 int command_check(struct cli *cli);
 int command_scan(struct cli *cli);
+int command_completion(struct cli *cli);
 
 #endif

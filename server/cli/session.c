@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/cli/ink.h"
 #include "server/rules/limits.h"
 #include "server/rules/query.h"
 
@@ -32,7 +33,7 @@ static void tell(const char *what, const char *format, va_list args)
 
     vsnprintf(why, sizeof why, format, args);
     flockfile(stderr);
-    fputs("sitemapd: ", stderr);
+    fprintf(stderr, "%ssitemapd:%s ", ink_on(stderr, INK_WRONG), ink_off(stderr));
     cli_print_escaped(stderr, what);
     fputs(": ", stderr);
     cli_print_escaped(stderr, why);
@@ -287,34 +288,5 @@ int session_max_removed(const struct cli *cli, int64_t *out)
     if (!query_number(text, INT64_MAX, &value))
         return cli_misuse("--max-removed", "\"%s\" must be a number", text);
     *out = (int64_t)value;
-    return EXIT_DONE;
-}
-
-int session_index(const struct cli *cli, const struct registry *registry,
-                  const struct registry_index **out)
-{
-    const char *name = arguments_value(&cli->arguments, "--index");
-
-    *out = NULL;
-    if (name == NULL)
-        return EXIT_DONE;
-    *out = registry_index_by_name(registry, name, NULL);
-    if (*out == NULL)
-        return cli_fail(name, "no index of this catalogue; `sitemapd index list` shows them");
-    return EXIT_DONE;
-}
-
-int session_site(const struct registry *registry, const char *origin,
-                 const struct registry_site **out)
-{
-    struct url url;
-    enum rule_code code = url_parse_origin(origin, strlen(origin), &url);
-
-    *out = NULL;
-    if (code != RULE_OK)
-        return cli_fail(origin, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
-    *out = registry_site_by_origin(registry, url.text);
-    if (*out == NULL)
-        return cli_fail(url.text, "no site of this catalogue; `sitemapd site list` shows them");
     return EXIT_DONE;
 }

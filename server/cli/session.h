@@ -56,11 +56,5 @@ int session_unreadable(const struct cli *cli, enum catalogue_status status);
 /* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
  * EXIT_USAGE, told. */
 int session_max_removed(const struct cli *cli, int64_t *out);
-/* The index that --index names, or NULL without it. Returns EXIT_DONE, or told EXIT_COULD_NOT. */
-int session_index(const struct cli *cli, const struct registry *registry,
-                  const struct registry_index **out);
-/* The site whose origin the text is, of any spelling. Returns EXIT_DONE, or told. */
-int session_site(const struct registry *registry, const char *origin,
-                 const struct registry_site **out);
 
 #endif

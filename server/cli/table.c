@@ -1,246 +1,92 @@
 #include "server/cli/table.h"
 
 #include "server/cli/commands.h"
-
-/* Where two commands share an option, they share its line. */
-#define OPTION_INDEX                                                                               \
-    {                                                                                              \
-        "--index", "URL", "only this index: its URL, or its path with one site"                    \
-    }
-#define OPTION_MAX_REMOVED                                                                         \
-    {                                                                                              \
-        "--max-removed", "N", "approve that up to N entries go (shrink guard)"                     \
-    }
-#define OPTION_JSON                                                                                \
-    {                                                                                              \
-        "--json", NULL, "print JSON, one object for each line"                                     \
-    }
-#define OPTION_SOURCE                                                                              \
-    {                                                                                              \
-        "--source", "NAME", "who owns the entries made (default: as an export says, else cli)"     \
-    }
-#define OPTION_CROSS_HOST                                                                          \
-    {                                                                                              \
-        "--cross-host", "HOST", "another host whose sitemaps may be listed; repeatable"            \
-    }
-#define OPTION_HOST_ALIAS                                                                          \
-    {                                                                                              \
-        "--host-alias", "HOST", "another name that requests come under; repeatable"                \
-    }
-#define OPTION_MAX_INDEXES                                                                         \
-    {                                                                                              \
-        "--max-indexes", "N", "index files that the site may have (default: 500)"                  \
-    }
-
-static const struct cli_option serve_options[] = {
-    {"--listen", "A:P", "address and port for crawlers (default: 0.0.0.0:8080)"},
-    {"--admin-listen", "A:P", "address and port of the API (default: 127.0.0.1:8081)"},
-    {"--site", "ORIGIN", "make sure that this site exists; repeatable"},
-    {"--source", "DIR[=URL]", "watch this folder of sitemap files, and serve them; repeatable"},
-    {0},
-};
-
-static const struct cli_option site_add_options[] = {
-    OPTION_CROSS_HOST,
-    OPTION_HOST_ALIAS,
-    OPTION_MAX_INDEXES,
-    {"--no-index", NULL, "do not make an index at /sitemap_index.xml"},
-    {0},
-};
-
-static const struct cli_option site_update_options[] = {
-    OPTION_CROSS_HOST,  {"--no-cross-hosts", NULL, "take all cross hosts away"},
-    OPTION_HOST_ALIAS,  {"--no-host-aliases", NULL, "take all host aliases away"},
-    OPTION_MAX_INDEXES, {0},
-};
-
-static const struct cli_option json_options[] = {OPTION_JSON, {0}};
-static const struct cli_option remove_set_options[] = {OPTION_MAX_REMOVED, {0}};
-
-static const struct cli_option index_add_options[] = {
-    {"--pattern", "P", "how further pages are named (default: {stem}-{n}{suffix})"},
-    {0},
-};
-
-static const struct cli_option add_options[] = {
-    {"--lastmod", "T", "when the sitemap file changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
-    {"--digest", "D", "a hash or ETag of the file: lastmod moves only with it"},
-    {"--index", "URL", "the index to put it in (default: the deepest that holds it)"},
-    OPTION_SOURCE,
-    OPTION_JSON,
-    {0},
-};
-
-static const struct cli_option list_options[] = {
-    OPTION_INDEX,
-    {"--prefix", "URL", "only locs that begin with this"},
-    OPTION_JSON,
-    {0},
-};
-
-static const struct cli_option import_options[] = {
-    {"--index", "URL", "the index for entries that name none (default: the deepest that holds it)"},
-    {"--replace", NULL, "make each index named exactly this list; others stay as they are"},
-    {"--skip-invalid", NULL, "apply the good entries, though some are refused"},
-    {"--dry-run", NULL, "check and count, write nothing"},
-    {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
-    OPTION_MAX_REMOVED,
-    OPTION_SOURCE,
-    {0},
-};
-
-static const struct cli_option scan_options[] = {
-    {"--url", "URL", "what the folder's top is, ends in a slash"},
-    {"--index", "URL", "the index that lists the files (default: the deepest that may)"},
-    {"--source", "NAME", "who owns the entries of a folder (default: folder)"},
-    {"--dry-run", NULL, "show what would change, write nothing"},
-    OPTION_MAX_REMOVED,
-    {0},
-};
-
-static const struct cli_option export_options[] = {OPTION_INDEX, {0}};
-
-static const struct cli_option token_add_options[] = {
-    {"--site", "ORIGIN", "good for this site only"},
-    {0},
-};
+#include "server/cli/table_parts.h"
 
 const struct cli_command cli_commands[] = {
     {"serve", "", "serve index pages to crawlers and the API to you",
      "Serves until SIGTERM: index pages and robots.txt on the public listener, the API, metrics "
-     "and\n"
-     "health on the admin listener. When it is ready it prints one line on stdout:\n\n"
-     "  sitemapd: ready public=http://127.0.0.1:8080 admin=http://127.0.0.1:8081\n\n"
-     "example:\n"
-     "  sitemapd serve --site https://www.example.com --listen 127.0.0.1:8080",
-     serve_options, 0, 0, command_serve},
+     "and health on the admin listener. When it is ready it prints one line on stdout:\n\n"
+     "  sitemapd: ready public=http://127.0.0.1:8080 admin=http://127.0.0.1:8081",
+     table_serve_options, 0, 0, command_serve, .examples = table_serve_examples,
+     .topic = "Serving"},
     {"check-config", "[FILE]", "find every mistake in the configuration",
-     "Reads the configuration and prints each mistake as file:line: message.\n\n"
-     "example:\n"
-     "  sitemapd check-config --config /etc/sitemapd/sitemapd.conf",
-     NULL, 0, 1, command_check_config},
+     "Reads the configuration and prints each mistake as file:line: message.", NULL, 0, 1,
+     command_check_config, .examples = table_check_config_examples},
     {"site add", "ORIGIN", "make a site, with an index at /sitemap_index.xml",
-     "Makes a site: the origin whose sitemaps are listed. Sitemaps on another host (a CDN) may be\n"
-     "listed once that host is a cross host.\n\n"
-     "example:\n"
-     "  sitemapd site add https://www.example.com --cross-host cdn.example.com",
-     site_add_options, 1, 1, command_site_add},
+     "Makes a site: the origin whose sitemaps are listed. Sitemaps on another host (a CDN) may be "
+     "listed once that host is a cross host.",
+     table_site_add_options, 1, 1, command_site_add, .examples = table_site_add_examples,
+     .topic = "Sites and indexes"},
     {"site update", "ORIGIN", "change a site's hosts or limit",
-     "Replaces the lists that are named; what is not named stays.\n\n"
-     "example:\n"
-     "  sitemapd site update https://www.example.com --cross-host cdn.example.com",
-     site_update_options, 1, 1, command_site_update},
-    {"site list", "", "show the sites",
-     "Shows each site with its hosts, indexes and pages.\n\n"
-     "example:\n"
-     "  sitemapd site list",
-     json_options, 0, 0, command_site_list},
+     "Replaces the lists that are named; what is not named stays.", table_site_update_options, 1, 1,
+     command_site_update, .examples = table_site_update_examples},
+    {"site list", "", "show the sites", "Shows each site with its hosts, indexes and pages.",
+     table_json_options, 0, 0, command_site_list, .examples = table_site_list_examples},
     {"site remove", "ORIGIN", "remove a site with all its entries",
      "Removes a site, its indexes and their entries. Held by the shrink guard unless "
-     "--max-removed\n"
-     "approves as many entries as it has.\n\n"
-     "example:\n"
-     "  sitemapd site remove https://www.example.com --max-removed 120",
-     remove_set_options, 1, 1, command_site_remove},
+     "--max-removed approves as many entries as it has.",
+     table_remove_set_options, 1, 1, command_site_remove, .examples = table_site_remove_examples},
     {"index add", "URL", "make an index",
-     "Makes an index. It lists sitemaps of its own directory and below, so an index at\n"
-     "/shop/sitemap_index.xml lists only /shop/...\n\n"
-     "example:\n"
-     "  sitemapd index add https://www.example.com/shop/sitemap_index.xml",
-     index_add_options, 1, 1, command_index_add},
-    {"index list", "", "show the indexes",
-     "Shows each index with its entries, pages and size.\n\n"
-     "example:\n"
-     "  sitemapd index list",
-     json_options, 0, 0, command_index_list},
+     "Makes an index. It lists sitemaps of its own directory and below, so an index at "
+     "/shop/sitemap_index.xml lists only what is under /shop/.",
+     table_index_add_options, 1, 1, command_index_add, .examples = table_index_add_examples},
+    {"index list", "", "show the indexes", "Shows each index with its entries, pages and size.",
+     table_json_options, 0, 0, command_index_list, .examples = table_index_list_examples},
     {"index remove", "URL", "remove an index with all its entries",
-     "Removes an index and its entries. Held by the shrink guard unless --max-removed approves as\n"
-     "many entries as it has.\n\n"
-     "example:\n"
-     "  sitemapd index remove https://www.example.com/shop/sitemap_index.xml --max-removed 40",
-     remove_set_options, 1, 1, command_index_remove},
+     "Removes an index and its entries. Held by the shrink guard unless --max-removed approves as "
+     "many entries as it has.",
+     table_remove_set_options, 1, 1, command_index_remove, .examples = table_index_remove_examples},
     {"add", "LOC", "register a sitemap, or update it",
      "Registers the sitemap file at LOC, or updates it. What is not given stays as it is. The "
-     "site\n"
-     "follows from LOC, the index is the deepest one whose directory holds it.\n\n"
-     "example:\n"
-     "  sitemapd add https://www.example.com/sitemap-news.xml --lastmod 2026-11-21T08:30:00Z",
-     add_options, 1, 1, command_add},
+     "site follows from LOC, the index is the deepest one whose directory holds it.",
+     table_add_options, 1, 1, command_add, .examples = table_add_examples, .topic = "Sitemaps"},
     {"remove", "LOC", "take a sitemap out of its index",
-     "Takes the sitemap at LOC out of its index. The file itself is not touched.\n\n"
-     "example:\n"
-     "  sitemapd remove https://www.example.com/sitemap-news.xml",
-     NULL, 1, 1, command_remove},
+     "Takes the sitemap at LOC out of its index. The file itself is not touched.", NULL, 1, 1,
+     command_remove, .examples = table_remove_examples},
     {"list", "", "show the registered sitemaps",
-     "Shows entries in the order in which pages list them.\n\n"
-     "example:\n"
-     "  sitemapd list --index https://www.example.com/sitemap_index.xml --json",
-     list_options, 0, 0, command_list},
+     "Shows entries in the order in which pages list them.", table_list_options, 0, 0, command_list,
+     .examples = table_list_examples},
     {"import", "FILE|-", "register many: index XML, NDJSON, or a list of URLs",
-     "Reads a sitemap index (XML), NDJSON (as export writes it) or a plain list of URLs, each "
-     "also\n"
-     "gzipped, told apart by content; - is standard input. All or nothing: where an entry is\n"
-     "refused nothing is applied, unless --skip-invalid. With --replace the indexes that the list\n"
-     "names, or its locs belong to, become exactly the list: each in one step of its own.\n\n"
-     "examples:\n"
-     "  sitemapd import old/sitemap_index.xml.gz\n"
-     "  curl -s https://www.example.com/sitemap_index.xml | sitemapd import --dry-run -\n"
-     "  sitemapd import --replace --index /sitemap_index.xml list.txt",
-     import_options, 1, 1, command_import},
+     "Reads a sitemap index (XML), NDJSON (as export writes it) or a plain list of URLs, each also "
+     "gzipped, told apart by content; - is standard input. All or nothing: where an entry is "
+     "refused nothing is applied, unless --skip-invalid. With --replace the indexes that the list "
+     "names, or its locs belong to, become exactly the list: each in one step of its own.",
+     table_import_options, 1, 1, command_import, .examples = table_import_examples},
     {"export", "", "write entries as NDJSON, for import",
      "Writes each entry as one line of JSON, with its position, by index and position. Imported "
-     "into\n"
-     "an empty index or with --replace, the copy serves identical bytes.\n\n"
-     "example:\n"
-     "  sitemapd export > entries.ndjson",
-     export_options, 0, 0, command_export},
+     "into an empty index or with --replace, the copy serves identical bytes.",
+     table_export_options, 0, 0, command_export, .examples = table_export_examples},
     {"scan", "NAME|DIR", "look through a folder of sitemap files once",
      "Verifies each file that is new or has changed since the last scan, and registers what is "
-     "good\n"
-     "in one step; prints what changed and what was refused, and why. NAME is a [source] of the\n"
-     "configuration; a folder needs its URL.\n\n"
-     "examples:\n"
-     "  sitemapd scan products --dry-run\n"
-     "  sitemapd scan /srv/sitemaps --url https://www.example.com/sitemaps/",
-     scan_options, 1, 1, command_scan},
+     "good in one step; prints what changed and what was refused, and why. NAME is a [source] of "
+     "the configuration; a folder needs its URL.",
+     table_scan_options, 1, 1, command_scan, .examples = table_scan_examples},
     {"render", "URL", "print the page that the server would serve",
-     "Prints the index page at URL as the server would serve it; with one site a path will do.\n\n"
-     "example:\n"
-     "  sitemapd render https://www.example.com/sitemap_index.xml | xmllint --noout -",
-     NULL, 1, 1, command_render},
+     "Prints the index page at URL as the server would serve it; with one site a path will do.",
+     NULL, 1, 1, command_render, .examples = table_render_examples},
     {"token add", "NAME", "make an API token",
-     "Makes a token for the API and prints it, this once. Only its hash is kept.\n\n"
-     "example:\n"
-     "  TOKEN=$(sitemapd token add deploy --site https://www.example.com)",
-     token_add_options, 1, 1, command_token_add},
+     "Makes a token for the API and prints it, this once. Only its hash is kept.",
+     table_token_add_options, 1, 1, command_token_add, table_token_add_examples,
+     "Tokens of the API"},
     {"token list", "", "show the tokens' names",
-     "Shows the tokens by name; what they are cannot be shown again.\n\n"
-     "example:\n"
-     "  sitemapd token list",
-     json_options, 0, 0, command_token_list},
-    {"token revoke", "NAME", "end a token",
-     "Ends a token: a running server refuses it at once.\n\n"
-     "example:\n"
-     "  sitemapd token revoke deploy",
-     NULL, 1, 1, command_token_revoke},
+     "Shows the tokens by name; what they are cannot be shown again.", table_json_options, 0, 0,
+     command_token_list, .examples = table_token_list_examples},
+    {"token revoke", "NAME", "end a token", "Ends a token: a running server refuses it at once.",
+     NULL, 1, 1, command_token_revoke, .examples = table_token_revoke_examples},
     {"healthcheck", "[URL]", "ask a running server whether it is well",
-     "Asks the server's /readyz. Exit 0 where it answers 200, else 1: for a container's health\n"
-     "check. Without URL the admin listener of the configuration is asked.\n\n"
-     "example:\n"
-     "  sitemapd healthcheck http://127.0.0.1:8081",
-     NULL, 0, 1, command_healthcheck},
+     "Asks the server's /readyz. Exit 0 where it answers 200, else 1: for a container's health "
+     "check. Without URL the admin listener of the configuration is asked.",
+     NULL, 0, 1, command_healthcheck, .examples = table_healthcheck_examples, .topic = "Care"},
     {"backup", "FILE", "copy the catalogue, also while it is served",
-     "Writes a consistent copy of the catalogue into a new file, also while a server works on "
-     "it.\n\n"
-     "example:\n"
-     "  sitemapd backup /var/backups/catalogue-$(date +%F).db",
-     NULL, 1, 1, command_backup},
+     "Writes a consistent copy of the catalogue into a new file, also while a server works on it.",
+     NULL, 1, 1, command_backup, .examples = table_backup_examples},
     {"check", "", "check the catalogue's integrity",
      "Checks that the file is whole, and that counts and pages agree with the entries. Exit 1 "
-     "where\n"
-     "something is wrong.\n\n"
-     "example:\n"
-     "  sitemapd check",
-     NULL, 0, 0, command_check},
+     "where something is wrong.",
+     NULL, 0, 0, command_check, .examples = table_check_examples},
+    {"completion", "SHELL", "print completions for bash, zsh or fish",
+     "Prints a script by which the shell completes sitemapd's commands and options.", NULL, 1, 1,
+     command_completion, .examples = table_completion_examples},
     {0},
 };

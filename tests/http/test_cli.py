@@ -18,7 +18,7 @@ from harness import (
 XML = "/sitemap_index.xml"
 COMMANDS = [
     "serve", "check-config", "site", "index", "add", "remove", "list", "import", "export", "render", "token",
-    "healthcheck", "backup", "check",
+    "healthcheck", "backup", "check", "completion",
 ]
 
 
@@ -79,6 +79,44 @@ def test_wrong_usage(args, tmp_path):
     assert command.code == 2, command
     assert command.err.startswith("sitemapd: ") and command.out == "", command
     assert not (tmp_path / "c.db").exists()
+
+
+@pytest.mark.parametrize(
+    "args, meant",
+    [
+        (["site", "remove", "https://ww.example.com"], ORIGIN),
+        (["site", "remove", "www.example.com"], ORIGIN),
+        (["index", "remove", ORIGIN + "/sitemap_idnex.xml"], INDEX),
+        (["list", "--index", "/sitemap_inde.xml"], XML),
+        (["render", "/sitemap_index.xm"], XML),
+        (["render", "https://www.exmple.com/sitemap_index.xml"], ORIGIN),
+        (["token", "revoke", "deplyo"], "deploy"),
+    ],
+    ids=lambda a: " ".join(a) if isinstance(a, list) else "",
+)
+def test_what_was_meant(database, args, meant):
+    done(sitemapd("token", "add", "deploy", database=database))
+    refused(sitemapd(*args, database=database), 1, f"did you mean {meant}?")
+
+
+def test_meant_words_of_usage(database, tmp_path):
+    refused(sitemapd("lsit"), 2, "did you mean list?")
+    refused(sitemapd("list", "--jsno"), 2, "did you mean --json?")
+    refused(sitemapd("completion", "bsah"), 2, "did you mean bash?")
+    config = tmp_path / "c.conf"
+    config.write_text(f'[source "products"]\ndirectory = {tmp_path}\nurl = {ORIGIN}/\n')
+    refused(sitemapd("scan", "prodcuts", "--config", config, database=database), 2, "did you mean products?")
+
+
+def test_lists_with_nothing_say_so(tmp_path):
+    path = tmp_path / "c.db"
+    done(sitemapd("token", "add", "only", database=path))
+    done(sitemapd("token", "revoke", "only", database=path))
+    for what in ("site list", "index list", "token list", "list"):
+        command = done(sitemapd(*what.split(), database=path))
+        assert command.out == "" and command.err.startswith(f"sitemapd: {what}: no "), command
+        command = done(sitemapd(*what.split(), "--json", database=path))
+        assert command.out == command.err == "", command
 
 
 # ---- entries ------------------------------------------------------------------------------------

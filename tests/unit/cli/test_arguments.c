@@ -22,11 +22,11 @@ static const struct cli_option add_options[] = {
 };
 
 static const struct cli_command commands[] = {
-    {"list", "", "lists", "help", list_options, 0, 0, run},
-    {"import", "FILE|-", "imports", "help", NULL, 1, 1, run},
-    {"add", "LOC", "adds", "help", add_options, 1, 1, run},
-    {"site add", "ORIGIN", "adds a site", "help", add_options, 1, 1, run},
-    {"site list", "", "lists sites", "help", list_options, 0, 0, run},
+    {"list", "", "lists", "help", list_options, 0, 0, .run = run},
+    {"import", "FILE|-", "imports", "help", NULL, 1, 1, .run = run},
+    {"add", "LOC", "adds", "help", add_options, 1, 1, .run = run},
+    {"site add", "ORIGIN", "adds a site", "help", add_options, 1, 1, .run = run},
+    {"site list", "", "lists sites", "help", list_options, 0, 0, .run = run},
     {0},
 };
 

@@ -10,8 +10,13 @@ static void test_every_command_teaches(void **state)
         char example[64];
 
         snprintf(example, sizeof example, "sitemapd %s", c->name);
-        if (strstr(c->help, "example") == NULL || strstr(c->help, example) == NULL)
+        if (c->examples == NULL || c->examples->why == NULL)
             fail_msg("%s: its help has no example", c->name);
+        for (const struct cli_example *e = c->examples; e->why != NULL; e++) {
+            assert_int_equal(e->why[strlen(e->why) - 1], ':');
+            if (strstr(e->line, example) == NULL)
+                fail_msg("%s: an example of something else: %s", c->name, e->line);
+        }
         assert_true(c->run != NULL && c->min_words <= c->max_words);
         assert_int_equal(c->max_words > 0, *c->synopsis != '\0');
         assert_true(strlen(c->summary) > 0 && strlen(c->summary) < 60);
