@@ -44,6 +44,7 @@ RULES = {
         ("server/http", "server/publish", "server/ingest", "server/sources", "db", "server/rules", "server/log", "server/token"),
         (),
     ),
+    "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
         ("db", "server/ingest", "server/sources", "server/rules", "config", "server/publish", "server/log", "server/token"),
         (),
@@ -65,7 +66,7 @@ TEST_LIBRARIES = {
     "tests/bench": ("sqlite3", "zlib"),
     "tests/fuzz": ("zlib",),
 }
-SOURCE_FOLDERS = ("config", "db", "server", "tests")
+SOURCE_FOLDERS = ("config", "db", "deploy", "server", "tests")
 MAIN_MAX_LINES = 100
 ENGINE_WORDS = {
     "sql", "sqlite", "sqlite3", "stmt", "statement", "pragma", "rowid", "transaction",
