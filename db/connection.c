@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "db/network.h"
 #include "db/schema.h"
 
 /* How long an opening or reading connection waits for a foreign lock (recovery, the switch to
@@ -48,29 +48,6 @@ enum catalogue_status connection_status(int sqlite_result)
     default: /* IOERR, READONLY, CANTOPEN, PERM, INTERRUPT, … */
         return CATALOGUE_UNAVAILABLE;
     }
-}
-
-/* WAL keeps its index in memory that all processes share, which no network filesystem has
- * (https://www.sqlite.org/wal.html): two hosts would corrupt the file without a word. */
-static const char *network_filesystem(const char *path)
-{
-    static const struct {
-        unsigned long magic;
-        const char *name;
-    } known[] = {
-        {0x6969, "NFS"},     {0x517b, "SMB"},      {0xff534d42, "CIFS"},   {0xfe534d42, "SMB2"},
-        {0x5346414f, "AFS"}, {0x00c36400, "Ceph"}, {0x0bd00bd0, "Lustre"}, {0x73757245, "Coda"},
-        {0x564c, "NCP"},     {0x01161970, "GFS2"}, {0x7461636f, "OCFS2"},
-    };
-    struct statfs fs;
-    if (statfs(path, &fs) != 0)
-        return NULL;
-    /* f_type is signed on some platforms: compare the low 32 bits. */
-    unsigned long type = (unsigned long)fs.f_type & 0xffffffffUL;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].magic == type)
-            return known[i].name;
-    return NULL;
 }
 
 /* Makes every missing folder above `path`, for the owner alone: the file holds token hashes. */

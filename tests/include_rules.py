@@ -24,7 +24,7 @@ LIBC = set(
     """assert ctype dirent endian errno fcntl fenv float fnmatch getopt glob grp ifaddrs inttypes iso646
     langinfo libgen limits locale math malloc mntent netdb poll pthread pwd regex sched search
     semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio stdio_ext
-    stdlib stdnoreturn string strings sysexits syslog termios threads time uchar ucontext unistd
+    stdlib stdnoreturn string strings dlfcn sysexits syslog termios threads time uchar ucontext unistd
     utime wchar wctype byteswap execinfo fts ftw paths""".split()
 )
 LIBC_FOLDERS = ("sys", "arpa", "netinet", "net", "linux", "asm", "bits")

@@ -1,0 +1,373 @@
+"""The disk fails under the running server: the writer is told why, nothing is half done, crawlers are served
+from memory, /readyz tells, and all is well again, without a restart, when the cause has gone."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+from harness import ORIGIN, eventually, locs, problem, render_export, seconds, sitemapd
+
+XML = "/sitemap_index.xml"
+WAL, DB = ".db-wal", ".db"
+
+
+def loc(name):
+    return f"{ORIGIN}/{name}.xml"
+
+
+def ready(server):
+    return server.api("GET", "/readyz", token=None)
+
+
+def reasons(server):
+    reply = ready(server)
+    return reply.json()["status"], [r["code"] for r in reply.json()["reasons"]]
+
+
+def served(server, target=XML):
+    reply = server.get(target)
+    assert reply.status == 200, reply
+    return locs(reply.xml())
+
+
+def degraded(server, *codes):
+    """Serving all the same, and saying what is wrong."""
+    eventually(lambda: reasons(server)[0] == "degraded" and set(codes) <= set(reasons(server)[1]), f"told as degraded: {codes}", 10)
+    assert ready(server).status == 200
+
+
+def whole(server, *expected):
+    """Healed: writes are taken, /readyz has no reason left, and what is served is what the file says."""
+    name = f"healed-{time.monotonic_ns()}"
+    eventually(lambda: server.register(loc(name)).status == 201, "writes are taken again", 15)
+    eventually(lambda: reasons(server) == ("ok", []), "ready without a reason", 15)
+    lines = server.cli("export").lines()
+    assert {line["loc"] for line in lines} == {loc(n) for n in expected} | {loc(name)}
+    assert server.get(XML).xml() == render_export(lines)
+    done = server.cli("check")
+    assert done.code == 0, done
+    assert server.api("DELETE", f"/v1/sitemaps?loc={loc(name)}").status == 204
+
+
+def bulk(server, stem, count):
+    return server.bulk([loc(f"{stem}-{n}") for n in range(count)])
+
+
+# ---- errors of the disk -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op, error, code", [
+    ("write", "EIO", "unavailable"), ("write", "ENOSPC", "no-space"), ("write", "EROFS", "unavailable"), ("write", "EDQUOT", None),
+    ("sync", "EIO", "unavailable"), ("sync", "ENOSPC", None),
+])
+def test_a_log_that_cannot_be_written(faulty, disk, op, error, code):
+    assert faulty.register(loc("before")).status == 201
+    assert served(faulty) == [loc("before")]
+    rule = disk.fail(op, error, WAL)
+    for reply in (faulty.register(loc("lost")), bulk(faulty, "lost", 500), faulty.api("DELETE", f"/v1/sitemaps?loc={loc('before')}")):
+        found = problem(reply, 503, code)
+        assert reply.get("Retry-After"), reply
+        assert found["code"] in ("unavailable", "no-space"), found
+    assert disk.hits(rule) > 0
+    assert served(faulty) == [loc("before")]
+    degraded(faulty, "catalogue-not-writable")
+    disk.heal()
+    whole(faulty, "before")
+
+
+def test_writes_that_are_cut_short(faulty, disk):
+    rule = disk.fail("write", -1, "", every=3)
+    for n in range(20):
+        assert faulty.register(loc(n)).status == 201
+    assert bulk(faulty, "more", 2000).status == 200
+    assert disk.hits(rule) > 20
+    disk.heal()
+    assert len(served(faulty)) == 2020
+    assert faulty.cli("check").code == 0
+
+
+@pytest.mark.parametrize("op", ["write", "sync", "cut"])
+def test_a_checkpoint_that_fails(faulty, disk, op):
+    """The log grows and is kept; the writes are good."""
+    rule = disk.fail(op, "EIO", DB)
+    for part in range(6):  # some 6 MB of log
+        assert bulk(faulty, f"b{part}", 8000).status == 200
+    assert op == "cut" or disk.hits(rule) > 0
+    assert len(served(faulty)) == 48000
+    disk.heal()
+    assert faulty.register(loc("last")).status == 201
+    faulty.kill()
+    assert faulty.cli("check").code == 0
+    faulty.start()
+    assert len(served(faulty)) == 48001
+
+
+def test_a_file_that_cannot_be_read(faulty, disk):
+    """What is in memory is served, what would have to be read is not there for now."""
+    other = ORIGIN + "/cold/sitemap_index.xml"
+    assert faulty.api("POST", "/v1/indexes", {"url": other}).status == 201
+    assert bulk(faulty, "many", 9000).status == 200
+    assert faulty.bulk([f"{ORIGIN}/cold/{n}.xml" for n in range(3000)]).status == 200
+    faulty.restart()
+    assert len(served(faulty)) == 9000
+    rules = [disk.fail("read", "EIO", DB), disk.fail("read", "EIO", WAL)]
+    reply = faulty.get("/cold/sitemap_index.xml")
+    assert reply.status == 503 and reply.get("Retry-After"), reply
+    assert len(served(faulty)) == 9000
+    assert sum(map(disk.hits, rules)) > 0
+    reply = bulk(faulty, "new", 3000)
+    # A read that fails is "malformed" to SQLite (SQLITE_IOERR_CORRUPTFS).
+    assert problem(reply, 503)["code"] in ("unavailable", "corrupt")
+    degraded(faulty)
+    assert len(served(faulty)) == 9000
+    disk.heal()
+    eventually(lambda: faulty.get("/cold/sitemap_index.xml").status == 200, "the cold page is built", 10)
+    eventually(lambda: bulk(faulty, "new", 3000).status == 200, "writes are taken", 10)
+    eventually(lambda: reasons(faulty) == ("ok", []), "ready without a reason", 15)
+    assert len(served(faulty)) == 12000 and len(served(faulty, "/cold/sitemap_index.xml")) == 3000
+    assert faulty.cli("check").code == 0
+
+
+@pytest.mark.parametrize("error", ["EIO", "EMFILE", "EACCES"])
+def test_a_file_that_cannot_be_opened(faulty, disk, error):
+    """Those that are open go on; what needs another connection is refused and comes back."""
+    assert faulty.register(loc("a")).status == 201
+    assert served(faulty) == [loc("a")]
+    disk.fail("open", error)
+    for n in range(5):
+        assert faulty.get(XML).status == 200
+        assert faulty.register(loc(f"b{n}")).status in (201, 503)
+        assert faulty.api("GET", "/v1/sitemaps").status in (200, 503)
+    disk.heal()
+    there = {line["loc"][len(ORIGIN) + 1:-4] for line in faulty.cli("export").lines()}
+    whole(faulty, *there)
+
+
+# ---- no room ------------------------------------------------------------------------------------
+
+
+def mounted(tmp_path, size):
+    if os.geteuid() != 0:
+        pytest.skip("a small tmpfs needs root")
+    folder = tmp_path / "small"
+    os.makedirs(folder)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.decode()}")
+    return folder
+
+
+@pytest.fixture
+def small(tmp_path):
+    folder = mounted(tmp_path, "6m")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder):
+    """Takes all the room that is left."""
+    path = folder / "filler"
+    with open(path, "wb", buffering=0) as file:
+        try:
+            for size in (65536, 4096, 1):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    pass
+        finally:
+            pass
+    return path
+
+
+def test_a_full_disk(start, small):
+    server = start(database=small / "catalogue.db", config="[catalogue]\nwrite_timeout = 2s\n")
+    assert server.register(loc("before")).status == 201
+    assert bulk(server, "some", 200).status == 200
+    names = served(server)
+    filler = fill(small)
+    refused = []
+    for n in range(200):  # until what the log has left is used up
+        reply = server.register(loc(f"n{n}"))
+        if reply.status != 201:
+            refused.append(n)
+            problem(reply, 503, "no-space")
+            if len(refused) == 3:
+                break
+        else:
+            names.append(loc(f"n{n}"))
+    assert len(refused) == 3, "the disk was never full"
+    problem(bulk(server, "big", 20000), 503, "no-space")  # too large for memory: the spool
+    assert sorted(served(server)) == sorted(names)
+    degraded(server, "catalogue-not-writable")
+    assert "no-space" in ready(server).body.decode()
+    os.unlink(filler)
+    whole(server, *(n[len(ORIGIN) + 1:-4] for n in names))
+
+
+def test_a_start_on_a_full_disk(start, small):
+    fill(small)
+    server = start(database=small / "catalogue.db", ready=False)
+    assert server.process.wait(seconds(20)) == 1
+    last = server.log().strip().splitlines()[-1]
+    server.kill()
+    assert "full" in last or "space" in last, last
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a read-only mount needs root")
+def test_a_start_on_a_read_only_mount(start, small):
+    database = small / "catalogue.db"
+    server = start(database=database)
+    assert server.register(loc("a")).status == 201
+    server.stop()
+    subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
+    server = start(database=database, ready=False)
+    assert server.process.wait(seconds(20)) == 1
+    last = server.log().strip().splitlines()[-1]
+    server.kill()
+    assert "read" in last.lower(), last
+    subprocess.run(["mount", "-o", "remount,rw", str(small)], check=True)
+    assert served(start(database=database)) == [loc("a")]
+
+
+# ---- the file is changed beneath it -------------------------------------------------------------
+
+
+@pytest.fixture
+def plain(start, data):
+    server = start(database=data / "catalogue.db", config="[catalogue]\nwrite_timeout = 1s\n")
+    assert bulk(server, "old", 2500).status == 200
+    assert len(served(server)) == 2500
+    return server
+
+
+def old(count=2500):
+    return [f"old-{n}" for n in range(count)]
+
+
+def test_deleted_and_put_back(plain, data):
+    path = data / "catalogue.db"
+    os.rename(path, data / "away")
+    problem(plain.register(loc("lost")), 503, "unavailable")
+    assert len(served(plain)) == 2500
+    degraded(plain, "catalogue-not-writable", "catalogue-unreadable")
+    os.rename(data / "away", path)
+    whole(plain, *old())
+
+
+def test_deleted_for_good_then_restored(plain, data):
+    copy = data / "backup.db"
+    assert plain.cli("backup", str(copy)).code == 0
+    assert plain.register(loc("after")).status == 201
+    os.unlink(data / "catalogue.db")
+    problem(plain.register(loc("lost")), 503, "unavailable")
+    assert len(served(plain)) == 2501
+    degraded(plain, "catalogue-not-writable")
+    time.sleep(0.3)
+    os.rename(copy, data / "catalogue.db")
+    whole(plain, *old())
+
+
+def another(data, tmp_path, names, indexes=()):
+    """Another catalogue's file."""
+    path = tmp_path / "another.db"
+    done = [sitemapd("site", "add", ORIGIN, database=path)]
+    done += [sitemapd("index", "add", ORIGIN + i, database=path) for i in indexes]
+    done.append(sitemapd("import", "-", database=path, input="\n".join(loc(n) for n in names) + "\n"))
+    assert all(d.code == 0 for d in done), done
+    os.rename(path, data / "new.db")
+    return data / "new.db"
+
+
+def test_replaced_by_rename(plain, data, tmp_path):
+    os.rename(another(data, tmp_path, ["new-1", "new-2"]), data / "catalogue.db")
+    eventually(lambda: served(plain) == [loc("new-1"), loc("new-2")], "the new catalogue is served", 10)
+    whole(plain, "new-1", "new-2")
+
+
+@pytest.mark.parametrize("size", [0, 100, 4096, 5000, "half"])
+def test_truncated(plain, data, size):
+    """The copy in memory is served; a good file renamed into place ends it."""
+    copy, path = data / "backup.db", data / "catalogue.db"
+    assert plain.cli("backup", str(copy)).code == 0
+    plain.restart()  # its log is in the file now
+    assert len(served(plain)) == 2500
+    os.truncate(path, os.path.getsize(path) // 2 if size == "half" else size)
+    for name in range(3):
+        reply = plain.register(loc(f"lost-{name}"))
+        assert reply.status in (201, 503), reply
+        assert len(served(plain)) in (2500, 2501, 2502, 2503)
+    reply = bulk(plain, "lost", 3000)
+    found = problem(reply, 503)
+    assert found["code"] in ("corrupt", "unavailable"), found
+    degraded(plain)
+    os.rename(copy, path)
+    whole(plain, *old())
+
+
+def test_corrupted(plain, data):
+    copy, path = data / "backup.db", data / "catalogue.db"
+    assert plain.cli("backup", str(copy)).code == 0
+    plain.restart()
+    assert len(served(plain)) == 2500
+    with open(path, "r+b") as file:
+        size = os.path.getsize(path)
+        file.seek(4096)
+        file.write(os.urandom(size - 4096))
+    found = problem(bulk(plain, "lost", 3000), 503)
+    assert found["code"] == "corrupt", found
+    assert len(served(plain)) == 2500
+    degraded(plain, "catalogue-not-writable")
+    assert plain.cli("check").code == 1
+    os.rename(copy, path)
+    whole(plain, *old())
+
+
+def test_overwritten_by_something_else(plain, data):
+    copy, path = data / "backup.db", data / "catalogue.db"
+    assert plain.cli("backup", str(copy)).code == 0
+    with open(data / "junk", "wb") as file:
+        file.write(b"this is no database\n" * 5000)
+    os.rename(data / "junk", path)
+    problem(plain.register(loc("lost")), 503)
+    assert len(served(plain)) == 2500
+    degraded(plain, "catalogue-not-writable")
+    os.rename(copy, path)
+    whole(plain, *old())
+
+
+@pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
+def test_locked_by_another_process(plain, data, how):
+    holder = sqlite3.connect(data / "catalogue.db", isolation_level=None)
+    holder.execute(f"BEGIN {how}")
+    begun = time.monotonic()
+    problem(plain.register(loc("lost")), 503, "busy")
+    assert time.monotonic() - begun >= 0.9, "it waits for its write_timeout"
+    assert len(served(plain)) == 2500
+    degraded(plain, "catalogue-not-writable")
+    holder.execute("ROLLBACK")
+    holder.close()
+    whole(plain, *old())
+
+
+# ---- network filesystems ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("magic, name", [(0x6969, "NFS"), (0xFF534D42, "CIFS"), (0xFE534D42, "SMB2"), (0x517B, "SMB"), (0x01021997, "9P")])
+def test_a_network_filesystem_is_refused(start, disk, data, magic, name):
+    disk.fail("statfs", magic - (1 << 32) if magic >= 1 << 31 else magic)
+    server = start(database=data / "catalogue.db", env=disk.environment(data), ready=False)
+    assert server.process.wait(seconds(20)) == 1
+    last = server.log().strip().splitlines()[-1]
+    server.kill()
+    assert f"network filesystem ({name})" in last and "local disk" in last, last
+    done = sitemapd("site", "add", ORIGIN, database=data / "catalogue.db", env=disk.environment(data))
+    assert done.code == 1 and name in done.err, done
+    assert not os.listdir(data), "nothing was made there"
+    disk.heal()
+    server = start(database=data / "catalogue.db", env=disk.environment(data))
+    assert server.register(loc("a")).status == 201
