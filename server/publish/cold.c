@@ -1,6 +1,7 @@
 /* Cold pages: built on a pool of threads, once however many ask, and never installed where a
  * commit has overtaken them (publisher.h, invariants 1, 3 and 5). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/publish/state.h"
 
@@ -62,6 +63,12 @@ static enum catalogue_status build(struct publisher *p, struct builder *b, struc
     if (status != CATALOGUE_OK)
         goto end;
     *revision = revisions.revision;
+    /* Another file stands at the path, where this id may be another index: the routing table that
+     * led here is about to go. */
+    if (strcmp(revisions.epoch, s->epoch) != 0) {
+        status = CATALOGUE_UNAVAILABLE;
+        goto end;
+    }
     status = catalogue_view_page(v, s->index_id, s->number, &page);
     if (status == CATALOGUE_NOT_FOUND || (status == CATALOGUE_OK && page.removed)) {
         status = CATALOGUE_OK;

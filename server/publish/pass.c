@@ -1,6 +1,7 @@
 /* The pass: how every change is found, whatever its cause (design.md 3, "The publisher's rule").
  * One read transaction; the registry if it moved; `wanted` raised in every slot whose page moved,
  * before anything is acknowledged; hot pages rebuilt; then whoever waited is resumed. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,27 +31,38 @@ static bool collect_page(void *context, const struct page_record *page, const ch
     return true;
 }
 
-/* Replaces the routing table; the old one lives until its last request is done. */
-static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v)
+/* Replaces the routing table; the old one lives until its last request is done. `anew`: it is of
+ * another catalogue than before, so the slots are others too. What is served until then stays if
+ * the new one cannot be read. */
+static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v,
+                                             const char *epoch, bool anew)
 {
     struct registry *registry;
+    struct slot_table other = {.count = 0};
     enum catalogue_status status = catalogue_view_registry(v, &registry);
     if (status != CATALOGUE_OK)
         return status;
+    snprintf(other.epoch, sizeof other.epoch, "%s", epoch);
     pthread_mutex_lock(&p->table_lock);
-    struct routing *fresh = routing_new(registry, &p->policies, &p->slots);
+    struct routing *fresh = routing_new(registry, &p->policies, anew ? &other : &p->slots);
+    if (fresh != NULL && anew) {
+        struct slot_table old = p->slots;
+        p->slots = other;
+        other = old;
+    }
     if (fresh != NULL)
         slot_table_sweep(&p->slots);
     pthread_mutex_unlock(&p->table_lock);
     registry_unref(registry);
-    if (fresh == NULL)
-        return CATALOGUE_NO_MEMORY;
-    pthread_rwlock_wrlock(&p->routing_lock);
-    const struct routing *old = p->routing;
-    p->routing = fresh;
-    pthread_rwlock_unlock(&p->routing_lock);
-    publisher_routing_done(old);
-    return CATALOGUE_OK;
+    if (fresh != NULL) {
+        pthread_rwlock_wrlock(&p->routing_lock);
+        const struct routing *old = p->routing;
+        p->routing = fresh;
+        pthread_rwlock_unlock(&p->routing_lock);
+        publisher_routing_done(old);
+    }
+    slot_table_clear(&other);
+    return fresh != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
 static struct slot *find_slot(struct publisher *p, const struct page_record *page)
@@ -145,7 +157,7 @@ static enum catalogue_status pass_in_view(struct publisher *p, struct catalogue_
         first = true;
     }
     if (first || p->registry_revision != now.registry_revision) {
-        status = refresh_routing(p, v);
+        status = refresh_routing(p, v, now.epoch, first);
         if (status != CATALOGUE_OK)
             return status;
         p->registry_revision = now.registry_revision;
@@ -182,9 +194,6 @@ enum catalogue_status pass_run(struct publisher *p)
 
 void pass_reset(struct publisher *p)
 {
-    pthread_mutex_lock(&p->table_lock);
-    slot_table_clear(&p->slots);
-    pthread_mutex_unlock(&p->table_lock);
     p->epoch[0] = '\0';
     atomic_store(&p->seen, 0);
     await_list_reset(&p->awaits);

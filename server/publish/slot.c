@@ -1,13 +1,15 @@
 #include "server/publish/slot.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-struct slot *slot_new(int64_t index_id, uint32_t number)
+struct slot *slot_new(const char *epoch, int64_t index_id, uint32_t number)
 {
     struct slot *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
+    snprintf(s->epoch, sizeof s->epoch, "%s", epoch);
     s->index_id = index_id;
     s->number = number;
     atomic_init(&s->references, 1);

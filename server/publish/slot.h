@@ -20,12 +20,15 @@ struct page_waiter {
     void *context;
 };
 
+#define SLOT_EPOCH_SIZE 33 /* of a catalogue, with its NUL */
+
 struct slot {
     int64_t index_id;
     uint32_t number;
-    atomic_uint references;    /* the table, routing tables, builds */
-    atomic_uint_fast64_t used; /* tick of the last read, for eviction */
-    bool seen_in_registry;     /* mark of slot_table_sweep; the publisher's thread only */
+    char epoch[SLOT_EPOCH_SIZE]; /* of the catalogue that the two are of */
+    atomic_uint references;      /* the table, routing tables, builds */
+    atomic_uint_fast64_t used;   /* tick of the last read, for eviction */
+    bool seen_in_registry;       /* mark of slot_table_sweep; the publisher's thread only */
 
     pthread_mutex_t lock;
     /* under lock: */
@@ -35,7 +38,7 @@ struct slot {
     struct page_waiter *waiters; /* of that build */
 };
 
-struct slot *slot_new(int64_t index_id, uint32_t number);
+struct slot *slot_new(const char *epoch, int64_t index_id, uint32_t number);
 void slot_ref(struct slot *s);
 void slot_unref(struct slot *s);
 
@@ -60,12 +63,13 @@ struct snapshot *slot_wait(struct slot *s, struct page_waiter *waiter, bool *sta
  * wanted); NULL and `*again` otherwise. With `force` in any case. */
 struct page_waiter *slot_finish(struct slot *s, uint64_t revision, bool force, bool *again);
 
-/* All slots by (index, page). Changed by the publisher's thread only, under the owner's lock; read
- * under that lock by others. */
+/* All slots of one catalogue by (index, page). Changed by the publisher's thread only, under the
+ * owner's lock; read under that lock by others. */
 struct slot_table {
     struct slot **buckets; /* open addressing, NULL: free */
     size_t capacity;       /* a power of two, or 0 */
     size_t count;
+    char epoch[SLOT_EPOCH_SIZE]; /* which its slots get; "" before the first pass */
 };
 
 struct slot *slot_table_find(const struct slot_table *t, int64_t index_id, uint32_t number);
@@ -74,7 +78,7 @@ struct slot *slot_table_get(struct slot_table *t, int64_t index_id, uint32_t num
 /* Removes the slots whose `seen_in_registry` is false, dropping their snapshots, and clears the
  * marks of the others. */
 void slot_table_sweep(struct slot_table *t);
-/* Empties the table, dropping all snapshots. */
+/* Empties the table, dropping all snapshots; its epoch stays. */
 void slot_table_clear(struct slot_table *t);
 
 #endif

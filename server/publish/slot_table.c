@@ -68,7 +68,7 @@ struct slot *slot_table_get(struct slot_table *t, int64_t index_id, uint32_t num
         if (!rebuild(t, capacity, false))
             return NULL;
     }
-    s = slot_new(index_id, number);
+    s = slot_new(t->epoch, index_id, number);
     if (s != NULL)
         place(t, s);
     return s;
@@ -96,5 +96,6 @@ void slot_table_clear(struct slot_table *t)
         slot_unref(t->buckets[i]);
     }
     free(t->buckets);
-    *t = (struct slot_table){NULL, 0, 0};
+    t->buckets = NULL;
+    t->capacity = t->count = 0;
 }

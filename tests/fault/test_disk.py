@@ -289,6 +289,23 @@ def test_replaced_by_rename(plain, data, tmp_path):
     whole(plain, "new-1", "new-2")
 
 
+def test_replaced_by_one_that_cannot_be_served(plain, data, tmp_path):
+    """The pages in memory stay until there are others."""
+    copy, path = data / "backup.db", data / "catalogue.db"
+    assert plain.cli("backup", str(copy)).code == 0
+    new = another(data, tmp_path, ["new-1"])
+    with sqlite3.connect(new) as broken:
+        broken.execute("UPDATE site SET origin = 'nonsense'")
+    broken.close()
+    os.rename(new, path)
+    degraded(plain, "catalogue-unreadable")
+    for _ in range(20):
+        assert len(served(plain)) == 2500
+        time.sleep(0.02)
+    os.rename(copy, path)
+    whole(plain, *old())
+
+
 @pytest.mark.parametrize("size", [0, 100, 4096, 5000, "half"])
 def test_truncated(plain, data, size):
     """The copy in memory is served; a good file renamed into place ends it."""

@@ -18,7 +18,7 @@ static struct snapshot *at_revision(uint64_t revision)
 static void only_newer_and_wanted_is_installed(void **state)
 {
     (void)state;
-    struct slot *slot = slot_new(1, 1);
+    struct slot *slot = slot_new("epoch", 1, 1);
     struct snapshot *old = at_revision(5), *same = at_revision(5), *stale = at_revision(7),
                     *fresh = at_revision(9);
     assert_int_equal(slot_install(slot, old), SLOT_INSTALLED);
@@ -39,7 +39,7 @@ static void only_newer_and_wanted_is_installed(void **state)
 static void what_a_slot_lets_go_is_retired(void **state)
 {
     (void)state;
-    struct slot *slot = slot_new(1, 1);
+    struct slot *slot = slot_new("epoch", 1, 1);
     struct snapshot *s[3];
     for (int i = 0; i < 3; i++) {
         s[i] = at_revision((uint64_t)i + 1);
@@ -69,7 +69,7 @@ static void no_page(void *context, enum await_result result, struct snapshot *sn
 static void one_build_for_many_waiters(void **state)
 {
     (void)state;
-    struct slot *slot = slot_new(1, 1);
+    struct slot *slot = slot_new("epoch", 1, 1);
     bool start, again;
     struct page_waiter *first = malloc(sizeof *first), *second = malloc(sizeof *second);
     *first = *second = (struct page_waiter){NULL, no_page, NULL};
@@ -93,7 +93,7 @@ static void one_build_for_many_waiters(void **state)
 static void the_table_finds_keeps_and_sweeps(void **state)
 {
     (void)state;
-    struct slot_table table = {NULL, 0, 0};
+    struct slot_table table = {.epoch = "epoch"};
     assert_null(slot_table_find(&table, 1, 1));
     for (uint32_t n = 1; n <= 1000; n++)
         slot_table_get(&table, n % 7, n)->seen_in_registry = n % 2 == 0;
