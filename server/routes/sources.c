@@ -113,7 +113,16 @@ static bool may_see(const struct call *call, const char *source_url)
     return may;
 }
 
-/* On a worker: a report reads the catalogue with a view of its own. */
+static void list_visible(void *context, enum await_result result)
+{
+    struct call *call = context;
+
+    (void)result;
+    request_resume(call->request);
+}
+
+/* On a worker: a report reads the catalogue with a view of its own. Who reads that a scan is over
+ * finds what it changed in the index: it is answered when that is published. */
 static void list_sources(void *context)
 {
     struct call *call = context;
@@ -123,12 +132,15 @@ static void list_sources(void *context)
     struct source_report *report = malloc(sizeof *report);
     bool good = report != NULL;
     size_t listed = 0;
+    uint64_t revision = 0;
 
     str_append_text(out, "{\"sources\":[");
     for (size_t at = 0; good && sources != NULL && at < sources_count(sources); at++) {
         good = sources_report(sources, at, report);
         if (!good)
             break;
+        if (revision < report->revision)
+            revision = report->revision;
         if (may_see(call, report->url)) {
             if (listed++ > 0)
                 str_append_char(out, ',');
@@ -138,11 +150,13 @@ static void list_sources(void *context)
     }
     str_append_text(out, "],\"next\":null}\n");
     free(report);
-    if (good)
-        call_reply_tagged(call);
-    else
+    if (!good) {
         errors_reply_status(&request->reply, CATALOGUE_UNAVAILABLE);
-    request_resume(request);
+        request_resume(request);
+        return;
+    }
+    call_reply_tagged(call);
+    publisher_await_revision(call->app->publisher, revision, list_visible, call);
 }
 
 enum handled sources_list(void *context, struct request *request)

@@ -40,13 +40,16 @@ static bool gather(void *context, const struct source_file *file)
 static bool read_catalogue(struct catalogue *c, struct source_report *out)
 {
     struct catalogue_view *view;
+    struct catalogue_revisions revisions;
     struct gathering g = {out, false};
     if (catalogue_view_begin(c, &view) != CATALOGUE_OK)
         return false;
-    bool ok = catalogue_view_source_state(view, out->name, &out->state) == CATALOGUE_OK &&
+    bool ok = catalogue_view_revisions(view, &revisions) == CATALOGUE_OK &&
+              catalogue_view_source_state(view, out->name, &out->state) == CATALOGUE_OK &&
               (out->state.quarantined == 0 ||
                catalogue_view_source_files(view, out->name, gather, &g) == CATALOGUE_OK);
     catalogue_view_end(view);
+    out->revision = revisions.revision;
     return ok && !g.failed;
 }
 

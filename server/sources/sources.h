@@ -44,6 +44,7 @@ struct source_report {
     enum source_watching watching;
     bool scanning;
     struct source_state state; /* as the catalogue keeps it */
+    uint64_t revision;         /* the catalogue's, at which it was read */
     int64_t failed_at;         /* of the last scan, where it could not be made; 0: it could */
     char failure[256];         /* why: the folder cannot be read, the catalogue refused, … */
     uint64_t problem_count;

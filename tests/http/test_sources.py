@@ -628,6 +628,21 @@ def test_odd_names(world):
     assert world.ready() is None
 
 
+def test_a_scan_that_is_told_of_is_published(world):
+    """Nobody waits for the scan itself: whoever reads that it is over finds what it changed."""
+    world.folder.fill(3)
+    world.start()
+    for i in range(30):
+        world.folder.put(f"next{i}.xml")
+        asking = threading.Thread(target=world.scan)
+        asking.start()
+        deadline = time.monotonic() + seconds(10)
+        while world.source()["listed"] < 4 + i:  # without a pause: the moment between is short
+            assert time.monotonic() < deadline
+        assert f"next{i}.xml" in world.names()
+        asking.join()
+
+
 # ---- the shrink guard ---------------------------------------------------------------------------
 
 
