@@ -108,7 +108,7 @@ const struct setting config_settings[] = {
      .fallback = "1000000", FILE_AND("SITEMAPD_LIMITS_MAX_BULK_ENTRIES"),
      .doc = "Entries in one bulk or import. Other writes wait while one is applied."},
     {"limits", "max_header_bytes", SETTING_SIZE, IN(max_header_bytes), .min = KIB, .max = MIB,
-     .fallback = "16K", FILE_AND("SITEMAPD_LIMITS_MAX_HEADER_BYTES"),
+     .fallback = "8K", FILE_AND("SITEMAPD_LIMITS_MAX_HEADER_BYTES"),
      .doc = "The largest request line and header."},
     {"limits", "max_rejections", SETTING_COUNT, IN(max_rejections), .min = 1, .max = 100000,
      .fallback = "100", FILE_AND("SITEMAPD_LIMITS_MAX_REJECTIONS"),
