@@ -243,8 +243,9 @@ static char *next_line(char *out, int num, void *context)
         out[--len] = '\0';
     if (out[strspn(out, BLANKS)] == ';' || out[strspn(out, BLANKS)] == '#') {
         good = false; /* a comment, however long */
-    } else if (line.len >= size) {
-        mistakes_add(&r->mistakes, "the line is longer than %zu bytes; it would be cut", size - 1);
+    } else if (line.len + 1 >= size) {
+        /* inih 59 takes a full buffer without a line's end for one that goes on, and skips more. */
+        mistakes_add(&r->mistakes, "the line is longer than %zu bytes; it would be cut", size - 2);
         if (out[0] == '[')
             r->kind = SECTION_REFUSED;
         good = false;

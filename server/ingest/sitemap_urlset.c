@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/ingest/expat_place.h"
 #include "server/ingest/sitemap_prolog.h"
 #include "server/ingest/sitemap_run.h"
 #include "server/ingest/xml_names.h"
@@ -35,8 +36,8 @@ struct sitemap_urlset {
 
 static struct place place_now(const struct sitemap_urlset *u)
 {
-    uint64_t line = XML_GetCurrentLineNumber(u->parser);
-    uint64_t column = XML_GetCurrentColumnNumber(u->parser) + 1;
+    uint64_t line = expat_line(u->parser);
+    uint64_t column = expat_column(u->parser);
     if (line == 1)
         column += u->prolog.start_at.column - 1;
     return (struct place){u->prolog.start_at.line + line - 1, column};
@@ -75,7 +76,7 @@ static bool note_token(struct sitemap_urlset *u)
 {
     if (!note_event(u))
         return false;
-    if (XML_GetCurrentByteCount(u->parser) <= (int)TOKEN_MAX_BYTES)
+    if (expat_byte_count(u->parser) <= TOKEN_MAX_BYTES)
         return true;
     if (!u->root_seen && !sitemap_prolog_is_declared(&u->prolog))
         return dismiss(u, SITEMAP_FILE_OTHER);
@@ -277,10 +278,9 @@ struct sitemap_urlset *sitemap_urlset_new(struct sitemap_work *work, struct plac
 /* True where expat has stopped at bytes that are no UTF-8 (Latin-1, mostly). */
 static bool is_bad_utf8(const struct sitemap_urlset *u)
 {
-    int offset, size;
-    const char *context = XML_GetInputContext(u->parser, &offset, &size);
-    return u->prolog.start != START_WIDE && context && offset >= 0 && offset < size &&
-           utf8_char_len(context + offset, (size_t)(size - offset)) == 0;
+    size_t len;
+    const char *rest = expat_rest(u->parser, &len);
+    return u->prolog.start != START_WIDE && rest != NULL && utf8_char_len(rest, len) == 0;
 }
 
 static bool fail_parse(struct sitemap_urlset *u)

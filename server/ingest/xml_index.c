@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/ingest/expat_place.h"
 #include "server/ingest/xml_item.h"
 #include "server/ingest/xml_names.h"
 #include "server/rules/ascii.h"
@@ -31,13 +32,13 @@ struct xml_index {
 
 static uint64_t line_now(const struct xml_index *x)
 {
-    return x->start.line + XML_GetCurrentLineNumber(x->parser) - 1;
+    return x->start.line + expat_line(x->parser) - 1;
 }
 
 static uint64_t column_now(const struct xml_index *x)
 {
-    XML_Size column = XML_GetCurrentColumnNumber(x->parser) + 1;
-    return XML_GetCurrentLineNumber(x->parser) == 1 ? x->start.column + column - 1 : column;
+    uint64_t column = expat_column(x->parser);
+    return expat_line(x->parser) == 1 ? x->start.column + column - 1 : column;
 }
 
 /* Stops the parser once the core has an error. expat may still call a handler or two. */
@@ -61,10 +62,9 @@ static bool note_progress(struct xml_index *x)
 {
     if (!core_ok(x->core))
         return false;
-    XML_Index index = XML_GetCurrentByteIndex(x->parser);
-    int size = XML_GetCurrentByteCount(x->parser);
+    int64_t index = expat_byte_index(x->parser);
     if (index >= 0)
-        x->done = (uint64_t)index + (uint64_t)(size > 0 ? size : 0);
+        x->done = (uint64_t)index + expat_byte_count(x->parser);
     return true;
 }
 
@@ -72,7 +72,7 @@ static bool note_token(struct xml_index *x)
 {
     if (!note_progress(x))
         return false;
-    if (XML_GetCurrentByteCount(x->parser) <= (int)READER_MAX_ITEM_BYTES)
+    if (expat_byte_count(x->parser) <= READER_MAX_ITEM_BYTES)
         return true;
     fail(x, READER_TOO_LARGE, "item-too-large", "a tag or comment is too long", "");
     return false;

@@ -1,3 +1,5 @@
+#include <microhttpd.h>
+
 #include "tests/unit/http/live.h"
 
 /* Every answer that the listener gives by itself, over loopback. */
@@ -47,6 +49,14 @@ static struct listener *admin(void)
 
 #define HOST "Host: 127.0.0.1:1\r\n"
 
+/* From 1.0 on libmicrohttpd refuses some things itself, with a page of its own. */
+#define PAGE_1_0 "<html>"
+#if MHD_VERSION >= 0x01000000
+#define OURS_OR_1_0(text) PAGE_1_0
+#else
+#define OURS_OR_1_0(text) text
+#endif
+
 struct expectation {
     const char *request;
     unsigned status;
@@ -66,7 +76,7 @@ static void check(const struct listener *l, const struct expectation *all, size_
             fail_msg("%s\nanswered (ended %d)\n%s%s", all[i].request, ended, a.head,
                      a.body == NULL ? "" : a.body);
         char cache[512];
-        if (a.status >= 400)
+        if (a.status >= 400 && (all[i].contains == NULL || strcmp(all[i].contains, PAGE_1_0) != 0))
             assert_string_equal(answer_header(&a, "Cache-Control", cache), "no-store");
         answer_done(&a);
     }
@@ -109,6 +119,14 @@ static void test_statuses(void **state)
     listener_stop(l, 1000);
 }
 
+/* 1.0.1 counts the line of a chunk with an extension one byte short, so that no such chunk ends
+ * where it should. */
+#if MHD_VERSION >= 0x01000000 && MHD_VERSION < 0x01000200
+#define EXTENDED_CHUNK 400
+#else
+#define EXTENDED_CHUNK 200
+#endif
+
 static void test_bodies(void **state)
 {
     static const struct expectation all[] = {
@@ -116,8 +134,11 @@ static void test_bodies(void **state)
          "Content-Type: application/json; charset=utf-8\r\nContent-Length: 5\r\n\r\nhello",
          200, false, "body=hello"},
         {"POST /take HTTP/1.1\r\n" HOST "Content-Type: Application/JSON\r\n"
-         "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n",
+         "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
          200, false, "body=hello"},
+        {"POST /take HTTP/1.1\r\n" HOST "Content-Type: Application/JSON\r\n"
+         "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n",
+         EXTENDED_CHUNK, EXTENDED_CHUNK != 200, OURS_OR_1_0(NULL)},
         {"POST /take HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n\r\n", 411, false,
          "length-required"},
         {"POST /take HTTP/1.1\r\n" HOST
@@ -170,7 +191,7 @@ static void test_bodies(void **state)
     listener_stop(l, 1000);
 }
 
-/* RFC 9112 11.2, and what libmicrohttpd 0.9.75 lets through. */
+/* RFC 9112 11.2. What libmicrohttpd lets through of it stands in docs/security.md. */
 static void test_smuggling(void **state)
 {
 #define POST "POST /take HTTP/1.1\r\nContent-Type: application/json\r\n"
@@ -178,15 +199,16 @@ static void test_smuggling(void **state)
         {POST HOST "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", 400, true, NULL},
         {POST HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400, true, NULL},
         {POST HOST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, true,
-         NULL},
+         OURS_OR_1_0(NULL)},
         {POST HOST "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-         400, true, NULL},
-        {POST HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, true, NULL},
-        {POST HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, true, NULL},
-        {POST HOST "Content-Length : 5\r\n\r\nhello", 400, true, NULL},
-        {POST HOST " Content-Length: 5\r\n\r\nhello", 0, true, NULL},
+         400, true, OURS_OR_1_0(NULL)},
+        {POST HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, true,
+         OURS_OR_1_0(NULL)},
+        {POST HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, true, OURS_OR_1_0(NULL)},
+        {POST HOST "Content-Length : 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
+        {POST HOST " Content-Length: 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
         {"GET /hello HTTP/1.1\r\n" HOST HOST "\r\n", 400, true, NULL},
-        {"GET /hello HTTP/1.1\r\n\r\n", 400, true, "host-missing"},
+        {"GET /hello HTTP/1.1\r\n\r\n", 400, true, OURS_OR_1_0("host-missing")},
         {"GET http://other/hello HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
         {"POST /take HTTP/1.0\r\nContent-Type: application/json\r\n"
          "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -196,9 +218,7 @@ static void test_smuggling(void **state)
     };
     (void)state;
     struct listener *l = admin();
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i].status != 0)
-            check(l, &all[i], 1);
+    CHECK(l, all);
     listener_stop(l, 1000);
 }
 

@@ -1,0 +1,35 @@
+# Sourced by the commands that need another Debian than the machine's: makes its root from the
+# machine's own package sources. Needs root and mmdebstrap.
+
+# debian_sources SUITE: the machine's sources, with that suite for its own.
+debian_sources() {
+    . /etc/os-release
+    if [ -f /etc/apt/sources.list.d/debian.sources ]; then
+        sed "s/\b$VERSION_CODENAME\b/$1/g" /etc/apt/sources.list.d/debian.sources
+    else
+        sed "s/\b$VERSION_CODENAME\b/$1/g" /etc/apt/sources.list
+    fi
+}
+
+# debian_root SUITE TARGET [PACKAGE...]: a minimal Debian with these packages. TARGET is a folder, or
+# a file that ends in .tar. What is there already is kept; it is whole, or not there.
+debian_root() {
+    suite=$1 target=$2
+    shift 2
+    [ -e "$target" ] && return 0
+    case $target in *.tar) half=${target%.tar}.half.tar ;; *) half=$target.half ;; esac
+    rm -rf "$half"
+    mkdir -p "$(dirname "$target")"
+    debian_sources "$suite" >"$target.sources"
+    # Mirrors that are kept as they were on one day have lists that are past their date.
+    printf 'Acquire::Check-Valid-Until "false";\nAcquire::Check-Date "false";\n' >"$target.apt"
+    include=$(echo "$*" | tr ' ' ',')
+    echo "making a root of Debian $suite"
+    if ! mmdebstrap --variant=minbase --aptopt="$(realpath "$target.apt")" ${include:+--include="$include"} \
+        "$suite" "$half" "$target.sources" >"$target.log" 2>&1; then
+        tail -20 "$target.log" >&2
+        echo "$0: cannot make a root of Debian $suite, see $target.log" >&2
+        return 1
+    fi
+    mv "$half" "$target"
+}
