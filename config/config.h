@@ -121,6 +121,19 @@ bool config_set(struct config *c, const char *name, const char *value, config_re
                 void *context);
 /* Judges the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
+/* How this run's configuration is read once more, file, environment and flags: what serve is given
+ * for a reload. True where it is fit to serve; else every mistake was reported. config_done is the
+ * caller's in both cases. */
+struct config_reader {
+    bool (*read)(void *context, struct config *out, config_report *report, void *report_context);
+    void *context;
+};
+
+/* Calls `each` for every setting outside named sections that is not the same in both; `live`: a
+ * reload may change it in a running server. Secrets are never compared. */
+typedef void config_difference(void *context, const char *section, const char *key, bool live);
+void config_compare(const struct config *a, const struct config *b, config_difference *each,
+                    void *context);
 /* Frees all that it holds. Takes a half-filled one. */
 void config_done(struct config *c);
 

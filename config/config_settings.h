@@ -39,6 +39,7 @@ struct setting {
     const char *environment; /* NULL: the section is repeated, so there is none */
     const char *choices;
     bool in_file;    /* false: environment or flag only */
+    bool live;       /* a reload changes it in a running server (server/reload.c) */
     const char *doc; /* the line that sitemapd.conf has above it */
 };
 

@@ -13,8 +13,10 @@
 #include "server/app_state.h"
 #include "server/bootstrap.h"
 #include "server/log/log.h"
+#include "server/policy.h"
 #include "server/publish/publisher.h"
 #include "server/publish/workers.h"
+#include "server/reload.h"
 #include "server/routes/auth.h"
 #include "server/sources/sources.h"
 #include "server/token/token.h"
@@ -61,17 +63,17 @@ static bool start_publisher(struct app *app)
     const struct config *config = app->config;
     app->pages.cache_control = config->cache_control;
     app->pages.max_identity = MAX_IDENTITY;
-    app->policy = policy_new(config);
-    if (app->policy == NULL)
+    struct policy *policy = policy_new(config);
+    if (policy == NULL)
         return false;
     struct publisher_options options = {
         .catalogue = app->catalogue,
         .compression_level = (int)config->compression_level,
-        .snapshot_budget_bytes = source_set_page_budget(config),
+        .snapshot_budget_bytes = source_set_page_budget(NULL, config),
         .build_threads = app_core_count(),
         .strict_host = config->strict_host,
-        .site_count = policy_count(app->policy),
-        .sites = policy_sites(app->policy),
+        .site_count = policy_count(policy),
+        .sites = policy_sites(policy),
         .attach = page_response_attach,
         .attach_context = &app->pages,
         .cut_slow_readers = page_response_cut,
@@ -79,6 +81,7 @@ static bool start_publisher(struct app *app)
         .event = note,
     };
     enum catalogue_status status = publisher_start(&options, &app->context.publisher);
+    policy_free(policy); /* copied */
     if (status != CATALOGUE_OK)
         log_failure(config->database, "cannot be read: %s", catalogue_status_word(status));
     return status == CATALOGUE_OK;
@@ -94,6 +97,15 @@ static bool start_sources(struct app *app)
     return true;
 }
 
+void app_set_limits(struct app *app, const struct config *config)
+{
+    struct app_context *context = &app->context;
+    context->max_body_bytes = config->max_body_bytes;
+    context->max_bulk_bytes = config->max_bulk_bytes;
+    context->max_bulk_entries = config->max_bulk_entries;
+    context->max_rejections = config->max_rejections;
+}
+
 static bool fill_context(struct app *app)
 {
     const struct config *config = app->config;
@@ -106,10 +118,7 @@ static bool fill_context(struct app *app)
     context->auth = auth_new();
     context->spool_folder = app->folder;
     context->cache_control = config->cache_control;
-    context->max_body_bytes = config->max_body_bytes;
-    context->max_bulk_bytes = config->max_bulk_bytes;
-    context->max_bulk_entries = config->max_bulk_entries;
-    context->max_rejections = config->max_rejections;
+    app_set_limits(app, config);
     context->max_polls = config->max_suspended > 1 ? config->max_suspended / 2 : 1;
     if (config->token != NULL) {
         if (!token_sha256(config->token, strlen(config->token), app->token_sha256))
@@ -139,39 +148,47 @@ static void stop(struct app *app)
     publisher_stop(app->context.publisher);
     catalogue_close(app->catalogue);
     auth_free(app->context.auth);
-    policy_free(app->policy);
+    config_done(&app->reloaded);
     access_log_close(app->access_log);
     free(app->folder);
 }
 
-static void wait_for_signal(const sigset_t *signals)
+static void wait_for_end(struct app *app, const sigset_t *signals)
 {
-    int number = 0;
-    if (sigwait(signals, &number) == 0)
-        log_event(LOG_LEVEL_INFO, "stop", "%s: finishing what is in flight", strsignal(number));
+    for (;;) {
+        int number = 0;
+        if (sigwait(signals, &number) != 0)
+            return;
+        if (number != SIGHUP) {
+            log_event(LOG_LEVEL_INFO, "stop", "%s: finishing what is in flight", strsignal(number));
+            return;
+        }
+        reload(app);
+    }
 }
 
-static void setup_log(const struct config *config)
+void app_setup_log(const struct config *config)
 {
     enum log_level level = LOG_LEVEL_INFO;
     log_level_parse(config->log_level, &level);
     log_setup(level, strcmp(config->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
 }
 
-int app_serve(const struct config *config, const char *const *sites)
+int app_serve(struct config *config, const char *const *sites, const struct config_reader *again)
 {
-    struct app app = {.config = config};
+    struct app app = {.config = config, .live = config, .again = again};
     sigset_t signals;
     /* Blocked before any thread starts, so that every thread inherits it and only sigwait sees
      * them. */
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     page_readers_init(&app.pages.readers);
     umask(077);
-    setup_log(config);
+    app_setup_log(config);
 
     bool up = access_log_open(config->access_log, &app.access_log);
     if (!up)
@@ -180,7 +197,7 @@ int app_serve(const struct config *config, const char *const *sites)
          start_sources(&app) && app_start_listeners(&app);
     if (up) {
         app_announce(&app);
-        wait_for_signal(&signals);
+        wait_for_end(&app, &signals);
     }
     stop(&app);
     page_readers_done(&app.pages.readers);

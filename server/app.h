@@ -4,9 +4,10 @@
 #define SITEMAPD_APP_H
 
 struct config;
+struct config_reader;
 
-/* Serves until SIGTERM or SIGINT. `sites` are origins to make sure of (NULL-terminated or NULL).
- * Returns the process's exit status. */
-int app_serve(const struct config *config, const char *const *sites);
+/* Serves until SIGTERM or SIGINT; SIGHUP reloads through `again`. `sites` are origins to make sure
+ * of (NULL-terminated or NULL). Returns the process's exit status. */
+int app_serve(struct config *config, const char *const *sites, const struct config_reader *again);
 
 #endif

@@ -36,9 +36,8 @@ static void completed(void *context, const struct request *request, const char *
     access_log_write(app->access_log, &line);
 }
 
-static struct listener_options common_options(struct app *app)
+static struct listener_options common_options(struct app *app, const struct config *config)
 {
-    const struct config *config = app->config;
     return (struct listener_options){
         .header_timeout_ms = config->header_timeout_ms,
         .body_timeout_ms = config->body_timeout_ms,
@@ -79,7 +78,7 @@ bool app_start_listeners(struct app *app)
 {
     const struct config *config = app->config;
     struct descriptor_share share = share_descriptors(config);
-    struct listener_options admin = common_options(app);
+    struct listener_options admin = common_options(app, config);
     admin.name = "admin";
     admin.max_connections = share.admin_connections;
     admin.address = config->admin_listen;
@@ -92,7 +91,7 @@ bool app_start_listeners(struct app *app)
     admin.route_count = routes_admin_count;
     admin.authorise = routes_authorise;
 
-    struct listener_options public = common_options(app);
+    struct listener_options public = common_options(app, config);
     public.name = "public";
     public.max_connections = share.public_connections;
     public.address = config->listen;
@@ -109,6 +108,14 @@ bool app_start_listeners(struct app *app)
         return false;
     app->context.public_listener = app->public_listener;
     return true;
+}
+
+void app_retune_listeners(struct app *app, const struct config *config)
+{
+    struct listener_options options = common_options(app, config);
+    listener_retune(app->admin_listener, &options);
+    options.max_connections_per_address = config->max_connections_per_address;
+    listener_retune(app->public_listener, &options);
 }
 
 /* The address as a URL that works on this machine: a wildcard is named as loopback. */

@@ -7,14 +7,15 @@
 #include "server/http/listener.h"
 #include "server/http/page_response.h"
 #include "server/log/access_log.h"
-#include "server/policy.h"
 #include "server/routes/routes.h"
 #include "server/source_set.h"
 
 struct app {
-    const struct config *config;
+    const struct config *config; /* of the start: what only a restart changes is as it says */
+    const struct config *live;   /* as last reloaded; at first the same */
+    struct config reloaded;      /* what `live` is after a reload; owned */
+    const struct config_reader *again;
     struct catalogue *catalogue;
-    struct policy *policy;
     struct source_set *sources;
     struct page_response_options pages;
     struct access_log *access_log;
@@ -24,10 +25,15 @@ struct app {
     struct listener *public_listener, *admin_listener;
 };
 
+/* Takes what a reload may change of `config` too: log, limits. */
+void app_setup_log(const struct config *config);
+void app_set_limits(struct app *app, const struct config *config);
 unsigned app_core_count(void);
 /* The admin listener first: who registers must not find the door closed once crawlers come. False,
  * told as a failed start, where one cannot listen. */
 bool app_start_listeners(struct app *app);
+/* Has the listeners take what a reload may change. */
+void app_retune_listeners(struct app *app, const struct config *config);
 /* The line on stdout that says where; and one in the log. */
 void app_announce(const struct app *app);
 

@@ -14,14 +14,16 @@
 
 #define FIRST_TOKEN_NAME "first"
 
-/* Applies a change whose CONFLICT means "is there already". */
+/* Applies a change; where it adds something, CONFLICT means "is there already". */
 static bool make_sure(struct catalogue *c, const struct change *change, const char *what,
                       const char *name)
 {
     struct change_result result;
     enum catalogue_status status = catalogue_apply(c, change, &result);
     entry_record_done(&result.entry);
-    if (status == CATALOGUE_OK || status == CATALOGUE_CONFLICT)
+    bool adds = change->kind == CHANGE_SITE_ADD || change->kind == CHANGE_INDEX_ADD ||
+                change->kind == CHANGE_TOKEN_ADD;
+    if (status == CATALOGUE_OK || (adds && status == CATALOGUE_CONFLICT))
         return true;
     log_failure(name, "cannot make the %s: %s: %s", what,
                 status == CATALOGUE_REFUSED ? rule_code_word(result.code)
@@ -181,6 +183,53 @@ bool bootstrap_managed_sites(struct catalogue *c, const struct config *config)
     registry_unref(registry);
     for (size_t i = 0; done && i < config->site_count; i++)
         done = make_managed(c, &config->sites[i]) && tell_unnamed_indexes(c, &config->sites[i]);
+    return done;
+}
+
+static bool had_index(const struct registry_site *site, const char *path)
+{
+    for (size_t i = 0; i < site->index_count; i++)
+        if (strcmp(site->indexes[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* Removes what `site`, of a configuration that failed, has and `before` has not. */
+static void take_back(struct catalogue *c, const struct registry *before,
+                      const struct registry_site *site)
+{
+    const struct registry_site *was = registry_site_by_origin(before, site->origin);
+    struct change change = {
+        .kind = was == NULL ? CHANGE_SITE_REMOVE : CHANGE_INDEX_REMOVE,
+        .override_managed = true,
+        .site_id = site->id,
+        .max_removed = MAX_REMOVED_GUARDED,
+    };
+    if (was == NULL) {
+        make_sure(c, &change, "removal of the site", site->origin);
+        return;
+    }
+    for (size_t i = 0; i < site->index_count; i++) {
+        change.index_id = site->indexes[i].id;
+        if (!had_index(was, site->indexes[i].path))
+            make_sure(c, &change, "removal of the index", site->indexes[i].path);
+    }
+}
+
+bool bootstrap_reload_sites(struct catalogue *c, const struct config *old,
+                            const struct config *fresh)
+{
+    struct registry *before = read_registry(c), *after = NULL;
+    bool done = before != NULL && bootstrap_managed_sites(c, fresh);
+    if (before != NULL && !done)
+        after = read_registry(c);
+    for (size_t i = 0; after != NULL && i < after->site_count; i++)
+        if (is_configured(fresh, after->sites[i].origin))
+            take_back(c, before, &after->sites[i]);
+    if (after != NULL)
+        bootstrap_managed_sites(c, old);
+    registry_unref(after);
+    registry_unref(before);
     return done;
 }
 

@@ -14,6 +14,10 @@
 /* Makes the sites of the configuration, managed by it, with their hosts and indexes; those that
  * it no longer has become ordinary ones. Logs what it did and what went wrong. False: could not. */
 bool bootstrap_managed_sites(struct catalogue *c, const struct config *config);
+/* The same for a reload, from `old` to `fresh`: where it cannot, what it made is taken back (a new
+ * site or index that got an entry meanwhile stays), and the sites are as `old` has them. */
+bool bootstrap_reload_sites(struct catalogue *c, const struct config *old,
+                            const struct config *fresh);
 /* Makes sure that each origin (NULL-terminated) is a site with an index. */
 bool bootstrap_sites(struct catalogue *c, const char *const *origins);
 /* With no token in the catalogue and none in the configuration: makes one, writes it to

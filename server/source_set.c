@@ -1,6 +1,7 @@
 #include "server/source_set.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/log/log.h"
 #include "server/publish/blob_cache.h"
@@ -11,9 +12,11 @@
 #define FILE_THREADS 2u
 
 struct source_set {
-    struct source_plan *plan;
+    struct catalogue *catalogue;
+    uint64_t budget_bytes; /* pages and files, as of the start */
+    int compression_level;
     struct sources *sources;
-    struct blob_cache *files;
+    _Atomic(struct blob_cache *) files; /* a reload may bring it, while scans go on */
 };
 
 static bool serves_files(const struct config *config)
@@ -24,10 +27,12 @@ static bool serves_files(const struct config *config)
     return serves;
 }
 
-uint64_t source_set_page_budget(const struct config *config)
+uint64_t source_set_page_budget(const struct source_set *set, const struct config *config)
 {
-    uint64_t budget = config->snapshot_budget_bytes;
-    return serves_files(config) ? budget - budget / BLOB_CACHE_SNAPSHOT_SHARE : budget;
+    uint64_t budget = set == NULL ? config->snapshot_budget_bytes : set->budget_bytes;
+    return serves_files(config) || (set != NULL && set->files != NULL)
+               ? budget - budget / BLOB_CACHE_SNAPSHOT_SHARE
+               : budget;
 }
 
 static void tell(void *context, int level, const char *event, const char *detail)
@@ -40,8 +45,9 @@ static void tell(void *context, int level, const char *event, const char *detail
 static void scanned(void *context, size_t at)
 {
     struct source_set *set = context;
-    if (set->files != NULL)
-        blob_cache_invalidate(set->files, at);
+    struct blob_cache *files = set->files;
+    if (files != NULL)
+        blob_cache_invalidate(files, at);
 }
 
 static int open_file(void *context, size_t source, const char *path)
@@ -50,11 +56,11 @@ static int open_file(void *context, size_t source, const char *path)
     return sources_open_file(set->sources, source, path);
 }
 
-static bool start_files(struct source_set *set, const struct config *config)
+static bool start_files(struct source_set *set)
 {
     struct blob_cache_options options = {
-        .budget_bytes = config->snapshot_budget_bytes / BLOB_CACHE_SNAPSHOT_SHARE,
-        .compression_level = (int)config->compression_level,
+        .budget_bytes = set->budget_bytes / BLOB_CACHE_SNAPSHOT_SHARE,
+        .compression_level = set->compression_level,
         .threads = FILE_THREADS,
         .fresh_ms = BLOB_CACHE_FRESH_MS,
         .open = open_file,
@@ -70,19 +76,20 @@ bool source_set_start(const struct config *config, struct catalogue *c, struct s
 {
     char why[256];
     *out = NULL;
-    if (config->source_count + config->source_folder_count == 0)
-        return true;
     struct source_set *set = calloc(1, sizeof *set);
     if (set == NULL)
         return false;
-    set->plan = source_plan_new(config, c);
+    set->catalogue = c;
+    set->budget_bytes = config->snapshot_budget_bytes;
+    set->compression_level = (int)config->compression_level;
+    struct source_plan *plan = source_plan_new(config, c);
     /* The cache first: the first scan, which begins at once, tells it what moved. */
-    if (set->plan == NULL || (serves_files(config) && !start_files(set, config)))
+    if (plan == NULL || (serves_files(config) && !start_files(set)))
         goto failed;
     struct sources_options options = {
         .catalogue = c,
-        .count = source_plan_count(set->plan),
-        .settings = source_plan_settings(set->plan),
+        .count = source_plan_count(plan),
+        .settings = source_plan_settings(plan),
         .event = tell,
         .event_context = set,
         .scanned = scanned,
@@ -92,12 +99,61 @@ bool source_set_start(const struct config *config, struct catalogue *c, struct s
         log_failure("sources", "%s", why);
         goto failed;
     }
+    source_plan_free(plan);
     *out = set;
     return true;
 
 failed:
+    source_plan_free(plan);
     source_set_free(set);
     return false;
+}
+
+bool source_set_check(const struct source_set *set, const struct config *config)
+{
+    char why[256];
+    struct source_plan *plan = source_plan_new(config, set->catalogue);
+    bool good = plan != NULL;
+    for (size_t i = 0; plan != NULL && i < source_plan_count(plan); i++) {
+        const struct source_settings *settings = &source_plan_settings(plan)[i];
+        if (!source_settings_check(settings, why, sizeof why)) {
+            log_failure("sources", "source \"%s\": %s", settings->name, why);
+            good = false;
+        }
+    }
+    source_plan_free(plan);
+    return good;
+}
+
+/* Its entries are not the file's to throw away: as with sites, so it is told. */
+static void tell_unnamed(const struct source_set *set, const struct source_plan *plan)
+{
+    for (size_t at = 0; at < sources_count(set->sources); at++) {
+        struct source_health health;
+        bool named = !sources_has(set->sources, at);
+        sources_health(set->sources, at, &health);
+        for (size_t i = 0; !named && i < source_plan_count(plan); i++)
+            named = strcmp(source_plan_settings(plan)[i].name, health.name) == 0;
+        if (!named)
+            log_event(LOG_LEVEL_WARNING, "source-no-longer-configured",
+                      "%s: the folder is not read any more; its entries stay", health.name);
+    }
+}
+
+bool source_set_reconfigure(struct source_set *set, const struct config *config)
+{
+    char why[256];
+    struct source_plan *plan = source_plan_new(config, set->catalogue);
+    bool done = plan != NULL && (set->files != NULL || !serves_files(config) || start_files(set));
+    if (done) {
+        tell_unnamed(set, plan);
+        done = sources_reconfigure(set->sources, source_plan_count(plan),
+                                   source_plan_settings(plan), why, sizeof why);
+        if (!done)
+            log_failure("sources", "%s", why);
+    }
+    source_plan_free(plan);
+    return done;
 }
 
 struct sources *source_set_sources(const struct source_set *set)
@@ -123,6 +179,5 @@ void source_set_free(struct source_set *set)
     sources_end(set->sources);
     blob_cache_free(set->files);
     sources_stop(set->sources);
-    source_plan_free(set->plan);
     free(set);
 }

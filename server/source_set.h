@@ -14,13 +14,17 @@ struct blob_cache;
 struct source_set;
 struct sources;
 
-/* What of the snapshot budget is the pages': all of it, unless files are served, whose cache takes
- * its share. */
-uint64_t source_set_page_budget(const struct config *config);
-/* Starts what the configuration names; with no source at all `*out` is NULL and all is well. False,
- * told as a failed start, where it cannot. `config` must outlive it. */
+/* What of the snapshot budget is the pages': all of it, unless files are served (of `set` already,
+ * which may be NULL, or by `config`), whose cache takes its share. */
+uint64_t source_set_page_budget(const struct source_set *set, const struct config *config);
+/* Starts what the configuration names. False, told as a failed start, where it cannot. */
 bool source_set_start(const struct config *config, struct catalogue *c, struct source_set **out);
-/* Both may be NULL. Borrowed. */
+/* Whether source_set_reconfigure can take `config`; changes nothing. False is told. */
+bool source_set_check(const struct source_set *set, const struct config *config);
+/* Makes the sources those of `config`: what is the same goes on, what is not named any more ends,
+ * and its entries stay. False, told, where some could not be begun. */
+bool source_set_reconfigure(struct source_set *set, const struct config *config);
+/* Borrowed; there are no files (NULL) until a source serves its own. */
 struct sources *source_set_sources(const struct source_set *set);
 struct blob_cache *source_set_files(const struct source_set *set);
 /* Ends the folders' threads; whoever waits for a scan is answered. Takes NULL. */

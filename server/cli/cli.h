@@ -6,10 +6,12 @@
 enum { EXIT_DONE = 0, EXIT_COULD_NOT = 1, EXIT_USAGE = 2 };
 
 struct config;
+struct config_reader;
 
 /* `serve` is given by main(), since only the assembly (server/app.c) sees the whole server: runs
- * until SIGTERM or SIGINT; returns an exit status. */
-typedef int cli_serve(const struct config *config, const char *const *sites);
+ * until SIGTERM or SIGINT; returns an exit status. `again` reads the configuration for a reload. */
+typedef int cli_serve(struct config *config, const char *const *sites,
+                      const struct config_reader *again);
 
 /* Runs the command that argv names; returns the exit status. */
 int cli_main(int argc, char **argv, cli_serve *serve);

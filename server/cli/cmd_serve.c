@@ -38,19 +38,46 @@ static int apply_flag(struct cli *cli, const char *flag, const char *setting)
     return good ? EXIT_DONE : EXIT_USAGE;
 }
 
+static int apply_flags(struct cli *cli)
+{
+    static const struct {
+        const char *flag, *setting;
+    } flags[] = {
+        {"--listen", "server.listen"},
+        {"--admin-listen", "admin.listen"},
+        {"--site", "server.site"},
+        {"--source", "server.source"},
+    };
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; status == EXIT_DONE && i < sizeof flags / sizeof flags[0]; i++)
+        status = apply_flag(cli, flags[i].flag, flags[i].setting);
+    return status;
+}
+
+/* For a reload: the flags are those of the start, and were good then. */
+static bool read_again(void *context, struct config *out, config_report *report,
+                       void *report_context)
+{
+    const struct cli *cli = context;
+    struct cli fresh = {.arguments = cli->arguments};
+    bool good = session_read_config(&fresh, report, report_context) == EXIT_DONE;
+
+    if (fresh.config.database != NULL) /* else memory is out */
+        good = apply_flags(&fresh) == EXIT_DONE &&
+               config_validate(&fresh.config, report, report_context) && good;
+    *out = fresh.config;
+    return good;
+}
+
 int command_serve(struct cli *cli)
 {
     int status = session_read_config(cli, NULL, NULL);
+    struct config_reader again = {read_again, cli};
     const char **sites;
 
     if (status == EXIT_DONE)
-        status = apply_flag(cli, "--listen", "server.listen");
-    if (status == EXIT_DONE)
-        status = apply_flag(cli, "--admin-listen", "admin.listen");
-    if (status == EXIT_DONE)
-        status = apply_flag(cli, "--site", "server.site");
-    if (status == EXIT_DONE)
-        status = apply_flag(cli, "--source", "server.source");
+        status = apply_flags(cli);
     if (status != EXIT_DONE)
         return status;
     if (!config_validate(&cli->config, tell_mistake, NULL))
@@ -60,7 +87,7 @@ int command_serve(struct cli *cli)
         return cli_fail("serve", "out of memory");
     for (size_t i = 0; i < cli->config.origin_count; i++)
         sites[i] = cli->config.origins[i];
-    status = cli->serve(&cli->config, sites);
+    status = cli->serve(&cli->config, sites, &again);
     free(sites);
     return status;
 }

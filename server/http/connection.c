@@ -37,7 +37,7 @@ static struct connection *connection_new(struct worker *w, struct MHD_Connection
     atomic_init(&c->idle_since_ms, 0);
     atomic_init(&c->in_body, false);
     atomic_init(&c->header_since_ms, deadline_now_ms());
-    deadline_set_body(c, deadline_now_ms(), l->options.header_timeout_ms, 0);
+    deadline_set_body(c, deadline_now_ms(), l->header_timeout_ms, 0);
     return c;
 }
 
@@ -46,7 +46,7 @@ static struct connection *connection_new(struct worker *w, struct MHD_Connection
 static void connection_enter(struct connection *c, const struct sockaddr *address)
 {
     struct listener *l = c->listener;
-    uint32_t most = l->options.max_connections_per_address;
+    uint32_t most = l->max_connections_per_address;
 
     pthread_mutex_lock(&l->connections_lock);
     if (most > 0 && !c->trusted_proxy) {

@@ -73,7 +73,7 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);
     /* Also where no body is to come: should the library wait for one, it is not for ever. */
     e->body_start_ms = deadline_now_ms();
-    deadline_set_body(e->connection, e->body_start_ms, l->options.body_timeout_ms, 0);
+    deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, 0);
     if (!exchange_open(e, method, version, &fatal))
         return refuse(e, fatal);
     const struct route *route = e->request.route;
@@ -167,7 +167,7 @@ static enum MHD_Result body_call(struct exchange *e, const char *bytes, size_t *
         e->expects_continue = false; /* the 100 is sent: the body is coming in */
         return refuse(e, true);
     }
-    deadline_set_body(e->connection, e->body_start_ms, l->options.body_timeout_ms, e->body_seen);
+    deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, e->body_seen);
     return MHD_YES;
 }
 
@@ -264,8 +264,7 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     e->target = NULL;
     /* Idle until the next request, which nothing announces: one deadline for both. */
     int64_t now = deadline_now_ms();
-    deadline_set_body(e->connection, now, l->options.idle_timeout_ms + l->options.header_timeout_ms,
-                      0);
+    deadline_set_body(e->connection, now, l->idle_timeout_ms + l->header_timeout_ms, 0);
     atomic_store_explicit(&e->connection->idle_since_ms, now, memory_order_relaxed);
     atomic_store_explicit(&e->connection->header_since_ms, now, memory_order_relaxed);
     if (atomic_load(&l->quiescing))

@@ -72,8 +72,7 @@ static enum MHD_Result queue_own(struct exchange *e)
     enum MHD_Result result = MHD_NO;
     if (add_headers(response, e)) {
         e->bytes_sent = e->request.method == HTTP_HEAD || reply->status == 304 ? 0 : (uint64_t)len;
-        deadline_set(e->connection, e->connection->listener->options.reply_timeout_ms,
-                     e->bytes_sent);
+        deadline_set(e->connection, e->connection->listener->reply_timeout_ms, e->bytes_sent);
         result = MHD_queue_response(e->mhd, reply->status, response);
     }
     MHD_destroy_response(response);
@@ -90,7 +89,7 @@ static enum MHD_Result queue_blob(struct exchange *e)
     if (blob_send_queue(e->mhd, &e->request, close, &e->bytes_sent) != MHD_YES)
         return MHD_NO;
     e->status_sent = e->request.reply.status;
-    deadline_set(e->connection, l->options.reply_timeout_ms, e->bytes_sent);
+    deadline_set(e->connection, l->reply_timeout_ms, e->bytes_sent);
     return MHD_YES;
 }
 
@@ -112,7 +111,7 @@ enum MHD_Result exchange_queue(struct exchange *e)
         return queue_own(e);
     }
     e->status_sent = reply->status;
-    deadline_set(e->connection, e->connection->listener->options.reply_timeout_ms, e->bytes_sent);
+    deadline_set(e->connection, e->connection->listener->reply_timeout_ms, e->bytes_sent);
     return MHD_YES;
 }
 

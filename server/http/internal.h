@@ -106,6 +106,9 @@ struct listener {
     char address[ADDRESS_TEXT_SIZE];
     struct worker *workers;
     unsigned worker_count;
+    /* What listener_retune changes; those of `options` are of the start. */
+    atomic_uint header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
+    atomic_uint max_connections_per_address;
     struct counts *counts;
     size_t *rows; /* of the counts, by route: one for all routes of a label */
 

@@ -53,6 +53,15 @@ static const char *row_label(const struct listener *l, size_t row)
     return "none";
 }
 
+void listener_retune(struct listener *l, const struct listener_options *options)
+{
+    atomic_store(&l->header_timeout_ms, options->header_timeout_ms);
+    atomic_store(&l->body_timeout_ms, options->body_timeout_ms);
+    atomic_store(&l->reply_timeout_ms, options->reply_timeout_ms);
+    atomic_store(&l->idle_timeout_ms, options->idle_timeout_ms);
+    atomic_store(&l->max_connections_per_address, options->max_connections_per_address);
+}
+
 static void share_rows(struct listener *l)
 {
     for (size_t i = 0; i < l->options.route_count + 2; i++) {
@@ -70,6 +79,7 @@ static bool copy_options(struct listener *l, const struct listener_options *opti
     size_t count = options->trusted_proxy_count;
 
     l->options = *options;
+    listener_retune(l, options);
     l->options.address = l->address;
     l->options.trusted_proxies = NULL;
     l->options.name = l->name = strdup(options->name);

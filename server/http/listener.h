@@ -44,6 +44,9 @@ struct listener_options {
 /* Starts to listen. On failure `*out` is NULL and `why` holds a sentence. */
 bool listener_start(const struct listener_options *options, struct listener **out, char *why,
                     size_t why_size);
+/* Takes the timeouts and max_connections_per_address of `options`, for deadlines set and
+ * connections come from now on. Any thread. */
+void listener_retune(struct listener *l, const struct listener_options *options);
 /* "127.0.0.1:34567", with the real port. Borrowed. */
 const char *listener_address(const struct listener *l);
 /* Stops accepting; from now on handlers that would wait answer 503 at once. */

@@ -15,6 +15,7 @@ static const char *const level_words[] = {"error", "warning", "info", "debug"};
 
 static atomic_int current_level = LOG_LEVEL_INFO;
 static atomic_int current_format = LOG_FORMAT_TEXT;
+static _Atomic(const char *) failure_event; /* NULL: a start's */
 
 /* A line that is being put together. What finds no room is left out; the end always does. */
 struct line {
@@ -189,10 +190,20 @@ void log_failure(const char *what, const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    const char *event = atomic_load(&failure_event);
+    if (event != NULL) {
+        log_event(LOG_LEVEL_ERROR, event, "%s: %s", what, message);
+        return;
+    }
     put_text(&l, "sitemapd: ");
     put_escaped(&l, what, LOG_FORMAT_TEXT);
     put_text(&l, ": ");
     put_escaped(&l, message, LOG_FORMAT_TEXT);
     l.text[l.len++] = '\n';
     write_whole(l.text, l.len);
+}
+
+void log_failures_as(const char *event)
+{
+    atomic_store(&failure_event, event);
 }

@@ -46,7 +46,7 @@ static struct slot *least_used(struct publisher *p, const struct slot *keep)
 
 void budget_enforce(struct publisher *p, const struct slot *keep)
 {
-    uint64_t budget = p->options.snapshot_budget_bytes;
+    uint64_t budget = atomic_load(&p->budget_bytes);
     uint64_t bytes;
     while ((bytes = atomic_load(&p->snapshot_bytes)) > budget) {
         struct slot *victim = least_used(p, keep);

@@ -192,6 +192,26 @@ enum catalogue_status pass_run(struct publisher *p)
     return status;
 }
 
+enum catalogue_status pass_swap_policies(struct publisher *p, struct routing_policies *policies)
+{
+    struct catalogue_view *v;
+    pthread_mutex_lock(&p->pass_lock);
+    struct routing_policies old = p->policies;
+    enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
+    if (status == CATALOGUE_OK) {
+        p->policies = *policies;
+        /* A registry newer than what was seen does no harm: the next pass makes the table again. */
+        status = refresh_routing(p, v);
+        catalogue_view_end(v);
+        if (status == CATALOGUE_OK)
+            *policies = old;
+        else
+            p->policies = old;
+    }
+    pthread_mutex_unlock(&p->pass_lock);
+    return status;
+}
+
 void pass_reset(struct publisher *p)
 {
     p->epoch[0] = '\0';

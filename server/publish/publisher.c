@@ -85,6 +85,7 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     p->options = *options;
     p->catalogue = options->catalogue;
     p->readable = true;
+    atomic_init(&p->budget_bytes, options->snapshot_budget_bytes);
     pthread_rwlock_init(&p->routing_lock, NULL);
     pthread_mutex_init(&p->table_lock, NULL);
     pthread_mutex_init(&p->pass_lock, NULL);
@@ -114,6 +115,20 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
 failed:
     publisher_free(p);
     return status;
+}
+
+bool publisher_reconfigure(struct publisher *p, bool strict_host, size_t site_count,
+                           const struct publish_site *sites, uint64_t snapshot_budget_bytes)
+{
+    struct publisher_options options = {
+        .strict_host = strict_host, .site_count = site_count, .sites = sites};
+    struct routing_policies policies = {.count = 0};
+    bool done = routing_policies_init(&policies, &options) &&
+                pass_swap_policies(p, &policies) == CATALOGUE_OK;
+    routing_policies_done(&policies);
+    if (done)
+        atomic_store(&p->budget_bytes, snapshot_budget_bytes);
+    return done;
 }
 
 void publisher_quiesce(struct publisher *p)

@@ -66,6 +66,12 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
  * call anything else during or after it. */
 void publisher_stop(struct publisher *p);
 
+/* What a reload changes: the policies of the sites (copied), and the budget. The next request finds
+ * the new ones. Waits for a pass; not on an HTTP thread. False: out of memory or the catalogue
+ * cannot be read, and all is as before. */
+bool publisher_reconfigure(struct publisher *p, bool strict_host, size_t site_count,
+                           const struct publish_site *sites, uint64_t snapshot_budget_bytes);
+
 /* ---- what HTTP asks ---------------------------------------------------------------------- */
 
 enum route_kind { ROUTE_NONE, ROUTE_PAGE, ROUTE_PAGE_GZ, ROUTE_ROBOTS, ROUTE_ALIAS };

@@ -29,7 +29,7 @@
 struct publisher {
     struct publisher_options options; /* its pointers to sites are not used after the start */
     struct catalogue *catalogue;
-    struct routing_policies policies;
+    struct routing_policies policies; /* pass_lock */
 
     pthread_rwlock_t routing_lock;
     const struct routing *routing; /* owned reference */
@@ -55,6 +55,7 @@ struct publisher {
     bool thread_started;
     atomic_bool stopping;
 
+    atomic_uint_fast64_t budget_bytes;
     atomic_uint_fast64_t snapshot_bytes; /* current and retired */
     atomic_uint_fast64_t snapshots;
     atomic_uint_fast64_t seen;
@@ -73,6 +74,8 @@ struct publisher {
 enum catalogue_status pass_run(struct publisher *p);
 /* Forgets the catalogue: another file stands at the path. */
 void pass_reset(struct publisher *p);
+/* Takes `*policies`, and gives the ones before in its place; where that fails nothing has moved. */
+enum catalogue_status pass_swap_policies(struct publisher *p, struct routing_policies *policies);
 
 /* ---- cold.c ---- */
 /* Starts the build of a cold slot whose `building` flag the caller has just set. */

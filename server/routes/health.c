@@ -34,6 +34,8 @@ static void append_sources(struct str *out, size_t *count, struct sources *sourc
         struct str detail = STR_INIT;
         const char *code = NULL;
 
+        if (!sources_has(sources, at))
+            continue;
         sources_health(sources, at, &health);
         str_append_text(&detail, health.name);
         str_append_text(&detail, ": ");

@@ -141,6 +141,8 @@ static void source_family(struct str *out, struct sources *sources, const char *
     for (size_t at = 0; at < sources_count(sources); at++) {
         struct source_health health;
 
+        if (!sources_has(sources, at))
+            continue;
         sources_health(sources, at, &health);
         str_append_format(out, "sitemapd_%s{source=\"", name);
         append_label(out, health.name);
@@ -220,7 +222,7 @@ enum handled metrics_get(void *context, struct request *request)
     append_listeners(&reply->body, app);
     append_publisher(&reply->body, &publisher);
     append_catalogue(&reply->body, &catalogue);
-    if (app->sources != NULL)
+    if (app->sources != NULL && sources_count(app->sources) > 0)
         append_sources(&reply->body, app->sources);
     if (app->files != NULL) {
         struct blob_cache_stats files;

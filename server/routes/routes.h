@@ -25,15 +25,15 @@ struct app_context {
     const char *spool_folder; /* the database's */
     const char *cache_control;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
-    uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries;
-    uint32_t max_rejections;
+    _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */
+    _Atomic uint32_t max_rejections;
     uint32_t max_polls; /* long polls that may wait at once; 0: any number */
     atomic_uint polls;  /* that wait now */
     /* For metrics; NULL in tests, and at first: the listeners answer before the last one is up. */
     _Atomic(struct listener *) public_listener, admin_listener;
-    struct auth *auth;        /* failure limits, see auth.h */
-    struct sources *sources;  /* directory sources; NULL: none */
-    struct blob_cache *files; /* of sources with `serve`; NULL: none */
+    struct auth *auth;                  /* failure limits, see auth.h */
+    struct sources *sources;            /* directory sources; NULL: none */
+    _Atomic(struct blob_cache *) files; /* of sources with `serve`; NULL: none yet */
     /* sources_match, where there are `files`. */
     bool (*files_match)(const struct sources *s, const char *origin, const char *url_path,
                         size_t *at, char *path);

@@ -136,6 +136,8 @@ static void list_sources(void *context)
 
     str_append_text(out, "{\"sources\":[");
     for (size_t at = 0; good && sources != NULL && at < sources_count(sources); at++) {
+        if (!sources_has(sources, at))
+            continue;
         good = sources_report(sources, at, report);
         if (!good)
             break;
@@ -177,8 +179,8 @@ enum handled source_scan_begin(void *context, struct request *request)
     struct scan_call *scan = call_new(context, request, sizeof *scan, known);
     if (scan == NULL || !call_max_removed(&scan->call))
         return HANDLED;
-    scan->at = app->sources == NULL ? 0 : sources_find(app->sources, request->path_tail);
-    if (app->sources == NULL || scan->at == sources_count(app->sources)) {
+    scan->at = app->sources == NULL ? SIZE_MAX : sources_find(app->sources, request->path_tail);
+    if (scan->at == SIZE_MAX) {
         errors_reply_not_found(&request->reply, "source");
         return HANDLED;
     }

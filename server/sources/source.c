@@ -75,6 +75,40 @@ fail:
     return NULL;
 }
 
+bool source_settings_check(const struct source_settings *settings, char *why, size_t why_size)
+{
+    struct location location;
+    return location_init(&location, settings->url, why, why_size);
+}
+
+static bool texts_equal(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool lists_equal(const char *const *a, const char *const *b)
+{
+    static const char *const none[] = {NULL};
+    if (a == NULL)
+        a = none;
+    if (b == NULL)
+        b = none;
+    while (*a != NULL && texts_equal(*a, *b)) {
+        a++;
+        b++;
+    }
+    return *a == NULL && *b == NULL;
+}
+
+bool source_settings_equal(const struct source_settings *a, const struct source_settings *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->directory, b->directory) == 0 &&
+           strcmp(a->url, b->url) == 0 && texts_equal(a->index, b->index) &&
+           lists_equal(a->patterns, b->patterns) && lists_equal(a->excludes, b->excludes) &&
+           a->watch == b->watch && a->rescan_ms == b->rescan_ms && a->settle_ms == b->settle_ms &&
+           a->serve == b->serve;
+}
+
 static void refuse_request(struct scan_request *request)
 {
     request->done(request->context, NULL, "the server is stopping");

@@ -30,6 +30,7 @@ struct source {
     bool started;
     int wake_fd; /* eventfd: a request, or the end */
     atomic_bool stop;
+    atomic_bool gone; /* a reload ended it: its place is empty */
 
     pthread_mutex_t lock; /* for the rest of this part */
     struct scan_request *requests;
@@ -55,6 +56,8 @@ struct source {
 /* Copies the settings. NULL with `why`. */
 struct source *source_new(const struct source_settings *settings,
                           const struct sources_options *options, char *why, size_t why_size);
+/* The same name, and all else. */
+bool source_settings_equal(const struct source_settings *a, const struct source_settings *b);
 /* Takes NULL; the thread, if any, was joined. Answers requests that are left. */
 void source_free(struct source *s);
 /* Answers requests that are left, after `stop`. */

@@ -69,14 +69,25 @@ struct sources_options {
 /* Starts one thread for each source; its first scan begins at once. `why` gets a sentence. */
 bool sources_start(const struct sources_options *options, struct sources **out, char *why,
                    size_t why_size);
+/* What location and settings show to be wrong; `why` gets a sentence. Reads nothing. */
+bool source_settings_check(const struct source_settings *settings, char *why, size_t why_size);
+/* Makes the sources those of `settings` while they run. One of the same name with the same settings
+ * goes on undisturbed; any other ends as with sources_end, its entries staying, and what is new or
+ * changed begins at a place of its own. False with `why`: out of memory, and nothing has changed;
+ * or of threads, and that source has ended. One caller at a time, and none during sources_end. */
+bool sources_reconfigure(struct sources *s, size_t count, const struct source_settings *settings,
+                         char *why, size_t why_size);
 /* Ends the threads; a scan under way ends at the next file, unapplied, and who waits for one is
  * answered. All but sources_scan may still be called. Takes NULL. */
 void sources_end(struct sources *s);
 /* The same, and frees all. Takes NULL. */
 void sources_stop(struct sources *s);
 
+/* Places, of which those whose source has ended are empty. It only grows. */
 size_t sources_count(const struct sources *s);
-/* The place of the source with this name; sources_count() where there is none. */
+/* Whether the place still has its source. */
+bool sources_has(const struct sources *s, size_t at);
+/* The place of the source with this name; SIZE_MAX where there is none. */
 size_t sources_find(const struct sources *s, const char *name);
 /* The URL of a source's folder. Borrowed. */
 const char *sources_url(const struct sources *s, size_t at);

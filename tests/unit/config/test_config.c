@@ -156,9 +156,9 @@ static void test_the_file_is_the_defaults(void **state)
 }
 
 /* The file as one string, line breaks within comments made blanks. */
-static char *read_flat(void)
+static char *read_flat(const char *path)
 {
-    FILE *f = fopen(CONFIG_FILE, "r");
+    FILE *f = fopen(path, "r");
     char *text = NULL, *at;
     size_t size = 0;
 
@@ -186,7 +186,7 @@ static void check_documented(const char *text, const struct setting *s)
 
 static void test_the_file_documents_every_setting(void **state)
 {
-    char *text = read_flat();
+    char *text = read_flat(CONFIG_FILE);
 
     (void)state;
     for (size_t i = 0; i < config_settings_count; i++)
@@ -358,6 +358,71 @@ static void test_flags(void **state)
     config_done(&c);
 }
 
+struct differences {
+    char text[256];
+};
+
+static void note_difference(void *context, const char *section, const char *key, bool live)
+{
+    struct differences *d = context;
+    size_t len = strlen(d->text);
+    snprintf(d->text + len, sizeof d->text - len, "%s.%s%s ", section, key, live ? " live" : "");
+}
+
+static void test_differences(void **state)
+{
+    struct config a, b;
+    struct told told = {0};
+    struct differences d = {""};
+
+    (void)state;
+    assert_true(config_init(&a));
+    setenv("STATE_DIRECTORY", "/elsewhere", 1);
+    assert_true(config_init(&b));
+    unsetenv("STATE_DIRECTORY");
+    assert_string_not_equal(a.database, b.database);
+    config_compare(&a, &b, note_difference, &d);
+    assert_string_equal(d.text, ""); /* nobody set either */
+    assert_true(config_set(&a, "admin.token", "first", tell, &told));
+    assert_true(config_set(&a, "log.level", "debug", tell, &told));
+    assert_true(config_set(&a, "server.threads", "2", tell, &told));
+    assert_true(config_set(&b, "server.threads", "2", tell, &told));
+    assert_true(config_set(&b, "server.strict_host", "yes", tell, &told));
+    assert_true(config_set(&a, "server.trusted_proxies", "10.0.0.1", tell, &told));
+    assert_true(config_set(&b, "server.trusted_proxies", "10.0.0.2", tell, &told));
+    assert_true(config_set(&b, "log.access_log", "/x", tell, &told));
+    config_compare(&a, &b, note_difference, &d);
+    assert_string_equal(d.text, "server.strict_host live server.trusted_proxies log.level live "
+                                "log.access_log ");
+    config_done(&a);
+    config_done(&b);
+}
+
+/* The table of docs/operations.md names what a reload changes, and nothing else. */
+static void test_what_is_live_is_documented(void **state)
+{
+    char *text = read_flat(OPERATIONS_FILE);
+    char *begin = strstr(text, "## Reloading the configuration");
+    (void)state;
+    assert_non_null(begin);
+    char *end = strstr(begin + 3, "| everything else |");
+    assert_non_null(end);
+    *end = '\0';
+    for (size_t i = 0; i < config_settings_count; i++) {
+        const struct setting *s = &config_settings[i];
+        char key[64];
+        snprintf(key, sizeof key, "`%s`", s->key);
+        if (s->live && strstr(begin, key) == NULL)
+            fail_msg("%s.%s changes at a reload; docs/operations.md does not say so", s->section,
+                     s->key);
+        /* `listen` and the like stand in no cell; keys of sections have their own. */
+        if (!s->live && s->in_file && strstr(begin, key) != NULL)
+            fail_msg("%s.%s needs a restart; docs/operations.md says otherwise", s->section,
+                     s->key);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +437,8 @@ int main(void)
         cmocka_unit_test(test_lists_of_the_environment),
         cmocka_unit_test(test_environment_mistakes),
         cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_what_is_live_is_documented),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,84 @@
+#include "server/reload.h"
+
+#include "server/app_state.h"
+#include "server/bootstrap.h"
+#include "server/log/log.h"
+#include "server/policy.h"
+#include "server/publish/publisher.h"
+#include "server/rules/str.h"
+
+static void tell_mistake(void *context, const char *file, unsigned line, const char *message)
+{
+    (void)context;
+    if (file == NULL)
+        log_event(LOG_LEVEL_ERROR, "reload-refused", "%s", message);
+    else if (line == 0)
+        log_event(LOG_LEVEL_ERROR, "reload-refused", "%s: %s", file, message);
+    else
+        log_event(LOG_LEVEL_ERROR, "reload-refused", "%s:%u: %s", file, line, message);
+}
+
+static void tell_fixed(void *context, const char *section, const char *key, bool live)
+{
+    (void)context;
+    if (!live)
+        log_event(LOG_LEVEL_WARNING, "reload-needs-restart", "needs a restart: [%s] %s", section,
+                  key);
+}
+
+static void name_changed(void *context, const char *section, const char *key, bool live)
+{
+    struct str *names = context;
+    if (live)
+        str_append_format(names, "%s[%s] %s", names->len == 0 ? "" : ", ", section, key);
+}
+
+/* The sites go first: they alone can still be refused, by what the catalogue holds. */
+static bool apply(struct app *app, const struct config *fresh, const struct policy *policy)
+{
+    if (!bootstrap_reload_sites(app->catalogue, app->live, fresh))
+        return false;
+    app_setup_log(fresh);
+    app_set_limits(app, fresh);
+    app_retune_listeners(app, fresh);
+    /* Past this point a failure is one of memory or of the disk: told, and the rest goes on. */
+    if (!source_set_reconfigure(app->sources, fresh))
+        log_event(LOG_LEVEL_ERROR, "reload-incomplete", "the sources could not all be begun");
+    app->context.files = source_set_files(app->sources);
+    if (!publisher_reconfigure(app->context.publisher, fresh->strict_host, policy_count(policy),
+                               policy_sites(policy), source_set_page_budget(app->sources, fresh)))
+        log_event(
+            LOG_LEVEL_ERROR, "reload-incomplete",
+            "robots.txt, aliases and strict_host are as before: the catalogue cannot be read");
+    return true;
+}
+
+void reload(struct app *app)
+{
+    struct config fresh = {0};
+    struct policy *policy = NULL;
+    struct str changed = STR_INIT;
+
+    log_failures_as("reload-refused");
+    bool good = app->again->read(app->again->context, &fresh, tell_mistake, NULL);
+    if (good) {
+        policy = policy_new(&fresh);
+        good = source_set_check(app->sources, &fresh) && policy != NULL;
+    }
+    good = good && apply(app, &fresh, policy);
+    if (good) {
+        config_compare(app->live, &fresh, name_changed, &changed);
+        config_compare(app->config, &fresh, tell_fixed, NULL);
+        config_done(&app->reloaded);
+        app->reloaded = fresh;
+        app->live = &app->reloaded;
+        log_event(LOG_LEVEL_INFO, "reloaded",
+                  "%s%s; sites, robots files and sources were read again",
+                  changed.len == 0 ? "no setting changed" : "changed: ", str_text(&changed));
+    } else {
+        config_done(&fresh);
+        log_event(LOG_LEVEL_ERROR, "reload-refused", "the configuration stays as it was");
+    }
+    policy_free(policy);
+    str_done(&changed);
+}

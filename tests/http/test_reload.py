@@ -1,0 +1,209 @@
+"""SIGHUP: a configuration read again in a running server. A bad one changes nothing."""
+
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from harness import HOST, ORIGIN, TOKEN, Connection, eventually, request_bytes, seconds
+
+SITE = f'[site "main"]\norigin = {ORIGIN}\n'
+URLSET = '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{}</loc></url></urlset>'
+
+
+class Reloading:
+    """A server with a configuration file that tests write anew."""
+
+    def __init__(self, start, folder, config=SITE, **options):
+        self.path = os.path.join(str(folder), "sitemapd.conf")
+        self.server = start(sites=(), config=config, **options)
+
+    def reload(self, config=None, word="reloaded"):
+        """SIGHUP with another file. The log lines that came of it, the last one last."""
+        if config is not None:
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.write(config)
+        before = len(self.server.log())
+        self.server.process.send_signal(signal.SIGHUP)
+        end = re.compile(r'^.*(info reloaded: .*|"event":"reloaded".*|error reload-refused: the configuration stays as it was)$', re.M)
+        eventually(lambda: end.search(self.server.log()[before:]), "the reload is over", within=10)
+        lines = self.server.log()[before:].splitlines()
+        assert [line for line in lines if end.match(line) and word in line], lines
+        return lines
+
+    def refused(self, config=None):
+        return self.reload(config, "reload-refused")
+
+
+@pytest.fixture
+def reloading(start, tmp_path):
+    return lambda *args, **more: Reloading(start, tmp_path, *args, **more)
+
+
+def sites(server):
+    return {site["origin"]: site for site in server.api("GET", "/v1/sites").json()["sites"]}
+
+
+def test_nothing_new(reloading):
+    r = reloading()
+    for _ in range(3):
+        lines = r.reload()
+        assert len(lines) == 1 and "no setting changed" in lines[0], lines
+    assert r.server.running()
+
+
+def test_what_changes_live(reloading):
+    r = reloading("[log]\nlevel = warning\n[limits]\nmax_rejections = 3\n" + SITE)
+    r.reload("[log]\nlevel = info\nformat = json\n[limits]\nmax_rejections = 1\nmax_body = 1K\n[server]\nstrict_host = yes\n" + SITE)
+    told = json.loads(r.server.log().splitlines()[-1])
+    assert told["event"] == "reloaded"
+    for name in ("[log] level", "[log] format", "[limits] max_rejections", "[limits] max_body", "[server] strict_host"):
+        assert name in told["message"], told
+    reply = r.server.bulk(["bad", "worse", "worst"])
+    assert reply.status == 422 and len(reply.json()["rejected"]) == 1, reply
+    assert r.server.api("POST", "/v1/sites", {"origin": "https://" + "a" * 2000 + ".example.com"}).status == 413
+    assert r.server.get("/robots.txt").status == 200
+    assert r.server.get("/robots.txt", host="elsewhere.example.com").status == 421
+
+
+def test_timeouts_change_live(reloading):
+    r = reloading()
+    r.reload("[server]\nheader_timeout = 300ms\nidle_timeout = 200ms\n" + SITE)
+    with Connection(r.server.public) as slow:
+        slow.send(b"GET /robots.txt HTTP/1.1\r\nHost: ")
+        begun = time.monotonic()
+        slow.rest()
+        assert time.monotonic() - begun < seconds(5), "the new deadline holds"
+
+
+def test_what_needs_a_restart(reloading):
+    r = reloading()
+    changed = "[server]\nthreads = 3\ncache_control = no-cache\n[catalogue]\nshrink_guard = 50%\n[cache]\nsnapshot_budget = 2M\n[log]\nlevel = debug\n" + SITE
+    for _ in range(2):  # as long as it is so, not once
+        lines = r.reload(changed)
+        told = sorted(line.split("needs a restart: ")[1] for line in lines if "needs a restart: " in line)
+        assert told == ["[cache] snapshot_budget", "[catalogue] shrink_guard", "[server] cache_control", "[server] threads"], lines
+    # Flags count before the file: there is nothing to restart for.
+    lines = r.reload("[server]\nlisten = 127.0.0.1:1\n[catalogue]\ndatabase = /nowhere/c.db\n" + SITE)
+    assert not [line for line in lines if "needs a restart" in line], lines
+
+
+def test_a_bad_one_is_refused_whole(reloading):
+    r = reloading()
+    bad = "[server]\nlisten = nonsense\nthread = 3\n[log]\nlevel = debug\n" + SITE + 'host_alias = other.example.com\n[site "more"]\n'
+    lines = r.refused(bad)
+    text = "\n".join(lines)
+    for place in (":2: ", ":3: ", ":9: "):
+        assert f"{r.path}{place}" in text, lines
+    assert r.server.get("/robots.txt", host="other.example.com").status == 200, "one site answers any host"
+    assert list(sites(r.server)) == [ORIGIN] and sites(r.server)[ORIGIN]["host_aliases"] == []
+    os.unlink(r.path)
+    assert any(r.path in line for line in r.refused())
+    # And when it is good again, it counts.
+    assert any("changed: [log] level" in line for line in r.reload("[log]\nlevel = debug\n" + SITE))
+
+
+def test_sites_change(reloading, tmp_path):
+    robots = tmp_path / "robots.txt"
+    robots.write_text("User-agent: a\n")
+    r = reloading()
+    server = r.server
+    r.reload(SITE + f"robots_file = {robots}\nalias = /s.xml -> /sitemap_index.xml\nindex = /sitemap_index.xml\nindex = /shop/sitemap_index.xml\n" + '[site "two"]\norigin = https://two.example.com\n')
+    eventually(lambda: len(sites(server)) == 2, "the site is there")
+    assert eventually(lambda: server.get("/robots.txt").body.startswith(b"User-agent: a\n"), "the file is served")
+    assert server.get("/s.xml")["Location"] == ORIGIN + "/sitemap_index.xml"
+    assert server.get("/robots.txt", host="nobody.example.com").status == 421, "two sites: hosts count"
+    assert server.register(ORIGIN + "/shop/a.xml").json()["sitemap"]["index"] == ORIGIN + "/shop/sitemap_index.xml"
+    # The file alone, changed in place.
+    robots.write_text("User-agent: b\n")
+    r.reload()
+    assert eventually(lambda: server.get("/robots.txt").body.startswith(b"User-agent: b\n"), "read again")
+    # A robots file that cannot be read refuses all of it.
+    robots.unlink()
+    assert any("robots.txt" in line for line in r.refused())
+    assert server.get("/robots.txt").body.startswith(b"User-agent: b\n")
+    # What leaves the file stays, and is told.
+    lines = r.reload(SITE)
+    assert any("site-no-longer-configured" in line for line in lines) and any("index-no-longer-configured" in line for line in lines), lines
+    assert eventually(lambda: server.get("/s.xml").status == 404, "the alias is gone")
+    assert eventually(lambda: not sites(server)["https://two.example.com"]["managed"], "the API's now")
+    assert server.api("PATCH", "/v1/sites/" + sites(server)["https://two.example.com"]["id"], {"cross_hosts": ["cdn.example.com"]}).status == 200
+
+
+def test_what_the_catalogue_refuses(reloading):
+    """Found only by doing it: what was done before is taken back."""
+    r = reloading()
+    assert r.server.register(ORIGIN + "/x/sitemap_index-2.xml").status == 201  # would be a page of the index below
+    before = sites(r.server)
+    main = SITE + "index = /sitemap_index.xml\nindex = /new/sitemap_index.xml\nindex = /x/sitemap_index.xml\n"
+    lines = r.refused('[log]\nlevel = error\n[site "good"]\norigin = https://good.example.com\n' + main + "host_alias = other.example.com\n")
+    assert any("/x/sitemap_index.xml" in line for line in lines), lines
+    assert sites(r.server) == before
+    assert [i["url"] for i in r.server.api("GET", "/v1/indexes").json()["indexes"]] == [ORIGIN + "/sitemap_index.xml"]
+    assert r.reload(SITE), "the level stayed at info, or this were not seen"
+
+
+def source(name, folder, **more):
+    lines = [f'[source "{name}"]', f"directory = {folder}", f"url = {ORIGIN}/{name}/", "settle = 100ms"]
+    return "\n".join(lines + [f"{key} = {value}" for key, value in more.items()]) + "\n"
+
+
+def named(server):
+    return {s["name"]: s for s in server.api("GET", "/v1/sources").json()["sources"]}
+
+
+def test_sources_change(reloading, tmp_path):
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.xml").write_text(URLSET.format(f"{ORIGIN}/{name}"))
+    r = reloading()
+    server = r.server
+    page = lambda: server.get("/sitemap_index.xml").body.decode()
+    r.reload(SITE + source("a", tmp_path / "a") + source("b", tmp_path / "b", serve="yes"))
+    eventually(lambda: "/a/a.xml" in page() and "/b/b.xml" in page(), "both were read", within=10)
+    assert sorted(named(server)) == ["a", "b"]
+    assert server.get("/b/b.xml").status == 200 and server.get("/a/a.xml").status == 404
+    scans = server.metrics()['sitemapd_source_scans_total{source="a"}']
+
+    # One goes, one comes, one serves now too; the unchanged one is not disturbed.
+    lines = r.reload(SITE + source("a", tmp_path / "a") + source("c", tmp_path / "c", serve="yes"))
+    assert any("source-no-longer-configured: b" in line for line in lines), lines
+    eventually(lambda: "/c/c.xml" in page(), "the new one was read", within=10)
+    assert sorted(named(server)) == ["a", "c"]
+    assert server.get("/b/b.xml").status == 404 and server.get("/c/c.xml").status == 200
+    assert "/b/b.xml" in page(), "its entry stays"
+    assert server.metrics()['sitemapd_source_scans_total{source="a"}'] == scans
+    assert server.api("POST", "/v1/sources/b/scan").status == 404
+    assert server.api("POST", "/v1/sources/c/scan").status == 200
+
+    # Changed in place: the name owns the same entries.
+    r.reload(SITE + source("a", tmp_path / "a", serve="yes") + source("c", tmp_path / "c", exclude="*"))
+    assert eventually(lambda: server.get("/a/a.xml").status == 200, "served now")
+    assert server.get("/c/c.xml").status == 404
+    (tmp_path / "a" / "more.xml").write_text(URLSET.format(f"{ORIGIN}/more"))
+    eventually(lambda: "/a/more.xml" in page(), "it watches", within=10)
+
+    # A bad source refuses all of it.
+    r.refused(SITE + source("a", tmp_path / "b") + '[source "d"]\ndirectory = /tmp\n')
+    assert sorted(named(server)) == ["a", "c"] and named(server)["a"]["directory"] == str(tmp_path / "a")
+    r.reload(SITE)
+    assert named(server) == {} and server.get("/a/a.xml").status == 404
+
+
+def test_under_load(reloading, tmp_path):
+    """Many reloads while requests run: each is answered right."""
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "f.xml").write_text(URLSET.format(f"{ORIGIN}/f"))
+    r = reloading()
+    for i in range(12):
+        r.reload(SITE + (source("f", tmp_path / "f", serve="yes", rescan=f"{i + 1}h") if i % 3 else "") + f"alias = /{i}.xml -> /sitemap_index.xml\n" * (i % 3 == 0))
+        with Connection(r.server.public) as connection:
+            for path in ("/robots.txt", "/f/f.xml", "/robots.txt"):
+                connection.send(request_bytes("GET", path, host=HOST))
+                reply = connection.reply()
+                assert reply.status in ((200,) if path == "/robots.txt" else (200, 404)), reply
+        assert r.server.register(f"{ORIGIN}/{i}.xml").status == 201
+        assert r.server.metrics()["sitemapd_entries"] >= i
