@@ -195,13 +195,17 @@ enum catalogue_status pass_run(struct publisher *p)
 enum catalogue_status pass_swap_policies(struct publisher *p, struct routing_policies *policies)
 {
     struct catalogue_view *v;
+    struct catalogue_revisions now;
     pthread_mutex_lock(&p->pass_lock);
     struct routing_policies old = p->policies;
     enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
     if (status == CATALOGUE_OK) {
         p->policies = *policies;
-        /* A registry newer than what was seen does no harm: the next pass makes the table again. */
-        status = refresh_routing(p, v);
+        status = catalogue_view_revisions(v, &now);
+        /* A registry newer than what was seen does no harm: the next pass makes the table again.
+         * Where another catalogue has taken the place, it makes it of that. */
+        if (status == CATALOGUE_OK && strcmp(now.epoch, p->epoch) == 0)
+            status = refresh_routing(p, v, now.epoch, false);
         catalogue_view_end(v);
         if (status == CATALOGUE_OK)
             *policies = old;
