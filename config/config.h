@@ -87,9 +87,10 @@ struct config {
     uint32_t max_header_bytes;
     uint32_t max_rejections; /* listed in one reply */
 
-    char *log_level;  /* [log] error, warning, info, debug */
-    char *log_format; /* text or json */
-    char *access_log; /* NULL: off; "-" stderr; or a path */
+    char *log_level;     /* [log] error, warning, info, debug */
+    char *log_format;    /* text or json */
+    char *access_log;    /* NULL: off; "-" stderr; or a path */
+    char *access_format; /* combined or json */
 
     size_t site_count;
     struct config_site *sites;

@@ -122,7 +122,10 @@ const struct setting config_settings[] = {
      LIVE("SITEMAPD_LOG_FORMAT"), .doc = "text for people or json for collectors."},
     {"log", "access_log", SETTING_OFF_OR_PATH, IN(access_log), .fallback = "off",
      FILE_AND("SITEMAPD_LOG_ACCESS_LOG"),
-     .doc = "One line for each request: a path, - for stderr, or off."},
+     .doc = "One line for each request: a path, - for stderr, or off. SIGUSR1 opens it again."},
+    {"log", "access_format", SETTING_CHOICE, IN(access_format), .choices = "combined json",
+     .fallback = "combined", FILE_AND("SITEMAPD_LOG_ACCESS_FORMAT"),
+     .doc = "combined, as web servers write it, or json, which has more (request ids, times)."},
 };
 const size_t config_settings_count = sizeof config_settings / sizeof *config_settings;
 

@@ -17,6 +17,7 @@
 #include "server/publish/publisher.h"
 #include "server/publish/workers.h"
 #include "server/reload.h"
+#include "server/request_log.h"
 #include "server/routes/auth.h"
 #include "server/sources/sources.h"
 #include "server/token/token.h"
@@ -149,7 +150,7 @@ static void stop(struct app *app)
     catalogue_close(app->catalogue);
     auth_free(app->context.auth);
     config_done(&app->reloaded);
-    access_log_close(app->access_log);
+    access_log_close(app->context.access_log);
     free(app->folder);
 }
 
@@ -159,11 +160,14 @@ static void wait_for_end(struct app *app, const sigset_t *signals)
         int number = 0;
         if (sigwait(signals, &number) != 0)
             return;
-        if (number != SIGHUP) {
+        if (number == SIGHUP) {
+            reload(app);
+        } else if (number == SIGUSR1) {
+            access_log_reopen(app->context.access_log);
+        } else {
             log_event(LOG_LEVEL_INFO, "stop", "%s: finishing what is in flight", strsignal(number));
             return;
         }
-        reload(app);
     }
 }
 
@@ -184,17 +188,17 @@ int app_serve(struct config *config, const char *const *sites, const struct conf
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     page_readers_init(&app.pages.readers);
     umask(077);
     app_setup_log(config);
+    log_start();
 
-    bool up = access_log_open(config->access_log, &app.access_log);
-    if (!up)
-        log_failure(config->access_log, "%s", strerror(errno));
-    up = up && open_catalogue(&app, sites) && fill_context(&app) && start_publisher(&app) &&
-         start_sources(&app) && app_start_listeners(&app);
+    bool up = request_log_open(config, &app.context.access_log) && open_catalogue(&app, sites) &&
+              fill_context(&app) && start_publisher(&app) && start_sources(&app) &&
+              app_start_listeners(&app);
     if (up) {
         app_announce(&app);
         wait_for_end(&app, &signals);
@@ -203,5 +207,6 @@ int app_serve(struct config *config, const char *const *sites, const struct conf
     page_readers_done(&app.pages.readers);
     if (up)
         log_event(LOG_LEVEL_INFO, "stopped", "all done");
+    log_stop();
     return up ? 0 : 1;
 }

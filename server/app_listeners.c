@@ -6,6 +6,7 @@
 #include "server/app_state.h"
 #include "server/descriptors.h"
 #include "server/log/log.h"
+#include "server/request_log.h"
 
 #define ADMIN_THREADS 2u
 
@@ -13,27 +14,6 @@ unsigned app_core_count(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores < 1 ? 1 : (unsigned)cores;
-}
-
-static void completed(void *context, const struct request *request, const char *method,
-                      unsigned status, uint64_t body_bytes, uint64_t micros)
-{
-    struct app_context *app_context = context;
-    struct app *app = (struct app *)((char *)app_context - offsetof(struct app, context));
-    struct access_line line = {
-        .peer = request->peer,
-        .host = request->host,
-        .method = method,
-        .path = request->path,
-        .query = request->query,
-        .status = status,
-        .body_bytes = body_bytes,
-        .micros = micros,
-        .referer = request_header(request, "Referer"),
-        .user_agent = request_header(request, "User-Agent"),
-        .token_name = request->token_name,
-    };
-    access_log_write(app->access_log, &line);
 }
 
 static struct listener_options common_options(struct app *app, const struct config *config)
@@ -46,7 +26,6 @@ static struct listener_options common_options(struct app *app, const struct conf
         .max_header_bytes = config->max_header_bytes,
         .max_suspended = config->max_suspended,
         .context = &app->context,
-        .completed = app->access_log == NULL ? NULL : completed,
     };
 }
 
@@ -85,6 +64,8 @@ bool app_start_listeners(struct app *app)
     admin.threads = ADMIN_THREADS;
     admin.problem_json = true;
     admin.check_host = true;
+    admin.request_ids = true;
+    admin.completed = request_log_admin;
     admin.allowed_host_count = config->allowed_host_count;
     admin.allowed_hosts = (const char *const *)config->allowed_hosts;
     admin.routes = routes_admin;
@@ -100,6 +81,7 @@ bool app_start_listeners(struct app *app)
     public.trusted_proxy_count = config->trusted_proxy_count;
     public.trusted_proxies = (const char *const *)config->trusted_proxies;
     public.fallback = &routes_public;
+    public.completed = app->context.access_log == NULL ? NULL : request_log_public;
 
     if (!start_listener(&admin, &app->admin_listener))
         return false;
@@ -134,6 +116,7 @@ void app_announce(const struct app *app)
     log_event(LOG_LEVEL_INFO, "start", "sitemapd %s: catalogue %s, public %s, admin %s",
               SITEMAPD_VERSION, app->config->database, listener_address(app->public_listener),
               listener_address(app->admin_listener));
+    log_flush(); /* the log of a start is whole where the line below is read */
     printf("sitemapd: ready");
     print_url("public", listener_address(app->public_listener));
     print_url("admin", listener_address(app->admin_listener));

@@ -18,7 +18,6 @@ struct app {
     struct catalogue *catalogue;
     struct source_set *sources;
     struct page_response_options pages;
-    struct access_log *access_log;
     uint8_t token_sha256[32];
     char *folder; /* the database's */
     struct app_context context;

@@ -20,6 +20,9 @@ static const struct {
     KNOWN(HEADER_AUTHORIZATION, "Authorization"),
     KNOWN(HEADER_EXPECT, "Expect"),
     KNOWN(HEADER_X_FORWARDED_HOST, "X-Forwarded-Host"),
+    KNOWN(HEADER_X_REQUEST_ID, "X-Request-Id"),
+    KNOWN(HEADER_REFERER, "Referer"),
+    KNOWN(HEADER_USER_AGENT, "User-Agent"),
 #undef KNOWN
 };
 

@@ -10,7 +10,7 @@
 
 #include "server/rules/str.h"
 
-/* The header fields that the listener or a cached page needs: found in one pass. */
+/* The header fields that the listener, a cached page or a log needs: found in one pass. */
 enum known_header {
     HEADER_HOST,
     HEADER_CONTENT_LENGTH,
@@ -22,6 +22,9 @@ enum known_header {
     HEADER_AUTHORIZATION,
     HEADER_EXPECT,
     HEADER_X_FORWARDED_HOST,
+    HEADER_X_REQUEST_ID,
+    HEADER_REFERER,
+    HEADER_USER_AGENT,
     HEADER_COUNT, /* none of them */
 };
 

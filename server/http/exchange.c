@@ -232,9 +232,25 @@ static void report(struct exchange *e)
     struct listener *l = e->connection->listener;
 
     counts_add(l->counts, e->row, e->status_sent);
-    if (l->options.completed != NULL)
-        l->options.completed(l->options.context, &e->request, method_name(e->request.method),
-                             e->status_sent, e->bytes_sent, micros_since(e->started_us));
+    if (l->options.completed == NULL)
+        return;
+    const struct request *request = &e->request;
+    bool split = request->path != NULL && *request->path != '\0'; /* else it was refused before */
+    struct completion completion = {
+        .request = request,
+        .listener = l->name,
+        .route = listener_row_label(l, e->row),
+        .method = e->method,
+        .version = e->version,
+        .path = split ? request->path : e->target,
+        .query = request->query,
+        .referer = e->headers.value[HEADER_REFERER],
+        .user_agent = e->headers.value[HEADER_USER_AGENT],
+        .status = e->status_sent,
+        .body_bytes = e->bytes_sent,
+        .micros = micros_since(e->started_us),
+    };
+    l->options.completed(l->options.context, &completion);
 }
 
 void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,

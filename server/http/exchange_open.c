@@ -57,11 +57,17 @@ static void fill(struct exchange *e, const char *method, const char *version)
     struct timespec now;
 
     MHD_get_connection_values_n(e->mhd, MHD_HEADER_KIND, add_header, &e->headers);
+    e->method = method;
     e->version = version;
     e->row = l->options.route_count + 1; /* until it has a route */
     request->method = method_parse(method);
     request->path = "";
     request->peer = e->connection->peer;
+    request->id = e->headers.value[HEADER_X_REQUEST_ID];
+    if (request->id != NULL && !request_id_check(request->id))
+        request->id = NULL;
+    if (request->id == NULL && l->options.request_ids)
+        request->id = request_id_make(e->own_id);
     request->lookup = lookup;
     request->lookup_source = e;
     request->exchange = e;

@@ -51,6 +51,8 @@ static bool add_headers(struct MHD_Response *response, const struct exchange *e)
     for (size_t i = 0; ok && i < reply->header_count; i++)
         ok = MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value) ==
              MHD_YES;
+    if (ok && e->connection->listener->options.request_ids)
+        ok = MHD_add_response_header(response, "X-Request-Id", e->request.id) == MHD_YES;
     if (ok && (reply->close || atomic_load(&e->connection->listener->quiescing)))
         ok = MHD_add_response_header(response, "Connection", "close") == MHD_YES;
     return ok;
@@ -128,6 +130,8 @@ static void render(struct exchange *e, struct str *out)
         str_append_format(out, "Content-Type: %s\r\n", reply->content_type);
     for (size_t i = 0; i < reply->header_count; i++)
         str_append_format(out, "%s: %s\r\n", reply->headers[i].name, reply->headers[i].value);
+    if (e->connection->listener->options.request_ids)
+        str_append_format(out, "X-Request-Id: %s\r\n", e->request.id);
     if (reply->status != 204)
         str_append_format(out, "Content-Length: %zu\r\n", reply->body.len);
     str_append_text(out, "\r\n");

@@ -23,6 +23,7 @@
 #include "server/http/listener.h"
 #include "server/http/page_readers.h"
 #include "server/http/peers.h"
+#include "server/http/request_id.h"
 
 #define TARGET_MAX       8192u /* bytes of a request target; longer: 414 */
 #define TARGET_INLINE    512u  /* longer ones are allocated */
@@ -42,7 +43,7 @@ struct exchange {
     struct connection *connection;
     struct MHD_Connection *mhd;
     struct header_scan headers;
-    const char *version;
+    const char *method, *version;
     uint64_t started_us; /* 0: nobody wants to know */
 
     char *target; /* inline, or owned, or NULL: too long or out of memory */
@@ -66,6 +67,7 @@ struct exchange {
     uint64_t bytes_sent;
     struct page_reader reader;         /* of request.reply.snapshot, while it is sent */
     atomic_int wait;                   /* enum wait_state */
+    char own_id[REQUEST_ID_SIZE];      /* where it brought none */
     char target_inline[TARGET_INLINE]; /* last: not cleared between requests */
 };
 
@@ -144,6 +146,9 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
 /* exchange_open.c: the first call, headers known and no body read. True: go on with the request;
  * false: the reply is filled. `*fatal`: it must be sent now and the connection closed. */
 bool exchange_open(struct exchange *e, const char *method, const char *version, bool *fatal);
+
+/* listener.c: what metrics call a row of the counts. */
+const char *listener_row_label(const struct listener *l, size_t row);
 
 /* exchange_reply.c. Fills an error as this listener words them. */
 void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail);

@@ -44,7 +44,7 @@ static bool start_workers(struct listener *l)
     return true;
 }
 
-static const char *row_label(const struct listener *l, size_t row)
+const char *listener_row_label(const struct listener *l, size_t row)
 {
     if (row < l->options.route_count)
         return l->options.routes[row].label;
@@ -66,7 +66,7 @@ static void share_rows(struct listener *l)
 {
     for (size_t i = 0; i < l->options.route_count + 2; i++) {
         size_t first = 0;
-        while (strcmp(row_label(l, first), row_label(l, i)) != 0)
+        while (strcmp(listener_row_label(l, first), listener_row_label(l, i)) != 0)
             first++;
         l->rows[i] = first;
     }
@@ -225,7 +225,7 @@ void listener_counts(const struct listener *l,
         for (unsigned status = 100; status < 600; status++) {
             uint64_t count = counts_get(l->counts, row, status);
             if (count > 0)
-                each(context, row_label(l, row), status, count);
+                each(context, listener_row_label(l, row), status, count);
         }
     }
 }

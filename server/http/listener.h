@@ -12,6 +12,19 @@
 
 struct listener;
 
+/* A request that was answered, as logs tell it. All borrowed for the call; texts NULL where the
+ * request has none. */
+struct completion {
+    const struct request *request;
+    const char *listener, *route; /* their names in metrics */
+    const char *method, *version; /* as they came */
+    const char *path, *query;     /* likewise */
+    const char *referer, *user_agent;
+    unsigned status;
+    uint64_t body_bytes;
+    uint64_t micros;
+};
+
 struct listener_options {
     const char *name;    /* "public" or "admin": metrics label, problem texts */
     const char *address; /* "0.0.0.0:8080", "[::]:8080", "127.0.0.1:0" */
@@ -22,6 +35,8 @@ struct listener_options {
     uint32_t max_header_bytes;
     uint32_t max_suspended;
     bool problem_json; /* errors as problem+json (admin) or short text (public) */
+    bool request_ids;  /* each request has an id, its own where it is well-formed, and its reply
+                          says it (X-Request-Id) */
     bool check_host;   /* admin: Host must be an IP address, localhost or one of
                           `allowed_hosts` (DNS rebinding) */
     size_t allowed_host_count;
@@ -36,9 +51,8 @@ struct listener_options {
     /* Judges `Authorization` for routes with `authorised`: fills token_name and token_site_id, or
      * fills a reply (401, 429) and returns false. Must not block. */
     bool (*authorise)(void *context, struct request *request);
-    /* One call per completed request, on the HTTP thread; for access log; may be NULL. */
-    void (*completed)(void *context, const struct request *request, const char *method,
-                      unsigned status, uint64_t body_bytes, uint64_t micros);
+    /* One call per completed request, on the HTTP thread; for logs; may be NULL. Must not block. */
+    void (*completed)(void *context, const struct completion *completion);
 };
 
 /* Starts to listen. On failure `*out` is NULL and `why` holds a sentence. */

@@ -63,6 +63,7 @@ void reply_problem(struct reply *reply, unsigned status, const char *code, const
     const char *title = status_reason(status);
 
     start_error(reply, status, "application/problem+json");
+    reply->problem = code;
     str_append_format(body, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%u", title,
                       status);
     str_append_text(body, ",\"detail\":");

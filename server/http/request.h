@@ -35,6 +35,7 @@ struct reply_header {
 struct reply {
     unsigned status;
     const char *content_type; /* static; NULL: none */
+    const char *problem;      /* the code of reply_problem; NULL: it is none */
     struct str body;          /* owned */
     size_t header_count;
     struct reply_header headers[REPLY_MAX_HEADERS];
@@ -51,7 +52,7 @@ void reply_init(struct reply *reply);
  * then answers 500). CR, LF and other controls in the value are refused the same way. */
 void reply_header(struct reply *reply, const char *name, const char *value);
 /* An RFC 9457 problem: sets status, type, Cache-Control: no-store and the body, in place of
- * whatever was filled before. `code` is a stable word, `field` may be NULL. */
+ * whatever was filled before. `code` is a stable word, static; `field` may be NULL. */
 void reply_problem(struct reply *reply, unsigned status, const char *code, const char *field,
                    const char *detail);
 /* A short text/plain error, for listeners whose clients are crawlers: likewise. */
@@ -71,6 +72,7 @@ struct request {
     const char *query; /* raw text behind '?', NULL: there is no '?' */
     const char *host;  /* Host, or X-Forwarded-Host of a listed proxy; NULL: none */
     const char *peer;  /* address as text, without port; may be NULL */
+    const char *id;    /* told in X-Request-Id and in the logs; NULL: none */
     request_header_lookup *lookup;
     void *lookup_source;
     int64_t now;               /* Unix seconds */

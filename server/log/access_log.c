@@ -1,126 +1,212 @@
 #include "server/log/access_log.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#define LINE_BYTES 4096
+#include "server/log/line.h"
+#include "server/log/log.h"
+#include "server/log/log_writer.h"
 
 /* What a field from outside may take, escapes counted; the rest of it is left out. Together less
  * than a line: no request pushes status, host or agent out of its own. */
-#define NAME_BYTES   300
+#define METHOD_BYTES 32
+#define NAME_BYTES   128
+#define HOST_BYTES   300
 #define PATH_BYTES   1400
 #define QUERY_BYTES  600
 #define HEADER_BYTES 500
 
+#define TELL_EVERY_S 60
+
 struct access_log {
-    int fd;
-    bool owned;
+    struct log_writer *writer; /* NULL: stderr */
+    enum access_format format;
+    char *path; /* for what is told */
+    atomic_uint_least64_t dropped;
+    atomic_int_fast64_t tell_after; /* Unix time; that lines are dropped is told once a minute */
 };
 
-bool access_log_open(const char *path, struct access_log **out)
+static void told(void *context, bool reopening, int error)
+{
+    const struct access_log *log = context;
+
+    if (reopening && error == 0)
+        log_event(LOG_LEVEL_INFO, "access-log-reopened", "%s", log->path);
+    else if (reopening)
+        log_event(LOG_LEVEL_ERROR, "access-log-not-reopened",
+                  "%s: %s; the file that was open is written on. Make the path writable for this "
+                  "process and send SIGUSR1 again",
+                  log->path, strerror(error));
+    else if (error == 0)
+        log_event(LOG_LEVEL_INFO, "access-log-works",
+                  "%s is written again; %llu lines were dropped since the start", log->path,
+                  (unsigned long long)access_log_dropped(log));
+    else
+        log_event(LOG_LEVEL_ERROR, "access-log-failed",
+                  "%s: %s; it is tried again, and lines are dropped meanwhile. Requests are served "
+                  "on. Where the disk is full, make room",
+                  log->path, strerror(error));
+}
+
+bool access_log_open(const char *path, enum access_format format, struct access_log **out)
 {
     *out = NULL;
     if (path == NULL)
         return true;
     struct access_log *log = calloc(1, sizeof *log);
-    if (log == NULL) {
-        errno = ENOMEM;
+    if (log == NULL)
         return false;
-    }
-    if (strcmp(path, "-") == 0) {
-        log->fd = STDERR_FILENO;
-    } else {
-        log->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-        log->owned = true;
-    }
-    if (log->fd < 0) {
-        free(log);
+    log->format = format;
+    log->path = strdup(strcmp(path, "-") == 0 ? "stderr" : path);
+    struct log_writer_options options = {.path = path, .told = told, .context = log};
+    if (log->path != NULL && strcmp(path, "-") != 0)
+        log->writer = log_writer_new(&options);
+    if (log->path == NULL || (log->writer == NULL && strcmp(path, "-") != 0)) {
+        int error = errno;
+        access_log_close(log);
+        errno = error;
         return false;
     }
     *out = log;
     return true;
 }
 
-struct line {
-    char text[LINE_BYTES];
-    size_t len;
-};
+/* ---- lines ---- */
 
-static void put(struct line *l, const char *text)
-{
-    size_t len = strlen(text);
-    size_t room = sizeof l->text - 1 - l->len; /* one is kept for the newline */
-    if (len > room)
-        len = room;
-    memcpy(l->text + l->len, text, len);
-    l->len += len;
-}
-
-/* Text from outside, at most `max` bytes of it. */
 static void put_escaped(struct line *l, const char *text, size_t max)
 {
-    size_t end = l->len + max;
-
     if (text == NULL)
-        text = "-";
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        char piece[5] = {(char)c, '\0'};
-        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\')
-            snprintf(piece, sizeof piece, "\\x%02X", c);
-        if (l->len + strlen(piece) > end)
-            return;
-        put(l, piece);
+        line_put(l, "-", 1);
+    else
+        line_put_escaped(l, text, max, LINE_ESCAPE_COMBINED);
+}
+
+/* [21/Nov/2026:22:52:20 +0000] */
+static void put_bracketed_time(struct line *l, time_t now)
+{
+    static _Thread_local time_t second = -1;
+    static _Thread_local char text[64];
+    static _Thread_local size_t len;
+    struct tm utc;
+
+    if (second != now) {
+        second = now;
+        len = strftime(text, sizeof text, " [%d/%b/%Y:%H:%M:%S +0000] \"", gmtime_r(&now, &utc));
     }
+    line_put(l, text, len);
+}
+
+static void put_combined(struct line *l, const struct access_line *a, const struct timespec *now)
+{
+    put_escaped(l, a->peer, NAME_BYTES);
+    line_put(l, " - ", 3);
+    put_escaped(l, a->token_name, NAME_BYTES);
+    put_bracketed_time(l, now->tv_sec);
+    put_escaped(l, a->method, METHOD_BYTES);
+    line_put(l, " ", 1);
+    put_escaped(l, a->path, PATH_BYTES);
+    if (a->query != NULL) {
+        line_put(l, "?", 1);
+        put_escaped(l, a->query, QUERY_BYTES);
+    }
+    line_put(l, " ", 1);
+    put_escaped(l, a->version, METHOD_BYTES);
+    line_put(l, "\" ", 2);
+    line_put_number(l, a->status);
+    line_put(l, " ", 1);
+    line_put_number(l, a->body_bytes);
+    line_put(l, " \"", 2);
+    put_escaped(l, a->referer, HEADER_BYTES);
+    line_put(l, "\" \"", 3);
+    put_escaped(l, a->user_agent, HEADER_BYTES);
+    line_end(l, "\"\n");
+}
+
+static void put_count(struct line *l, const char *name, uint64_t number)
+{
+    line_put_text(l, name);
+    line_put_number(l, number);
+}
+
+static void put_json(struct line *l, const struct access_line *a, const struct timespec *now)
+{
+    line_put_text(l, "{\"ts\":\"");
+    line_put_time(l, now);
+    line_put(l, "\"", 1);
+    line_put_member(l, "listener", a->listener, NAME_BYTES);
+    line_put_member(l, "remote", a->peer, NAME_BYTES);
+    line_put_member(l, "user", a->token_name, NAME_BYTES);
+    line_put_member(l, "host", a->host, HOST_BYTES);
+    line_put_member(l, "method", a->method, METHOD_BYTES);
+    line_put_text(l, ",\"target\":\"");
+    line_put_escaped(l, a->path, PATH_BYTES, LINE_ESCAPE_JSON);
+    if (a->query != NULL) {
+        line_put(l, "?", 1);
+        line_put_escaped(l, a->query, QUERY_BYTES, LINE_ESCAPE_JSON);
+    }
+    line_put(l, "\"", 1);
+    line_put_member(l, "protocol", a->version, METHOD_BYTES);
+    line_put_member(l, "route", a->route, NAME_BYTES);
+    put_count(l, ",\"status\":", a->status);
+    put_count(l, ",\"bytes\":", a->body_bytes);
+    put_count(l, ",\"micros\":", a->micros);
+    line_put_member(l, "request_id", a->request_id, NAME_BYTES);
+    line_put_member(l, "referer", a->referer, HEADER_BYTES);
+    line_put_member(l, "user_agent", a->user_agent, HEADER_BYTES);
+    line_end(l, "}\n");
+}
+
+static void count_dropped(struct access_log *log, int64_t now)
+{
+    int_fast64_t after = atomic_load(&log->tell_after);
+
+    atomic_fetch_add_explicit(&log->dropped, 1, memory_order_relaxed);
+    if (now >= after &&
+        atomic_compare_exchange_strong(&log->tell_after, &after, now + TELL_EVERY_S))
+        log_event(LOG_LEVEL_WARNING, "access-log-dropped",
+                  "%s takes lines slower than requests come: lines are dropped and counted "
+                  "(sitemapd_access_log_dropped_total). Put it on a faster disk, or turn it off",
+                  log->path);
 }
 
 void access_log_write(struct access_log *log, const struct access_line *line)
 {
-    if (log == NULL)
-        return;
+    struct timespec now;
     struct line l;
-    char text[64];
-    struct tm tm;
-    time_t now = time(NULL);
+
     l.len = 0;
-    put_escaped(&l, line->peer, NAME_BYTES);
-    put(&l, " - ");
-    put_escaped(&l, line->token_name, NAME_BYTES);
-    strftime(text, sizeof text, " [%d/%b/%Y:%H:%M:%S +0000] \"", gmtime_r(&now, &tm));
-    put(&l, text);
-    put_escaped(&l, line->method, NAME_BYTES);
-    put(&l, " ");
-    put_escaped(&l, line->path, PATH_BYTES);
-    if (line->query != NULL) {
-        put(&l, "?");
-        put_escaped(&l, line->query, QUERY_BYTES);
-    }
-    snprintf(text, sizeof text, "\" %u %llu \"", line->status,
-             (unsigned long long)line->body_bytes);
-    put(&l, text);
-    put_escaped(&l, line->referer, HEADER_BYTES);
-    put(&l, "\" \"");
-    put_escaped(&l, line->user_agent, HEADER_BYTES);
-    put(&l, "\" \"");
-    put_escaped(&l, line->host, NAME_BYTES);
-    snprintf(text, sizeof text, "\" %lluus", (unsigned long long)line->micros);
-    put(&l, text);
-    l.text[l.len++] = '\n';
-    /* A full disk costs lines of the log, never a reply. */
-    ssize_t written = write(log->fd, l.text, l.len);
-    (void)written;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (log->format == ACCESS_JSON)
+        put_json(&l, line, &now);
+    else
+        put_combined(&l, line, &now);
+    bool put = log->writer == NULL ? log_put_line(l.text, l.len)
+                                   : log_writer_put(log->writer, l.text, l.len, false);
+    if (!put)
+        count_dropped(log, now.tv_sec);
+}
+
+/* ---- the rest ---- */
+
+void access_log_reopen(struct access_log *log)
+{
+    if (log != NULL && log->writer != NULL)
+        log_writer_reopen(log->writer);
+}
+
+uint64_t access_log_dropped(const struct access_log *log)
+{
+    return log == NULL ? 0 : atomic_load_explicit(&log->dropped, memory_order_relaxed);
 }
 
 void access_log_close(struct access_log *log)
 {
     if (log == NULL)
         return;
-    if (log->owned)
-        close(log->fd);
+    log_writer_free(log->writer);
+    free(log->path);
     free(log);
 }

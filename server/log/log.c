@@ -4,111 +4,83 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_SIZE    4096 /* PIPE_BUF: a write up to this is whole among others' (pipe(7)) */
-#define MESSAGE_SIZE 2048
+#include "server/log/line.h"
+#include "server/log/log_writer.h"
+
+#define MESSAGE_BYTES 2048
 
 static const char *const level_words[] = {"error", "warning", "info", "debug"};
+/* The journal's, as syslog numbers them (sd-daemon(3)). */
+static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"};
 
 static atomic_int current_level = LOG_LEVEL_INFO;
 static atomic_int current_format = LOG_FORMAT_TEXT;
 static _Atomic(const char *) failure_event; /* NULL: a start's */
+static atomic_bool to_journal;
+static struct log_writer *_Atomic writer; /* NULL: who logs writes */
+static atomic_uint_least64_t dropped;
 
-/* A line that is being put together. What finds no room is left out; the end always does. */
-struct line {
-    char text[LINE_SIZE];
-    size_t len;
-};
-
-#define LINE_RESERVE 4 /* for `"}` and the newline */
-
-static void put(struct line *l, const char *bytes, size_t len)
+/* JOURNAL_STREAM names device and inode of the socket that systemd gave; who was given another
+ * stderr since does not talk to the journal (systemd.exec(5)). */
+static bool stderr_is_journal(void)
 {
-    if (l->len + len <= sizeof l->text - LINE_RESERVE) {
-        memcpy(l->text + l->len, bytes, len);
-        l->len += len;
-    }
+    const char *text = getenv("JOURNAL_STREAM");
+    struct stat about;
+    char own[64];
+
+    if (text == NULL || fstat(STDERR_FILENO, &about) != 0)
+        return false;
+    snprintf(own, sizeof own, "%ju:%ju", (uintmax_t)about.st_dev, (uintmax_t)about.st_ino);
+    return strcmp(text, own) == 0;
 }
 
-static void put_text(struct line *l, const char *text)
+void log_setup(enum log_level level, enum log_format format)
 {
-    put(l, text, strlen(text));
+    atomic_store(&current_level, (int)level);
+    atomic_store(&current_format, (int)format);
+    atomic_store(&to_journal, stderr_is_journal());
 }
 
-/* The length of the UTF-8 character at `s` (RFC 3629), 0 where it is none. */
-static size_t char_len(const unsigned char *s)
+bool log_level_parse(const char *text, enum log_level *out)
 {
-    size_t len = s[0] < 0x80   ? 1
-                 : s[0] < 0xc2 ? 0
-                 : s[0] < 0xe0 ? 2
-                 : s[0] < 0xf0 ? 3
-                 : s[0] < 0xf5 ? 4
-                               : 0;
-
-    for (size_t i = 1; i < len; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0; /* also stops at the NUL */
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return len;
-}
-
-/* C0, DEL and C1 (a terminal obeys those too). */
-static bool is_control(const unsigned char *s, size_t len)
-{
-    return s[0] < ' ' || s[0] == 0x7f || (len == 2 && s[0] == 0xc2 && s[1] < 0xa0);
-}
-
-/* Puts text from outside in, so that it can neither end the line nor speak to a terminal. */
-static void put_escaped(struct line *l, const char *text, enum log_format format)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    char escape[8];
-
-    while (*s != '\0') {
-        size_t len = char_len(s);
-
-        if (len == 0) {
-            snprintf(escape, sizeof escape, format == LOG_FORMAT_JSON ? "\\ufffd" : "\\x%02x", *s);
-            put_text(l, escape);
-            s++;
-            continue;
+    for (size_t i = 0; i < sizeof level_words / sizeof *level_words; i++) {
+        if (strcmp(text, level_words[i]) == 0) {
+            *out = (enum log_level)i;
+            return true;
         }
-        if (is_control(s, len)) {
-            unsigned code = len == 2 ? s[1] : s[0];
-
-            if (format == LOG_FORMAT_JSON)
-                snprintf(escape, sizeof escape, "\\u%04x", code);
-            else
-                snprintf(escape, sizeof escape, "\\x%02x", code);
-            put_text(l, escape);
-        } else if (*s == '\\' || (format == LOG_FORMAT_JSON && *s == '"')) {
-            escape[0] = '\\';
-            escape[1] = (char)*s;
-            put(l, escape, 2);
-        } else {
-            put(l, (const char *)s, len);
-        }
-        s += len;
     }
+    return false;
 }
 
-static void put_time(struct line *l)
+void log_start(void)
 {
-    struct timespec now;
-    struct tm utc;
-    char text[64];
-    size_t len;
+    struct log_writer_options options = {.fd = STDERR_FILENO};
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    len = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text + len, sizeof text - len, ".%03ldZ", now.tv_nsec / 1000000);
-    put_text(l, text);
+    atomic_store(&writer, log_writer_new(&options));
+}
+
+void log_flush(void)
+{
+    struct log_writer *w = atomic_load(&writer);
+
+    if (w != NULL)
+        log_writer_flush(w);
+}
+
+void log_stop(void)
+{
+    log_writer_free(atomic_exchange(&writer, NULL));
+}
+
+uint64_t log_dropped(void)
+{
+    return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
 static void write_whole(const char *bytes, size_t len)
@@ -125,82 +97,125 @@ static void write_whole(const char *bytes, size_t len)
     }
 }
 
-void log_setup(enum log_level level, enum log_format format)
+static bool send_line(const char *line, size_t len, bool urgent)
 {
-    atomic_store(&current_level, (int)level);
-    atomic_store(&current_format, (int)format);
+    struct log_writer *w = atomic_load(&writer);
+
+    if (w == NULL) {
+        write_whole(line, len);
+        return true;
+    }
+    if (log_writer_put(w, line, len, urgent))
+        return true;
+    atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
+    return false;
 }
 
-bool log_level_parse(const char *text, enum log_level *out)
+bool log_put_line(const char *line, size_t len)
 {
-    for (size_t i = 0; i < sizeof level_words / sizeof *level_words; i++) {
-        if (strcmp(text, level_words[i]) == 0) {
-            *out = (enum log_level)i;
-            return true;
-        }
+    return send_line(line, len, false);
+}
+
+static void put_json(struct line *l, enum log_level level, const char *event,
+                     const char *request_id, const char *message, const struct timespec *now)
+{
+    line_put_text(l, "{\"time\":\"");
+    line_put_time(l, now);
+    line_put_text(l, "\"");
+    line_put_member(l, "level", level_words[level], LINE_BYTES);
+    line_put_member(l, "event", event, LINE_BYTES);
+    if (request_id != NULL)
+        line_put_member(l, "request_id", request_id, LINE_BYTES);
+    line_put_text(l, ",\"message\":\"");
+    line_put_escaped(l, message, LINE_BYTES, LINE_ESCAPE_JSON);
+    line_end(l, "\"}\n");
+}
+
+static void put_text(struct line *l, enum log_level level, const char *event,
+                     const char *request_id, const char *message, const struct timespec *now)
+{
+    if (!atomic_load(&to_journal)) {
+        line_put_time(l, now);
+        line_put_text(l, " ");
     }
-    return false;
+    line_put_text(l, level_words[level]);
+    line_put_text(l, " ");
+    line_put_escaped(l, event, LINE_BYTES, LINE_ESCAPE_TEXT);
+    line_put_text(l, ": ");
+    line_put_escaped(l, message, LINE_BYTES, LINE_ESCAPE_TEXT);
+    if (request_id != NULL) {
+        line_put_text(l, " (request ");
+        line_put_escaped(l, request_id, LINE_BYTES, LINE_ESCAPE_TEXT);
+        line_put_text(l, ")");
+    }
+    line_end(l, "\n");
+}
+
+__attribute__((format(printf, 4, 0))) static void put_event(enum log_level level, const char *event,
+                                                            const char *request_id,
+                                                            const char *format, va_list args)
+{
+    int saved_errno = errno; /* callers log first and return errno afterwards */
+    char message[MESSAGE_BYTES];
+    struct timespec now;
+    struct line l;
+
+    if ((int)level > atomic_load(&current_level))
+        return;
+    l.len = 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    vsnprintf(message, sizeof message, format, args);
+    if (atomic_load(&to_journal))
+        line_put_text(&l, priorities[level]);
+    if (atomic_load(&current_format) == LOG_FORMAT_JSON)
+        put_json(&l, level, event, request_id, message, &now);
+    else
+        put_text(&l, level, event, request_id, message, &now);
+    send_line(l.text, l.len, true);
+    errno = saved_errno;
 }
 
 void log_event(enum log_level level, const char *event, const char *format, ...)
 {
-    enum log_format style = (enum log_format)atomic_load(&current_format);
-    int saved_errno = errno; /* callers log first and return errno afterwards */
-    char message[MESSAGE_SIZE];
-    struct line l = {.len = 0};
     va_list args;
 
-    if ((int)level > atomic_load(&current_level))
-        return;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    put_event(level, event, NULL, format, args);
     va_end(args);
-    if (style == LOG_FORMAT_JSON) {
-        put_text(&l, "{\"time\":\"");
-        put_time(&l);
-        put_text(&l, "\",\"level\":\"");
-        put_text(&l, level_words[level]);
-        put_text(&l, "\",\"event\":\"");
-        put_escaped(&l, event, style);
-        put_text(&l, "\",\"message\":\"");
-        put_escaped(&l, message, style);
-        memcpy(l.text + l.len, "\"}\n", 3);
-        l.len += 3;
-    } else {
-        put_time(&l);
-        put_text(&l, " ");
-        put_text(&l, level_words[level]);
-        put_text(&l, " ");
-        put_escaped(&l, event, style);
-        put_text(&l, ": ");
-        put_escaped(&l, message, style);
-        memcpy(l.text + l.len, "\n", 1);
-        l.len++;
-    }
-    write_whole(l.text, l.len);
-    errno = saved_errno;
+}
+
+void log_request(enum log_level level, const char *event, const char *request_id,
+                 const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    put_event(level, event, request_id, format, args);
+    va_end(args);
 }
 
 void log_failure(const char *what, const char *format, ...)
 {
-    char message[MESSAGE_SIZE];
+    char message[MESSAGE_BYTES];
     struct line l = {.len = 0};
     va_list args;
 
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    const char *event = atomic_load(&failure_event);
-    if (event != NULL) {
-        log_event(LOG_LEVEL_ERROR, event, "%s: %s", what, message);
+    const char *told_as = atomic_load(&failure_event);
+    if (told_as != NULL) {
+        log_event(LOG_LEVEL_ERROR, told_as, "%s: %s", what, message);
         return;
     }
-    put_text(&l, "sitemapd: ");
-    put_escaped(&l, what, LOG_FORMAT_TEXT);
-    put_text(&l, ": ");
-    put_escaped(&l, message, LOG_FORMAT_TEXT);
-    l.text[l.len++] = '\n';
-    write_whole(l.text, l.len);
+    if (atomic_load(&to_journal))
+        line_put_text(&l, priorities[LOG_LEVEL_ERROR]);
+    line_put_text(&l, "sitemapd: ");
+    line_put_escaped(&l, what, LINE_BYTES, LINE_ESCAPE_TEXT);
+    line_put_text(&l, ": ");
+    line_put_escaped(&l, message, LINE_BYTES, LINE_ESCAPE_TEXT);
+    line_end(&l, "\n");
+    send_line(l.text, l.len, true);
 }
 
 void log_failures_as(const char *event)

@@ -168,9 +168,9 @@ static void reply_wrong_token(const struct app_context *app, struct request *req
     if (app->auth != NULL)
         wait_seconds = auth_failed(app->auth, request->peer, request->now, &report);
     if (report)
-        log_event(LOG_LEVEL_WARNING, "auth-failed", "%s sent a wrong token%s",
-                  request->peer != NULL ? request->peer : "an unknown address",
-                  wait_seconds > 0 ? " too often; further ones are answered 429" : "");
+        log_request(LOG_LEVEL_WARNING, "auth-failed", request->id, "%s sent a wrong token%s",
+                    request->peer != NULL ? request->peer : "an unknown address",
+                    wait_seconds > 0 ? " too often; further ones are answered 429" : "");
     if (wait_seconds == 0) {
         reply_unauthorised(request, "this token is not known, or was revoked");
         return;

@@ -109,15 +109,28 @@ enum handled call_read(struct call *call, void (*work)(struct call *, struct cat
 
 /* ---- writes ------------------------------------------------------------------------------ */
 
+/* What the log will say, kept beyond the request. */
+struct call_audit {
+    const char *action; /* NULL: nothing */
+    char request_id[CALL_ID_BYTES];
+    char text[CALL_AUDIT_BYTES];
+};
+
 /* Whatever became of the wait, the write is durable: 503 would say "not applied". */
 static void write_visible(void *context, enum await_result result)
 {
     struct call *call = context;
     struct request *request = call->request;
+    struct call_audit audit;
 
     (void)result;
+    audit.action = NULL;
+    call->audit = &audit;
     call->answer(call);
     request_resume(request);
+    if (audit.action != NULL)
+        log_request(LOG_LEVEL_INFO, audit.action,
+                    audit.request_id[0] != '\0' ? audit.request_id : NULL, "%s", audit.text);
 }
 
 static void write_done(void *context, struct change_result *result)
@@ -253,16 +266,20 @@ void call_reply_tagged(struct call *call)
     call_reply_with_tag(call, etag);
 }
 
-void call_audit(const struct call *call, const char *action, const char *subject)
+void call_audit(struct call *call, const char *action, const char *subject)
 {
     const struct change_result *result = &call->result;
-    const char *token = call->request->token_name;
+    const struct request *request = call->request;
+    struct call_audit *audit = call->audit;
 
-    if (!result->changed)
+    if (!result->changed || audit == NULL)
         return;
-    log_event(LOG_LEVEL_INFO, action,
-              "%s by token %s: %" PRIu64 " created, %" PRIu64 " updated, %" PRIu64
-              " removed, revision %" PRIu64,
-              subject, token != NULL ? token : "-", result->created, result->updated,
-              result->removed, result->revision);
+    audit->action = action;
+    snprintf(audit->request_id, sizeof audit->request_id, "%s",
+             request->id != NULL ? request->id : "");
+    snprintf(audit->text, sizeof audit->text,
+             "%.1200s by token %s: %" PRIu64 " created, %" PRIu64 " updated, %" PRIu64
+             " removed, revision %" PRIu64,
+             subject, request->token_name != NULL ? request->token_name : "-", result->created,
+             result->updated, result->removed, result->revision);
 }

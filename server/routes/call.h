@@ -9,6 +9,10 @@
 #ifndef SITEMAPD_ROUTES_CALL_H
 #define SITEMAPD_ROUTES_CALL_H
 
+/* Of a line in the log: its sentence, its request's id (REQUEST_ID_MAX). */
+#define CALL_AUDIT_BYTES 1536
+#define CALL_ID_BYTES    129
+
 #include <stddef.h>
 
 #include "db/catalogue.h"
@@ -19,6 +23,7 @@ struct call {
     struct app_context *app;
     struct request *request;
     struct query query;
+    struct call_audit *audit;           /* while `answer` runs */
     void (*cleanup)(struct call *call); /* frees what a larger struct added; may be NULL */
 
     /* A read: fills the reply. Runs on a worker. */
@@ -69,7 +74,8 @@ void call_reply_tagged(struct call *call);
 /* The same with a tag that is known (quotes included). */
 void call_reply_with_tag(struct call *call, const char *etag);
 
-/* One line in the log for a write that changed something: who, what. */
-void call_audit(const struct call *call, const char *action, const char *subject);
+/* One line in the log for a write that changed something: who, what. For `answer`; it is written
+ * when the request was resumed, so that no acknowledgement waits for it. `action` is static. */
+void call_audit(struct call *call, const char *action, const char *subject);
 
 #endif

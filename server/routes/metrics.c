@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "server/http/listener.h"
+#include "server/log/access_log.h"
+#include "server/log/log.h"
 #include "server/publish/blob_cache.h"
 #include "server/routes/handlers.h"
 #include "server/routes/routes.h"
@@ -132,6 +134,14 @@ static void append_files(struct str *out, const struct blob_cache_stats *stats)
            stats->failures);
 }
 
+static void append_log(struct str *out, const struct app_context *app)
+{
+    sample(out, "access_log_dropped_total", "counter",
+           "Lines of the access log that found no room.", access_log_dropped(app->access_log));
+    sample(out, "log_dropped_total", "counter", "Lines of the log that found no room.",
+           log_dropped());
+}
+
 /* One family of all sources: a gauge or counter that `value` reads. */
 static void source_family(struct str *out, struct sources *sources, const char *name,
                           const char *type, const char *help,
@@ -222,6 +232,7 @@ enum handled metrics_get(void *context, struct request *request)
     append_listeners(&reply->body, app);
     append_publisher(&reply->body, &publisher);
     append_catalogue(&reply->body, &catalogue);
+    append_log(&reply->body, app);
     if (app->sources != NULL && sources_count(app->sources) > 0)
         append_sources(&reply->body, app->sources);
     if (app->files != NULL) {

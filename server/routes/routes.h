@@ -13,6 +13,7 @@
 #include "server/publish/publisher.h"
 #include "server/publish/workers.h"
 
+struct access_log;
 struct blob_cache;
 struct listener;
 struct sources;
@@ -31,6 +32,7 @@ struct app_context {
     atomic_uint polls;  /* that wait now */
     /* For metrics; NULL in tests, and at first: the listeners answer before the last one is up. */
     _Atomic(struct listener *) public_listener, admin_listener;
+    struct access_log *access_log;      /* NULL: off */
     struct auth *auth;                  /* failure limits, see auth.h */
     struct sources *sources;            /* directory sources; NULL: none */
     _Atomic(struct blob_cache *) files; /* of sources with `serve`; NULL: none yet */

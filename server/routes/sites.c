@@ -242,8 +242,9 @@ static bool make_index_too(struct call *call)
         return true;
     }
     if (call->result.status != CATALOGUE_OK) {
-        log_event(LOG_LEVEL_WARNING, "index-not-made", "%s: %s", self->index_url,
-                  catalogue_status_word(call->result.status));
+        log_request(LOG_LEVEL_WARNING, "index-not-made", call->request->id,
+                    "%s: %s; the site stands without it. POST /v1/indexes makes it",
+                    self->index_url, catalogue_status_word(call->result.status));
         call->result.status = CATALOGUE_OK;
         call->result.revision = self->site_revision;
         call->result.changed = true;

@@ -23,7 +23,9 @@ URLSET = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
 WRONG = "smd_" + "w" * 43
 JSON, NDJSON = "application/json", "application/x-ndjson"
 # What any reply may have; the document says of Cache-Control what there is to say.
-COMMON = {"date", "connection", "content-length", "content-type", "cache-control", "x-content-type-options"}
+COMMON = {"date", "connection", "content-length", "content-type", "cache-control", "x-content-type-options", "x-request-id"}
+
+REQUEST_ID = re.compile(r"[0-9a-f]{16}")
 
 
 def q(text):
@@ -73,6 +75,7 @@ class Document:
         response = self.response(name, status)
         kind, content = reply["Content-Type"], response.get("content", {})
         assert reply["Cache-Control"] == "no-store", reply
+        assert REQUEST_ID.fullmatch(reply["X-Request-Id"]), reply
         if not content:
             assert kind is None and reply.body == b"", reply
         else:
@@ -667,7 +670,7 @@ def test_methods_of_each_path(document, world):
         if "GET" in methods:
             whole, head = world.api("GET", target), world.api("HEAD", target)
             assert head.status == whole.status and head.body == b"", (path, head)
-            volatile = ("date", "content-length") if path == "/metrics" else ("date",)
+            volatile = ("date", "x-request-id", "content-length") if path == "/metrics" else ("date", "x-request-id")
             plain = lambda r: sorted((n.lower(), v) for n, v in r.headers if n.lower() not in volatile)
             assert plain(head) == plain(whole), path
     assert world.api("GET", "/v1/none").status == 404

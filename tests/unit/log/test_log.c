@@ -6,12 +6,13 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/log/access_log.h"
 #include "server/log/log.h"
 
 #define NASTY "a\nb\r\x1b[31m\"\\\x80\xc3\xa9"
@@ -106,45 +107,105 @@ static void levels_have_names(void **state)
     assert_false(log_level_parse("", &level));
 }
 
-static void an_access_line_cannot_be_forged(void **state)
+/* `JOURNAL_STREAM` as systemd sets it for the stderr that is open now; or with another inode. */
+static void name_journal(unsigned more)
 {
-    struct access_log *log;
-    struct access_line line = {
-        .peer = "127.0.0.1",
-        .method = "GET",
-        .path = "/" NASTY,
-        .query = "x=1",
-        .user_agent = NASTY,
-        .status = 200,
-        .body_bytes = 7,
-        .micros = 42,
-    };
+    struct stat about;
+    char text[64];
+    assert_int_equal(fstat(STDERR_FILENO, &about), 0);
+    snprintf(text, sizeof text, "%ju:%ju", (uintmax_t)about.st_dev, (uintmax_t)about.st_ino + more);
+    setenv("JOURNAL_STREAM", text, 1);
+}
+
+static void the_journal_gets_priorities(void **state)
+{
     (void)state;
     divert();
-    assert_true(access_log_open("-", &log));
-    access_log_write(log, &line);
-    access_log_close(log);
+    name_journal(0);
+    log_setup(LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
+    log_event(LOG_LEVEL_ERROR, "event", "one");
+    log_event(LOG_LEVEL_WARNING, "event", "two");
+    log_event(LOG_LEVEL_INFO, "event", "three");
+    log_event(LOG_LEVEL_DEBUG, "event", "four");
+    log_failure("what", "why");
+    log_setup(LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
+    log_event(LOG_LEVEL_INFO, "event", "five");
+    name_journal(1);
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_event(LOG_LEVEL_INFO, "event", "six");
     char *text = undo();
-    assert_int_equal(lines(text), 1);
-    assert_memory_equal(text, "127.0.0.1 - - [", 15);
-    assert_non_null(strstr(text, "\"GET /a\\x0Ab\\x0D\\x1B[31m\\x22\\x5C"));
-    assert_non_null(strstr(text, "?x=1\" 200 7 \"-\" \"a\\x0Ab"));
+    unsetenv("JOURNAL_STREAM");
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    static const char expected[] = "<3>error event: one\n"
+                                   "<4>warning event: two\n"
+                                   "<6>info event: three\n"
+                                   "<7>debug event: four\n"
+                                   "<3>sitemapd: what: why\n"
+                                   "<6>{\"time\":\"20";
+    assert_memory_equal(text, expected, sizeof expected - 1);
+    assert_non_null(strstr(text, "five\"}\n20"));
+    assert_non_null(strstr(text, "Z info event: six\n"));
     free(text);
-    assert_true(access_log_open(NULL, &log));
-    assert_null(log);
-    access_log_write(log, &line);
-    access_log_close(log);
-    assert_false(access_log_open("/not/there/access.log", &log));
+}
+
+static void a_line_names_its_request(void **state)
+{
+    (void)state;
+    divert();
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_request(LOG_LEVEL_INFO, "event", "abc-1", "done");
+    log_request(LOG_LEVEL_INFO, "event", NULL, "done");
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    log_request(LOG_LEVEL_INFO, "event", "abc-1", "done");
+    char *text = undo();
+    assert_non_null(strstr(text, " info event: done (request abc-1)\n"));
+    assert_non_null(strstr(text, " info event: done\n"));
+    assert_non_null(
+        strstr(text, "\"event\":\"event\",\"request_id\":\"abc-1\",\"message\":\"done\"}\n"));
+    free(text);
+}
+
+/* Between start and stop a thread writes: in order, and all of it. */
+static void the_thread_loses_nothing(void **state)
+{
+    (void)state;
+    divert();
+    log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_start();
+    for (int i = 0; i < 200; i++)
+        log_event(LOG_LEVEL_INFO, "event", "number %d.", i);
+    log_flush();
+    char *early = calloc(1, 20000);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, early, 19999) > 0);
+    close(fd);
+    assert_non_null(strstr(early, "number 199."));
+    log_failure("what", "why");
+    log_stop();
+    log_event(LOG_LEVEL_INFO, "event", "directly");
+    char *text = undo();
+    assert_int_equal(lines(text), 202);
+    for (int i = 0; i < 200; i++) {
+        char word[32];
+        snprintf(word, sizeof word, "number %d.", i);
+        assert_non_null(strstr(text, word));
+        if (i > 0)
+            assert_true(strstr(text, word) > strstr(text, "number 0."));
+    }
+    assert_true(strstr(text, "why") > strstr(text, "number 199."));
+    assert_true(strstr(text, "directly") > strstr(text, "why"));
+    assert_int_equal(log_dropped(), 0);
+    free(early);
+    free(text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_line_cannot_be_forged),
-        cmocka_unit_test(a_json_line_is_one_object),
-        cmocka_unit_test(a_long_line_is_cut_and_ends),
-        cmocka_unit_test(levels_have_names),
-        cmocka_unit_test(an_access_line_cannot_be_forged),
+        cmocka_unit_test(a_text_line_cannot_be_forged), cmocka_unit_test(a_json_line_is_one_object),
+        cmocka_unit_test(a_long_line_is_cut_and_ends),  cmocka_unit_test(levels_have_names),
+        cmocka_unit_test(the_journal_gets_priorities),  cmocka_unit_test(a_line_names_its_request),
+        cmocka_unit_test(the_thread_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

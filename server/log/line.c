@@ -1,0 +1,200 @@
+#include "server/log/line.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINE_RESERVE 4 /* for what line_end puts */
+
+void line_put(struct line *l, const char *bytes, size_t len)
+{
+    if (l->len + len <= sizeof l->text - LINE_RESERVE) {
+        memcpy(l->text + l->len, bytes, len);
+        l->len += len;
+    }
+}
+
+void line_put_text(struct line *l, const char *text)
+{
+    line_put(l, text, strlen(text));
+}
+
+void line_put_number(struct line *l, uint64_t number)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    line_put(l, digits + at, sizeof digits - at);
+}
+
+/* ---- escapes ---- */
+
+/* The length of the UTF-8 character at `s` (RFC 3629), 0 where it is none. */
+static size_t char_len(const unsigned char *s)
+{
+    size_t len = s[0] < 0x80   ? 1
+                 : s[0] < 0xc2 ? 0
+                 : s[0] < 0xe0 ? 2
+                 : s[0] < 0xf0 ? 3
+                 : s[0] < 0xf5 ? 4
+                               : 0;
+
+    for (size_t i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0; /* also stops at the NUL */
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+/* C0, DEL and C1 (a terminal obeys those too). */
+static bool is_control(const unsigned char *s, size_t len)
+{
+    return s[0] < ' ' || s[0] == 0x7f || (len == 2 && s[0] == 0xc2 && s[1] < 0xa0);
+}
+
+/* Whether one of eight bytes may need an escape: a control, a quote, a backslash, or no ASCII.
+ * The usual tricks with carries; they err on the side of true. */
+static bool is_special(uint64_t eight)
+{
+    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+    uint64_t quote = eight ^ ones * '"', backslash = eight ^ ones * '\\', del = eight ^ ones * 0x7f;
+
+    return ((eight | (eight - ones * 0x20) | (quote - ones) | (backslash - ones) | (del - ones)) &
+            highs) != 0;
+}
+
+/* The length of the plain text at `s`: eight bytes at a time. */
+static size_t plain_len(const char *s, size_t len)
+{
+    size_t at = 0;
+    uint64_t eight;
+
+    for (; at + sizeof eight <= len; at += sizeof eight) {
+        memcpy(&eight, s + at, sizeof eight);
+        if (is_special(eight))
+            break;
+    }
+    return at;
+}
+
+static size_t put_hex(unsigned byte, const char *digits, char out[8])
+{
+    out[0] = '\\';
+    out[1] = 'x';
+    out[2] = digits[byte >> 4];
+    out[3] = digits[byte & 15];
+    return 4;
+}
+
+static size_t escape_byte(unsigned byte, enum line_escape escape, char out[8])
+{
+    if (escape == LINE_ESCAPE_JSON)
+        return (size_t)snprintf(out, 8, "\\u%04x", byte);
+    return put_hex(byte, escape == LINE_ESCAPE_TEXT ? "0123456789abcdef" : "0123456789ABCDEF", out);
+}
+
+/* What stands for the character at `s`, into `out`; sets `*used`, the bytes of `s` that it is. */
+static size_t escape_char(const unsigned char *s, enum line_escape escape, char out[8],
+                          size_t *used)
+{
+    size_t len = escape == LINE_ESCAPE_COMBINED ? s[0] < 0x80 : char_len(s);
+
+    *used = len == 0 ? 1 : len;
+    if (len == 0 && escape == LINE_ESCAPE_JSON) {
+        memcpy(out, "\\ufffd", 6);
+        return 6;
+    }
+    if (len == 0 || is_control(s, len))
+        return escape_byte(len == 2 ? s[1] : s[0], escape, out);
+    if (s[0] == '\\' || (s[0] == '"' && escape != LINE_ESCAPE_TEXT)) {
+        if (escape == LINE_ESCAPE_COMBINED)
+            return escape_byte(s[0], escape, out);
+        out[0] = '\\';
+        out[1] = (char)s[0];
+        return 2;
+    }
+    memcpy(out, s, len);
+    return len;
+}
+
+static bool is_plain(char c)
+{
+    return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
+void line_put_escaped(struct line *l, const char *text, size_t max, enum line_escape escape)
+{
+    size_t len = strlen(text), at = 0, used, piece;
+    size_t room = sizeof l->text - LINE_RESERVE - l->len;
+    char out[8];
+
+    if (max < room)
+        room = max;
+    while (at < len) {
+        size_t most = len - at < room ? len - at : room;
+        piece = plain_len(text + at, most);
+        memcpy(l->text + l->len, text + at, piece);
+        l->len += piece;
+        room -= piece;
+        at += piece;
+        for (unsigned i = 0; i < sizeof(uint64_t) && at < len; i++, at += used) {
+            used = piece = 1;
+            out[0] = text[at];
+            if (!is_plain(text[at]))
+                piece = escape_char((const unsigned char *)text + at, escape, out, &used);
+            if (piece > room)
+                return;
+            memcpy(l->text + l->len, out, piece);
+            l->len += piece;
+            room -= piece;
+        }
+    }
+}
+
+/* ---- parts ---- */
+
+void line_put_member(struct line *l, const char *name, const char *value, size_t max)
+{
+    line_put(l, ",\"", 2);
+    line_put_text(l, name);
+    if (value == NULL) {
+        line_put(l, "\":null", 6);
+        return;
+    }
+    line_put(l, "\":\"", 3);
+    line_put_escaped(l, value, max, LINE_ESCAPE_JSON);
+    line_put(l, "\"", 1);
+}
+
+void line_put_time(struct line *l, const struct timespec *time)
+{
+    static _Thread_local time_t second = -1;
+    static _Thread_local char text[32];
+    char end[8];
+    struct tm utc;
+
+    if (second != time->tv_sec) {
+        second = time->tv_sec;
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.", gmtime_r(&second, &utc));
+    }
+    unsigned ms = (unsigned)(time->tv_nsec / 1000000);
+    end[0] = (char)('0' + ms / 100 % 10);
+    end[1] = (char)('0' + ms / 10 % 10);
+    end[2] = (char)('0' + ms % 10);
+    end[3] = 'Z';
+    line_put_text(l, text);
+    line_put(l, end, 4);
+}
+
+void line_end(struct line *l, const char *end)
+{
+    size_t len = strlen(end);
+
+    memcpy(l->text + l->len, end, len);
+    l->len += len;
+}

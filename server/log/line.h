@@ -1,0 +1,36 @@
+/* A line that is being put together. What finds no room is left out, its end always does. Text
+ * from outside goes through an escape, so that it can neither end the line nor speak to a terminal.
+ */
+#ifndef SITEMAPD_LOG_LINE_H
+#define SITEMAPD_LOG_LINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#define LINE_BYTES 4096 /* PIPE_BUF: a write up to this is whole among others' (pipe(7)) */
+
+struct line {
+    size_t len;
+    char text[LINE_BYTES];
+};
+
+enum line_escape {
+    LINE_ESCAPE_TEXT,     /* for people: UTF-8 stays; controls and what is no UTF-8: \xhh */
+    LINE_ESCAPE_COMBINED, /* as web servers do: all but visible ASCII, quotes, \: \xHH */
+    LINE_ESCAPE_JSON,     /* within quotes; what is no UTF-8: \ufffd */
+};
+
+void line_put(struct line *l, const char *bytes, size_t len);
+void line_put_text(struct line *l, const char *text);
+void line_put_number(struct line *l, uint64_t number);
+/* At most `max` bytes, escapes counted; the rest of `text` is left out. */
+void line_put_escaped(struct line *l, const char *text, size_t max, enum line_escape escape);
+/* ,"name":"value", or null for a NULL value. `name` needs no escape. */
+void line_put_member(struct line *l, const char *name, const char *value, size_t max);
+/* 2026-11-21T22:52:20.123Z */
+void line_put_time(struct line *l, const struct timespec *time);
+/* Puts `end` (at most 3 bytes, the newline last) behind it, for which there is always room. */
+void line_end(struct line *l, const char *end);
+
+#endif

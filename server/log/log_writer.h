@@ -1,0 +1,43 @@
+/* Writes lines to a file from a thread of its own, in large pieces, so that nobody who has
+ * something to log waits for a disk or a reader. Lines go through rings, one for few threads each;
+ * those of one thread keep their order. A line finds no room where the file takes none for a while:
+ * it is dropped, and whoever put it told so. */
+#ifndef SITEMAPD_LOG_LOG_WRITER_H
+#define SITEMAPD_LOG_LOG_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A line that is not urgent waits so long for others, to be written with them. */
+#define LOG_WRITER_LINGER_MS 100u
+/* How long a stop and a flush go on trying where the file takes nothing. */
+#define LOG_WRITER_PATIENCE_MS 2000u
+
+struct log_writer;
+
+struct log_writer_options {
+    /* The file to append to, made where it is missing (0640); NULL: `fd`, which is not closed. */
+    const char *path;
+    int fd;
+    /* Called by the writer's thread where a write or a reopening fails (`error` is an errno), once
+     * until it works again, and then with 0. `reopening`: which of the two. May be NULL. */
+    void (*told)(void *context, bool reopening, int error);
+    void *context;
+};
+
+/* Opens the file and starts the thread. NULL with errno. */
+struct log_writer *log_writer_new(const struct log_writer_options *options);
+/* Takes a whole line, its newline included, of at most RING_MAX_LINE bytes. Never waits, any
+ * thread. `urgent`: it is written at once. False where it was dropped. */
+bool log_writer_put(struct log_writer *w, const char *line, size_t len, bool urgent);
+/* Has the path opened again, soon and by the thread: logrotate has moved the file away. Where that
+ * fails the file that is open is kept. Nothing without a path. */
+void log_writer_reopen(struct log_writer *w);
+/* Waits until what was put before is written, at most LOG_WRITER_PATIENCE_MS. */
+void log_writer_flush(struct log_writer *w);
+/* Writes what is left, as log_writer_flush does, and ends the thread. Nobody may put any more.
+ * Takes NULL. */
+void log_writer_free(struct log_writer *w);
+
+#endif

@@ -1,0 +1,119 @@
+#include "server/request_log.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "server/http/listener.h"
+#include "server/log/log.h"
+#include "server/routes/routes.h"
+
+/* Failed requests told in one second; the rest are counted. A full disk fails all of them. */
+#define MAX_TOLD_A_SECOND 10u
+
+bool request_log_open(const struct config *config, struct access_log **out)
+{
+    bool json = strcmp(config->access_format, "json") == 0;
+
+    if (access_log_open(config->access_log, json ? ACCESS_JSON : ACCESS_COMBINED, out))
+        return true;
+    log_failure(config->access_log,
+                "the access log cannot be opened: %s; its folder must be there, and this process "
+                "must be allowed to write to it (log.access_log)",
+                strerror(errno));
+    return false;
+}
+
+static void write_line(struct access_log *log, const struct completion *c)
+{
+    const struct request *request = c->request;
+    struct access_line line = {
+        .peer = request->peer,
+        .host = request->host,
+        .method = c->method,
+        .path = c->path,
+        .query = c->query,
+        .version = c->version,
+        .referer = c->referer,
+        .user_agent = c->user_agent,
+        .token_name = request->token_name,
+        .request_id = request->id,
+        .listener = c->listener,
+        .route = c->route,
+        .status = c->status,
+        .body_bytes = c->body_bytes,
+        .micros = c->micros,
+    };
+    access_log_write(log, &line);
+}
+
+void request_log_public(void *context, const struct completion *completion)
+{
+    const struct app_context *app = context;
+
+    if (app->access_log != NULL)
+        write_line(app->access_log, completion);
+}
+
+static const char *advice_for(const char *problem)
+{
+    static const struct {
+        const char *problem, *advice;
+    } table[] = {
+        {"no-space", "the disk of the catalogue is full: make room"},
+        {"busy", "too many writes wait, or another process holds the catalogue"},
+        {"unavailable",
+         "the catalogue's file cannot be read or written: look at /readyz, the file, "
+         "its folder and their permissions"},
+        {"corrupt", "the catalogue is damaged: stop, keep the file, restore a backup "
+                    "(`sitemapd check` tells more)"},
+        {"newer", "the catalogue was made by a newer version of sitemapd: run that one"},
+        {"no-memory", "out of memory: raise the limit, or lower cache.snapshot_budget"},
+        {"too-many-waiting", "admin.max_suspended requests wait already"},
+    };
+
+    for (size_t i = 0; problem != NULL && i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(table[i].problem, problem) == 0)
+            return table[i].advice;
+    return "look at the lines before";
+}
+
+/* False where this second has had its share. */
+static bool may_tell(int64_t now, unsigned *left_out)
+{
+    static atomic_int_fast64_t second;
+    static atomic_uint told;
+    int_fast64_t was = atomic_load(&second);
+
+    *left_out = 0;
+    if (was != now && atomic_compare_exchange_strong(&second, &was, now)) {
+        unsigned before = atomic_exchange(&told, 1);
+        *left_out = before > MAX_TOLD_A_SECOND ? before - MAX_TOLD_A_SECOND : 0;
+        return true;
+    }
+    return atomic_fetch_add(&told, 1) < MAX_TOLD_A_SECOND;
+}
+
+static void tell_failure(const struct completion *c)
+{
+    const char *problem = c->request->reply.problem;
+    unsigned left_out;
+
+    if (problem != NULL && (strcmp(problem, "stopping") == 0 || strcmp(problem, "cancelled") == 0))
+        return;
+    if (!may_tell(c->request->now, &left_out))
+        return;
+    if (left_out > 0)
+        log_event(LOG_LEVEL_WARNING, "request-failed", "%u more failed and were not told",
+                  left_out);
+    log_request(LOG_LEVEL_WARNING, "request-failed", c->request->id, "%s %s was answered %u %s: %s",
+                c->method, c->path, c->status, problem != NULL ? problem : "without a code",
+                advice_for(problem));
+}
+
+void request_log_admin(void *context, const struct completion *completion)
+{
+    request_log_public(context, completion);
+    if (completion->status >= 500 && completion->status != 501)
+        tell_failure(completion);
+}

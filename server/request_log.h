@@ -1,0 +1,20 @@
+/* What the logs tell of requests: a line of the access log for each, and one of the log for each
+ * that the server itself failed. */
+#ifndef SITEMAPD_SERVER_REQUEST_LOG_H
+#define SITEMAPD_SERVER_REQUEST_LOG_H
+
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "server/log/access_log.h"
+
+/* Opens the access log that the configuration names; *out is NULL where it is off. False where it
+ * cannot be opened; that is told. */
+bool request_log_open(const struct config *config, struct access_log **out);
+
+struct completion;
+/* The listeners' `completed` hooks (context: struct app_context). */
+void request_log_public(void *context, const struct completion *completion);
+void request_log_admin(void *context, const struct completion *completion);
+
+#endif
