@@ -11,6 +11,7 @@ LIBRARIES = {
     "expat.h": "expat",
     "gnutls/crypto.h": "gnutls",
     "gnutls/gnutls.h": "gnutls",
+    "gnutls/x509.h": "gnutls",
     "idn2.h": "idn2",
     "ini.h": "inih",
     "jansson.h": "jansson",
@@ -40,13 +41,15 @@ RULES = {
     "server/sources": (("db", "server/ingest", "server/rules"), ()),
     "server/log": ((), ()),
     "server/token": ((), ("gnutls",)),
+    "server/fetch": (("server/rules",), ("gnutls", "zlib")),
+    "server/doctor": (("server/fetch", "server/ingest", "server/rules"), ()),
     "server/routes": (
         ("server/http", "server/publish", "server/ingest", "server/sources", "db", "server/rules", "server/log", "server/token"),
         (),
     ),
     "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
-        ("db", "server/ingest", "server/sources", "server/rules", "config", "server/publish", "server/log", "server/token"),
+        ("db", "server/ingest", "server/sources", "server/rules", "config", "server/publish", "server/log", "server/token", "server/fetch", "server/doctor"),
         (),
     ),
 }

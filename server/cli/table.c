@@ -78,6 +78,13 @@ const struct cli_command cli_commands[] = {
      "Asks the server's /readyz. Exit 0 where it answers 200, else 1: for a container's health "
      "check. Without URL the admin listener of the configuration is asked.",
      NULL, 0, 1, command_healthcheck, .examples = table_healthcheck_examples, .topic = "Care"},
+    {"doctor", "URL", "look at the public address as crawlers do",
+     "Fetches an index, through whatever proxies stand before it, and checks status, type, "
+     "compression, Vary, ETag, conditional requests, robots.txt, the index itself, the robots.txt "
+     "of the other hosts that it lists, and a sample of its sitemaps. Prints one line for each "
+     "check, with what to do where something is wrong. Exit 1 where something is wrong, 0 "
+     "otherwise.",
+     table_doctor_options, 1, 1, command_doctor, .examples = table_doctor_examples},
     {"backup", "FILE", "copy the catalogue, also while it is served",
      "Writes a consistent copy of the catalogue into a new file, also while a server works on it.",
      NULL, 1, 1, command_backup, .examples = table_backup_examples},

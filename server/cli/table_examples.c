@@ -142,6 +142,17 @@ const struct cli_example table_healthcheck_examples[] = {
     {0},
 };
 
+const struct cli_example table_doctor_examples[] = {
+    {"As crawlers see it:", "sitemapd doctor https://www.example.com/sitemap_index.xml"},
+    {"The index that the site's robots.txt names, with 50 of its sitemaps:",
+     "sitemapd doctor https://www.example.com --sample 50"},
+    {"The server itself, past CDN and DNS:",
+     "sitemapd doctor http://www.example.com/sitemap_index.xml --connect 127.0.0.1:8080"},
+    {"What is wrong, for a script:", "sitemapd doctor https://www.example.com --json | jq -r "
+                                     "'select(.level == \"wrong\") | .what'"},
+    {0},
+};
+
 const struct cli_example table_backup_examples[] = {
     {"Once a day, from cron:", "sitemapd backup \"/var/backups/catalogue-$(date +%F).db\""},
     {0},

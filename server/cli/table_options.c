@@ -102,3 +102,12 @@ const struct cli_option table_token_add_options[] = {
     {"--site", "ORIGIN", "good for this site only"},
     {0},
 };
+
+const struct cli_option table_doctor_options[] = {
+    {"--sample", "N", "sitemaps of the index to fetch (default: 5)"},
+    {"--connect", "H:P", "ask this host and port, whatever DNS says: the server behind a CDN"},
+    {"--ca-file", "FILE", "trust these certificates (PEM), not the system's"},
+    {"--timeout", "S", "seconds for each request (default: 20)"},
+    OPTION_JSON,
+    {0},
+};

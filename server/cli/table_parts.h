@@ -17,6 +17,7 @@ extern const struct cli_option table_import_options[];
 extern const struct cli_option table_scan_options[];
 extern const struct cli_option table_export_options[];
 extern const struct cli_option table_token_add_options[];
+extern const struct cli_option table_doctor_options[];
 
 extern const struct cli_example table_serve_examples[];
 extern const struct cli_example table_check_config_examples[];
@@ -38,6 +39,7 @@ extern const struct cli_example table_token_add_examples[];
 extern const struct cli_example table_token_list_examples[];
 extern const struct cli_example table_token_revoke_examples[];
 extern const struct cli_example table_healthcheck_examples[];
+extern const struct cli_example table_doctor_examples[];
 extern const struct cli_example table_backup_examples[];
 extern const struct cli_example table_check_examples[];
 extern const struct cli_example table_completion_examples[];

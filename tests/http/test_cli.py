@@ -18,7 +18,7 @@ from harness import (
 XML = "/sitemap_index.xml"
 COMMANDS = [
     "serve", "check-config", "site", "index", "add", "remove", "list", "import", "export", "render", "token",
-    "healthcheck", "backup", "check", "completion",
+    "healthcheck", "backup", "check", "completion", "doctor",
 ]
 
 

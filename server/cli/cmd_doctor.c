@@ -1,0 +1,112 @@
+/* `doctor`: shows what server/doctor finds. */
+#include <string.h>
+#include <time.h>
+
+#include "server/cli/commands.h"
+#include "server/cli/ink.h"
+#include "server/doctor/doctor.h"
+#include "server/rules/query.h"
+#include "server/rules/str.h"
+
+#define DEFAULT_SAMPLE    5u
+#define MAX_SAMPLE        1000u
+#define DEFAULT_TIMEOUT_S 20u
+#define MAX_TIMEOUT_S     600u
+
+static const struct {
+    const char *word;
+    enum ink ink;
+} levels[] = {
+    [DOCTOR_OK] = {"ok", INK_GOOD},
+    [DOCTOR_WARNING] = {"warning", INK_WARNING},
+    [DOCTOR_WRONG] = {"wrong", INK_WRONG},
+};
+
+static void print_finding(void *context, const struct doctor_finding *f)
+{
+    (void)context;
+    printf("%s%-7s%s  %-12s  ", ink_on(stdout, levels[f->level].ink), levels[f->level].word,
+           ink_off(stdout), f->check);
+    cli_print_escaped(stdout, f->what);
+    if (f->todo != NULL)
+        printf(" %s->%s %s", ink_on(stdout, INK_HEADING), ink_off(stdout), f->todo);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void print_json(void *context, const struct doctor_finding *f)
+{
+    struct str out = STR_INIT;
+
+    (void)context;
+    str_append_format(&out, "{\"level\":\"%s\",\"check\":\"%s\",\"what\":", levels[f->level].word,
+                      f->check);
+    str_append_json(&out, f->what, strlen(f->what));
+    str_append_text(&out, ",\"todo\":");
+    str_append_json(&out, f->todo, f->todo != NULL ? strlen(f->todo) : 0);
+    str_append_text(&out, "}\n");
+    fputs(str_text(&out), stdout);
+    fflush(stdout);
+    str_done(&out);
+}
+
+static int read_number(const struct cli *cli, const char *option, uint64_t min, uint64_t max,
+                       uint64_t *out)
+{
+    const char *text = arguments_value(&cli->arguments, option);
+
+    if (text == NULL || (query_number(text, max, out) && *out >= min))
+        return EXIT_DONE;
+    return cli_misuse(option, "\"%s\" must be a number from %llu to %llu", text,
+                      (unsigned long long)min, (unsigned long long)max);
+}
+
+static int read_options(const struct cli *cli, struct url *url, struct doctor_options *out)
+{
+    const char *text = cli->arguments.words[0];
+    const char *connect = arguments_value(&cli->arguments, "--connect");
+    const char *port = connect != NULL ? strrchr(connect, ':') : NULL;
+    uint64_t sample = DEFAULT_SAMPLE, timeout = DEFAULT_TIMEOUT_S;
+    enum rule_code code = url_parse(text, strlen(text), url, NULL);
+    int status;
+
+    if (code == RULE_LOC_RELATIVE || code == RULE_LOC_MALFORMED)
+        return cli_misuse(text, "%s; did you mean https://%s?", rule_code_sentence(code), text);
+    if (code == RULE_LOC_TOO_SHORT) /* http://a.b */
+        code = url_parse_origin(text, strlen(text), url);
+    if (code != RULE_OK)
+        return cli_misuse(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
+    if (connect != NULL && (port == NULL || port == connect || strlen(port) < 2 ||
+                            strspn(port + 1, "0123456789") != strlen(port + 1)))
+        return cli_misuse("--connect", "\"%s\" must be host:port, as 192.0.2.1:443", connect);
+    status = read_number(cli, "--sample", 0, MAX_SAMPLE, &sample);
+    if (status == EXIT_DONE)
+        status = read_number(cli, "--timeout", 1, MAX_TIMEOUT_S, &timeout);
+    *out = (struct doctor_options){
+        .url = url,
+        .connect = connect,
+        .ca_file = arguments_value(&cli->arguments, "--ca-file"),
+        .timeout_ms = (uint32_t)timeout * 1000,
+        .sample = (unsigned)sample,
+        .now = (int64_t)time(NULL),
+    };
+    return status;
+}
+
+int command_doctor(struct cli *cli)
+{
+    bool json = arguments_has(&cli->arguments, "--json");
+    unsigned counts[3];
+    struct doctor_options options;
+    struct url url;
+    int status = read_options(cli, &url, &options);
+
+    if (status != EXIT_DONE)
+        return status;
+    if (!doctor_run(&options, json ? print_json : print_finding, NULL, counts))
+        return cli_fail(url.text, "out of memory");
+    if (!json)
+        printf("%s%u wrong, %u to look at, %u ok%s\n", ink_on(stdout, INK_HEADING),
+               counts[DOCTOR_WRONG], counts[DOCTOR_WARNING], counts[DOCTOR_OK], ink_off(stdout));
+    return counts[DOCTOR_WRONG] > 0 ? EXIT_COULD_NOT : EXIT_DONE;
+}

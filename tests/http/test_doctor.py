@@ -1,0 +1,621 @@
+"""`sitemapd doctor`: before a good server it finds nothing; each fault that a proxy, a robots.txt, an
+index or a sitemap can have is found, with what to do."""
+
+import gzip
+import http.client
+import http.server
+import json
+import os
+import socket
+import ssl
+import threading
+
+import pytest
+
+from harness import DATA, Server, eventually, sitemapd
+
+XML = "/sitemap_index.xml"
+URLSET = '<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'
+DATES = ("2026-01-02", "2026-02-03")
+
+
+class Proxy:
+    """A web server in front of sitemapd: it passes on what `pages` does not answer. `flaws` are
+    functions that spoil an answer (status, headers as a dict, body) on its way."""
+
+    def __init__(self, tls=None):
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                outer.answer(self)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        class Threads(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_):  # clients that give up are part of these tests
+                pass
+
+        self.server = Threads(("127.0.0.1", 0), Handler)
+        scheme = "http"
+        if tls:
+            scheme = "https"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.port = self.server.server_port
+        self.origin = f"{scheme}://{'localhost' if tls else '127.0.0.1'}:{self.port}"
+        self.index = self.origin + XML
+        self.pages, self.flaws, self.requests = {}, [], []
+        self.backend = None
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def fetch(self, handler):
+        page = self.pages.get(handler.path)
+        if callable(page):
+            return page(handler)
+        if page is not None:
+            return page
+        if self.backend is None:
+            return 404, {}, b""
+        backend = http.client.HTTPConnection(self.backend, timeout=20)
+        passed = {k: v for k, v in handler.headers.items() if k.lower() != "connection"}
+        backend.request(handler.command, handler.path, headers=passed)
+        reply = backend.getresponse()
+        headers = {k.title(): v for k, v in reply.getheaders() if k.lower() not in ("connection", "content-length")}
+        body = reply.read()
+        backend.close()
+        return reply.status, {k.replace("Etag", "ETag"): v for k, v in headers.items()}, body
+
+    def answer(self, handler):
+        self.requests.append((handler.command, handler.path, handler.headers))
+        status, headers, body = self.fetch(handler)
+        if handler.path == XML:
+            for flaw in self.flaws:
+                status, headers, body = flaw(handler, status, dict(headers), body)
+        if status is None:
+            handler.wfile.write(body)
+            handler.close_connection = True
+            return
+        handler.send_response_only(status)
+        if status != 304 and "Transfer-Encoding" not in headers and headers.pop("no-length", None) is None:
+            headers = {"Content-Length": str(len(body)), **headers}
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        if handler.command == "GET" and status != 304:
+            handler.wfile.write(body)
+        handler.close_connection = True
+
+
+def child(*paths, dates=DATES):
+    urls = "".join(
+        f"<url><loc>https://www.example.com{p}</loc><lastmod>{dates[i % len(dates)]}</lastmod></url>"
+        for i, p in enumerate(paths)
+    )
+    return 200, {"Content-Type": "application/xml"}, URLSET.format(urls).encode()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A proxy with sixty sitemaps, and sitemapd behind it with the index of them."""
+    proxy = Proxy()
+    server = Server(tmp_path_factory.mktemp("doctor"), sites=(proxy.origin,)).start()
+    locs = [f"{proxy.origin}/maps/{n:02}.xml" for n in range(60)]
+    assert server.bulk([{"loc": loc, "lastmod": "2026-01-02T03:04:05Z"} for loc in locs]).status == 200
+    proxy.backend, proxy.sitemapd = server.public, server
+    yield proxy
+    try:
+        server.stop()
+    finally:
+        server.kill()
+        proxy.close()
+
+
+@pytest.fixture
+def proxy(world):
+    world.pages = {f"/maps/{n:02}.xml": child("/a", "/b") for n in range(60)}
+    world.flaws, world.requests = [], []
+    return world
+
+
+def doctor(url, *args):
+    """Exit status and findings. All levels and words are known ones, and wrong is what exits 1."""
+    command = sitemapd("doctor", url, "--json", "--timeout", "30", *args)
+    assert command.err == "", command
+    found = command.lines()
+    for finding in found:
+        assert finding["level"] in ("ok", "warning", "wrong"), finding
+        assert (finding["todo"] is None) == (finding["level"] == "ok"), finding
+    assert command.code == (1 if any(f["level"] == "wrong" for f in found) else 0), command
+    return found
+
+
+def only(found, level, check, words=""):
+    """This is found, and nothing else but what is well."""
+    bad = [f for f in found if f["level"] != "ok"]
+    assert [(f["level"], f["check"]) for f in bad] == [(level, check)], bad
+    assert words in bad[0]["what"], bad
+    return bad[0]
+
+
+def has(found, level, check, words=""):
+    matching = [f for f in found if (f["level"], f["check"]) == (level, check) and words in f["what"]]
+    assert matching, found
+    return matching[0]
+
+
+# ---- good servers -------------------------------------------------------------------------------
+
+CHECKS = [
+    "reach", "redirect", "status", "type", "gzip", "vary", "etag", "cache", "not-modified", "identity", "head",
+    "robots", "index", "child", "child", "child", "child", "child",
+]
+
+
+def test_a_good_server_through_a_good_proxy(proxy):
+    found = doctor(proxy.index)
+    assert [(f["check"], f["level"]) for f in found] == [(check, "ok") for check in CHECKS]
+    asked = [path for _, path, _ in proxy.requests if path.startswith("/maps/")]
+    assert asked == [f"/maps/{n:02}.xml" for n in (0, 14, 29, 44, 59)]  # spread, with both ends
+
+
+def test_what_crawlers_send(proxy):
+    doctor(proxy.index, "--sample", "0")
+    first = proxy.requests[0][2]
+    assert first["Host"] == f"127.0.0.1:{proxy.port}" and "gzip" in first["Accept-Encoding"]
+    assert "sitemapd-doctor" in first["User-Agent"]
+
+
+def test_the_sample(proxy):
+    def children(count):
+        return [f for f in doctor(proxy.index, "--sample", count) if f["check"] == "child"]
+
+    assert len(children("0")) == 0 and len(children("1")) == 1 and len(children("1000")) == 60
+
+
+def test_for_people(proxy):
+    command = sitemapd("doctor", proxy.index)
+    assert command.code == 0, command
+    lines = command.out.splitlines()
+    assert lines[-1] == f"0 wrong, 0 to look at, {len(CHECKS)} ok"
+    assert [line.split()[:2] for line in lines[:-1]] == [["ok", check] for check in CHECKS]
+    proxy.flaws = [drop("ETag", "Last-Modified")]
+    command = sitemapd("doctor", proxy.index)
+    assert command.code == 1 and command.out.splitlines()[-1].startswith("1 wrong, 0 to look at, ")
+    line = next(line for line in command.out.splitlines() if line.startswith("wrong"))
+    assert line.split()[1] == "etag" and " -> let the proxy pass ETag on" in line
+
+
+def test_a_site_is_enough(proxy):
+    assert {f["level"] for f in doctor(proxy.origin + "/")} == {"ok"}
+    assert {f["level"] for f in doctor(proxy.origin)} == {"ok"}
+    proxy.pages["/robots.txt"] = (404, {}, b"")
+    only(doctor(proxy.origin), "warning", "robots", "404")
+
+
+def test_the_server_itself_by_connect(proxy):
+    found = doctor("http://www.example.test" + XML, "--connect", proxy.sitemapd.public, "--sample", "0")
+    assert has(found, "ok", "not-modified") and has(found, "ok", "etag")
+
+
+def test_the_gz_page(proxy):
+    assert {f["level"] for f in doctor(proxy.index + ".gz")} == {"ok"}
+
+
+def test_other_framings(proxy):
+    def chunked(handler, status, headers, body):
+        pieces = [body[i : i + 700] for i in range(0, len(body), 700)]
+        framed = b"".join(b"%x;x=y\r\n%s\r\n" % (len(p), p) for p in pieces) + b"0\r\nTrailer: x\r\n\r\n"
+        return status, {**headers, "Transfer-Encoding": "chunked"}, framed
+
+    def until_close(handler, status, headers, body):
+        return status, {**headers, "no-length": ""}, body
+
+    def early_hints(handler, status, headers, body):
+        handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+        return status, headers, body
+
+    for framing in (chunked, until_close, early_hints):
+        proxy.flaws = [framing]
+        assert {f["level"] for f in doctor(proxy.index)} == {"ok"}, framing
+
+
+# ---- what a proxy spoils ------------------------------------------------------------------------
+
+
+def drop(*names):
+    def flaw(handler, status, headers, body):
+        return status, {k: v for k, v in headers.items() if k not in names}, body
+
+    return flaw
+
+
+def put(name, value):
+    def flaw(handler, status, headers, body):
+        return status, {**headers, name: value(headers, handler) if callable(value) else value}, body
+
+    return flaw
+
+
+def recode(change, **more):
+    """Changes the body of what is gzip."""
+
+    def flaw(handler, status, headers, body):
+        if headers.get("Content-Encoding") == "gzip" and body:
+            body = change(body)
+        return status, {**headers, **{k.replace("_", "-"): v for k, v in more.items()}}, body
+
+    return flaw
+
+
+def plain_always(handler, status, headers, body):
+    if headers.pop("Content-Encoding", None) and body:
+        body = gzip.decompress(body)
+    return status, headers, body
+
+
+def gzip_always(handler, status, headers, body):
+    if handler.command == "GET" and status == 200 and "Content-Encoding" not in headers:
+        return status, {**headers, "Content-Encoding": "gzip"}, gzip.compress(body)
+    return status, headers, body
+
+
+def never_304(handler, status, headers, body):
+    if status != 304:
+        return status, headers, body
+    handler.headers.replace_header("If-None-Match", '"none"')
+    return handler_fetch(handler)
+
+
+def handler_fetch(handler):
+    return WORLD[0].fetch(handler)
+
+
+WORLD = [None]
+
+
+@pytest.fixture(autouse=True)
+def remember(world):
+    WORLD[0] = world
+
+
+def suffixed(handler, status, headers, body):
+    """Apache's mod_deflate: a suffix on the tag, which it then does not know."""
+    if status == 304:
+        status, headers, body = never_304(handler, status, headers, body)
+    return status, {**headers, "ETag": headers["ETag"][:-1] + '-gzip"'}, body
+
+
+def same_tag(handler, status, headers, body):
+    return status, {**headers, "ETag": '"same"'} if status == 200 else headers, body
+
+
+def other_text(handler, status, headers, body):
+    return status, headers, body + b"<!-- -->" if "Content-Encoding" not in headers and status == 200 else body
+
+
+def no_head(handler, status, headers, body):
+    return (405, {}, b"") if handler.command == "HEAD" else (status, headers, body)
+
+
+def all_of(*flaws):
+    def flaw(handler, *answer):
+        for one in flaws:
+            answer = one(handler, *answer)
+        return answer
+
+    return flaw
+
+
+FLAWS = [
+    (put("Content-Type", "text/html"), "wrong", "type", "text/html", "who answers here"),
+    (put("Content-Type", "text/plain"), "warning", "type", "text/plain", "Content-Type"),
+    (drop("Content-Type"), "warning", "type", "no Content-Type", "Content-Type"),
+    (recode(gzip.compress), "wrong", "gzip", "compressed twice", "turn compression off"),
+    (recode(lambda b: b[:-9]), "wrong", "gzip", "cannot be decoded", "proxy"),
+    (recode(lambda b: b[:50] + bytes([b[50] ^ 255]) + b[51:]), "wrong", "gzip", "cannot be decoded", "proxy"),
+    (recode(gzip.decompress), "wrong", "gzip", "cannot be decoded", "says gzip"),
+    (recode(lambda b: b, Content_Encoding="br"), "wrong", "gzip", "br, which was not asked for", "Accept-Encoding"),
+    (plain_always, "warning", "gzip", "uncompressed", "Accept-Encoding"),
+    (gzip_always, "wrong", "identity", "Content-Encoding: gzip", "Vary"),
+    (drop("Vary"), "wrong", "vary", "no Vary", "gzip_vary on"),
+    (put("Vary", "*"), "warning", "vary", "Vary: *", "Accept-Encoding"),
+    (drop("ETag", "Last-Modified"), "wrong", "etag", "neither", "pass ETag"),
+    (drop("ETag"), "warning", "etag", "Last-Modified alone", "pass ETag"),
+    (put("ETag", lambda h, _: "W/" + h["ETag"]), "warning", "etag", "weak", "pass ETag"),
+    (never_304, "wrong", "not-modified", "304 is due", "If-None-Match"),
+    (suffixed, "wrong", "not-modified", "304 is due", "DeflateAlterETag"),
+    (put("Cache-Control", "private, max-age=0"), "warning", "cache", "private", "Cache-Control"),
+    (put("Cache-Control", "no-store"), "warning", "cache", "no-store", "Cache-Control"),
+    (put("Set-Cookie", "id=1"), "warning", "cache", "Set-Cookie", "no cookies"),
+    (all_of(same_tag), "warning", "identity", "same strong ETag", "own tags"),
+    (other_text, "warning", "identity", "another", "purge"),
+    (no_head, "warning", "head", "405", "HEAD"),
+]
+
+
+@pytest.mark.parametrize("flaw, level, check, words, todo", FLAWS, ids=[f"{c}-{w}" for _, _, c, w, _ in FLAWS])
+def test_what_a_proxy_spoils(proxy, flaw, level, check, words, todo):
+    proxy.flaws = [flaw]
+    found = doctor(proxy.index)
+    if check == "identity" and words == "same strong ETag":  # that tag is also unknown to the server
+        assert has(found, level, check, words)["todo"].count(todo)
+        return
+    assert todo in only(found, level, check, words)["todo"]
+
+
+@pytest.mark.parametrize(
+    "status, todo",
+    [
+        (401, "password"), (403, "bots"), (404, "passes this path on"), (410, "passes this path on"), (421, "Host"),
+        (429, "rate limit"), (500, "logs"), (502, "sitemapd runs"), (503, "healthcheck"), (504, "sitemapd runs"),
+        (302, "Location"),
+    ],
+)
+def test_status(proxy, status, todo):
+    proxy.flaws = [lambda handler, *_: (status, {"Content-Type": "text/html"}, b"<html>no</html>")]
+    assert todo in only(doctor(proxy.index), "wrong", "status", f"{status} where 200 is due")["todo"]
+
+
+def test_a_page_for_people_with_200(proxy):
+    page = (200, {"Content-Type": "text/html"}, b"<!doctype html><html><body>Not found</body></html>")
+    proxy.pages[XML] = page
+    found = doctor(proxy.index)
+    has(found, "wrong", "type", "text/html")
+    assert "login" in has(found, "wrong", "index", "html-not-index")["todo"]
+
+
+def test_redirects(proxy):
+    proxy.pages["/old.xml"] = (301, {"Location": XML}, b"")
+    proxy.pages["/older.xml"] = (302, {"Location": "old.xml"}, b"")
+    proxy.pages["/loop.xml"] = (307, {"Location": f"//127.0.0.1:{proxy.port}/loop.xml"}, b"")
+    only(doctor(proxy.origin + "/old.xml"), "warning", "redirect", "1 on the way to " + proxy.index)
+    only(doctor(proxy.origin + "/older.xml"), "warning", "redirect", "2 on the way")
+    found = doctor(proxy.origin + "/loop.xml")
+    has(found, "wrong", "redirect", "more than 5")
+    proxy.requests.clear()
+    doctor(proxy.origin + "/loop.xml")
+    assert len([path for _, path, _ in proxy.requests if path == "/loop.xml"]) == 6
+
+
+def test_a_redirect_to_another_host(proxy):
+    proxy.pages["/away.xml"] = (301, {"Location": f"http://localhost:{proxy.port}{XML}"}, b"")
+    has(doctor(proxy.origin + "/away.xml"), "warning", "redirect", f"http://localhost:{proxy.port}{XML}")
+
+
+# ---- what cannot be fetched ---------------------------------------------------------------------
+
+
+def test_nobody_there():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    only(doctor(f"http://127.0.0.1:{port}/x.xml"), "wrong", "reach", "refused")
+    only(doctor("http://no-such-host.invalid/x.xml"), "wrong", "reach", "no-such-host.invalid")
+
+
+@pytest.mark.parametrize(
+    "answer, words",
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "other than HTTP"),
+        (b"", "ends in mid-answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "shorter than announced"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nabc", "no number"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk without a length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n", "longer than its length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc", "ends in mid-answer"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc", "not chunked"),
+        (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "without a colon"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "too many headers"),
+        (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 100000, "too large"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_broken_http(proxy, answer, words):
+    proxy.pages["/broken.xml"] = (None, {}, answer)
+    only(doctor(proxy.origin + "/broken.xml"), "wrong", "reach", words)
+
+
+def test_an_answer_that_never_comes(proxy):
+    listening = socket.create_server(("127.0.0.1", 0))
+    with listening:
+        command = sitemapd("doctor", f"http://127.0.0.1:{listening.getsockname()[1]}/x.xml", "--timeout", "1", "--json")
+    assert command.code == 1 and "no answer in time" in command.lines()[0]["what"]
+
+
+def test_tls(proxy):
+    tls = os.path.join(DATA, "tls")
+    secure = Proxy(tls=(os.path.join(tls, "localhost.pem"), os.path.join(tls, "localhost.key")))
+    try:
+        secure.pages = {
+            XML: (200, {"Content-Type": "application/xml", "ETag": '"a"', "Vary": "Accept-Encoding"},
+                  b'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></sitemapindex>'),
+        }
+        trusted = ("--ca-file", os.path.join(tls, "localhost.pem"))
+        assert "TLS1.3" in has(doctor(secure.index, *trusted), "ok", "reach", "certificate is good")["what"]
+        assert "certificate" in only(doctor(secure.index), "wrong", "reach", "NOT trusted")["todo"]
+        other = f"https://127.0.0.1:{secure.port}{XML}"
+        only(doctor(other, *trusted), "wrong", "reach", "does not match")
+        only(doctor(secure.index, "--ca-file", "/nonexistent"), "wrong", "reach", "cannot be read")
+    finally:
+        secure.close()
+    only(doctor(proxy.index.replace("http:", "https:")), "wrong", "reach", "TLS")
+
+
+def test_an_expired_certificate():
+    tls = os.path.join(DATA, "tls")
+    secure = Proxy(tls=(os.path.join(tls, "expired.pem"), os.path.join(tls, "expired.key")))
+    try:
+        only(doctor(secure.index, "--ca-file", os.path.join(tls, "ca.pem")), "wrong", "reach", "expired")
+    finally:
+        secure.close()
+
+
+# ---- robots.txt ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "status, text, level, words",
+    [
+        (404, "", "warning", "404"),
+        (500, "", "wrong", "answers with an error"),
+        (429, "", "wrong", "answers with an error"),
+        (200, "", "warning", "does not name"),
+        (200, "Sitemap: https://www.example.com/other.xml\n", "warning", "does not name"),
+        (200, "User-agent: *\nDisallow: /\n{0}", "wrong", "forbids the index to all crawlers"),
+        (200, "User-agent: Googlebot\nUser-agent: x\nDisallow: /*.xml$\n{0}", "wrong", "Googlebot"),
+        (200, "User-agent: bingbot\nDisallow: /sitemap\n\n{0}", "wrong", "Bingbot"),
+    ],
+    ids=["404", "500", "429", "empty", "other", "all", "google", "bing"],
+)
+def test_robots(proxy, status, text, level, words):
+    text = text.format(f"Sitemap: {proxy.index}\n")
+    proxy.pages["/robots.txt"] = (status, {"Content-Type": "text/plain"}, text.encode())
+    only(doctor(proxy.index, "--sample", "0"), level, "robots", words)
+
+
+def test_robots_that_forbids_sitemaps(proxy):
+    text = f"User-agent: *\nDisallow: /maps/\nAllow: /maps/00.xml\nsitemap:{proxy.index}  # here\n"
+    proxy.pages["/robots.txt"] = (200, {}, text.encode())
+    found = [f for f in doctor(proxy.index, "--sample", "2") if f["level"] != "ok"]
+    assert [(f["check"], f["level"]) for f in found] == [("child", "wrong")] and "/maps/59.xml" in found[0]["what"]
+
+
+# ---- the index ----------------------------------------------------------------------------------
+
+
+def index(*entries):
+    text = "".join(f"<sitemap>{e}</sitemap>" for e in entries)
+    text = f'<?xml version="1.0"?><sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{text}</sitemapindex>'
+    headers = {"Content-Type": "text/xml", "Vary": "accept-encoding", "ETag": '"x"', "Last-Modified": "x"}
+    return lambda handler: (304 if handler.headers["If-None-Match"] == '"x"' else 200, headers, text.encode())
+
+
+@pytest.mark.parametrize(
+    "entries, level, words",
+    [
+        ([], "warning", "lists nothing"),
+        (["<loc>{0}/maps/00.xml</loc>"] * 3, "warning", "2 locs stand there more than once"),
+        (["<loc>/relative.xml</loc>", "<loc>{0}/maps/00.xml</loc>"], "wrong", "1 of its locs are no good"),
+        (["<loc>{0}/maps/00.xml</loc><lastmod>yesterday</lastmod>"], "warning", "lastmod are no good"),
+        (["<loc>{0}/maps/00.xml</loc><lastmod>2199-01-01</lastmod>"], "warning", "lastmod are no good"),
+        (["<loc>{0}/maps/00.xml</loc"], "wrong", "malformed-xml"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_indexes(proxy, entries, level, words):
+    proxy.pages[XML] = index(*[e.format(proxy.origin) for e in entries])
+    only(doctor(proxy.index), level, "index", words)
+
+
+def test_an_index_below_its_sitemaps(proxy):
+    proxy.pages["/deep/index.xml"] = index(f"<loc>{proxy.origin}/maps/00.xml</loc>")
+    proxy.pages["/robots.txt"] = (200, {}, f"Sitemap: {proxy.origin}/deep/index.xml".encode())
+    only(doctor(proxy.origin + "/deep/index.xml"), "warning", "index", "outside its directory")
+
+
+def test_a_sitemap_in_place_of_an_index(proxy):
+    proxy.pages["/robots.txt"] = (200, {}, f"Sitemap: {proxy.origin}/maps/00.xml".encode())
+    found = doctor(proxy.origin + "/maps/00.xml")
+    assert "no index" in has(found, "wrong", "index", "urlset-not-index")["todo"]
+
+
+# ---- other hosts, and the sitemaps themselves ---------------------------------------------------
+
+
+def test_cross_hosts(proxy):
+    other = Proxy()
+    try:
+        proxy.pages[XML] = index(f"<loc>{other.origin}/a.xml</loc>", f"<loc>{other.origin}/b.xml</loc>")
+        other.pages = {"/a.xml": child("/a", "/b"), "/b.xml": child("/c", "/d")}
+        assert has(doctor(proxy.index), "ok", "cross-host", other.origin)
+        assert [path for _, path, _ in other.requests] == ["/robots.txt", "/a.xml", "/b.xml"]
+        other.pages["/robots.txt"] = (503, {}, b"")
+        only(doctor(proxy.index), "wrong", "cross-host", "does not answer")
+        other.pages["/robots.txt"] = (200, {}, b"User-agent: *\nDisallow: /a.xml\n")
+        found = doctor(proxy.index)
+        has(found, "wrong", "cross-host", "forbids")
+        has(found, "wrong", "child", "robots.txt forbids")
+    finally:
+        other.close()
+
+
+def nested(handler):
+    return index("<loc>https://www.example.com/a.xml</loc>")(handler)
+
+
+@pytest.mark.parametrize(
+    "page, level, words",
+    [
+        ((404, {}, b"gone"), "wrong", "answers 404"),
+        ((403, {}, b"no"), "wrong", "answers 403"),
+        ((200, {"Content-Type": "text/html"}, b"<html><body>Not found</body></html>"), "wrong", "is no sitemap"),
+        ((200, {}, URLSET.format("<url><loc>https://www.example.com/a</loc>").encode()), "wrong", "malformed-xml"),
+        ((200, {}, child("/a", "/b")[2][:-20]), "wrong", "truncated"),
+        ((200, {}, URLSET.format("").encode()), "warning", "has no URL"),
+        ((200, {"Content-Encoding": "gzip"}, gzip.compress(gzip.compress(child("/a", "/b")[2]))), "wrong", "twice"),
+        ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "cannot be decoded"),
+        (child("/a", "/b", dates=DATES[:1]), "warning", "same lastmod"),
+        (nested, "wrong", "is an index itself"),
+        ((None, {}, b""), "wrong", "cannot be fetched"),
+        ((200, {}, b""), "wrong", "empty-file"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_children(proxy, page, level, words):
+    proxy.pages["/maps/00.xml"] = page
+    assert "/maps/00.xml" in only(doctor(proxy.index, "--sample", "2"), level, "child", words)["what"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        (200, {"Content-Type": "text/plain"}, b"https://www.example.com/a\nhttps://www.example.com/b\n"),
+        (200, {"Content-Type": "application/gzip"}, gzip.compress(child("/a", "/b")[2])),
+        (200, {"Content-Encoding": "gzip"}, gzip.compress(child("/a")[2][:30]) + gzip.compress(child("/a")[2][30:])),
+        (200, {"Content-Type": "application/gzip", "Content-Encoding": "gzip"}, gzip.compress(gzip.compress(child("/a")[2]))),
+    ],
+    ids=["text", "gz", "members", "gz in gzip"],
+)
+def test_good_children(proxy, page):
+    proxy.pages["/maps/00.xml"] = page
+    assert {f["level"] for f in doctor(proxy.index, "--sample", "2")} == {"ok"}
+
+
+# ---- usage --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["www.example.com/x.xml"], "did you mean https://www.example.com/x.xml?"),
+        (["ftp://www.example.com/x.xml"], "loc-scheme"),
+        (["https://www.example.com/x.xml", "--connect", "localhost"], "host:port"),
+        (["https://www.example.com/x.xml", "--sample", "-1"], "--sample"),
+        (["https://www.example.com/x.xml", "--timeout", "0"], "--timeout"),
+    ],
+    ids=lambda a: " ".join(a) if isinstance(a, list) else "",
+)
+def test_wrong_usage(args, words):
+    command = sitemapd("doctor", *args)
+    assert command.code == 2 and words in command.err and command.err.count("\n") == 1 and command.out == "", command
+
+
+def test_what_it_shows_is_escaped(proxy):
+    proxy.flaws = [put("ETag", 'W/"\x1b[31m"')]
+    command = sitemapd("doctor", proxy.index, "--sample", "0")
+    assert "\x1b" not in command.out and "\\x1b[31m" in command.out
