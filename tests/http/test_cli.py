@@ -402,6 +402,12 @@ def test_healthcheck(server):
         nobody = free.getsockname()[1]
     refused(sitemapd("healthcheck", f"http://127.0.0.1:{nobody}/readyz"))
     refused(sitemapd("healthcheck", f"http://{server.admin}/none"))
+    port = server.admin.rsplit(":", 1)[1]
+    for everywhere in (f"0.0.0.0:{port}", f"http://0.0.0.0:{port}/"):
+        assert done(sitemapd("healthcheck", everywhere)).out.startswith(f"http://127.0.0.1:{port}: ")
+    for wrong in ("x y", "127.0.0.1:99999", "http://127.0.0.1:0"):
+        refused(sitemapd("healthcheck", wrong), 2)
+    refused(sitemapd("healthcheck", f"https://{server.admin}"), 1, "TLS")
     admin = server.admin
     server.stop()
     refused(sitemapd("healthcheck", f"http://{admin}/readyz"))
