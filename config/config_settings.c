@@ -64,6 +64,10 @@ const struct setting config_settings[] = {
     {"server", "trusted_proxies", SETTING_IP, LIST(trusted_proxies, trusted_proxy_count),
      FILE_AND("SITEMAPD_SERVER_TRUSTED_PROXIES"),
      .doc = "Addresses of proxies whose X-Forwarded-Host counts, separated by spaces. Repeatable."},
+    {"server", "tls_cert", SETTING_PATH, IN(tls_cert), LIVE("SITEMAPD_SERVER_TLS_CERT"),
+     .doc = "The certificate of this listener, PEM with its chain; with tls_key it speaks https."},
+    {"server", "tls_key", SETTING_PATH, IN(tls_key), LIVE("SITEMAPD_SERVER_TLS_KEY"),
+     .doc = "The certificate's private key, PEM; nobody else should be able to read it."},
 
     {"admin", "listen", SETTING_ADDRESS, IN(admin_listen), .fallback = "127.0.0.1:8081",
      FILE_AND("SITEMAPD_ADMIN_LISTEN"),

@@ -43,6 +43,15 @@ static void judge_listeners(const struct config *c, struct mistakes *m)
                  c->listen);
 }
 
+static void judge_tls(const struct config *c, struct mistakes *m)
+{
+    if ((c->tls_cert == NULL) == (c->tls_key == NULL))
+        return;
+    blame(m, c, "server", c->tls_cert != NULL ? "tls_cert" : "tls_key");
+    mistakes_add(m, "tls_cert and tls_key go together; %s is missing",
+                 c->tls_cert != NULL ? "tls_key" : "tls_cert");
+}
+
 static void judge_limits(const struct config *c, struct mistakes *m)
 {
     if (c->max_body_bytes > c->max_bulk_bytes) {
@@ -213,6 +222,7 @@ bool config_validate(const struct config *c, config_report *report, void *contex
 
     judge_listeners(c, &m);
     judge_limits(c, &m);
+    judge_tls(c, &m);
     m.file = c->file;
     for (size_t i = 0; i < c->site_count; i++) {
         const struct config_site *site = &c->sites[i];

@@ -107,6 +107,15 @@ void app_set_limits(struct app *app, const struct config *config)
     context->max_rejections = config->max_rejections;
 }
 
+static bool start_tls(const struct app *app)
+{
+    struct tls_pair *pair;
+    if (!app_load_tls(app->config, &pair))
+        return false;
+    app_use_tls(pair);
+    return true;
+}
+
 static bool fill_context(struct app *app)
 {
     const struct config *config = app->config;
@@ -143,6 +152,7 @@ static void stop(struct app *app)
     source_set_end(app->sources);
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);
+    tls_done();
     source_set_free(app->sources);
     catalogue_finish(app->catalogue);
     workers_free(app->context.readers);
@@ -196,9 +206,9 @@ int app_serve(struct config *config, const char *const *sites, const struct conf
     app_setup_log(config);
     log_start();
 
-    bool up = request_log_open(config, &app.context.access_log) && open_catalogue(&app, sites) &&
-              fill_context(&app) && start_publisher(&app) && start_sources(&app) &&
-              app_start_listeners(&app);
+    bool up = request_log_open(config, &app.context.access_log) && start_tls(&app) &&
+              open_catalogue(&app, sites) && fill_context(&app) && start_publisher(&app) &&
+              start_sources(&app) && app_start_listeners(&app);
     if (up) {
         app_announce(&app);
         wait_for_end(&app, &signals);

@@ -1,6 +1,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "server/app_state.h"
@@ -82,6 +83,7 @@ bool app_start_listeners(struct app *app)
     public.trusted_proxies = (const char *const *)config->trusted_proxies;
     public.fallback = &routes_public;
     public.completed = app->context.access_log == NULL ? NULL : request_log_public;
+    public.tls = config->tls_cert != NULL;
 
     if (!start_listener(&admin, &app->admin_listener))
         return false;
@@ -90,6 +92,35 @@ bool app_start_listeners(struct app *app)
         return false;
     app->context.public_listener = app->public_listener;
     return true;
+}
+
+static void tell_remark(void *context, const char *file, const char *text)
+{
+    (void)context;
+    log_event(LOG_LEVEL_WARNING, "tls-warning", "%s: %s", file, text);
+}
+
+bool app_load_tls(const struct config *config, struct tls_pair **out)
+{
+    char why[512];
+    *out = NULL;
+    if (config->tls_cert == NULL || tls_pair_load(config->tls_cert, config->tls_key, time(NULL),
+                                                  out, tell_remark, NULL, why, sizeof why))
+        return true;
+    log_failure("tls", "%s", why);
+    return false;
+}
+
+void app_use_tls(struct tls_pair *pair)
+{
+    if (pair == NULL)
+        return;
+    char when[32];
+    struct tm utc;
+    time_t expires = (time_t)tls_pair_expires(pair);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&expires, &utc));
+    log_event(LOG_LEVEL_INFO, "tls", "the certificate is good until %s", when);
+    tls_use(pair);
 }
 
 void app_retune_listeners(struct app *app, const struct config *config)
@@ -101,14 +132,17 @@ void app_retune_listeners(struct app *app, const struct config *config)
 }
 
 /* The address as a URL that works on this machine: a wildcard is named as loopback. */
-static void print_url(const char *label, const char *address)
+static void print_url(const char *label, const char *scheme, const char *address)
 {
-    if (strncmp(address, "0.0.0.0:", 8) == 0)
-        printf(" %s=http://127.0.0.1:%s", label, address + 8);
-    else if (strncmp(address, "[::]:", 5) == 0)
-        printf(" %s=http://[::1]:%s", label, address + 5);
-    else
-        printf(" %s=http://%s", label, address);
+    const char *host = "";
+    if (strncmp(address, "0.0.0.0:", 8) == 0) {
+        host = "127.0.0.1:";
+        address += 8;
+    } else if (strncmp(address, "[::]:", 5) == 0) {
+        host = "[::1]:";
+        address += 5;
+    }
+    printf(" %s=%s://%s%s", label, scheme, host, address);
 }
 
 void app_announce(const struct app *app)
@@ -118,8 +152,9 @@ void app_announce(const struct app *app)
               listener_address(app->admin_listener));
     log_flush(); /* the log of a start is whole where the line below is read */
     printf("sitemapd: ready");
-    print_url("public", listener_address(app->public_listener));
-    print_url("admin", listener_address(app->admin_listener));
+    print_url("public", app->config->tls_cert != NULL ? "https" : "http",
+              listener_address(app->public_listener));
+    print_url("admin", "http", listener_address(app->admin_listener));
     printf("\n");
     fflush(stdout);
 }

@@ -9,6 +9,7 @@
 #include "server/log/access_log.h"
 #include "server/routes/routes.h"
 #include "server/source_set.h"
+#include "server/tls/tls.h"
 
 struct app {
     const struct config *config; /* of the start: what only a restart changes is as it says */
@@ -27,6 +28,10 @@ struct app {
 /* Takes what a reload may change of `config` too: log, limits. */
 void app_setup_log(const struct config *config);
 void app_set_limits(struct app *app, const struct config *config);
+/* Reads the certificate's files; `*out` is NULL without TLS. False is told. */
+bool app_load_tls(const struct config *config, struct tls_pair **out);
+/* Handshakes use it from now on; takes it over. Takes NULL. */
+void app_use_tls(struct tls_pair *pair);
 unsigned app_core_count(void);
 /* The admin listener first: who registers must not find the door closed once crawlers come. False,
  * told as a failed start, where one cannot listen. */

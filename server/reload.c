@@ -34,11 +34,13 @@ static void name_changed(void *context, const char *section, const char *key, bo
 }
 
 /* The sites go first: they alone can still be refused, by what the catalogue holds. */
-static bool apply(struct app *app, const struct config *fresh, const struct policy *policy)
+static bool apply(struct app *app, const struct config *fresh, const struct policy *policy,
+                  struct tls_pair *pair)
 {
     if (!bootstrap_reload_sites(app->catalogue, app->live, fresh))
         return false;
     app_setup_log(fresh);
+    app_use_tls(pair);
     app_set_limits(app, fresh);
     app_retune_listeners(app, fresh);
     /* Past this point a failure is one of memory or of the disk: told, and the rest goes on. */
@@ -57,16 +59,24 @@ void reload(struct app *app)
 {
     struct config fresh = {0};
     struct policy *policy = NULL;
+    struct tls_pair *pair = NULL;
     struct str changed = STR_INIT;
 
     log_failures_as("reload-refused");
     bool good = app->again->read(app->again->context, &fresh, tell_mistake, NULL);
     if (good) {
         policy = policy_new(&fresh);
-        good = source_set_check(app->sources, &fresh) && policy != NULL;
+        good = app_load_tls(&fresh, &pair);
+        good = source_set_check(app->sources, &fresh) && policy != NULL && good;
     }
-    good = good && apply(app, &fresh, policy);
+    if (good && (fresh.tls_cert == NULL) != (app->config->tls_cert == NULL)) {
+        tell_fixed(NULL, "server", "tls_cert", false);
+        tls_pair_free(pair); /* a listener either speaks TLS or does not */
+        pair = NULL;
+    }
+    good = good && apply(app, &fresh, policy, pair);
     if (good) {
+        pair = NULL;
         config_compare(app->live, &fresh, name_changed, &changed);
         config_compare(app->config, &fresh, tell_fixed, NULL);
         config_done(&app->reloaded);
@@ -79,6 +89,7 @@ void reload(struct app *app)
         config_done(&fresh);
         log_event(LOG_LEVEL_ERROR, "reload-refused", "the configuration stays as it was");
     }
+    tls_pair_free(pair);
     policy_free(policy);
     str_done(&changed);
 }

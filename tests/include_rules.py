@@ -9,6 +9,7 @@ import sys
 # Libraries by the header that brings them. What is in neither table is no known library.
 LIBRARIES = {
     "expat.h": "expat",
+    "gnutls/abstract.h": "gnutls",
     "gnutls/crypto.h": "gnutls",
     "gnutls/gnutls.h": "gnutls",
     "gnutls/x509.h": "gnutls",
@@ -37,9 +38,10 @@ RULES = {
     "server/rules": ((), ("idn2",)),
     "server/ingest": (("server/rules",), ("expat", "jansson", "xxhash", "zlib")),
     "server/publish": (("db", "server/rules"), ("zlib", "xxhash")),
-    "server/http": (("server/publish", "server/rules"), ("microhttpd", "zlib")),
+    "server/http": (("server/publish", "server/rules", "server/tls"), ("microhttpd", "zlib")),
     "server/sources": (("db", "server/ingest", "server/rules"), ()),
     "server/log": ((), ()),
+    "server/tls": ((), ("gnutls",)),
     "server/token": ((), ("gnutls",)),
     "server/fetch": (("server/rules",), ("gnutls", "zlib")),
     "server/doctor": (("server/fetch", "server/ingest", "server/rules"), ()),
@@ -49,7 +51,7 @@ RULES = {
     ),
     "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
-        ("db", "server/ingest", "server/sources", "server/rules", "config", "server/publish", "server/log", "server/token", "server/fetch", "server/doctor"),
+        ("db", "server/ingest", "server/sources", "server/rules", "config", "server/publish", "server/log", "server/tls", "server/token", "server/fetch", "server/doctor"),
         (),
     ),
 }

@@ -1,6 +1,8 @@
 #include <stdlib.h>
+#include <time.h>
 
 #include "server/cli/commands.h"
+#include "server/tls/tls.h"
 
 /* `file:line: message` and nothing before it, so that editors can jump there. */
 static void print_mistake(void *context, const char *file, unsigned line, const char *message)
@@ -18,6 +20,26 @@ static void print_mistake(void *context, const char *file, unsigned line, const 
     putc('\n', stderr);
 }
 
+/* What is odd and no mistake. */
+static void print_remark(void *context, const char *file, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "%s: warning: %s\n", file, text);
+}
+
+static void check_tls(const struct config *config, unsigned *count)
+{
+    struct tls_pair *pair;
+    char why[512];
+
+    if (config->tls_cert == NULL || config->tls_key == NULL)
+        return;
+    if (!tls_pair_load(config->tls_cert, config->tls_key, time(NULL), &pair, print_remark, NULL,
+                       why, sizeof why))
+        print_mistake(count, NULL, 0, why);
+    tls_pair_free(pair);
+}
+
 int command_check_config(struct cli *cli)
 {
     unsigned count = 0;
@@ -33,6 +55,7 @@ int command_check_config(struct cli *cli)
     status = session_read_config(cli, print_mistake, &count);
     if (cli->config.database != NULL)
         config_validate(&cli->config, print_mistake, &count);
+    check_tls(&cli->config, &count);
     if (count > 0 || status != EXIT_DONE)
         return EXIT_COULD_NOT;
     if (cli->config.file != NULL)

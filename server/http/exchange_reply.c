@@ -7,6 +7,7 @@
 #include "server/http/page_send.h"
 #include "server/http/status.h"
 #include "server/rules/negotiate.h"
+#include "server/tls/tls.h"
 
 void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail)
 {
@@ -139,6 +140,19 @@ static void render(struct exchange *e, struct str *out)
         str_append(out, reply->body.data, reply->body.len);
 }
 
+/* As much as the socket takes now; false where that is nothing. */
+static bool send_now(struct exchange *e, const struct str *bytes)
+{
+    struct connection *c = e->connection;
+
+    if (c->listener->options.tls) { /* plain bytes would break the session */
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(e->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        return info != NULL && tls_send_last(info->tls_session, bytes->data, bytes->len);
+    }
+    return send(c->fd, bytes->data, bytes->len, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
 /* The library takes no reply while a body comes in, and closing a socket with unread bytes resets
  * it, which may destroy the reply before the client reads it (RFC 9112 9.6). So the reply goes to
  * the socket here, our side is ended, and the rest is read and dropped for a while. Nothing else is
@@ -155,9 +169,9 @@ enum MHD_Result exchange_send_early(struct exchange *e)
         return MHD_NO;
     }
     /* An empty send buffer takes a refusal whole; what it does not take is cut. */
-    ssize_t sent = send(c->fd, bytes.data, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    bool sent = send_now(e, &bytes);
     str_done(&bytes);
-    if (sent < 0)
+    if (!sent)
         return MHD_NO;
     shutdown(c->fd, SHUT_WR);
     e->lingering = true;

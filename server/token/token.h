@@ -1,4 +1,4 @@
-/* API tokens: made at random, kept as SHA-256. The only user of GnuTLS. Thread safe. */
+/* API tokens: made at random, kept as SHA-256. Thread safe. */
 #ifndef SITEMAPD_TOKEN_TOKEN_H
 #define SITEMAPD_TOKEN_TOKEN_H
 
