@@ -219,6 +219,10 @@ struct page_record {
     int64_t changed_at;
     bool same_second; /* it had another content in the second changed_at */
     uint64_t revision;
+    /* Drawn at random with every change of the page, so that two states of it never share one, not
+     * even where a copy of the file was put back and goes through the same revisions again. 0:
+     * none was drawn. */
+    uint64_t stamp;
     bool removed; /* its index or site was removed, or it has no entries */
 };
 

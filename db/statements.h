@@ -34,10 +34,11 @@
     X(PAGES_READ, "SELECT number, entries, bytes, changed_at, same_second FROM page"               \
                   " WHERE index_id = ?1 ORDER BY number")                                          \
     X(PAGE_WRITE, "INSERT INTO page(index_id, number, entries, bytes, changed_at, same_second,"    \
-                  " revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"                                 \
+                  " revision, stamp) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, random())"                \
                   " ON CONFLICT DO UPDATE SET entries = excluded.entries,"                         \
                   " bytes = excluded.bytes, changed_at = excluded.changed_at,"                     \
-                  " same_second = excluded.same_second, revision = excluded.revision")             \
+                  " same_second = excluded.same_second, revision = excluded.revision,"             \
+                  " stamp = excluded.stamp")                                                       \
     X(SITE_PAGES_USED, "SELECT count(*) FROM sitemap_index AS i JOIN page AS p"                    \
                        " ON p.index_id = i.id"                                                     \
                        " WHERE i.site = ?1 AND i.removed = 0 AND p.entries > 0")                   \

@@ -109,7 +109,7 @@ enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct r
 
 #define PAGE_COLUMNS                                                                               \
     "p.index_id, p.number, p.entries, p.bytes, p.changed_at, p.same_second, p.revision,"           \
-    " i.removed OR s.removed OR p.entries = 0"
+    " p.stamp, i.removed OR s.removed OR p.entries = 0"
 /* CROSS JOIN keeps the order of the tables: pages are few among many, indexes are looked up. */
 #define PAGE_TABLES                                                                                \
     " FROM page AS p CROSS JOIN sitemap_index AS i ON i.id = p.index_id"                           \
@@ -124,15 +124,16 @@ static void take_page(sqlite3_stmt *row, struct page_record *out)
     out->changed_at = sqlite3_column_int64(row, 4);
     out->same_second = sqlite3_column_int(row, 5) != 0;
     out->revision = (uint64_t)sqlite3_column_int64(row, 6);
-    out->removed = sqlite3_column_int(row, 7) != 0;
+    out->stamp = (uint64_t)sqlite3_column_int64(row, 7);
+    out->removed = sqlite3_column_int(row, 8) != 0;
 }
 
-/* Columns 8 to 10: origin, path, pattern. False where they make no URL. */
+/* Columns 9 to 11: origin, path, pattern. False where they make no URL. */
 static bool page_url(sqlite3_stmt *row, uint32_t number, char *out, size_t size)
 {
-    const char *origin = (const char *)sqlite3_column_text(row, 8);
-    const char *path = (const char *)sqlite3_column_text(row, 9);
-    const char *pattern = (const char *)sqlite3_column_text(row, 10);
+    const char *origin = (const char *)sqlite3_column_text(row, 9);
+    const char *path = (const char *)sqlite3_column_text(row, 10);
+    const char *pattern = (const char *)sqlite3_column_text(row, 11);
     char page_path[PAGE_PATH_SIZE];
 
     if (origin == NULL || path == NULL || pattern == NULL ||

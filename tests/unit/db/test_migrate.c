@@ -140,6 +140,8 @@ static void an_older_file_is_brought_forward(void **state)
     catalogue_close(c);
     assert_int_equal(version_of(f->path, "PRAGMA user_version"), SCHEMA_VERSION);
     assert_int_equal(version_of(f->path, "PRAGMA application_id"), SCHEMA_APPLICATION_ID);
+    assert_int_equal(version_of(f->path, "SELECT count(*) FROM page"), 1);
+    assert_int_equal(version_of(f->path, "SELECT count(*) FROM page WHERE stamp = 0"), 0);
 }
 
 /* What was migrated and what was made anew are one and the same. */

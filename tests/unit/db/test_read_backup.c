@@ -63,7 +63,7 @@ static void open_all(struct fixture *f, struct catalogue *c)
                 "INSERT INTO segment SELECT 1, (address & 0xffffffff) / 500, count(*), 1"
                 " FROM sitemap GROUP BY 2;"
                 "INSERT INTO page SELECT 1, (address & 0xffffffff) / 50000 + 1, count(*),"
-                " %u + sum(length(loc) + %u), 1000, 0, 1 FROM sitemap GROUP BY 2;"
+                " %u + sum(length(loc) + %u), 1000, 0, 1, 7 FROM sitemap GROUP BY 2;"
                 "UPDATE catalogue SET serial = 60000, revision = 1, changed_at = 1000; COMMIT",
                 render_frame_bytes(), render_entry_bytes(S1 "/", 24) - 24);
     handle_open(c, f);

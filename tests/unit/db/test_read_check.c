@@ -52,7 +52,7 @@ static void open_all(struct fixture *f)
     fixture_entry(f->db, 5, 0, S1 "/purged/soon", NULL);
     /* A page and a segment that are empty again, a tombstone, a purge under way, a token. */
     fixture_sql(f->db,
-                "INSERT INTO page VALUES(1, 2, 0, %u, 1000, 0, 2);"
+                "INSERT INTO page VALUES(1, 2, 0, %u, 1000, 0, 2, 7);"
                 "INSERT INTO segment VALUES(1, 7, 0, 1);"
                 "UPDATE sitemap_index SET removed = 1 WHERE id = 5;"
                 "UPDATE page SET entries = 0 WHERE index_id = 5;"
@@ -94,9 +94,9 @@ static const struct {
     {"DELETE FROM page WHERE index_id = 3",
      "segment 100 of index 3: has a later revision than its page\n"
      "page 2 of index 3: has 1 entries, but no row\n"},
-    {"INSERT INTO page VALUES(4, 0, 0, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1)",
+    {"INSERT INTO page VALUES(4, 0, 0, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
      "page 0 of index 4: there is no such number\n"},
-    {"INSERT INTO page VALUES(4, 9, 2, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1)",
+    {"INSERT INTO page VALUES(4, 9, 2, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
      "page 9 of index 4: says 2 entries, has 0\n"},
     {"UPDATE segment SET entries = 1 WHERE index_id = 1 AND number = 0",
      "segment 0 of index 1: says 1 entries, has 2\n"},

@@ -63,8 +63,8 @@ static void everything_is_read_and_ordered(void **state)
                     i);
     fixture_sql(f.db, "INSERT INTO token(id, name, sha256, created_at)"
                       " VALUES(3, 'a', zeroblob(32), 5)");
-    fixture_sql(f.db, "INSERT INTO page VALUES(1,1,5,9,1,0,1),(1,3,1,9,1,0,1),(1,2,0,0,1,0,1),"
-                      "(4,1,3,9,1,0,1),(5,2,1,9,1,0,1);"
+    fixture_sql(f.db, "INSERT INTO page VALUES(1,1,5,9,1,0,1,7),(1,3,1,9,1,0,1,7),"
+                      "(1,2,0,0,1,0,1,7),(4,1,3,9,1,0,1,7),(5,2,1,9,1,0,1,7);"
                       "UPDATE catalogue SET revision = 12, registry_revision = 10");
 
     struct registry *r = load(f.db);
@@ -272,7 +272,7 @@ static void many_sites_load_quickly(void **state)
                 "INSERT INTO sitemap_index(id, site, path, page_pattern)"
                 " SELECT id, id, '/sitemap_index.xml', '{stem}-{n}{suffix}' FROM site;"
                 "INSERT INTO site_host SELECT id, 'cdn.example.net', 'cross' FROM site;"
-                "INSERT INTO page SELECT id, 1, 1, 1, 1, 0, 1 FROM sitemap_index;"
+                "INSERT INTO page SELECT id, 1, 1, 1, 1, 0, 1, 7 FROM sitemap_index;"
                 "COMMIT");
     double began = seconds();
     struct registry *r = load(f.db);

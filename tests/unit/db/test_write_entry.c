@@ -338,6 +338,27 @@ static void remembers_a_second_version_in_one_second(void **state)
     assert_int_equal(number_of(f, "SELECT changed_at FROM page"), 4000000001);
 }
 
+/* A copy that was put back goes through the same revisions again, a clock that stands through the
+ * same times: two states of a page never share a stamp. */
+static void each_state_of_a_page_has_its_stamp(void **state)
+{
+    struct write_fixture *f = *state;
+    run_sql(f, "UPDATE catalogue SET changed_at = 4000000000, revision = revision + 1");
+    put_plain(f, ORIGIN "/a.xml", "2026-01-02");
+    put_plain(f, ORIGIN "/a.xml", "2026-01-03");
+    run_sql(f, "CREATE TABLE old AS SELECT * FROM page");
+    int64_t revision = revision_of(f);
+    put_plain(f, ORIGIN "/a.xml", "2026-01-03"); /* nothing new */
+    assert_int_equal(number_of(f, "SELECT count(*) FROM page JOIN old USING (stamp)"), 1);
+    put_plain(f, ORIGIN "/a.xml", "2026-01-02");
+    run_sql(f, "UPDATE page SET revision = %lld", (long long)revision);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM page JOIN old USING (index_id, number,"
+                                  " entries, bytes, changed_at, same_second, revision)"),
+                     1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM page JOIN old USING (stamp)"), 0);
+    run_sql(f, "DROP TABLE old; UPDATE page SET revision = %lld", (long long)revision + 1);
+}
+
 static void steps_the_registry_revision(void **state)
 {
     struct write_fixture *f = *state;
@@ -368,6 +389,7 @@ int main(void)
         TEST(cross_hosts_need_an_index),
         TEST(tokens_of_another_site_may_not),
         TEST(remembers_a_second_version_in_one_second),
+        TEST(each_state_of_a_page_has_its_stamp),
         TEST(steps_the_registry_revision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
