@@ -12,14 +12,24 @@
  * thread's epoll set, and who comes second finds it gone. So one thread accepts for all workers.
  * It also knows what the library does not: whom to turn away, and who has to make room. */
 #define FULL_MS    10   /* how soon to look again when there is no room */
+#define ROUND      256  /* accepted in a row: then a stop is looked for, and they are let in */
+#define LAST_MOST  4096 /* taken in by a stop at most: those behind them came after it */
 #define FAILED_MS  100  /* after an error that time alone can mend: descriptors, memory */
 #define PENDING_MS 5000 /* no thread takes so long: whom it did not report, the library dropped */
 #define ROOM_PART  64   /* a full listener frees one place in so many at a time */
 
-static uint32_t load_of(const struct worker *w)
+static uint64_t load_of(const struct worker *w)
 {
-    int pending = atomic_load(&w->pending);
-    return atomic_load(&w->connections) + (pending > 0 ? (uint32_t)pending : 0);
+    uint64_t load = atomic_load(&w->load);
+    return load / LOAD_STARTED + (load & LOAD_PENDING);
+}
+
+static void one_pending_less(struct worker *w)
+{
+    uint64_t load = atomic_load(&w->load);
+
+    while ((load & LOAD_PENDING) != 0 && !atomic_compare_exchange_weak(&w->load, &load, load - 1))
+        ;
 }
 
 /* The worker with the fewest connections; NULL: all are full. */
@@ -31,7 +41,7 @@ static struct worker *pick(struct listener *l)
     for (unsigned i = 0; i < l->worker_count; i++) {
         struct worker *w = &l->workers[(l->next_worker + i) % l->worker_count];
         if (w->handed_ms + PENDING_MS < now)
-            atomic_store(&w->pending, 0);
+            atomic_fetch_and(&w->load, ~LOAD_PENDING);
         if (load_of(w) < w->limit && (best == NULL || load_of(w) < load_of(best)))
             best = w;
     }
@@ -43,33 +53,61 @@ static struct worker *pick(struct listener *l)
 static void hand_over(struct worker *w, int fd, const struct sockaddr_storage *peer, socklen_t size)
 {
     w->handed_ms = deadline_now_ms();
-    atomic_fetch_add(&w->pending, 1);
+    atomic_fetch_add(&w->load, 1);
     /* A refusal closes the descriptor. */
     if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)peer, size) != MHD_YES)
-        atomic_fetch_sub(&w->pending, 1);
+        one_pending_less(w);
 }
 
-/* Milliseconds until it is worth trying again; -1: when somebody comes. */
-static int accept_all(struct listener *l)
+/* Whom the worker would count one too many is not worth waking it for. It is the worker's count
+ * that is exact. */
+static bool is_one_too_many(struct listener *l, const struct sockaddr_storage *peer)
 {
-    for (;;) {
+    uint32_t most = l->options.max_connections_per_address;
+    char text[INET6_ADDRSTRLEN];
+
+    if (most == 0)
+        return false;
+    pthread_mutex_lock(&l->connections_lock);
+    bool full = peers_count(&l->peers, (const struct sockaddr *)peer) >= most;
+    pthread_mutex_unlock(&l->connections_lock);
+    if (!full)
+        return false;
+    address_peer((const struct sockaddr *)peer, text);
+    return !connection_is_trusted(l, text);
+}
+
+/* Milliseconds until it is worth trying again; -1: when somebody comes; 0: at once. */
+static int accept_round(struct listener *l)
+{
+    for (unsigned i = 0; i < ROUND; i++) {
         struct sockaddr_storage peer;
         socklen_t size = sizeof peer;
         struct worker *w = pick(l);
         if (w == NULL) {
+            struct pollfd anyone = {.fd = l->listen_fd, .events = POLLIN};
+            if (poll(&anyone, 1, 0) == 0)
+                return -1;
             connections_make_room(l, 1 + l->options.max_connections / ROOM_PART);
             return FULL_MS;
         }
         int fd =
             accept4(l->listen_fd, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0)
+        if (fd < 0) {
+            if (errno == EAGAIN || errno == EWOULDBLOCK)
+                return -1;
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+                connections_make_room(l, 1 + l->options.max_connections / ROOM_PART);
+                return FAILED_MS;
+            }
+            continue; /* anything else is the end of that one connection (accept(2)) */
+        }
+        if (is_one_too_many(l, &peer))
+            close(fd);
+        else
             hand_over(w, fd, &peer, size);
-        else if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return -1;
-        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            return FAILED_MS;
-        /* Anything else is the end of that one connection (accept(2)). */
     }
+    return 0;
 }
 
 static void *run(void *context)
@@ -86,9 +124,11 @@ static void *run(void *context)
             break;
         if (ready > 0 && fds[0].revents != 0)
             break;
-        wait_ms = accept_all(l);
+        wait_ms = accept_round(l);
     }
-    accept_all(l); /* who has come before the stop is still served */
+    /* Who has come before the stop is still served; a flood does not keep it from its end. */
+    for (unsigned taken = 0; taken < LAST_MOST && accept_round(l) == 0; taken += ROUND)
+        ;
     return NULL;
 }
 

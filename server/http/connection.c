@@ -1,9 +1,12 @@
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "server/http/internal.h"
 
-static bool is_trusted(const struct listener *l, const char *peer)
+#define READING_MS 2000 /* who has been reading a reply for so long may have to make room */
+
+bool connection_is_trusted(const struct listener *l, const char *peer)
 {
     for (size_t i = 0; i < l->options.trusted_proxy_count; i++)
         if (address_range_holds(&l->trusted[i], peer))
@@ -29,12 +32,13 @@ static struct connection *connection_new(struct worker *w, struct MHD_Connection
     c->listener = l;
     c->fd = fd->connect_fd;
     address_peer(address_of(mhd), c->peer);
-    c->trusted_proxy = is_trusted(l, c->peer);
+    c->trusted_proxy = connection_is_trusted(l, c->peer);
     c->exchange.connection = c;
     c->exchange.mhd = mhd;
     atomic_init(&c->exchange.wait, WAIT_NONE);
     atomic_init(&c->deadline_ms, 0);
     atomic_init(&c->idle_since_ms, 0);
+    atomic_init(&c->reply_since_ms, 0);
     atomic_init(&c->in_body, false);
     atomic_init(&c->header_since_ms, deadline_now_ms());
     deadline_set_body(c, deadline_now_ms(), l->header_timeout_ms, 0);
@@ -80,30 +84,74 @@ static void connection_leave(struct connection *c)
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-static bool awaits_header(const struct connection *c, int64_t *since_ms)
+/* Since when a header is awaited, or arrives, or what else we would only drop; 0: it is not. */
+static int64_t awaits_since(const struct connection *c)
 {
-    *since_ms = atomic_load_explicit(&c->header_since_ms, memory_order_relaxed);
-    return *since_ms != 0 && !c->cut;
+    return atomic_load_explicit(&c->header_since_ms, memory_order_relaxed);
 }
 
-/* Two passes and no memory: whoever has waited nearly as long as the longest is as good. */
-void connections_make_room(struct listener *l, uint32_t count)
+/* Since when a reply leaves; 0: none does. A request that waits for an answer has no deadline, and
+ * is never in the way: they have a limit of their own. */
+static int64_t replies_since(const struct connection *c)
 {
-    int64_t now = deadline_now_ms(), oldest = now, since;
+    if (atomic_load_explicit(&c->deadline_ms, memory_order_relaxed) == 0 || awaits_since(c) != 0 ||
+        atomic_load_explicit(&c->in_body, memory_order_relaxed))
+        return 0;
+    return atomic_load_explicit(&c->reply_since_ms, memory_order_relaxed);
+}
 
-    pthread_mutex_lock(&l->connections_lock);
-    for (struct connection *c = l->connections; c != NULL; c = c->next)
-        if (awaits_header(c, &since) && since < oldest)
+/* What is awaited is there, or its end: it is we who have not looked yet. */
+static bool has_come(const struct connection *c)
+{
+    struct pollfd peer = {.fd = c->fd, .events = POLLIN | POLLRDHUP};
+
+    return poll(&peer, 1, 0) == 1;
+}
+
+/* Two passes and no memory: whoever has been at it nearly as long as the longest is as good.
+ * Returns how many were ended. Under connections_lock. */
+static uint32_t end_longest(struct listener *l, uint32_t count,
+                            int64_t (*since_of)(const struct connection *), int64_t before)
+{
+    int64_t oldest = before;
+    uint32_t ended = 0;
+
+    for (struct connection *c = l->connections; c != NULL; c = c->next) {
+        int64_t since = c->cut ? 0 : since_of(c);
+        if (since != 0 && since < oldest)
             oldest = since;
-    int64_t until = oldest + (now - oldest) / 4;
-    for (struct connection *c = l->connections; c != NULL && count > 0; c = c->next) {
-        if (awaits_header(c, &since) && since <= until && since < now) {
+    }
+    int64_t until = oldest + (before - oldest) / 4;
+    for (struct connection *c = l->connections; c != NULL && ended < count; c = c->next) {
+        int64_t since = c->cut ? 0 : since_of(c);
+        if (since != 0 && since <= until && since < before &&
+            !(since_of == awaits_since && has_come(c))) {
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
-            count--;
+            ended++;
         }
     }
+    return ended;
+}
+
+void connections_make_room(struct listener *l, uint32_t count)
+{
+    int64_t now = deadline_now_ms();
+
+    pthread_mutex_lock(&l->connections_lock);
+    if (end_longest(l, count, awaits_since, now) == 0)
+        end_longest(l, count, replies_since, now - READING_MS);
     pthread_mutex_unlock(&l->connections_lock);
+}
+
+/* It may have been pending for so long that it was forgotten. */
+static void started(struct worker *w)
+{
+    uint64_t load = atomic_load(&w->load), next;
+
+    do
+        next = load + LOAD_STARTED - ((load & LOAD_PENDING) != 0);
+    while (!atomic_compare_exchange_weak(&w->load, &load, next));
 }
 
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
@@ -113,14 +161,13 @@ void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_cont
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         struct connection *c = connection_new(w, mhd);
-        atomic_fetch_add(&w->connections, 1);
-        atomic_fetch_sub(&w->pending, 1);
+        started(w);
         if (c != NULL) /* else every request of it is refused: exchange_target finds no context */
             connection_enter(c, address_of(mhd));
         *socket_context = c;
         return;
     }
-    atomic_fetch_sub(&w->connections, 1);
+    atomic_fetch_sub(&w->load, LOAD_STARTED);
     struct connection *c = *socket_context;
     if (c == NULL)
         return;

@@ -8,6 +8,9 @@
  * idle. So one thread looks at all connections a few times a second and ends the sockets of those
  * that are past their deadline; their threads then see an end of stream and clean up. */
 #define SCAN_MS 250
+/* Ended in a row, under the lock that whoever connects waits for; then others have their turn. */
+#define CUT_MOST    128u
+#define CUT_SOON_MS 2
 /* How long a header or body may go on arriving once the listener stops, and a reply leaving. */
 #define STOP_BODY_MS  3000
 #define STOP_REPLY_MS 8000
@@ -40,8 +43,11 @@ void deadline_set_body(struct connection *c, int64_t start_ms, uint32_t timeout_
 
 void deadline_set(struct connection *c, uint32_t timeout_ms, uint64_t bytes)
 {
+    int64_t now = deadline_now_ms();
+
+    atomic_store_explicit(&c->reply_since_ms, now, memory_order_relaxed);
     atomic_store_explicit(&c->in_body, false, memory_order_relaxed);
-    set_from(c, deadline_now_ms(), timeout_ms, bytes);
+    set_from(c, now, timeout_ms, bytes);
 }
 
 void deadline_clear(struct connection *c)
@@ -75,32 +81,38 @@ static int64_t deadline_of(const struct connection *c, int64_t quiesced)
     return deadline != 0 && quiesced != 0 && stop_at < deadline ? stop_at : deadline;
 }
 
-static void scan(struct listener *l, int64_t now)
+/* True where there are more. */
+static bool scan(struct listener *l, int64_t now)
 {
     int64_t quiesced = atomic_load(&l->quiesced_ms);
+    unsigned ended = 0;
 
     for (struct connection *c = l->connections; c != NULL; c = c->next) {
         int64_t deadline = deadline_of(c, quiesced);
         if (((deadline != 0 && deadline <= now) || is_left(c, now)) && !c->cut) {
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
+            if (++ended == CUT_MOST)
+                return true;
         }
     }
+    return false;
 }
 
 static void *run(void *context)
 {
     struct listener *l = context;
+    bool more = false;
 
     pthread_mutex_lock(&l->connections_lock);
     while (!l->deadline_stop) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += SCAN_MS * 1000000L;
+        until.tv_nsec += (more ? CUT_SOON_MS : SCAN_MS) * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
         pthread_cond_timedwait(&l->deadline_wake, &l->connections_lock, &until);
-        scan(l, deadline_now_ms());
+        more = scan(l, deadline_now_ms());
     }
     pthread_mutex_unlock(&l->connections_lock);
     return NULL;

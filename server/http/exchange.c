@@ -70,12 +70,13 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     bool fatal = false;
 
     e->begun = true;
-    atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);
     /* Also where no body is to come: should the library wait for one, it is not for ever. */
     e->body_start_ms = deadline_now_ms();
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, 0);
     if (!exchange_open(e, method, version, &fatal))
         return refuse(e, fatal);
+    if (e->takes_body)
+        atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);
     const struct route *route = e->request.route;
     if (e->takes_body && !route->asks_to_wait && atomic_load(&l->quiescing))
         return refuse_with(e, 503, "stopping", "the server is stopping");
@@ -177,6 +178,7 @@ static enum MHD_Result finish_call(struct exchange *e)
 
     if (e->lingering)
         return MHD_NO; /* the early reply is sent, and all that came behind it read */
+    atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);
     if (e->replied)
         return exchange_queue(e);
     if (e->later && !wait_ended(e))

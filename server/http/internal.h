@@ -81,8 +81,12 @@ struct connection {
     atomic_int_fast64_t deadline_ms;
     /* The same clock; since when no request is under way; 0: one is, or it was looked at since. */
     atomic_int_fast64_t idle_since_ms;
-    /* The same clock; since when a header is awaited or arrives; 0: it is whole. */
+    /* The same clock; since when a header is awaited or arrives, or a body that is dropped; 0: the
+     * request is whole, or its body is wanted. */
     atomic_int_fast64_t header_since_ms;
+    /* The same clock; when the reply began to leave, while one does (neither in_body nor without a
+     * deadline). */
+    atomic_int_fast64_t reply_since_ms;
     atomic_bool in_body; /* the deadline is that of a header or body which is arriving */
     bool cut;            /* under connections_lock */
     bool trusted_proxy;
@@ -95,10 +99,11 @@ struct connection {
 struct worker {
     struct listener *listener;
     struct MHD_Daemon *daemon;
-    uint32_t limit;          /* of its connections */
-    atomic_uint connections; /* from STARTED to CLOSED */
-    atomic_int pending;      /* handed over, and not STARTED yet */
-    int64_t handed_ms;       /* when the last one was; the acceptor's */
+    uint32_t limit; /* of its connections */
+    /* Its connections from STARTED to CLOSED in the upper half, those handed over and not STARTED
+     * yet in the lower: one number, so that none is seen in both or neither. */
+    atomic_uint_fast64_t load;
+    int64_t handed_ms; /* when the last one was; the acceptor's */
 };
 
 struct listener {
@@ -176,7 +181,7 @@ void deadline_end(struct listener *l);
 /* For a body: `timeout_ms` from `start_ms` and again for each RATE_BYTES of `bytes`; `timeout_ms`
  * 0: none. A stop cuts it short. */
 void deadline_set_body(struct connection *c, int64_t start_ms, uint32_t timeout_ms, uint64_t bytes);
-/* The same from now on, for all else. */
+/* The same from now on, for a reply. */
 void deadline_set(struct connection *c, uint32_t timeout_ms, uint64_t bytes);
 void deadline_clear(struct connection *c);
 /* Ends every connection's socket now; suspended ones notice when resumed. */
@@ -187,13 +192,19 @@ bool worker_start(struct worker *w);
 /* Cuts what is left of its connections; none may be suspended. */
 void worker_stop(struct worker *w);
 
+#define LOAD_STARTED ((uint64_t)1 << 32)
+#define LOAD_PENDING (LOAD_STARTED - 1)
+
 /* acceptor.c: takes connections in and gives them to the workers; false with errno. */
 bool acceptor_start(struct listener *l);
 /* Takes who has come already, then closes the socket. Takes one that was never started. */
 void acceptor_end(struct listener *l);
 
-/* connection.c. Ends up to `count` connections that wait for a header, those that have waited
- * longest. */
+/* connection.c. True where `peer` is a proxy that the options list. */
+bool connection_is_trusted(const struct listener *l, const char *peer);
+/* Ends up to `count` connections: those that have kept us waiting longest for a header or for the
+ * rest of what will be dropped; where there is none, those that have been reading a reply longest.
+ */
 void connections_make_room(struct listener *l, uint32_t count);
 /* NOTIFY_CONNECTION, for a worker. */
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,

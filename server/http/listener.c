@@ -35,8 +35,7 @@ static bool start_workers(struct listener *l)
         struct worker *w = &l->workers[i];
         w->listener = l;
         w->limit = most / threads + (i < most % threads);
-        atomic_init(&w->connections, 0);
-        atomic_init(&w->pending, 0);
+        atomic_init(&w->load, 0);
         if (!worker_start(w))
             return false;
         l->worker_count++;

@@ -8,6 +8,10 @@
  * for everybody. */
 #define POOL_BESIDE_HEADER 8192u
 
+/* The library forgets a connection a little after it told us of its end: until then it must not
+ * turn away whom the acceptor gives the place to. */
+#define LIMIT_SLACK 16u
+
 static void ignore_log(void *cls, const char *format, va_list arguments)
 {
     (void)cls;
@@ -52,8 +56,8 @@ bool worker_start(struct worker *w)
         MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l, MHD_OPTION_UNESCAPE_CALLBACK,
         unescape_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, l,
         MHD_OPTION_NOTIFY_CONNECTION, connection_notify, w, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)w->limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_ARRAY, more,
-        MHD_OPTION_END);
+        (unsigned)w->limit + LIMIT_SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
+        MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     return w->daemon != NULL;
 }
 
