@@ -29,6 +29,8 @@ static void explain(char *why, size_t why_size, const char *format, ...)
 
 enum catalogue_status connection_status(int sqlite_result)
 {
+    if (sqlite_result == SQLITE_IOERR_NOMEM)
+        return CATALOGUE_NO_MEMORY;
     switch (sqlite_result & 0xff) {
     case SQLITE_OK:
     case SQLITE_ROW:

@@ -14,6 +14,7 @@
 #define STATEMENTS(X)                                                                              \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(COMMIT, "COMMIT")                                                                            \
+    X(ROLLBACK, "ROLLBACK")                                                                        \
     X(CATALOGUE_READ, "SELECT epoch, revision, registry_revision, serial, changed_at"              \
                       " FROM catalogue WHERE one = 1")                                             \
     X(CATALOGUE_WRITE, "UPDATE catalogue SET revision = ?1, registry_revision = ?2,"               \

@@ -16,7 +16,8 @@ bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db
     tx->registry_stale = true;
     statements_init(&tx->statements, db);
     tx->fill = fill_new();
-    return tx->fill != NULL;
+    /* Prepared in time: a rollback must not need memory where memory has run out. */
+    return tx->fill != NULL && statements_get(&tx->statements, ST_ROLLBACK) != NULL;
 }
 
 void tx_done(struct tx *tx)
@@ -90,6 +91,8 @@ static int64_t clock_not_before(int64_t earliest)
 
 enum catalogue_status tx_begin(struct tx *tx)
 {
+    if (!sqlite3_get_autocommit(tx->db))
+        tx_rollback(tx); /* the last one could not be, for lack of memory */
     enum catalogue_status status = run_plain(tx, ST_BEGIN);
     if (status != CATALOGUE_OK) {
         note_why(tx);
@@ -112,7 +115,7 @@ void tx_rollback(struct tx *tx)
     note_why(tx);
     /* Some engine errors have rolled back already. */
     if (!sqlite3_get_autocommit(tx->db))
-        sqlite3_exec(tx->db, "ROLLBACK", NULL, NULL, NULL);
+        run_plain(tx, ST_ROLLBACK);
     fill_drop(tx->fill);
     tx->registry_stale = true;
     tx->source_id = 0;

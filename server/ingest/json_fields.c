@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/ingest/memory.h"
+
 #define MAX_LISTS 4u /* JSON_FIELD_TEXTS in one table */
 
 struct json_fields {
@@ -112,11 +114,13 @@ static json_t *load(const char *text, size_t len, enum json_fields_status *statu
                     struct json_fields_error *error)
 {
     json_error_t fault;
-    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &fault);
+    json_t *root;
 
+    memory_watch();
+    root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &fault);
     if (root == NULL) {
-        *status = json_error_code(&fault) == json_error_out_of_memory ? JSON_FIELDS_NO_MEMORY
-                                                                      : JSON_FIELDS_MALFORMED;
+        bool no_memory = json_error_code(&fault) == json_error_out_of_memory || memory_failed();
+        *status = no_memory ? JSON_FIELDS_NO_MEMORY : JSON_FIELDS_MALFORMED;
         snprintf(error->detail, sizeof error->detail, "line %d, column %d: %s", fault.line,
                  fault.column, fault.text);
         return NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/ingest/json_flat.h"
+#include "server/ingest/memory.h"
 
 /* Depth by counting, before jansson recurses. */
 static bool too_deep(const char *text, size_t len)
@@ -34,7 +35,7 @@ static enum json_raw_status fail_json(const json_error_t *error, const struct ra
                                       uint64_t *line, uint64_t *column)
 {
     enum json_error_code code = json_error_code(error);
-    if (code == json_error_out_of_memory)
+    if (code == json_error_out_of_memory || memory_failed())
         return JSON_RAW_NO_MEMORY;
     *line = error->line > 0 ? (uint64_t)error->line : 1;
     *column = error->column > 0 ? (uint64_t)error->column : 1;
@@ -175,6 +176,7 @@ enum json_raw_status json_raw_read(const char *text, size_t len, uint64_t line_n
     }
     /* A NUL in a string is let through here so that the field's own rule can refuse it by name. */
     json_error_t error;
+    memory_watch();
     *root =
         json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!*root)

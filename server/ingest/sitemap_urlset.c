@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/ingest/expat_place.h"
+#include "server/ingest/memory.h"
 #include "server/ingest/sitemap_prolog.h"
 #include "server/ingest/sitemap_run.h"
 #include "server/ingest/xml_names.h"
@@ -256,7 +257,7 @@ struct sitemap_urlset *sitemap_urlset_new(struct sitemap_work *work, struct plac
     u->run.len = 0;
     /* Whatever is declared, the bytes are read as UTF-8: a declaration that expat does not know
      * ("utf8", "windows-1251") must not hide what the root is. */
-    u->parser = XML_ParserCreateNS(start == START_WIDE ? NULL : "UTF-8", XML_NAME_SEPARATOR);
+    u->parser = memory_new_parser(start == START_WIDE ? NULL : "UTF-8", XML_NAME_SEPARATOR);
     if (!u->parser) {
         free(u);
         return NULL;
@@ -288,7 +289,7 @@ static bool fail_parse(struct sitemap_urlset *u)
     enum XML_Error error = XML_GetErrorCode(u->parser);
     if (!core_ok(&u->work->core))
         return false; /* stopped by a handler, which has said why */
-    if (error == XML_ERROR_NO_MEMORY)
+    if (error == XML_ERROR_NO_MEMORY || memory_failed())
         return core_no_memory(&u->work->core);
     if (!u->root_seen && (u->prolog.doctype || !sitemap_prolog_is_declared(&u->prolog)))
         return sitemap_work_other(u->work, SITEMAP_FILE_OTHER);
@@ -323,6 +324,7 @@ bool sitemap_urlset_feed(struct sitemap_urlset *u, const char *bytes, size_t len
 {
     u->pending += len;
     u->doctype_bytes += u->prolog.doctype ? len : 0;
+    memory_watch();
     if (XML_Parse(u->parser, bytes, (int)len, 0) != XML_STATUS_OK)
         return fail_parse(u);
     return judge_pending(u);
@@ -330,6 +332,7 @@ bool sitemap_urlset_feed(struct sitemap_urlset *u, const char *bytes, size_t len
 
 bool sitemap_urlset_finish(struct sitemap_urlset *u)
 {
+    memory_watch();
     return XML_Parse(u->parser, "", 0, 1) == XML_STATUS_OK || fail_parse(u);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/ingest/expat_place.h"
+#include "server/ingest/memory.h"
 #include "server/ingest/xml_item.h"
 #include "server/ingest/xml_names.h"
 #include "server/rules/ascii.h"
@@ -239,7 +240,7 @@ struct xml_index *xml_index_new(struct core *core, struct place start)
     if (!x)
         return NULL;
     memset(x, 0, offsetof(struct xml_index, item));
-    x->parser = XML_ParserCreateNS(NULL, XML_NAME_SEPARATOR);
+    x->parser = memory_new_parser(NULL, XML_NAME_SEPARATOR);
     if (!x->parser) {
         free(x);
         return NULL;
@@ -262,7 +263,7 @@ static bool fail_parse(struct xml_index *x)
     enum XML_Error error = XML_GetErrorCode(x->parser);
     if (!core_ok(x->core))
         return false; /* stopped by a handler, which has said why */
-    if (error == XML_ERROR_NO_MEMORY)
+    if (error == XML_ERROR_NO_MEMORY || memory_failed())
         return core_no_memory(x->core);
     bool early = error == XML_ERROR_NO_ELEMENTS || error == XML_ERROR_UNCLOSED_TOKEN ||
                  error == XML_ERROR_PARTIAL_CHAR || error == XML_ERROR_UNCLOSED_CDATA_SECTION;
@@ -288,6 +289,7 @@ bool xml_index_feed(struct xml_index *x, const char *bytes, size_t len)
     while (len > 0) {
         int part = len > FEED_BYTES ? FEED_BYTES : (int)len;
         x->fed += (uint64_t)part;
+        memory_watch();
         if (XML_Parse(x->parser, bytes, part, 0) != XML_STATUS_OK)
             return fail_parse(x);
         if (!judge_pending(x))
@@ -300,6 +302,7 @@ bool xml_index_feed(struct xml_index *x, const char *bytes, size_t len)
 
 bool xml_index_finish(struct xml_index *x)
 {
+    memory_watch();
     return XML_Parse(x->parser, "", 0, 1) == XML_STATUS_OK || fail_parse(x);
 }
 

@@ -1,0 +1,101 @@
+#include "tests/unit/alloc/alloc.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define REAL(name) __interceptor_##name
+#else
+#define REAL(name) __libc_##name
+#endif
+void *REAL(malloc)(size_t size);
+void *REAL(calloc)(size_t count, size_t size);
+void *REAL(realloc)(void *old, size_t size);
+
+/* All of a short run's are tried, of a long one's fewer and fewer beyond. */
+#define DENSE 100u
+
+static atomic_bool armed, lasting_failure;
+static atomic_uint_fast64_t fails_at, counted, failed;
+
+static bool fails(void)
+{
+    if (!atomic_load(&armed))
+        return false;
+    uint64_t number = atomic_fetch_add(&counted, 1) + 1;
+    uint64_t at = atomic_load(&fails_at);
+    if (number != at && (number < at || !atomic_load(&lasting_failure)))
+        return false;
+    atomic_fetch_add(&failed, 1);
+    errno = ENOMEM;
+    return true;
+}
+
+void *malloc(size_t size)
+{
+    return fails() ? NULL : REAL(malloc)(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : REAL(calloc)(count, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+    return fails() ? NULL : REAL(realloc)(old, size);
+}
+
+char *strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    return copy != NULL ? memcpy(copy, text, size) : NULL;
+}
+
+void alloc_arm(uint64_t at, bool lasting)
+{
+    atomic_store(&fails_at, at);
+    atomic_store(&lasting_failure, lasting);
+    atomic_store(&counted, 0);
+    atomic_store(&failed, 0);
+    atomic_store(&armed, true);
+}
+
+uint64_t alloc_disarm(void)
+{
+    atomic_store(&armed, false);
+    return atomic_load(&failed);
+}
+
+static void sweep_once(const char *what, bool (*run)(void *context), void *context, bool lasting)
+{
+    bool all = getenv("ALLOC_ALL") != NULL;
+    uint64_t hits = 1;
+    unsigned survived = 0;
+
+    for (uint64_t at = 1; hits > 0; at += all || at < DENSE ? 1 : at / 16) {
+        alloc_arm(at, lasting);
+        bool good = run(context);
+        hits = alloc_disarm();
+        survived += good && hits > 0;
+        if (hits == 0 && !good)
+            fail_msg("%s: failed at %llu without cause", what, (unsigned long long)at);
+        if (hits > 0 && !run(context))
+            fail_msg("%s: does not work again after allocation %llu (%s)", what,
+                     (unsigned long long)at, lasting ? "lasting" : "once");
+        if (hits == 0)
+            print_message("%s: %llu allocations, %s; %u did without\n", what,
+                          (unsigned long long)at - 1, lasting ? "lasting" : "once", survived);
+        if (hits == 0 && at == 1)
+            fail_msg("%s: nothing was allocated", what);
+    }
+}
+
+void alloc_sweep(const char *what, bool (*run)(void *context), void *context)
+{
+    if (!run(context))
+        fail_msg("%s: fails with all memory there is", what);
+    sweep_once(what, run, context, false);
+    sweep_once(what, run, context, true);
+}

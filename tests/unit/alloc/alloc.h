@@ -1,0 +1,29 @@
+/* Allocations that fail, in every library of the process: malloc, calloc, realloc and strdup of the
+ * test's program stand in for all others, also in front of a sanitizer's. */
+#ifndef SITEMAPD_TESTS_ALLOC_H
+#define SITEMAPD_TESTS_ALLOC_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* From now on allocation number `at` (from 1) of all threads fails; `lasting`: all after it too. */
+void alloc_arm(uint64_t at, bool lasting);
+/* Ends it. How many have failed. */
+uint64_t alloc_disarm(void);
+
+/* Runs `run` with each allocation failing, alone and with all that follow, until one run needs
+ * fewer; after each failure once more with none. `run` returns whether it succeeded, after it has
+ * asserted what must hold either way; without a failing allocation it must succeed. Long runs leave
+ * some numbers out, unless $ALLOC_ALL is set. */
+void alloc_sweep(const char *what, bool (*run)(void *context), void *context);
+
+#endif

@@ -1,0 +1,69 @@
+/* The configuration: where memory runs out it is told or the function says no, and all is freed. */
+#include "tests/unit/alloc/alloc.h"
+
+#include "config/config.h"
+
+struct told {
+    unsigned count;
+    bool show;
+};
+
+static void tell(void *context, const char *file, unsigned line, const char *message)
+{
+    struct told *told = context;
+    told->count++;
+    if (told->show)
+        print_message("%s:%u: %s\n", file != NULL ? file : "-", line, message);
+}
+
+static const char text[] =
+    "[server]\nlisten = 127.0.0.1:0\n"
+    "[admin]\nallowed_hosts = one.example two.example\n"
+    "[catalogue]\ndatabase = /tmp/x.db\n"
+    "[site \"shop\"]\norigin = https://shop.example.org\nindex = /a.xml\nindex = /b.xml\n"
+    "cross_host = cdn.example.org\nalias = /sitemap.xml -> /a.xml\n"
+    "[source \"files\"]\ndirectory = /tmp\nurl = https://shop.example.org/\npattern = *.xml *.gz\n";
+
+static bool read_all(void *context)
+{
+    const char *path = context;
+    struct told told = {.show = getenv("SHOW") != NULL};
+    struct config c;
+    bool good = config_init(&c);
+    if (good) {
+        good = config_read_file(&c, path, tell, &told);
+        good = config_read_environment(&c, tell, &told) && good;
+        good = config_set(&c, "server.site", "https://c.example", tell, &told) && good;
+        good = config_set(&c, "server.site", "https://d.example", tell, &told) && good;
+        if (good)
+            good = config_validate(&c, tell, &told);
+        /* What could not be read was told: nobody serves with half a configuration. */
+        assert_int_equal(good, told.count == 0);
+        if (good) {
+            assert_int_equal(c.site_count, 1);
+            assert_string_equal(c.database, "/tmp/x.db");
+        }
+    }
+    config_done(&c);
+    return good;
+}
+
+static void test_config(void **state)
+{
+    char path[] = "/tmp/sitemapd-alloc-XXXXXX";
+    int fd = mkstemp(path);
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof text - 1), (ssize_t)sizeof text - 1);
+    close(fd);
+    setenv("SITEMAPD_TOKEN", "0123456789012345678901234567890123456789", 1);
+    setenv("SITEMAPD_ADMIN_LISTEN", "127.0.0.1:0", 1);
+    alloc_sweep("config", read_all, path);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_config)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
