@@ -201,6 +201,7 @@ int app_serve(struct config *config, const char *const *sites, const struct conf
     sigaddset(&signals, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN); /* as process 1 we inherit orphans: the kernel buries them */
     page_readers_init(&app.pages.readers);
     umask(077);
     app_setup_log(config);
