@@ -79,7 +79,7 @@ bool access_log_open(const char *path, enum access_format format, struct access_
 static void put_escaped(struct line *l, const char *text, size_t max)
 {
     if (text == NULL)
-        line_put(l, "-", 1);
+        LINE_PUT(l, "-");
     else
         line_put_escaped(l, text, max, LINE_ESCAPE_COMBINED);
 }
@@ -102,60 +102,65 @@ static void put_bracketed_time(struct line *l, time_t now)
 static void put_combined(struct line *l, const struct access_line *a, const struct timespec *now)
 {
     put_escaped(l, a->peer, NAME_BYTES);
-    line_put(l, " - ", 3);
+    LINE_PUT(l, " - ");
     put_escaped(l, a->token_name, NAME_BYTES);
     put_bracketed_time(l, now->tv_sec);
     put_escaped(l, a->method, METHOD_BYTES);
-    line_put(l, " ", 1);
+    LINE_PUT(l, " ");
     put_escaped(l, a->path, PATH_BYTES);
     if (a->query != NULL) {
-        line_put(l, "?", 1);
+        LINE_PUT(l, "?");
         put_escaped(l, a->query, QUERY_BYTES);
     }
-    line_put(l, " ", 1);
+    LINE_PUT(l, " ");
     put_escaped(l, a->version, METHOD_BYTES);
-    line_put(l, "\" ", 2);
+    LINE_PUT(l, "\" ");
     line_put_number(l, a->status);
-    line_put(l, " ", 1);
+    LINE_PUT(l, " ");
     line_put_number(l, a->body_bytes);
-    line_put(l, " \"", 2);
+    LINE_PUT(l, " \"");
     put_escaped(l, a->referer, HEADER_BYTES);
-    line_put(l, "\" \"", 3);
+    LINE_PUT(l, "\" \"");
     put_escaped(l, a->user_agent, HEADER_BYTES);
     line_end(l, "\"\n");
 }
 
-static void put_count(struct line *l, const char *name, uint64_t number)
-{
-    line_put_text(l, name);
-    line_put_number(l, number);
-}
-
 static void put_json(struct line *l, const struct access_line *a, const struct timespec *now)
 {
-    line_put_text(l, "{\"ts\":\"");
+    LINE_PUT(l, "{\"ts\":\"");
     line_put_time(l, now);
-    line_put(l, "\"", 1);
-    line_put_member(l, "listener", a->listener, NAME_BYTES);
-    line_put_member(l, "remote", a->peer, NAME_BYTES);
-    line_put_member(l, "user", a->token_name, NAME_BYTES);
-    line_put_member(l, "host", a->host, HOST_BYTES);
-    line_put_member(l, "method", a->method, METHOD_BYTES);
-    line_put_text(l, ",\"target\":\"");
-    line_put_escaped(l, a->path, PATH_BYTES, LINE_ESCAPE_JSON);
+    LINE_PUT(l, "\",\"listener\":");
+    line_put_json(l, a->listener, NAME_BYTES);
+    LINE_PUT(l, ",\"remote\":");
+    line_put_json(l, a->peer, NAME_BYTES);
+    LINE_PUT(l, ",\"user\":");
+    line_put_json(l, a->token_name, NAME_BYTES);
+    LINE_PUT(l, ",\"host\":");
+    line_put_json(l, a->host, HOST_BYTES);
+    LINE_PUT(l, ",\"method\":");
+    line_put_json(l, a->method, METHOD_BYTES);
+    LINE_PUT(l, ",\"target\":\"");
+    line_put_escaped(l, a->path == NULL ? "-" : a->path, PATH_BYTES, LINE_ESCAPE_JSON);
     if (a->query != NULL) {
-        line_put(l, "?", 1);
+        LINE_PUT(l, "?");
         line_put_escaped(l, a->query, QUERY_BYTES, LINE_ESCAPE_JSON);
     }
-    line_put(l, "\"", 1);
-    line_put_member(l, "protocol", a->version, METHOD_BYTES);
-    line_put_member(l, "route", a->route, NAME_BYTES);
-    put_count(l, ",\"status\":", a->status);
-    put_count(l, ",\"bytes\":", a->body_bytes);
-    put_count(l, ",\"micros\":", a->micros);
-    line_put_member(l, "request_id", a->request_id, NAME_BYTES);
-    line_put_member(l, "referer", a->referer, HEADER_BYTES);
-    line_put_member(l, "user_agent", a->user_agent, HEADER_BYTES);
+    LINE_PUT(l, "\",\"protocol\":");
+    line_put_json(l, a->version, METHOD_BYTES);
+    LINE_PUT(l, ",\"route\":");
+    line_put_json(l, a->route, NAME_BYTES);
+    LINE_PUT(l, ",\"status\":");
+    line_put_number(l, a->status);
+    LINE_PUT(l, ",\"bytes\":");
+    line_put_number(l, a->body_bytes);
+    LINE_PUT(l, ",\"micros\":");
+    line_put_number(l, a->micros);
+    LINE_PUT(l, ",\"request_id\":");
+    line_put_json(l, a->request_id, NAME_BYTES);
+    LINE_PUT(l, ",\"referer\":");
+    line_put_json(l, a->referer, HEADER_BYTES);
+    LINE_PUT(l, ",\"user_agent\":");
+    line_put_json(l, a->user_agent, HEADER_BYTES);
     line_end(l, "}\n");
 }
 

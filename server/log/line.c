@@ -4,16 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINE_RESERVE 4 /* for what line_end puts */
-
-void line_put(struct line *l, const char *bytes, size_t len)
-{
-    if (l->len + len <= sizeof l->text - LINE_RESERVE) {
-        memcpy(l->text + l->len, bytes, len);
-        l->len += len;
-    }
-}
-
 void line_put_text(struct line *l, const char *text)
 {
     line_put(l, text, strlen(text));
@@ -68,8 +58,10 @@ static bool is_special(uint64_t eight)
             highs) != 0;
 }
 
-/* The length of the plain text at `s`: eight bytes at a time. */
-static size_t plain_len(const char *s, size_t len)
+/* Copies the plain text at the start of `s`, eight bytes at a time; both have room for `len`. The
+ * last eight overlap those before, so that only a text that is shorter, or special, is left over.
+ */
+static size_t copy_plain(char *out, const char *s, size_t len)
 {
     size_t at = 0;
     uint64_t eight;
@@ -77,9 +69,16 @@ static size_t plain_len(const char *s, size_t len)
     for (; at + sizeof eight <= len; at += sizeof eight) {
         memcpy(&eight, s + at, sizeof eight);
         if (is_special(eight))
-            break;
+            return at;
+        memcpy(out + at, &eight, sizeof eight);
     }
-    return at;
+    if (at == 0 || at == len)
+        return at;
+    memcpy(&eight, s + len - sizeof eight, sizeof eight);
+    if (is_special(eight))
+        return at;
+    memcpy(out + len - sizeof eight, &eight, sizeof eight);
+    return len;
 }
 
 static size_t put_hex(unsigned byte, const char *digits, char out[8])
@@ -136,17 +135,18 @@ void line_put_escaped(struct line *l, const char *text, size_t max, enum line_es
     if (max < room)
         room = max;
     while (at < len) {
-        size_t most = len - at < room ? len - at : room;
-        piece = plain_len(text + at, most);
-        memcpy(l->text + l->len, text + at, piece);
+        piece = copy_plain(l->text + l->len, text + at, len - at < room ? len - at : room);
         l->len += piece;
         room -= piece;
         at += piece;
         for (unsigned i = 0; i < sizeof(uint64_t) && at < len; i++, at += used) {
-            used = piece = 1;
-            out[0] = text[at];
-            if (!is_plain(text[at]))
-                piece = escape_char((const unsigned char *)text + at, escape, out, &used);
+            if (is_plain(text[at]) && room > 0) {
+                l->text[l->len++] = text[at];
+                used = 1;
+                room--;
+                continue;
+            }
+            piece = escape_char((const unsigned char *)text + at, escape, out, &used);
             if (piece > room)
                 return;
             memcpy(l->text + l->len, out, piece);
@@ -158,17 +158,15 @@ void line_put_escaped(struct line *l, const char *text, size_t max, enum line_es
 
 /* ---- parts ---- */
 
-void line_put_member(struct line *l, const char *name, const char *value, size_t max)
+void line_put_json(struct line *l, const char *value, size_t max)
 {
-    line_put(l, ",\"", 2);
-    line_put_text(l, name);
     if (value == NULL) {
-        line_put(l, "\":null", 6);
+        LINE_PUT(l, "null");
         return;
     }
-    line_put(l, "\":\"", 3);
+    LINE_PUT(l, "\"");
     line_put_escaped(l, value, max, LINE_ESCAPE_JSON);
-    line_put(l, "\"", 1);
+    LINE_PUT(l, "\"");
 }
 
 void line_put_time(struct line *l, const struct timespec *time)

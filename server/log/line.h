@@ -6,9 +6,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
-#define LINE_BYTES 4096 /* PIPE_BUF: a write up to this is whole among others' (pipe(7)) */
+#define LINE_BYTES   4096 /* PIPE_BUF: a write up to this is whole among others' (pipe(7)) */
+#define LINE_RESERVE 4    /* of it, for what line_end puts */
 
 struct line {
     size_t len;
@@ -21,13 +23,22 @@ enum line_escape {
     LINE_ESCAPE_JSON,     /* within quotes; what is no UTF-8: \ufffd */
 };
 
-void line_put(struct line *l, const char *bytes, size_t len);
+/* Inline: most of a line is pieces of known length. */
+static inline void line_put(struct line *l, const char *bytes, size_t len)
+{
+    if (l->len + len <= sizeof l->text - LINE_RESERVE) {
+        memcpy(l->text + l->len, bytes, len);
+        l->len += len;
+    }
+}
+/* A literal. */
+#define LINE_PUT(l, literal) line_put((l), "" literal, sizeof(literal) - 1)
 void line_put_text(struct line *l, const char *text);
 void line_put_number(struct line *l, uint64_t number);
 /* At most `max` bytes, escapes counted; the rest of `text` is left out. */
 void line_put_escaped(struct line *l, const char *text, size_t max, enum line_escape escape);
-/* ,"name":"value", or null for a NULL value. `name` needs no escape. */
-void line_put_member(struct line *l, const char *name, const char *value, size_t max);
+/* "value", or null for a NULL value: JSON. */
+void line_put_json(struct line *l, const char *value, size_t max);
 /* 2026-11-21T22:52:20.123Z */
 void line_put_time(struct line *l, const struct timespec *time);
 /* Puts `end` (at most 3 bytes, the newline last) behind it, for which there is always room. */

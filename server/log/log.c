@@ -119,14 +119,17 @@ bool log_put_line(const char *line, size_t len)
 static void put_json(struct line *l, enum log_level level, const char *event,
                      const char *request_id, const char *message, const struct timespec *now)
 {
-    line_put_text(l, "{\"time\":\"");
+    LINE_PUT(l, "{\"time\":\"");
     line_put_time(l, now);
-    line_put_text(l, "\"");
-    line_put_member(l, "level", level_words[level], LINE_BYTES);
-    line_put_member(l, "event", event, LINE_BYTES);
-    if (request_id != NULL)
-        line_put_member(l, "request_id", request_id, LINE_BYTES);
-    line_put_text(l, ",\"message\":\"");
+    LINE_PUT(l, "\",\"level\":");
+    line_put_json(l, level_words[level], LINE_BYTES);
+    LINE_PUT(l, ",\"event\":");
+    line_put_json(l, event, LINE_BYTES);
+    if (request_id != NULL) {
+        LINE_PUT(l, ",\"request_id\":");
+        line_put_json(l, request_id, LINE_BYTES);
+    }
+    LINE_PUT(l, ",\"message\":\"");
     line_put_escaped(l, message, LINE_BYTES, LINE_ESCAPE_JSON);
     line_end(l, "\"}\n");
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RING_BYTES    (256u * 1024)
+#define RING_BYTES    (1024u * 1024)
 #define RING_MAX_LINE 4096u
 
 struct ring {

@@ -73,6 +73,8 @@ def test_json(start, tmp_path):
     server.get(XML, {"X-Request-Id": 'no "id"'})
     made = server.register(ORIGIN + "/a.xml")
     ask(server.public, "PROPFIND", "/none", host=HOST)
+    for target, status in (("/" + "x" * 9000, 414), ("no-path", 400), ("http://other.example/", 400)):
+        assert server.get(target, {"X-Request-Id": f"refused-{status}-{target[:3].strip('/')}"}).status == status
     server.stop()
     # Threads do not wait for each other: by what they ask for, not by their order.
     by = {(o["method"], o["request_id"]): o for o in objects(path)}
@@ -89,6 +91,8 @@ def test_json(start, tmp_path):
     assert second["target"] == XML
     assert (third["listener"], third["route"], third["user"]) == ("admin", "sitemaps", "environment")
     assert third["status"] == 201 and third["bytes"] == len(made.body)
+    assert by["GET", "refused-414-xx"]["target"] == "-" and by["GET", "refused-400-no-"]["target"] == "no-path"
+    assert by["GET", "refused-400-htt"]["status"] == 400
     assert (fourth["method"], fourth["status"], fourth["target"], fourth["route"]) == ("PROPFIND", 501, "/none", "none")
 
 

@@ -119,6 +119,19 @@ static void a_line_cannot_be_forged(void **state)
     free(text);
 }
 
+static void what_is_not_known_is_left_open(void **state)
+{
+    static const struct access_line nothing = {.status = 414};
+    (void)state;
+    char *text = written(ACCESS_COMBINED, &nothing);
+    assert_non_null(strstr(text, " +0000] \"- - -\" 414 0 \"-\" \"-\"\n"));
+    free(text);
+    text = written(ACCESS_JSON, &nothing);
+    assert_non_null(strstr(text, "\",\"listener\":null,\"remote\":null,\"user\":null,\"host\":null,"
+                                 "\"method\":null,\"target\":\"-\",\"protocol\":null,"));
+    free(text);
+}
+
 /* No field pushes another out of the line, however long it is and whatever it takes to escape. */
 static void long_fields_are_cut(void **state)
 {
@@ -175,6 +188,7 @@ int main(void)
         cmocka_unit_test(combined_is_the_format_of_that_name),
         cmocka_unit_test(json_has_every_field),
         cmocka_unit_test(a_line_cannot_be_forged),
+        cmocka_unit_test(what_is_not_known_is_left_open),
         cmocka_unit_test(long_fields_are_cut),
         cmocka_unit_test(it_opens_what_it_can),
     };

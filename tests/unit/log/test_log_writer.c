@@ -22,6 +22,8 @@
 #define THREADS 12u /* more than there are lanes */
 #define LINES   3000u
 
+#define READ_BYTES (4u * RING_BYTES)
+
 static char folder[64], path[96], moved[96];
 
 static int make_folder(void **state)
@@ -249,7 +251,7 @@ static unsigned fill(struct log_writer *w, const char line[128])
 static void a_slow_reader_is_not_waited_for(bool socket)
 {
     int ends[2];
-    char line[129], *got = malloc(1 << 20);
+    char line[129], *got = malloc(READ_BYTES);
     size_t len = 0;
     memset(line, 'y', 127);
     line[127] = '\n';
@@ -258,7 +260,7 @@ static void a_slow_reader_is_not_waited_for(bool socket)
     struct log_writer *w = log_writer_new(&options);
     unsigned put = fill(w, line);
     while (len < (size_t)put * 128) {
-        ssize_t n = read(ends[socket ? 1 : 0], got + len, (1 << 20) - len);
+        ssize_t n = read(ends[socket ? 1 : 0], got + len, READ_BYTES - len);
         assert_true(n > 0);
         len += (size_t)n;
     }
