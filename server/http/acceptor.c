@@ -11,12 +11,12 @@
  * (MHD_quiesce_daemon), it can abort the process, because thread and caller both take it out of the
  * thread's epoll set, and who comes second finds it gone. So one thread accepts for all workers.
  * It also knows what the library does not: whom to turn away, and who has to make room. */
-#define FULL_MS    10   /* how soon to look again when there is no room */
+#define FULL_MS    5    /* how soon to look again when there is no room */
 #define ROUND      256  /* accepted in a row: then a stop is looked for, and they are let in */
 #define LAST_MOST  4096 /* taken in by a stop at most: those behind them came after it */
 #define FAILED_MS  100  /* after an error that time alone can mend: descriptors, memory */
 #define PENDING_MS 5000 /* no thread takes so long: whom it did not report, the library dropped */
-#define ROOM_PART  64   /* a full listener frees one place in so many at a time */
+#define ROOM_PART  16   /* a full listener frees one place in so many at a time */
 
 static uint64_t load_of(const struct worker *w)
 {

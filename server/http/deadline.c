@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -17,6 +18,12 @@
 
 /* A request that is pipelined follows its predecessor at once: who is idle for so long has none. */
 #define IDLE_LOOK_MS 200
+
+/* A crowd that has left gives its memory back: the allocator keeps it for the next one, as many MiB
+ * as there were hundreds of connections. */
+#define CROWD_LEAST  1024u
+#define CROWD_PART   4u    /* gone where there are less than one in so many left */
+#define TRIM_EACH_MS 10000 /* it holds up who allocates for some milliseconds */
 
 int64_t deadline_now_ms(void)
 {
@@ -99,10 +106,28 @@ static bool scan(struct listener *l, int64_t now)
     return false;
 }
 
+/* `crowd`: the most connections there have been since memory was given back. Called under the lock,
+ * which it lets go of meanwhile. */
+static void give_back(struct listener *l, uint32_t *crowd, int64_t *given_ms, int64_t now)
+{
+    if (l->connection_count > *crowd)
+        *crowd = l->connection_count;
+    if (*crowd < CROWD_LEAST || l->connection_count >= *crowd / CROWD_PART ||
+        now - *given_ms < TRIM_EACH_MS)
+        return;
+    *crowd = l->connection_count;
+    *given_ms = now;
+    pthread_mutex_unlock(&l->connections_lock);
+    malloc_trim(0);
+    pthread_mutex_lock(&l->connections_lock);
+}
+
 static void *run(void *context)
 {
     struct listener *l = context;
     bool more = false;
+    uint32_t crowd = 0;
+    int64_t given_ms = 0;
 
     pthread_mutex_lock(&l->connections_lock);
     while (!l->deadline_stop) {
@@ -112,7 +137,9 @@ static void *run(void *context)
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
         pthread_cond_timedwait(&l->deadline_wake, &l->connections_lock, &until);
-        more = scan(l, deadline_now_ms());
+        int64_t now = deadline_now_ms();
+        more = scan(l, now);
+        give_back(l, &crowd, &given_ms, now);
     }
     pthread_mutex_unlock(&l->connections_lock);
     return NULL;
