@@ -312,6 +312,21 @@ enum catalogue_status catalogue_backup(struct catalogue *c, const char *path,
                                        void (*progress)(void *context, uint64_t done,
                                                         uint64_t total),
                                        void *context, char *why, size_t why_size);
+struct catalogue_restore_options {
+    bool replace; /* the file at `path` may be there, and is replaced */
+    /* Told each fault of the backup; a faulty one is not restored. */
+    void (*problem)(void *context, const char *sentence);
+    void *context;
+};
+
+/* Puts a backup, of this version or an earlier one, at `path`, whole or not at all. The backup is
+ * copied, brought to this version and checked first. The new file has another epoch, so that
+ * earlier cursors of changes are refused, and gives no id again. CONFLICT where a file is there,
+ * BUSY where a process works on it, CORRUPT where the backup is. `why` (not empty) gets a
+ * sentence. */
+enum catalogue_status catalogue_restore(const char *backup, const char *path,
+                                        const struct catalogue_restore_options *options, char *why,
+                                        size_t why_size);
 /* Checks the file's integrity and that counts, bytes, segments and pages agree with the entries.
  * Calls `problem` with a sentence for each finding. OK also with findings; `*count` tells. */
 enum catalogue_status catalogue_check(struct catalogue *c,

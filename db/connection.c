@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -52,8 +53,7 @@ enum catalogue_status connection_status(int sqlite_result)
     }
 }
 
-/* Makes every missing folder above `path`, for the owner alone: the file holds token hashes. */
-static bool make_folders(const char *path)
+bool connection_make_folders(const char *path)
 {
     char folder[4096];
     size_t len = strlen(path);
@@ -71,11 +71,23 @@ static bool make_folders(const char *path)
     return true;
 }
 
+bool connection_give_away(const char *path, int fd)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
+    struct stat st;
+    bool given = geteuid() != 0 || (folder != NULL && stat(folder, &st) == 0 &&
+                                    fchown(fd, st.st_uid, st.st_gid) == 0);
+
+    free(folder);
+    return given;
+}
+
 /* Looks at the path before the engine touches it. */
 static enum catalogue_status inspect_path(const char *path, enum connection_mode mode, char *why,
                                           size_t why_size)
 {
-    if (mode == CONNECTION_CREATE && !make_folders(path)) {
+    if (mode == CONNECTION_CREATE && !connection_make_folders(path)) {
         explain(why, why_size, "%s: cannot make its folder: %s", path, strerror(errno));
         return errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
     }
@@ -158,8 +170,10 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
          * this file has. Only a new file is touched: to close a descriptor of one that is open
          * elsewhere in this process would drop its POSIX locks. A failure is SQLite's to report. */
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd >= 0)
+        if (fd >= 0) {
+            connection_give_away(path, fd);
             close(fd);
+        }
         flags |= SQLITE_OPEN_CREATE;
     }
     sqlite3 *db = NULL;

@@ -16,6 +16,11 @@ enum connection_mode { CONNECTION_READ, CONNECTION_WRITE, CONNECTION_CREATE };
  * shared memory) by name. `why` gets a sentence. */
 enum catalogue_status connection_open(const char *path, enum connection_mode mode, sqlite3 **out,
                                       char *why, size_t why_size);
+/* Makes every missing folder above `path`, for the owner alone: the file holds token hashes. */
+bool connection_make_folders(const char *path);
+/* What root makes in a folder of somebody else is that one's: commands of root must not keep the
+ * server's user out. `fd` is of the new file at `path`. False where it could not be given. */
+bool connection_give_away(const char *path, int fd);
 void connection_close(sqlite3 *db);
 
 /* Maps a result code of SQLite to ours. */

@@ -1,4 +1,4 @@
-/* `backup` and `check`. */
+/* `backup`, `restore` and `check`. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -41,6 +41,42 @@ static void print_problem(void *context, const char *sentence)
     const struct cli *cli = context;
 
     cli_fail(cli->config.database, "%s", sentence);
+}
+
+static void print_fault(void *context, const char *sentence)
+{
+    cli_fail(context, "%s", sentence);
+}
+
+/* `why` is `file: sentence`, of the backup or of the catalogue. */
+static int tell_failure(const char *why)
+{
+    cli_misuse_sentence(why);
+    return EXIT_COULD_NOT;
+}
+
+int command_restore(struct cli *cli)
+{
+    char *file = (char *)cli->arguments.words[0];
+    const struct catalogue_restore_options options = {
+        .replace = arguments_has(&cli->arguments, "--replace"),
+        .problem = print_fault,
+        .context = file,
+    };
+    enum catalogue_status restored;
+    char why[512];
+    int status = session_read_config(cli, NULL, NULL);
+
+    if (status != EXIT_DONE)
+        return status;
+    restored = catalogue_restore(file, cli->config.database, &options, why, sizeof why);
+    if (restored == CATALOGUE_CONFLICT)
+        return cli_fail_file(cli->config.database,
+                             "is there already; --replace puts the backup in its place");
+    if (restored != CATALOGUE_OK)
+        return tell_failure(why);
+    printf("%s: restored from %s\n", cli->config.database, file);
+    return EXIT_DONE;
 }
 
 int command_check(struct cli *cli)

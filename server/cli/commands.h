@@ -29,6 +29,7 @@ int command_token_revoke(struct cli *cli);
 int command_healthcheck(struct cli *cli);
 int command_doctor(struct cli *cli);
 int command_backup(struct cli *cli);
+int command_restore(struct cli *cli);
 int command_check(struct cli *cli);
 int command_scan(struct cli *cli);
 int command_completion(struct cli *cli);

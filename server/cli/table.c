@@ -88,6 +88,12 @@ const struct cli_command cli_commands[] = {
     {"backup", "FILE", "copy the catalogue, also while it is served",
      "Writes a consistent copy of the catalogue into a new file, also while a server works on it.",
      NULL, 1, 1, command_backup, .examples = table_backup_examples},
+    {"restore", "FILE", "put a backup in the catalogue's place",
+     "Checks a backup, of this version or an earlier one, and puts it where the catalogue is, "
+     "whole "
+     "or not at all. Refused while a server or another command works on the catalogue, and where "
+     "there is one already, unless --replace. Readers of /v1/changes get 410 once and begin anew.",
+     table_restore_options, 1, 1, command_restore, .examples = table_restore_examples},
     {"check", "", "check the catalogue's integrity",
      "Checks that the file is whole, and that counts and pages agree with the entries. Exit 1 "
      "where something is wrong.",

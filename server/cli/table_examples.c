@@ -158,6 +158,16 @@ const struct cli_example table_backup_examples[] = {
     {0},
 };
 
+const struct cli_example table_restore_examples[] = {
+    {"On a new machine:", "sitemapd restore catalogue-2026-11-21.db"},
+    {"Back to yesterday's state, keeping today's aside:",
+     "systemctl stop sitemapd\n"
+     "sitemapd backup before.db\n"
+     "sitemapd restore catalogue-2026-11-21.db --replace\n"
+     "systemctl start sitemapd"},
+    {0},
+};
+
 const struct cli_example table_check_examples[] = {
     {"The catalogue of this configuration:", "sitemapd check"},
     {"A backup:", "sitemapd check --database /var/backups/catalogue-2026-11-21.db"},

@@ -103,6 +103,11 @@ const struct cli_option table_token_add_options[] = {
     {0},
 };
 
+const struct cli_option table_restore_options[] = {
+    {"--replace", NULL, "put it in the place of the catalogue that is there, which is lost"},
+    {0},
+};
+
 const struct cli_option table_doctor_options[] = {
     {"--sample", "N", "sitemaps of the index to fetch (default: 5)"},
     {"--connect", "H:P", "ask this host and port, whatever DNS says: the server behind a CDN"},

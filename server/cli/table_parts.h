@@ -18,6 +18,7 @@ extern const struct cli_option table_scan_options[];
 extern const struct cli_option table_export_options[];
 extern const struct cli_option table_token_add_options[];
 extern const struct cli_option table_doctor_options[];
+extern const struct cli_option table_restore_options[];
 
 extern const struct cli_example table_serve_examples[];
 extern const struct cli_example table_check_config_examples[];
@@ -41,6 +42,7 @@ extern const struct cli_example table_token_revoke_examples[];
 extern const struct cli_example table_healthcheck_examples[];
 extern const struct cli_example table_doctor_examples[];
 extern const struct cli_example table_backup_examples[];
+extern const struct cli_example table_restore_examples[];
 extern const struct cli_example table_check_examples[];
 extern const struct cli_example table_completion_examples[];
 

@@ -1,0 +1,66 @@
+"""Makes vN.db.gz and facts.json.gz: a catalogue with some of everything, saved by a version whose
+schema is N, and what that version served of it. Run once for each schema, by the release that has it:
+
+    SITEMAPD_BIN=build/release/sitemapd PYTHONPATH=tests/http /usr/bin/python3 tests/http/data/saved/make.py 2
+
+v1.db.gz is v2.db.gz without the two tables that schema 2 added: nothing else differs."""
+
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import sys
+import tempfile
+
+from harness import INDEX, ORIGIN, Server, q, sitemapd
+
+SHOP = "https://shop.example.org"
+URLSET = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{}</loc></url></urlset>'
+here = pathlib.Path(__file__).parent
+folder = pathlib.Path(tempfile.mkdtemp())
+maps = folder / "maps"
+maps.mkdir()
+for name in ("one", "two", "three"):
+    (maps / f"{name}.xml").write_text(URLSET.format(f"{SHOP}/{name}"))
+(maps / "broken.xml").write_text(URLSET[:70])
+
+server = Server(folder, token=None, sites=(ORIGIN,)).start()
+server.token = pathlib.Path(server.database + ".token").read_text().strip()
+entries = [
+    {"loc": f"{ORIGIN}/sitemaps/{i:05}.xml", "lastmod": f"2026-{i % 12 + 1:02}-{i % 28 + 1:02}T08:{i % 60:02}:00Z", "digest": f"d{i}"}
+    for i in range(1300)
+]
+assert server.bulk(entries).status == 200
+for entry in entries[::7]:
+    assert server.api("DELETE", f"/v1/sitemaps?loc={q(entry['loc'])}").status == 204
+for line in f"""site add {SHOP} --cross-host cdn.example.net --host-alias shop.example.net --max-indexes 40
+index add {SHOP}/archive/index.xml --pattern {{stem}}_{{n}}{{suffix}}
+add https://cdn.example.net/a&b.xml --index {SHOP}/archive/index.xml --lastmod 2026-05-06
+add {SHOP}/archive/Ünï.xml --lastmod 2026-05
+index add {SHOP}/gone/index.xml
+add {SHOP}/gone/x.xml
+index remove {SHOP}/gone/index.xml --max-removed 1
+scan {maps} --url {SHOP}/maps/ --source maps""".splitlines():
+    assert server.cli(*line.split()).code == 0, line
+facts = {"tokens": {"first": server.token, "saved": server.cli("token", "add", "saved", "--site", ORIGIN).out.strip()}, "pages": {}}
+for url in (INDEX, f"{SHOP}/sitemap_index.xml", f"{SHOP}/archive/index.xml"):
+    host, path = url[8:].split("/", 1)
+    reply = server.get(f"/{path}", {"Accept-Encoding": "identity"}, host=host)
+    facts["pages"][url] = {"sha256": hashlib.sha256(reply.body).hexdigest(), "etag": reply["ETag"], "last_modified": reply["Last-Modified"]}
+facts["since"] = server.api("GET", "/v1/changes?since=0").json()["next"]
+facts["entry"] = server.api("GET", "/v1/sitemaps?limit=1").json()["sitemaps"][0]["id"]
+facts["export"] = server.cli("export").out
+server.stop()
+
+backup = folder / "backup.db"
+assert sitemapd("backup", backup, database=server.database).code == 0
+database = sqlite3.connect(backup, isolation_level=None)
+assert database.execute("PRAGMA user_version").fetchone() == (int(sys.argv[1]),)
+database.executescript("PRAGMA journal_mode=DELETE; VACUUM")
+database.close()
+(here / f"v{sys.argv[1]}.db.gz").write_bytes(gzip.compress(backup.read_bytes(), 9, mtime=0))
+(here / "facts.json.gz").write_bytes(gzip.compress(json.dumps(facts, indent=1).encode(), 9, mtime=0))
+shutil.rmtree(folder)

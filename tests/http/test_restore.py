@@ -1,0 +1,259 @@
+"""Backup and restore, and the upgrade of catalogues that earlier versions saved."""
+
+import glob
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import sqlite3
+import stat
+
+import pytest
+
+from harness import DATA, INDEX, ORIGIN, Server, eventually, locs, problem, q, sitemapd
+
+XML = "/sitemap_index.xml"
+SAVED = os.path.join(DATA, "saved")
+VERSIONS = sorted(os.path.basename(path)[:-6] for path in glob.glob(os.path.join(SAVED, "v*.db.gz")))
+
+
+@pytest.fixture(scope="module")
+def facts():
+    with gzip.open(os.path.join(SAVED, "facts.json.gz"), "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def saved(version, path):
+    with gzip.open(os.path.join(SAVED, f"{version}.db.gz")) as packed, open(path, "wb") as file:
+        shutil.copyfileobj(packed, file)
+    return str(path)
+
+
+def done(command):
+    assert command.code == 0 and command.err == "", command
+    return command
+
+
+def refused(command, words):
+    assert command.code == 1 and command.out == "", command
+    assert re.fullmatch(r"sitemapd: [^\n]+\n", command.err) and words in command.err, command
+    return command
+
+
+def facts_of(path):
+    """What a file says of itself, read by another program."""
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    row = database.execute("SELECT epoch, revision, serial FROM catalogue").fetchone()
+    database.close()
+    return version, *row
+
+
+def left_over(folder):
+    return sorted(name for name in os.listdir(folder) if "restore" in name)
+
+
+# ---- earlier versions ---------------------------------------------------------------------------
+
+
+def test_there_is_a_saved_file_of_each_version():
+    header = open(os.path.join(os.path.dirname(DATA), "..", "..", "db", "schema.h"), encoding="utf-8").read()
+    newest = int(re.search(r"#define SCHEMA_VERSION\s+(\d+)", header).group(1))
+    assert VERSIONS == [f"v{n}" for n in range(1, newest + 1)]
+
+
+def holds_everything(server, facts):
+    """The running server serves, knows and lets in what the saving one did."""
+    for url, page in facts["pages"].items():
+        host, path = url[8:].split("/", 1)
+        reply = server.get(f"/{path}", {"Accept-Encoding": "identity"}, host=host)
+        assert hashlib.sha256(reply.body).hexdigest() == page["sha256"] and reply["ETag"] == page["etag"], url
+        again = server.get(f"/{path}", {"Accept-Encoding": "identity", "If-None-Match": page["etag"]}, host=host)
+        assert again.status == 304
+    for token, status in ((facts["tokens"]["first"], 200), (facts["tokens"]["saved"], 200), ("smd_" + "x" * 43, 401)):
+        assert server.api("GET", f"/v1/sitemaps?limit=1&index={INDEX}", token=token).status == status
+    assert server.cli("export").out == facts["export"]
+    token = facts["tokens"]["first"]
+    assert server.api("GET", f"/v1/sitemaps/{facts['entry']}", token=token).json()["loc"].startswith(ORIGIN)
+    done(server.cli("check"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_earlier_catalogue_is_served(start, tmp_path, facts, version):
+    path = saved(version, tmp_path / "catalogue.db")
+    assert facts_of(path)[0] == int(version[1:])
+    server = start(database=path, sites=(), token=None)
+    holds_everything(server, facts)
+    assert facts_of(path)[0] == int(VERSIONS[-1][1:])
+    token = facts["tokens"]["first"]
+    assert server.api("GET", f"/v1/changes?since={facts['since']}", token=token).status == 200
+    # It is written to as well: the lowest free position is taken, and sources have their tables.
+    assert server.api("POST", "/v1/sitemaps", {"loc": ORIGIN + "/sitemaps/new.xml"}, token=token).status == 201
+    assert locs(server.get(XML, {"Accept-Encoding": "identity"}, host="www.example.com").body)[0] == ORIGIN + "/sitemaps/new.xml"
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    (folder / "m.txt").write_text("https://shop.example.org/m\n")
+    done(server.cli("scan", folder, "--url", "https://shop.example.org/more/"))
+    done(server.cli("check"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_earlier_backup_is_restored(start, tmp_path, facts, version):
+    backup = saved(version, tmp_path / "backup.db")
+    before = open(backup, "rb").read()
+    done(sitemapd("restore", backup, database=tmp_path / "deep" / "er" / "catalogue.db"))
+    assert open(backup, "rb").read() == before and left_over(tmp_path / "deep" / "er") == []
+    server = start(database=tmp_path / "deep" / "er" / "catalogue.db", sites=(), token=None)
+    holds_everything(server, facts)
+    token = facts["tokens"]["first"]
+    problem(server.api("GET", f"/v1/changes?since={facts['since']}", token=token), 410, "revision-unknown")
+
+
+def test_a_later_version_is_refused(tmp_path):
+    path = saved(VERSIONS[-1], tmp_path / "c.db")
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version=99")
+    database.close()
+    for command in (sitemapd("list", database=path), sitemapd("restore", path, database=tmp_path / "d.db")):
+        refused(command, "newer version of sitemapd (schema 99")
+    assert not (tmp_path / "d.db").exists() and left_over(tmp_path) == []
+
+
+# ---- restore ------------------------------------------------------------------------------------
+
+
+def test_back_to_an_earlier_state(start, tmp_path):
+    server = start()
+    for name in "ab":
+        assert server.register(f"{ORIGIN}/{name}.xml").status == 201
+    backup = str(tmp_path / "backup.db")
+    done(server.cli("backup", backup))
+    early = server.api("GET", "/v1/changes?since=0").json()["next"]
+    later = server.register(f"{ORIGIN}/c.xml").json()["sitemap"]
+    dated = server.get(XML)["Last-Modified"]
+    late = server.api("GET", "/v1/changes?since=0").json()["next"]
+    _, epoch, revision, serial = facts_of(server.database)
+    old_site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
+    refused(server.cli("restore", backup, "--replace"), f"process {server.process.pid} works on it")
+    refused(server.cli("restore", backup), "--replace puts the backup in its place")
+    assert facts_of(server.database)[1:3] == (epoch, revision)
+    server.stop()
+
+    refused(server.cli("restore", backup), "--replace puts the backup in its place")
+    done(server.cli("restore", backup, "--replace"))
+    assert left_over(tmp_path) == [] and stat.S_IMODE(os.stat(server.database).st_mode) == 0o600
+    assert not os.path.exists(server.database + "-wal")
+    _, new_epoch, new_revision, new_serial = facts_of(server.database)
+    assert new_epoch != epoch and new_revision > revision and new_serial >= serial
+    done(server.cli("check"))
+
+    server.start()
+    reply = server.get(XML, {"Accept-Encoding": "identity"})
+    assert locs(reply.body) == [ORIGIN + "/a.xml", ORIGIN + "/b.xml"]
+    # A crawler that saw the later page must not be told that nothing has changed.
+    assert server.get(XML, {"If-Modified-Since": dated}).status == 200
+    # Cursors of both the lost time and the time before it are of another life.
+    for since in (early, late):
+        problem(server.api("GET", f"/v1/changes?since={since}"), 410, "revision-unknown")
+    assert len(server.api("GET", "/v1/changes?since=0").json()["pages"]) >= 1
+    # The lost entry's id means nothing, also once its place is taken again.
+    problem(server.api("GET", f"/v1/sitemaps/{later['id']}"), 404)
+    fresh = server.register(f"{ORIGIN}/d.xml").json()["sitemap"]
+    assert fresh["id"] != later["id"]
+    problem(server.api("GET", f"/v1/sitemaps/{later['id']}"), 404)
+    assert server.api("GET", "/v1/sites").json()["sites"][0]["id"] == old_site
+
+
+def test_a_catalogue_that_was_killed(start, tmp_path):
+    """What its log holds must not be replayed into the restored file."""
+    server = start()
+    server.register(ORIGIN + "/a.xml")
+    backup = str(tmp_path / "backup.db")
+    done(server.cli("backup", backup))
+    server.bulk([f"{ORIGIN}/b{i}.xml" for i in range(3000)])
+    server.kill()
+    assert os.path.getsize(server.database + "-wal") > 0
+    done(server.cli("restore", backup, "--replace"))
+    done(server.cli("check"))
+    server.start()
+    assert locs(server.get(XML, {"Accept-Encoding": "identity"}).body) == [ORIGIN + "/a.xml"]
+
+
+def test_the_old_file_is_ruined(start, tmp_path):
+    server = start()
+    server.register(ORIGIN + "/a.xml")
+    backup = str(tmp_path / "backup.db")
+    done(server.cli("backup", backup))
+    lost = server.register(ORIGIN + "/b.xml").json()["sitemap"]["id"]
+    server.stop()
+    with open(server.database, "r+b") as file:
+        file.write(os.urandom(8192))
+    done(server.cli("restore", backup, "--replace"))
+    server.start()
+    assert server.register(ORIGIN + "/c.xml").json()["sitemap"]["id"] != lost
+
+
+def test_a_bad_backup_changes_nothing(start, tmp_path):
+    server = start()
+    server.register(ORIGIN + "/a.xml")
+    server.stop()
+    before = open(server.database, "rb").read()
+    good = saved(VERSIONS[-1], tmp_path / "good.db")
+    data = open(good, "rb").read()
+    bad = {
+        "cut.db": (data[: len(data) // 2], ""),
+        "empty.db": (b"", "is empty"),
+        "text.db": (b"no database at all\n" * 500, ""),
+        "zeros.db": (data[:40960] + bytes(len(data) - 40960), ""),
+    }
+    for name, (content, words) in bad.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        command = server.cli("restore", path, "--replace")
+        assert command.code == 1 and command.out == "" and words in command.err, (name, command)
+        assert all(line.startswith(f"sitemapd: {path}: ") for line in command.err.splitlines()), command
+        assert open(server.database, "rb").read() == before and left_over(tmp_path) == [], name
+    database = sqlite3.connect(good)
+    database.execute("UPDATE page SET entries = entries + 1")
+    database.commit()
+    database.close()
+    command = server.cli("restore", good, "--replace")
+    assert command.code == 1 and "damaged; nothing was restored" in command.err, command
+    refused(server.cli("restore", tmp_path / "none.db", "--replace"), "No such file")
+    refused(server.cli("restore", tmp_path, "--replace"), "")
+    assert open(server.database, "rb").read() == before and left_over(tmp_path) == []
+
+
+def test_a_catalogue_at_work_is_no_backup(start, tmp_path):
+    server = start()
+    server.register(ORIGIN + "/a.xml")
+    refused(sitemapd("restore", server.database, database=tmp_path / "other.db"), "sitemapd backup")
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_through_a_link(start, tmp_path):
+    server = start()
+    server.register(ORIGIN + "/a.xml")
+    backup = str(tmp_path / "backup.db")
+    done(server.cli("backup", backup))
+    server.stop()
+    link = tmp_path / "link.db"
+    link.symlink_to(server.database)
+    done(sitemapd("restore", backup, "--replace", database=link))
+    assert link.is_symlink() and not os.path.islink(server.database)
+    done(sitemapd("check", database=server.database))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_restores_for_the_owner(start, tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    backup = saved(VERSIONS[-1], tmp_path / "backup.db")
+    database = folder / "catalogue.db"
+    done(sitemapd("site", "add", ORIGIN, database=database))
+    assert os.stat(database).st_uid == 65534
+    done(sitemapd("restore", backup, "--replace", database=database))
+    assert os.stat(database).st_uid == 65534
