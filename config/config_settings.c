@@ -100,7 +100,7 @@ const struct setting config_settings[] = {
      .doc = "Memory for rendered pages; the least used are dropped and rendered again when asked "
             "for."},
     {"cache", "compression_level", SETTING_COUNT, IN(compression_level), .min = 1, .max = 9,
-     .fallback = "6", FILE_AND("SITEMAPD_CACHE_COMPRESSION_LEVEL"),
+     .fallback = "7", FILE_AND("SITEMAPD_CACHE_COMPRESSION_LEVEL"),
      .doc = "gzip level of pages, 1 (fast) to 9 (small)."},
 
     {"limits", "max_body", SETTING_SIZE, IN(max_body_bytes), .min = KIB, .max = GIB,

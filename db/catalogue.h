@@ -239,7 +239,7 @@ enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t inde
  * is > `since` (0: all that have a row). */
 enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,
                                                     uint32_t number, uint64_t since,
-                                                    uint64_t changed[2]);
+                                                    uint64_t changed[PAGE_SEGMENT_BITS]);
 /* Calls `each` for every entry with first <= position < first + count, in order. Strings are valid
  * for the call. The publisher's hot path: one clustered scan. A false from `each` ends it with
  * CATALOGUE_NO_MEMORY. */

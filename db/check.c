@@ -216,7 +216,7 @@ static void check_tables(struct check *check)
     check_for_rows(check,
                    "SELECT g.index_id, g.number FROM segment AS g JOIN sitemap_index AS i"
                    " ON i.id = g.index_id AND i.removed = 0 LEFT JOIN page AS p"
-                   " ON p.index_id = g.index_id AND p.number = g.number / 100 + 1"
+                   " ON p.index_id = g.index_id AND p.number = g.number / 200 + 1"
                    " WHERE coalesce(p.revision, -1) < g.revision",
                    "segments", on_segment_newer);
     if (check->failure != CATALOGUE_OK)
@@ -230,7 +230,7 @@ static void check_tables(struct check *check)
     else if (check->count == before)
         check_report(check, "the registry: cannot be read");
 }
-_Static_assert(PAGE_SEGMENTS == 100, "as the statement above says");
+_Static_assert(PAGE_SEGMENTS == 200, "as the statement above says");
 
 /* ---- all of it ------------------------------------------------------------------------- */
 

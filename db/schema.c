@@ -6,9 +6,10 @@
 #include "db/schema_v1.h"
 #include "db/schema_v2.h"
 #include "db/schema_v3.h"
+#include "db/schema_v4.h"
 
 /* Step N brings a file of version N to N + 1. Released steps never change. */
-static const char *const migrations[] = {schema_v1, schema_v2, schema_v3};
+static const char *const migrations[] = {schema_v1, schema_v2, schema_v3, schema_v4};
 _Static_assert(sizeof migrations / sizeof *migrations == SCHEMA_VERSION,
                "one migration for each version");
 

@@ -197,7 +197,7 @@ enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t inde
 
 enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,
                                                     uint32_t number, uint64_t since,
-                                                    uint64_t changed[2])
+                                                    uint64_t changed[PAGE_SEGMENT_BITS])
 {
     int64_t first = ((int64_t)number - 1) * PAGE_SEGMENTS;
     sqlite3_stmt *row = view_statement(v, VIEW_SEGMENTS_SINCE,
@@ -205,7 +205,7 @@ enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, in
                                        " AND number BETWEEN ?2 AND ?3 AND revision > ?4");
     int rc = row != NULL ? SQLITE_OK : SQLITE_ERROR;
 
-    changed[0] = changed[1] = 0;
+    memset(changed, 0, PAGE_SEGMENT_BITS * sizeof *changed);
     if (number < 1 || since > INT64_MAX)
         return CATALOGUE_OK;
     if (rc == SQLITE_OK)

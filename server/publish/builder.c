@@ -90,7 +90,7 @@ static enum catalogue_status render_segment(struct builder *b, struct catalogue_
     return CATALOGUE_OK;
 }
 
-static bool bit_is_set(const uint64_t bits[2], uint32_t n)
+static bool bit_is_set(const uint64_t bits[PAGE_SEGMENT_BITS], uint32_t n)
 {
     return (bits[n / 64] >> (n % 64)) & 1;
 }
@@ -98,10 +98,13 @@ static bool bit_is_set(const uint64_t bits[2], uint32_t n)
 enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,
                                       const struct snapshot *base, uint32_t *out)
 {
-    uint64_t changed[2] = {0, 0};
+    uint64_t changed[PAGE_SEGMENT_BITS] = {0};
     enum catalogue_status status =
         catalogue_view_segments_since(v, page->index_id, page->number, base->revision, changed);
-    *out = (uint32_t)(__builtin_popcountll(changed[0]) + __builtin_popcountll(changed[1]));
+    uint32_t count = 0;
+    for (size_t i = 0; i < PAGE_SEGMENT_BITS; i++)
+        count += (uint32_t)__builtin_popcountll(changed[i]);
+    *out = count;
     return status;
 }
 
@@ -109,7 +112,7 @@ enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, 
                                    const struct page_record *page, const struct snapshot *base,
                                    struct snapshot **out, uint32_t *rendered)
 {
-    uint64_t changed[2] = {0, 0};
+    uint64_t changed[PAGE_SEGMENT_BITS] = {0};
     enum catalogue_status status = catalogue_view_segments_since(
         v, page->index_id, page->number, base == NULL ? 0 : base->revision, changed);
     if (status != CATALOGUE_OK)

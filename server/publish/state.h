@@ -17,9 +17,9 @@
 
 /* A page with more changed segments than this (a bulk) is dropped, not rebuilt: the next reader
  * builds it on another thread, and acknowledgements do not wait for it. */
-#define PASS_MAX_SEGMENTS 25u
+#define PASS_MAX_SEGMENTS 50u
 /* All that one pass renders; pages beyond it are dropped too. */
-#define PASS_MAX_TOTAL_SEGMENTS 400u
+#define PASS_MAX_TOTAL_SEGMENTS 800u
 /* Cold builds that lose the race against commits this often finish with passes held off. */
 #define COLD_MAX_ATTEMPTS 4
 /* Pages that may wait for a build thread. */

@@ -9,8 +9,9 @@
 #define LIMIT_SITE_PAGES      500u      /* index files of one site: default of max_indexes */
 #define LIMIT_SITE_PAGES_WARN 450u      /* from here on a registration warns */
 
-#define SEGMENT_POSITIONS 500u /* positions rendered and compressed as one unit */
+#define SEGMENT_POSITIONS 250u /* positions rendered and compressed as one unit */
 #define PAGE_SEGMENTS     (LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS)
+#define PAGE_SEGMENT_BITS ((PAGE_SEGMENTS + 63) / 64) /* words with a bit for each */
 
 #define LOC_MIN_CHARS           12u
 #define LOC_MAX_CHARS           2047u

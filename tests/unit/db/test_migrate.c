@@ -45,6 +45,9 @@ static void make_version_1(const char *path)
     fixture_entry(db, 1, 1, ORIGIN "/b.xml", NULL);
     fixture_entry(db, 1, 777, ORIGIN "/c.xml", "2026-01-03");
     fixture_sql(db, "UPDATE catalogue SET registry_revision = 1");
+    /* Its segments were of 500 positions. */
+    fixture_sql(db, "DELETE FROM segment; INSERT INTO segment SELECT 1,"
+                    " (address & 0xffffffff) / 500, count(*), max(serial) FROM sitemap GROUP BY 2");
     fixture_sql(db, "INSERT INTO token VALUES(1, 'deploy', zeroblob(32), NULL, 5)");
     sqlite3_close(db);
 }
@@ -161,6 +164,26 @@ static void both_ways_lead_to_the_same_tables(void **state)
     assert_int_equal(fixture_number(db, "SELECT count(*) FROM main.sqlite_schema AS a JOIN"
                                         " migrated.sqlite_schema AS b USING (name, sql)"),
                      version_of(fresh, tables));
+    sqlite3_close(db);
+}
+
+/* Version 4 halves the segments: 0 to 499 become two, 500 to 999 two more. */
+static void segments_are_halved(void **state)
+{
+    struct fixture *f = *state;
+    make_version_1(f->path);
+    catalogue_close(open_catalogue(f->path));
+    static const int entries[] = {2, 0, 0, 1}, revision[] = {2, 2, 3, 3};
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(fixture_number(db, "SELECT count(*) FROM segment"), 4);
+    for (int i = 0; i < 4; i++) {
+        char what[96];
+        snprintf(what, sizeof what, "SELECT entries FROM segment WHERE number = %d", i);
+        assert_int_equal(fixture_number(db, what), entries[i]);
+        snprintf(what, sizeof what, "SELECT revision FROM segment WHERE number = %d", i);
+        assert_int_equal(fixture_number(db, what), revision[i]);
+    }
     sqlite3_close(db);
 }
 
@@ -288,6 +311,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(an_older_file_is_brought_forward),
         TEST(both_ways_lead_to_the_same_tables),
+        TEST(segments_are_halved),
         TEST(a_newer_file_is_refused_and_left_alone),
         TEST(a_migration_that_fails_leaves_the_file_as_it_was),
         TEST(processes_at_once_migrate_once),

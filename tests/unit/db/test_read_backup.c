@@ -60,12 +60,12 @@ static void open_all(struct fixture *f, struct catalogue *c)
                 "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 59999)"
                 " INSERT INTO sitemap SELECT 1 << 32 | i, 1, '" S1 "/products/sitemap-' || i ||"
                 " '.xml.gz', '2026-01-01', NULL, 1, i + 1, 1000, 1000 FROM n;"
-                "INSERT INTO segment SELECT 1, (address & 0xffffffff) / 500, count(*), 1"
+                "INSERT INTO segment SELECT 1, (address & 0xffffffff) / %u, count(*), 1"
                 " FROM sitemap GROUP BY 2;"
                 "INSERT INTO page SELECT 1, (address & 0xffffffff) / 50000 + 1, count(*),"
                 " %u + sum(length(loc) + %u), 1000, 0, 1, 7 FROM sitemap GROUP BY 2;"
                 "UPDATE catalogue SET serial = 60000, revision = 1, changed_at = 1000; COMMIT",
-                render_frame_bytes(), render_entry_bytes(S1 "/", 24) - 24);
+                SEGMENT_POSITIONS, render_frame_bytes(), render_entry_bytes(S1 "/", 24) - 24);
     handle_open(c, f);
 }
 

@@ -44,8 +44,8 @@ static void open_all(struct fixture *f)
     fixture_index(f->db, 4, 1, "/empty.xml");
     fixture_index(f->db, 5, 1, "/removed.xml");
     fixture_entry(f->db, 1, 3, S1 "/a?b=1&c='", "2026-01-01T10:00:00Z");
-    fixture_entry(f->db, 1, 499, S1 "/b", "2026");
-    fixture_entry(f->db, 1, 500, S1 "/c", NULL);
+    fixture_entry(f->db, 1, 249, S1 "/b", "2026");
+    fixture_entry(f->db, 1, 250, S1 "/c", NULL);
     fixture_entry(f->db, 1, 149999, S1 "/d", "2999-01-01");
     fixture_entry(f->db, 2, 0, S1 "/shop/a", NULL);
     fixture_entry(f->db, 3, 50000, "http://two.example:8080/a", NULL);
@@ -92,7 +92,7 @@ static const struct {
     {"UPDATE page SET changed_at = 99999 WHERE index_id = 2",
      "page 1 of index 2: was changed after the catalogue was\n"},
     {"DELETE FROM page WHERE index_id = 3",
-     "segment 100 of index 3: has a later revision than its page\n"
+     "segment 200 of index 3: has a later revision than its page\n"
      "page 2 of index 3: has 1 entries, but no row\n"},
     {"INSERT INTO page VALUES(4, 0, 0, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
      "page 0 of index 4: there is no such number\n"},
@@ -100,8 +100,8 @@ static const struct {
      "page 9 of index 4: says 2 entries, has 0\n"},
     {"UPDATE segment SET entries = 1 WHERE index_id = 1 AND number = 0",
      "segment 0 of index 1: says 1 entries, has 2\n"},
-    {"DELETE FROM segment WHERE index_id = 1 AND number = 299",
-     "segment 299 of index 1: has 1 entries, but no row\n"},
+    {"DELETE FROM segment WHERE index_id = 1 AND number = 599",
+     "segment 599 of index 1: has 1 entries, but no row\n"},
     {"UPDATE segment SET revision = 7 WHERE index_id = 1 AND number = 1",
      "segment 1 of index 1: has a later revision than its page\n"},
     {"UPDATE segment SET revision = 70 WHERE index_id = 2; UPDATE page SET revision = 70"
@@ -135,8 +135,8 @@ static const struct {
      "entry at 2:0: was changed after the catalogue was\n"},
     {"UPDATE sitemap SET source = 9 WHERE address = 2 << 32",
      "entry at 2:0: its source does not exist\n"},
-    {"UPDATE sitemap SET loc = 'https://WWW.example.com/a' WHERE address = 1 << 32 | 500",
-     "entry at 1:500: \"https://WWW.example.com/a\" is no normal loc\n"},
+    {"UPDATE sitemap SET loc = 'https://WWW.example.com/a' WHERE address = 1 << 32 | 250",
+     "entry at 1:250: \"https://WWW.example.com/a\" is no normal loc\n"},
     {"UPDATE sitemap SET lastmod = '2026-02-30' WHERE address = 2 << 32",
      "entry at 2:0: \"2026-02-30\" is no normal lastmod\n"},
     {"UPDATE site SET origin = 'https://www.example.com/' WHERE id = 1",
@@ -160,7 +160,7 @@ static const struct {
     {"DROP INDEX page_revision; CREATE INDEX page_revision ON page(number)",
      "the schema: page_revision is not as it was made\n"},
     {"DROP INDEX sitemap_loc; CREATE INDEX sitemap_loc ON sitemap(site, loc);"
-     "UPDATE sitemap SET loc = 'https://www.example.com/c' WHERE address = 1 << 32 | 499",
+     "UPDATE sitemap SET loc = 'https://www.example.com/c' WHERE address = 1 << 32 | 249",
      "the schema: sitemap_loc is not as it was made\n"
      "site 1: https://www.example.com/c stands 2 times\n"},
 };

@@ -151,25 +151,27 @@ static void pages_since_tells_what_changed(void **state)
 
 static void segments_and_positions_of_a_page(void **state)
 {
-    uint64_t changed[2];
+    uint64_t changed[PAGE_SEGMENT_BITS];
     struct catalogue c;
     struct fixture f;
     (void)state;
 
     open_all(&f, &c);
     fixture_entry(f.db, 1, 0, S1 "/a", "2026-01-01");     /* revision 1, page 1, segment 0 */
-    fixture_entry(f.db, 1, 499, S1 "/b", NULL);           /* 2, segment 0 */
-    fixture_entry(f.db, 1, 49999, S1 "/c", NULL);         /* 3, segment 99 */
-    fixture_entry(f.db, 1, 50000 + 32000, S1 "/d", NULL); /* 4, page 2, segment 64 */
+    fixture_entry(f.db, 1, 249, S1 "/b", NULL);           /* 2, segment 0 */
+    fixture_entry(f.db, 1, 49999, S1 "/c", NULL);         /* 3, segment 199 */
+    fixture_entry(f.db, 1, 50000 + 16000, S1 "/d", NULL); /* 4, page 2, segment 64 */
     fixture_entry(f.db, 2, 0, S1 "/shop/e", NULL);        /* 5 */
 
     struct catalogue_view *v = begin(&c);
     assert_int_equal(catalogue_view_segments_since(v, 1, 1, 0, changed), CATALOGUE_OK);
     assert_int_equal(changed[0], 1);
-    assert_int_equal(changed[1], (uint64_t)1 << 35);
+    assert_int_equal(changed[1], 0);
+    assert_int_equal(changed[3], (uint64_t)1 << 7);
     assert_int_equal(catalogue_view_segments_since(v, 1, 1, 2, changed), CATALOGUE_OK);
     assert_int_equal(changed[0], 0);
-    assert_int_equal(changed[1], (uint64_t)1 << 35);
+    assert_int_equal(changed[1], 0);
+    assert_int_equal(changed[3], (uint64_t)1 << 7);
     assert_int_equal(catalogue_view_segments_since(v, 1, 2, 0, changed), CATALOGUE_OK);
     assert_int_equal(changed[0], 0);
     assert_int_equal(changed[1], 1);
@@ -178,15 +180,15 @@ static void segments_and_positions_of_a_page(void **state)
 
     char text[256] = "";
     assert_int_equal(catalogue_view_positions(v, 1, 0, 50000, see_position, text), CATALOGUE_OK);
-    assert_string_equal(text, "0:/a:2026-01-01 499:/b:- 49999:/c:- ");
+    assert_string_equal(text, "0:/a:2026-01-01 249:/b:- 49999:/c:- ");
     text[0] = '\0';
-    assert_int_equal(catalogue_view_positions(v, 1, 1, 498, see_position, text), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_positions(v, 1, 1, 248, see_position, text), CATALOGUE_OK);
     assert_int_equal(catalogue_view_positions(v, 1, 1, 0, see_position, text), CATALOGUE_OK);
     assert_int_equal(catalogue_view_positions(v, -1, 0, 9, see_position, text), CATALOGUE_OK);
     assert_string_equal(text, "");
-    assert_int_equal(catalogue_view_positions(v, 1, 499, UINT32_MAX, see_position, text),
+    assert_int_equal(catalogue_view_positions(v, 1, 249, UINT32_MAX, see_position, text),
                      CATALOGUE_OK);
-    assert_string_equal(text, "499:/b:- 49999:/c:- 82000:/d:- ");
+    assert_string_equal(text, "249:/b:- 49999:/c:- 66000:/d:- ");
     catalogue_view_end(v);
 
     fixture_entry(f.db, 1, 2, S1 "/stop", NULL);

@@ -205,10 +205,10 @@ static inline void assert_consistent(struct write_fixture *f)
     assert_none(f, "segments miscount",
                 "SELECT 1 FROM segment AS p JOIN sitemap_index AS i ON i.id = p.index_id"
                 " AND i.removed = 0 WHERE p.entries <> (SELECT count(*) FROM live AS l"
-                " WHERE l.index_id = p.index_id AND l.position / 500 = p.number)");
+                " WHERE l.index_id = p.index_id AND l.position / 250 = p.number)");
     assert_none(f, "entries without a segment",
                 "SELECT 1 FROM live AS l LEFT JOIN segment AS p ON p.index_id = l.index_id"
-                " AND p.number = l.position / 500 WHERE p.number IS NULL");
+                " AND p.number = l.position / 250 WHERE p.number IS NULL");
     char bytes[512];
     snprintf(bytes, sizeof bytes,
              "SELECT 1 FROM page AS p JOIN sitemap_index AS i ON i.id = p.index_id"
