@@ -14,7 +14,8 @@ ORIGIN = "https://www.example.com"
 HOST = "www.example.com"
 TOKEN = "bench-token"
 INDEX_PATH = "/sitemap_index.xml"
-LEVEL = 6
+LEVEL = 7  # the default
+ONE_SHOT_LEVEL = 6  # what sizes are compared with
 PAGE = 50_000
 CONNECTIONS = 64
 
