@@ -143,7 +143,7 @@ enum catalogue_status restore_renew(struct restore *r)
         " changed_at = max(changed_at, %lld);"
         "UPDATE catalogue SET registry_revision = revision;"
         "UPDATE page SET revision = (SELECT revision FROM catalogue),"
-        " changed_at = (SELECT changed_at FROM catalogue), same_second = 1;"
+        " changed_at = (SELECT changed_at FROM catalogue), same_second = 1, stamp = random();"
         "UPDATE sqlite_sequence SET seq = max(seq, CASE name WHEN 'site' THEN %lld"
         " WHEN 'sitemap_index' THEN %lld WHEN 'token' THEN %lld ELSE 0 END);"
         "COMMIT; PRAGMA wal_checkpoint(TRUNCATE)",

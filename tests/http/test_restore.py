@@ -19,9 +19,8 @@ SAVED = os.path.join(DATA, "saved")
 VERSIONS = sorted(os.path.basename(path)[:-6] for path in glob.glob(os.path.join(SAVED, "v*.db.gz")))
 
 
-@pytest.fixture(scope="module")
-def facts():
-    with gzip.open(os.path.join(SAVED, "facts.json.gz"), "rt", encoding="utf-8") as file:
+def read_facts(version):
+    with gzip.open(os.path.join(SAVED, f"{version}.json.gz"), "rt", encoding="utf-8") as file:
         return json.load(file)
 
 
@@ -81,7 +80,8 @@ def holds_everything(server, facts):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_earlier_catalogue_is_served(start, tmp_path, facts, version):
+def test_an_earlier_catalogue_is_served(start, tmp_path, version):
+    facts = read_facts(version)
     path = saved(version, tmp_path / "catalogue.db")
     assert facts_of(path)[0] == int(version[1:])
     server = start(database=path, sites=(), token=None)
@@ -100,7 +100,8 @@ def test_an_earlier_catalogue_is_served(start, tmp_path, facts, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_earlier_backup_is_restored(start, tmp_path, facts, version):
+def test_an_earlier_backup_is_restored(start, tmp_path, version):
+    facts = read_facts(version)
     backup = saved(version, tmp_path / "backup.db")
     before = open(backup, "rb").read()
     done(sitemapd("restore", backup, database=tmp_path / "deep" / "er" / "catalogue.db"))

@@ -1,4 +1,4 @@
-"""Makes vN.db.gz and facts.json.gz: a catalogue with some of everything, saved by a version whose
+"""Makes vN.db.gz and vN.json.gz: a catalogue with some of everything, saved by a version whose
 schema is N, and what that version served of it. Run once for each schema, by the release that has it:
 
     SITEMAPD_BIN=build/release/sitemapd PYTHONPATH=tests/http /usr/bin/python3 tests/http/data/saved/make.py 2
@@ -8,12 +8,12 @@ v1.db.gz is v2.db.gz without the two tables that schema 2 added: nothing else di
 import gzip
 import hashlib
 import json
-import os
 import pathlib
 import shutil
 import sqlite3
 import sys
 import tempfile
+import time
 
 from harness import INDEX, ORIGIN, Server, q, sitemapd
 
@@ -46,6 +46,7 @@ index remove {SHOP}/gone/index.xml --max-removed 1
 scan {maps} --url {SHOP}/maps/ --source maps""".splitlines():
     assert server.cli(*line.split()).code == 0, line
 facts = {"tokens": {"first": server.token, "saved": server.cli("token", "add", "saved", "--site", ORIGIN).out.strip()}, "pages": {}}
+time.sleep(1)  # what commands wrote is served within a fifth of a second
 for url in (INDEX, f"{SHOP}/sitemap_index.xml", f"{SHOP}/archive/index.xml"):
     host, path = url[8:].split("/", 1)
     reply = server.get(f"/{path}", {"Accept-Encoding": "identity"}, host=host)
@@ -62,5 +63,5 @@ assert database.execute("PRAGMA user_version").fetchone() == (int(sys.argv[1]),)
 database.executescript("PRAGMA journal_mode=DELETE; VACUUM")
 database.close()
 (here / f"v{sys.argv[1]}.db.gz").write_bytes(gzip.compress(backup.read_bytes(), 9, mtime=0))
-(here / "facts.json.gz").write_bytes(gzip.compress(json.dumps(facts, indent=1).encode(), 9, mtime=0))
+(here / f"v{sys.argv[1]}.json.gz").write_bytes(gzip.compress(json.dumps(facts, indent=1).encode(), 9, mtime=0))
 shutil.rmtree(folder)
