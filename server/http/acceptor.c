@@ -16,7 +16,7 @@
 #define LAST_MOST  4096 /* taken in by a stop at most: those behind them came after it */
 #define FAILED_MS  100  /* after an error that time alone can mend: descriptors, memory */
 #define PENDING_MS 5000 /* no thread takes so long: whom it did not report, the library dropped */
-#define ROOM_PART  16   /* a full listener frees one place in so many at a time */
+#define ROOM_PART  64   /* a full listener frees one place in so many at a time */
 
 static uint64_t load_of(const struct worker *w)
 {

@@ -17,6 +17,8 @@
 #define SLOTS  1024u
 #define PROBES 8u
 
+#define ENVIRONMENT_TOKEN "environment" /* what the log calls it */
+
 struct slot_failures {
     char peer[48]; /* an IPv6 address as text fits */
     int64_t window_began;
@@ -147,7 +149,7 @@ static struct identity identify(const struct app_context *app, const uint8_t sha
     if (app->environment_token_sha256 != NULL &&
         token_equal(app->environment_token_sha256, sha256)) {
         who.known = true;
-        snprintf(who.name, sizeof who.name, "environment");
+        snprintf(who.name, sizeof who.name, ENVIRONMENT_TOKEN);
         who.site_id = 0;
     }
     return who;
@@ -179,6 +181,24 @@ static void reply_wrong_token(const struct app_context *app, struct request *req
                   "too many wrong tokens came from this address");
     snprintf(text, sizeof text, "%u", wait_seconds);
     reply_header(&request->reply, "Retry-After", text);
+}
+
+bool auth_still_holds(const struct app_context *app, struct request *request)
+{
+    if (request->token_name == NULL) /* the route needs none: the listener lets nobody else in */
+        return true;
+    const struct routing *routing = publisher_routing(app->publisher);
+    const struct registry *registry = routing_registry(routing);
+    bool holds = app->environment_token_sha256 != NULL &&
+                 strcmp(request->token_name, ENVIRONMENT_TOKEN) == 0;
+
+    for (size_t i = 0; !holds && i < registry->token_count; i++)
+        holds = strcmp(registry->tokens[i].name, request->token_name) == 0 &&
+                registry->tokens[i].site_id == request->token_site_id;
+    publisher_routing_done(routing);
+    if (!holds)
+        reply_unauthorised(request, "this token was revoked while the call was under way");
+    return holds;
 }
 
 bool routes_authorise(void *context, struct request *request)

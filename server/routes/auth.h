@@ -26,4 +26,10 @@ void auth_free(struct auth *auth);
  * past the limit: what is worth a line in the log. Thread safe; never waits for I/O. */
 unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *report);
 
+/* False, with the reply filled (401), where the token that `request` came with has been revoked
+ * since: for calls that take long. Thread safe. */
+struct app_context;
+struct request;
+bool auth_still_holds(const struct app_context *app, struct request *request);
+
 #endif

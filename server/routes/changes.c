@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/routes/auth.h"
 #include "server/routes/changes_list.h"
 #include "server/routes/errors.h"
 #include "server/routes/handlers.h"
@@ -166,7 +167,8 @@ static void run_look(void *context)
     bool told = false;
 
     if (status == CATALOGUE_OK) {
-        told = changes_list_read(self, view);
+        /* A long poll may outlast its token. */
+        told = auth_still_holds(self->call.app, request) && changes_list_read(self, view);
         catalogue_view_end(view);
     } else {
         errors_reply_status(&request->reply, status);

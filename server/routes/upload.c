@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/routes/auth.h"
 #include "server/routes/errors.h"
 #include "server/rules/query.h"
 
@@ -269,7 +270,7 @@ enum handled upload_finish(void *context, struct request *request)
     struct upload *upload = request->state;
     struct app_context *app = context;
 
-    if (upload->over || !gzip_promised(upload, NULL, 0))
+    if (upload->over || !gzip_promised(upload, NULL, 0) || !auth_still_holds(app, request))
         return HANDLED;
     if (!upload->streaming && !upload->gzip) {
         if (!read_to_end(upload))

@@ -80,7 +80,7 @@ ATTACKS = {
     "drip-headers": ("12,000 that send a byte a second", crowd(CROWD + 2000, half, drip=b"x")),
     "drip-bodies": ("12,000 with a body that nobody wants", crowd(CROWD + 2000, dropped, drip=b"x")),
     "read-nothing": ("2,000 that read nothing of a large page", crowd(2000, large, reads=False, receive_buffer=4096)),
-    "pipelines": ("1,000 that send requests and read no reply", crowd(1000, small * 400, reads=False, receive_buffer=4096)),
+    "pipelines": ("200 that send requests and read no reply", crowd(200, small * 200, reads=False, receive_buffer=4096)),
     "pipelines-read": ("40 that send requests without end", crowd(40, small * 20, drip=small * 200, pause=0.1)),
     "half-closed": ("8,000 that end their side and do not read", crowd(8000, small, reads=False, half_close=True)),
     "connect-reset": ("as many connections as come", two(attacks.flood)),
