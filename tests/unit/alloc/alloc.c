@@ -1,6 +1,8 @@
 #include "tests/unit/alloc/alloc.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -18,9 +20,12 @@ void *REAL(realloc)(void *old, size_t size);
 static atomic_bool armed, lasting_failure;
 static atomic_uint_fast64_t fails_at, counted, failed;
 
+/* Not before a thread's own function runs: a sanitizer's start of it cannot do without memory. */
+static _Thread_local bool begun;
+
 static bool fails(void)
 {
-    if (!atomic_load(&armed))
+    if (!begun || !atomic_load(&armed))
         return false;
     uint64_t number = atomic_fetch_add(&counted, 1) + 1;
     uint64_t at = atomic_load(&fails_at);
@@ -53,8 +58,37 @@ char *strdup(const char *text)
     return copy != NULL ? memcpy(copy, text, size) : NULL;
 }
 
+struct thread {
+    void *(*run)(void *context);
+    void *context;
+};
+
+static void *begin_thread(void *context)
+{
+    struct thread thread = *(struct thread *)context;
+    free(context);
+    begun = true;
+    return thread.run(thread.context);
+}
+
+int pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *context)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+        (__typeof__(real))dlsym(RTLD_NEXT, "pthread_create");
+    struct thread *thread = malloc(sizeof *thread);
+    if (thread == NULL)
+        return EAGAIN;
+    *thread = (struct thread){run, context};
+    int rc = real(out, attributes, begin_thread, thread);
+    if (rc != 0)
+        free(thread);
+    return rc;
+}
+
 void alloc_arm(uint64_t at, bool lasting)
 {
+    begun = true;
     atomic_store(&fails_at, at);
     atomic_store(&lasting_failure, lasting);
     atomic_store(&counted, 0);

@@ -16,7 +16,8 @@ struct input {
     char *bytes;
     size_t len;
     enum reader_format format;
-    char whole[1 << 16], now[1 << 16]; /* what was handed on: undisturbed, and this time */
+    _Alignas(struct sitemap_file) char whole[1 << 16];
+    char now[1 << 16]; /* what was handed on: at first undisturbed; this time */
     size_t whole_len, now_len;
 };
 
