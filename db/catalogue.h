@@ -14,6 +14,7 @@
 
 #include "db/registry.h"
 #include "db/source.h"
+#include "server/measure/histogram.h"
 #include "server/rules/entry.h"
 
 enum catalogue_status {
@@ -334,10 +335,21 @@ enum catalogue_status catalogue_check(struct catalogue *c,
                                       void *context, uint64_t *count);
 
 struct catalogue_stats {
-    uint64_t commits, batched_changes, queue_depth, wal_bytes, checkpoints;
-    bool writable;     /* the last commit or probe succeeded */
-    char trouble[256]; /* why not, "" if writable */
+    uint64_t commits, batched_changes, queue_depth, max_queued, checkpoints;
+    uint64_t revision;  /* of this handle's last commit; 0: none yet */
+    uint64_t wal_bytes; /* of the log, not back in the file; as of this handle's last step */
+    /* As of the last second or two; 0: unknown. Free is what this user may take. */
+    uint64_t file_bytes, wal_file_bytes, disk_bytes, disk_free_bytes;
+    uint64_t held; /* writes that the shrink guard refused, and scans of which it held removals */
+    uint64_t failed[CATALOGUE_CANCELLED + 1]; /* writes not applied, by status; OK and REFUSED: 0 */
+    /* By histogram_times: from the lock to the durable end, and of this the durable end alone. */
+    struct histogram_values write_ns, commit_ns;
+    struct histogram_values checkpoint_ns;
+    struct histogram_values batch; /* changes that share one, by catalogue_batches */
+    bool writable;                 /* the last commit or probe succeeded */
+    char trouble[256];             /* why not, "" if writable */
 };
+extern const struct histogram_bounds catalogue_batches;
 /* Counters for metrics and /readyz. Thread safe, never waits. */
 void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out);
 

@@ -7,16 +7,22 @@
 /* Of a frame in the log, before its page (https://www.sqlite.org/fileformat2.html#walformat). */
 #define FRAME_HEADER_BYTES 24
 
+static void note_waiting(struct checkpoint *cp)
+{
+    int waiting = cp->frames > cp->done ? cp->frames - cp->done : 0;
+    atomic_store(&cp->wal_bytes, (uint64_t)waiting * (uint64_t)cp->frame_bytes);
+}
+
 static int on_commit(void *context, sqlite3 *db, const char *name, int frames)
 {
     struct checkpoint *cp = context;
     (void)db;
     (void)name;
     if (frames < cp->frames)
-        cp->next = 0; /* the log began anew */
+        cp->next = cp->done = 0; /* the log began anew */
     cp->frames = frames;
     cp->pending = true;
-    atomic_store(&cp->wal_bytes, (uint64_t)frames * (uint64_t)cp->frame_bytes);
+    note_waiting(cp);
     return SQLITE_OK;
 }
 
@@ -35,7 +41,7 @@ void checkpoint_attach(struct checkpoint *cp, sqlite3 *db, bool server)
 {
     cp->db = db;
     cp->frame_bytes = read_page_bytes(db) + FRAME_HEADER_BYTES;
-    cp->frames = 0;
+    cp->frames = cp->done = 0;
     cp->next = 0;
     cp->pending = false;
     cp->wal_size = 0;
@@ -62,11 +68,18 @@ static bool stat_wal(const struct checkpoint *cp, struct stat *out)
 static void run(struct checkpoint *cp, int mode)
 {
     int in_log = -1, done = -1;
+    uint64_t began_ns = measure_now_ns();
     int rc = sqlite3_wal_checkpoint_v2(cp->db, "main", mode, &in_log, &done);
     atomic_fetch_add(&cp->count, 1);
+    histogram_add(&cp->took_ns, &histogram_times, measure_now_ns() - began_ns);
     /* Readers may hold some of it back, or another process be at it: later, when it has grown. */
     cp->next = (in_log > cp->frames ? in_log : cp->frames) + CHECKPOINT_WAL_BYTES / cp->frame_bytes;
     struct stat wal;
+    if (done >= 0) {
+        cp->frames = in_log; /* with those of other processes */
+        cp->done = done;
+        note_waiting(cp);
+    }
     if (rc == SQLITE_OK && in_log == done) {
         cp->pending = false;
         if (stat_wal(cp, &wal)) {

@@ -13,6 +13,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "server/measure/histogram.h"
+
 /* The log goes back each time it has grown by so much: some tens of milliseconds of work. One
  * transaction is never split: a bulk of a million entries makes a log of some hundred megabytes,
  * which goes back in one step of a second or so after it. */
@@ -24,12 +26,15 @@ struct checkpoint {
     sqlite3 *db;
     int frame_bytes;
     int frames;   /* in the log at our last commit */
+    int done;     /* of these back in the file, as of our last checkpoint */
     int next;     /* frames at which the next one is due */
     bool pending; /* something was committed since the last complete one */
     /* The log as the last complete one left it: another process's commits show here. */
     off_t wal_size;
     struct timespec wal_time;
-    atomic_uint_fast64_t wal_bytes, count;
+    atomic_uint_fast64_t wal_bytes; /* of the log, not back in the file */
+    atomic_uint_fast64_t count;
+    struct histogram took_ns;
 };
 
 /* Counts on this connection from now on. Call it again after a reopening; the counters stay. */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
+#include "db/space.h"
 
 struct writer;    /* db/writer.h: the thread, its queue and its connection */
 struct view_pool; /* CATALOGUE_VIEWS read connections, lent out one by one */
@@ -27,6 +28,7 @@ struct catalogue {
     /* Set by the watch while the path names no file or another one than the writer's: writes are
      * answered UNAVAILABLE. Cleared by the writer once writer_reopen succeeded. */
     atomic_bool lost;
+    struct space space;
 };
 
 /* The read side. Each makes its part of the handle; `why` gets a sentence on failure, and the

@@ -195,6 +195,14 @@ static enum catalogue_wait_result poll_lost(struct watch *w)
     return CATALOGUE_WAIT_REOPENED;
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 /* One look. TIMEOUT: nothing new. */
 static enum catalogue_wait_result poll_once(struct watch *w)
 {
@@ -202,6 +210,7 @@ static enum catalogue_wait_result poll_once(struct watch *w)
     int64_t version = w->version;
     int rc;
 
+    space_look(&w->catalogue->space, w->catalogue->path, now_ms());
     if (w->lost)
         return poll_lost(w);
     if (!file_identity_read(w->catalogue->path, &now) || !file_identity_equal(&now, &w->file))
@@ -223,14 +232,6 @@ static enum catalogue_wait_result poll_once(struct watch *w)
 }
 
 /* ---- waiting --------------------------------------------------------------------------- */
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* Until somebody wakes us or `until_ms`. Takes the wake-up. */
 static bool wait_woken(struct watch *w, int64_t until_ms)
@@ -326,6 +327,7 @@ enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *w
         connection_close(db);
         goto fail;
     }
+    space_look(&c->space, c->path, now_ms());
     *out = w;
     return CATALOGUE_OK;
 

@@ -22,10 +22,26 @@ static void answer_applied(struct request *list, uint64_t revision)
     }
 }
 
+/* The guard held something back: refused the change, or kept a scan's removals. */
+static bool was_held(const struct request *request)
+{
+    const struct change_result *result = &request->result;
+    return !request->change.dry_run &&
+           (result->code == RULE_SHRINK_GUARD || result->would_remove > 0);
+}
+
 static bool removes_index(const struct request *request)
 {
     return request->change.kind == CHANGE_INDEX_REMOVE ||
            request->change.kind == CHANGE_SITE_REMOVE;
+}
+
+static void measure(struct writer *w, uint64_t began_ns, uint64_t end_ns, size_t count)
+{
+    uint64_t now_ns = measure_now_ns();
+    histogram_add(&w->write_ns, &histogram_times, now_ns - began_ns);
+    histogram_add(&w->commit_ns, &histogram_times, now_ns - end_ns);
+    histogram_add(&w->batch, &catalogue_batches, count);
 }
 
 /* Applies the requests in the open transaction and ends it. Answers them all. */
@@ -35,22 +51,27 @@ static void carry_out(struct writer *w, struct request *list)
     enum catalogue_status status = CATALOGUE_OK;
     bool keep = true;
     size_t count = 0;
+    uint64_t began_ns = measure_now_ns(), end_ns = began_ns;
     for (struct request *r = list; r && status == CATALOGUE_OK; r = r->next, count++) {
         status = apply_change(tx, &r->change, &r->result, &keep);
+        if (was_held(r))
+            atomic_fetch_add(&w->held, 1);
         if (removes_index(r))
             w->purge_pending = true;
     }
     bool changed = tx->changed && keep;
-    if (status != CATALOGUE_OK || !keep)
+    if (status != CATALOGUE_OK || !keep) {
         tx_rollback(tx);
-    else
+    } else {
+        end_ns = measure_now_ns();
         status = tx_commit(tx);
+    }
 
     if (status != CATALOGUE_OK) {
         char why[sizeof tx->why];
         memcpy(why, tx->why, sizeof why);
         writer_note(w, status, why);
-        writer_answer_failed(list, status, why);
+        writer_answer_failed(w, list, status, why);
         return;
     }
     if (!keep)
@@ -59,6 +80,8 @@ static void carry_out(struct writer *w, struct request *list)
         writer_note(w, CATALOGUE_OK, NULL);
         atomic_fetch_add(&w->commits, 1);
         atomic_fetch_add(&w->batched, count);
+        atomic_store(&w->committed, tx->revision);
+        measure(w, began_ns, end_ns, count);
         catalogue_wake(w->catalogue);
     }
     answer_applied(list, tx->revision);
@@ -87,7 +110,7 @@ static void take_turn(struct writer *w, bool alone)
     if (status != CATALOGUE_OK) {
         static const char gone[] = "the catalogue file is gone or was replaced";
         writer_note(w, status, gone);
-        writer_answer_failed(queue_take(&w->queue, alone, WRITER_BATCH_MAX), status, gone);
+        writer_answer_failed(w, queue_take(&w->queue, alone, WRITER_BATCH_MAX), status, gone);
         return;
     }
     status = begin(w, true);
@@ -101,7 +124,7 @@ static void take_turn(struct writer *w, bool alone)
     }
     if (status != CATALOGUE_OK) {
         writer_note(w, status, w->tx.why);
-        writer_answer_failed(queue_take(&w->queue, alone, WRITER_BATCH_MAX), status, w->tx.why);
+        writer_answer_failed(w, queue_take(&w->queue, alone, WRITER_BATCH_MAX), status, w->tx.why);
         return;
     }
     writer_answer_expired(w);
@@ -283,6 +306,7 @@ void writer_submit(struct writer *w, const struct change *change, change_done *d
     struct request *request = calloc(1, sizeof *request);
     if (!request) {
         struct change_result result = {.status = CATALOGUE_NO_MEMORY};
+        atomic_fetch_add(&w->failed[CATALOGUE_NO_MEMORY], 1);
         done(done_context, &result);
         return;
     }
@@ -294,28 +318,10 @@ void writer_submit(struct writer *w, const struct change *change, change_done *d
     case QUEUE_TAKEN:
         break;
     case QUEUE_FULL:
-        writer_answer_failed(request, CATALOGUE_BUSY, "too many writes are waiting");
+        writer_answer_failed(w, request, CATALOGUE_BUSY, "too many writes are waiting");
         break;
     case QUEUE_CLOSED:
-        writer_answer_failed(request, CATALOGUE_CANCELLED, "the catalogue is closing");
+        writer_answer_failed(w, request, CATALOGUE_CANCELLED, "the catalogue is closing");
         break;
-    }
-}
-
-void writer_stats(struct writer *w, struct catalogue_stats *out)
-{
-    memset(out, 0, sizeof *out);
-    out->commits = atomic_load(&w->commits);
-    out->batched_changes = atomic_load(&w->batched);
-    out->queue_depth = queue_depth(&w->queue);
-    out->wal_bytes = atomic_load(&w->checkpoint.wal_bytes);
-    out->checkpoints = atomic_load(&w->checkpoint.count);
-    pthread_mutex_lock(&w->trouble_lock);
-    out->writable = w->writable;
-    memcpy(out->trouble, w->trouble, sizeof out->trouble);
-    pthread_mutex_unlock(&w->trouble_lock);
-    if (out->writable && atomic_load(&w->catalogue->lost)) {
-        out->writable = false;
-        snprintf(out->trouble, sizeof out->trouble, "the catalogue file is gone or was replaced");
     }
 }

@@ -53,7 +53,9 @@ struct writer {
     bool waits_for_queue;  /* and gives up when nothing is queued any more */
     int64_t idle_at_ms;    /* when to look around again */
 
-    atomic_uint_fast64_t commits, batched;
+    atomic_uint_fast64_t commits, batched, committed, held;
+    atomic_uint_fast64_t failed[CATALOGUE_CANCELLED + 1];
+    struct histogram write_ns, commit_ns, batch;
     pthread_mutex_t trouble_lock; /* guards what follows */
     bool writable;
     char trouble[256];
@@ -86,7 +88,8 @@ void writer_follow(struct writer *w);
 void writer_note(struct writer *w, enum catalogue_status status, const char *why);
 /* Answers what has waited too long. */
 void writer_answer_expired(struct writer *w);
-/* Answers a list of requests that were not applied. */
-void writer_answer_failed(struct request *list, enum catalogue_status status, const char *why);
+/* Answers a list of requests that were not applied. Any thread. */
+void writer_answer_failed(struct writer *w, struct request *list, enum catalogue_status status,
+                          const char *why);
 
 #endif

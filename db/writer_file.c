@@ -116,8 +116,10 @@ void writer_follow(struct writer *w)
     writer_disconnect(w);
     enum catalogue_status status = writer_connect(w, false, why, sizeof why);
     writer_note(w, status, why);
-    if (status == CATALOGUE_OK)
+    if (status == CATALOGUE_OK) {
+        atomic_store(&w->committed, 0); /* it may be another file, with revisions of its own */
         atomic_store(&w->catalogue->lost, false);
+    }
 }
 
 /* ---- answers */
@@ -134,11 +136,13 @@ void writer_note(struct writer *w, enum catalogue_status status, const char *why
     pthread_mutex_unlock(&w->trouble_lock);
 }
 
-void writer_answer_failed(struct request *list, enum catalogue_status status, const char *why)
+void writer_answer_failed(struct writer *w, struct request *list, enum catalogue_status status,
+                          const char *why)
 {
     while (list) {
         struct request *request = list;
         list = request->next;
+        atomic_fetch_add(&w->failed[status], 1);
         entry_record_done(&request->result.entry);
         memset(&request->result, 0, sizeof request->result);
         request->result.status = status;
@@ -151,6 +155,6 @@ void writer_answer_failed(struct request *list, enum catalogue_status status, co
 void writer_answer_expired(struct writer *w)
 {
     struct request *expired = queue_take_expired(&w->queue, queue_now_ms());
-    writer_answer_failed(expired, CATALOGUE_BUSY,
+    writer_answer_failed(w, expired, CATALOGUE_BUSY,
                          "the catalogue was busy for as long as a write may wait");
 }

@@ -34,11 +34,12 @@ LIBC_FOLDERS = ("sys", "arpa", "netinet", "net", "linux", "asm", "bits")
 # Folder: (folders of this tree, libraries) it may include, itself aside. The longest prefix counts.
 RULES = {
     "config": ((), ("inih",)),
-    "db": (("server/rules",), ("sqlite3",)),
+    "db": (("server/measure", "server/rules"), ("sqlite3",)),
     "server/rules": ((), ("idn2",)),
+    "server/measure": ((), ()),
     "server/ingest": (("server/rules",), ("expat", "jansson", "xxhash", "zlib")),
-    "server/publish": (("db", "server/rules"), ("zlib", "xxhash")),
-    "server/http": (("server/publish", "server/rules", "server/tls"), ("microhttpd", "zlib")),
+    "server/publish": (("db", "server/measure", "server/rules"), ("zlib", "xxhash")),
+    "server/http": (("server/publish", "server/measure", "server/rules", "server/tls"), ("microhttpd", "zlib")),
     "server/sources": (("db", "server/ingest", "server/rules"), ()),
     "server/log": ((), ()),
     "server/tls": ((), ("gnutls",)),
@@ -46,7 +47,7 @@ RULES = {
     "server/fetch": (("server/rules",), ("gnutls", "zlib")),
     "server/doctor": (("server/fetch", "server/ingest", "server/rules"), ()),
     "server/routes": (
-        ("server/http", "server/publish", "server/ingest", "server/sources", "db", "server/rules", "server/log", "server/token"),
+        ("server/http", "server/publish", "server/ingest", "server/sources", "db", "server/measure", "server/rules", "server/log", "server/token"),
         (),
     ),
     "deploy/man": (("server/cli", "config"), ()),

@@ -55,15 +55,17 @@ static void hand_over(struct worker *w, int fd, const struct sockaddr_storage *p
     w->handed_ms = deadline_now_ms();
     atomic_fetch_add(&w->load, 1);
     /* A refusal closes the descriptor. */
-    if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)peer, size) != MHD_YES)
+    if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)peer, size) != MHD_YES) {
         one_pending_less(w);
+        atomic_fetch_add(&w->listener->failed, 1);
+    }
 }
 
 /* Whom the worker would count one too many is not worth waking it for. It is the worker's count
  * that is exact. */
 static bool is_one_too_many(struct listener *l, const struct sockaddr_storage *peer)
 {
-    uint32_t most = l->options.max_connections_per_address;
+    uint32_t most = l->max_connections_per_address;
     char text[INET6_ADDRSTRLEN];
 
     if (most == 0)
@@ -75,6 +77,16 @@ static bool is_one_too_many(struct listener *l, const struct sockaddr_storage *p
         return false;
     address_peer((const struct sockaddr *)peer, text);
     return !connection_is_trusted(l, text);
+}
+
+static bool turn_away(struct listener *l, const struct sockaddr_storage *peer)
+{
+    if (!is_one_too_many(l, peer))
+        return false;
+    pthread_mutex_lock(&l->connections_lock);
+    l->over_limit++;
+    pthread_mutex_unlock(&l->connections_lock);
+    return true;
 }
 
 /* Milliseconds until it is worth trying again; -1: when somebody comes; 0: at once. */
@@ -97,12 +109,14 @@ static int accept_round(struct listener *l)
             if (errno == EAGAIN || errno == EWOULDBLOCK)
                 return -1;
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+                atomic_fetch_add(&l->failed, 1);
                 connections_make_room(l, 1 + l->options.max_connections / ROOM_PART);
                 return FAILED_MS;
             }
             continue; /* anything else is the end of that one connection (accept(2)) */
         }
-        if (is_one_too_many(l, &peer))
+        atomic_fetch_add(&l->accepted, 1);
+        if (turn_away(l, &peer))
             close(fd);
         else
             hand_over(w, fd, &peer, size);
@@ -124,7 +138,10 @@ static void *run(void *context)
             break;
         if (ready > 0 && fds[0].revents != 0)
             break;
+        int before_ms = wait_ms;
         wait_ms = accept_round(l);
+        if (wait_ms == FULL_MS && before_ms != FULL_MS)
+            atomic_fetch_add(&l->full, 1);
     }
     /* Who has come before the stop is still served; a flood does not keep it from its end. */
     for (unsigned taken = 0; taken < LAST_MOST && accept_round(l) == 0; taken += ROUND)

@@ -56,6 +56,7 @@ static void connection_enter(struct connection *c, const struct sockaddr *addres
     if (most > 0 && !c->trusted_proxy) {
         c->counted = peers_enter(&l->peers, address, most);
         if (c->counted == NULL) {
+            l->over_limit++;
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
         }
@@ -128,6 +129,7 @@ static uint32_t end_longest(struct listener *l, uint32_t count,
             !(since_of == awaits_since && has_come(c))) {
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
+            l->evicted++;
             ended++;
         }
     }

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STRIPES      8u
 #define FIRST_STATUS 100u
@@ -9,6 +10,12 @@
 
 struct stripe {
     _Alignas(64) atomic_int_fast64_t active;
+    atomic_uint_fast64_t received;
+    atomic_uint_fast64_t answers[COUNTS_ENCODINGS], bytes[COUNTS_ENCODINGS];
+};
+
+struct row_times {
+    _Alignas(64) struct histogram took;
 };
 
 struct counts {
@@ -16,6 +23,7 @@ struct counts {
     size_t rows;
     /* [stripe][row][status]; zero pages until written to, so the empty cells cost no memory */
     atomic_uint_fast64_t *answered;
+    struct row_times *times; /* [stripe][row] */
 };
 
 /* Threads take stripes in turn; more threads than stripes share, which stays right. */
@@ -32,17 +40,19 @@ static unsigned own_stripe(void)
 struct counts *counts_new(size_t rows)
 {
     struct counts *c = aligned_alloc(64, (sizeof *c + 63) / 64 * 64);
+    size_t times_size = STRIPES * rows * sizeof c->times[0];
 
     if (c == NULL)
         return NULL;
-    for (unsigned i = 0; i < STRIPES; i++)
-        atomic_init(&c->stripes[i].active, 0);
+    memset(c, 0, sizeof *c);
     c->rows = rows;
     c->answered = calloc(STRIPES * rows * STATUSES, sizeof *c->answered);
-    if (c->answered == NULL) {
-        free(c);
+    c->times = aligned_alloc(64, times_size);
+    if (c->answered == NULL || c->times == NULL) {
+        counts_free(c);
         return NULL;
     }
+    memset(c->times, 0, times_size);
     return c;
 }
 
@@ -51,6 +61,7 @@ void counts_free(struct counts *c)
     if (c == NULL)
         return;
     free(c->answered);
+    free(c->times);
     free(c);
 }
 
@@ -59,11 +70,30 @@ static size_t cell(const struct counts *c, unsigned stripe, size_t row, unsigned
     return (stripe * c->rows + row) * STATUSES + (status - FIRST_STATUS);
 }
 
-void counts_add(struct counts *c, size_t row, unsigned status)
+static void add(atomic_uint_fast64_t *to, uint64_t value)
 {
-    if (status - FIRST_STATUS < STATUSES)
-        atomic_fetch_add_explicit(&c->answered[cell(c, own_stripe(), row, status)], 1,
-                                  memory_order_relaxed);
+    atomic_fetch_add_explicit(to, value, memory_order_relaxed);
+}
+
+static uint64_t get(const atomic_uint_fast64_t *from)
+{
+    return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+void counts_add(struct counts *c, const struct counts_answer *answer)
+{
+    unsigned own = own_stripe();
+    struct stripe *stripe = &c->stripes[own];
+
+    if (answer->status - FIRST_STATUS >= STATUSES)
+        return;
+    add(&c->answered[cell(c, own, answer->row, answer->status)], 1);
+    histogram_add(&c->times[own * c->rows + answer->row].took, &histogram_times, answer->took_ns);
+    add(&stripe->answers[answer->encoding], 1);
+    if (answer->bytes > 0)
+        add(&stripe->bytes[answer->encoding], answer->bytes);
+    if (answer->received > 0)
+        add(&stripe->received, answer->received);
 }
 
 uint64_t counts_get(const struct counts *c, size_t row, unsigned status)
@@ -72,9 +102,28 @@ uint64_t counts_get(const struct counts *c, size_t row, unsigned status)
 
     if (status - FIRST_STATUS < STATUSES)
         for (unsigned i = 0; i < STRIPES; i++)
-            sum +=
-                atomic_load_explicit(&c->answered[cell(c, i, row, status)], memory_order_relaxed);
+            sum += get(&c->answered[cell(c, i, row, status)]);
     return sum;
+}
+
+void counts_times(const struct counts *c, size_t row, struct histogram_values *out)
+{
+    memset(out, 0, sizeof *out);
+    for (unsigned i = 0; i < STRIPES; i++)
+        histogram_collect(&c->times[i * c->rows + row].took, out);
+}
+
+void counts_sum(const struct counts *c, struct counts_sums *out)
+{
+    memset(out, 0, sizeof *out);
+    for (unsigned i = 0; i < STRIPES; i++) {
+        const struct stripe *stripe = &c->stripes[i];
+        out->received += get(&stripe->received);
+        for (size_t e = 0; e < COUNTS_ENCODINGS; e++) {
+            out->answers[e] += get(&stripe->answers[e]);
+            out->bytes[e] += get(&stripe->bytes[e]);
+        }
+    }
 }
 
 void counts_begin(struct counts *c)

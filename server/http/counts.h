@@ -1,20 +1,49 @@
-/* How often each status was answered on each route: a fixed table of atomics, striped so that the
- * threads of a pool do not take the same cache line from each other. */
+/* What was answered: how often each status on each route, how long it took, and how many bytes went
+ * in which encoding. Fixed tables of atomics, striped so that the threads of a pool do not take the
+ * same cache line from each other. */
 #ifndef SITEMAPD_HTTP_COUNTS_H
 #define SITEMAPD_HTTP_COUNTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/measure/histogram.h"
+
 struct counts;
+
+/* The content coding of a reply's body (RFC 9110 8.4); NONE where no body was sent. */
+enum counts_encoding {
+    COUNTS_NONE,
+    COUNTS_IDENTITY,
+    COUNTS_GZIP,
+    COUNTS_ENCODINGS,
+};
+
+/* One answered request. */
+struct counts_answer {
+    size_t row;
+    unsigned status;
+    enum counts_encoding encoding;
+    uint64_t bytes;    /* of the body */
+    uint64_t received; /* of the request's body */
+    uint64_t took_ns;
+};
+
+struct counts_sums {
+    uint64_t answers[COUNTS_ENCODINGS], bytes[COUNTS_ENCODINGS];
+    uint64_t received;
+};
 
 /* For `rows` routes. NULL when out of memory. */
 struct counts *counts_new(size_t rows);
 /* Takes NULL. */
 void counts_free(struct counts *c);
-/* Any thread, no lock. A status out of 100 to 599 is not counted. */
-void counts_add(struct counts *c, size_t row, unsigned status);
+/* Any thread, no lock. An answer with a status out of 100 to 599 is not counted. */
+void counts_add(struct counts *c, const struct counts_answer *answer);
 uint64_t counts_get(const struct counts *c, size_t row, unsigned status);
+/* How long the row's requests took, by histogram_times. */
+void counts_times(const struct counts *c, size_t row, struct histogram_values *out);
+void counts_sum(const struct counts *c, struct counts_sums *out);
 
 /* Requests begun and not yet completed. Sequentially consistent: who begins one and then sees
  * "not stopping" is seen by whoever sets "stopping" and then looks here. */

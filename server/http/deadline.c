@@ -88,6 +88,14 @@ static int64_t deadline_of(const struct connection *c, int64_t quiesced)
     return deadline != 0 && quiesced != 0 && stop_at < deadline ? stop_at : deadline;
 }
 
+static enum listener_wait wait_of(const struct connection *c)
+{
+    if (atomic_load_explicit(&c->header_since_ms, memory_order_relaxed) != 0)
+        return LISTENER_WAIT_HEADER;
+    return atomic_load_explicit(&c->in_body, memory_order_relaxed) ? LISTENER_WAIT_BODY
+                                                                   : LISTENER_WAIT_REPLY;
+}
+
 /* True where there are more. */
 static bool scan(struct listener *l, int64_t now)
 {
@@ -96,7 +104,10 @@ static bool scan(struct listener *l, int64_t now)
 
     for (struct connection *c = l->connections; c != NULL; c = c->next) {
         int64_t deadline = deadline_of(c, quiesced);
-        if (((deadline != 0 && deadline <= now) || is_left(c, now)) && !c->cut) {
+        bool late = deadline != 0 && deadline <= now;
+        if ((late || is_left(c, now)) && !c->cut) {
+            if (late)
+                l->late[wait_of(c)]++;
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
             if (++ended == CUT_MOST)

@@ -1,6 +1,5 @@
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "server/http/internal.h"
 #include "server/http/status.h"
@@ -221,19 +220,31 @@ enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const cha
     return finish_call(e);
 }
 
-static uint64_t micros_since(uint64_t start)
+static enum counts_encoding encoding_of(const struct exchange *e)
 {
-    struct timespec now;
+    const struct reply *reply = &e->request.reply;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000 - start;
+    if (e->bytes_sent == 0)
+        return COUNTS_NONE;
+    return (reply->snapshot != NULL || reply->blob != NULL) && reply->represent == REPRESENT_GZIP
+               ? COUNTS_GZIP
+               : COUNTS_IDENTITY;
 }
 
 static void report(struct exchange *e)
 {
     struct listener *l = e->connection->listener;
 
-    counts_add(l->counts, e->row, e->status_sent);
+    struct counts_answer answer = {
+        .row = e->row,
+        .status = e->status_sent,
+        .encoding = encoding_of(e),
+        .bytes = e->bytes_sent,
+        .received = e->body_seen,
+        .took_ns = measure_now_ns() - e->started_ns,
+    };
+
+    counts_add(l->counts, &answer);
     if (l->options.completed == NULL)
         return;
     const struct request *request = &e->request;
@@ -250,7 +261,7 @@ static void report(struct exchange *e)
         .user_agent = e->headers.value[HEADER_USER_AGENT],
         .status = e->status_sent,
         .body_bytes = e->bytes_sent,
-        .micros = micros_since(e->started_us),
+        .micros = answer.took_ns / 1000,
     };
     l->options.completed(l->options.context, &completion);
 }
@@ -262,12 +273,13 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     struct exchange *e = *req_cls;
 
     (void)mhd;
-    (void)toe;
     if (e == NULL)
         return;
     *req_cls = NULL;
     if (e->status_sent != 0)
         report(e);
+    if (toe != MHD_REQUEST_TERMINATED_COMPLETED_OK && !e->lingering)
+        atomic_fetch_add_explicit(&l->aborted, 1, memory_order_relaxed);
     if (e->hooks_ran && e->request.route->done != NULL)
         e->request.route->done(l->options.context, &e->request);
     wait_release(e);

@@ -54,7 +54,6 @@ static void fill(struct exchange *e, const char *method, const char *version)
 {
     struct request *request = &e->request;
     const struct listener *l = e->connection->listener;
-    struct timespec now;
 
     MHD_get_connection_values_n(e->mhd, MHD_HEADER_KIND, add_header, &e->headers);
     e->method = method;
@@ -78,10 +77,7 @@ static void fill(struct exchange *e, const char *method, const char *version)
     if (check_content_length(&e->headers, &length) && length > 0)
         e->has_body = true;
     e->expects_continue = e->has_body && check_expects_continue(&e->headers, version);
-    if (l->options.completed != NULL) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        e->started_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    }
+    e->started_ns = measure_now_ns();
 }
 
 /* What is wrong with the message itself. */

@@ -44,7 +44,7 @@ struct exchange {
     struct MHD_Connection *mhd;
     struct header_scan headers;
     const char *method, *version;
-    uint64_t started_us; /* 0: nobody wants to know */
+    uint64_t started_ns; /* of the monotonic clock: when its header was there */
 
     char *target; /* inline, or owned, or NULL: too long or out of memory */
     bool target_too_long;
@@ -129,10 +129,14 @@ struct listener {
     int listen_fd, accept_wake; /* the acceptor's while it runs */
     unsigned next_worker;
 
+    atomic_uint_fast64_t aborted; /* requests that ended before their reply was out */
+    atomic_uint_fast64_t accepted, failed, full; /* see struct listener_totals; the acceptor's */
+
     pthread_mutex_t connections_lock;
     struct connection *connections;
     uint32_t connection_count;
     struct peers peers;
+    uint64_t over_limit, evicted, late[LISTENER_WAITS]; /* under connections_lock */
 
     pthread_t deadline_thread;
     bool deadline_started;

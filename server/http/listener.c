@@ -128,6 +128,10 @@ static struct listener *listener_new(void)
     atomic_init(&l->quiesced_ms, 0);
     atomic_init(&l->waiting, 0);
     atomic_init(&l->resuming, 0);
+    atomic_init(&l->aborted, 0);
+    atomic_init(&l->accepted, 0);
+    atomic_init(&l->failed, 0);
+    atomic_init(&l->full, 0);
     pthread_mutex_init(&l->connections_lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -227,6 +231,38 @@ void listener_counts(const struct listener *l,
                 each(context, listener_row_label(l, row), status, count);
         }
     }
+}
+
+void listener_times(const struct listener *l,
+                    void (*each)(void *context, const char *route,
+                                 const struct histogram_values *took),
+                    void *context)
+{
+    for (size_t row = 0; row < l->options.route_count + 2; row++) {
+        struct histogram_values took;
+        counts_times(l->counts, row, &took);
+        if (histogram_count(&took) > 0)
+            each(context, listener_row_label(l, row), &took);
+    }
+}
+
+void listener_totals(const struct listener *l, struct listener_totals *out)
+{
+    struct listener *unconst = (struct listener *)l;
+
+    memset(out, 0, sizeof *out);
+    counts_sum(l->counts, &out->sums);
+    out->aborted = atomic_load(&l->aborted);
+    out->accepted = atomic_load(&l->accepted);
+    out->failed = atomic_load(&l->failed);
+    out->full = atomic_load(&l->full);
+    out->max_connections = l->options.max_connections;
+    out->max_suspended = l->options.max_suspended;
+    pthread_mutex_lock(&unconst->connections_lock);
+    out->over_limit = l->over_limit;
+    out->evicted = l->evicted;
+    memcpy(out->late, l->late, sizeof out->late);
+    pthread_mutex_unlock(&unconst->connections_lock);
 }
 
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/http/counts.h"
 #include "server/http/request.h"
 
 struct listener;
@@ -75,7 +76,37 @@ void listener_counts(const struct listener *l,
                      void (*each)(void *context, const char *route, unsigned status,
                                   uint64_t count),
                      void *context);
+/* Likewise for every route label that was asked for: how long its requests took, by
+ * histogram_times, from the header's end until the last byte of the reply was handed to the kernel.
+ */
+void listener_times(const struct listener *l,
+                    void (*each)(void *context, const char *route,
+                                 const struct histogram_values *took),
+                    void *context);
 /* Connections now open, and suspended. */
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended);
+
+/* What a connection was cut for being too slow at. */
+enum listener_wait {
+    LISTENER_WAIT_HEADER, /* the next request: idle, or its header came too slowly */
+    LISTENER_WAIT_BODY,
+    LISTENER_WAIT_REPLY, /* the client read too slowly */
+    LISTENER_WAITS,
+};
+
+struct listener_totals {
+    struct counts_sums sums;
+    uint64_t
+        aborted; /* requests that ended before their reply was out: the client left or was cut */
+    uint64_t accepted;
+    uint64_t failed;     /* could not be accepted or given to a thread: descriptors, memory */
+    uint64_t full;       /* times that who came had to wait in the kernel: every place was taken */
+    uint64_t over_limit; /* ended at once: too many of one address */
+    uint64_t evicted;    /* ended for others, since none was free: had been idle or slow longest */
+    uint64_t late[LISTENER_WAITS];
+    uint32_t max_connections, max_suspended;
+};
+/* Any thread; no I/O. */
+void listener_totals(const struct listener *l, struct listener_totals *out);
 
 #endif

@@ -133,6 +133,7 @@ static void cold_run(void *context)
     struct slot *s = job->slot;
     struct page_waiter *waiters = NULL;
     struct snapshot *snapshot = NULL;
+    uint64_t began_ns = measure_now_ns();
     free(job);
 
     struct builder *b = borrow_builder(p);
@@ -147,8 +148,10 @@ static void cold_run(void *context)
         publisher_note(p, "page-not-built", catalogue_status_word(status));
         answer(waiters, AWAIT_UNAVAILABLE, NULL);
     } else {
-        if (snapshot != NULL)
+        if (snapshot != NULL) {
             atomic_fetch_add(&p->pages_built_cold, 1);
+            histogram_add(&p->build_ns, &histogram_times, measure_now_ns() - began_ns);
+        }
         answer(waiters, AWAIT_DONE, snapshot);
         budget_enforce(p, s);
     }

@@ -119,8 +119,10 @@ static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_
     uint32_t budget = PASS_MAX_TOTAL_SEGMENTS;
     for (size_t i = 0; i < list->count; i++) {
         struct slot *s = find_slot(p, &list->pages[i]);
-        if (s != NULL)
-            slot_want(s, list->pages[i].revision);
+        if (s == NULL)
+            continue;
+        slot_want(s, list->pages[i].revision);
+        atomic_store(&s->entries, list->pages[i].removed ? 0 : list->pages[i].entries);
     }
     for (size_t i = 0; i < list->count; i++) {
         const struct page_record *page = &list->pages[i];
@@ -141,7 +143,25 @@ static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_
     }
 }
 
-static enum catalogue_status pass_in_view(struct publisher *p, struct catalogue_view *v)
+/* What the pages hold when the publisher starts; later passes follow what changes. */
+static enum catalogue_status count_entries(struct publisher *p, struct catalogue_view *v)
+{
+    for (size_t i = 0; i < p->slots.capacity; i++) {
+        struct slot *s = p->slots.buckets[i];
+        struct page_record page;
+        if (s == NULL)
+            continue;
+        enum catalogue_status status = catalogue_view_page(v, s->index_id, s->number, &page);
+        if (status == CATALOGUE_OK)
+            atomic_store(&s->entries, page.removed ? 0 : page.entries);
+        else if (status != CATALOGUE_NOT_FOUND)
+            return status;
+    }
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status pass_in_view(struct publisher *p, struct catalogue_view *v,
+                                          uint64_t began_ns)
 {
     struct catalogue_revisions now;
     struct page_list list = {NULL, 0, 0, false};
@@ -162,7 +182,11 @@ static enum catalogue_status pass_in_view(struct publisher *p, struct catalogue_
             return status;
         p->registry_revision = now.registry_revision;
     }
-    if (!first) {
+    if (first) {
+        status = count_entries(p, v);
+        if (status != CATALOGUE_OK)
+            return status;
+    } else {
         status = catalogue_view_pages_since(v, seen, 0, collect_page, &list);
         if (status == CATALOGUE_OK && list.failed)
             status = CATALOGUE_NO_MEMORY;
@@ -175,6 +199,8 @@ static enum catalogue_status pass_in_view(struct publisher *p, struct catalogue_
     memcpy(p->epoch, now.epoch, sizeof p->epoch);
     atomic_store(&p->entries, now.entries);
     atomic_store(&p->seen, now.revision);
+    if (!first)
+        histogram_add(&p->publish_ns, &histogram_times, measure_now_ns() - began_ns);
     await_list_publish(&p->awaits, now.revision);
     return CATALOGUE_OK;
 }
@@ -183,11 +209,14 @@ enum catalogue_status pass_run(struct publisher *p)
 {
     struct catalogue_view *v;
     pthread_mutex_lock(&p->pass_lock);
+    uint64_t began_ns = measure_now_ns();
     enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
     if (status == CATALOGUE_OK) {
-        status = pass_in_view(p, v);
+        status = pass_in_view(p, v, began_ns);
         catalogue_view_end(v);
     }
+    if (status == CATALOGUE_OK)
+        atomic_store(&p->fresh_ns, began_ns);
     pthread_mutex_unlock(&p->pass_lock);
     return status;
 }

@@ -39,8 +39,11 @@ static void handle(struct publisher *p, enum catalogue_wait_result result, bool 
         pass_reset(p);
         pthread_mutex_unlock(&p->pass_lock);
     }
-    if (result == CATALOGUE_WAIT_TIMEOUT && !*retry)
+    if (result == CATALOGUE_WAIT_TIMEOUT && !*retry) {
+        if (p->readable) /* else it is lost, and not back yet */
+            atomic_store(&p->fresh_ns, measure_now_ns());
         return;
+    }
     enum catalogue_status status = pass_run(p);
     *retry = status != CATALOGUE_OK;
     publisher_set_readable(p, status == CATALOGUE_OK, catalogue_status_word(status));
@@ -204,8 +207,33 @@ bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number,
     return hot;
 }
 
+void publisher_each_index(struct publisher *p,
+                          void (*each)(void *context, const char *origin, const char *path,
+                                       uint64_t pages, uint64_t entries),
+                          void *context)
+{
+    const struct routing *routing = publisher_routing(p);
+    const struct registry *registry = routing_registry(routing);
+    for (size_t i = 0; i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+        for (size_t k = 0; k < site->index_count; k++) {
+            const struct registry_index *index = &site->indexes[k];
+            uint64_t entries = 0;
+            pthread_mutex_lock(&p->table_lock);
+            for (size_t n = 0; n < index->page_count; n++) {
+                struct slot *s = slot_table_find(&p->slots, index->id, index->pages[n]);
+                entries += s == NULL ? 0 : atomic_load(&s->entries);
+            }
+            pthread_mutex_unlock(&p->table_lock);
+            each(context, site->origin, index->path, index->page_count, entries);
+        }
+    }
+    publisher_routing_done(routing);
+}
+
 void publisher_stats_get(struct publisher *p, struct publisher_stats *out)
 {
+    uint64_t fresh_ns = atomic_load(&p->fresh_ns), now_ns = measure_now_ns();
     *out = (struct publisher_stats){
         .segments_rendered = atomic_load(&p->segments_rendered),
         .pages_published = atomic_load(&p->pages_published),
@@ -216,7 +244,11 @@ void publisher_stats_get(struct publisher *p, struct publisher_stats *out)
         .evictions = atomic_load(&p->evictions),
         .publish_failures = atomic_load(&p->publish_failures),
         .entries = atomic_load(&p->entries),
+        .age_ms = now_ns > fresh_ns ? (now_ns - fresh_ns) / 1000000 : 0,
+        .builds_queued = workers_queued(p->builds),
     };
+    histogram_collect(&p->publish_ns, &out->publish_ns);
+    histogram_collect(&p->build_ns, &out->build_ns);
     pthread_mutex_lock(&p->trouble_lock);
     out->readable = p->readable;
     memcpy(out->trouble, p->trouble, sizeof out->trouble);

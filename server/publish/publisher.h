@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
+#include "server/measure/histogram.h"
 #include "server/publish/snapshot.h"
 
 struct publisher;
@@ -134,10 +135,23 @@ struct publisher_stats {
     uint64_t segments_rendered, pages_published, pages_built_cold, snapshots, snapshot_bytes;
     uint64_t seen_revision, evictions, publish_failures;
     uint64_t entries; /* in all pages, at seen_revision */
-    bool readable;    /* the catalogue could be read at the last try */
+    /* How long ago what is served was known to be all that is committed: a tenth of a second,
+     * unless the catalogue cannot be read or a pass takes long. */
+    uint64_t age_ms;
+    uint64_t builds_queued; /* cold pages that wait for a thread */
+    /* By histogram_times: passes that found a change, and pages built because they were asked for.
+     */
+    struct histogram_values publish_ns, build_ns;
+    bool readable; /* the catalogue could be read at the last try */
     char trouble[256];
 };
 void publisher_stats_get(struct publisher *p, struct publisher_stats *out);
+/* Calls `each` for every index: pages with entries, and the entries in them, as last published. By
+ * origin, then path. From memory; any thread. The strings are valid for the call. */
+void publisher_each_index(struct publisher *p,
+                          void (*each)(void *context, const char *origin, const char *path,
+                                       uint64_t pages, uint64_t entries),
+                          void *context);
 
 /* Renders one page from a view without any cache: what the server would serve. Appends to `out`.
  * NOT_FOUND where the page has no entries. For the CLI. */

@@ -28,6 +28,7 @@ struct slot {
     char epoch[SLOT_EPOCH_SIZE]; /* of the catalogue that the two are of */
     atomic_uint references;      /* the table, routing tables, builds */
     atomic_uint_fast64_t used;   /* tick of the last read, for eviction */
+    atomic_uint entries;         /* in the page, as the last pass read it */
     bool seen_in_registry;       /* mark of slot_table_sweep; the publisher's thread only */
 
     pthread_mutex_t lock;

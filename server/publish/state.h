@@ -62,6 +62,8 @@ struct publisher {
     atomic_uint_fast64_t entries;
     atomic_uint_fast64_t segments_rendered, pages_published, pages_built_cold, evictions,
         publish_failures;
+    atomic_uint_fast64_t fresh_ns; /* measure_now_ns when `seen` was the newest */
+    struct histogram publish_ns, build_ns;
 
     pthread_mutex_t trouble_lock;
     bool readable;

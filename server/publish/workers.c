@@ -79,6 +79,14 @@ bool workers_run(struct workers *w, void (*job)(void *context), void *context)
     return taken;
 }
 
+uint32_t workers_queued(struct workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    uint32_t queued = w->queued;
+    pthread_mutex_unlock(&w->lock);
+    return queued;
+}
+
 void workers_free(struct workers *w)
 {
     if (w == NULL)

@@ -12,6 +12,8 @@ struct workers;
 struct workers *workers_new(unsigned threads, uint32_t max_queued);
 /* False when the queue is full or out of memory: the job will not run. */
 bool workers_run(struct workers *w, void (*job)(void *context), void *context);
+/* Jobs that wait for a thread. */
+uint32_t workers_queued(struct workers *w);
 /* Runs what is queued, then ends the threads. Takes NULL. */
 void workers_free(struct workers *w);
 

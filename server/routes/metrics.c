@@ -1,245 +1,157 @@
-/* /metrics: Prometheus text format 0.0.4, by hand. */
-#include <inttypes.h>
-#include <string.h>
-
-#include "server/http/listener.h"
+/* /metrics: what the publisher, the catalogue and the cache of files count, and the other parts. */
 #include "server/log/access_log.h"
 #include "server/log/log.h"
 #include "server/publish/blob_cache.h"
+#include "server/routes/exposition.h"
 #include "server/routes/handlers.h"
-#include "server/routes/routes.h"
+#include "server/routes/metrics_parts.h"
 #include "server/sources/sources.h"
 
-#ifndef SITEMAPD_VERSION
-#define SITEMAPD_VERSION "unknown"
-#endif
-
-static void family(struct str *out, const char *name, const char *type, const char *help)
+static void append_histogram(struct str *out, const char *name, const char *help,
+                             const struct histogram_bounds *bounds,
+                             const struct histogram_values *values)
 {
-    str_append_format(out, "# HELP sitemapd_%s %s\n# TYPE sitemapd_%s %s\n", name, help, name,
-                      type);
+    metric_family(out, name, "histogram", help);
+    metric_histogram(out, name, NO_LABELS, bounds, values);
 }
-
-static void sample(struct str *out, const char *name, const char *type, const char *help,
-                   uint64_t value)
-{
-    family(out, name, type, help);
-    str_append_format(out, "sitemapd_%s %" PRIu64 "\n", name, value);
-}
-
-/* ---- listeners --------------------------------------------------------------------------- */
-
-struct counting {
-    struct str *out;
-    const char *listener;
-};
-
-static void append_label(struct str *out, const char *value)
-{
-    for (; *value != '\0'; value++) {
-        if (*value == '\n') {
-            str_append_text(out, "\\n");
-            continue;
-        }
-        if (*value == '"' || *value == '\\')
-            str_append_char(out, '\\');
-        str_append_char(out, *value);
-    }
-}
-
-static void append_requests(void *context, const char *route, unsigned status, uint64_t count)
-{
-    struct counting *counting = context;
-
-    str_append_format(counting->out, "sitemapd_http_requests_total{listener=\"%s\",route=\"",
-                      counting->listener);
-    append_label(counting->out, route);
-    str_append_format(counting->out, "\",status=\"%u\"} %" PRIu64 "\n", status, count);
-}
-
-static void append_listeners(struct str *out, const struct app_context *app)
-{
-    const char *const names[] = {"public", "admin"};
-    const struct listener *const listeners[] = {app->public_listener, app->admin_listener};
-    uint32_t connections[2] = {0, 0}, suspended[2] = {0, 0};
-
-    family(out, "http_requests_total", "counter", "Requests answered, by listener, route, status.");
-    for (size_t i = 0; i < 2; i++) {
-        struct counting counting = {.out = out, .listener = names[i]};
-
-        if (listeners[i] == NULL)
-            continue;
-        listener_counts(listeners[i], append_requests, &counting);
-        listener_load(listeners[i], &connections[i], &suspended[i]);
-    }
-    family(out, "http_connections", "gauge", "Connections now open.");
-    for (size_t i = 0; i < 2; i++)
-        str_append_format(out, "sitemapd_http_connections{listener=\"%s\"} %" PRIu32 "\n", names[i],
-                          connections[i]);
-    family(out, "http_suspended", "gauge", "Requests now waiting for an answer.");
-    for (size_t i = 0; i < 2; i++)
-        str_append_format(out, "sitemapd_http_suspended{listener=\"%s\"} %" PRIu32 "\n", names[i],
-                          suspended[i]);
-}
-
-/* ---- publisher, catalogue ---------------------------------------------------------------- */
 
 static void append_publisher(struct str *out, const struct publisher_stats *stats)
 {
-    sample(out, "segments_rendered_total", "counter", "Segments rendered and compressed.",
-           stats->segments_rendered);
-    sample(out, "pages_published_total", "counter", "Pages published as a new snapshot.",
-           stats->pages_published);
-    sample(out, "pages_built_cold_total", "counter", "Pages built because a GET asked for them.",
-           stats->pages_built_cold);
-    sample(out, "publish_failures_total", "counter", "Publications that failed.",
-           stats->publish_failures);
-    sample(out, "snapshot_evictions_total", "counter", "Snapshots dropped for the budget's sake.",
-           stats->evictions);
-    sample(out, "snapshots", "gauge", "Pages in memory.", stats->snapshots);
-    sample(out, "snapshot_bytes", "gauge", "Bytes of all snapshots in memory.",
-           stats->snapshot_bytes);
-    sample(out, "catalogue_revision", "gauge", "Revision of the catalogue last read.",
-           stats->seen_revision);
-    sample(out, "entries", "gauge", "Sitemaps registered.", stats->entries);
-    sample(out, "catalogue_readable", "gauge", "1 where the last read of the catalogue succeeded.",
-           stats->readable ? 1 : 0);
+    metric_counter(out, "sitemapd_segments_rendered_total", "Segments rendered and compressed.",
+                   stats->segments_rendered);
+    metric_counter(out, "sitemapd_pages_published_total", "Pages published as a new snapshot.",
+                   stats->pages_published);
+    metric_counter(out, "sitemapd_pages_built_cold_total",
+                   "Pages built because a GET asked for them.", stats->pages_built_cold);
+    metric_counter(out, "sitemapd_publish_failures_total", "Publications that failed.",
+                   stats->publish_failures);
+    append_histogram(out, "sitemapd_publish_duration_seconds",
+                     "From finding a change of the catalogue until it is served.", &histogram_times,
+                     &stats->publish_ns);
+    append_histogram(out, "sitemapd_page_build_duration_seconds",
+                     "Building a page that a GET asked for.", &histogram_times, &stats->build_ns);
+    metric_gauge(out, "sitemapd_page_builds_queued", "Pages that wait for a thread to build them.",
+                 stats->builds_queued);
+    metric_counter(out, "sitemapd_snapshot_evictions_total",
+                   "Snapshots dropped for the budget's sake.", stats->evictions);
+    metric_gauge(out, "sitemapd_snapshots", "Pages in memory.", stats->snapshots);
+    metric_gauge(out, "sitemapd_snapshot_bytes", "Bytes of all snapshots in memory.",
+                 stats->snapshot_bytes);
+    metric_family(out, "sitemapd_snapshot_age_seconds", "gauge",
+                  "How long ago what is served was known to be all that is committed.");
+    metric_sample_ms(out, "sitemapd_snapshot_age_seconds", NO_LABELS, stats->age_ms);
+    metric_gauge(out, "sitemapd_catalogue_revision", "Revision of the catalogue last read.",
+                 stats->seen_revision);
+    metric_gauge(out, "sitemapd_entries", "Sitemaps registered.", stats->entries);
+    metric_gauge(out, "sitemapd_catalogue_readable",
+                 "1 where the last read of the catalogue succeeded.", stats->readable ? 1 : 0);
 }
 
-static void append_catalogue(struct str *out, const struct catalogue_stats *stats)
+static void append_writes(struct str *out, const struct catalogue_stats *stats)
 {
-    sample(out, "catalogue_commits_total", "counter", "Transactions committed.", stats->commits);
-    sample(out, "catalogue_changes_total", "counter",
-           "Writes applied; divided by commits, the size of a batch.", stats->batched_changes);
-    sample(out, "catalogue_checkpoints_total", "counter", "Checkpoints of the write-ahead log.",
-           stats->checkpoints);
-    sample(out, "catalogue_queue_depth", "gauge", "Writes now waiting.", stats->queue_depth);
-    sample(out, "catalogue_wal_bytes", "gauge", "Bytes of the write-ahead log.", stats->wal_bytes);
-    sample(out, "catalogue_writable", "gauge", "1 where the last commit or probe succeeded.",
-           stats->writable ? 1 : 0);
+    metric_counter(out, "sitemapd_catalogue_commits_total", "Transactions committed.",
+                   stats->commits);
+    metric_counter(out, "sitemapd_catalogue_changes_total", "Writes applied.",
+                   stats->batched_changes);
+    append_histogram(out, "sitemapd_catalogue_batch_changes", "Writes that share a transaction.",
+                     &catalogue_batches, &stats->batch);
+    append_histogram(out, "sitemapd_catalogue_transaction_duration_seconds",
+                     "Applying and committing a transaction.", &histogram_times, &stats->write_ns);
+    append_histogram(out, "sitemapd_catalogue_commit_duration_seconds",
+                     "Of it the commit alone, until it is durable.", &histogram_times,
+                     &stats->commit_ns);
+    metric_family(out, "sitemapd_catalogue_failed_writes_total", "counter",
+                  "Writes not applied for the catalogue's sake, by reason.");
+    for (size_t i = CATALOGUE_BUSY; i <= CATALOGUE_CANCELLED; i++)
+        metric_sample(out, "sitemapd_catalogue_failed_writes_total",
+                      LABELS("reason", catalogue_status_word((enum catalogue_status)i)),
+                      stats->failed[i]);
+    metric_counter(out, "sitemapd_shrink_guard_held_total",
+                   "Writes that the shrink guard refused, and scans of which it held removals.",
+                   stats->held);
+    metric_gauge(out, "sitemapd_catalogue_queue_depth", "Writes now waiting.", stats->queue_depth);
+    metric_gauge(out, "sitemapd_catalogue_queue_limit", "Writes that may wait.", stats->max_queued);
 }
 
-static void append_files(struct str *out, const struct blob_cache_stats *stats)
+static void append_file(struct str *out, const struct catalogue_stats *stats)
 {
-    sample(out, "files", "gauge", "Served files in memory.", stats->files);
-    sample(out, "file_bytes", "gauge", "Bytes of served files in memory, loading and being sent.",
-           stats->bytes);
-    sample(out, "file_checks_total", "counter", "Times a served file was looked at.",
-           stats->checks);
-    sample(out, "file_loads_total", "counter", "Times a served file was read.", stats->loads);
-    sample(out, "file_evictions_total", "counter", "Files dropped for the budget's sake.",
-           stats->evictions);
-    sample(out, "file_failures_total", "counter",
-           "Files that could not be read now: 503, or the last one was served on.",
-           stats->failures);
+    metric_gauge(out, "sitemapd_catalogue_committed_revision",
+                 "Revision of this process's last commit; 0: none yet.", stats->revision);
+    metric_gauge(out, "sitemapd_catalogue_writable", "1 where the last commit or probe succeeded.",
+                 stats->writable ? 1 : 0);
+    metric_counter(out, "sitemapd_catalogue_checkpoints_total",
+                   "Checkpoints of the write-ahead log.", stats->checkpoints);
+    append_histogram(out, "sitemapd_catalogue_checkpoint_duration_seconds",
+                     "Bringing the write-ahead log back into the file.", &histogram_times,
+                     &stats->checkpoint_ns);
+    metric_gauge(out, "sitemapd_catalogue_wal_bytes",
+                 "Bytes of the write-ahead log that are not back in the file yet.",
+                 stats->wal_bytes);
+    metric_gauge(out, "sitemapd_catalogue_wal_file_bytes", "Bytes of the write-ahead log's file.",
+                 stats->wal_file_bytes);
+    metric_gauge(out, "sitemapd_catalogue_file_bytes", "Bytes of the catalogue's file.",
+                 stats->file_bytes);
+    if (stats->disk_bytes == 0)
+        return;
+    metric_gauge(out, "sitemapd_catalogue_disk_bytes", "Size of the file system it is on.",
+                 stats->disk_bytes);
+    metric_gauge(out, "sitemapd_catalogue_disk_free_bytes", "What is free there for this user.",
+                 stats->disk_free_bytes);
+}
+
+static void append_blobs(struct str *out, const struct blob_cache_stats *stats)
+{
+    metric_gauge(out, "sitemapd_files", "Served files in memory.", stats->files);
+    metric_gauge(out, "sitemapd_file_bytes",
+                 "Bytes of served files in memory, loading and being sent.", stats->bytes);
+    metric_counter(out, "sitemapd_file_checks_total", "Times a served file was looked at.",
+                   stats->checks);
+    metric_counter(out, "sitemapd_file_loads_total", "Times a served file was read.", stats->loads);
+    metric_counter(out, "sitemapd_file_evictions_total", "Files dropped for the budget's sake.",
+                   stats->evictions);
+    metric_counter(out, "sitemapd_file_failures_total",
+                   "Files that could not be read now: 503, or the last one was served on.",
+                   stats->failures);
 }
 
 static void append_log(struct str *out, const struct app_context *app)
 {
-    sample(out, "access_log_dropped_total", "counter",
-           "Lines of the access log that found no room.", access_log_dropped(app->access_log));
-    sample(out, "log_dropped_total", "counter", "Lines of the log that found no room.",
-           log_dropped());
-}
-
-/* One family of all sources: a gauge or counter that `value` reads. */
-static void source_family(struct str *out, struct sources *sources, const char *name,
-                          const char *type, const char *help,
-                          uint64_t (*value)(const struct source_health *health))
-{
-    family(out, name, type, help);
-    for (size_t at = 0; at < sources_count(sources); at++) {
-        struct source_health health;
-
-        if (!sources_has(sources, at))
-            continue;
-        sources_health(sources, at, &health);
-        str_append_format(out, "sitemapd_%s{source=\"", name);
-        append_label(out, health.name);
-        str_append_format(out, "\"} %" PRIu64 "\n", value(&health));
-    }
-}
-
-static uint64_t files_of(const struct source_health *h)
-{
-    return h->state.files;
-}
-
-static uint64_t listed_of(const struct source_health *h)
-{
-    return h->state.listed;
-}
-
-static uint64_t problems_of(const struct source_health *h)
-{
-    return h->state.quarantined;
-}
-
-static uint64_t held_of(const struct source_health *h)
-{
-    return h->state.held;
-}
-
-static uint64_t good_at_of(const struct source_health *h)
-{
-    return h->state.good_at < 0 ? 0 : (uint64_t)h->state.good_at;
-}
-
-static uint64_t failing_of(const struct source_health *h)
-{
-    return h->failing ? 1 : 0;
-}
-
-static uint64_t scans_of(const struct source_health *h)
-{
-    return h->scans;
-}
-
-static uint64_t files_read_of(const struct source_health *h)
-{
-    return h->files_read;
-}
-
-static void append_sources(struct str *out, struct sources *sources)
-{
-    source_family(out, sources, "source_files", "gauge", "Files that the source knows.", files_of);
-    source_family(out, sources, "source_listed", "gauge", "Of these with an entry.", listed_of);
-    source_family(out, sources, "source_problems", "gauge", "Of these refused.", problems_of);
-    source_family(out, sources, "source_held_removals", "gauge",
-                  "Removals that the shrink guard holds back.", held_of);
-    source_family(out, sources, "source_last_good_scan_seconds", "gauge",
-                  "When the last scan was applied whole, Unix time; 0: never.", good_at_of);
-    source_family(out, sources, "source_failing", "gauge", "1: the last scan could not be made.",
-                  failing_of);
-    source_family(out, sources, "source_scans_total", "counter", "Scans since the start.",
-                  scans_of);
-    source_family(out, sources, "source_files_read_total", "counter", "Files verified.",
-                  files_read_of);
+    metric_counter(out, "sitemapd_access_log_dropped_total",
+                   "Lines of the access log that found no room.",
+                   access_log_dropped(app->access_log));
+    metric_counter(out, "sitemapd_log_dropped_total", "Lines of the log that found no room.",
+                   log_dropped());
 }
 
 enum handled metrics_get(void *context, struct request *request)
 {
-    const struct app_context *app = context;
+    struct app_context *app = context;
     struct reply *reply = &request->reply;
+    struct str *out = &reply->body;
     struct publisher_stats publisher;
     struct catalogue_stats catalogue;
 
     publisher_stats_get(app->publisher, &publisher);
     catalogue_stats_get(app->catalogue, &catalogue);
 
-    family(&reply->body, "build_info", "gauge", "Always 1; the version is in the label.");
-    str_append_text(&reply->body, "sitemapd_build_info{version=\"" SITEMAPD_VERSION "\"} 1\n");
-    append_listeners(&reply->body, app);
-    append_publisher(&reply->body, &publisher);
-    append_catalogue(&reply->body, &catalogue);
-    append_log(&reply->body, app);
+    metrics_append_process(out);
+    metrics_append_listeners(out, app);
+    append_publisher(out, &publisher);
+    metrics_append_indexes(out, app->publisher);
+    append_writes(out, &catalogue);
+    append_file(out, &catalogue);
+    metric_gauge(out, "sitemapd_reads_queued", "API reads that wait for a thread.",
+                 workers_queued(app->readers));
+    metric_gauge(out, "sitemapd_long_polls", "Calls of /v1/changes that wait for a change.",
+                 atomic_load(&app->polls));
+    append_log(out, app);
     if (app->sources != NULL && sources_count(app->sources) > 0)
-        append_sources(&reply->body, app->sources);
+        metrics_append_sources(out, app->sources);
     if (app->files != NULL) {
         struct blob_cache_stats files;
 
         blob_cache_stats_get(app->files, &files);
-        append_files(&reply->body, &files);
+        append_blobs(out, &files);
     }
 
     reply->status = 200;

@@ -1,0 +1,291 @@
+"""/metrics: what it says is what was done, it is in the format, and it answers whatever the disk
+does. Which names there are is test_metrics_names.py's."""
+
+import os
+import socket
+import sqlite3
+import threading
+import time
+
+from exposition import Values
+from harness import HOST, ORIGIN, Connection, ask, eventually, request_bytes, seconds, write_gzip
+
+XML = "/sitemap_index.xml"
+GZIP = {"Accept-Encoding": "gzip"}
+
+
+def scrape(server):
+    reply = ask(server.admin, "GET", "/metrics", host=server.admin)
+    assert reply.status == 200 and reply["Cache-Control"] == "no-store"
+    return Values(reply.body.decode())
+
+
+def soon(server, check, what):
+    """A request is counted when it is completed, which is after its reply was read here."""
+    return eventually(lambda: (lambda v: v if check(v) else None)(scrape(server)), what, within=5)
+
+
+def public(values, status):
+    return values.get("sitemapd_http_requests_total", listener="public", route="public", status=status)
+
+
+def test_requests_encodings_bytes_and_times(server):
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    pages = [server.get(XML, GZIP) for _ in range(3)]
+    assert [p.status for p in pages] == [200] * 3 and pages[0]["Content-Encoding"] == "gzip"
+    assert server.get(XML, {**GZIP, "If-None-Match": pages[0]["ETag"]}).status == 304
+    plain = server.get(XML)
+    assert plain.status == 200 and plain["Content-Encoding"] is None
+    assert server.get(XML, GZIP, method="HEAD").status == 200
+    file = server.get(XML + ".gz")
+    assert file.status == 200
+    missing = server.get("/none")
+    assert missing.status == 404
+
+    values = soon(server, lambda v: public(v, "404") == 1, "all are counted")
+    assert (public(values, "200"), public(values, "304"), public(values, "404")) == (6, 1, 1)
+    replies = {e: values.get("sitemapd_http_responses_total", listener="public", encoding=e) for e in ("gzip", "identity", "none")}
+    assert replies == {"gzip": 3, "identity": 3, "none": 2}, "304 and HEAD have no body; .gz and 404 are not encoded"
+    sent = {e: values.get("sitemapd_http_response_bytes_total", listener="public", encoding=e) for e in ("gzip", "identity")}
+    assert sent == {"gzip": 3 * len(pages[0].body), "identity": len(plain.body) + len(file.body) + len(missing.body)}
+
+    took = {"listener": "public", "route": "public"}
+    name = "sitemapd_http_request_duration_seconds"
+    assert values.get(name + "_count", **took) == 8 == values.get(name + "_bucket", le="+Inf", **took)
+    assert 0 < values.get(name + "_sum", **took) < seconds(20)
+    # Both listeners count apart; of a scrape its own request is not in it.
+    assert values.get(name + "_count", listener="admin", route="sitemaps") == 1
+    assert values.get("sitemapd_http_requests_total", listener="admin", route="sitemaps", status="201") == 1
+    assert values.get("sitemapd_http_request_body_bytes_total", listener="admin") == len('{"loc": "%s/a.xml"}' % ORIGIN)
+    assert values.get("sitemapd_http_request_body_bytes_total", listener="public") == 0
+    assert values.get("sitemapd_http_connections_accepted_total", listener="public") == 8
+
+
+def test_a_long_answer_is_in_its_bucket(server):
+    revision = server.api("GET", "/v1/changes?since=0").json()["next"]
+    assert server.api("GET", f"/v1/changes?since={revision}&wait=1").status == 200
+    name, labels = "sitemapd_http_request_duration_seconds", {"listener": "admin", "route": "changes"}
+    values = soon(server, lambda v: v.get(name + "_count", **labels) == 2, "the poll is counted")
+    assert values.get(name + "_bucket", le="0.5", **labels) <= 1 <= values.get(name + "_sum", **labels)
+    assert values.get("sitemapd_long_polls") == 0
+
+    waiting = threading.Thread(target=server.api, args=("GET", f"/v1/changes?since={revision}&wait=30"))
+    waiting.start()
+    soon(server, lambda v: v.get("sitemapd_long_polls") == 1, "one waits")
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    waiting.join(seconds(20))
+    soon(server, lambda v: v.get("sitemapd_long_polls") == 0, "none waits")
+
+
+def test_one_write(server):
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert server.get(XML, GZIP).status == 200
+    before = scrape(server)
+    assert server.register(f"{ORIGIN}/b.xml").status == 201
+    after = scrape(server)
+    grown = lambda name, **labels: after.get(name, **labels) - before.get(name, **labels)
+    for name in (
+        "sitemapd_segments_rendered_total", "sitemapd_pages_published_total", "sitemapd_publish_duration_seconds_count",
+        "sitemapd_catalogue_commits_total", "sitemapd_catalogue_changes_total", "sitemapd_entries",
+        "sitemapd_catalogue_revision", "sitemapd_catalogue_committed_revision",
+        "sitemapd_catalogue_transaction_duration_seconds_count", "sitemapd_catalogue_commit_duration_seconds_count",
+        "sitemapd_catalogue_batch_changes_count", "sitemapd_catalogue_batch_changes_sum",
+    ):
+        assert grown(name) == 1, name
+    assert grown("sitemapd_catalogue_batch_changes_bucket", le="1") == 1
+    assert grown("sitemapd_page_build_duration_seconds_count") == 0 == grown("sitemapd_pages_built_cold_total")
+    assert before.get("sitemapd_page_build_duration_seconds_count") == 1
+    whole, end = (grown(f"sitemapd_catalogue_{what}_duration_seconds_sum") for what in ("transaction", "commit"))
+    assert 0 < end <= whole
+    assert after.get("sitemapd_catalogue_committed_revision") == after.get("sitemapd_catalogue_revision")
+    # Registering the same again is no commit, and nothing is published.
+    assert server.register(f"{ORIGIN}/b.xml").status == 200
+    same = scrape(server)
+    for name in ("sitemapd_catalogue_commits_total", "sitemapd_publish_duration_seconds_count", "sitemapd_catalogue_revision"):
+        assert same.get(name) == after.get(name), name
+
+
+def test_writes_that_share_a_commit(start):
+    server = start(config="[catalogue]\nwrite_timeout = 60s\n")
+    before = scrape(server)
+    held = sqlite3.connect(server.database, isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")  # another process holds the lock
+    writes = [threading.Thread(target=server.register, args=(f"{ORIGIN}/{i}.xml",)) for i in range(7)]
+    for write in writes:
+        write.start()
+    values = soon(server, lambda v: v.get("sitemapd_catalogue_queue_depth") == 7, "all wait")
+    assert values.get("sitemapd_catalogue_queue_limit") >= 7
+    assert values.get("sitemapd_http_suspended", listener="admin") == 7
+    held.execute("ROLLBACK")
+    held.close()
+    for write in writes:
+        write.join(seconds(60))
+    after = scrape(server)
+    grown = lambda name, **labels: after.get(name, **labels) - before.get(name, **labels)
+    assert grown("sitemapd_catalogue_changes_total") == 7
+    assert grown("sitemapd_catalogue_batch_changes_sum") == 7
+    assert grown("sitemapd_catalogue_batch_changes_count") == 1
+    assert grown("sitemapd_catalogue_batch_changes_bucket", le="5") == 0
+    assert grown("sitemapd_catalogue_batch_changes_bucket", le="10") == 1
+    assert after.get("sitemapd_catalogue_queue_depth") == 0
+
+
+def test_a_write_that_times_out(start):
+    server = start(config="[catalogue]\nwrite_timeout = 1s\n")
+    held = sqlite3.connect(server.database, isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+    assert server.register(f"{ORIGIN}/a.xml").status == 503
+    values = scrape(server)
+    assert values.get("sitemapd_catalogue_failed_writes_total", reason="busy") == 1
+    assert sum(values.all("sitemapd_catalogue_failed_writes_total").values()) == 1
+    held.execute("ROLLBACK")
+    held.close()
+    eventually(lambda: server.register(f"{ORIGIN}/a.xml").status == 201, "the lock is free", within=5)
+
+
+def test_indexes_pages_entries(start):
+    """Also where another process writes, and as it was after a restart."""
+    server = start()
+    assert server.cli("index", "add", f"{ORIGIN}/shop/sitemap_index.xml").code == 0
+    assert server.bulk([f"{ORIGIN}/{i}.xml" for i in range(3)]).status == 200
+    assert server.bulk([f"{ORIGIN}/shop/{i}.xml" for i in range(5)]).status == 200
+    expected = {f"{ORIGIN}/sitemap_index.xml": 3, f"{ORIGIN}/shop/sitemap_index.xml": 5}
+    for _ in range(2):
+        values = soon(server, lambda v: v.get("sitemapd_entries") == 8, "published")
+        assert values.all("sitemapd_index_entries") == expected
+        assert values.all("sitemapd_index_pages") == {url: 1 for url in expected}
+        assert (values.get("sitemapd_indexes"), values.get("sitemapd_pages")) == (2, 1 + 1)
+        server.restart()
+    assert server.cli("remove", f"{ORIGIN}/shop/0.xml").code == 0
+    soon(server, lambda v: v.get("sitemapd_index_entries", index=f"{ORIGIN}/shop/sitemap_index.xml") == 4, "another process's")
+    assert server.replace([], max_removed=3).status == 200
+    values = soon(server, lambda v: v.get("sitemapd_pages") == 1, "an empty index has no page")
+    assert values.all("sitemapd_index_entries") == {f"{ORIGIN}/sitemap_index.xml": 0, f"{ORIGIN}/shop/sitemap_index.xml": 4}
+
+
+def test_bounded_series(start, tmp_path):
+    """What is beyond the bound is summed up: a scrape stays small however many there are."""
+    more = 3
+    indexes = "".join(f"index = /d{i:03d}/sitemap_index.xml\n" for i in range(200 + more))
+    server = start(sites=(), config=f'[site "one"]\norigin = {ORIGIN}\n{indexes}')
+    assert server.bulk([f"{ORIGIN}/d{i:03d}/a.xml" for i in (0, 199, 200, 202)]).status == 200
+    values = scrape(server)
+    entries = values.all("sitemapd_index_entries")
+    assert len(entries) == 201 and values.get("sitemapd_indexes") == 203
+    assert entries["other"] == 2 and entries[f"{ORIGIN}/d199/sitemap_index.xml"] == 1
+    assert values.all("sitemapd_index_pages")["other"] == 2
+    assert sum(entries.values()) == 4 == values.get("sitemapd_entries")
+
+
+def test_the_shrink_guard(server):
+    assert server.bulk([f"{ORIGIN}/{i}.xml" for i in range(10)]).status == 200
+    held = lambda: scrape(server).get("sitemapd_shrink_guard_held_total")
+    assert held() == 0
+    assert server.replace([f"{ORIGIN}/1.xml"]).status == 409
+    assert held() == 1
+    assert server.replace([f"{ORIGIN}/1.xml"], max_removed=9).status == 200
+    assert held() == 1
+
+
+def test_sources(start, tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    urlset = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>%s/p%d</loc></url></urlset>'
+    for i in range(4):
+        write_gzip(folder / f"{i}.xml.gz", (urlset % (ORIGIN, i)).encode())
+    (folder / "broken.xml").write_text((urlset % (ORIGIN, 9))[:-20])
+    os.utime(folder / "broken.xml", (1, 1))
+    began = int(time.time())
+    server = start("--source", str(folder))
+    values = soon(server, lambda v: v.get("sitemapd_source_listed", source="files") == 4, "scanned")
+    of = lambda name: values.get(f"sitemapd_source_{name}", source="files")
+    assert (of("files"), of("problems"), of("held_removals"), of("failing"), of("watch_limited")) == (5, 1, 0, 0, 0)
+    assert began - 1 <= of("last_good_scan_seconds") <= time.time() + 1
+    assert of("scans_total") >= 1 and of("files_read_total") >= 5
+    for i in range(4):
+        (folder / f"{i}.xml.gz").unlink()
+    values = soon(server, lambda v: v.get("sitemapd_source_held_removals", source="files") == 4, "held")
+    assert values.get("sitemapd_shrink_guard_held_total") >= 1
+    # A file by itself: two checks of one load.
+    assert server.get("/broken.xml").status == 200
+    values = soon(server, lambda v: v.get("sitemapd_files") == 1, "in memory")
+    assert values.get("sitemapd_file_loads_total") == 1
+
+
+def test_age_and_trouble(server):
+    """The age grows while the catalogue is away, and /metrics still answers."""
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    values = soon(server, lambda v: v.get("sitemapd_snapshot_age_seconds") < 1, "fresh")
+    assert values.get("sitemapd_catalogue_readable") == values.get("sitemapd_catalogue_writable") == 1
+    assert values.get("sitemapd_catalogue_file_bytes") > 0 and values.get("sitemapd_catalogue_wal_file_bytes") > 0
+    disk = os.statvfs(server.database)
+    assert values.get("sitemapd_catalogue_disk_bytes") == disk.f_blocks * disk.f_frsize
+    assert 0 < values.get("sitemapd_catalogue_disk_free_bytes") <= values.get("sitemapd_catalogue_disk_bytes")
+    os.rename(server.database, server.database + ".away")
+    values = soon(server, lambda v: v.get("sitemapd_snapshot_age_seconds") >= 1.5, "the age grows")
+    assert values.get("sitemapd_catalogue_readable") == values.get("sitemapd_catalogue_writable") == 0
+    assert server.register(f"{ORIGIN}/b.xml").status == 503
+    assert scrape(server).get("sitemapd_catalogue_failed_writes_total", reason="unavailable") == 1
+    os.rename(server.database + ".away", server.database)
+    values = soon(server, lambda v: v.get("sitemapd_snapshot_age_seconds") < 1 and v.get("sitemapd_catalogue_readable") == 1, "it is back")
+    assert server.register(f"{ORIGIN}/b.xml").status == 201
+
+
+def test_connections(start):
+    server = start(config="[server]\nmax_connections_per_address = 2\nheader_timeout = 1s\nidle_timeout = 1s\nthreads = 1\n")
+    cut = lambda v, reason: v.get("sitemapd_http_connections_cut_total", listener="public", reason=reason)
+    first, second = Connection(server.public), Connection(server.public)
+    soon(server, lambda v: v.get("sitemapd_http_connections", listener="public") == 2, "two are open")
+    third = Connection(server.public)
+    values = soon(server, lambda v: cut(v, "address-limit") == 1, "one too many")
+    assert values.get("sitemapd_http_connections_accepted_total", listener="public") == 3
+    third.close()
+    first.send(b"GET / HT")  # and nothing more
+    values = soon(server, lambda v: cut(v, "header-timeout") == 2, "too slow, and idle")
+    assert cut(values, "body-timeout") == cut(values, "reply-timeout") == cut(values, "make-room") == 0
+    first.close()
+    second.close()
+    assert values.get("sitemapd_http_full_total", listener="public") == 0
+    assert values.get("sitemapd_http_accept_failures_total", listener="public") == 0
+
+
+def test_a_full_listener(start):
+    server = start(config="[server]\nmax_connections = 4\nthreads = 2\nheader_timeout = 60s\n")
+    assert scrape(server).get("sitemapd_http_connections_limit", listener="public") == 4
+    crowd = [Connection(server.public) for _ in range(6)]
+    values = soon(server, lambda v: v.get("sitemapd_http_connections_cut_total", listener="public", reason="make-room") >= 1, "room is made")
+    assert values.get("sitemapd_http_full_total", listener="public") >= 1
+    for one in crowd:
+        one.close()
+
+
+def test_who_leaves_is_counted(server):
+    with Connection(server.admin) as client:
+        client.send(request_bytes("POST", "/v1/sitemaps", [
+            ("Authorization", f"Bearer {server.token}"), ("Content-Type", "application/json"), ("Content-Length", "100"),
+        ], host=server.admin, length=False) + b"{")
+        soon(server, lambda v: v.get("sitemapd_http_connections", listener="admin") == 2, "it is there")
+        client.socket.shutdown(socket.SHUT_WR)
+    name = "sitemapd_http_requests_aborted_total"
+    soon(server, lambda v: v.get(name, listener="admin") == 1, "it left")
+    # Refused early, with the body unread: answered, and not aborted.
+    reply = server.api("POST", "/v1/sitemaps", body=b"x" * 100, content_type="text/plain")
+    assert reply.status == 415
+    values = soon(server, lambda v: v.get("sitemapd_http_requests_total", listener="admin", route="sitemaps", status="415") == 1, "answered")
+    assert values.get(name, listener="admin") == 1
+    assert values.get(name, listener="public") == 0
+
+
+def test_the_process(server):
+    values = scrape(server)
+    with open(f"/proc/{server.process.pid}/status") as status:
+        resident = int(next(line for line in status if line.startswith("VmRSS")).split()[1]) * 1024
+    assert 0.5 * resident < values.get("process_resident_memory_bytes") < 2 * resident
+    assert values.get("process_virtual_memory_bytes") > values.get("process_resident_memory_bytes")
+    assert abs(values.get("process_open_fds") - len(os.listdir(f"/proc/{server.process.pid}/fd"))) <= 2
+    assert values.get("process_max_fds") >= values.get("process_open_fds")
+    assert values.get("process_threads") == len(os.listdir(f"/proc/{server.process.pid}/task"))
+    assert abs(values.get("process_start_time_seconds") - time.time()) < seconds(60)
+    assert values.get("sitemapd_build_info", version=server.cli("--version").out.split()[-1].lstrip("v")) == 1
+    before = values.get("process_cpu_seconds_total")
+    eventually(lambda: [scrape(server) for _ in range(20)][-1].get("process_cpu_seconds_total") > before, "it has worked", within=20)
