@@ -1,0 +1,219 @@
+// strict FILE...: decodes each document by Kubernetes' own types, where a field that they do not have,
+// that stands twice, or that has another type is an error, and checks what types cannot tell: that
+// selectors find the pods, ports have names, and the disruption budget lets a node drain.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// The Prometheus operator's, as far as it is used here; its own types are in no package.
+type serviceMonitor struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Selector  metav1.LabelSelector `json:"selector"`
+		Endpoints []struct {
+			Port     string `json:"port"`
+			Path     string `json:"path"`
+			Interval string `json:"interval"`
+		} `json:"endpoints"`
+	} `json:"spec"`
+}
+
+type objects struct {
+	sets     []*appsv1.StatefulSet
+	services []*corev1.Service
+	policies []*networkingv1.NetworkPolicy
+	budgets  []*policyv1.PodDisruptionBudget
+	configs  map[string]bool
+	secrets  map[string]bool
+	monitors []*serviceMonitor
+}
+
+var faults int
+
+func fault(format string, arguments ...any) {
+	faults++
+	fmt.Fprintf(os.Stderr, format+"\n", arguments...)
+}
+
+func (o *objects) decode(name string, document []byte) {
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal(document, &kind); err != nil {
+		fault("%s: %v", name, err)
+		return
+	}
+	var into any
+	switch kind.APIVersion + " " + kind.Kind {
+	case "apps/v1 StatefulSet":
+		set := &appsv1.StatefulSet{}
+		o.sets = append(o.sets, set)
+		into = set
+	case "v1 Service":
+		service := &corev1.Service{}
+		o.services = append(o.services, service)
+		into = service
+	case "v1 ConfigMap":
+		into = &corev1.ConfigMap{}
+	case "v1 Secret":
+		into = &corev1.Secret{}
+	case "networking.k8s.io/v1 NetworkPolicy":
+		policy := &networkingv1.NetworkPolicy{}
+		o.policies = append(o.policies, policy)
+		into = policy
+	case "policy/v1 PodDisruptionBudget":
+		budget := &policyv1.PodDisruptionBudget{}
+		o.budgets = append(o.budgets, budget)
+		into = budget
+	case "monitoring.coreos.com/v1 ServiceMonitor":
+		monitor := &serviceMonitor{}
+		o.monitors = append(o.monitors, monitor)
+		into = monitor
+	default:
+		fault("%s: unknown: %s %s", name, kind.APIVersion, kind.Kind)
+		return
+	}
+	text, err := yaml.YAMLToJSONStrict(document) // a key that stands twice
+	if err != nil {
+		fault("%s: %s: %v", name, kind.Kind, err)
+		return
+	}
+	// The API server's decoder: names count with their case.
+	wrong, err := json.UnmarshalStrict(text, into)
+	if err != nil {
+		wrong = append(wrong, err)
+	}
+	for _, one := range wrong {
+		fault("%s: %s: %v", name, kind.Kind, one)
+	}
+	meta := into.(metav1.Object)
+	switch into.(type) {
+	case *corev1.ConfigMap:
+		o.configs[meta.GetName()] = true
+	case *corev1.Secret:
+		o.secrets[meta.GetName()] = true
+	}
+}
+
+func finds(selector *metav1.LabelSelector, set labels.Set) bool {
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && !s.Empty() && s.Matches(set)
+}
+
+func (o *objects) checkSet(set *appsv1.StatefulSet, whole bool) {
+	pod := set.Spec.Template
+	if !finds(set.Spec.Selector, pod.Labels) {
+		fault("the StatefulSet does not find its own pods")
+	}
+	if set.Spec.Replicas == nil || *set.Spec.Replicas != 1 {
+		fault("a catalogue has one writer: replicas must be 1")
+	}
+	named := map[string]bool{}
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			named[port.Name] = true
+		}
+		for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
+			if probe == nil || probe.HTTPGet == nil || !named[probe.HTTPGet.Port.StrVal] {
+				fault("a probe is missing, or its port")
+			}
+		}
+		c := container.SecurityContext
+		if c == nil || c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem ||
+			c.AllowPrivilegeEscalation == nil || *c.AllowPrivilegeEscalation {
+			fault("the container is not locked down")
+		}
+		for _, from := range container.EnvFrom {
+			if from.ConfigMapRef != nil && !o.configs[from.ConfigMapRef.Name] {
+				fault("no ConfigMap %s", from.ConfigMapRef.Name)
+			}
+		}
+		for _, variable := range container.Env {
+			if from := variable.ValueFrom; whole && from != nil && !o.secrets[from.SecretKeyRef.Name] {
+				fault("no Secret %s", from.SecretKeyRef.Name)
+			}
+		}
+	}
+	for _, service := range o.services {
+		if !finds(&metav1.LabelSelector{MatchLabels: service.Spec.Selector}, pod.Labels) {
+			fault("the Service %s finds no pods", service.Name)
+		}
+		for _, port := range service.Spec.Ports {
+			if port.TargetPort.Type != intstr.String || !named[port.TargetPort.StrVal] {
+				fault("the Service %s goes to a port that no container has", service.Name)
+			}
+		}
+	}
+	for _, policy := range o.policies {
+		if !finds(&policy.Spec.PodSelector, pod.Labels) {
+			fault("the NetworkPolicy finds no pods")
+		}
+		for _, rule := range policy.Spec.Ingress {
+			for _, port := range rule.Ports {
+				if port.Port == nil || !named[port.Port.StrVal] {
+					fault("the NetworkPolicy names a port that no container has")
+				}
+				if port.Port != nil && port.Port.StrVal == "admin" && len(rule.From) == 0 {
+					fault("the NetworkPolicy opens the admin listener to everybody")
+				}
+			}
+		}
+	}
+	for _, budget := range o.budgets {
+		if !finds(budget.Spec.Selector, pod.Labels) {
+			fault("the PodDisruptionBudget finds no pods")
+		}
+		if most := budget.Spec.MaxUnavailable; budget.Spec.MinAvailable != nil || most == nil || most.IntVal < 1 {
+			fault("the PodDisruptionBudget blocks drains: with one replica it must be maxUnavailable: 1")
+		}
+	}
+}
+
+func main() {
+	o := &objects{configs: map[string]bool{}, secrets: map[string]bool{}}
+	for _, name := range os.Args[1:] {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			fault("%v", err)
+			continue
+		}
+		for _, document := range bytes.Split(text, []byte("\n---\n")) {
+			o.decode(name, document)
+		}
+	}
+	for _, set := range o.sets {
+		o.checkSet(set, len(o.secrets) > 0)
+	}
+	if len(o.sets) != 1 || len(o.services) != 2 || len(o.policies) != 1 || len(o.budgets) != 1 {
+		fault("not all objects are there")
+	}
+	for _, monitor := range o.monitors {
+		found := false
+		for _, service := range o.services {
+			for _, port := range service.Spec.Ports {
+				found = found || (finds(&monitor.Spec.Selector, service.Labels) && port.Name == monitor.Spec.Endpoints[0].Port)
+			}
+		}
+		if !found {
+			fault("the ServiceMonitor finds no Service with its port")
+		}
+	}
+	if faults > 0 {
+		os.Exit(1)
+	}
+	fmt.Println("good:", strings.Join(os.Args[1:], " "))
+}
