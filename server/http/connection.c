@@ -37,7 +37,7 @@ static struct connection *connection_new(struct worker *w, struct MHD_Connection
     c->exchange.mhd = mhd;
     atomic_init(&c->exchange.wait, WAIT_NONE);
     atomic_init(&c->deadline_ms, 0);
-    atomic_init(&c->idle_since_ms, 0);
+    atomic_init(&c->idle_since_ms, deadline_now_ms());
     atomic_init(&c->reply_since_ms, 0);
     atomic_init(&c->in_body, false);
     atomic_init(&c->header_since_ms, deadline_now_ms());

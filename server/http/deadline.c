@@ -1,5 +1,6 @@
 #include <malloc.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -63,17 +64,23 @@ void deadline_clear(struct connection *c)
     atomic_store_explicit(&c->deadline_ms, 0, memory_order_relaxed);
 }
 
-/* A client that ends its side together with its last request: libmicrohttpd, told once of both, has
- * read the request and waits to be told of the end, which nobody does again. It would keep the
- * connection, and the client waiting for our end, until the deadline. So each is looked at once
- * when it has become idle. */
+/* A client that ends its side together with its last request, or with half of one: libmicrohttpd,
+ * told once of both, has read the request and waits to be told of the end, which nobody does again.
+ * It would keep the connection, and the client waiting for our end, until the deadline. So each is
+ * looked at once when it has become idle; again only where there is something to be read first. */
 static bool is_left(struct connection *c, int64_t now)
 {
     int_fast64_t since = atomic_load_explicit(&c->idle_since_ms, memory_order_relaxed);
     struct pollfd peer = {.fd = c->fd, .events = POLLRDHUP};
 
-    return since != 0 && since + IDLE_LOOK_MS <= now &&
-           atomic_compare_exchange_strong(&c->idle_since_ms, &since, 0) && poll(&peer, 1, 0) == 1;
+    int unread = 0;
+
+    if (since == 0 || since + IDLE_LOOK_MS > now)
+        return false;
+    bool ended = poll(&peer, 1, 0) == 1;
+    if (ended && ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0)
+        return false;
+    return atomic_compare_exchange_strong(&c->idle_since_ms, &since, 0) && ended;
 }
 
 /* A stop does not wait for clients as long as they may take: who is still sending has a grace,

@@ -30,7 +30,6 @@ void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd)
         return NULL;
     struct exchange *e = &c->exchange;
     clear(e);
-    atomic_store_explicit(&c->idle_since_ms, 0, memory_order_relaxed);
     counts_begin(l->counts);
     /* The library splits the target in place: path and query as they came are in this copy. */
     size_t len = strnlen(uri, TARGET_MAX + 1);
@@ -69,6 +68,7 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     bool fatal = false;
 
     e->begun = true;
+    atomic_store_explicit(&e->connection->idle_since_ms, 0, memory_order_relaxed);
     /* Also where no body is to come: should the library wait for one, it is not for ever. */
     e->body_start_ms = deadline_now_ms();
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, 0);

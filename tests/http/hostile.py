@@ -5,7 +5,7 @@ valid request for /robots.txt is hidden behind many of them, which only a server
 message wrongly would answer. ODD: the library's parser may take it or leave it (a bare LF, a NUL,
 random damage); the server must merely live on."""
 
-
+import json
 
 REFUSED, ODD = "refused", "odd"
 
@@ -26,7 +26,7 @@ class Generator:
             self.targets, self.chunks, self.line_ends, self.nuls, self.other_protocols, self.damaged, self.floods, self.lists, self.cut_short,
         ]
         if token:
-            self.shapes += [self.credentials, self.json, self.queries]
+            self.shapes += [self.credentials, self.json, self.queries, self.calls, self.calls, self.mutations]
 
     def one(self):
         return self.rng.choice(self.shapes)()
@@ -174,9 +174,47 @@ class Generator:
             b'{"loc": "\\ud800"}', b'{"loc": "\xc0\x80"}', b'{"loc": 1e999}', b'{"loc": ' + b"9" * deep + b"}", b'{"loc": "' + b"x" * deep + b'"}', loc + b', "' + b"\xc3\xa9" * deep + b'": 1}',
             b'{"loc": "https://www.example.com/\\u001b[2J\\n2026 info forged"}', b"\x1f\x8b" + self.rng.randbytes(200), self.rng.randbytes(deep // 10 + 1),
         )
-        return self.post(body, self.pick(b"application/json", b"application/json", b"application/x-ndjson"))
+        return self.post(body, self.pick(b"application/json", b"application/json", b"application/x-ndjson") if body else b"application/json")  # no lines are a list, too
 
     def queries(self):
         query = self.pick(b"limit=-1", b"limit=99999999999999999999", b"limit=%00", b"limit=\xff", b"%ff=1", b"after=" + b"A" * 4000, b"after=%22%5c", b"a=1&a=2", b"&".join(b"p%d=1" % i for i in range(100)), b"since=1-2-3-4", b"x\"y\\z=1", b"%e2%80%ae=1", b"limit=1&" + b"%22" * 2000, b"prefix=%0d%0aX", b"max_removed=1", b"index=" + b"%41" * 900 + b"%ff")
         fields = [(b"Authorization", b"Bearer " + self.token.encode())]
         return REFUSED, self.request(fields, b"GET", b"/v1/sitemaps?" + query)
+
+    def api(self, method, target, body=b"", kind=b"application/json"):
+        fields = [(b"Authorization", b"Bearer " + self.token.encode())]
+        if body or method in (b"POST", b"PUT", b"PATCH"):
+            fields += [(b"Content-Length", str(len(body)).encode())] + ([(b"Content-Type", kind)] if kind else [])
+        return self.request(fields, method, target, body)
+
+    def value(self, depth=0):
+        """Some JSON, of any type but not what is asked for."""
+        if depth < 3 and self.rng.random() < 0.3:
+            return self.pick([self.value(depth + 1) for _ in range(self.rng.randrange(4))], {self.pick("loc", "", "\u202e", "a" * 70): self.value(depth + 1)})
+        return self.pick(None, True, -1, 1e308, 2**63, 2**64, "", "\x00", "\x1b[2J", "x" * self.rng.randrange(3000), "\u2028", "//evil.example/", "https://", "https://a b/", "javascript:x", "https://[::1", "https://u:p@www.example.com/a.xml", "https://www.example.com/a.xml#f", "ftp://www.example.com/a.xml", "https://www.example.com:99999/")
+
+    def calls(self):
+        """Every call of the API with something that none of them takes."""
+        value = self.value()
+        bad_id = self.pick(b"0", b"-1", b"x", b"99999999999999999999", b"%00", b"..", b"%2e%2e%2f", b"1-2", b"1-2-3-4", b"7fffffff-0-1", b"a" * 3000, b"%f0%9f%92%a9", b"1%0d%0aX:y")
+        name = self.pick("origin", "url", "loc", "cross_hosts", "host_aliases", "lastmod", "digest", "x", "__proto__", "LOC")
+        body = json.dumps({name: value, "no-such-field": 1}).encode()
+        target, method = self.pick(
+            (b"/v1/sitemaps/" + bad_id, self.pick(b"GET", b"DELETE")), (b"/v1/sites/" + bad_id, self.pick(b"GET", b"DELETE", b"PATCH")), (b"/v1/indexes/" + bad_id, self.pick(b"GET", b"DELETE")),
+            (b"/v1/sources/" + bad_id + b"/scan", b"POST"), (b"/v1/sites", b"POST"), (b"/v1/indexes", b"POST"), (b"/v1/sitemaps", b"POST"), (b"/v1/sitemaps?on_error=" + bad_id, b"POST"),
+            (b"/v1/sitemaps?index=" + bad_id, b"PUT"), (b"/v1/sitemaps?index=/sitemap_index.xml&max_removed=" + bad_id + b"x", b"PUT"), (b"/v1/sitemaps?loc=" + bad_id, b"DELETE"),
+            (b"/v1/changes?since=" + bad_id + b"x", b"GET"), (b"/v1/changes?since=0&wait=" + bad_id + b"x", b"GET"), (b"/v1/indexes?after=" + bad_id, b"GET"), (b"/v1/sites?limit=" + bad_id + b"x", b"GET"),
+            (b"/v1/" + bad_id + b"/x", self.method()), (b"/v2/sitemaps", self.method()), (b"//v1/sitemaps", self.method()), (b"/v1/sitemaps/", b"POST"), (b"/V1/SITEMAPS", self.method()),
+        )
+        if method in (b"GET", b"DELETE", b"HEAD", b"OPTIONS"):
+            return (ODD if method == b"OPTIONS" else REFUSED), self.api(method, target)
+        return REFUSED, self.api(method, target, self.pick(body, body, json.dumps(value).encode() if not isinstance(value, list) else body, b"", body[:-1], body + b"x"), self.pick(b"application/json", b"application/json", b"text/plain", b""))
+
+    def mutations(self):
+        """A good list with some bytes changed: whatever is taken of it, the server lives on."""
+        line = b'{"loc": "https://www.example.com/%d.xml", "lastmod": "2026-01-01", "index": "/nothing.xml"}\n' % self.rng.randrange(9)
+        body = bytearray(line * self.rng.randrange(1, 5))
+        for _ in range(self.rng.randrange(1, 12)):
+            at = self.rng.randrange(len(body))
+            body[at : at + self.rng.randrange(3)] = self.pick(b"", b"\\", b'"', b"{", b"}", b"\n", b"\0", b",", b"\\ud800", b"\xff", bytes(self.rng.randrange(40)))
+        return ODD, self.api(self.pick(b"POST", b"PUT"), self.pick(b"/v1/sitemaps?on_error=skip", b"/v1/sitemaps", b"/v1/sitemaps?index=/nothing.xml"), bytes(body), b"application/x-ndjson")
