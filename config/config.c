@@ -74,6 +74,16 @@ void config_done(struct config *c)
     memset(c, 0, sizeof *c);
 }
 
+void config_wipe_token(struct config *c)
+{
+    char *variable = getenv("SITEMAPD_TOKEN");
+
+    if (c->token != NULL)
+        explicit_bzero(c->token, strlen(c->token));
+    if (variable != NULL)
+        explicit_bzero(variable, strlen(variable));
+}
+
 void config_assign(struct config *c, const struct setting *s, enum setting_level level,
                    const char *text, struct mistakes *m)
 {

@@ -57,6 +57,7 @@ struct config {
     size_t origin_count; /* SITEMAPD_SITE, --site: sites to make sure of */
     char **origins;
 
+    char *user;       /* whom root becomes; NULL: stays root */
     char *listen;     /* [server] listen = 0.0.0.0:8080 */
     uint32_t threads; /* 0: one for each core */
     uint32_t max_connections;
@@ -136,6 +137,9 @@ struct config_reader {
 typedef void config_difference(void *context, const char *section, const char *key, bool live);
 void config_compare(const struct config *a, const struct config *b, config_difference *each,
                     void *context);
+/* Overwrites the token here and in the environment (/proc/PID/environ shows that memory), once its
+ * hash is taken. `token` is then an empty text. Before any thread reads the environment. */
+void config_wipe_token(struct config *c);
 /* Frees all that it holds. Takes a half-filled one. */
 void config_done(struct config *c);
 

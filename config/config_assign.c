@@ -77,7 +77,6 @@ static const char *judge_text(const struct setting *s, const char *text)
         return value_is_host(text) ? NULL : "must be a host, as cdn.example.com";
     case SETTING_INDEX_PATH: {
         size_t len = strlen(text);
-
         return value_is_url_path(text) && len >= 5 && strcmp(text + len - 4, ".xml") == 0
                    ? NULL
                    : "must be a path that ends in .xml, as /sitemap_index.xml";
@@ -93,6 +92,7 @@ static const char *judge_text(const struct setting *s, const char *text)
     case SETTING_INDEX_NAME:
         return value_is_index_name(text) ? NULL
                                          : "must be an index's path or URL, as /sitemap_index.xml";
+    case SETTING_WORD:
     case SETTING_SECRET:
         return is_visible(text, false) ? NULL : "must be visible ASCII characters without spaces";
     case SETTING_HEADER:

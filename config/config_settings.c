@@ -27,6 +27,8 @@ const struct setting config_settings[] = {
     {"server", "listen", SETTING_ADDRESS, IN(listen), .fallback = "0.0.0.0:8080",
      FILE_AND("SITEMAPD_LISTEN"),
      .doc = "Where crawlers ask: address and port; port 0 picks a free one."},
+    {"server", "user", SETTING_WORD, IN(user), FILE_AND("SITEMAPD_SERVER_USER"),
+     .doc = "Whom the server becomes when it is started as root, once its sockets are bound."},
     {"server", "site", SETTING_ORIGIN, LIST(origins, origin_count), .environment = "SITEMAPD_SITE",
      .doc = "Sites to make sure of at start."},
     {"server", "source", SETTING_PATH, LIST(source_folders, source_folder_count),

@@ -6,7 +6,7 @@
 #include "config/config.h"
 
 enum setting_kind {
-    SETTING_TEXT,        /* any text; NULL where the fallback is NULL */
+    SETTING_WORD,        /* visible ASCII without spaces */
     SETTING_PATH,        /* a file's path */
     SETTING_OFF_OR_PATH, /* "off", "-" or a path; "off" is NULL */
     SETTING_ADDRESS,     /* 127.0.0.1:8080, [::1]:8080 */

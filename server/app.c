@@ -13,7 +13,9 @@
 #include "server/app_state.h"
 #include "server/bootstrap.h"
 #include "server/log/log.h"
+#include "server/notify.h"
 #include "server/policy.h"
+#include "server/privileges.h"
 #include "server/publish/publisher.h"
 #include "server/publish/workers.h"
 #include "server/reload.h"
@@ -134,6 +136,7 @@ static bool fill_context(struct app *app)
         if (!token_sha256(config->token, strlen(config->token), app->token_sha256))
             return false;
         context->environment_token_sha256 = app->token_sha256;
+        config_wipe_token(app->config);
     }
     return app->folder != NULL && context->readers != NULL && context->auth != NULL;
 }
@@ -164,18 +167,37 @@ static void stop(struct app *app)
     free(app->folder);
 }
 
+/* Whether the watchdog is to hear of it. Not the publisher: a disk that stands still is no reason
+ * to end what is served from memory. */
+static bool is_alive(const struct app *app, uint32_t within_ms)
+{
+    return listener_stale_ms(app->public_listener) < within_ms &&
+           listener_stale_ms(app->admin_listener) < within_ms;
+}
+
+/* The next signal; 0: none came within half a watchdog's period. */
+static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
+{
+    struct timespec half = {.tv_sec = watchdog_ms / 2000,
+                            .tv_nsec = (long)(watchdog_ms / 2 % 1000) * 1000000};
+    int number = sigtimedwait(signals, NULL, watchdog_ms > 0 ? &half : NULL);
+    return number < 0 ? 0 : number;
+}
+
 static void wait_for_end(struct app *app, const sigset_t *signals)
 {
+    uint32_t watchdog_ms = notify_watchdog_ms();
     for (;;) {
-        int number = 0;
-        if (sigwait(signals, &number) != 0)
-            return;
+        if (watchdog_ms > 0 && is_alive(app, watchdog_ms))
+            notify_alive();
+        int number = next_signal(signals, watchdog_ms);
         if (number == SIGHUP) {
             reload(app);
         } else if (number == SIGUSR1) {
             access_log_reopen(app->context.access_log);
-        } else {
+        } else if (number != 0) {
             log_event(LOG_LEVEL_INFO, "stop", "%s: finishing what is in flight", strsignal(number));
+            notify_stopping("finishing what is in flight");
             return;
         }
     }
@@ -205,16 +227,20 @@ int app_serve(struct config *config, const char *const *sites, const struct conf
     page_readers_init(&app.pages.readers);
     umask(077);
     app_setup_log(config);
+    /* What root alone may open comes before its rights go, threads and files after it. */
+    bool up = sockets_open(config, &app.sockets) && start_tls(&app) &&
+              privileges_drop(config->user, config->database);
     log_start();
-
-    bool up = request_log_open(config, &app.context.access_log) && start_tls(&app) &&
-              open_catalogue(&app, sites) && fill_context(&app) && start_publisher(&app) &&
-              start_sources(&app) && app_start_listeners(&app);
+    up = up && request_log_open(config, &app.context.access_log) && open_catalogue(&app, sites) &&
+         fill_context(&app) && start_publisher(&app) && start_sources(&app) &&
+         app_start_listeners(&app);
     if (up) {
+        privileges_hide_memory();
         app_announce(&app);
         wait_for_end(&app, &signals);
     }
     stop(&app);
+    sockets_close(&app.sockets);
     page_readers_done(&app.pages.readers);
     if (up)
         log_event(LOG_LEVEL_INFO, "stopped", "all done");

@@ -6,7 +6,9 @@
 
 #include "server/app_state.h"
 #include "server/descriptors.h"
+#include "server/http/address.h"
 #include "server/log/log.h"
+#include "server/notify.h"
 #include "server/request_log.h"
 
 #define ADMIN_THREADS 2u
@@ -62,6 +64,7 @@ bool app_start_listeners(struct app *app)
     admin.name = "admin";
     admin.max_connections = share.admin_connections;
     admin.address = config->admin_listen;
+    admin.socket = &app->sockets.admin;
     admin.threads = ADMIN_THREADS;
     admin.problem_json = true;
     admin.check_host = true;
@@ -77,6 +80,7 @@ bool app_start_listeners(struct app *app)
     public.name = "public";
     public.max_connections = share.public_connections;
     public.address = config->listen;
+    public.socket = &app->sockets.public;
     public.threads = config->threads;
     public.max_connections_per_address = config->max_connections_per_address;
     public.trusted_proxy_count = config->trusted_proxy_count;
@@ -87,9 +91,11 @@ bool app_start_listeners(struct app *app)
 
     if (!start_listener(&admin, &app->admin_listener))
         return false;
+    app->sockets.admin.fd = -1;
     app->context.admin_listener = app->admin_listener;
     if (!start_listener(&public, &app->public_listener))
         return false;
+    app->sockets.public.fd = -1;
     app->context.public_listener = app->public_listener;
     return true;
 }
@@ -145,6 +151,14 @@ static void print_url(const char *label, const char *scheme, const char *address
     printf(" %s=%s://%s%s", label, scheme, host, address);
 }
 
+void app_notify_ready(const struct app *app)
+{
+    char status[2 * ADDRESS_TEXT_SIZE + 64];
+    snprintf(status, sizeof status, "serving on %s, API on %s",
+             listener_address(app->public_listener), listener_address(app->admin_listener));
+    notify_ready(status);
+}
+
 void app_announce(const struct app *app)
 {
     log_event(LOG_LEVEL_INFO, "start", "sitemapd %s: catalogue %s, public %s, admin %s",
@@ -157,4 +171,5 @@ void app_announce(const struct app *app)
     print_url("admin", "http", listener_address(app->admin_listener));
     printf("\n");
     fflush(stdout);
+    app_notify_ready(app);
 }

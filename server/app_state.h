@@ -8,13 +8,14 @@
 #include "server/http/page_response.h"
 #include "server/log/access_log.h"
 #include "server/routes/routes.h"
+#include "server/sockets.h"
 #include "server/source_set.h"
 #include "server/tls/tls.h"
 
 struct app {
-    const struct config *config; /* of the start: what only a restart changes is as it says */
-    const struct config *live;   /* as last reloaded; at first the same */
-    struct config reloaded;      /* what `live` is after a reload; owned */
+    struct config *config;     /* of the start: what only a restart changes is as it says */
+    const struct config *live; /* as last reloaded; at first the same */
+    struct config reloaded;    /* what `live` is after a reload; owned */
     const struct config_reader *again;
     struct catalogue *catalogue;
     struct source_set *sources;
@@ -22,6 +23,7 @@ struct app {
     uint8_t token_sha256[32];
     char *folder; /* the database's */
     struct app_context context;
+    struct sockets sockets; /* until the listeners take them */
     struct listener *public_listener, *admin_listener;
 };
 
@@ -38,7 +40,9 @@ unsigned app_core_count(void);
 bool app_start_listeners(struct app *app);
 /* Has the listeners take what a reload may change. */
 void app_retune_listeners(struct app *app, const struct config *config);
-/* The line on stdout that says where; and one in the log. */
+/* The line on stdout that says where, one in the log, and a word to the service manager. */
 void app_announce(const struct app *app);
+/* What the service manager shows of a server that runs. */
+void app_notify_ready(const struct app *app);
 
 #endif

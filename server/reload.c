@@ -3,6 +3,7 @@
 #include "server/app_state.h"
 #include "server/bootstrap.h"
 #include "server/log/log.h"
+#include "server/notify.h"
 #include "server/policy.h"
 #include "server/publish/publisher.h"
 #include "server/rules/str.h"
@@ -62,6 +63,7 @@ void reload(struct app *app)
     struct tls_pair *pair = NULL;
     struct str changed = STR_INIT;
 
+    notify_reloading();
     log_failures_as("reload-refused");
     bool good = app->again->read(app->again->context, &fresh, tell_mistake, NULL);
     if (good) {
@@ -92,4 +94,5 @@ void reload(struct app *app)
     tls_pair_free(pair);
     policy_free(policy);
     str_done(&changed);
+    app_notify_ready(app);
 }

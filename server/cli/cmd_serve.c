@@ -43,10 +43,9 @@ static int apply_flags(struct cli *cli)
     static const struct {
         const char *flag, *setting;
     } flags[] = {
-        {"--listen", "server.listen"},
-        {"--admin-listen", "admin.listen"},
-        {"--site", "server.site"},
-        {"--source", "server.source"},
+        {"--listen", "server.listen"}, {"--admin-listen", "admin.listen"},
+        {"--site", "server.site"},     {"--source", "server.source"},
+        {"--user", "server.user"},
     };
     int status = EXIT_DONE;
 

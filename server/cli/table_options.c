@@ -35,6 +35,7 @@ const struct cli_option table_serve_options[] = {
     {"--admin-listen", "A:P", "address and port of the API (default: 127.0.0.1:8081)"},
     {"--site", "ORIGIN", "make sure that this site exists; repeatable"},
     {"--source", "DIR[=URL]", "watch this folder of sitemap files, and serve them; repeatable"},
+    {"--user", "NAME", "become this user, where started as root, once the sockets are bound"},
     {0},
 };
 

@@ -143,8 +143,9 @@ static void *run(void *context)
         if (wait_ms == FULL_MS && before_ms != FULL_MS)
             atomic_fetch_add(&l->full, 1);
     }
-    /* Who has come before the stop is still served; a flood does not keep it from its end. */
-    for (unsigned taken = 0; taken < LAST_MOST && accept_round(l) == 0; taken += ROUND)
+    /* Who has come before the stop is still served; a flood does not keep it from its end. Those in
+     * the queue of a given socket are the next process's. */
+    for (unsigned taken = 0; !l->given && taken < LAST_MOST && accept_round(l) == 0; taken += ROUND)
         ;
     return NULL;
 }
@@ -167,6 +168,7 @@ void acceptor_end(struct listener *l)
     }
     if (l->accept_wake >= 0)
         close(l->accept_wake);
+    /* Never shut down: a given socket goes on listening for whoever holds it besides. */
     if (l->listen_fd >= 0)
         close(l->listen_fd);
     l->accept_wake = l->listen_fd = -1;

@@ -49,7 +49,7 @@ static int open_socket(const struct addrinfo *info)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (info->ai_family == AF_INET6) /* "[::]" takes IPv4 too, whatever the system's default */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0)
         return fd;
     int error = errno;
     close(fd);
@@ -57,7 +57,7 @@ static int open_socket(const struct addrinfo *info)
     return -1;
 }
 
-static void describe(int fd, char text[ADDRESS_TEXT_SIZE])
+void address_describe(int fd, char text[ADDRESS_TEXT_SIZE])
 {
     struct sockaddr_storage bound;
     socklen_t len = sizeof bound;
@@ -76,7 +76,7 @@ static void describe(int fd, char text[ADDRESS_TEXT_SIZE])
     }
 }
 
-int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why, size_t why_size)
+int address_bind(const char *address, char *why, size_t why_size)
 {
     char host[256];
     const char *port;
@@ -97,10 +97,46 @@ int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why,
     int fd = open_socket(found);
     if (fd < 0)
         snprintf(why, why_size, "%s: %s", address, strerror(errno));
-    else
-        describe(fd, text);
     freeaddrinfo(found);
     return fd;
+}
+
+bool address_listen_on(int fd)
+{
+    return listen(fd, BACKLOG) == 0;
+}
+
+int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why, size_t why_size)
+{
+    int fd = address_bind(address, why, why_size);
+    if (fd < 0)
+        return -1;
+    if (!address_listen_on(fd)) {
+        snprintf(why, why_size, "%s: %s", address, strerror(errno));
+        close(fd);
+        return -1;
+    }
+    address_describe(fd, text);
+    return fd;
+}
+
+bool address_check_given(int fd, char *why, size_t why_size)
+{
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof bound, size = sizeof(int);
+    int type = 0, listens = 0;
+
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
+        snprintf(why, why_size, "is no socket: %s", strerror(errno));
+    else if (bound.ss_family != AF_INET && bound.ss_family != AF_INET6)
+        snprintf(why, why_size, "is of no internet family");
+    else if (type != SOCK_STREAM ||
+             getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
+        snprintf(why, why_size, "is no TCP socket that listens (Accept=no)");
+    else
+        return true;
+    return false;
 }
 
 void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN])

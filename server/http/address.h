@@ -15,6 +15,16 @@
  * or -1, and a sentence in `why`. */
 int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why, size_t why_size);
 
+/* The same without listening yet: that is refused until address_listen_on. */
+int address_bind(const char *address, char *why, size_t why_size);
+/* Begins to listen on a bound socket. False with errno. */
+bool address_listen_on(int fd);
+/* Whether a socket that was handed over is one that listens, of an internet family; `why` gets a
+ * sentence. */
+bool address_check_given(int fd, char *why, size_t why_size);
+/* The address that a socket is bound to. */
+void address_describe(int fd, char text[ADDRESS_TEXT_SIZE]);
+
 /* The address of a peer as text, IPv4 also where it came mapped into IPv6; "" for others. */
 void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN]);
 

@@ -40,6 +40,8 @@ static struct connection *connection_new(struct worker *w, struct MHD_Connection
     atomic_init(&c->idle_since_ms, deadline_now_ms());
     atomic_init(&c->reply_since_ms, 0);
     atomic_init(&c->in_body, false);
+    atomic_init(&c->busy, false);
+    atomic_init(&c->served, false);
     atomic_init(&c->header_since_ms, deadline_now_ms());
     deadline_set_body(c, deadline_now_ms(), l->header_timeout_ms, 0);
     return c;
@@ -144,6 +146,36 @@ void connections_make_room(struct listener *l, uint32_t count)
     if (end_longest(l, count, awaits_since, now) == 0)
         end_longest(l, count, replies_since, now - READING_MS);
     pthread_mutex_unlock(&l->connections_lock);
+}
+
+/* Who came so lately may have its first request on the way. */
+#define STOP_FRESH_MS 1000
+
+static bool is_idle(const struct connection *c, int64_t now)
+{
+    int64_t since = awaits_since(c);
+
+    return since != 0 && !c->cut && !c->ended && !atomic_load(&c->busy) &&
+           (atomic_load(&c->served) || now - since >= STOP_FRESH_MS) && !has_come(c);
+}
+
+bool connections_end_idle(struct listener *l)
+{
+    int64_t now = deadline_now_ms();
+
+    pthread_mutex_lock(&l->connections_lock);
+    for (struct connection *c = l->connections; c != NULL; c = c->next) {
+        if (!is_idle(c, now))
+            continue;
+        c->ended = true;
+        /* What comes in between is still read (tcp(7) keeps it), and only then the end. */
+        shutdown(c->fd, SHUT_RD);
+    }
+    bool none = l->connection_count == 0;
+    pthread_mutex_unlock(&l->connections_lock);
+    for (unsigned i = 0; none && i < l->worker_count; i++)
+        none = (atomic_load(&l->workers[i].load) & LOAD_PENDING) == 0;
+    return none;
 }
 
 /* It may have been pending for so long that it was forgotten. */

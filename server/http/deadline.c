@@ -158,6 +158,7 @@ static void *run(void *context)
         int64_t now = deadline_now_ms();
         more = scan(l, now);
         give_back(l, &crowd, &given_ms, now);
+        atomic_store(&l->scanned_ms, now);
     }
     pthread_mutex_unlock(&l->connections_lock);
     return NULL;
@@ -165,6 +166,7 @@ static void *run(void *context)
 
 bool deadline_start(struct listener *l)
 {
+    atomic_store(&l->scanned_ms, deadline_now_ms());
     l->deadline_started = pthread_create(&l->deadline_thread, NULL, run, l) == 0;
     return l->deadline_started;
 }

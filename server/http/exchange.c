@@ -30,6 +30,7 @@ void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd)
         return NULL;
     struct exchange *e = &c->exchange;
     clear(e);
+    atomic_store_explicit(&c->busy, true, memory_order_relaxed);
     counts_begin(l->counts);
     /* The library splits the target in place: path and query as they came are in this copy. */
     size_t len = strnlen(uri, TARGET_MAX + 1);
@@ -297,7 +298,10 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     deadline_set_body(e->connection, now, l->idle_timeout_ms + l->header_timeout_ms, 0);
     atomic_store_explicit(&e->connection->idle_since_ms, now, memory_order_relaxed);
     atomic_store_explicit(&e->connection->header_since_ms, now, memory_order_relaxed);
+    atomic_store_explicit(&e->connection->served, true, memory_order_relaxed);
+    atomic_store_explicit(&e->connection->busy, false, memory_order_relaxed);
+    /* Requests that have come behind this one are answered, and then the connection ends. */
     if (atomic_load(&l->quiescing))
-        shutdown(e->connection->fd, SHUT_RDWR); /* no further request on this connection */
+        shutdown(e->connection->fd, SHUT_RD);
     counts_end(l->counts);
 }

@@ -88,7 +88,10 @@ struct connection {
      * deadline). */
     atomic_int_fast64_t reply_since_ms;
     atomic_bool in_body; /* the deadline is that of a header or body which is arriving */
+    atomic_bool busy;    /* a request has begun and is not completed */
+    atomic_bool served;  /* one was completed */
     bool cut;            /* under connections_lock */
+    bool ended;          /* likewise: a stop reads no more than what has come */
     bool trusted_proxy;
     struct peer *counted; /* under connections_lock; NULL: not counted */
     char peer[INET6_ADDRSTRLEN];
@@ -127,6 +130,7 @@ struct listener {
     pthread_t accept_thread;
     bool accepting;
     int listen_fd, accept_wake; /* the acceptor's while it runs */
+    bool given;                 /* as in struct listener_socket */
     unsigned next_worker;
 
     atomic_uint_fast64_t aborted; /* requests that ended before their reply was out */
@@ -139,6 +143,7 @@ struct listener {
     uint64_t over_limit, evicted, late[LISTENER_WAITS]; /* under connections_lock */
 
     pthread_t deadline_thread;
+    atomic_int_fast64_t scanned_ms; /* when it last looked at all of them */
     bool deadline_started;
     bool deadline_stop; /* under connections_lock */
     pthread_cond_t deadline_wake;
@@ -210,6 +215,10 @@ bool connection_is_trusted(const struct listener *l, const char *peer);
  * rest of what will be dropped; where there is none, those that have been reading a reply longest.
  */
 void connections_make_room(struct listener *l, uint32_t count);
+/* For a stop: ends the reading side of connections that wait for a request of which nothing has
+ * come, so that the library closes them; those with one in their buffer are left to answer it, and
+ * those that have only just come to send it. True where no connection is left. */
+bool connections_end_idle(struct listener *l);
 /* NOTIFY_CONNECTION, for a worker. */
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
                        enum MHD_ConnectionNotificationCode code);

@@ -10,6 +10,7 @@
 #include "server/http/internal.h"
 
 #define STOP_POLL_MS  2
+#define STOP_IDLE_MS  1500  /* for connections without a request to end by themselves */
 #define STOP_GRACE_MS 10000 /* after the sockets are cut: for what is still suspended */
 
 static unsigned thread_count(const struct listener_options *options)
@@ -80,6 +81,7 @@ static bool copy_options(struct listener *l, const struct listener_options *opti
     l->options = *options;
     listener_retune(l, options);
     l->options.address = l->address;
+    l->options.socket = NULL;
     l->options.trusted_proxies = NULL;
     l->options.name = l->name = strdup(options->name);
     l->trusted = calloc(count > 0 ? count : 1, sizeof *l->trusted);
@@ -140,6 +142,23 @@ static struct listener *listener_new(void)
     return l;
 }
 
+static bool open_socket(struct listener *l, const struct listener_options *options, char *why,
+                        size_t why_size)
+{
+    if (options->socket == NULL) {
+        l->listen_fd = address_listen(options->address, l->address, why, why_size);
+        return l->listen_fd >= 0;
+    }
+    l->given = options->socket->given;
+    l->listen_fd = options->socket->fd;
+    address_describe(l->listen_fd, l->address);
+    if (l->given || address_listen_on(l->listen_fd))
+        return true;
+    snprintf(why, why_size, "%s: %s", l->address, strerror(errno));
+    l->listen_fd = -1; /* the caller's still */
+    return false;
+}
+
 bool listener_start(const struct listener_options *options, struct listener **out, char *why,
                     size_t why_size)
 {
@@ -152,8 +171,7 @@ bool listener_start(const struct listener_options *options, struct listener **ou
     }
     if (!copy_options(l, options, why, why_size))
         goto fail;
-    l->listen_fd = address_listen(options->address, l->address, why, why_size);
-    if (l->listen_fd < 0)
+    if (!open_socket(l, options, why, why_size))
         goto fail;
     if (!deadline_start(l)) {
         snprintf(why, why_size, "%s: cannot start a thread", l->address);
@@ -168,6 +186,8 @@ bool listener_start(const struct listener_options *options, struct listener **ou
     return true;
 
 fail:
+    if (options->socket != NULL)
+        l->listen_fd = -1; /* the caller's still */
     listener_free(l);
     return false;
 }
@@ -194,14 +214,17 @@ static bool is_quiet(struct listener *l)
 static bool wait_quiet(struct listener *l, uint32_t timeout_ms)
 {
     struct timespec pause = {.tv_nsec = STOP_POLL_MS * 1000000L};
-    int64_t end = deadline_now_ms() + timeout_ms;
+    int64_t now = deadline_now_ms(), end = now + timeout_ms;
+    int64_t idle_end = atomic_load(&l->quiesced_ms) + STOP_IDLE_MS;
 
-    while (!is_quiet(l)) {
-        if (deadline_now_ms() >= end)
+    for (;; now = deadline_now_ms()) {
+        bool none = connections_end_idle(l); /* first: no request begins behind its back */
+        if (is_quiet(l) && (none || now >= idle_end))
+            return true;
+        if (now >= end)
             return false;
         nanosleep(&pause, NULL);
     }
-    return true;
 }
 
 void listener_stop(struct listener *l, uint32_t timeout_ms)
@@ -263,6 +286,11 @@ void listener_totals(const struct listener *l, struct listener_totals *out)
     out->evicted = l->evicted;
     memcpy(out->late, l->late, sizeof out->late);
     pthread_mutex_unlock(&unconst->connections_lock);
+}
+
+int64_t listener_stale_ms(const struct listener *l)
+{
+    return deadline_now_ms() - atomic_load(&l->scanned_ms);
 }
 
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended)

@@ -26,10 +26,19 @@ struct completion {
     uint64_t micros;
 };
 
+/* A socket to listen on. */
+struct listener_socket {
+    int fd;
+    bool given; /* it listens already, and whoever handed it over goes on holding it: connections
+                   that are not taken are left to the next process */
+};
+
 struct listener_options {
     const char *name;    /* "public" or "admin": metrics label, problem texts */
     const char *address; /* "0.0.0.0:8080", "[::]:8080", "127.0.0.1:0" */
-    unsigned threads;    /* 0: one for each core */
+    /* Bound already; the listener takes it over where it starts. NULL: `address` is opened. */
+    const struct listener_socket *socket;
+    unsigned threads; /* 0: one for each core */
     uint32_t max_connections;
     uint32_t max_connections_per_address; /* 0: no limit */
     uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
@@ -83,6 +92,9 @@ void listener_times(const struct listener *l,
                     void (*each)(void *context, const char *route,
                                  const struct histogram_values *took),
                     void *context);
+/* Milliseconds since its deadlines were last looked after, which is done a few times a second and
+ * needs the lock of all connections: a watchdog's question. Any thread. */
+int64_t listener_stale_ms(const struct listener *l);
 /* Connections now open, and suspended. */
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended);
 

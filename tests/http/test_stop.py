@@ -107,6 +107,68 @@ def test_a_stop_in_the_middle_of_a_body(server):
     assert server.get(XML).status == 404, "a half-sent bulk is nothing"
 
 
+def freeze(server):
+    """It stands still: what is done meanwhile has come all at once when it goes on."""
+    server.process.send_signal(signal.SIGSTOP)
+    eventually(lambda: open(f"/proc/{server.process.pid}/stat").read().rsplit(")", 1)[1].split()[0] == "T", "stopped")
+
+
+def test_requests_that_have_come_are_answered(server):
+    """In the sockets of kept connections, of several requests each, and of new ones."""
+    locs_before = [f"{ORIGIN}/{i}.xml" for i in range(3000)]
+    assert server.bulk(locs_before).status == 200
+    assert server.get(XML).status == 200, "in memory from here on: what must wait is answered 503"
+    kept = [Connection(server.public) for _ in range(20)] + [Connection(server.admin) for _ in range(10)]
+    for connection in kept:
+        connection.send(request_bytes("GET", "/robots.txt"))
+        assert connection.reply().status in (200, 404, 421)
+    time.sleep(0.1)
+    freeze(server)
+    for connection in kept[:20]:
+        connection.send(request_bytes("GET", XML) * 3)
+    writes = [json.dumps({"loc": f"{ORIGIN}/late/{i}.xml"}).encode() for i in range(10)]
+    for connection, body in zip(kept[20:], writes):
+        headers = [("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json")]
+        connection.send(request_bytes("POST", "/v1/sitemaps", headers, body, host=server.admin))
+    fresh = [Connection(server.public) for _ in range(20)]
+    for connection in fresh:
+        connection.send(request_bytes("GET", XML))
+    server.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(signal.SIGCONT)
+    acknowledged = []
+    for connection in kept[:20]:
+        for _ in range(3):
+            assert len(locs(connection.reply().body)) >= 3000
+        assert connection.rest() == b""
+    for i, connection in enumerate(kept[20:]):
+        reply = connection.reply()
+        assert reply.status in (201, 503), reply
+        if reply.status == 201:
+            acknowledged.append(f"{ORIGIN}/late/{i}.xml")
+    for connection in fresh:
+        assert len(locs(connection.reply().body)) >= 3000
+    assert server.process.wait(seconds(20)) == 0
+    server.kill()
+    for connection in kept + fresh:
+        connection.close()
+    server.start()
+    assert set(acknowledged) <= set(locs(server.get(XML).body))
+
+
+def test_idle_connections_hold_no_stop_up(server):
+    idle = [Connection(server.public) for _ in range(30)] + [Connection(server.admin)]
+    for connection in idle[:-5]:
+        connection.send(request_bytes("GET", "/robots.txt"))
+        connection.reply()
+    time.sleep(0.1)
+    begun = time.monotonic()
+    server.stop()
+    assert time.monotonic() - begun < seconds(6)
+    for connection in idle:
+        assert connection.rest() == b""
+        connection.close()
+
+
 # ---- what cannot be started ---------------------------------------------------------------------
 
 

@@ -1,0 +1,110 @@
+#include "server/privileges.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <libgen.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "server/log/log.h"
+
+/* By name or number. */
+static const struct passwd *find_user(const char *user)
+{
+    bool number = user[strspn(user, "0123456789")] == '\0';
+
+    errno = 0;
+    return number ? getpwuid((uid_t)strtoul(user, NULL, 10)) : getpwnam(user);
+}
+
+static void make_folder(const char *database, const struct passwd *who)
+{
+    char *copy = strdup(database);
+    const char *folder = copy == NULL ? NULL : dirname(copy);
+
+    /* What cannot be made, or is there and another's, the catalogue will tell. */
+    if (folder != NULL && mkdir(folder, 0700) == 0 && chown(folder, who->pw_uid, who->pw_gid) != 0)
+        rmdir(folder);
+    free(copy);
+}
+
+static bool become(const struct passwd *who)
+{
+    return initgroups(who->pw_name, who->pw_gid) == 0 &&
+           setresgid(who->pw_gid, who->pw_gid, who->pw_gid) == 0 &&
+           setresuid(who->pw_uid, who->pw_uid, who->pw_uid) == 0;
+}
+
+/* There must be no way back. */
+static bool is_for_good(const struct passwd *who)
+{
+    uid_t real, effective, saved;
+
+    return getresuid(&real, &effective, &saved) == 0 && real == who->pw_uid &&
+           effective == who->pw_uid && saved == who->pw_uid && setuid(0) != 0 && seteuid(0) != 0;
+}
+
+/* What a unit lent for binding a low port (AmbientCapabilities=) is of no more use. */
+static void drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    syscall(SYS_capset, &header, none);
+}
+
+static bool become_user(const char *user, const char *database)
+{
+    const struct passwd *who = find_user(user);
+
+    if (who == NULL) {
+        log_failure(user, "%s", errno == 0 ? "there is no such user" : strerror(errno));
+        return false;
+    }
+    if (who->pw_uid == 0) {
+        log_failure(user, "is root itself; name a user of its own, as user = sitemapd");
+        return false;
+    }
+    if (geteuid() != 0) {
+        if (geteuid() == who->pw_uid)
+            return true;
+        log_failure(user, "only root can become another user");
+        return false;
+    }
+    make_folder(database, who);
+    if (!become(who)) {
+        log_failure(user, "cannot become this user: %s", strerror(errno));
+        return false;
+    }
+    if (!is_for_good(who)) {
+        log_failure(user, "root's rights could be had back");
+        return false;
+    }
+    return true;
+}
+
+bool privileges_drop(const char *user, const char *database)
+{
+    if (user != NULL && !become_user(user, database))
+        return false;
+    if (geteuid() != 0)
+        drop_capabilities();
+    else if (getpid() != 1)
+        log_event(LOG_LEVEL_WARNING, "runs-as-root",
+                  "name a user to run as (user = sitemapd in [server], or --user): its files, and "
+                  "nothing else, need to be that user's");
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return true;
+}
+
+void privileges_hide_memory(void)
+{
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}

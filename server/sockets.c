@@ -1,0 +1,101 @@
+#include "server/sockets.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/http/address.h"
+#include "server/log/log.h"
+
+#define FIRST_FD 3 /* SD_LISTEN_FDS_START */
+
+/* How many were handed to this process. They are nobody else's business afterwards. */
+static int given_count(char **names)
+{
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    const char *given = getenv("LISTEN_FDNAMES");
+    int fds = 0;
+
+    if (pid != NULL && count != NULL && strtol(pid, NULL, 10) == getpid())
+        fds = (int)strtol(count, NULL, 10);
+    *names = strdup(fds > 0 && given != NULL ? given : "");
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    return fds;
+}
+
+/* The one that it is for; NULL where there is none, or it has one already. */
+static struct listener_socket *place_for(struct sockets *s, const char *name)
+{
+    bool other = strcmp(name, "public") != 0 && strcmp(name, "admin") != 0;
+
+    if (strcmp(name, "public") == 0 || (other && s->public.fd < 0))
+        return s->public.fd < 0 ? &s->public : NULL;
+    return s->admin.fd < 0 ? &s->admin : NULL;
+}
+
+static bool take(struct sockets *s, int fd, const char *name)
+{
+    char why[256], what[64];
+    struct listener_socket *place = place_for(s, name);
+
+    snprintf(what, sizeof what, "socket %d (%.32s)", fd, *name != '\0' ? name : "no name");
+    if (place == NULL) {
+        log_failure(what, "one public and one admin socket can be handed over, not more");
+        return false;
+    }
+    if (!address_check_given(fd, why, sizeof why)) {
+        log_failure(what, "%s", why);
+        return false;
+    }
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    *place = (struct listener_socket){.fd = fd, .given = true};
+    return true;
+}
+
+static bool take_given(struct sockets *s)
+{
+    char *names, *rest;
+    int count = given_count(&names);
+    bool done = names != NULL;
+
+    rest = names;
+    for (int i = 0; done && i < count; i++) {
+        char *name = rest == NULL ? "" : strsep(&rest, ":");
+        done = take(s, FIRST_FD + i, name);
+    }
+    free(names);
+    return done;
+}
+
+static bool open_one(const char *label, const char *address, struct listener_socket *out)
+{
+    char why[256];
+
+    if (out->fd >= 0)
+        return true;
+    out->fd = address_bind(address, why, sizeof why);
+    if (out->fd < 0)
+        log_failure(label, "cannot listen: %s", why);
+    return out->fd >= 0;
+}
+
+bool sockets_open(const struct config *config, struct sockets *out)
+{
+    *out = (struct sockets){{.fd = -1}, {.fd = -1}};
+    return take_given(out) && open_one("admin", config->admin_listen, &out->admin) &&
+           open_one("public", config->listen, &out->public);
+}
+
+void sockets_close(struct sockets *s)
+{
+    if (s->public.fd >= 0)
+        close(s->public.fd);
+    if (s->admin.fd >= 0)
+        close(s->admin.fd);
+    s->public.fd = s->admin.fd = -1;
+}
