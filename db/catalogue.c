@@ -51,6 +51,18 @@ static void prepare_engine(const char *path)
     pthread_mutex_unlock(&lock);
 }
 
+/* A sentence names the file as the caller did, not as it is kept here. */
+static void name_as_given(const char *given, const char *kept, char *why, size_t why_size)
+{
+    char rest[512];
+    size_t len = strlen(kept);
+
+    if (strncmp(why, kept, len) != 0 || why[len] != ':')
+        return;
+    snprintf(rest, sizeof rest, "%s", why + len);
+    snprintf(why, why_size, "%s%s", given, rest);
+}
+
 enum catalogue_status catalogue_open(const struct catalogue_options *options,
                                      struct catalogue **out, char *why, size_t why_size)
 {
@@ -82,6 +94,8 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
 fail:
     if (why_size > 0 && why[0] == '\0')
         snprintf(why, why_size, "%s: %s", options->path, catalogue_status_word(status));
+    if (c && c->path && why_size > 0)
+        name_as_given(options->path, c->path, why, why_size);
     catalogue_close(c);
     return status;
 }

@@ -96,7 +96,7 @@ static void check_schema(struct check *check)
     sqlite3_stmt *row = NULL;
     int rc = sqlite3_open_v2(":memory:", &fresh, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 
-    if (rc != SQLITE_OK || schema_prepare(fresh, why, sizeof why) != CATALOGUE_OK ||
+    if (rc != SQLITE_OK || schema_prepare(fresh, ":memory:", why, sizeof why) != CATALOGUE_OK ||
         sqlite3_prepare_v2(fresh, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL", -1,
                            &row, NULL) != SQLITE_OK) {
         check->failure = CATALOGUE_NO_MEMORY;

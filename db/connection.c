@@ -88,7 +88,9 @@ static enum catalogue_status inspect_path(const char *path, enum connection_mode
                                           size_t why_size)
 {
     if (mode == CONNECTION_CREATE && !connection_make_folders(path)) {
-        explain(why, why_size, "%s: cannot make its folder: %s", path, strerror(errno));
+        explain(why, why_size,
+                "%s: cannot make its folder: %s; make it, and let this user write to it", path,
+                strerror(errno));
         return errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
     }
     struct stat st;
@@ -98,7 +100,7 @@ static enum catalogue_status inspect_path(const char *path, enum connection_mode
         return CATALOGUE_UNAVAILABLE;
     }
     if (exists && !S_ISREG(st.st_mode)) {
-        explain(why, why_size, "%s: is not a regular file", path);
+        explain(why, why_size, "%s: is not a regular file; name another path", path);
         return CATALOGUE_UNAVAILABLE;
     }
     char folder[4096];
@@ -153,6 +155,43 @@ static enum catalogue_status configure(sqlite3 *db, enum connection_mode mode)
     return connection_status(rc);
 }
 
+/* What whoever runs this can do about it; NULL: nothing that is known. */
+static const char *advice_for(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+        return "this user must be allowed to write it, what lies beside it (-wal, -shm), and to "
+               "make files in its folder";
+    case SQLITE_NOTADB:
+        return "name another path, or move this file away";
+    case SQLITE_CORRUPT:
+        return "keep a copy of it, and restore a backup";
+    case SQLITE_FULL:
+        return "make room on its disk";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "another process holds it: try again when that is done";
+    case SQLITE_IOERR:
+        return "look at its disk and at the kernel's log";
+    default:
+        return NULL;
+    }
+}
+
+void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_size)
+{
+    int error = db ? sqlite3_system_errno(db) : 0;
+    int rc = db ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
+    const char *advice = advice_for(rc);
+    bool cannot_open = (rc & 0xff) == SQLITE_CANTOPEN && error != 0;
+
+    explain(why, why_size, "%s: %s%s%s%s%s", path, db ? sqlite3_errmsg(db) : "out of memory",
+            cannot_open ? ": " : "", cannot_open ? strerror(error) : "", advice ? "; " : "",
+            advice ? advice : "");
+}
+
 enum catalogue_status connection_open(const char *path, enum connection_mode mode, sqlite3 **out,
                                       char *why, size_t why_size)
 {
@@ -168,11 +207,18 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
     if (mode == CONNECTION_CREATE) {
         /* The token hashes are nobody else's business: SQLite gives its side files the mode that
          * this file has. Only a new file is touched: to close a descriptor of one that is open
-         * elsewhere in this process would drop its POSIX locks. A failure is SQLite's to report. */
+         * elsewhere in this process would drop its POSIX locks. */
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd >= 0) {
             connection_give_away(path, fd);
             close(fd);
+        } else if (errno != EEXIST) {
+            status = errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
+            explain(why, why_size,
+                    "%s: cannot be made: %s; this user must be able to make files in "
+                    "its folder",
+                    path, strerror(errno));
+            return status;
         }
         flags |= SQLITE_OPEN_CREATE;
     }
@@ -184,7 +230,7 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
     }
     sqlite3_busy_timeout(db, CONNECTION_BUSY_MS);
     /* Before the journal mode is set, which would rewrite the header of a foreign file. */
-    status = schema_identify(db, why, why_size);
+    status = schema_identify(db, path, why, why_size);
     if (status != CATALOGUE_OK)
         goto fail_explained;
     status = configure(db, mode);
@@ -194,7 +240,7 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
     return CATALOGUE_OK;
 
 fail:
-    explain(why, why_size, "%s: %s", path, db ? sqlite3_errmsg(db) : "out of memory");
+    connection_explain(path, db, why, why_size);
 fail_explained:
     sqlite3_close(db);
     return status;

@@ -26,6 +26,10 @@ void connection_close(sqlite3 *db);
 /* Maps a result code of SQLite to ours. */
 enum catalogue_status connection_status(int sqlite_result);
 
+/* The sentence of the last failure of `db` (NULL: out of memory): the file as `path`, what SQLite
+ * says, and what can be done. */
+void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_size);
+
 /* Prepares with SQLITE_PREPARE_PERSISTENT. NULL on failure (sqlite3_errcode tells). */
 sqlite3_stmt *connection_prepare(sqlite3 *db, const char *sql);
 

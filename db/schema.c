@@ -13,10 +13,9 @@ static const char *const migrations[] = {schema_v1, schema_v2, schema_v3, schema
 _Static_assert(sizeof migrations / sizeof *migrations == SCHEMA_VERSION,
                "one migration for each version");
 
-static enum catalogue_status fail(sqlite3 *db, int rc, char *why, size_t why_size)
+static enum catalogue_status fail(sqlite3 *db, const char *path, int rc, char *why, size_t why_size)
 {
-    const char *file = sqlite3_db_filename(db, "main");
-    snprintf(why, why_size, "%s: %s", file ? file : "catalogue", sqlite3_errmsg(db));
+    connection_explain(path, db, why, why_size);
     enum catalogue_status status = connection_status(rc);
     return status == CATALOGUE_OK ? CATALOGUE_UNAVAILABLE : status;
 }
@@ -40,7 +39,8 @@ static int read_number(sqlite3 *db, const char *sql, int64_t *out)
 }
 
 /* As schema_identify; `*version` is 0 for an empty file. */
-static enum catalogue_status identify(sqlite3 *db, int64_t *version, char *why, size_t why_size)
+static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *version, char *why,
+                                      size_t why_size)
 {
     int64_t application = 0, tables = 0;
     int rc = read_number(db, "PRAGMA application_id", &application);
@@ -49,28 +49,29 @@ static enum catalogue_status identify(sqlite3 *db, int64_t *version, char *why, 
     if (rc == SQLITE_OK)
         rc = read_number(db, "SELECT count(*) FROM sqlite_schema", &tables);
     if (rc != SQLITE_OK)
-        return fail(db, rc, why, why_size);
+        return fail(db, path, rc, why, why_size);
 
-    const char *file = sqlite3_db_filename(db, "main");
     bool empty = application == 0 && *version == 0 && tables == 0;
     if (!empty && (application != SCHEMA_APPLICATION_ID || *version < 1)) {
-        snprintf(why, why_size, "%s: is a database of another program, not a catalogue",
-                 file ? file : "catalogue");
+        snprintf(why, why_size,
+                 "%s: is a database of another program, not a catalogue; name another path", path);
         return CATALOGUE_UNAVAILABLE;
     }
     if (*version > SCHEMA_VERSION) {
-        snprintf(why, why_size,
-                 "%s: was made by a newer version of sitemapd (schema %lld; this one knows %d)",
-                 file ? file : "catalogue", (long long)*version, SCHEMA_VERSION);
+        snprintf(
+            why, why_size,
+            "%s: was made by a newer version of sitemapd (schema %lld; this one knows %d): run "
+            "that version, or restore a backup of before",
+            path, (long long)*version, SCHEMA_VERSION);
         return CATALOGUE_NEWER;
     }
     return CATALOGUE_OK;
 }
 
-enum catalogue_status schema_identify(sqlite3 *db, char *why, size_t why_size)
+enum catalogue_status schema_identify(sqlite3 *db, const char *path, char *why, size_t why_size)
 {
     int64_t version;
-    return identify(db, &version, why, why_size);
+    return identify(db, path, &version, why, why_size);
 }
 
 /* Inside the transaction: the steps from `version` on, and the row of a new catalogue. */
@@ -93,24 +94,24 @@ static int migrate(sqlite3 *db, int64_t version)
     return rc;
 }
 
-enum catalogue_status schema_prepare(sqlite3 *db, char *why, size_t why_size)
+enum catalogue_status schema_prepare(sqlite3 *db, const char *path, char *why, size_t why_size)
 {
     int64_t version = 0;
-    enum catalogue_status status = identify(db, &version, why, why_size);
+    enum catalogue_status status = identify(db, path, &version, why, why_size);
     if (status != CATALOGUE_OK || version == SCHEMA_VERSION)
         return status;
 
     int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
-        return fail(db, rc, why, why_size);
+        return fail(db, path, rc, why, why_size);
     /* Another process may have done it while we waited for the lock. */
-    status = identify(db, &version, why, why_size);
+    status = identify(db, path, &version, why, why_size);
     if (status == CATALOGUE_OK) {
         rc = migrate(db, version);
         if (rc == SQLITE_OK)
             rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
         if (rc != SQLITE_OK)
-            status = fail(db, rc, why, why_size);
+            status = fail(db, path, rc, why, why_size);
     }
     if (!sqlite3_get_autocommit(db))
         sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);

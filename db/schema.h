@@ -12,12 +12,15 @@
 struct sqlite3;
 
 /* Judges what the file is without writing: OK for a catalogue up to SCHEMA_VERSION and for an
- * empty file, NEWER, or UNAVAILABLE for what is not ours. `why` gets a sentence on failure. */
-enum catalogue_status schema_identify(struct sqlite3 *db, char *why, size_t why_size);
+ * empty file, NEWER, or UNAVAILABLE for what is not ours. `why` gets a sentence on failure, which
+ * names the file as `path`. */
+enum catalogue_status schema_identify(struct sqlite3 *db, const char *path, char *why,
+                                      size_t why_size);
 
 /* Brings the file to SCHEMA_VERSION in one transaction: makes the tables in an empty file,
  * migrates an older one, refuses a newer one (NEWER) and what is not ours (UNAVAILABLE).
  * `why` gets a sentence on failure. */
-enum catalogue_status schema_prepare(struct sqlite3 *db, char *why, size_t why_size);
+enum catalogue_status schema_prepare(struct sqlite3 *db, const char *path, char *why,
+                                     size_t why_size);
 
 #endif

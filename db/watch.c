@@ -156,7 +156,7 @@ static bool migrate(struct watch *w, const struct file_identity *file)
 
     if (db == NULL)
         return false;
-    status = schema_prepare(db, why, sizeof why);
+    status = schema_prepare(db, w->catalogue->path, why, sizeof why);
     connection_close(db);
     return status == CATALOGUE_OK;
 }

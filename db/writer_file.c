@@ -57,7 +57,7 @@ enum catalogue_status writer_connect(struct writer *w, bool create, char *why, s
 {
     enum catalogue_status status = open_noted(w, create, why, why_size);
     if (status == CATALOGUE_OK)
-        status = schema_prepare(w->db, why, why_size);
+        status = schema_prepare(w->db, w->catalogue->path, why, why_size);
     if (status != CATALOGUE_OK) {
         connection_close(w->db);
         w->db = NULL;
@@ -70,7 +70,7 @@ enum catalogue_status writer_connect(struct writer *w, bool create, char *why, s
         rc = sqlite3_exec(w->db, STATEMENTS_TEMP_TABLES, NULL, NULL, NULL);
     if (rc != SQLITE_OK) {
         status = connection_status(rc);
-        snprintf(why, why_size, "%s: %s", w->catalogue->path, sqlite3_errmsg(w->db));
+        connection_explain(w->catalogue->path, w->db, why, why_size);
     } else if (!tx_init(&w->tx, &w->catalogue->options, w->db)) {
         status = CATALOGUE_NO_MEMORY;
         snprintf(why, why_size, "out of memory");
@@ -112,7 +112,7 @@ void writer_follow(struct writer *w)
 {
     if (!atomic_exchange(&w->reopen_wanted, false))
         return;
-    char why[256] = "";
+    char why[512] = "";
     writer_disconnect(w);
     enum catalogue_status status = writer_connect(w, false, why, sizeof why);
     writer_note(w, status, why);

@@ -35,15 +35,24 @@
 
 static void note(void *context, const char *event, const char *detail)
 {
-    (void)context;
-    bool good = strcmp(event, "catalogue-readable") == 0;
-    log_event(good ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, event, "%s", detail);
+    const struct app *app = context;
+    const char *database = app->config->database;
+
+    if (strcmp(event, "catalogue-readable") == 0)
+        log_event(LOG_LEVEL_INFO, event, "%s is read again", database);
+    else if (strcmp(event, "catalogue-unreadable") == 0)
+        log_event(LOG_LEVEL_ERROR, event,
+                  "%s: %s; pages in memory are served on, writes answer 503. Put the file back, or "
+                  "look at its permissions and its disk: it is opened again by itself",
+                  database, detail);
+    else
+        log_event(LOG_LEVEL_ERROR, event, "%s: %s; its request was answered 503", database, detail);
 }
 
 static bool open_catalogue(struct app *app, const char *const *sites)
 {
     const struct config *config = app->config;
-    char why[256];
+    char why[1024];
     struct catalogue_options options = {
         .path = config->database,
         .server = true,
@@ -54,7 +63,9 @@ static bool open_catalogue(struct app *app, const char *const *sites)
     };
     enum catalogue_status status = catalogue_open(&options, &app->catalogue, why, sizeof why);
     if (status != CATALOGUE_OK) {
-        log_failure(config->database, "%s", why);
+        size_t len = strlen(config->database); /* most sentences name the file themselves */
+        bool named = strncmp(why, config->database, len) == 0 && strncmp(why + len, ": ", 2) == 0;
+        log_failure(config->database, "%s", named ? why + len + 2 : why);
         return false;
     }
     return bootstrap_managed_sites(app->catalogue, config) &&
@@ -82,6 +93,7 @@ static bool start_publisher(struct app *app)
         .cut_slow_readers = page_response_cut,
         .cut_context = &app->pages,
         .event = note,
+        .event_context = app,
     };
     enum catalogue_status status = publisher_start(&options, &app->context.publisher);
     policy_free(policy); /* copied */

@@ -50,7 +50,8 @@ static struct descriptor_share share_descriptors(const struct config *config)
     if (share.public_connections < config->max_connections)
         log_event(LOG_LEVEL_WARNING, "few-descriptors",
                   "the limit of open files (%llu) allows %u connections on the public listener and "
-                  "%u on the admin listener; max_connections is %u",
+                  "%u on the admin listener; max_connections is %u. Raise the one (ulimit -n, "
+                  "LimitNOFILE in a systemd unit) or lower the other",
                   (unsigned long long)limit, share.public_connections, share.admin_connections,
                   config->max_connections);
     return share;

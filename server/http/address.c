@@ -76,6 +76,25 @@ void address_describe(int fd, char text[ADDRESS_TEXT_SIZE])
     }
 }
 
+/* What whoever starts the server can do about it. */
+static const char *advice_for(int error)
+{
+    switch (error) {
+    case EADDRINUSE:
+        return "; another process listens there: stop it, or name another port";
+    case EADDRNOTAVAIL:
+        return "; no interface of this machine has that address";
+    case EACCES:
+        return "; ports below 1024 need root, or CAP_NET_BIND_SERVICE (AmbientCapabilities in a "
+               "systemd unit)";
+    case EMFILE:
+    case ENFILE:
+        return "; raise the limit of open files (ulimit -n, LimitNOFILE in a systemd unit)";
+    default:
+        return "";
+    }
+}
+
 int address_bind(const char *address, char *why, size_t why_size)
 {
     char host[256];
@@ -96,7 +115,7 @@ int address_bind(const char *address, char *why, size_t why_size)
     }
     int fd = open_socket(found);
     if (fd < 0)
-        snprintf(why, why_size, "%s: %s", address, strerror(errno));
+        snprintf(why, why_size, "%s: %s%s", address, strerror(errno), advice_for(errno));
     freeaddrinfo(found);
     return fd;
 }

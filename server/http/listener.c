@@ -178,8 +178,11 @@ bool listener_start(const struct listener_options *options, struct listener **ou
         goto fail;
     }
     if (!start_workers(l) || !acceptor_start(l)) {
-        snprintf(why, why_size, "%s: libmicrohttpd does not start: %s", l->address,
-                 strerror(errno));
+        bool files = errno == EMFILE || errno == ENFILE;
+        snprintf(
+            why, why_size, "%s: libmicrohttpd does not start: %s%s", l->address, strerror(errno),
+            files ? "; raise the limit of open files (ulimit -n, LimitNOFILE in a systemd unit)"
+                  : "");
         goto fail;
     }
     *out = l;

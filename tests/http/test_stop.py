@@ -194,8 +194,12 @@ def test_a_taken_port(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        fails(tmp_path, "--listen", address, words=[address])
-        fails(tmp_path, "--admin-listen", address, words=[address])
+        fails(tmp_path, "--listen", address, words=[address, "another process listens there"])
+        fails(tmp_path, "--admin-listen", address, words=[address, "another process listens there"])
+
+
+def test_an_address_of_another_machine(tmp_path):
+    fails(tmp_path, "--listen", "192.0.2.1:0", words=["192.0.2.1:0", "no interface of this machine"])
 
 
 @pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:99999", "127.0.0.1", "192.0.2.1:0", ":"])
@@ -207,7 +211,8 @@ def test_a_file_that_is_not_ours(tmp_path):
     path = tmp_path / "c.db"
     path.write_bytes(b"this is no database at all, but long enough to be looked at " * 100)
     before = path.read_bytes()
-    fails(tmp_path, words=[str(path)], database=path)
+    last = fails(tmp_path, words=[str(path), "name another path"], database=path)
+    assert last.count(str(path)) == 1, "the file is named once"
     for command in (["list"], ["site", "add", ORIGIN], ["check"]):
         done = sitemapd(*command, database=path)
         assert done.code == 1 and str(path) in done.err and done.err.count("\n") == 1, done
@@ -227,8 +232,7 @@ def test_a_newer_schema(tmp_path):
     assert sitemapd("site", "add", ORIGIN, database=path).code == 0
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
-    last = fails(tmp_path, words=[str(path)], database=path)
-    assert "newer" in last
+    fails(tmp_path, words=[str(path), "newer", "run that version"], database=path)
     done = sitemapd("list", database=path)
     assert done.code == 1 and "newer" in done.err
 
@@ -266,3 +270,4 @@ def test_a_database_that_may_not_be_written(open_folder):
     )
     assert done.returncode == 1 and done.stdout == b"", done
     assert path.encode() in done.stderr and b"sitemapd: " in done.stderr, done
+    assert b"this user must be allowed to write it" in done.stderr, done

@@ -59,7 +59,7 @@ static inline sqlite3 *fixture_make_file(const char *path)
 
     if (connection_open(path, CONNECTION_CREATE, &db, why, sizeof why) != CATALOGUE_OK)
         fail_msg("%s", why);
-    if (schema_prepare(db, why, sizeof why) != CATALOGUE_OK)
+    if (schema_prepare(db, path, why, sizeof why) != CATALOGUE_OK)
         fail_msg("%s", why);
     return db;
 }
