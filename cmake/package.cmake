@@ -1,0 +1,46 @@
+# What the .deb has beside the program, and CPack's settings for it. `cmake --preset package`, then
+# `cmake --build --preset package --target package`; tests/package/run does it in Debian 12 and 13.
+
+# The package's configuration has every setting as a comment: the defaults are the program's own, so
+# that an upgrade may change them and asks nobody who changed nothing.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/config/sitemapd.conf)
+file(READ ${PROJECT_SOURCE_DIR}/config/sitemapd.conf lines)
+string(REPLACE ";" "@comment@" lines "${lines}") # a semicolon is CMake's own
+string(REGEX REPLACE "\n([a-z_]+ = )" "\n@comment@\\1" lines "${lines}")
+string(REPLACE "@comment@" ";" lines "${lines}")
+file(WRITE ${PROJECT_BINARY_DIR}/package/sitemapd.conf "${lines}")
+
+install(FILES ${PROJECT_BINARY_DIR}/package/sitemapd.conf
+  DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/sitemapd)
+install(FILES ${PROJECT_SOURCE_DIR}/deploy/logrotate/sitemapd
+  DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/logrotate.d)
+file(GLOB units ${PROJECT_SOURCE_DIR}/deploy/systemd/*.service ${PROJECT_SOURCE_DIR}/deploy/systemd/*.socket)
+install(FILES ${units} DESTINATION lib/systemd/system)
+file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.svg)
+install(FILES README.md CHANGELOG.md ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME sitemapd)
+set(CPACK_PACKAGE_CONTACT "sitemapd <sitemapd@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Sitemap index server")
+set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
+set(CPACK_SET_DESTDIR ON) # /etc is outside of the prefix
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION web)
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+  "Keeps a catalogue of a site's sitemap files and serves crawlers a sitemap
+index of them that is always valid, always fresh, and costs almost nothing to
+fetch again: gzip ready in memory, strong ETags, robots.txt, a REST API and a
+command line, folders that are watched.")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS adduser)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
+  ${PROJECT_SOURCE_DIR}/deploy/debian/postinst
+  ${PROJECT_SOURCE_DIR}/deploy/debian/prerm
+  ${PROJECT_SOURCE_DIR}/deploy/debian/postrm
+  ${PROJECT_SOURCE_DIR}/deploy/debian/conffiles)
+include(CPack)
