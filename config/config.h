@@ -81,6 +81,7 @@ struct config {
     uint32_t shrink_guard_percent;
 
     uint64_t snapshot_budget_bytes; /* [cache] */
+    uint64_t page_store_bytes;      /* 0: pages are not kept on disk */
     uint32_t compression_level;     /* 1 to 9 */
 
     uint64_t max_body_bytes; /* [limits] single-document bodies */

@@ -101,6 +101,11 @@ const struct setting config_settings[] = {
      .max = 1024 * GIB, .fallback = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),
      .doc = "Memory for rendered pages; the least used are dropped and rendered again when asked "
             "for."},
+    {"cache", "page_store", SETTING_SIZE, IN(page_store_bytes), .max = 1024 * GIB,
+     .fallback = "256M", FILE_AND("SITEMAPD_CACHE_PAGE_STORE"),
+     .doc =
+         "Disk for rendered pages, in the folder <database>.pages, so that neither a restart nor a "
+         "page that was dropped renders it again; 0: none."},
     {"cache", "compression_level", SETTING_COUNT, IN(compression_level), .min = 1, .max = 9,
      .fallback = "7", FILE_AND("SITEMAPD_CACHE_COMPRESSION_LEVEL"),
      .doc = "gzip level of pages, 1 (fast) to 9 (small)."},

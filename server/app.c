@@ -21,6 +21,7 @@
 #include "server/reload.h"
 #include "server/request_log.h"
 #include "server/routes/auth.h"
+#include "server/rules/str.h"
 #include "server/sources/sources.h"
 #include "server/token/token.h"
 
@@ -45,6 +46,14 @@ static void note(void *context, const char *event, const char *detail)
                   "%s: %s; pages in memory are served on, writes answer 503. Put the file back, or "
                   "look at its permissions and its disk: it is opened again by itself",
                   database, detail);
+    else if (strcmp(event, "page-store-off") == 0)
+        log_event(
+            LOG_LEVEL_WARNING, event,
+            "%s; pages are served, but rendered again after a restart. Look at the folder and "
+            "its disk; it may be deleted, or page_store set to 0",
+            detail);
+    else if (strcmp(event, "page-store-on") == 0)
+        log_event(LOG_LEVEL_INFO, event, "%s", detail);
     else
         log_event(LOG_LEVEL_ERROR, event, "%s: %s; its request was answered 503", database, detail);
 }
@@ -78,12 +87,16 @@ static bool start_publisher(struct app *app)
     app->pages.cache_control = config->cache_control;
     app->pages.max_identity = MAX_IDENTITY;
     struct policy *policy = policy_new(config);
+    struct str store = STR_INIT;
     if (policy == NULL)
         return false;
+    str_append_format(&store, "%s.pages", config->database);
     struct publisher_options options = {
         .catalogue = app->catalogue,
         .compression_level = (int)config->compression_level,
         .snapshot_budget_bytes = source_set_page_budget(NULL, config),
+        .page_store_folder = store.failed ? NULL : str_text(&store),
+        .page_store_bytes = config->page_store_bytes,
         .build_threads = app_core_count(),
         .strict_host = config->strict_host,
         .site_count = policy_count(policy),
@@ -97,6 +110,7 @@ static bool start_publisher(struct app *app)
     };
     enum catalogue_status status = publisher_start(&options, &app->context.publisher);
     policy_free(policy); /* copied */
+    str_done(&store);
     if (status != CATALOGUE_OK)
         log_failure(config->database, "cannot be read: %s", catalogue_status_word(status));
     return status == CATALOGUE_OK;

@@ -1,5 +1,6 @@
 #include "server/publish/builder.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -9,6 +10,10 @@
 #include "server/publish/seal.h"
 #include "server/rules/render.h"
 #include "server/rules/str.h"
+
+#ifndef SITEMAPD_VERSION
+#define SITEMAPD_VERSION "unknown"
+#endif
 
 struct builder {
     int level;
@@ -58,6 +63,34 @@ static bool collect_entry(void *context, uint32_t position, const char *loc, siz
     return !c->raw->failed;
 }
 
+/* Deflates what `raw` holds behind what `pieces` does. False when out of memory. */
+static bool deflate_raw(struct builder *b, uint32_t entries, struct snapshot_segment *out)
+{
+    size_t offset = b->pieces.len;
+    deflater_piece(b->deflater, b->raw.data, b->raw.len, &b->pieces);
+    if (b->pieces.failed)
+        return false;
+    XXH128_hash_t hash = XXH3_128bits(b->raw.data, b->raw.len);
+    *out = (struct snapshot_segment){
+        .offset = (uint32_t)offset,
+        .len = (uint32_t)(b->pieces.len - offset),
+        .raw_len = (uint32_t)b->raw.len,
+        .crc = (uint32_t)crc32_z(0, (const Bytef *)b->raw.data, b->raw.len),
+        .entries = entries,
+        .hash = {hash.high64, hash.low64},
+    };
+    return true;
+}
+
+static void stamp_snapshot(struct snapshot *s, uint64_t revision, const struct page_record *page)
+{
+    s->revision = revision;
+    s->page_revision = page->revision;
+    s->page_stamp = page->stamp;
+    s->changed_at = page->changed_at;
+    s->same_second = page->same_second;
+}
+
 /* Renders and deflates segment `number` of the page behind what `pieces` holds; its offset is
  * relative to `pieces` until the page is sealed. */
 static enum catalogue_status render_segment(struct builder *b, struct catalogue_view *v,
@@ -74,20 +107,7 @@ static enum catalogue_status render_segment(struct builder *b, struct catalogue_
     memset(out, 0, sizeof *out);
     if (collect.entries == 0)
         return CATALOGUE_OK;
-
-    size_t offset = b->pieces.len;
-    deflater_piece(b->deflater, b->raw.data, b->raw.len, &b->pieces);
-    if (b->pieces.failed)
-        return CATALOGUE_NO_MEMORY;
-    XXH128_hash_t hash = XXH3_128bits(b->raw.data, b->raw.len);
-    out->offset = (uint32_t)offset;
-    out->len = (uint32_t)(b->pieces.len - offset);
-    out->raw_len = (uint32_t)b->raw.len;
-    out->crc = (uint32_t)crc32_z(0, (const Bytef *)b->raw.data, b->raw.len);
-    out->entries = collect.entries;
-    out->hash[0] = hash.high64;
-    out->hash[1] = hash.low64;
-    return CATALOGUE_OK;
+    return deflate_raw(b, collect.entries, out) ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
 static bool bit_is_set(const uint64_t bits[PAGE_SEGMENT_BITS], uint32_t n)
@@ -150,10 +170,81 @@ enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, 
     struct snapshot *s = seal_snapshot(&input);
     if (s == NULL)
         return CATALOGUE_NO_MEMORY;
-    s->revision = revision;
-    s->changed_at = page->changed_at;
-    s->same_second = page->same_second;
+    stamp_snapshot(s, revision, page);
     *out = s;
     *rendered = fresh_count;
     return CATALOGUE_OK;
+}
+
+struct str *builder_buffer(struct builder *b)
+{
+    return &b->pieces;
+}
+
+static struct snapshot *seal_fresh(struct builder *b, const struct snapshot_segment *segments,
+                                   uint32_t count, const uint8_t *pieces)
+{
+    bool fresh[PAGE_SEGMENTS];
+    memset(fresh, true, sizeof fresh);
+    struct seal_input input = {
+        .frame = &b->frame,
+        .level = b->level,
+        .segments = segments,
+        .fresh = fresh,
+        .count = count,
+        .pieces = pieces,
+    };
+    return seal_snapshot(&input);
+}
+
+struct snapshot *builder_restore(struct builder *b, const struct page_pieces *pieces,
+                                 uint64_t revision, const struct page_record *page)
+{
+    struct snapshot *s = seal_fresh(b, pieces->segments, pieces->count, pieces->bytes);
+    if (s != NULL)
+        stamp_snapshot(s, revision, page);
+    return s;
+}
+
+/* Dates of every form, a date left out, and all that is escaped; enough of it for deflate to show
+ * its level. */
+static void render_sample(struct str *out)
+{
+    static const char *const dates[] = {
+        NULL, "2026", "2026-01", "2026-01-02", "2026-01-02T03:04Z", "2026-01-02T03:04:05.678+01:00",
+    };
+    char loc[128];
+    for (unsigned i = 0; i < SEGMENT_POSITIONS; i++) {
+        int len = snprintf(loc, sizeof loc, "https://example.com/%u/s%u.xml?a=<%c>&b='\"%u\"",
+                           i / 7, i * 7919, 'a' + i % 26, i % 13);
+        render_entry(out, loc, (size_t)len, dates[i % (sizeof dates / sizeof *dates)]);
+    }
+}
+
+bool builder_made_by(struct builder *b, uint64_t out[2])
+{
+    struct snapshot_segment segment;
+    char label[128];
+    str_clear(&b->raw);
+    str_clear(&b->pieces);
+    render_sample(&b->raw);
+    if (b->raw.failed || !deflate_raw(b, SEGMENT_POSITIONS, &segment))
+        return false;
+    struct snapshot *s = seal_fresh(b, &segment, 1, (const uint8_t *)b->pieces.data);
+    XXH3_state_t *state = XXH3_createState();
+    if (s != NULL && state != NULL) {
+        snprintf(label, sizeof label, "sitemapd-%s zlib-%s level-%d segment-%u framing-%d",
+                 SITEMAPD_VERSION, zlibVersion(), b->level, SEGMENT_POSITIONS,
+                 BUILDER_FRAMING_VERSION);
+        XXH3_128bits_reset(state);
+        XXH3_128bits_update(state, label, strlen(label));
+        XXH3_128bits_update(state, s->gzip, s->gzip_len);
+        XXH128_hash_t hash = XXH3_128bits_digest(state);
+        out[0] = hash.high64;
+        out[1] = hash.low64;
+    }
+    bool done = s != NULL && state != NULL;
+    XXH3_freeState(state);
+    snapshot_unref(s);
+    return done;
 }

@@ -44,10 +44,10 @@ static void answer(struct page_waiter *waiters, enum await_result result, struct
     }
 }
 
-/* Reads the page at the newest revision and builds it upon `base`. `*out` stays NULL where the page
- * has no entries. */
+/* Reads the page at the newest revision and builds it upon `base`, or loads it where it is stored.
+ * `*out` stays NULL where the page has no entries. */
 static enum catalogue_status build(struct publisher *p, struct builder *b, struct slot *s,
-                                   const struct snapshot *base, uint64_t *revision,
+                                   const struct snapshot *base, uint64_t *revision, bool *loaded,
                                    struct snapshot **out)
 {
     struct catalogue_view *v;
@@ -55,6 +55,7 @@ static enum catalogue_status build(struct publisher *p, struct builder *b, struc
     struct page_record page;
     uint32_t rendered = 0;
     *out = NULL;
+    *loaded = false;
     *revision = 0;
     enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
     if (status != CATALOGUE_OK)
@@ -74,7 +75,10 @@ static enum catalogue_status build(struct publisher *p, struct builder *b, struc
         status = CATALOGUE_OK;
         goto end;
     }
-    if (status == CATALOGUE_OK)
+    if (status == CATALOGUE_OK && base == NULL)
+        *out = page_keeper_load(p->keeper, b, s, revisions.revision, &page);
+    *loaded = *out != NULL;
+    if (status == CATALOGUE_OK && *out == NULL)
         status = builder_page(b, v, revisions.revision, &page, base, out, &rendered);
 end:
     catalogue_view_end(v);
@@ -88,7 +92,7 @@ end:
  * more can be wanted meanwhile. */
 static enum catalogue_status build_and_install(struct publisher *p, struct builder *b,
                                                struct slot *s, struct page_waiter **waiters,
-                                               struct snapshot **out)
+                                               bool *loaded, struct snapshot **out)
 {
     struct snapshot *base = NULL;
     enum catalogue_status status = CATALOGUE_OK;
@@ -100,7 +104,7 @@ static enum catalogue_status build_and_install(struct publisher *p, struct build
         struct snapshot *snapshot;
         if (last)
             pthread_mutex_lock(&p->pass_lock);
-        status = build(p, b, s, base, &revision, &snapshot);
+        status = build(p, b, s, base, &revision, loaded, &snapshot);
         if (status == CATALOGUE_OK && snapshot != NULL && !budget_admit(p, snapshot))
             status = CATALOGUE_NO_MEMORY;
         if (status == CATALOGUE_OK && snapshot != NULL) {
@@ -134,12 +138,13 @@ static void cold_run(void *context)
     struct page_waiter *waiters = NULL;
     struct snapshot *snapshot = NULL;
     uint64_t began_ns = measure_now_ns();
+    bool loaded = false;
     free(job);
 
     struct builder *b = borrow_builder(p);
     enum catalogue_status status = CATALOGUE_NO_MEMORY;
     if (b != NULL)
-        status = build_and_install(p, b, s, &waiters, &snapshot);
+        status = build_and_install(p, b, s, &waiters, &loaded, &snapshot);
     return_builder(p, b);
     if (status != CATALOGUE_OK) {
         bool again;
@@ -148,7 +153,9 @@ static void cold_run(void *context)
         publisher_note(p, "page-not-built", catalogue_status_word(status));
         answer(waiters, AWAIT_UNAVAILABLE, NULL);
     } else {
-        if (snapshot != NULL) {
+        if (snapshot != NULL && loaded) {
+            atomic_fetch_add(&p->pages_loaded, 1);
+        } else if (snapshot != NULL) {
             atomic_fetch_add(&p->pages_built_cold, 1);
             histogram_add(&p->build_ns, &histogram_times, measure_now_ns() - began_ns);
         }

@@ -62,6 +62,7 @@ static enum catalogue_status refresh_routing(struct publisher *p, struct catalog
         publisher_routing_done(old);
     }
     slot_table_clear(&other);
+    page_keeper_pages_moved(p->keeper);
     return fresh != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 

@@ -63,6 +63,7 @@ static void *publish(void *context)
 static void publisher_free(struct publisher *p)
 {
     workers_free(p->builds); /* runs what is queued, so every page's waiter is answered */
+    page_keeper_stop(p->keeper);
     slot_table_clear(&p->slots);
     publisher_routing_done(p->routing);
     for (unsigned i = 0; i < p->idle_builder_count; i++)
@@ -107,6 +108,8 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     status = pass_run(p);
     if (status != CATALOGUE_OK)
         goto failed;
+    /* Without it all goes on, slower after a restart. */
+    p->keeper = page_keeper_start(p);
     if (pthread_create(&p->thread, NULL, publish, p) != 0) {
         status = CATALOGUE_NO_MEMORY;
         goto failed;
@@ -241,6 +244,8 @@ void publisher_stats_get(struct publisher *p, struct publisher_stats *out)
         .snapshots = atomic_load(&p->snapshots),
         .snapshot_bytes = atomic_load(&p->snapshot_bytes),
         .seen_revision = atomic_load(&p->seen),
+        .pages_loaded = atomic_load(&p->pages_loaded),
+        .page_store_bytes = page_keeper_bytes(p->keeper),
         .evictions = atomic_load(&p->evictions),
         .publish_failures = atomic_load(&p->publish_failures),
         .entries = atomic_load(&p->entries),

@@ -41,6 +41,11 @@ struct publisher_options {
     int compression_level;
     uint64_t snapshot_budget_bytes;
     unsigned build_threads;
+    /* Where pages are kept on disk, and how many bytes of them; NULL or 0: nowhere. Borrowed for
+     * publisher_start. */
+    const char *page_store_folder;
+    uint64_t page_store_bytes;
+    uint32_t page_store_settle_ms, page_store_least_ms; /* 0: as page_keeper.h says */
     bool strict_host;
     size_t site_count;
     const struct publish_site *sites;
@@ -134,7 +139,9 @@ bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number,
 struct publisher_stats {
     uint64_t segments_rendered, pages_published, pages_built_cold, snapshots, snapshot_bytes;
     uint64_t seen_revision, evictions, publish_failures;
-    uint64_t entries; /* in all pages, at seen_revision */
+    uint64_t pages_loaded;     /* cold pages that were on disk: nothing was rendered */
+    uint64_t page_store_bytes; /* on disk */
+    uint64_t entries;          /* in all pages, at seen_revision */
     /* How long ago what is served was known to be all that is committed: a tenth of a second,
      * unless the catalogue cannot be read or a pass takes long. */
     uint64_t age_ms;

@@ -31,6 +31,14 @@ struct slot {
     atomic_uint entries;         /* in the page, as the last pass read it */
     bool seen_in_registry;       /* mark of slot_table_sweep; the publisher's thread only */
 
+    /* What is on disk of it (page_store): the stamp of the state that was stored or loaded, 0: none
+     * that is known; and that a file was found which is of no use. */
+    atomic_uint_fast64_t stored;
+    atomic_bool misfit;
+    /* The keeper's alone: the state that it last saw, since when, and when it last wrote. */
+    uint64_t watched;
+    int64_t watched_since_ms, tried_at_ms;
+
     pthread_mutex_t lock;
     /* under lock: */
     struct snapshot *current;    /* owned reference; NULL: cold */

@@ -34,6 +34,7 @@ struct snapshot {
     uint64_t raw_len; /* bytes of the page uncompressed */
     uint32_t entries;
     uint64_t revision;                      /* of the catalogue it was read at */
+    uint64_t page_revision, page_stamp;     /* of the page's record there */
     int64_t changed_at;                     /* Unix seconds: the page's last change */
     bool same_second;                       /* see negotiate_not_modified */
     char etag_gzip[SNAPSHOT_ETAG_SIZE];     /* `.xml` with Content-Encoding: gzip */

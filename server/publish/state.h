@@ -10,6 +10,7 @@
 
 #include "server/publish/await.h"
 #include "server/publish/builder.h"
+#include "server/publish/page_keeper.h"
 #include "server/publish/publisher.h"
 #include "server/publish/routing.h"
 #include "server/publish/slot.h"
@@ -51,6 +52,8 @@ struct publisher {
     struct builder *idle_builders[BUILD_MAX_THREADS];
     unsigned idle_builder_count;
 
+    struct page_keeper *keeper; /* NULL: pages are not stored */
+
     pthread_t thread;
     bool thread_started;
     atomic_bool stopping;
@@ -60,8 +63,8 @@ struct publisher {
     atomic_uint_fast64_t snapshots;
     atomic_uint_fast64_t seen;
     atomic_uint_fast64_t entries;
-    atomic_uint_fast64_t segments_rendered, pages_published, pages_built_cold, evictions,
-        publish_failures;
+    atomic_uint_fast64_t segments_rendered, pages_published, pages_built_cold, pages_loaded,
+        evictions, publish_failures;
     atomic_uint_fast64_t fresh_ns; /* measure_now_ns when `seen` was the newest */
     struct histogram publish_ns, build_ns;
 

@@ -23,6 +23,10 @@ static void append_publisher(struct str *out, const struct publisher_stats *stat
                    stats->pages_published);
     metric_counter(out, "sitemapd_pages_built_cold_total",
                    "Pages built because a GET asked for them.", stats->pages_built_cold);
+    metric_counter(out, "sitemapd_pages_loaded_total", "Cold pages that the page store had.",
+                   stats->pages_loaded);
+    metric_gauge(out, "sitemapd_page_store_bytes", "Bytes of pages kept on disk.",
+                 stats->page_store_bytes);
     metric_counter(out, "sitemapd_publish_failures_total", "Publications that failed.",
                    stats->publish_failures);
     append_histogram(out, "sitemapd_publish_duration_seconds",

@@ -155,6 +155,8 @@ static void test_bad_values(void **state)
          "2: shrink_guard: \"a%\" must be a percentage, as 30%\n"},
         {"[cache]\nsnapshot_budget = lots\n", "2: snapshot_budget: \"lots\" " MUST_SIZE "\n"},
         {"[cache]\nsnapshot_budget = 1K\n", "2: snapshot_budget: \"1K\" must be from 1M to 1T\n"},
+        {"[cache]\npage_store = some\n", "2: page_store: \"some\" " MUST_SIZE "\n"},
+        {"[cache]\npage_store = 0\n", ""},
         {"[cache]\ncompression_level = 0\n", "2: compression_level: \"0\" must be from 1 to 9\n"},
         {"[limits]\nmax_bulk = 99999999999999999999\n",
          "2: max_bulk: \"99999999999999999999\" " MUST_SIZE "\n"},

@@ -1,0 +1,71 @@
+/* Pages kept on disk, so that a restart, or a page that was evicted, does not render and deflate
+ * it again. A folder of our own (0700) with a file for each page. It holds nothing that cannot be
+ * made anew, so it may be deleted at any time, and nothing in it is believed before it was checked
+ * (page_file). Files are written beside and renamed, without fsync: what a power cut tore is told
+ * by its hash. A disk that fails turns the store off for a while, and serving goes on without it.
+ *
+ * One process writes, whoever holds the lock on the folder; others on the same catalogue only read.
+ * Internal to publish. */
+#ifndef SITEMAPD_PUBLISH_PAGE_STORE_H
+#define SITEMAPD_PUBLISH_PAGE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/publish/page_file.h"
+
+/* How long a store whose disk failed is left alone. */
+#define PAGE_STORE_RETRY_MS 60000
+/* What is left free on the disk for the catalogue: a page that would take it is not stored. */
+#define PAGE_STORE_SPARE_BYTES (64ull << 20)
+
+struct page_store;
+
+struct page_store_options {
+    const char *folder;    /* copied; made by page_store_ready */
+    uint64_t budget_bytes; /* of all files */
+    uint64_t made_by[2];   /* builder_made_by */
+    void (*event)(void *context, const char *event, const char *detail); /* any thread; or NULL */
+    void *event_context;
+};
+
+/* Touches no disk. NULL when out of memory. */
+struct page_store *page_store_new(const struct page_store_options *options);
+/* Takes NULL. */
+void page_store_free(struct page_store *store);
+
+enum page_store_found {
+    PAGE_STORE_HIT,
+    PAGE_STORE_NONE,   /* no file, or the store is off */
+    PAGE_STORE_MISFIT, /* a file, but not of this state of the page: of no use any more */
+};
+/* Reads the file of a page into `buffer`, which `out` then points into. Reads a disk: not on HTTP
+ * threads. Thread safe. */
+enum page_store_found page_store_load(struct page_store *store, const struct page_key *key,
+                                      struct str *buffer, struct page_pieces *out);
+
+/* ---- for one thread, the keeper's ---- */
+
+/* True where files may be written now. Opens the folder where it is not; `*fresh` tells that it was
+ * just opened: page_store_sweep is due. */
+bool page_store_ready(struct page_store *store, bool *fresh);
+enum page_store_saved {
+    PAGE_STORE_SAVED,
+    PAGE_STORE_FULL,  /* no room: there is no file of this page now */
+    PAGE_STORE_FAILED /* the store is off for a while */
+};
+/* Stores the page; `*written` is the size of its file. Only after page_store_ready. */
+enum page_store_saved page_store_save(struct page_store *store, const struct page_key *key,
+                                      const struct snapshot *s, uint64_t *written);
+/* Removes the page's file if there is one. Only after page_store_ready. */
+void page_store_remove(struct page_store *store, int64_t index_id, uint32_t number);
+/* Removes the files of other epochs and programs, of pages that `keep` does not know, and what was
+ * left half written; counts the rest. Names that are not of our pattern are left alone. */
+void page_store_sweep(struct page_store *store, const char *epoch,
+                      bool (*keep)(void *context, int64_t index_id, uint32_t number),
+                      void *context);
+
+/* Bytes of all files as last counted. Any thread. */
+uint64_t page_store_bytes(struct page_store *store);
+
+#endif

@@ -1,0 +1,133 @@
+"""Pages kept on disk: a restart, however it came about, serves the same bytes without rendering, and
+what is on disk is never believed against the catalogue."""
+
+import os
+import shutil
+import stat
+import time
+
+from harness import ORIGIN, eventually, locs
+
+XML = "/sitemap_index.xml"
+CHILDREN = [f"{ORIGIN}/products/sitemap-{i}.xml.gz" for i in range(1200)]
+
+
+def folder(server):
+    return server.database + ".pages"
+
+
+def page(server, target=XML, encoding="gzip"):
+    reply = server.get(target, [("Accept-Encoding", encoding)])
+    assert reply.status == 200, reply
+    return [reply[name] for name in ("ETag", "Last-Modified", "Content-Length")], reply.body
+
+
+def all_forms(server):
+    return [page(server), page(server, encoding="identity"), page(server, "/sitemap_index.xml.gz")]
+
+
+def counts(server):
+    found = server.metrics()
+    return tuple(int(found["sitemapd_" + name]) for name in ("segments_rendered_total", "pages_loaded_total", "pages_built_cold_total"))
+
+
+SEGMENTS = -(-len(CHILDREN) // 250)  # 250 positions each
+
+
+def wait_stored(server):
+    eventually(lambda: server.metrics()["sitemapd_page_store_bytes"] > 0, "the page is stored", within=30)
+
+
+def test_a_restart_renders_nothing(server):
+    assert server.bulk(CHILDREN).status == 200
+    before = all_forms(server)
+    assert counts(server) == (SEGMENTS, 0, 1)
+    time.sleep(1.1)  # a Last-Modified made anew would differ
+    server.restart()
+    assert all_forms(server) == before
+    assert counts(server) == (0, 1, 0)
+    assert stat.S_IMODE(os.stat(folder(server)).st_mode) == 0o700
+    (name,) = os.listdir(folder(server))
+    assert stat.S_IMODE(os.stat(os.path.join(folder(server), name)).st_mode) == 0o600
+    # And goes on from there: one registration, one segment.
+    assert server.register(ORIGIN + "/new.xml").status == 201
+    assert locs(server.get(XML).body) == CHILDREN + [ORIGIN + "/new.xml"]
+    assert counts(server) == (1, 1, 0)
+
+
+def test_a_kill_serves_what_was_stored_and_nothing_older(server):
+    assert server.bulk(CHILDREN).status == 200
+    before = all_forms(server)
+    wait_stored(server)
+    server.kill()
+    server.start()
+    assert all_forms(server) == before
+    assert counts(server) == (0, 1, 0)
+    assert server.register(ORIGIN + "/new.xml").status == 201
+    server.kill()  # what is on disk is the page without it
+    server.start()
+    assert locs(server.get(XML).body) == CHILDREN + [ORIGIN + "/new.xml"]
+    assert counts(server) == (SEGMENTS, 0, 1)
+    server.restart()
+    assert locs(server.get(XML).body) == CHILDREN + [ORIGIN + "/new.xml"]
+    assert counts(server) == (0, 1, 0)
+
+
+def test_the_command_line_writes_past_it(server):
+    assert server.bulk(CHILDREN).status == 200
+    page(server)
+    server.stop()
+    assert server.cli("remove", CHILDREN[7]).code == 0
+    server.start()
+    assert locs(server.get(XML).body) == CHILDREN[:7] + CHILDREN[8:]
+    assert counts(server) == (SEGMENTS, 0, 1)
+
+
+def test_a_damaged_store_is_not_believed(server):
+    assert server.bulk(CHILDREN).status == 200
+    before = all_forms(server)
+    server.stop()
+    (name,) = os.listdir(folder(server))
+    path = os.path.join(folder(server), name)
+    whole = open(path, "rb").read()
+    for bad in (b"", whole[:-1], whole + b"x", whole[:3000] + b"\0" * (len(whole) - 3000), os.urandom(5000)):
+        with open(path, "wb") as file:
+            file.write(bad)
+        server.start()
+        assert all_forms(server) == before
+        assert counts(server) == (SEGMENTS, 0, 1)
+        server.stop()
+    assert open(path, "rb").read() == whole
+    shutil.rmtree(folder(server))
+    server.start()
+    assert all_forms(server) == before
+    assert counts(server) == (SEGMENTS, 0, 1)
+    shutil.rmtree(folder(server))  # under the running server
+    server.stop()
+    assert os.listdir(folder(server)) == [name]
+
+
+def test_a_store_in_trouble_is_told_once(server):
+    assert server.bulk(CHILDREN).status == 200
+    before = all_forms(server)
+    server.stop()
+    shutil.rmtree(folder(server))
+    with open(folder(server), "w"):
+        pass
+    server.start()
+    eventually(lambda: "page-store-off" in server.log(), "it is told", within=20)
+    assert all_forms(server) == before
+    server.stop()
+    assert server.log().count("page-store-off") == 1
+    os.unlink(folder(server))
+    server.start()
+
+
+def test_it_can_be_turned_off(start, tmp_path):
+    server = start(env={"SITEMAPD_CACHE_PAGE_STORE": "0"})
+    assert server.bulk(CHILDREN).status == 200
+    before = all_forms(server)
+    server.restart()
+    assert all_forms(server) == before
+    assert counts(server) == (SEGMENTS, 0, 1)
+    assert not os.path.exists(folder(server))
