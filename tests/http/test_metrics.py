@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from exposition import Values
 from harness import HOST, ORIGIN, Connection, ask, eventually, request_bytes, seconds, write_gzip
@@ -163,18 +164,19 @@ def test_indexes_pages_entries(start):
     assert values.all("sitemapd_index_entries") == {f"{ORIGIN}/sitemap_index.xml": 0, f"{ORIGIN}/shop/sitemap_index.xml": 4}
 
 
-def test_bounded_series(start, tmp_path):
+def test_bounded_series(server):
     """What is beyond the bound is summed up: a scrape stays small however many there are."""
-    more = 3
-    indexes = "".join(f"index = /d{i:03d}/sitemap_index.xml\n" for i in range(200 + more))
-    server = start(sites=(), config=f'[site "one"]\norigin = {ORIGIN}\n{indexes}')
-    assert server.bulk([f"{ORIGIN}/d{i:03d}/a.xml" for i in (0, 199, 200, 202)]).status == 200
+    make = lambda i: server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/d{i:03d}/sitemap_index.xml"}).status
+    with ThreadPoolExecutor(32) as pool:  # which share commits
+        assert set(pool.map(make, range(202))) == {201}  # with the site's own: 203
+    assert server.bulk([f"{ORIGIN}/d{i:03d}/a.xml" for i in (0, 199, 200, 201)] + [f"{ORIGIN}/a.xml"]).status == 200
     values = scrape(server)
     entries = values.all("sitemapd_index_entries")
     assert len(entries) == 201 and values.get("sitemapd_indexes") == 203
-    assert entries["other"] == 2 and entries[f"{ORIGIN}/d199/sitemap_index.xml"] == 1
-    assert values.all("sitemapd_index_pages")["other"] == 2
-    assert sum(entries.values()) == 4 == values.get("sitemapd_entries")
+    # By path: /d000/ to /d199/ come first, and /sitemap_index.xml last.
+    assert entries["other"] == 3 and entries[f"{ORIGIN}/d199/sitemap_index.xml"] == 1
+    assert values.all("sitemapd_index_pages")["other"] == 3
+    assert sum(entries.values()) == 5 == values.get("sitemapd_entries")
 
 
 def test_the_shrink_guard(server):
