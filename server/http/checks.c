@@ -52,6 +52,19 @@ static bool is_token(const char *text, size_t len)
     return len > 0;
 }
 
+/* libmicrohttpd 0.9.75 puts a folded line behind the name of the field before: what the next server
+ * reads as a length stands here as Content-Length5, and hides the body. */
+static bool hides_framing(const char *name, size_t len)
+{
+    static const enum known_header framing[] = {HEADER_CONTENT_LENGTH, HEADER_TRANSFER_ENCODING};
+
+    for (size_t i = 0; i < sizeof framing / sizeof framing[0]; i++)
+        if (len > known[framing[i]].len &&
+            strncasecmp(name, known[framing[i]].name, known[framing[i]].len) == 0)
+            return true;
+    return false;
+}
+
 static void add_to_list(struct str *list, const char *first, const char *value)
 {
     if (list->len == 0)
@@ -65,13 +78,17 @@ void header_scan_add(struct header_scan *scan, const char *name, size_t name_len
 {
     if (value == NULL)
         value = "";
-    if (!is_token(name, name_len) || strlen(value) != value_len) {
+    /* A CR alone: some take it for a line's end (RFC 9112 2.2). */
+    if (!is_token(name, name_len) || strlen(value) != value_len ||
+        memchr(value, '\r', value_len) != NULL) {
         scan->malformed = true;
         return;
     }
     enum known_header which = header_known(name, name_len);
-    if (which == HEADER_COUNT)
+    if (which == HEADER_COUNT) {
+        scan->malformed = scan->malformed || hides_framing(name, name_len);
         return;
+    }
     if (scan->lines[which]++ == 0)
         scan->value[which] = value;
     else if (which == HEADER_ACCEPT_ENCODING)

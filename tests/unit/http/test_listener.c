@@ -213,6 +213,10 @@ static void test_smuggling(void **state)
         {"POST /take HTTP/1.0\r\nContent-Type: application/json\r\n"
          "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
          400, true, NULL},
+        {POST HOST "Content-Length:\r\n 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
+        {POST HOST "Transfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n", 400, true,
+         OURS_OR_1_0(NULL)},
+        {POST HOST "X: y\rContent-Length: 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
         {"GET hello HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
         {"GET /he\tllo HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
     };

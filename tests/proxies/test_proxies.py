@@ -1,0 +1,242 @@
+"""What crawlers get through each proxy is what sitemapd sent: bytes, tags, encodings, and who it is for."""
+
+import gzip
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server  # first: it makes the harness known
+
+from harness import ETAG, ORIGIN, TOKEN, ask, gunzip, locs
+
+XML = "/sitemap_index.xml"
+GZ = XML + ".gz"
+OTHER = "https://www.example.org"
+FILE = "/sitemaps/a.xml"
+GZIP = {"Accept-Encoding": "gzip"}
+
+
+def until(check, what, within=PATIENCE):
+    end = time.monotonic() + within
+    while not (value := check()):
+        assert time.monotonic() < end, f"not within {within} s: {what}"
+        time.sleep(0.1)
+    return value
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Two sites, one with a served folder."""
+    folder = tmp_path_factory.mktemp("server")
+    files = folder / "files"
+    files.mkdir()
+    urls = "".join(f"<url><loc>{ORIGIN}/sitemaps/{n}</loc></url>\n" for n in range(500))
+    (files / "a.xml").write_text(f'<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{urls}</urlset>\n')
+    with gzip.open(files / "b.xml.gz", "wb") as file:
+        file.write((files / "a.xml").read_bytes())
+    config = f'[server]\ntrusted_proxies = 127.0.0.1\n[source "files"]\ndirectory = {files}\nurl = {ORIGIN}/sitemaps/\nserve = yes\nsettle = 100ms\n'
+    one = Server(folder, sites=(ORIGIN, OTHER), config=config).start()
+    until(lambda: one.get(FILE).status == 200 and len(locs(one.get(XML).body)) == 2, "the folder is read")
+    assert one.register(OTHER + "/o.xml").status == 201
+    for n in range(299):
+        assert one.register(f"{ORIGIN}/s/{n:03}.xml", lastmod="2026-01-31").status == 201
+    time.sleep(1.1)  # dates count where the second of the change is over
+    assert one.register(f"{ORIGIN}/s/last.xml").status == 201
+    time.sleep(1.1)
+    yield one
+    try:
+        one.stop()
+    finally:
+        one.kill()
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def proxy(request, server, tmp_path_factory):
+    one = Proxy(request.param, tmp_path_factory.mktemp(request.param), server.public).start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def make(server, tmp_path):
+    made = []
+
+    def make_one(name, changes=None, backend=None):
+        made.append(Proxy(name, tmp_path, backend or server.public, changes))
+        return made[-1].start()
+
+    yield make_one
+    for one in made:
+        one.stop()
+
+
+def same(through, direct):
+    assert (through.status, through.body) == (direct.status, direct.body)
+    for name in ("ETag", "Last-Modified", "Content-Type", "Content-Encoding", "Cache-Control", "Content-Length", "X-Robots-Tag"):
+        assert through[name] == direct[name], name
+    assert "accept-encoding" in (through["Vary"] or "accept-encoding").lower()
+
+
+@pytest.mark.parametrize("target", [XML, GZ, "/robots.txt", FILE, "/sitemaps/b.xml.gz"])
+@pytest.mark.parametrize("headers", [{}, GZIP, {"Accept-Encoding": "gzip, deflate, br"}, {"Accept-Encoding": "br, gzip;q=0"}, {"Accept-Encoding": "gzip;q=0.5"}])
+def test_bytes_and_tags(proxy, server, target, headers):
+    """Twice, so that a cache has answered as well."""
+    direct = server.get(target, headers)
+    assert direct.status == 200 and ETAG.match(direct["ETag"])
+    for _ in range(2):
+        same(proxy.ask(target, headers), direct)
+
+
+def test_one_form_is_not_given_for_another(proxy, server):
+    plain, packed = server.get(XML), server.get(XML, GZIP)
+    assert plain["ETag"] != packed["ETag"] and gunzip(packed.body) == plain.body
+    for _ in range(3):
+        same(proxy.ask(XML), plain)
+        same(proxy.ask(XML, GZIP), packed)
+
+
+@pytest.mark.parametrize("target", [XML, GZ, FILE, "/robots.txt"])
+@pytest.mark.parametrize("headers", [{}, GZIP])
+def test_not_modified(proxy, server, target, headers):
+    tag = server.get(target, headers)["ETag"]
+    for value in (tag, "W/" + tag, f'"other", {tag}', f'W/"other", W/{tag}', "*"):
+        reply = proxy.ask(target, {**headers, "If-None-Match": value})
+        assert (reply.status, reply.body) == (304, b""), value
+        assert reply["ETag"].removeprefix("W/") == tag
+    assert proxy.ask(target, {**headers, "If-None-Match": '"other"'}).status == 200
+    date = server.get(target)["Last-Modified"]
+    assert date or target == "/robots.txt"
+    if date:
+        assert proxy.ask(target, {**headers, "If-Modified-Since": date}).status == 304
+
+
+def test_head(proxy, server):
+    for target in (XML, FILE, "/robots.txt"):
+        direct, through = server.get(target, GZIP, method="HEAD"), proxy.ask(target, GZIP, "HEAD")
+        assert (through.status, through.body, through["ETag"]) == (200, b"", direct["ETag"])
+        assert through["Content-Length"] in (direct["Content-Length"], None)
+
+
+def test_the_host_selects_the_site(proxy, server):
+    assert locs(proxy.ask(XML, host="www.example.org").body) == [OTHER + "/o.xml"]
+    assert len(locs(proxy.ask(XML).body)) == 302
+    assert OTHER.encode() in proxy.ask("/robots.txt", host="www.example.org").body
+    assert proxy.ask(XML, host="evil.example").status == 421
+
+
+def test_nobody_outside_names_another_host(proxy):
+    """The server trusts this proxy's X-Forwarded-Host: what a client sends as one must not get there as such."""
+    reply = proxy.ask(XML, {"X-Forwarded-Host": "www.example.org", "X-Sitemapd-Refresh": "yes"})
+    assert len(locs(reply.body)) == 302
+    assert len(locs(proxy.ask(XML).body)) == 302, "nor is it kept for others"
+
+
+def test_ranges_of_files(proxy, server):
+    whole = server.get(FILE)
+    for _ in range(2):
+        part = proxy.ask(FILE, {"Range": "bytes=100-299"})
+        assert (part.status, part.body, part["ETag"]) == (206, whole.body[100:300], whole["ETag"])
+        assert part["Content-Range"] == f"bytes 100-299/{len(whole.body)}"
+        assert proxy.ask(FILE).body == whole.body
+    assert proxy.ask(FILE, {"Range": "bytes=5-", "If-Range": whole["ETag"]}).status == 206
+    assert proxy.ask(FILE, {"Range": "bytes=5-", "If-Range": '"other"'}).body == whole.body
+    page = proxy.ask(XML, {"Range": "bytes=0-9"})
+    body = server.get(XML).body
+    # sitemapd gives pages whole; nginx cuts what it has in its cache.
+    assert (page.status, page.body) in ((200, body), (206, body[:10])) and page["ETag"] == server.get(XML)["ETag"]
+
+
+@pytest.mark.parametrize("target", ["/v1/sites", "/v1/sitemaps", "/metrics", "/healthz", "/readyz", "/openapi.json", "/"])
+def test_the_admin_listener_is_not_reachable(proxy, target):
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    for path in (target, "/sitemaps/.." + target, "/sitemaps/%2e%2e" + target, "//sitemap_index.xml/.." + target):
+        assert proxy.ask(path, headers).status in (400, 404), path
+
+
+def test_only_reading(proxy, server):
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        reply = proxy.ask(XML, {"Content-Type": "application/json"}, method, body=b"[]")
+        assert reply.status in (403, 404, 405), (method, reply)
+    assert server.get(XML).status == 200
+
+
+def test_a_change_shows_by_itself(proxy, server):
+    """A cache asks again after its ten seconds."""
+    loc = f"{ORIGIN}/fresh/{proxy.name}.xml"
+    proxy.ask(XML)
+    assert server.register(loc).status == 201
+    try:
+        until(lambda: loc in locs(proxy.ask(XML).body), "the change shows", 15 + PATIENCE)
+        same(proxy.ask(XML), server.get(XML))
+    finally:
+        assert server.api("DELETE", "/v1/sitemaps?loc=" + loc).status == 204
+        until(lambda: loc not in locs(proxy.ask(XML).body) and loc.encode() not in proxy.ask(XML, GZIP).xml(), "and is gone", 15 + PATIENCE)
+
+
+def test_purge(make, server):
+    """nginx's cache has a change at once, where deploy/proxies/purge follows the changes; nobody else may ask for that."""
+    one = make("nginx", {"proxy_cache_valid 200 301 10s;": "proxy_cache_valid 200 301 1h;"})
+    before, packed = one.ask(XML), one.ask(XML, GZIP)
+    command = [os.path.join(EXAMPLES, "purge"), f"http://{server.admin}", f"https://{one.address}"]
+    loc = ORIGIN + "/purged.xml"
+    assert server.register(loc).status == 201
+    try:
+        assert one.ask(XML)["ETag"] == before["ETag"], "an hour is not over"
+        process = subprocess.Popen(
+            [sys.executable, *command], env={**os.environ, "SITEMAPD_TOKEN": TOKEN}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        try:
+            until(lambda: loc in locs(one.ask(XML).body), "the page was fetched anew")
+            until(lambda: one.ask(XML, GZIP)["ETag"] != packed["ETag"], "its other form, too")
+            same(one.ask(XML), server.get(XML))
+            assert server.register(loc, lastmod="2026-02-03").status == 200
+            until(lambda: b"2026-02-03" in one.ask(XML).body, "and again, as it goes on")
+        finally:
+            process.terminate()
+            said = process.communicate()[0].decode()
+        assert f"refreshed {ORIGIN}{XML}\n" in said
+    finally:
+        assert server.api("DELETE", "/v1/sitemaps?loc=" + loc).status == 204
+
+
+def test_a_page_is_there_while_sitemapd_is_not(make, tmp_path_factory):
+    own = Server(tmp_path_factory.mktemp("own")).start()
+    try:
+        assert own.register(ORIGIN + "/a.xml").status == 201
+        one = make("nginx", {"proxy_cache_valid 200 301 10s;": "proxy_cache_valid 200 301 1s;"}, own.public)
+        page = one.ask(XML)
+        assert page.status == 200
+        own.stop()
+        time.sleep(1.5)
+        for _ in range(3):
+            same(one.ask(XML), page)
+    finally:
+        own.kill()
+
+
+def test_a_weakened_tag_still_matches(make, server):
+    """A proxy that compresses by itself weakens the tag: the client sends that one, and it is known."""
+    one = make("nginx", {
+        "gzip off;": "gzip on; gzip_types application/xml; gzip_proxied any;",
+        'proxy_set_header Accept-Encoding $sitemapd_encoding;': 'proxy_set_header Accept-Encoding "";',
+        "proxy_cache sitemapd;": "proxy_cache off;",
+    })
+    weak = one.ask(XML, GZIP)
+    direct = server.get(XML)
+    assert weak["Content-Encoding"] == "gzip" and weak.xml() == direct.body
+    assert weak["ETag"] == "W/" + direct["ETag"], "or this proves nothing"
+    assert one.ask(XML, {**GZIP, "If-None-Match": weak["ETag"]}).status == 304
+    assert ask(server.public, "GET", XML, {"If-None-Match": weak["ETag"]}).status == 304
+
+
+def test_forwarded_host(make, server):
+    """A proxy that has to send a Host of its own tells the site in X-Forwarded-Host."""
+    one = make("nginx", {
+        "proxy_set_header Host $host; # selects the site": "proxy_set_header Host backend.internal;",
+        'proxy_set_header X-Forwarded-Host "";': "proxy_set_header X-Forwarded-Host $host;",
+    })
+    assert locs(one.ask(XML, host="www.example.org").body) == [OTHER + "/o.xml"]
+    assert len(locs(one.ask(XML, {"X-Forwarded-Host": "www.example.org"}).body)) == 302
