@@ -261,6 +261,29 @@ def test_root_becomes_the_user(open_folder, start, how):
     assert "needs a restart" not in server.log() and "runs-as-root" not in server.log()
 
 
+@ROOT
+def test_a_user_has_all_that_it_needs(open_folder, start):
+    """What goes over /proc/self is still there: inotify, the metrics of the process, rotated logs."""
+    folder = os.path.join(open_folder, "files")
+    os.mkdir(folder)
+    logs = os.path.join(open_folder, "logs")
+    os.mkdir(logs)
+    os.chown(logs, 65534, 65534)
+    source = f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/files/\nsettle = 100ms\nrescan = 1h\n'
+    server = start("--user", "65534", folder=open_folder, database=os.path.join(open_folder, "state", "c.db"),
+                   config=source + f"[log]\naccess_log = {logs}/access.log\n")
+    eventually(lambda: server.metrics()['sitemapd_source_scans_total{source="files"}'] >= 1, "the first scan", within=10)
+    os.mkdir(os.path.join(folder, "sub"))
+    with open(os.path.join(folder, "sub", "a.txt"), "w") as file:
+        file.write(ORIGIN + "/a\n")
+    eventually(lambda: b"/files/sub/a.txt" in server.get("/sitemap_index.xml").body, "it is noticed", within=10)
+    assert server.metrics().get("process_open_fds", 1) > 0
+    eventually(lambda: os.path.getsize(f"{logs}/access.log") > 0, "the log is written")
+    os.rename(f"{logs}/access.log", f"{logs}/access.log.1")
+    server.process.send_signal(signal.SIGUSR1)
+    eventually(lambda: os.path.exists(f"{logs}/access.log"), "a new one is begun")
+
+
 def is_free(port):
     with socket.socket() as s:
         try:

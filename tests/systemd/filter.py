@@ -1,0 +1,38 @@
+#!/usr/bin/python3
+"""filter.py UNIT TRACE: of the system calls in TRACE (of strace), those that UNIT's SystemCallFilter
+lines deny. Exit 1 where the program needs one of them."""
+
+import re
+import subprocess
+import sys
+
+# Denied, and done without: there are no capabilities left to drop under the unit.
+DISPENSABLE = {"capset"}
+
+
+def expand(name):
+    if not name.startswith("@"):
+        return {name}
+    text = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter", name], check=True, capture_output=True, text=True).stdout
+    members = [line.strip() for line in text.splitlines()[1:] if line.strip() and not line.strip().startswith("#")]
+    return set().union(*(expand(member) for member in members))
+
+
+def main():
+    allowed = set()
+    with open(sys.argv[1]) as unit:
+        for line in unit:
+            if not line.startswith("SystemCallFilter="):
+                continue
+            value = line.split("=", 1)[1].strip()
+            for name in value.lstrip("~").split():
+                allowed = allowed - expand(name) if value.startswith("~") else allowed | expand(name)
+    with open(sys.argv[2]) as trace:
+        made = {m.group(1) for m in (re.match(r"\d+ +(?:<\.\.\. )?(\w+)[( ]", line) for line in trace) if m}
+    denied = made - allowed
+    print(f"system calls made: {len(made)}; denied: {' '.join(sorted(denied)) or 'none'}")
+    assert len(made) > 40, "the trace is not what it should be"
+    return 1 if denied - DISPENSABLE else 0
+
+
+sys.exit(main())
