@@ -76,8 +76,7 @@ void address_describe(int fd, char text[ADDRESS_TEXT_SIZE])
     }
 }
 
-/* What whoever starts the server can do about it. */
-static const char *advice_for(int error)
+const char *address_advice(int error)
 {
     switch (error) {
     case EADDRINUSE:
@@ -115,7 +114,7 @@ int address_bind(const char *address, char *why, size_t why_size)
     }
     int fd = open_socket(found);
     if (fd < 0)
-        snprintf(why, why_size, "%s: %s%s", address, strerror(errno), advice_for(errno));
+        snprintf(why, why_size, "%s: %s%s", address, strerror(errno), address_advice(errno));
     freeaddrinfo(found);
     return fd;
 }
@@ -131,7 +130,7 @@ int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why,
     if (fd < 0)
         return -1;
     if (!address_listen_on(fd)) {
-        snprintf(why, why_size, "%s: %s", address, strerror(errno));
+        snprintf(why, why_size, "%s: %s%s", address, strerror(errno), address_advice(errno));
         close(fd);
         return -1;
     }

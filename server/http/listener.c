@@ -154,7 +154,7 @@ static bool open_socket(struct listener *l, const struct listener_options *optio
     address_describe(l->listen_fd, l->address);
     if (l->given || address_listen_on(l->listen_fd))
         return true;
-    snprintf(why, why_size, "%s: %s", l->address, strerror(errno));
+    snprintf(why, why_size, "%s: %s%s", l->address, strerror(errno), address_advice(errno));
     l->listen_fd = -1; /* the caller's still */
     return false;
 }

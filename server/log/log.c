@@ -1,6 +1,7 @@
 #include "server/log/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -83,9 +84,13 @@ uint64_t log_dropped(void)
     return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
+/* A stderr that nobody reads must not hang a start: what is writable takes a line without waiting
+ * (pipe(7)). */
 static void write_whole(const char *bytes, size_t len)
 {
-    while (len > 0) {
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    while (len > 0 && poll(&p, 1, LOG_WRITER_PATIENCE_MS) != 0) {
         ssize_t n = write(STDERR_FILENO, bytes, len);
 
         if (n < 0 && errno == EINTR)

@@ -253,7 +253,9 @@ def test_levels_and_json(start):
     server.register(ORIGIN + "/a.xml")
     one = server.api("GET", "/v1/sites", token="wrong")["X-Request-Id"]
     server.stop()
-    (line,) = [json.loads(text) for text in server.log().splitlines()]
+    found = [json.loads(text) for text in server.log().splitlines()]
+    assert all(line["level"] in ("error", "warning") for line in found)
+    (line,) = [line for line in found if line["event"] != "runs-as-root"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("time"))
     assert "127.0.0.1" in line.pop("message")
     assert line == {"level": "warning", "event": "auth-failed", "request_id": one}
@@ -284,7 +286,7 @@ def test_the_journal(tmp_path):
         process.stdout.close()
         ours.close()
     found = text.decode().splitlines()
-    assert found[0].startswith("<6>info start: "), found
+    assert any(line.startswith("<6>info start: ") for line in found), found
     assert any(line.startswith("<4>warning auth-failed: 127.0.0.1 ") for line in found), found
     assert any(COMBINED.match(line) for line in found), found
     assert all(re.match(r"<[3467]>(error|warning|info|debug) [a-z-]+: ", l) or COMBINED.match(l) for l in found), found
