@@ -3,9 +3,9 @@
  * escaped, so that nothing from outside forges a line.
  *
  * Between log_start and log_stop lines are written by a thread of its own, at once, and nobody who
- * logs waits for stderr; before and after by who logs, who waits for two seconds at most. Where stderr is the journal
- * (systemd.exec(5), JOURNAL_STREAM), lines begin with their priority, `<4>` (sd-daemon(3)), and a
- * text line has no time: the journal keeps both. */
+ * logs waits for stderr; before and after by who logs, who waits for two seconds at most. Where
+ * stderr is the journal (systemd.exec(5), JOURNAL_STREAM), lines begin with their priority, `<4>`
+ * (sd-daemon(3)), and a text line has no time: the journal keeps both. */
 #ifndef SITEMAPD_LOG_LOG_H
 #define SITEMAPD_LOG_LOG_H
 
