@@ -87,6 +87,7 @@ struct config {
     uint64_t max_body_bytes; /* [limits] single-document bodies */
     uint64_t max_bulk_bytes; /* bulk bodies, decoded */
     uint64_t max_bulk_entries;
+    uint64_t max_spool_bytes; /* of all lists that are being sent, on disk */
     uint32_t max_header_bytes;
     uint32_t max_rejections; /* listed in one reply */
 

@@ -133,6 +133,7 @@ void app_set_limits(struct app *app, const struct config *config)
     context->max_bulk_bytes = config->max_bulk_bytes;
     context->max_bulk_entries = config->max_bulk_entries;
     context->max_rejections = config->max_rejections;
+    context->spool_room.max_bytes = config->max_spool_bytes;
 }
 
 static bool start_tls(const struct app *app)

@@ -141,6 +141,7 @@ static int tell_stopped(const struct reading *r)
         return cli_fail(file, "out of memory");
     switch (r->spooled) {
     case SPOOL_FULL:
+    case SPOOL_CROWDED:
         return cli_fail(file, "is larger than max_bulk allows");
     case SPOOL_NO_SPACE:
         return cli_fail(file, "no space left in %s", r->import->folder);

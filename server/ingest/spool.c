@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@ struct spool {
     uint64_t count;
     int fd; /* -1: none yet */
     uint64_t file_bytes;
+    struct spool_room *room; /* NULL: its own */
+    uint64_t taken_bytes;    /* of the room */
     size_t tail_bytes;
     char *window; /* SPOOL_MEMORY_BYTES, made with the file */
     /* where reading is */
@@ -53,12 +56,19 @@ struct spool *spool_new(const char *folder, uint64_t max_bytes)
     return s;
 }
 
+void spool_share(struct spool *s, struct spool_room *room)
+{
+    s->room = room;
+}
+
 void spool_free(struct spool *s)
 {
     if (!s)
         return;
     if (s->fd >= 0)
         close(s->fd);
+    if (s->room) /* after the file has gone */
+        atomic_fetch_sub(&s->room->used_bytes, s->taken_bytes);
     free(s->window);
     free(s->folder);
     free(s);
@@ -100,9 +110,29 @@ static enum spool_status make_file(struct spool *s)
     return s->fd >= 0 ? SPOOL_OK : write_status();
 }
 
+/* Takes what the tail needs of the room. */
+static enum spool_status take_room(struct spool *s)
+{
+    uint64_t need = s->file_bytes + s->tail_bytes - s->taken_bytes;
+    if (!s->room || need == 0)
+        return SPOOL_OK;
+    uint64_t max = atomic_load(&s->room->max_bytes);
+    if (s->file_bytes + s->tail_bytes > max)
+        return SPOOL_FULL;
+    if (atomic_fetch_add(&s->room->used_bytes, need) + need > max) {
+        atomic_fetch_sub(&s->room->used_bytes, need);
+        return SPOOL_CROWDED;
+    }
+    s->taken_bytes += need;
+    return SPOOL_OK;
+}
+
 /* Writes the tail behind the file. A failure leaves both as they were. */
 static enum spool_status flush_tail(struct spool *s)
 {
+    enum spool_status room = take_room(s);
+    if (room != SPOOL_OK)
+        return room;
     if (s->fd < 0) {
         enum spool_status status = make_file(s);
         if (status != SPOOL_OK)

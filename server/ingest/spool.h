@@ -7,7 +7,19 @@
 
 #include "server/rules/entry.h"
 
-enum spool_status { SPOOL_OK, SPOOL_FULL, SPOOL_NO_SPACE, SPOOL_FAILED, SPOOL_NO_MEMORY };
+enum spool_status {
+    SPOOL_OK,
+    SPOOL_FULL,    /* the list is larger than any may be */
+    SPOOL_CROWDED, /* it would fit if there were not the others' */
+    SPOOL_NO_SPACE,
+    SPOOL_FAILED,
+    SPOOL_NO_MEMORY
+};
+
+/* What the files of several spools may take together. Starts with `used_bytes` 0; thread safe. */
+struct spool_room {
+    _Atomic uint64_t max_bytes, used_bytes;
+};
 
 struct spool;
 
@@ -16,6 +28,8 @@ struct spool;
 /* `folder` is the database's (the file is O_TMPFILE there, or unlinked at once); `max_bytes`
  * bounds it. NULL when out of memory. */
 struct spool *spool_new(const char *folder, uint64_t max_bytes);
+/* Its file shares `room`, which outlives it, with others. Before the first spool_add. */
+void spool_share(struct spool *s, struct spool_room *room);
 /* Appends a copy of `entry`. */
 enum spool_status spool_add(struct spool *s, const struct entry *entry);
 uint64_t spool_count(const struct spool *s);

@@ -159,6 +159,12 @@ void errors_reply_spool(struct reply *reply, enum spool_status status)
         reply_problem(reply, 413, "body-too-large", NULL,
                       "the list is larger than this server takes");
         return;
+    case SPOOL_CROWDED:
+        reply_problem(reply, 503, "spool-full", NULL,
+                      "the lists that others are sending take all the room that max_spool allows; "
+                      "nothing was applied");
+        reply_header(reply, "Retry-After", "5");
+        return;
     case SPOOL_NO_SPACE:
         errors_reply_status(reply, CATALOGUE_NO_SPACE);
         return;

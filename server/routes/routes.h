@@ -10,6 +10,7 @@
 
 #include "db/catalogue.h"
 #include "server/http/request.h"
+#include "server/ingest/spool.h"
 #include "server/publish/publisher.h"
 #include "server/publish/workers.h"
 
@@ -22,8 +23,9 @@ struct sources;
 struct app_context {
     struct catalogue *catalogue;
     struct publisher *publisher;
-    struct workers *readers;  /* API reads and parsing run here */
-    const char *spool_folder; /* the database's */
+    struct workers *readers;      /* API reads and parsing run here */
+    const char *spool_folder;     /* the database's */
+    struct spool_room spool_room; /* of all lists together; a reload moves its bound */
     const char *cache_control;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */

@@ -115,7 +115,7 @@ static bool read_on_error(struct upload *upload)
 
 static bool open_reader(struct upload *upload)
 {
-    const struct app_context *app = upload->call.app;
+    struct app_context *app = upload->call.app;
     const struct reader_options options = {
         .format = upload->ndjson ? READER_NDJSON : READER_JSON,
         .lenient = upload->skip,
@@ -133,6 +133,8 @@ static bool open_reader(struct upload *upload)
 
     upload->reader = reader_new(&options, &sink);
     upload->spool = spool_new(app->spool_folder, max_spool);
+    if (upload->spool != NULL)
+        spool_share(upload->spool, &app->spool_room);
     if (upload->reader != NULL && upload->spool != NULL)
         return true;
     errors_reply_status(&upload->call.request->reply, CATALOGUE_NO_MEMORY);

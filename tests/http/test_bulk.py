@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import INDEX, ORIGIN, SLOWNESS, TOKEN, Connection, ask, locs, problem, q, request_bytes, seconds
+from harness import INDEX, ORIGIN, SLOWNESS, TOKEN, Connection, ask, eventually, locs, problem, q, request_bytes, seconds
 
 XML = "/sitemap_index.xml"
 NDJSON = "application/x-ndjson"
@@ -322,3 +322,32 @@ def test_a_million(start):
     last = server.get(f"/sitemap_index-{int(entries - 1) // 50000 + 1}.xml" if entries > 50000 else XML)
     assert last.status == 200
     assert not [p for p in os.listdir(server.folder) if "spool" in p], "no file is left"
+
+
+def spooled(server):
+    """Bytes of the files without a name that the server holds."""
+    folder, total = f"/proc/{server.process.pid}/fd", 0
+    for fd in os.listdir(folder):
+        try:
+            if os.readlink(f"{folder}/{fd}").endswith(" (deleted)"):
+                total += os.stat(f"{folder}/{fd}").st_size
+        except OSError:
+            pass  # closed meanwhile
+    return total
+
+
+def test_all_lists_together_are_bounded(start):
+    server = start(env={"SITEMAPD_LIMITS_MAX_SPOOL": "1M"})
+    part = b"".join(line(f"{ORIGIN}/{'a' * 900}/{n}.xml") for n in range(950))
+    other = b"".join(line(f"{ORIGIN}/{'b' * 900}/{n}.xml") for n in range(500))
+    headers = AUTH + [("Content-Type", NDJSON), ("Content-Length", str(2 * len(part)))]
+    with Connection(server.admin) as slow:
+        slow.send(request_bytes("POST", LIST, headers, part, host=server.admin))
+        eventually(lambda: spooled(server) > 800000, "it is spooled", 10)
+        refused = post(server, other)
+        problem(refused, 503, "spool-full")
+        assert refused["Retry-After"]
+        assert post(server, line(f"{ORIGIN}/small.xml")).status == 200, "what needs no file"
+    assert eventually(lambda: post(server, other).status == 200, "the room is given back", 20)
+    assert len(page(server)) == 501
+    problem(post(server, 3 * other), 413, "body-too-large")

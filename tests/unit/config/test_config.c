@@ -79,6 +79,7 @@ static void test_defaults(void **state)
     assert_true(c.max_body_bytes == 1ull << 20);
     assert_true(c.max_bulk_bytes == 2ull << 30);
     assert_true(c.max_bulk_entries == 1000000);
+    assert_true(c.max_spool_bytes == 8ull << 30);
     assert_int_equal(c.max_header_bytes, 8192);
     assert_int_equal(c.max_rejections, 100);
     assert_string_equal(c.log_level, "info");

@@ -144,6 +144,34 @@ static void test_full(void **state)
     }
 }
 
+static enum spool_status fill(struct spool *s, uint64_t count)
+{
+    struct made m;
+    enum spool_status status = SPOOL_OK;
+    for (uint64_t n = 0; n < count && status == SPOOL_OK; n++)
+        status = spool_add(s, make(&m, n));
+    return status;
+}
+
+static void test_room(void **state)
+{
+    (void)state;
+    struct spool_room room = {.max_bytes = 1u << 20};
+    struct spool *one = spool_new(FOLDER, 1u << 30), *two = spool_new(FOLDER, 1u << 30);
+    spool_share(one, &room);
+    spool_share(two, &room);
+    assert_int_equal(fill(one, 3000), SPOOL_OK);
+    uint64_t used = room.used_bytes;
+    assert_in_range(used, 1, room.max_bytes);
+    assert_int_equal(fill(two, 100000), SPOOL_CROWDED);
+    assert_in_range(room.used_bytes, used + 1, room.max_bytes);
+    spool_free(one); /* gives its part back */
+    assert_int_equal(fill(two, 1000), SPOOL_OK);
+    assert_int_equal(fill(two, 100000), SPOOL_FULL); /* alone it is too large */
+    spool_free(two);
+    assert_int_equal(room.used_bytes, 0);
+}
+
 static void test_no_space(void **state)
 {
     (void)state;
@@ -206,8 +234,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips), cmocka_unit_test(test_grows_after_reading),
-        cmocka_unit_test(test_full),        cmocka_unit_test(test_no_space),
-        cmocka_unit_test(test_bad_folder),  cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_full),        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_no_space),    cmocka_unit_test(test_bad_folder),
+        cmocka_unit_test(test_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,6 +316,7 @@ static inline int world_setup(void **state)
     w->app.max_body_bytes = 65536;
     w->app.max_bulk_bytes = 1u << 24;
     w->app.max_bulk_entries = 100000;
+    w->app.spool_room.max_bytes = 1u << 30;
     w->app.max_rejections = 5;
     token_sha256(TOKEN, strlen(TOKEN), w->sha256);
     w->app.environment_token_sha256 = w->sha256;
