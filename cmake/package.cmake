@@ -16,6 +16,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/logrotate/sitemapd
   DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/logrotate.d)
 file(GLOB units ${PROJECT_SOURCE_DIR}/deploy/systemd/*.service ${PROJECT_SOURCE_DIR}/deploy/systemd/*.socket)
 install(FILES ${units} DESTINATION lib/systemd/system)
+install(FILES ${PROJECT_SOURCE_DIR}/deploy/debian/static-user.conf DESTINATION lib/systemd/system/sitemapd.service.d)
 file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.svg)
 install(FILES README.md CHANGELOG.md ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
@@ -35,7 +36,7 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 index of them that is always valid, always fresh, and costs almost nothing to
 fetch again: gzip ready in memory, strong ETags, robots.txt, a REST API and a
 command line, folders that are watched.")
-set(CPACK_DEBIAN_PACKAGE_DEPENDS adduser)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "adduser, procps") # the unit reloads by kill
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA

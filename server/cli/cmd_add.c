@@ -19,6 +19,10 @@ static int read_loc(const char *text, struct url *out, rule_set *remarks)
     if (code == RULE_LOC_HOST_IDN && url_punycode_hint(text, len, punycode, sizeof punycode))
         return cli_fail(text, "%s: %s (%s)", rule_code_sentence(code), punycode,
                         rule_code_word(code));
+    if (code == RULE_LOC_RELATIVE && text[0] != '/' &&
+        memchr(text, '.', strcspn(text, "/")) != NULL)
+        return cli_fail(text, "%s (%s); did you mean https://%s?", rule_code_sentence(code),
+                        rule_code_word(code), text);
     return cli_fail(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
 }
 

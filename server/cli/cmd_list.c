@@ -92,7 +92,7 @@ static int list_entries(struct cli *cli, bool json, bool export)
         else if (l.line.failed)
             status = cli_fail("list", "out of memory");
         else if (l.index_width > 0 && !l.headed)
-            cli_fail("list", "no entries; register one with `sitemapd add LOC`");
+            cli_note("list", "no entries; register one with `sitemapd add LOC`");
     }
     str_done(&l.line);
     registry_unref(registry);

@@ -44,6 +44,9 @@ static int read_origin(const char *text, struct url *out)
 
     if (code == RULE_OK)
         return EXIT_DONE;
+    if (strstr(text, "://") == NULL && strchr(text, '.') != NULL)
+        return cli_fail(text, "%s (%s); did you mean https://%s?", rule_code_sentence(code),
+                        rule_code_word(code), text);
     return cli_fail(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
 }
 

@@ -100,6 +100,6 @@ void text_warn(const char *what, rule_set remarks)
 {
     for (int code = RULE_OK + 1; code < RULE_CODE_COUNT; code++)
         if ((remarks & RULE_BIT(code)) != 0)
-            cli_fail(what, "warning: %s (%s)", rule_code_sentence((enum rule_code)code),
+            cli_note(what, "warning: %s (%s)", rule_code_sentence((enum rule_code)code),
                      rule_code_word((enum rule_code)code));
 }

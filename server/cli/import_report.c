@@ -96,10 +96,10 @@ void import_report_tell(const struct import_report *f, const char *file)
     tell_refused(f, file);
     for (int code = 0; code < RULE_CODE_COUNT; code++)
         if (f->remarks[code] > 0 && f->remark_lines[code] == 0) /* of a site, not of a line */
-            cli_fail(file, "warning: %s (%s)", rule_code_sentence((enum rule_code)code),
+            cli_note(file, "warning: %s (%s)", rule_code_sentence((enum rule_code)code),
                      rule_code_word((enum rule_code)code));
         else if (f->remarks[code] > 0)
-            cli_fail(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64,
+            cli_note(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64,
                      rule_code_sentence((enum rule_code)code), rule_code_word((enum rule_code)code),
                      f->remarks[code], f->remark_lines[code]);
 }

@@ -10,7 +10,7 @@ static int print(const struct cli *cli, const struct listing *l, enum catalogue_
     if (l->out.failed)
         return cli_fail(cli->arguments.command->name, "out of memory");
     if (l->out.len == 0 && !l->json) {
-        cli_fail(cli->arguments.command->name, "%s", none);
+        cli_note(cli->arguments.command->name, "%s", none);
         return EXIT_DONE;
     }
     if (heading != NULL && !l->json)

@@ -27,13 +27,13 @@ void cli_print_escaped(FILE *to, const char *text)
     }
 }
 
-static void tell(const char *what, const char *format, va_list args)
+static void tell(enum ink ink, const char *what, const char *format, va_list args)
 {
     char why[4096];
 
     vsnprintf(why, sizeof why, format, args);
     flockfile(stderr);
-    fprintf(stderr, "%ssitemapd:%s ", ink_on(stderr, INK_WRONG), ink_off(stderr));
+    fprintf(stderr, "%ssitemapd:%s ", ink_on(stderr, ink), ink_off(stderr));
     cli_print_escaped(stderr, what);
     fputs(": ", stderr);
     cli_print_escaped(stderr, why);
@@ -46,7 +46,7 @@ int cli_fail(const char *what, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    tell(what, format, args);
+    tell(INK_WRONG, what, format, args);
     va_end(args);
     return EXIT_COULD_NOT;
 }
@@ -56,9 +56,18 @@ int cli_misuse(const char *what, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    tell(what, format, args);
+    tell(INK_WRONG, what, format, args);
     va_end(args);
     return EXIT_USAGE;
+}
+
+void cli_note(const char *what, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    tell(INK_WARNING, what, format, args);
+    va_end(args);
 }
 
 int cli_misuse_sentence(const char *sentence)
@@ -233,6 +242,9 @@ static void write_hint(const struct change *change, const struct change_result *
         break;
     case RULE_INDEX_UNKNOWN:
         snprintf(out, size, "; make it with `sitemapd index add URL`");
+        break;
+    case RULE_INDEX_NEEDED:
+        snprintf(out, size, "; name it with --index URL");
         break;
     default:
         break;

@@ -24,6 +24,8 @@ struct cli {
 /* One line on stderr, `sitemapd: what: why`, control characters escaped. Returns
  * EXIT_COULD_NOT. */
 int cli_fail(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for what is no failure: a warning, an empty list. */
+void cli_note(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for wrong usage: returns EXIT_USAGE. */
 int cli_misuse(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same where `sentence` is `what: why` already; without a colon it is about the usage. */

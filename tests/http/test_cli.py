@@ -143,6 +143,8 @@ def test_add_list_remove(database):
     "args, words",
     [
         (["add", "abc"], "absolute"),
+        (["add", "www.example.com/a.xml"], "did you mean https://www.example.com/a.xml?"),
+        (["add", "https://cdn.example.net/a.xml"], "sitemapd site add https://cdn.example.net"),
         (["add", "https://other.example/a.xml"], "other.example"),
         (["add", ORIGIN + "/a.xml", "--lastmod", "yesterday"], "lastmod"),
         (["add", ORIGIN + "/a.xml", "--index", ORIGIN + "/none.xml"], "index"),
@@ -150,7 +152,7 @@ def test_add_list_remove(database):
         (["index", "add", ORIGIN + "/x.html"], ".xml"),
         (["index", "add", "https://other.example/x.xml"], ""),
         (["index", "remove", ORIGIN + "/none.xml"], ""),
-        (["site", "add", "www.example.com"], ""),
+        (["site", "add", "www.example.com"], "did you mean https://www.example.com?"),
         (["site", "add", ORIGIN], ""),
         (["site", "remove", "https://other.example"], ""),
         (["render", ORIGIN + "/none.xml"], ""),
