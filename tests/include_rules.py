@@ -70,7 +70,7 @@ TEST_LIBRARIES = {
     "tests/unit/token": ("gnutls",),
     "tests/fault": ("sqlite3", "zlib"),
     "tests/bench": ("sqlite3", "zlib"),
-    "tests/fuzz": ("zlib",),
+    "tests/fuzz": ("xxhash", "zlib"),
 }
 SOURCE_FOLDERS = ("config", "db", "deploy", "server", "tests")
 MAIN_MAX_LINES = 100
