@@ -1,10 +1,15 @@
 """tests/load/run: see there. Each row of ATTACKS is a name, what it does, and the processes it needs."""
 
 import argparse
+import collections
+import concurrent.futures
 import functools
 import multiprocessing
 import os
+import random
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -209,19 +214,23 @@ def attack(server, name, seconds, base, base_descriptors):
 
 def hostile(server, base):
     """Malformed requests and calls, HOSTILE of them, on both listeners: none is answered with success."""
-    import random
-
-    wrong, statuses = [], {}
+    wrong, statuses = [], collections.Counter()
     begun = time.monotonic()
-    for address, token, count in ((server.public, None, HOSTILE // 2), (server.admin, server.token, HOSTILE // 2)):
+
+    def one(case):
+        address, kind, data = case
+        answer = throw(address, data)
+        status = answer[9:12].decode("latin-1") if answer.startswith(b"HTTP/1.1 ") else ("closed" if not answer else "garbage")
+        statuses[status] += 1
+        if kind == REFUSED and re.search(rb"HTTP/1\.1 [23]", answer) or status == "garbage" or status.startswith("5") and status not in ("501", "505"):
+            wrong.append(f"{status} for {data[:80]!r}")
+
+    cases = []
+    for address, token in ((server.public, None), (server.admin, server.token)):
         generator = Generator(random.Random(20261121), harness.HOST if token is None else address, XML if token is None else "/v1/sitemaps", token)
-        for _ in range(count):
-            kind, data = generator.one()
-            answer = throw(address, data)
-            status = answer[9:12].decode("latin-1") if answer.startswith(b"HTTP/1.1 ") else ("closed" if not answer else "garbage")
-            statuses[status] = statuses.get(status, 0) + 1
-            if kind == REFUSED and (b"HTTP/1.1 2" in answer or b"HTTP/1.1 3" in answer) or status == "garbage" or status.startswith("5") and status not in ("501", "505"):
-                wrong.append(f"{status} for {data[:80]!r}")
+        cases += [(address, *generator.one()) for _ in range(HOSTILE // 2)]
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        list(pool.map(one, cases))
     if memory(server) > base + DURING:
         wrong.append("memory")
     if server.get(XML).status != 200:
@@ -235,7 +244,7 @@ def throw(address, data):
     with harness.Connection(address) as connection:
         try:
             connection.send(data)
-            connection.socket.shutdown(2 - 1)
+            connection.socket.shutdown(socket.SHUT_WR)
         except OSError:
             pass
         return connection.rest()
