@@ -89,6 +89,22 @@ static bool turn_away(struct listener *l, const struct sockaddr_storage *peer)
     return true;
 }
 
+/* One place in ROOM_PART is kept free where newcomers take it: who finds none waits in the kernel's
+ * queue, behind a whole crowd perhaps, for the threads to end others. */
+static void keep_reserve(struct listener *l)
+{
+    uint64_t wanted = l->options.max_connections / ROOM_PART;
+    uint64_t load = 0, most = l->options.max_connections - wanted;
+    int64_t now = deadline_now_ms();
+
+    for (unsigned i = 0; i < l->worker_count; i++)
+        load += load_of(&l->workers[i]);
+    if (load <= most || l->room_ms + FULL_MS > now)
+        return;
+    l->room_ms = now;
+    connections_make_room(l, (uint32_t)(load - most));
+}
+
 /* Milliseconds until it is worth trying again; -1: when somebody comes; 0: at once. */
 static int accept_round(struct listener *l)
 {
@@ -120,6 +136,7 @@ static int accept_round(struct listener *l)
             close(fd);
         else
             hand_over(w, fd, &peer, size);
+        keep_reserve(l);
     }
     return 0;
 }

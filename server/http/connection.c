@@ -4,6 +4,10 @@
 
 #include "server/http/internal.h"
 
+/* Those that were first are looked at first, and end it where enough of them have waited so long.
+ */
+#define LOOK_MOST  1024
+#define WAITING_MS 500
 #define READING_MS 2000 /* who has been reading a reply for so long may have to make room */
 
 bool connection_is_trusted(const struct listener *l, const char *peer)
@@ -66,6 +70,8 @@ static void connection_enter(struct connection *c, const struct sockaddr *addres
     c->next = l->connections;
     if (c->next != NULL)
         c->next->previous = c;
+    else
+        l->oldest = c;
     l->connections = c;
     l->connection_count++;
     pthread_mutex_unlock(&l->connections_lock);
@@ -82,6 +88,8 @@ static void connection_leave(struct connection *c)
         l->connections = c->next;
     if (c->next != NULL)
         c->next->previous = c->previous;
+    else
+        l->oldest = c->previous;
     l->connection_count--;
     peers_leave(&l->peers, c->counted);
     pthread_mutex_unlock(&l->connections_lock);
@@ -111,21 +119,23 @@ static bool has_come(const struct connection *c)
     return poll(&peer, 1, 0) == 1;
 }
 
-/* Two passes and no memory: whoever has been at it nearly as long as the longest is as good.
- * Returns how many were ended. Under connections_lock. */
-static uint32_t end_longest(struct listener *l, uint32_t count,
+/* Two passes and no memory over the `most` oldest connections: whoever has been at it nearly as
+ * long as the longest is as good. Returns how many were ended. Under connections_lock. */
+static uint32_t end_longest(struct listener *l, uint32_t count, uint32_t most,
                             int64_t (*since_of)(const struct connection *), int64_t before)
 {
     int64_t oldest = before;
-    uint32_t ended = 0;
+    uint32_t ended = 0, left = most;
 
-    for (struct connection *c = l->connections; c != NULL; c = c->next) {
+    for (struct connection *c = l->oldest; c != NULL && left > 0; c = c->previous, left--) {
         int64_t since = c->cut ? 0 : since_of(c);
         if (since != 0 && since < oldest)
             oldest = since;
     }
     int64_t until = oldest + (before - oldest) / 4;
-    for (struct connection *c = l->connections; c != NULL && ended < count; c = c->next) {
+    left = most;
+    for (struct connection *c = l->oldest; c != NULL && left > 0 && ended < count;
+         c = c->previous, left--) {
         int64_t since = c->cut ? 0 : since_of(c);
         if (since != 0 && since <= until && since < before &&
             !(since_of == awaits_since && has_come(c))) {
@@ -143,8 +153,11 @@ void connections_make_room(struct listener *l, uint32_t count)
     int64_t now = deadline_now_ms();
 
     pthread_mutex_lock(&l->connections_lock);
-    if (end_longest(l, count, awaits_since, now) == 0)
-        end_longest(l, count, replies_since, now - READING_MS);
+    /* All of a full listener are looked at only where that is of use: newcomers wait for the lock.
+     */
+    if (end_longest(l, count, LOOK_MOST, awaits_since, now - WAITING_MS) == 0 &&
+        end_longest(l, count, UINT32_MAX, awaits_since, now) == 0)
+        end_longest(l, count, UINT32_MAX, replies_since, now - READING_MS);
     pthread_mutex_unlock(&l->connections_lock);
 }
 

@@ -132,12 +132,13 @@ struct listener {
     int listen_fd, accept_wake; /* the acceptor's while it runs */
     bool given;                 /* as in struct listener_socket */
     unsigned next_worker;
+    int64_t room_ms; /* when it last made room before it was full */
 
     atomic_uint_fast64_t aborted; /* requests that ended before their reply was out */
     atomic_uint_fast64_t accepted, failed, full; /* see struct listener_totals; the acceptor's */
 
     pthread_mutex_t connections_lock;
-    struct connection *connections;
+    struct connection *connections, *oldest; /* the newest, and the other end */
     uint32_t connection_count;
     struct peers peers;
     uint64_t over_limit, evicted, late[LISTENER_WAITS]; /* under connections_lock */
