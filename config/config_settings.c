@@ -42,7 +42,7 @@ const struct setting config_settings[] = {
          "Connections open at once, as far as the limit of open files goes; more are turned away."},
     {"server", "max_connections_per_address", SETTING_COUNT, IN(max_connections_per_address),
      .max = 1000000, .fallback = "5000", LIVE("SITEMAPD_SERVER_MAX_CONNECTIONS_PER_ADDRESS"),
-     .doc = "Of these, from one address (a reverse proxy is one address); 0: no limit."},
+     .doc = "Of these, from one address (trusted proxies have no limit); 0: no limit."},
     {"server", "header_timeout", SETTING_DURATION, IN(header_timeout_ms), .min = 100, .max = DAY,
      .fallback = "10s", LIVE("SITEMAPD_SERVER_HEADER_TIMEOUT"),
      .doc = "How long a request's header may take to arrive."},
