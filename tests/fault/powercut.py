@@ -124,9 +124,24 @@ class Disk:
                 at = end
         return kept
 
+    def spoil_pages(self, rng):
+        """The kept pages beside the catalogue are written without a sync: any may be gone, torn or zero."""
+        for folder, _, names in os.walk(self.folder):
+            for path in (os.path.join(folder, name) for name in names if folder != self.folder):
+                how, size = rng.randrange(5), os.path.getsize(path)
+                if how == 0:
+                    os.unlink(path)
+                elif how == 1:
+                    os.truncate(path, rng.randrange(size + 1))
+                elif how == 2:
+                    with open(path, "r+b") as file:
+                        file.seek(rng.randrange(size + 1))
+                        file.write(bytes(SECTOR))
+
     def cut(self, rng):
         """Leaves in the folder what the disk has after the cut. What was done, for the log."""
         writes, unsynced = self.replay()
+        self.spoil_pages(rng)
         how = rng.choice(("none", "all", "prefix", "writes", "sectors"))
         names = dict(self.names)
         for move in self.moves[: rng.randrange(len(self.moves) + 1)]:
