@@ -16,6 +16,8 @@ static void forget(struct changes *self)
     free(self->only_origin);
     self->only_origin = NULL;
     self->page_count = self->site_count = 0;
+    if (self->site_bucket_count > 0)
+        memset(self->site_buckets, 0, self->site_bucket_count * sizeof *self->site_buckets);
     self->more = false;
 }
 
@@ -24,6 +26,7 @@ void changes_list_done(struct changes *self)
     forget(self);
     free(self->pages);
     free(self->sites);
+    free(self->site_buckets);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -50,28 +53,73 @@ static bool is_of(const char *origin, const char *url)
     return strncmp(origin, url, len) == 0 && (url[len] == '/' || url[len] == '\0');
 }
 
+/* FNV-1a. Nobody gains by origins that meet: only tokens for all sites make sites. */
+static size_t hash_of(const char *text, size_t len)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+    return (size_t)(hash ^ hash >> 32);
+}
+
+/* The bucket of the site with this origin, or the free one that would be its. */
+static uint32_t *bucket_of(struct changes *self, const char *origin, size_t len)
+{
+    size_t mask = self->site_bucket_count - 1;
+
+    for (size_t i = hash_of(origin, len) & mask;; i = (i + 1) & mask) {
+        uint32_t *bucket = &self->site_buckets[i];
+        if (*bucket == 0 || (strncmp(self->sites[*bucket - 1].origin, origin, len) == 0 &&
+                             self->sites[*bucket - 1].origin[len] == '\0'))
+            return bucket;
+    }
+}
+
+/* Room for one more site, half of the buckets free. */
+static bool grow_sites(struct changes *self)
+{
+    uint32_t *fresh;
+
+    if (!grow((void **)&self->sites, self->site_count, &self->site_capacity, sizeof *self->sites))
+        return false;
+    if (self->site_count * 2 < self->site_bucket_count)
+        return true;
+    fresh = calloc(self->site_capacity * 4, sizeof *fresh);
+    if (fresh == NULL)
+        return false;
+    free(self->site_buckets);
+    self->site_buckets = fresh;
+    self->site_bucket_count = self->site_capacity * 4;
+    for (size_t i = 0; i < self->site_count; i++)
+        *bucket_of(self, self->sites[i].origin, strlen(self->sites[i].origin)) = (uint32_t)i + 1;
+    return true;
+}
+
 static void note_site(struct changes *self, const char *url, const struct page_record *page)
 {
     const char *host = strstr(url, "://");
     size_t len = host == NULL ? strlen(url) : (size_t)(host + 3 - url) + strcspn(host + 3, "/");
+    struct changed_site *site;
+    uint32_t *bucket;
 
-    for (size_t i = self->site_count; i-- > 0;) {
-        if (!is_of(self->sites[i].origin, url))
-            continue;
-        if (page->changed_at > self->sites[i].changed_at)
-            self->sites[i].changed_at = page->changed_at;
-        return;
-    }
-    if (!grow((void **)&self->sites, self->site_count, &self->site_capacity, sizeof *self->sites)) {
+    if (!grow_sites(self)) {
         self->failed = true;
         return;
     }
-    self->sites[self->site_count].origin = strndup(url, len);
-    self->sites[self->site_count].changed_at = page->changed_at;
-    if (self->sites[self->site_count].origin == NULL)
-        self->failed = true;
-    else
-        self->site_count++;
+    bucket = bucket_of(self, url, len);
+    if (*bucket == 0) {
+        site = &self->sites[self->site_count];
+        *site = (struct changed_site){strndup(url, len), page->changed_at};
+        if (site->origin == NULL) {
+            self->failed = true;
+            return;
+        }
+        *bucket = (uint32_t)++self->site_count;
+    }
+    site = &self->sites[*bucket - 1];
+    if (page->changed_at > site->changed_at)
+        site->changed_at = page->changed_at;
 }
 
 static void note_page(struct changes *self, const char *url, const struct page_record *page)

@@ -34,6 +34,8 @@ struct changes {
     struct changed_page *pages;
     size_t site_count, site_capacity;
     struct changed_site *sites; /* whose set of pages may have changed: their robots.txt */
+    uint32_t *site_buckets;     /* where a site is in `sites`, from 1, by the hash of its origin */
+    size_t site_bucket_count;   /* a power of two, or 0 */
     bool failed;                /* out of memory */
 };
 
