@@ -12,11 +12,15 @@ debian_sources() {
 }
 
 # debian_root SUITE TARGET [PACKAGE...]: a minimal Debian with these packages. TARGET is a folder, or
-# a file that ends in .tar. What is there already is kept; it is whole, or not there.
+# a file that ends in .tar. What is there already is kept, where it was made of the same packages; it is
+# whole, or not there.
 debian_root() {
     suite=$1 target=$2
     shift 2
-    [ -e "$target" ] && return 0
+    if [ -e "$target" ]; then
+        [ "$(cat "$target.packages" 2>/dev/null)" = "$*" ] && return 0
+        rm -rf "$target"
+    fi
     case $target in *.tar) half=${target%.tar}.half.tar ;; *) half=$target.half ;; esac
     rm -rf "$half"
     mkdir -p "$(dirname "$target")"
@@ -31,5 +35,6 @@ debian_root() {
         echo "$0: cannot make a root of Debian $suite, see $target.log" >&2
         return 1
     fi
+    echo "$*" >"$target.packages"
     mv "$half" "$target"
 }
