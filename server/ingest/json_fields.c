@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/ingest/memory.h"
+#include "server/rules/utf8.h"
 
 #define MAX_LISTS 4u /* JSON_FIELD_TEXTS in one table */
 
@@ -23,6 +24,17 @@ void json_fields_free(struct json_fields *object)
         free(object->lists[i]);
     json_decref(object->root);
     free(object);
+}
+
+/* Cut behind a whole character: the reply that repeats it is UTF-8 (RFC 8259 8.1). */
+static void copy_cut(char *out, size_t size, const char *text)
+{
+    size_t len = strlen(text), at = 0, step;
+
+    while (at < len && (step = utf8_char_len(text + at, len - at)) != 0 && at + step < size)
+        at += step;
+    memcpy(out, text, at);
+    out[at] = '\0';
 }
 
 static enum json_fields_status wrong_type(struct json_fields_error *error, const char *expected)
@@ -96,7 +108,7 @@ static enum json_fields_status read_fields(struct json_fields *object, struct js
             i++;
         status = i == count ? JSON_FIELDS_UNKNOWN : read_value(object, value, &fields[i], error);
         if (status != JSON_FIELDS_OK) {
-            snprintf(error->field, sizeof error->field, "%s", name);
+            copy_cut(error->field, sizeof error->field, name);
             return status;
         }
     }

@@ -166,3 +166,11 @@ def test_nothing_of_a_request_becomes_a_header(start):
                 assert b"set-cookie:" not in reply.head.lower() and b"<script>" not in reply.head, reply
     log = server.log()
     assert "Set-Cookie: " not in log and all(re.match(r"\d{4}-", line) for line in log.splitlines())
+
+
+def test_an_unknown_field_is_named_by_whole_characters(server):
+    """However long its name is: the reply is cut, not broken."""
+    for before in range(4):
+        name = "x" * before + "\u00e9\u20ac" * 40
+        field = server.api("POST", "/v1/sites", {"origin": "https://new.example", name: 1}).json()["field"]
+        assert 40 < len(field.encode()) < 64 and name.startswith(field), field
