@@ -339,7 +339,14 @@ static void an_older_copy_with_another_future_is_not_taken_for_the_first(void **
     uint64_t revision = put(f, "one", "2026-01-02");
     await_revision(f, revision);
     struct snapshot *s = get(f);
-    struct snapshot first = *s;
+    struct {
+        uint64_t page_revision;
+        int64_t changed_at;
+        bool same_second;
+        uint32_t entries;
+        char etag_gzip[SNAPSHOT_ETAG_SIZE];
+    } first = {s->page_revision, s->changed_at, s->same_second, s->entries, ""};
+    strcpy(first.etag_gzip, s->etag_gzip);
     snapshot_unref(s);
     stop(f);
     assert_true(is_stored(f, "1-1.page"));
