@@ -89,6 +89,36 @@ static const char **terminated(char *const *items, size_t count)
     return list;
 }
 
+static bool names_index(const struct config_site *site, const char *path)
+{
+    if (site->index_count == 0)
+        return strcmp(path, BOOTSTRAP_INDEX_PATH) == 0;
+    for (size_t i = 0; i < site->index_count; i++)
+        if (strcmp(site->indexes[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* The URLs of pages that crawlers know do not change beneath them: an index keeps the pattern that
+ * it was made with. Whoever has written another one is told. */
+static void tell_kept_patterns(struct catalogue *c, const struct config_site *site)
+{
+    struct registry *registry = site->page_pattern != NULL ? read_registry(c) : NULL;
+    struct url url;
+    const struct registry_site *found =
+        registry != NULL && url_parse_origin(site->origin, strlen(site->origin), &url) == RULE_OK
+            ? registry_site_by_origin(registry, url.text)
+            : NULL;
+    for (size_t i = 0; found != NULL && i < found->index_count; i++) {
+        const struct registry_index *index = &found->indexes[i];
+        if (names_index(site, index->path) && strcmp(index->page_pattern, site->page_pattern) != 0)
+            log_event(LOG_LEVEL_WARNING, "page-pattern-kept",
+                      "%s%s: its pages keep the pattern that it was made with, %s; not %s",
+                      found->origin, index->path, index->page_pattern, site->page_pattern);
+    }
+    registry_unref(registry);
+}
+
 static bool make_managed(struct catalogue *c, const struct config_site *site)
 {
     struct change change = {
@@ -114,17 +144,9 @@ static bool make_managed(struct catalogue *c, const struct config_site *site)
         done = make_index(c, site->origin, BOOTSTRAP_INDEX_PATH, site->page_pattern);
     for (size_t i = 0; done && i < site->index_count; i++)
         done = make_index(c, site->origin, site->indexes[i], site->page_pattern);
+    if (done)
+        tell_kept_patterns(c, site);
     return done;
-}
-
-static bool names_index(const struct config_site *site, const char *path)
-{
-    if (site->index_count == 0)
-        return strcmp(path, BOOTSTRAP_INDEX_PATH) == 0;
-    for (size_t i = 0; i < site->index_count; i++)
-        if (strcmp(site->indexes[i], path) == 0)
-            return true;
-    return false;
 }
 
 /* An index whose line was taken out goes on being served: its entries are not the file's to throw

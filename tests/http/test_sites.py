@@ -290,6 +290,20 @@ def managed(start, tmp_path):
     return start(sites=(), config=MANAGED.format(robots=robots))
 
 
+def test_a_changed_pattern_is_told(start, tmp_path):
+    """The URLs of pages that crawlers know stay; whoever wrote another pattern learns that from the log."""
+    site = f'[site "main"]\norigin = {ORIGIN}\npage_pattern = '
+    server = start(sites=(), config=site + "{stem}_{n}{suffix}\n")
+    assert "page-pattern-kept" not in server.log()
+    server.stop()
+    with open(tmp_path / "sitemapd.conf", "w", encoding="utf-8") as file:
+        file.write(site + "{stem}.{n}{suffix}\n")
+    server.start()
+    assert [i["page_pattern"] for i in server.api("GET", "/v1/indexes").json()["indexes"]] == ["{stem}_{n}{suffix}"]
+    told = [line for line in server.log().splitlines() if "page-pattern-kept" in line]
+    assert len(told) == 1 and INDEX in told[0] and "{stem}_{n}{suffix}; not {stem}.{n}{suffix}" in told[0], told
+
+
 def test_sites_of_the_configuration(managed):
     server = managed
     sites = {s["origin"]: s for s in server.api("GET", "/v1/sites").json()["sites"]}
