@@ -189,11 +189,14 @@ def test_malformed_requests(start, tmp_path):
         (server.public, Generator(random.Random(1), HOST, XML)),
         (server.admin, Generator(random.Random(2), server.admin, "/healthz", server.token)),
     ]
-    begun, before = time.monotonic(), None
+    begun, before, ours = time.monotonic(), None, []
 
     def attack(case):
         address, kind, data = case
-        judge(kind, data, throw(address, data))
+        answer = throw(address, data)
+        judge(kind, data, answer)
+        if b"\r\nCache-Control: " in answer:  # the library's own refusals have none, and no line in the log
+            ours.append(kind)
 
     with concurrent.futures.ThreadPoolExecutor(48) as pool:
         for number in range(REQUESTS // BATCH):
@@ -214,7 +217,7 @@ def test_malformed_requests(start, tmp_path):
         assert LOG_LINE.match(line), line
     server.stop()  # every line is written
     lines = access.read_bytes().decode("latin-1").split("\n")
-    assert lines.pop() == "" and len(lines) > REQUESTS
+    assert lines.pop() == "" and len(lines) >= len(ours) > REQUESTS * 3 // 4  # libmicrohttpd 1.0 refuses more by itself than 0.9.75
     for line in lines:
         assert ACCESS_LINE.match(line), line
     for secret in (server.token, "Bearer"):
