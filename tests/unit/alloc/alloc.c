@@ -15,7 +15,7 @@ void *REAL(calloc)(size_t count, size_t size);
 void *REAL(realloc)(void *old, size_t size);
 
 /* All of a short run's are tried, of a long one's fewer and fewer beyond. */
-#define DENSE 100u
+#define DENSE 60u
 
 static atomic_bool armed, lasting_failure;
 static atomic_uint_fast64_t fails_at, counted, failed;
@@ -108,7 +108,7 @@ static void sweep_once(const char *what, bool (*run)(void *context), void *conte
     uint64_t hits = 1;
     unsigned survived = 0;
 
-    for (uint64_t at = 1; hits > 0; at += all || at < DENSE ? 1 : at / 16) {
+    for (uint64_t at = 1; hits > 0; at += all || at < DENSE ? 1 : at / 10) {
         alloc_arm(at, lasting);
         bool good = run(context);
         hits = alloc_disarm();
