@@ -137,9 +137,13 @@ static json_t *load(const char *text, size_t len, enum json_fields_status *statu
                  fault.column, fault.text);
         return NULL;
     }
-    if (json_is_object(root))
+    if (json_is_object(root) && !memory_failed())
         return root;
     json_decref(root);
+    if (memory_failed()) { /* a string that found no room to grow has lost a character */
+        *status = JSON_FIELDS_NO_MEMORY;
+        return NULL;
+    }
     *status = JSON_FIELDS_MALFORMED;
     snprintf(error->detail, sizeof error->detail, "the body must be a JSON object");
     return NULL;

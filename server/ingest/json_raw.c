@@ -182,9 +182,12 @@ enum json_raw_status json_raw_read(const char *text, size_t len, uint64_t line_n
     if (!*root)
         return fail_json(&error, raw, judged, rejection, line, column);
     struct fields fields = {options, raw, judged, rejection};
-    if (read_object(&fields, *root) == RULE_OK)
+    enum json_raw_status status = JSON_RAW_REJECTED;
+    if (memory_failed()) /* a string that found no room to grow has lost a character */
+        status = JSON_RAW_NO_MEMORY;
+    else if (read_object(&fields, *root) == RULE_OK)
         return JSON_RAW_OK;
     json_decref(*root);
     *root = NULL;
-    return JSON_RAW_REJECTED;
+    return status;
 }

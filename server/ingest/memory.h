@@ -1,5 +1,6 @@
 /* Whether memory has run out within expat or jansson. Neither tells it reliably: expat 2.5 takes a
- * prefix that it found no room for as unbound, jansson 2.14 a string as a syntax error; and what is
+ * prefix that it found no room for as unbound, jansson 2.14 a string as a syntax
+ * error, or takes it with a character missing; and what is
  * the machine's fault must not be told as the document's. Internal to ingest. Thread safe. */
 #ifndef SITEMAPD_INGEST_MEMORY_H
 #define SITEMAPD_INGEST_MEMORY_H

@@ -102,7 +102,7 @@ static inline enum handled wait_if_later(struct exchange_of_test *x, enum handle
     if (handled != HANDLE_LATER)
         return handled;
     pthread_mutex_lock(&x->lock);
-    if (x->question->late != NULL && !x->resumed) {
+    if (x->question != NULL && x->question->late != NULL && !x->resumed) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += (until.tv_nsec + 50000000) / 1000000000;
