@@ -1,7 +1,5 @@
 #include "tests/unit/db/read_fixture.h"
 
-#include <time.h>
-
 #include "db/registry_load.h"
 
 /* Sites: 1 https://www.example.com (indexes /sitemap_index.xml 1, /shop/i.xml 2, /shop/b.xml 3,
@@ -191,36 +189,11 @@ static void agrees_with_a_plain_search(void **state)
     fixture_close(&f);
 }
 
-static void a_bulk_is_placed_quickly(void **state)
-{
-    struct fixture f;
-    struct registry *r = make_registry(&f);
-    struct timespec began, ended;
-    static const char text[] = S1 "/shop/products/2026/sitemap-products-000123.xml.gz";
-    struct url loc;
-    struct placement p;
-    (void)state;
-
-    assert_int_equal(url_parse(text, sizeof text - 1, &loc, NULL), RULE_OK);
-    clock_gettime(CLOCK_MONOTONIC, &began);
-    for (int i = 0; i < 1000000; i++)
-        if (registry_place(r, &loc, i % 2 != 0 ? S1 "/shop/b.xml" : NULL, &p) != RULE_OK)
-            fail();
-    clock_gettime(CLOCK_MONOTONIC, &ended);
-    double took =
-        (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
-    print_message("1,000,000 placements in %.0f ms\n", took * 1e3);
-    assert_true(took < 10.0);
-    registry_unref(r);
-    fixture_close(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_of_placement),
         cmocka_unit_test(agrees_with_a_plain_search),
-        cmocka_unit_test(a_bulk_is_placed_quickly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,7 +281,7 @@ static void many_sites_load_quickly(void **state)
     assert_int_equal(registry_site_by_host(r, "s777.example.com")->id, 777);
     assert_int_equal(registry_index_by_id(r, 9999)->page_count, 1);
     print_message("10,000 sites loaded in %.1f ms\n", took * 1e3);
-    assert_true(took < 2.0); /* 50 ms as measured; sanitizers are slow */
+    assert_true(took < 20.0); /* 50 ms as measured; what grows with the square takes minutes */
 
     struct placement p;
     struct url loc;
@@ -293,7 +293,7 @@ static void many_sites_load_quickly(void **state)
                          RULE_OK);
     took = seconds() - began;
     print_message("100,000 placements on a host of 10,000 sites in %.1f ms\n", took * 1e3);
-    assert_true(took < 4.0);
+    assert_true(took < 40.0);
     registry_unref(r);
     fixture_close(&f);
 }

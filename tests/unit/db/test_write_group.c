@@ -236,7 +236,7 @@ static void a_foreign_lock_is_waited_for_so_long(void **state)
     struct change_result r = put(f, ORIGIN "/a.xml", NULL);
     int64_t took = now_ms() - before;
     assert_int_equal(r.status, CATALOGUE_BUSY);
-    assert_true(took >= 250 && took < 5000);
+    assert_true(took >= 250 && took < 60000);
     struct catalogue_stats stats;
     catalogue_stats_get(f->c, &stats);
     assert_int_equal(stats.queue_depth, 0);
@@ -338,7 +338,7 @@ static void a_long_bulk_lets_others_expire(void **state)
     answers_wait(&bulk, 1);
     assert_int_equal(bulk.ok, 1);
     /* A fast machine may have been through with the bulk. */
-    assert_true(single.ok == 1 || (took >= 90 && took < 5000));
+    assert_true(single.ok == 1 || (took >= 90 && took < 60000));
     assert_int_equal(
         number_of(f, "SELECT count(*) FROM sitemap WHERE loc = '" ORIGIN "/small.xml'"), single.ok);
     answers_done(&bulk);

@@ -250,6 +250,10 @@ static void append_times(struct str *out, const char *text, size_t times)
         str_append_text(out, text);
 }
 
+/* Expat before 2.6 looks at a token anew with each byte that comes: larger ones come whole and in
+ * pieces only. */
+#define LARGEST_BY_BYTE 20000u
+
 /* Builds OPEN + before + times × piece + after + SHUT and runs it. */
 static void check_large(const char *name, const char *before, const char *piece, size_t times,
                         const char *after, const char *expect, enum reader_status status,
@@ -264,6 +268,8 @@ static void check_large(const char *name, const char *before, const char *piece,
     str_append_text(&input, after);
     str_append_text(&input, SHUT);
     for (unsigned cut = 0; cut < 3; cut++) {
+        if (cut == CUT_BYTES && input.len > LARGEST_BY_BYTE)
+            continue;
         transcript_run(&t, &options, str_text(&input), input.len, cut);
         if (t.status != status || strcmp(t.code, code) != 0 ||
             (expect && strcmp(str_text(&t.brief), expect) != 0))
