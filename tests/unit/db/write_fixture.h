@@ -198,14 +198,16 @@ static inline void assert_consistent(struct write_fixture *f)
     assert_none(f, "pages miscount",
                 "SELECT 1 FROM page AS p JOIN sitemap_index AS i ON i.id = p.index_id"
                 " AND i.removed = 0 WHERE p.entries <> (SELECT count(*) FROM live AS l"
-                " WHERE l.index_id = p.index_id AND l.position / 50000 + 1 = p.number)");
+                " WHERE l.address BETWEEN (p.index_id << 32) + (p.number - 1) * 50000"
+                "  AND (p.index_id << 32) + (p.number - 1) * 50000 + 49999)");
     assert_none(f, "entries without a page",
                 "SELECT 1 FROM live AS l LEFT JOIN page AS p ON p.index_id = l.index_id"
                 " AND p.number = l.position / 50000 + 1 WHERE p.number IS NULL");
     assert_none(f, "segments miscount",
                 "SELECT 1 FROM segment AS p JOIN sitemap_index AS i ON i.id = p.index_id"
                 " AND i.removed = 0 WHERE p.entries <> (SELECT count(*) FROM live AS l"
-                " WHERE l.index_id = p.index_id AND l.position / 250 = p.number)");
+                " WHERE l.address BETWEEN (p.index_id << 32) + p.number * 250"
+                "  AND (p.index_id << 32) + p.number * 250 + 249)");
     assert_none(f, "entries without a segment",
                 "SELECT 1 FROM live AS l LEFT JOIN segment AS p ON p.index_id = l.index_id"
                 " AND p.number = l.position / 250 WHERE p.number IS NULL");
@@ -213,8 +215,9 @@ static inline void assert_consistent(struct write_fixture *f)
     snprintf(bytes, sizeof bytes,
              "SELECT 1 FROM page AS p JOIN sitemap_index AS i ON i.id = p.index_id"
              " AND i.removed = 0 WHERE p.bytes <> %u + (SELECT coalesce(sum(weigh(loc)), 0)"
-             " FROM live AS l WHERE l.index_id = p.index_id"
-             " AND l.position / 50000 + 1 = p.number)",
+             " FROM live AS l WHERE l.address"
+             " BETWEEN (p.index_id << 32) + (p.number - 1) * 50000"
+             " AND (p.index_id << 32) + (p.number - 1) * 50000 + 49999)",
              render_frame_bytes());
     assert_none(f, "bytes miscounted", bytes);
     assert_none(f, "pages too full",
