@@ -74,7 +74,8 @@ bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
     struct file_segment table[PAGE_SEGMENTS];
     head_fill(&h, key, made_by);
     h.segment_count = out->count = s->segment_count;
-    memcpy(out->segments, s->segments, s->segment_count * sizeof *s->segments);
+    if (s->segment_count > 0)
+        memcpy(out->segments, s->segments, s->segment_count * sizeof *s->segments);
     out->bytes = s->gzip;
     out->len = 0;
     for (uint32_t i = 0; i < s->segment_count; i++) {
