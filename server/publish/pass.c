@@ -199,9 +199,9 @@ static enum catalogue_status pass_in_view(struct publisher *p, struct catalogue_
     }
     memcpy(p->epoch, now.epoch, sizeof p->epoch);
     atomic_store(&p->entries, now.entries);
-    atomic_store(&p->seen, now.revision);
-    if (!first)
+    if (!first) /* before anyone can know of it: who was answered finds it counted */
         histogram_add(&p->publish_ns, &histogram_times, measure_now_ns() - began_ns);
+    atomic_store(&p->seen, now.revision);
     await_list_publish(&p->awaits, now.revision);
     return CATALOGUE_OK;
 }
