@@ -88,6 +88,7 @@ bool app_start_listeners(struct app *app)
     public.trusted_proxies = (const char *const *)config->trusted_proxies;
     public.fallback = &routes_public;
     public.completed = app->context.access_log == NULL ? NULL : request_log_public;
+    public.short_slices = true;
     public.tls = config->tls_cert != NULL;
 
     if (!start_listener(&admin, &app->admin_listener))
