@@ -5,6 +5,7 @@
 #include "db/check.h"
 #include "db/id.h"
 #include "server/rules/lastmod.h"
+#include "server/rules/plural.h"
 #include "server/rules/render.h"
 #include "server/rules/url.h"
 
@@ -81,8 +82,9 @@ static void judge_row(struct scan *s, struct companion *c, uint64_t entries, uin
         check_report(s->check, "%s %lld of index %lld: there is no such number", c->name, number,
                      index);
     if (said != (long long)entries)
-        check_report(s->check, "%s %lld of index %lld: says %lld entries, has %llu", c->name,
-                     number, index, said, (unsigned long long)entries);
+        check_report(s->check, "%s %lld of index %lld: says %lld %s, has %llu", c->name, number,
+                     index, said, plural((uint64_t)said, "entry", "entries"),
+                     (unsigned long long)entries);
     if (sqlite3_column_int64(c->row, 3) > s->check->revision)
         check_report(s->check, "%s %lld of index %lld: has a revision that is still to come",
                      c->name, number, index);
@@ -124,8 +126,9 @@ static void close_unit(struct scan *s, struct companion *c)
         judge_row(s, c, c->entries, c->bytes);
         step(s, c);
     } else {
-        check_report(s->check, "%s %lld of index %lld: has %llu entries, but no row", c->name,
-                     (long long)c->number, (long long)c->index, (unsigned long long)c->entries);
+        check_report(s->check, "%s %lld of index %lld: has %llu %s, but no row", c->name,
+                     (long long)c->number, (long long)c->index, (unsigned long long)c->entries,
+                     plural(c->entries, "entry", "entries"));
     }
     c->index = 0;
 }

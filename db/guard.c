@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "db/tx.h"
+#include "server/rules/plural.h"
 
 #define SECONDS_PER_DAY 86400
 
@@ -64,10 +65,10 @@ bool guard_judge(const struct tx *tx, const struct guard_case *c, struct change_
     result->code = RULE_SHRINK_GUARD;
     result->would_remove = c->removed;
     snprintf(result->detail, sizeof result->detail,
-             "would remove %" PRIu64 " entries and leave %" PRIu64
-             ", where there were up to %" PRIu64 " in the last %d days; max_removed=%" PRIu64
-             " allows it",
-             c->removed, c->after, c->peak, GUARD_DAYS, c->removed);
+             "would remove %" PRIu64 " %s and leave %" PRIu64 ", where there were up to %" PRIu64
+             " in the last %d days; max_removed=%" PRIu64 " allows it",
+             c->removed, plural(c->removed, "entry", "entries"), c->after, c->peak, GUARD_DAYS,
+             c->removed);
     return false;
 }
 

@@ -9,6 +9,7 @@
 
 #include "server/cli/commands.h"
 #include "server/cli/import.h"
+#include "server/rules/plural.h"
 
 static int read_options(struct cli *cli, struct import *import)
 {
@@ -116,9 +117,9 @@ static int apply_list(struct import *import)
         return status;
     if (import->findings.refused > 0 && !import->skip)
         return cli_fail(import->file,
-                        "%" PRIu64 " of %" PRIu64 " entries refused, nothing was applied; "
+                        "%" PRIu64 " of %" PRIu64 " %s refused, nothing was applied; "
                         "--skip-invalid applies the good ones",
-                        import->findings.refused, read);
+                        import->findings.refused, read, plural(read, "entry", "entries"));
     print_summary(import, read);
     return EXIT_DONE;
 }

@@ -7,6 +7,7 @@
 #include "server/cli/commands.h"
 #include "server/cli/progress.h"
 #include "server/rules/entry.h"
+#include "server/rules/plural.h"
 #include "server/sources/sources.h"
 
 #define FOLDER_NAME "folder" /* who owns the entries of a folder that no section names */
@@ -113,8 +114,8 @@ static void tell_change(void *context, const char *what, const struct source_fil
         printf("%-9s ", what);
         cli_print_escaped(stdout, file->path);
         if (file->state == SOURCE_FILE_LISTED)
-            printf("  %s  %" PRIu64 " URLs", file->lastmod != NULL ? file->lastmod : "-",
-                   file->urls);
+            printf("  %s  %" PRIu64 " %s", file->lastmod != NULL ? file->lastmod : "-", file->urls,
+                   plural(file->urls, "URL", "URLs"));
     }
     printf("\n");
 }
@@ -130,14 +131,17 @@ static void tell_progress(void *context, uint64_t files_seen, uint64_t files_rea
 static void tell_sum(const struct telling *t, const struct change_result *result)
 {
     printf("%s%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed, %" PRIu64
-           " files with a problem\n",
+           " %s with a problem\n",
            t->dry_run ? "would be: " : "", result->created, result->updated, result->removed,
-           t->problems);
+           t->problems, plural(t->problems, "file", "files"));
     if (result->would_remove > 0)
         fprintf(stderr,
-                "sitemapd: scan: %" PRIu64 " entries of vanished files are held back (shrink "
-                "guard); --max-removed %" PRIu64 " lets them go\n",
-                result->would_remove, result->would_remove);
+                "sitemapd: scan: %" PRIu64 " %s held back (shrink guard); "
+                "--max-removed %" PRIu64 " lets %s go\n",
+                result->would_remove,
+                plural(result->would_remove, "entry of a vanished file is",
+                       "entries of vanished files are"),
+                result->would_remove, plural(result->would_remove, "it", "them"));
 }
 
 int command_scan(struct cli *cli)

@@ -6,6 +6,7 @@
 #include "server/cli/entry_text.h"
 #include "server/cli/listing.h"
 #include "server/cli/names.h"
+#include "server/rules/plural.h"
 #include "server/rules/query.h"
 
 /* Fills the site's fields from the options; site_fields_done is due all the same. */
@@ -189,8 +190,9 @@ static void append_site_json(struct str *out, const struct registry_site *site)
 
 static void append_site_text(struct str *out, const struct registry_site *site)
 {
-    str_append_format(out, "%s  (%zu of %u index files%s)\n", site->origin, pages_of(site),
-                      site->max_pages, site->managed ? "; of the configuration file" : "");
+    str_append_format(out, "%s  (%zu of %u index %s%s)\n", site->origin, pages_of(site),
+                      site->max_pages, plural(site->max_pages, "file", "files"),
+                      site->managed ? "; of the configuration file" : "");
     for (size_t i = 0; i < site->index_count; i++)
         str_append_format(out, "  index       %s\n", site->indexes[i].path);
     for (size_t i = 0; i < site->cross_host_count; i++)

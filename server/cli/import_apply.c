@@ -2,6 +2,7 @@
 
 #include "server/cli/commands.h"
 #include "server/cli/import.h"
+#include "server/rules/plural.h"
 
 /* Called on the writer's thread, while ours waits for it. */
 static void take_rejection(void *context, const struct rejection *rejection)
@@ -75,7 +76,7 @@ int import_apply(struct import *import, bool dry_run)
     }
     progress_end(&import->progress);
     if (status != EXIT_DONE && !dry_run && done > 0)
-        cli_fail(import->file, "%zu of %zu indexes were replaced before that", done,
-                 import->group_count);
+        cli_fail(import->file, "%zu of %zu indexes %s replaced before that", done,
+                 import->group_count, plural(done, "was", "were"));
     return status;
 }

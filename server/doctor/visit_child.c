@@ -5,6 +5,7 @@
 
 #include "server/doctor/visit.h"
 #include "server/ingest/sitemap_file.h"
+#include "server/rules/plural.h"
 
 static const char *todo_of_status(unsigned status)
 {
@@ -28,10 +29,12 @@ static void judge_file(struct visit *v, const char *loc, const struct sitemap_fi
                       "%s: all of its %" PRIu64 " pages bear the same lastmod", loc, file->urls);
         else if (file->bad_urls > 0)
             visit_say(v, DOCTOR_WARNING, "child", "correct them where the sitemap is made",
-                      "%s: %" PRIu64 " of its %" PRIu64 " URLs are no good", loc, file->bad_urls,
-                      file->urls);
+                      "%s: %" PRIu64 " of its %" PRIu64 " %s %s no good", loc, file->bad_urls,
+                      file->urls, plural(file->urls, "URL", "URLs"),
+                      plural(file->bad_urls, "is", "are"));
         else
-            visit_say(v, DOCTOR_OK, "child", NULL, "%s: %" PRIu64 " URLs", loc, file->urls);
+            visit_say(v, DOCTOR_OK, "child", NULL, "%s: %" PRIu64 " %s", loc, file->urls,
+                      plural(file->urls, "URL", "URLs"));
         break;
     case SITEMAP_FILE_EMPTY:
         visit_say(v, DOCTOR_WARNING, "child", "leave it out of the index until it has one",

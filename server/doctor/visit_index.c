@@ -6,6 +6,7 @@
 
 #include "server/doctor/visit.h"
 #include "server/ingest/reader.h"
+#include "server/rules/plural.h"
 #include "server/rules/scope.h"
 
 #define MAX_ENTRIES     50000u
@@ -153,26 +154,29 @@ static void judge_entries(struct visit *v, struct found *f)
 
     if (f->refused > 0)
         visit_say(v, DOCTOR_WRONG, "index", "correct these locs where they are made",
-                  "%" PRIu64 " of its locs are no good: %s", f->refused, f->first_refused);
+                  "%" PRIu64 " of its locs %s no good: %s", f->refused,
+                  plural(f->refused, "is", "are"), f->first_refused);
     if (f->outside > 0)
         visit_say(v, DOCTOR_WARNING, "index",
                   "put them into an index at the top of the site: one lists its own directory and "
                   "below",
-                  "%" PRIu64 " locs lie outside its directory, %s first", f->outside,
-                  f->first_outside);
+                  "%" PRIu64 " %s outside its directory, %s first", f->outside,
+                  plural(f->outside, "loc lies", "locs lie"), f->first_outside);
     if (f->bad_dates > 0)
         visit_say(v, DOCTOR_WARNING, "index",
                   "give W3C dates with time and zone, never of the future",
-                  "%" PRIu64 " lastmod are no good, of %s first", f->bad_dates, f->first_bad_date);
+                  "%" PRIu64 " lastmod %s no good, of %s first", f->bad_dates,
+                  plural(f->bad_dates, "is", "are"), f->first_bad_date);
     if (doubles > 0)
         visit_say(v, DOCTOR_WARNING, "index", "list each sitemap once",
-                  "%zu locs stand there more than once, %s first", doubles, twice);
+                  "%zu %s there more than once, %s first", doubles,
+                  plural(doubles, "loc stands", "locs stand"), twice);
     if (f->count == 0 && f->refused == 0)
         visit_say(v, DOCTOR_WARNING, "index", "register the sitemaps of the site",
                   "it lists nothing");
     else if (f->count > 0 && f->refused == 0)
-        visit_say(v, DOCTOR_OK, "index", NULL, "valid; %zu sitemaps, %" PRIu64 " without lastmod",
-                  f->count, f->undated);
+        visit_say(v, DOCTOR_OK, "index", NULL, "valid; %zu %s, %" PRIu64 " without lastmod",
+                  f->count, plural(f->count, "sitemap", "sitemaps"), f->undated);
 }
 
 /* ---- hosts and children ---------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "server/doctor/visit.h"
+#include "server/rules/plural.h"
 
 #define GZIP_HEADERS     "Accept-Encoding: gzip\r\nAccept: */*\r\n"
 #define SOON_ENDS_S      (14 * 86400)
@@ -34,8 +35,8 @@ static void say_reached(struct visit *v)
         visit_say(v, DOCTOR_OK, "reach", NULL, "%s answers", v->url.text);
     else if (left < SOON_ENDS_S)
         visit_say(v, DOCTOR_WARNING, "reach", "renew the certificate",
-                  "%s answers, but its certificate ends in %" PRId64 " days", v->url.text,
-                  left / 86400);
+                  "%s answers, but its certificate ends in %" PRId64 " %s", v->url.text,
+                  left / 86400, plural((uint64_t)(left / 86400), "day", "days"));
     else
         visit_say(v, DOCTOR_OK, "reach", NULL,
                   "%s answers by %s; its certificate is good for %" PRId64 " days", v->url.text,

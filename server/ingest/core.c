@@ -1,5 +1,7 @@
 #include "server/ingest/core.h"
 
+#include "server/rules/plural.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +38,8 @@ static bool count_one(struct core *c, uint64_t line)
         return false;
     if (c->options.max_entries && c->count >= c->options.max_entries)
         return core_fail(c, READER_TOO_LARGE, "too-many-entries", line, 0,
-                         "there are more than %" PRIu64 " entries", c->options.max_entries);
+                         "there are more than %" PRIu64 " %s", c->options.max_entries,
+                         plural(c->options.max_entries, "entry", "entries"));
     c->count++;
     return true;
 }

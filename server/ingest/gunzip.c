@@ -1,5 +1,7 @@
 #include "server/ingest/gunzip.h"
 
+#include "server/rules/plural.h"
+
 #include <stdlib.h>
 #include <zlib.h>
 
@@ -42,8 +44,8 @@ struct gunzip *gunzip_new(struct core *core, gunzip_take *take, void *context)
 static bool malformed(struct gunzip *g, const char *why)
 {
     return core_fail(g->core, READER_MALFORMED, "malformed-gzip", 0, 0,
-                     "gzip data is broken after %llu decoded bytes: %s", (unsigned long long)g->out,
-                     why);
+                     "gzip data is broken after %llu decoded %s: %s", (unsigned long long)g->out,
+                     plural(g->out, "byte", "bytes"), why);
 }
 
 static bool judge_ratio(struct gunzip *g)
@@ -141,8 +143,8 @@ bool gunzip_finish(struct gunzip *g)
     if (g->state != MEMBER && g->any)
         return true;
     return core_fail(g->core, READER_MALFORMED, "truncated", 0, 0,
-                     "the gzip data ends too early, after %llu decoded bytes",
-                     (unsigned long long)g->out);
+                     "the gzip data ends too early, after %llu decoded %s",
+                     (unsigned long long)g->out, plural(g->out, "byte", "bytes"));
 }
 
 void gunzip_free(struct gunzip *g)

@@ -42,7 +42,7 @@ static void told(void *context, bool reopening, int error)
                   log->path, strerror(error));
     else if (error == 0)
         log_event(LOG_LEVEL_INFO, "access-log-works",
-                  "%s is written again; %llu lines were dropped since the start", log->path,
+                  "%s is written again; lines dropped since the start: %llu", log->path,
                   (unsigned long long)access_log_dropped(log));
     else
         log_event(LOG_LEVEL_ERROR, "access-log-failed",

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/rules/plural.h"
 #include "server/sources/source.h"
 
 enum { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
@@ -60,24 +61,27 @@ void source_tell_outcome(struct source *s, const struct scan_outcome *outcome)
         return;
     }
     if (outcome->outside > 0 && s->outside != outcome->outside)
-        source_tell(s, LEVEL_INFO, "source-link-outside",
-                    "%" PRIu64 " symlinks lead out of the folder and are left aside: %s, ...",
-                    outcome->outside, outcome->outside_path);
+        source_tell(s, LEVEL_INFO, "source-link-outside", "%" PRIu64 " %s left aside: %s%s",
+                    outcome->outside,
+                    plural(outcome->outside, "symlink leads out of the folder and is",
+                           "symlinks lead out of the folder and are"),
+                    outcome->outside_path, plural(outcome->outside, "", ", ..."));
     if (held > 0 && s->held != held)
         source_tell(s, LEVEL_WARNING, "source-removals-held",
-                    "%" PRIu64 " entries whose files are gone are kept by the shrink guard; "
-                    "scan with max_removed to let them go",
-                    held);
+                    "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to let %s go",
+                    held,
+                    plural(held, "entry whose file is gone is", "entries whose files are gone are"),
+                    plural(held, "it", "them"));
     if (s->failures > 0)
         source_tell(s, LEVEL_INFO, "source-scan-works", "the folder is scanned again");
     if (s->scanned && !outcome->result.changed &&
         c->added + c->changed + c->gone + c->problems + c->recovered + c->empty == 0)
         return;
     source_tell(s, LEVEL_INFO, "source-scanned",
-                "%" PRIu64 " files, %" PRIu64 " read: %" PRIu64 " new, %" PRIu64
-                " changed, %" PRIu64 " gone, %" PRIu64 " with a problem, %" PRIu64
-                " recovered, %" PRIu64 " empty; remarks: %" PRIu64 " dated in the future, %" PRIu64
+                "%" PRIu64 " %s, %" PRIu64 " read: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64
+                " gone, %" PRIu64 " with a problem, %" PRIu64 " recovered, %" PRIu64
+                " empty; remarks: %" PRIu64 " dated in the future, %" PRIu64
                 " with one lastmod on all pages",
-                c->files, c->read, c->added, c->changed, c->gone, c->problems, c->recovered,
-                c->empty, c->future, c->one_lastmod);
+                c->files, plural(c->files, "file", "files"), c->read, c->added, c->changed, c->gone,
+                c->problems, c->recovered, c->empty, c->future, c->one_lastmod);
 }

@@ -510,9 +510,9 @@ def index(*entries):
     [
         ([], "warning", "lists nothing"),
         (["<loc>{0}/maps/00.xml</loc>"] * 3, "warning", "2 locs stand there more than once"),
-        (["<loc>/relative.xml</loc>", "<loc>{0}/maps/00.xml</loc>"], "wrong", "1 of its locs are no good"),
-        (["<loc>{0}/maps/00.xml</loc><lastmod>yesterday</lastmod>"], "warning", "lastmod are no good"),
-        (["<loc>{0}/maps/00.xml</loc><lastmod>2199-01-01</lastmod>"], "warning", "lastmod are no good"),
+        (["<loc>/relative.xml</loc>", "<loc>{0}/maps/00.xml</loc>"], "wrong", "1 of its locs is no good"),
+        (["<loc>{0}/maps/00.xml</loc><lastmod>yesterday</lastmod>"], "warning", "lastmod is no good"),
+        (["<loc>{0}/maps/00.xml</loc><lastmod>2199-01-01</lastmod>"], "warning", "lastmod is no good"),
         (["<loc>{0}/maps/00.xml</loc"], "wrong", "malformed-xml"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",

@@ -224,10 +224,10 @@ def test_scan_tells_what_and_why(tmp_path):
     dry = run("--dry-run")
     assert dry.code == 0 and exported() == "", dry
     lines = dry.out.splitlines()
-    assert f"new       many0.xml  {utc(OLD)}  1 URLs" in lines, dry
+    assert f"new       many0.xml  {utc(OLD)}  1 URL" in lines, dry
     assert "empty     empty.xml" in lines
     assert any(re.match(r"problem   broken\.xml:2:\d+: malformed-xml: .", line) for line in lines), dry
-    assert lines[-1] == "would be: 6 added, 0 updated, 0 removed, 1 files with a problem"
+    assert lines[-1] == "would be: 6 added, 0 updated, 0 removed, 1 file with a problem"
     real = run()
     assert real.code == 0 and real.out.splitlines()[-1] == lines[-1].replace("would be: ", "")
     assert len(exported().splitlines()) == 6
@@ -238,7 +238,7 @@ def test_scan_tells_what_and_why(tmp_path):
     folder.put("broken.xml")
     folder.remove("many1.xml")
     before = exported()
-    expected = [f"changed   many0.xml  {utc(OLD + 100)}  1 URLs", f"recovered broken.xml  {utc(OLD)}  1 URLs", "gone      many1.xml"]
+    expected = [f"changed   many0.xml  {utc(OLD + 100)}  1 URL", f"recovered broken.xml  {utc(OLD)}  1 URL", "gone      many1.xml"]
     for more, prefix in (["--dry-run"], "would be: "), ([], ""):
         done = run(*more)
         assert done.code == 0 and set(expected) < set(done.out.splitlines()), done

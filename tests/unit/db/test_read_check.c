@@ -84,7 +84,7 @@ static const struct {
     {"UPDATE page SET entries = 4 WHERE index_id = 1 AND number = 1",
      "page 1 of index 1: says 4 entries, has 3\n"},
     {"UPDATE page SET entries = 1 WHERE index_id = 1 AND number = 2",
-     "page 2 of index 1: says 1 entries, has 0\n"},
+     "page 2 of index 1: says 1 entry, has 0\n"},
     {"UPDATE page SET bytes = bytes + 1 WHERE index_id = 2",
      "page 1 of index 2: says 238 bytes, has 237\n"},
     {"UPDATE page SET revision = 99 WHERE index_id = 2",
@@ -93,15 +93,15 @@ static const struct {
      "page 1 of index 2: was changed after the catalogue was\n"},
     {"DELETE FROM page WHERE index_id = 3",
      "segment 200 of index 3: has a later revision than its page\n"
-     "page 2 of index 3: has 1 entries, but no row\n"},
+     "page 2 of index 3: has 1 entry, but no row\n"},
     {"INSERT INTO page VALUES(4, 0, 0, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
      "page 0 of index 4: there is no such number\n"},
     {"INSERT INTO page VALUES(4, 9, 2, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
      "page 9 of index 4: says 2 entries, has 0\n"},
     {"UPDATE segment SET entries = 1 WHERE index_id = 1 AND number = 0",
-     "segment 0 of index 1: says 1 entries, has 2\n"},
+     "segment 0 of index 1: says 1 entry, has 2\n"},
     {"DELETE FROM segment WHERE index_id = 1 AND number = 599",
-     "segment 599 of index 1: has 1 entries, but no row\n"},
+     "segment 599 of index 1: has 1 entry, but no row\n"},
     {"UPDATE segment SET revision = 7 WHERE index_id = 1 AND number = 1",
      "segment 1 of index 1: has a later revision than its page\n"},
     {"UPDATE segment SET revision = 70 WHERE index_id = 2; UPDATE page SET revision = 70"
@@ -114,14 +114,14 @@ static const struct {
      "page 1 of index 1: says 469 bytes, has 342\n"},
     {"UPDATE sitemap SET address = 77 << 32 WHERE address = 2 << 32",
      "index 77: does not exist, but has entries\n"
-     "page 1 of index 2: says 1 entries, has 0\n"
+     "page 1 of index 2: says 1 entry, has 0\n"
      "page 1 of index 2: says 237 bytes, has 122\n"
-     "segment 0 of index 2: says 1 entries, has 0\n"},
+     "segment 0 of index 2: says 1 entry, has 0\n"},
     {"UPDATE sitemap SET address = -5 WHERE address = 2 << 32",
      "index -1: does not exist, but has entries\n"
-     "page 1 of index 2: says 1 entries, has 0\n"
+     "page 1 of index 2: says 1 entry, has 0\n"
      "page 1 of index 2: says 237 bytes, has 122\n"
-     "segment 0 of index 2: says 1 entries, has 0\n"},
+     "segment 0 of index 2: says 1 entry, has 0\n"},
     {"UPDATE sitemap_index SET purged = 1 WHERE id = 5",
      "index 5: does not exist, but has entries\n"},
     {"UPDATE sitemap_index SET purged = 1 WHERE id = 4", "index 4: was purged, but not removed\n"},
