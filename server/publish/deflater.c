@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-/* A full flush writes at most a pending bit block and the empty stored block behind it. */
+/* A flush writes at most a pending bit block and the empty stored block behind it. */
 #define FLUSH_ROOM 16
 
 struct deflater {
@@ -46,7 +46,7 @@ void deflater_piece(struct deflater *d, const void *raw, size_t len, struct str 
             room = UINT_MAX;
         d->z.next_out = (Bytef *)out->data + out->len;
         d->z.avail_out = (uInt)room;
-        int result = deflate(&d->z, Z_FULL_FLUSH);
+        int result = deflate(&d->z, Z_SYNC_FLUSH);
         out->len += room - d->z.avail_out;
         if (result != Z_OK && result != Z_BUF_ERROR) {
             out->failed = true;

@@ -1,5 +1,7 @@
 /* Deflates one piece of a page at a time: each a fresh raw stream that ends on a byte boundary, so
- * that pieces can be joined in any order (RFC 1951 3.2.3; Z_FULL_FLUSH). Internal to publish. */
+ * that pieces can be joined in any order (RFC 1951 3.2.3). A reset begins and Z_SYNC_FLUSH ends it:
+ * the bytes of Z_FULL_FLUSH, which would only clear once more what the reset clears. Internal to
+ * publish. */
 #ifndef SITEMAPD_PUBLISH_DEFLATER_H
 #define SITEMAPD_PUBLISH_DEFLATER_H
 

@@ -55,7 +55,7 @@ static char *put(char *at, const char *bytes, size_t len)
     return at + len;
 }
 
-static char *put_escaped(char *at, const char *text, size_t len)
+static char *put_escaped_bytes(char *at, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         size_t escape_len;
@@ -67,6 +67,35 @@ static char *put_escaped(char *at, const char *text, size_t len)
             at = put(at, escape, escape_len);
     }
     return at;
+}
+
+#define WORD      sizeof(uint64_t)
+#define EACH(c)   (0x0101010101010101u * (uint64_t)(c))
+#define HIGH_BITS EACH(0x80)
+
+/* False: none of the eight bytes is to be escaped. True: one may be, for these two ranges hold the
+ * five and a few more: below '(' lie " & ', and '<' and '>' differ in the second bit alone. */
+static inline bool may_need_escape(uint64_t word)
+{
+    uint64_t angle = (word & ~EACH('<' ^ '>')) ^ EACH('<');
+
+    return ((((word - EACH('(')) & ~word) | ((angle - EACH(1)) & ~angle)) & HIGH_BITS) != 0;
+}
+
+/* Eight bytes at a time, as most locs have little to escape. */
+static char *put_escaped(char *at, const char *text, size_t len)
+{
+    size_t i = 0;
+
+    for (; i + WORD <= len; i += WORD) {
+        uint64_t word;
+        memcpy(&word, text + i, WORD);
+        if (may_need_escape(word))
+            at = put_escaped_bytes(at, text + i, WORD);
+        else
+            at = put(at, (const char *)&word, WORD);
+    }
+    return put_escaped_bytes(at, text + i, len - i);
 }
 
 /* Called once for each entry of a catalogue of millions: one bound check, then plain stores. */

@@ -1,5 +1,7 @@
 #include "tests/unit/rules/check.h"
 
+#include <stdio.h>
+
 #include "server/rules/render.h"
 
 static void test_frame(void **state)
@@ -45,6 +47,31 @@ static void test_entries(void **state)
         check_number(rows[i].loc, (int64_t)out.len, (int64_t)strlen(rows[i].xml));
         assert_true(out.len <= render_entry_bytes(rows[i].loc, loc_len));
         str_done(&out);
+    }
+}
+
+/* Each byte at each place of a loc is escaped or stands for itself: nothing depends on its
+ * neighbours. */
+static void test_each_byte_at_each_place(void **state)
+{
+    enum { LEN = 19 };
+    static const char *const escapes[256] = {
+        ['&'] = "&amp;", ['\''] = "&apos;", ['"'] = "&quot;", ['<'] = "&lt;", ['>'] = "&gt;"};
+
+    (void)state;
+    for (unsigned place = 0; place < LEN; place++) {
+        for (unsigned byte = 1; byte < 256; byte++) {
+            char loc[LEN + 1] = "https://a.example/1", expected[64], itself[2] = {(char)byte};
+            struct str out = STR_INIT;
+
+            loc[place] = 0;
+            snprintf(expected, sizeof expected, "<sitemap><loc>%s%s%s</loc></sitemap>\n", loc,
+                     escapes[byte] != NULL ? escapes[byte] : itself, loc + place + 1);
+            loc[place] = (char)byte;
+            render_entry(&out, loc, LEN, NULL);
+            check_text(expected, str_text(&out), expected);
+            str_done(&out);
+        }
     }
 }
 
@@ -94,7 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frame),         cmocka_unit_test(test_entries),
         cmocka_unit_test(test_weight),        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_each_byte_at_each_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
