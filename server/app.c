@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "server/app_state.h"
@@ -136,12 +137,12 @@ void app_set_limits(struct app *app, const struct config *config)
     context->spool_room.max_bytes = config->max_spool_bytes;
 }
 
-static bool start_tls(const struct app *app)
+static bool start_tls(struct app *app)
 {
     struct tls_pair *pair;
     if (!app_load_tls(app->config, &pair))
         return false;
-    app_use_tls(pair);
+    app_use_tls(app, pair);
     return true;
 }
 
@@ -158,6 +159,8 @@ static bool fill_context(struct app *app)
     context->spool_folder = app->folder;
     context->cache_control = config->cache_control;
     app_set_limits(app, config);
+    context->page_readers = &app->pages.readers;
+    context->config_loaded_at = time(NULL);
     context->max_polls = config->max_suspended > 1 ? config->max_suspended / 2 : 1;
     if (config->token != NULL) {
         if (!token_sha256(config->token, strlen(config->token), app->token_sha256))

@@ -119,7 +119,7 @@ bool app_load_tls(const struct config *config, struct tls_pair **out)
     return false;
 }
 
-void app_use_tls(struct tls_pair *pair)
+void app_use_tls(struct app *app, struct tls_pair *pair)
 {
     if (pair == NULL)
         return;
@@ -128,6 +128,7 @@ void app_use_tls(struct tls_pair *pair)
     time_t expires = (time_t)tls_pair_expires(pair);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&expires, &utc));
     log_event(LOG_LEVEL_INFO, "tls", "the certificate is good until %s", when);
+    app->context.certificate_expires = expires;
     tls_use(pair);
 }
 

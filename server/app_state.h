@@ -33,7 +33,7 @@ void app_set_limits(struct app *app, const struct config *config);
 /* Reads the certificate's files; `*out` is NULL without TLS. False is told. */
 bool app_load_tls(const struct config *config, struct tls_pair **out);
 /* Handshakes use it from now on; takes it over. Takes NULL. */
-void app_use_tls(struct tls_pair *pair);
+void app_use_tls(struct app *app, struct tls_pair *pair);
 unsigned app_core_count(void);
 /* The admin listener first: who registers must not find the door closed once crawlers come. False,
  * told as a failed start, where one cannot listen. */

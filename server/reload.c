@@ -1,5 +1,7 @@
 #include "server/reload.h"
 
+#include <time.h>
+
 #include "server/app_state.h"
 #include "server/bootstrap.h"
 #include "server/log/log.h"
@@ -41,7 +43,7 @@ static bool apply(struct app *app, const struct config *fresh, const struct poli
     if (!bootstrap_reload_sites(app->catalogue, app->live, fresh))
         return false;
     app_setup_log(fresh);
-    app_use_tls(pair);
+    app_use_tls(app, pair);
     app_set_limits(app, fresh);
     app_retune_listeners(app, fresh);
     /* Past this point a failure is one of memory or of the disk: told, and the rest goes on. */
@@ -54,6 +56,17 @@ static bool apply(struct app *app, const struct config *fresh, const struct poli
             LOG_LEVEL_ERROR, "reload-incomplete",
             "robots.txt, aliases and strict_host are as before: the catalogue cannot be read");
     return true;
+}
+
+static void count(struct app_context *context, bool good)
+{
+    context->reload_refused = !good;
+    if (!good) {
+        context->reloads_refused++;
+        return;
+    }
+    context->reloads_applied++;
+    context->config_loaded_at = time(NULL);
 }
 
 void reload(struct app *app)
@@ -77,6 +90,7 @@ void reload(struct app *app)
         pair = NULL;
     }
     good = good && apply(app, &fresh, policy, pair);
+    count(&app->context, good);
     if (good) {
         pair = NULL;
         config_compare(app->live, &fresh, name_changed, &changed);

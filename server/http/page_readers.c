@@ -8,6 +8,7 @@ void page_readers_init(struct page_readers *r)
     r->first = NULL;
     r->last = NULL;
     r->ending_bytes = 0;
+    r->cut = 0;
 }
 
 void page_readers_done(struct page_readers *r)
@@ -67,8 +68,17 @@ void page_readers_cut(struct page_readers *r, uint64_t bytes)
         }
         if (held->ending && !reader->cut) {
             reader->cut = true;
+            r->cut++;
             shutdown(reader->fd, SHUT_RDWR);
         }
     }
     pthread_mutex_unlock(&r->lock);
+}
+
+uint64_t page_readers_count_cut(struct page_readers *r)
+{
+    pthread_mutex_lock(&r->lock);
+    uint64_t cut = r->cut;
+    pthread_mutex_unlock(&r->lock);
+    return cut;
 }

@@ -37,6 +37,7 @@ struct page_readers {
     pthread_mutex_t lock;             /* guards all that follows, and each page_held */
     struct page_reader *first, *last; /* those that have been at it longest come first */
     uint64_t ending_bytes;            /* of snapshots whose readers were cut and are not gone */
+    uint64_t cut;                     /* readers, since the start */
 };
 
 void page_readers_init(struct page_readers *r);
@@ -53,5 +54,7 @@ void page_readers_leave(struct page_reader *reader);
  * first and all of a snapshot together, until `bytes` of snapshots are about to be free. What is
  * about to be from an earlier call counts. Never blocks for long; any thread. */
 void page_readers_cut(struct page_readers *r, uint64_t bytes);
+/* Readers whose connections were ended, since the start. */
+uint64_t page_readers_count_cut(struct page_readers *r);
 
 #endif

@@ -139,6 +139,7 @@ enum handled metrics_get(void *context, struct request *request)
     catalogue_stats_get(app->catalogue, &catalogue);
 
     metrics_append_process(out);
+    metrics_append_config(out, app);
     metrics_append_listeners(out, app);
     append_publisher(out, &publisher);
     metrics_append_indexes(out, app->publisher);

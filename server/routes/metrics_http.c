@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "server/http/listener.h"
+#include "server/http/page_readers.h"
 #include "server/routes/exposition.h"
 #include "server/routes/metrics_parts.h"
 
@@ -11,6 +12,7 @@ struct one {
     const struct listener *listener;
     struct listener_totals totals;
     uint32_t connections, suspended;
+    uint64_t over_budget; /* connections ended for the memory of the pages that they read */
 };
 
 struct all {
@@ -156,6 +158,7 @@ static void append_cut(const struct all *all)
             {"header-timeout", totals->late[LISTENER_WAIT_HEADER]},
             {"body-timeout", totals->late[LISTENER_WAIT_BODY]},
             {"reply-timeout", totals->late[LISTENER_WAIT_REPLY]},
+            {"snapshot-budget", all->each[i].over_budget},
         };
         for (size_t r = 0; r < sizeof cut / sizeof cut[0]; r++)
             metric_sample(all->out, "sitemapd_http_connections_cut_total",
@@ -169,6 +172,8 @@ void metrics_append_listeners(struct str *out, const struct app_context *app)
     struct all all = {.out = out};
 
     collect(&all, "public", app->public_listener);
+    if (all.count > 0 && app->page_readers != NULL)
+        all.each[0].over_budget = page_readers_count_cut(app->page_readers);
     collect(&all, "admin", app->admin_listener);
     append_by_route(&all);
     append_by_encoding(&all);

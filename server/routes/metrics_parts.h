@@ -17,6 +17,8 @@ void metrics_append_listeners(struct str *out, const struct app_context *app);
 void metrics_append_indexes(struct str *out, struct publisher *publisher);
 /* metrics_source.c */
 void metrics_append_sources(struct str *out, struct sources *sources);
+/* metrics_config.c */
+void metrics_append_config(struct str *out, const struct app_context *app);
 /* metrics_process.c */
 void metrics_append_process(struct str *out);
 

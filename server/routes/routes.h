@@ -17,6 +17,7 @@
 struct access_log;
 struct blob_cache;
 struct listener;
+struct page_readers;
 struct sources;
 
 /* What every handler may use. Lives as long as the listeners do. */
@@ -34,10 +35,17 @@ struct app_context {
     atomic_uint polls;  /* that wait now */
     /* For metrics; NULL in tests, and at first: the listeners answer before the last one is up. */
     _Atomic(struct listener *) public_listener, admin_listener;
-    struct access_log *access_log;      /* NULL: off */
-    struct auth *auth;                  /* failure limits, see auth.h */
-    struct sources *sources;            /* directory sources; NULL: none */
-    _Atomic(struct blob_cache *) files; /* of sources with `serve`; NULL: none yet */
+    struct access_log *access_log;     /* NULL: off */
+    struct page_readers *page_readers; /* NULL in tests */
+    /* The configuration, for metrics: reloads by what came of them, whether the last one was
+     * refused, and when what is in force was read (Unix seconds). */
+    _Atomic uint64_t reloads_applied, reloads_refused;
+    atomic_bool reload_refused;
+    _Atomic int64_t config_loaded_at;
+    _Atomic int64_t certificate_expires; /* Unix seconds; 0: no TLS */
+    struct auth *auth;                   /* failure limits, see auth.h */
+    struct sources *sources;             /* directory sources; NULL: none */
+    _Atomic(struct blob_cache *) files;  /* of sources with `serve`; NULL: none yet */
     /* sources_match, where there are `files`. */
     bool (*files_match)(const struct sources *s, const char *origin, const char *url_path,
                         size_t *at, char *path);

@@ -117,6 +117,7 @@ def test_start_to_ready(new, folder):
     for _ in range(9):
         one.stop()
         took.append(one.start().ready_after())
+    took = [seconds for seconds in took if seconds >= 0]
     print(f"\nstart to ready: best {min(took) * 1000:.0f} ms, median {sorted(took)[len(took) // 2] * 1000:.0f} ms of {len(took)}")
     assert min(took) <= MAX_START
 

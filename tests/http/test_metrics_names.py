@@ -9,6 +9,8 @@ import pytest
 
 from exposition import SUFFIXES, Values
 from harness import INDEX, ask, eventually, write_gzip
+from test_tls import ask as tls_ask
+from test_tls import make_pair, settings
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = "docs/metrics.md"
@@ -30,16 +32,16 @@ def read(path):
 
 @pytest.fixture(scope="module")
 def families(tmp_path_factory):
-    """Of a server that has all there is: a source that serves its files."""
+    """Of a server that has all there is: a source that serves its files, TLS."""
     from harness import Server
 
     folder = tmp_path_factory.mktemp("all")
     files = folder / "files"
     files.mkdir()
     write_gzip(files / "a.xml.gz", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/</loc></url></urlset>')
-    server = Server(folder, "--source", str(files)).start()
+    server = Server(folder, "--source", str(files), sites=(), config=settings(*make_pair(folder, "pair"))).start()
     try:
-        eventually(lambda: server.get("/sitemap_index.xml").status == 200, "scanned", within=20)
+        eventually(lambda: tls_ask(server, "GET", "/sitemap_index.xml").status == 200, "scanned", within=20)
         text = lambda: ask(server.admin, "GET", "/metrics", host=server.admin).body.decode()
         eventually(lambda: 'route="metrics"' in text(), "the first scrape is counted", within=5)
         found = Values(text()).families

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from harness import HOST, ORIGIN, TOKEN, Connection, eventually, request_bytes, seconds
+from exposition import Values
+from harness import HOST, ORIGIN, TOKEN, Connection, ask, eventually, request_bytes, seconds
 
 SITE = f'[site "main"]\norigin = {ORIGIN}\n'
 URLSET = '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{}</loc></url></urlset>'
@@ -41,6 +42,10 @@ class Reloading:
 @pytest.fixture
 def reloading(start, tmp_path):
     return lambda *args, **more: Reloading(start, tmp_path, *args, **more)
+
+
+def scrape(server):
+    return Values(ask(server.admin, "GET", "/metrics", host=server.admin).body.decode())
 
 
 def sites(server):
@@ -104,6 +109,23 @@ def test_a_bad_one_is_refused_whole(reloading):
     assert any(r.path in line for line in r.refused())
     # And when it is good again, it counts.
     assert any("changed: [log] level" in line for line in r.reload("[log]\nlevel = debug\n" + SITE))
+
+
+def test_metrics_tell_of_reloads(reloading):
+    r = reloading()
+    family = lambda: scrape(r.server)
+    began = family().get("sitemapd_config_loaded_seconds")
+    assert abs(began - time.time()) < 60 and family().get("sitemapd_config_refused") == 0
+    assert "sitemapd_tls_certificate_expires_seconds" not in family().families, "there is no TLS"
+    time.sleep(1.1)  # the time of a load is in whole seconds
+    r.refused("[server]\nlisten = nonsense\n")
+    m = family()
+    assert m.get("sitemapd_config_refused") == 1 and m.get("sitemapd_config_loaded_seconds") == began
+    assert m.all("sitemapd_config_reloads_total") == {"applied": 0, "refused": 1}
+    r.reload(SITE)
+    m = family()
+    assert m.get("sitemapd_config_refused") == 0 and m.get("sitemapd_config_loaded_seconds") > began
+    assert m.all("sitemapd_config_reloads_total") == {"applied": 1, "refused": 1}
 
 
 def test_sites_change(reloading, tmp_path):

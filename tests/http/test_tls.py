@@ -11,6 +11,8 @@ import warnings
 
 import pytest
 
+from exposition import Values
+from harness import ask as plain_ask
 from harness import HOST, ORIGIN, Connection, Reply, eventually, gunzip, locs, request_bytes, seconds, sitemapd
 
 INDEX = "/sitemap_index.xml"
@@ -22,6 +24,16 @@ def make_pair(folder, name, cn=HOST):
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", cert, "-subj", f"/CN={cn}"]
     subprocess.run(command + ["-addext", f"subjectAltName=DNS:{HOST},IP:127.0.0.1", "-days", "30"], check=True, capture_output=True)
     return cert, key
+
+
+def expiry(pair):
+    """When it ends, Unix time, as openssl reads it."""
+    said = subprocess.run(["openssl", "x509", "-noout", "-enddate", "-in", pair[0]], check=True, capture_output=True, text=True).stdout
+    return ssl.cert_time_to_seconds(said.strip().partition("=")[2])
+
+
+def scrape(server):
+    return Values(plain_ask(server.admin, "GET", "/metrics", host=server.admin).body.decode())
 
 
 def make_expired(folder):
@@ -237,6 +249,9 @@ def test_the_certificate_is_reloaded(start, pairs, tmp_path):
             kept.send(request_bytes("GET", "/robots.txt"))
             assert kept.reply().status == 200, "who is connected stays"
         # What does not fit is refused, and the old pair stays.
+        metrics = scrape(server)
+        assert metrics.get("sitemapd_config_reloads_total", result="applied") == 3
+        assert metrics.get("sitemapd_tls_certificate_expires_seconds") == expiry(pairs[1])
         put(pairs[1], mixed=pairs[0])
         assert "is not the key of the certificate" in reload(server)
         cert.unlink()
@@ -244,6 +259,9 @@ def test_the_certificate_is_reloaded(start, pairs, tmp_path):
         with TlsConnection(server.public) as fresh:
             assert fresh.peer() == now
     assert "reload-refused" in server.log()
+    metrics = scrape(server)
+    assert metrics.get("sitemapd_config_reloads_total", result="refused") == 2 and metrics.get("sitemapd_config_refused") == 1
+    assert metrics.get("sitemapd_tls_certificate_expires_seconds") == expiry(pairs[1]), "of the one in use"
 
 
 def test_mistakes(pairs, tmp_path):
