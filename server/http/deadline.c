@@ -64,10 +64,11 @@ void deadline_clear(struct connection *c)
     atomic_store_explicit(&c->deadline_ms, 0, memory_order_relaxed);
 }
 
-/* A client that ends its side together with its last request, or with half of one: libmicrohttpd,
- * told once of both, has read the request and waits to be told of the end, which nobody does again.
- * It would keep the connection, and the client waiting for our end, until the deadline. So each is
- * looked at once when it has become idle; again only where there is something to be read first. */
+/* A client that ends its side together with its last request, or with half of one or of its body:
+ * libmicrohttpd, told once of both, has read the request and waits to be told of the end, which
+ * nobody does again. It would keep the connection, and the client waiting for our end, until the
+ * deadline. So each is looked at once when it has become idle, and when no more of a body has come
+ * for as long; again only where there is something to be read first. */
 static bool is_left(struct connection *c, int64_t now)
 {
     int_fast64_t since = atomic_load_explicit(&c->idle_since_ms, memory_order_relaxed);
@@ -103,6 +104,16 @@ static enum listener_wait wait_of(const struct connection *c)
                                                                    : LISTENER_WAIT_REPLY;
 }
 
+/* The end of a body's connection is told once more, and no more than that: should its thread have
+ * taken the last of the body just now, there is a reply to send. */
+static void end_left(struct connection *c)
+{
+    bool in_body = atomic_load_explicit(&c->header_since_ms, memory_order_relaxed) == 0;
+
+    c->cut = !in_body;
+    shutdown(c->fd, in_body ? SHUT_RD : SHUT_RDWR);
+}
+
 /* True where there are more. */
 static bool scan(struct listener *l, int64_t now)
 {
@@ -112,14 +123,17 @@ static bool scan(struct listener *l, int64_t now)
     for (struct connection *c = l->connections; c != NULL; c = c->next) {
         int64_t deadline = deadline_of(c, quiesced);
         bool late = deadline != 0 && deadline <= now;
-        if ((late || is_left(c, now)) && !c->cut) {
-            if (late)
-                l->late[wait_of(c)]++;
+        if (c->cut || (!late && !is_left(c, now)))
+            continue;
+        if (late) {
+            l->late[wait_of(c)]++;
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
-            if (++ended == CUT_MOST)
-                return true;
+        } else {
+            end_left(c);
         }
+        if (++ended == CUT_MOST)
+            return true;
     }
     return false;
 }

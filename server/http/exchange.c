@@ -63,13 +63,24 @@ static enum MHD_Result refuse_with(struct exchange *e, unsigned status, const ch
     return refuse(e, false);
 }
 
+/* All of the body that has come is taken: should nothing more come, is_left (deadline.c) looks. */
+static void await_more(struct exchange *e)
+{
+    atomic_store_explicit(&e->connection->idle_since_ms, deadline_now_ms(), memory_order_relaxed);
+}
+
+static void await_nothing(struct exchange *e)
+{
+    atomic_store_explicit(&e->connection->idle_since_ms, 0, memory_order_relaxed);
+}
+
 static enum MHD_Result first_call(struct exchange *e, const char *method, const char *version)
 {
     struct listener *l = e->connection->listener;
     bool fatal = false;
 
     e->begun = true;
-    atomic_store_explicit(&e->connection->idle_since_ms, 0, memory_order_relaxed);
+    await_nothing(e);
     /* Also where no body is to come: should the library wait for one, it is not for ever. */
     e->body_start_ms = deadline_now_ms();
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, 0);
@@ -83,6 +94,8 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     e->hooks_ran = true;
     if (route->begin != NULL && route->begin(l->options.context, &e->request) == HANDLED)
         return refuse(e, false);
+    if (e->takes_body)
+        await_more(e);
     return MHD_YES;
 }
 
@@ -147,6 +160,7 @@ static enum MHD_Result body_call(struct exchange *e, const char *bytes, size_t *
         *size = 0;
         return MHD_YES;
     }
+    await_nothing(e);
     if (e->later && !wait_ended(e))
         return MHD_YES; /* called again too early: the piece is still being read */
     /* A piece that was suspended comes again, with what has arrived since behind it. */
@@ -169,6 +183,7 @@ static enum MHD_Result body_call(struct exchange *e, const char *bytes, size_t *
         return refuse(e, true);
     }
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, e->body_seen);
+    await_more(e);
     return MHD_YES;
 }
 
@@ -176,6 +191,7 @@ static enum MHD_Result finish_call(struct exchange *e)
 {
     struct request *request = &e->request;
 
+    await_nothing(e);
     if (e->lingering)
         return MHD_NO; /* the early reply is sent, and all that came behind it read */
     atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);

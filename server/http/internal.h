@@ -79,7 +79,8 @@ struct connection {
     /* Milliseconds of the monotonic clock; 0: none. Set by the connection's thread, read by the
      * deadlines' thread. */
     atomic_int_fast64_t deadline_ms;
-    /* The same clock; since when no request is whole; 0: one is, or it was looked at since. */
+    /* The same clock; since when more of a request is awaited than has come; 0: it is whole, or a
+     * hook has what came, or it was looked at since. */
     atomic_int_fast64_t idle_since_ms;
     /* The same clock; since when a header is awaited or arrives, or a body that is dropped; 0: the
      * request is whole, or its body is wanted. */

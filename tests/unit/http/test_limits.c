@@ -39,6 +39,25 @@ static enum handled later(void *context, struct request *request)
     return HANDLE_LATER;
 }
 
+/* A piece of a body that is worked on for a while. */
+static void *take_later(void *context)
+{
+    live_sleep_ms(700);
+    request_resume(context);
+    return NULL;
+}
+
+static enum handled take(void *context, struct request *request, const void *bytes, size_t len)
+{
+    pthread_t thread;
+    (void)context;
+    (void)bytes;
+    (void)len;
+    assert_int_equal(pthread_create(&thread, NULL, take_later, request), 0);
+    pthread_detach(thread);
+    return HANDLE_LATER;
+}
+
 static const struct route routes[] = {
     {.methods = HTTP_GET, .path = "/small", .label = "small", .finish = small},
     {.methods = HTTP_GET, .path = "/large", .label = "large", .finish = large},
@@ -47,6 +66,12 @@ static const struct route routes[] = {
      .path = "/take",
      .label = "take",
      .max_body_bytes = 100000,
+     .finish = small},
+    {.methods = HTTP_POST,
+     .path = "/slow",
+     .label = "slow",
+     .max_body_bytes = 100000,
+     .body = take,
      .finish = small},
 };
 
@@ -95,6 +120,63 @@ static void test_slow_body(void **state)
     int64_t took = drip(fd, "b");
     assert_in_range(took, 400, 3000);
     close(fd);
+    listener_stop(l, 1000);
+}
+
+/* Who ends its side within a body that is wanted has left, whether or not the end came alone. */
+static void test_half_of_a_body(void **state)
+{
+    static const char *const halves[] = {
+        "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n",
+        "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf",
+        "POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+        "POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf",
+    };
+    (void)state;
+    struct listener_options options = options_of_this();
+    options.body_timeout_ms = options.header_timeout_ms = 60000;
+    struct listener *l = live_start(&options);
+    int fds[2 * sizeof halves / sizeof halves[0]];
+    size_t count = 0;
+    for (unsigned pause_ms = 0; pause_ms <= 50; pause_ms += 50) {
+        for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++) {
+            fds[count] = live_connect(l);
+            live_text(fds[count], halves[i]);
+            live_sleep_ms(pause_ms);
+            shutdown(fds[count++], SHUT_WR);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!live_ends(fds[i], LIVE_PATIENCE_MS))
+            fail_msg("kept: %zu", i);
+        close(fds[i]);
+    }
+    listener_stop(l, 1000);
+}
+
+/* And who ends it behind a whole body gets its answer, also where each piece takes its time. */
+static void test_an_end_behind_a_body(void **state)
+{
+    static const char *const wholes[] = {
+        "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nwhole",
+        "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nwhole",
+        "POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "5\r\nwhole\r\n1\r\n!\r\n0\r\n\r\n",
+    };
+    (void)state;
+    struct listener_options options = options_of_this();
+    struct listener *l = live_start(&options);
+    for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
+        int fd = live_connect(l);
+        struct answer a;
+        live_text(fd, wholes[i]);
+        shutdown(fd, SHUT_WR);
+        live_read(fd, false, &a);
+        if (a.status != 200)
+            fail_msg("%zu: %u", i, a.status);
+        answer_done(&a);
+        close(fd);
+    }
     listener_stop(l, 1000);
 }
 
@@ -196,6 +278,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_header),
         cmocka_unit_test(test_slow_body),
+        cmocka_unit_test(test_half_of_a_body),
+        cmocka_unit_test(test_an_end_behind_a_body),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_waiting_is_not_slow),
