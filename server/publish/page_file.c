@@ -21,7 +21,7 @@ struct file_head {
     uint64_t pieces_len;
     uint64_t hash[2]; /* XXH3-128 of all else: of the head up to here, the table, the pieces */
 };
-_Static_assert(sizeof(struct file_head) == 144, "no padding");
+_Static_assert(sizeof(struct file_head) == PAGE_FILE_HEAD_BYTES, "no padding");
 _Static_assert(offsetof(struct file_head, revision) <= PAGE_FILE_PEEK_BYTES, "enough to peek at");
 
 struct file_segment {
@@ -127,12 +127,11 @@ static bool take_segments(const uint8_t *table, uint32_t count, size_t len, uint
            out->segments[count - 1].len > 0;
 }
 
-bool page_file_decode(const uint8_t *bytes, size_t len, const struct page_key *key,
-                      const uint64_t made_by[2], struct page_pieces *out)
+bool page_file_fits(const uint8_t *bytes, uint64_t file_bytes, const struct page_key *key,
+                    const uint64_t made_by[2])
 {
     struct file_head head, expected;
-    uint64_t hash[2];
-    if (len < sizeof head || len > PAGE_FILE_MAX_BYTES)
+    if (file_bytes < sizeof head || file_bytes > PAGE_FILE_MAX_BYTES)
         return false;
     memcpy(&head, bytes, sizeof head);
     /* All that this page decides is compared at once. */
@@ -142,9 +141,20 @@ bool page_file_decode(const uint8_t *bytes, size_t len, const struct page_key *k
     if (memcmp(&head, &expected, HASHED_HEAD) != 0 || head.segment_count == 0 ||
         head.segment_count > PAGE_SEGMENTS)
         return false;
-    size_t table_len = head.segment_count * sizeof(struct file_segment);
-    if (len - sizeof head < table_len || head.pieces_len != len - sizeof head - table_len)
+    uint64_t behind = file_bytes - sizeof head;
+    uint64_t table_len = head.segment_count * sizeof(struct file_segment);
+    return behind >= table_len && head.pieces_len == behind - table_len;
+}
+
+bool page_file_decode(const uint8_t *bytes, size_t len, const struct page_key *key,
+                      const uint64_t made_by[2], struct page_pieces *out)
+{
+    struct file_head head;
+    uint64_t hash[2];
+    if (len < sizeof head || !page_file_fits(bytes, len, key, made_by))
         return false;
+    memcpy(&head, bytes, sizeof head);
+    size_t table_len = head.segment_count * sizeof(struct file_segment);
     const uint8_t *table = bytes + sizeof head;
     out->bytes = table + table_len;
     out->len = (size_t)head.pieces_len;

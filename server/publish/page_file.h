@@ -44,6 +44,11 @@ struct page_pieces {
  * `s`. `made_by` is the program's (builder_made_by). False when out of memory. */
 bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
                       const struct snapshot *s, struct str *head, struct page_pieces *out);
+#define PAGE_FILE_HEAD_BYTES 144
+/* True where a file of `file_bytes` that begins with these PAGE_FILE_HEAD_BYTES may be this state
+ * of this page: to be asked before room is made for the rest. */
+bool page_file_fits(const uint8_t *bytes, uint64_t file_bytes, const struct page_key *key,
+                    const uint64_t made_by[2]);
 /* True where the bytes are whole and are this state of this page, made by a program that makes the
  * same ones; `*out` points into them. False leaves `*out` undefined. */
 bool page_file_decode(const uint8_t *bytes, size_t len, const struct page_key *key,

@@ -19,6 +19,8 @@ struct page_store *page_store_new(const struct page_store_options *options)
     if (store == NULL)
         return NULL;
     store->options = *options;
+    if (store->options.retry_ms == 0)
+        store->options.retry_ms = PAGE_STORE_RETRY_MS;
     store->folder_fd = -1;
     store->folder = strdup(options->folder);
     if (store->folder == NULL) {
@@ -60,7 +62,7 @@ static void tell(struct page_store *store, const char *event, const char *why)
 
 void page_store_turn_off(struct page_store *store, const char *why)
 {
-    atomic_store(&store->unwritten_until_ms, await_now_ms() + PAGE_STORE_RETRY_MS);
+    atomic_store(&store->unwritten_until_ms, await_now_ms() + store->options.retry_ms);
     if (!atomic_exchange(&store->told, true))
         tell(store, "page-store-off", why);
 }
@@ -84,14 +86,22 @@ void page_store_name(int64_t index_id, uint32_t number, char out[NAME_SIZE])
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* The whole file, where it is one of ours and no larger than any of ours. 0, or an errno. */
-static int read_whole(int fd, struct str *buffer)
+/* The whole file, where its size and its head are those of the page: what anything else says of its
+ * size is not made room for. 0, or an errno. */
+static int read_whole(const struct page_store *store, int fd, const struct page_key *key,
+                      struct str *buffer)
 {
     struct stat found;
+    uint8_t head[PAGE_FILE_HEAD_BYTES];
     if (fstat(fd, &found) != 0)
         return errno;
-    if (!S_ISREG(found.st_mode) || found.st_uid != geteuid() || found.st_size < 0 ||
-        (uint64_t)found.st_size > PAGE_FILE_MAX_BYTES)
+    if (!S_ISREG(found.st_mode) || found.st_uid != geteuid() || found.st_size < 0)
+        return EFBIG;
+    ssize_t peeked = pread(fd, head, sizeof head, 0);
+    if (peeked < 0)
+        return errno;
+    if (peeked != (ssize_t)sizeof head ||
+        !page_file_fits(head, (uint64_t)found.st_size, key, store->options.made_by))
         return EFBIG;
     str_clear(buffer);
     if (!str_reserve(buffer, (size_t)found.st_size))
@@ -121,10 +131,10 @@ enum page_store_found page_store_load(struct page_store *store, const struct pag
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return errno == ELOOP ? PAGE_STORE_MISFIT : PAGE_STORE_NONE;
-    int error = read_whole(fd, buffer);
+    int error = read_whole(store, fd, key, buffer);
     close(fd);
     if (error == EIO) {
-        atomic_store(&store->unread_until_ms, await_now_ms() + PAGE_STORE_RETRY_MS);
+        atomic_store(&store->unread_until_ms, await_now_ms() + store->options.retry_ms);
         page_store_turn_off(store, strerror(error));
     }
     if (error == ENOMEM)
@@ -143,7 +153,8 @@ static bool open_folder(struct page_store *store)
     struct stat found;
     if (mkdir(store->folder, 0700) != 0 && errno != EEXIST)
         goto failed;
-    store->folder_fd = open(store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Through a link it would be somebody else's folder that gets our mode and is swept. */
+    store->folder_fd = open(store->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (store->folder_fd < 0 || fstat(store->folder_fd, &found) != 0)
         goto failed;
     /* Whoever may write here may choose what is served. */
@@ -171,7 +182,7 @@ static bool folder_is_there(struct page_store *store)
 {
     struct stat here, there;
     return store->folder_fd >= 0 && fstat(store->folder_fd, &here) == 0 &&
-           stat(store->folder, &there) == 0 && here.st_dev == there.st_dev &&
+           lstat(store->folder, &there) == 0 && here.st_dev == there.st_dev &&
            here.st_ino == there.st_ino;
 }
 
@@ -234,8 +245,10 @@ static bool write_all(int fd, const void *bytes, size_t len)
 
 static bool write_file(struct page_store *store, const char *name, const struct page_pieces *pieces)
 {
-    int fd = openat(store->folder_fd, TEMPORARY,
-                    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* What stands there was left half written, or is a pipe or another name of some file: nothing
+     * to write into. */
+    unlinkat(store->folder_fd, TEMPORARY, 0);
+    int fd = openat(store->folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
     bool done = write_all(fd, store->head.data, store->head.len) &&

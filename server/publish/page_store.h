@@ -14,7 +14,7 @@
 
 #include "server/publish/page_file.h"
 
-/* How long a store whose disk failed is left alone. */
+/* How long a store whose disk failed is left alone, unless the options say otherwise. */
 #define PAGE_STORE_RETRY_MS 60000
 /* What is left free on the disk for the catalogue: a page that would take it is not stored. */
 #define PAGE_STORE_SPARE_BYTES (64ull << 20)
@@ -27,6 +27,7 @@ struct page_store_options {
     uint64_t made_by[2];   /* builder_made_by */
     void (*event)(void *context, const char *event, const char *detail); /* any thread; or NULL */
     void *event_context;
+    int64_t retry_ms; /* 0: PAGE_STORE_RETRY_MS */
 };
 
 /* Touches no disk. NULL when out of memory. */

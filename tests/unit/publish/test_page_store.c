@@ -1,118 +1,5 @@
-/* The folder of stored pages: what it takes, what it gives back, what it throws away, and that a
- * disk in trouble only turns it off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "server/publish/page_store.h"
-#include "tests/unit/publish/page_world.h"
-
-struct fixture {
-    char top[64], folder[96];
-    struct page_store *store;
-    struct snapshot *page;
-    struct page_key key;
-    struct str buffer;
-    char events[512];
-};
-
-static void hear(void *context, const char *event, const char *detail)
-{
-    struct fixture *f = context;
-    assert_non_null(strstr(detail, f->folder));
-    strcat(f->events, event);
-    strcat(f->events, " ");
-}
-
-static struct page_store *open_store(struct fixture *f, uint64_t budget)
-{
-    struct page_store_options options = {f->folder, budget, {1, 2}, hear, f};
-    struct page_store *store = page_store_new(&options);
-    assert_non_null(store);
-    return store;
-}
-
-static int setup(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-    strcpy(f->top, "/tmp/test_page_store.XXXXXX");
-    assert_non_null(mkdtemp(f->top));
-    snprintf(f->folder, sizeof f->folder, "%s/catalogue.db.pages", f->top);
-    f->page = page_world_snapshot(6, 5);
-    page_world_key(f->page, &f->key);
-    f->store = open_store(f, 1 << 20);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    char command[128];
-    page_store_free(f->store);
-    snapshot_unref(f->page);
-    str_done(&f->buffer);
-    snprintf(command, sizeof command, "rm -rf %s", f->top);
-    assert_int_equal(system(command), 0);
-    free(f);
-    return 0;
-}
-
-static enum page_store_saved save(struct fixture *f)
-{
-    bool fresh;
-    uint64_t written;
-    if (!page_store_ready(f->store, &fresh))
-        return PAGE_STORE_FAILED;
-    return page_store_save(f->store, &f->key, f->page, &written);
-}
-
-static enum page_store_found load(struct fixture *f)
-{
-    struct page_pieces pieces;
-    return page_store_load(f->store, &f->key, &f->buffer, &pieces);
-}
-
-static void path_of(const struct fixture *f, const char *name, char out[160])
-{
-    snprintf(out, 160, "%s/%s", f->folder, name);
-}
-
-static bool has(const struct fixture *f, const char *name)
-{
-    char path[160];
-    struct stat found;
-    path_of(f, name, path);
-    return lstat(path, &found) == 0;
-}
-
-static void put(const struct fixture *f, const char *name, const void *bytes, size_t len)
-{
-    char path[160];
-    path_of(f, name, path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, bytes, len), (ssize_t)len);
-    close(fd);
-}
-
-static off_t size_of(const struct fixture *f, const char *name)
-{
-    char path[160];
-    struct stat found;
-    path_of(f, name, path);
-    assert_int_equal(lstat(path, &found), 0);
-    return found.st_size;
-}
+/* The folder of stored pages: what it takes, what it gives back, what it throws away. */
+#include "tests/unit/publish/store_world.h"
 
 static void what_was_saved_is_loaded(void **state)
 {
@@ -171,9 +58,14 @@ static void what_is_no_file_of_ours_is_not_read(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(load(f), PAGE_STORE_MISFIT);
     rmdir(path);
-    /* A size that no page has is not made room for. */
+    /* A size that no page has, or not this one, is not made room for. */
     put(f, "5-1.page", "", 0);
     assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+    assert_int_equal(load(f), PAGE_STORE_MISFIT);
+    assert_int_equal(truncate(path, PAGE_FILE_MAX_BYTES), 0);
+    assert_int_equal(load(f), PAGE_STORE_MISFIT);
+    assert_int_equal(rename(target, path), 0);
+    assert_int_equal(truncate(path, PAGE_FILE_MAX_BYTES), 0);
     assert_int_equal(load(f), PAGE_STORE_MISFIT);
     assert_true(f->buffer.capacity < 1 << 20);
     put(f, "5-1.page", "", 0);
@@ -245,70 +137,6 @@ static void a_sweep_leaves_the_pages_there_are(void **state)
     assert_int_equal(page_store_bytes(f->store), 0);
 }
 
-static void one_process_writes(void **state)
-{
-    struct fixture *f = *state;
-    struct page_pieces pieces;
-    bool fresh;
-    assert_int_equal(save(f), PAGE_STORE_SAVED);
-    struct page_store *second = open_store(f, 1 << 20);
-    assert_false(page_store_ready(second, &fresh));
-    assert_int_equal(page_store_load(second, &f->key, &f->buffer, &pieces), PAGE_STORE_HIT);
-    page_store_free(f->store); /* the first one ends */
-    f->store = second;
-    assert_true(page_store_ready(second, &fresh));
-    assert_true(fresh);
-    assert_string_equal(f->events, "");
-}
-
-static void the_folder_may_go_at_any_time(void **state)
-{
-    struct fixture *f = *state;
-    char command[256];
-    bool fresh;
-    assert_int_equal(save(f), PAGE_STORE_SAVED);
-    assert_true(page_store_ready(f->store, &fresh));
-    assert_false(fresh);
-    snprintf(command, sizeof command, "rm -rf %s", f->folder);
-    assert_int_equal(system(command), 0);
-    assert_int_equal(load(f), PAGE_STORE_NONE);
-    assert_true(page_store_ready(f->store, &fresh));
-    assert_true(fresh);
-    assert_int_equal(save(f), PAGE_STORE_SAVED);
-    assert_int_equal(load(f), PAGE_STORE_HIT);
-    assert_string_equal(f->events, "");
-}
-
-/* What stands in the way fails as a disk does, for root too. Told once, and reading goes on. */
-static void trouble_turns_it_off(void **state)
-{
-    struct fixture *f = *state;
-    char path[160];
-    bool fresh;
-    assert_int_equal(save(f), PAGE_STORE_SAVED);
-    path_of(f, "writing.tmp", path);
-    assert_int_equal(mkdir(path, 0700), 0);
-    f->key.stamp++;
-    assert_int_equal(save(f), PAGE_STORE_FAILED);
-    assert_string_equal(f->events, "page-store-off ");
-    rmdir(path);
-    assert_false(page_store_ready(f->store, &fresh)); /* left alone for a while */
-    f->key.stamp--;
-    assert_int_equal(load(f), PAGE_STORE_HIT);
-    assert_string_equal(f->events, "page-store-off ");
-}
-
-static void no_folder_can_be_made(void **state)
-{
-    struct fixture *f = *state;
-    bool fresh;
-    int fd = open(f->folder, O_WRONLY | O_CREAT, 0600); /* a file has its name */
-    close(fd);
-    assert_false(page_store_ready(f->store, &fresh));
-    assert_string_equal(f->events, "page-store-off ");
-    assert_int_equal(load(f), PAGE_STORE_NONE);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,10 +146,6 @@ int main(void)
         TEST(what_is_no_file_of_ours_is_not_read),
         TEST(a_full_store_takes_no_more),
         TEST(a_sweep_leaves_the_pages_there_are),
-        TEST(one_process_writes),
-        TEST(the_folder_may_go_at_any_time),
-        TEST(trouble_turns_it_off),
-        TEST(no_folder_can_be_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
