@@ -19,6 +19,9 @@
 
 /* A request that is pipelined follows its predecessor at once: who is idle for so long has none. */
 #define IDLE_LOOK_MS 200
+/* Not every byte of a body is told to us (a chunk's size is not): how soon it is looked at again.
+ */
+#define BODY_LOOK_MS 2000
 
 /* A crowd that has left gives its memory back: the allocator keeps it for the next one, as many MiB
  * as there were hundreds of connections. */
@@ -67,8 +70,8 @@ void deadline_clear(struct connection *c)
 /* A client that ends its side together with its last request, or with half of one or of its body:
  * libmicrohttpd, told once of both, has read the request and waits to be told of the end, which
  * nobody does again. It would keep the connection, and the client waiting for our end, until the
- * deadline. So each is looked at once when it has become idle, and when no more of a body has come
- * for as long; again only where there is something to be read first. */
+ * deadline. So each is looked at once when it has become idle, and now and then while no more of a
+ * body comes; again only where there is something to be read first. */
 static bool is_left(struct connection *c, int64_t now)
 {
     int_fast64_t since = atomic_load_explicit(&c->idle_since_ms, memory_order_relaxed);
@@ -81,7 +84,9 @@ static bool is_left(struct connection *c, int64_t now)
     bool ended = poll(&peer, 1, 0) == 1;
     if (ended && ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0)
         return false;
-    return atomic_compare_exchange_strong(&c->idle_since_ms, &since, 0) && ended;
+    bool in_body = atomic_load_explicit(&c->header_since_ms, memory_order_relaxed) == 0;
+    int_fast64_t next = in_body && !ended ? now + BODY_LOOK_MS - IDLE_LOOK_MS : 0;
+    return atomic_compare_exchange_strong(&c->idle_since_ms, &since, next) && ended;
 }
 
 /* A stop does not wait for clients as long as they may take: who is still sending has a grace,

@@ -229,3 +229,58 @@ def test_under_load(reloading, tmp_path):
                 assert reply.status in ((200,) if path == "/robots.txt" else (200, 404)), reply
         assert r.server.register(f"{ORIGIN}/{i}.xml").status == 201
         assert r.server.metrics()["sitemapd_entries"] >= i
+
+
+def test_files_that_are_none(reloading):
+    """Gone, a folder, half written, not text: refused each time, and the next good one counts."""
+    r = reloading()
+    whole = "[log]\nlevel = debug\n" + SITE
+    for cut in ('[server', '[site "main', f'[site "main"]\norigin = {ORIGIN[:6]}', "[log]\nlevel = de"):
+        assert any(r.path + ":" in line for line in r.refused(cut)), cut
+    with open(r.path, "wb") as file:
+        file.write(os.urandom(3000))
+    r.refused()
+    os.unlink(r.path)
+    r.refused()
+    os.mkdir(r.path)
+    assert any(r.path in line for line in r.refused())
+    os.rmdir(r.path)
+    os.symlink(r.path, r.path)
+    r.refused()
+    os.unlink(r.path)
+    assert list(sites(r.server)) == [ORIGIN] and r.server.get("/robots.txt").status == 200
+    assert any("changed: [log] level" in line for line in r.reload(whole))
+
+
+def test_signals_in_a_row(reloading):
+    """Those that come while one is at work are one more; the last file counts."""
+    r = reloading()
+    for i in range(40):
+        with open(r.path + ".new", "w", encoding="utf-8") as file:
+            file.write(SITE + f"alias = /{i}.xml -> /sitemap_index.xml\n")
+        os.rename(r.path + ".new", r.path)
+        r.server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: r.server.get("/39.xml").status == 301, "the last one counts", within=10)
+    assert [r.server.get(f"/{i}.xml").status for i in range(39)] == [404] * 39
+    assert "refused" not in r.server.log()
+
+
+@pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
+def test_a_stop_beside_a_reload(reloading, tmp_path, first):
+    """In each order, and with a source that is begun meanwhile: it stops, and all is there."""
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "f.xml").write_text(URLSET.format(f"{ORIGIN}/f"))
+    r = reloading()
+    for i in range(4):
+        assert r.server.register(f"{ORIGIN}/{first}-{i}.xml").status == 201
+        with open(r.path, "w", encoding="utf-8") as file:
+            file.write(SITE + (source("f", tmp_path / "f", serve="yes") if i % 2 == 0 else ""))
+        r.server.process.send_signal(first)
+        time.sleep(i * 0.004)
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
+            r.server.process.send_signal(number)
+        assert r.server.process.wait(seconds(20)) == 0, r.server.log()
+        r.server.start()
+        assert r.server.get("/sitemap_index.xml").status == 200
+    page = r.server.get("/sitemap_index.xml").body.decode()
+    assert all(f"/{first}-{i}.xml" in page for i in range(4))

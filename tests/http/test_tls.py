@@ -264,6 +264,45 @@ def test_the_certificate_is_reloaded(start, pairs, tmp_path):
     assert metrics.get("sitemapd_tls_certificate_expires_seconds") == expiry(pairs[1]), "of the one in use"
 
 
+def test_the_certificate_is_reloaded_under_load(start, pairs, tmp_path):
+    """Each handshake meets one pair or the other, whole, and no request is lost."""
+    cert, key = tmp_path / "c.pem", tmp_path / "k.pem"
+
+    def put(pair):
+        for to, of in ((cert, pair[0]), (key, pair[1])):
+            to.write_bytes(open(of, "rb").read())
+            to.chmod(0o600)
+
+    put(pairs[0])
+    server = start(sites=(), config=settings(cert, key))
+    trusted = tmp_path / "both.pem"
+    trusted.write_bytes(open(pairs[0][0], "rb").read() + open(pairs[1][0], "rb").read())
+    met, failures, over = set(), [], threading.Event()
+
+    def client():
+        while not over.is_set():
+            try:
+                with TlsConnection(server.public, str(trusted)) as c:
+                    met.add(c.peer())
+                    for _ in range(3):
+                        c.send(request_bytes("GET", "/robots.txt"))
+                        assert c.reply().status == 200
+            except Exception as error:
+                failures.append(repr(error))
+
+    threads = [threading.Thread(target=client) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for i in range(10):
+        put(pairs[(i + 1) % 2])
+        assert "reloaded: " in reload(server)
+    eventually(lambda: len(met) == 2 or failures, "both were met", within=10)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[:5]
+
+
 def test_mistakes(pairs, tmp_path):
     """Each is told by check-config and by a start."""
     for name, cert, key, word in (

@@ -146,6 +146,15 @@ static void test_half_of_a_body(void **state)
             shutdown(fds[count++], SHUT_WR);
         }
     }
+    /* What is no byte of the body, long after it, together with the end. */
+    int late = live_connect(l);
+    live_text(late, halves[2]);
+    live_sleep_ms(700);
+    live_text(late, "5\r\n");
+    shutdown(late, SHUT_WR);
+    if (!live_ends(late, LIVE_PATIENCE_MS))
+        fail_msg("kept: the late one");
+    close(late);
     for (size_t i = 0; i < count; i++) {
         if (!live_ends(fds[i], LIVE_PATIENCE_MS))
             fail_msg("kept: %zu", i);
