@@ -331,6 +331,13 @@ class Server:
         with open(self.log_path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
 
+    def told(self, event, count=1):
+        """The lines of the log that have `event`, `count` of them at least: what is done is told a
+        moment later, by a thread of its own."""
+        found = lambda: [line for line in self.log().splitlines() if event in line]
+        eventually(lambda: len(found()) >= count, f"{count} of {event} in the log", within=10)
+        return found()
+
     def running(self):
         return self.process is not None and self.process.poll() is None
 

@@ -61,7 +61,7 @@ def test_a_first_token_is_made_where_there_is_none(start, tmp_path):
     with open(path, encoding="ascii") as file:
         token = file.read().strip()
     assert re.fullmatch(r"smd_[A-Za-z0-9_-]{43}", token)
-    assert path in server.log() and token not in server.log()
+    assert server.told(path) and token not in server.log()
     assert server.api("GET", "/v1/sitemaps", token=token).status == 200
     server.restart()
     assert server.api("GET", "/v1/sitemaps", token=token).status == 200

@@ -300,7 +300,7 @@ def test_a_changed_pattern_is_told(start, tmp_path):
         file.write(site + "{stem}.{n}{suffix}\n")
     server.start()
     assert [i["page_pattern"] for i in server.api("GET", "/v1/indexes").json()["indexes"]] == ["{stem}_{n}{suffix}"]
-    told = [line for line in server.log().splitlines() if "page-pattern-kept" in line]
+    told = server.told("page-pattern-kept")
     assert len(told) == 1 and INDEX in told[0] and "{stem}_{n}{suffix}; not {stem}.{n}{suffix}" in told[0], told
 
 
@@ -371,7 +371,7 @@ def test_a_section_that_goes_leaves_the_site_to_the_api(managed, tmp_path):
     (tmp_path / "sitemapd.conf").write_text(text[text.index('[site "shop"]') :])
     server.start()
     assert (page(server), server.get(XML)["ETag"]) == before
-    assert "www.example.com" in server.log().split("site-no-longer-configured")[1].splitlines()[0]
+    assert "www.example.com" in server.told("site-no-longer-configured")[0]
     sites = {s["origin"]: s for s in server.api("GET", "/v1/sites").json()["sites"]}
     assert {o: (s["id"], s["managed"]) for o, s in sites.items()} == {ORIGIN: (ids[ORIGIN], False), SHOP: (ids[SHOP], True)}
     # What only the file knew went with it; what the catalogue holds stays, and may be changed.
@@ -398,7 +398,7 @@ def test_an_index_that_goes_from_a_section_stays_and_is_told(managed, tmp_path):
     config.write_text(config.read_text().replace("index = /shop/index.xml\n", "").replace("alias = /old/index.xml -> /shop/index.xml\n", ""))
     server.start()
     assert page(server, "/shop/index.xml") == [f"{ORIGIN}/shop/a.xml"]
-    assert f"{ORIGIN}/shop/index.xml" in server.log().split("index-no-longer-configured")[1].splitlines()[0]
+    assert f"{ORIGIN}/shop/index.xml" in server.told("index-no-longer-configured")[0]
 
 
 def test_restarts_with_the_same_configuration_change_nothing(managed):
