@@ -10,6 +10,7 @@
 #include "server/cli/ink.h"
 #include "server/rules/limits.h"
 #include "server/rules/query.h"
+#include "server/rules/utf8.h"
 
 #define WHY_SIZE 512
 
@@ -17,13 +18,17 @@
 
 void cli_print_escaped(FILE *to, const char *text)
 {
-    for (const unsigned char *s = (const unsigned char *)text; *s != '\0'; s++) {
-        bool c1 = s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0;
+    size_t left = strlen(text);
 
-        if (*s < ' ' || *s == 0x7f || c1)
-            fprintf(to, "\\x%02x", *s);
-        else
-            putc(*s, to);
+    while (left > 0) {
+        size_t step = utf8_char_len(text, left), len = step == 0 ? 1 : step;
+        /* A byte that is no UTF-8 may be a control of its own where the terminal is an old one. */
+        bool shown = step > 0 && !utf8_is_control(text, step);
+
+        for (size_t i = 0; i < len; i++)
+            fprintf(to, shown ? "%c" : "\\x%02x", (unsigned char)text[i]);
+        text += len;
+        left -= len;
     }
 }
 

@@ -20,7 +20,8 @@ static void find_index(struct visit *v)
     len = robots_txt_next_sitemap(&at, &value);
     if (len > 0 && url_parse(value, len, &v->url, NULL) == RULE_OK) {
         /* The index may be on another origin, whose robots.txt is to be judged. */
-        if (strncmp(v->robots.origin, v->url.text, v->url.origin_len) != 0) {
+        if (strncmp(v->robots.origin, v->url.text, v->url.origin_len) != 0 ||
+            v->robots.origin[v->url.origin_len] != '\0') {
             str_done(&v->robots.text);
             v->robots = (struct visit_robots){.text = STR_INIT};
         }

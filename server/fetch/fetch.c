@@ -113,7 +113,8 @@ static enum fetch_status read_head(struct answer *a)
     if (r->head.failed || r->head.data == NULL)
         return no_memory(r);
     line = strtok_r(r->head.data, "\r\n", &rest);
-    if (line == NULL || sscanf(line, "HTTP/1.%*1[01] %3u", &r->status) != 1)
+    if (line == NULL || sscanf(line, "HTTP/1.%*1[01] %3u", &r->status) != 1 || r->status < 100 ||
+        r->status > 999) /* a sign would be taken for a digit */
         return fail(r, FETCH_PROTOCOL, "it answers something other than HTTP/1.1");
     while (status == FETCH_OK && (line = strtok_r(NULL, "\r\n", &rest)) != NULL)
         status = read_field(r, line);

@@ -88,7 +88,8 @@ void str_append_format(struct str *s, const char *format, ...)
     va_end(args);
 }
 
-/* RFC 8259 7: the quote, the backslash and what is below U+0020 must be escaped. */
+/* RFC 8259 7: the quote, the backslash and what is below U+0020 must be escaped; DEL and C1 are,
+ * because terminals obey them. */
 static void append_json_escape(struct str *s, char c)
 {
     static const char hex[] = "0123456789abcdef";
@@ -130,7 +131,8 @@ void str_append_json(struct str *s, const char *text, size_t len)
         unsigned char c = (unsigned char)text[i];
         size_t step = utf8_char_len(text + i, len - i);
 
-        if (step > 1 || (step == 1 && c >= 0x20 && c != '"' && c != '\\')) {
+        bool control = step > 0 && utf8_is_control(text + i, step);
+        if (step > 0 && !control && c != '"' && c != '\\') {
             i += step;
             continue;
         }
@@ -138,8 +140,8 @@ void str_append_json(struct str *s, const char *text, size_t len)
         if (step == 0)
             str_append(s, "\xEF\xBF\xBD", 3);
         else
-            append_json_escape(s, text[i]);
-        i++;
+            append_json_escape(s, text[i + step - 1]); /* the last byte of a C1 is its number */
+        i += step + (step == 0);
         run = i;
     }
     str_append(s, text + run, len - run);

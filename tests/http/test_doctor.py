@@ -412,6 +412,8 @@ def test_nobody_there():
     "answer, words",
     [
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "other than HTTP"),
+        (b"HTTP/1.1 -12 OK\r\n\r\n", "other than HTTP"),
+        (b"HTTP/1.1 000 OK\r\n\r\n", "other than HTTP"),
         (b"", "ends in mid-answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "shorter than announced"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nabc", "no number"),
@@ -619,3 +621,9 @@ def test_what_it_shows_is_escaped(proxy):
     proxy.flaws = [put("ETag", 'W/"\x1b[31m"')]
     command = sitemapd("doctor", proxy.index, "--sample", "0")
     assert "\x1b" not in command.out and "\\x1b[31m" in command.out
+    # C1, as UTF-8 and as a byte: some terminals obey either.
+    proxy.flaws = [put("ETag", 'W/"\xc2\x9b31m\x9b32m \xc3\xa9"')]
+    command = sitemapd("doctor", proxy.index, "--sample", "0")
+    assert "\\xc2\\x9b31m\\x9b32m \xe9" in command.out, command.out
+    command = sitemapd("doctor", proxy.index, "--sample", "0", "--json")
+    assert "\\u009b31m\ufffd32m \xe9" in command.out and "\x9b" not in command.out, command.out

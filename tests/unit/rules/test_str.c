@@ -84,7 +84,8 @@ static void test_json(void **state)
         {BYTES("plain/text"), "\"plain/text\""},
         {BYTES("a\"b\\c"), "\"a\\\"b\\\\c\""},
         {BYTES("\n\r\t"), "\"\\n\\r\\t\""},
-        {BYTES("\0\x01\x1F\x7F"), "\"\\u0000\\u0001\\u001f\x7F\""},
+        {BYTES("\0\x01\x1F\x7F"), "\"\\u0000\\u0001\\u001f\\u007f\""},
+        {BYTES("\xC2\x80\xC2\x9Bm\xC2\x9F\xC2\xA0"), "\"\\u0080\\u009bm\\u009f\xC2\xA0\""},
         {BYTES("\xC3\xA9\xF0\x9F\x98\x80"), "\"\xC3\xA9\xF0\x9F\x98\x80\""},
         {BYTES("a\xFF"
                "b"),
