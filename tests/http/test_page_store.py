@@ -131,3 +131,60 @@ def test_it_can_be_turned_off(start, tmp_path):
     assert all_forms(server) == before
     assert counts(server) == (SEGMENTS, 0, 1)
     assert not os.path.exists(folder(server))
+
+
+def test_what_stands_in_a_files_place(server):
+    """A pipe, a link, a file of 50 MiB, a folder: not read, waited for, followed or written through."""
+    assert server.bulk(CHILDREN).status == 200
+    before = all_forms(server)
+    server.stop()
+    (name,) = os.listdir(folder(server))
+    path, other = os.path.join(folder(server), name), os.path.join(folder(server), "elsewhere")
+    temporary = os.path.join(folder(server), "writing.tmp")
+    whole = open(path, "rb").read()
+    shutil.copy(path, other)
+
+    def sparse(at):
+        with open(at, "wb") as file:
+            file.truncate(50 << 20)
+
+    for make in (os.mkfifo, lambda at: os.symlink("elsewhere", at), lambda at: os.link(other, at), sparse, os.mkdir):
+        for at in (path, temporary):
+            if os.path.lexists(at):
+                os.unlink(at)
+            make(at)
+        server.start()
+        assert all_forms(server) == before
+        assert counts(server)[1] == (1 if make is not os.mkdir and os.path.exists(path) and os.path.samefile(path, other) and not os.path.islink(path) else 0)
+        server.stop()
+        assert open(other, "rb").read() == whole
+        assert (make is os.mkdir) == os.path.isdir(path)
+    assert server.log().count("page-store-off") == 1
+    os.rmdir(path)
+    os.rmdir(temporary)
+    server.start()
+    assert all_forms(server) == before
+    server.stop()
+    assert open(path, "rb").read() == whole
+
+
+def test_the_folder_swapped_under_the_server(start, tmp_path):
+    """Gone, a link, somebody's file: the right page, told once for each, and no file of another folder is touched."""
+    server = start()
+    assert server.bulk(CHILDREN).status == 200
+    page(server)
+    wait_stored(server)
+    os.rename(folder(server), folder(server) + ".moved")
+    os.chmod(folder(server) + ".moved", 0o755)
+    kept = os.listdir(folder(server) + ".moved")
+    os.symlink(folder(server) + ".moved", folder(server))
+    eventually(lambda: server.log().count("page-store-off") == 1, "it is told", within=20)
+    assert server.register(ORIGIN + "/new.xml").status == 201
+    assert locs(server.get(XML).body) == CHILDREN + [ORIGIN + "/new.xml"]
+    assert server.api("DELETE", f"/v1/sitemaps?loc={ORIGIN}/new.xml").status == 204
+    server.stop()
+    assert stat.S_IMODE(os.stat(folder(server) + ".moved").st_mode) == 0o755
+    assert os.listdir(folder(server) + ".moved") == kept
+    server.start()
+    assert locs(server.get(XML).body) == CHILDREN
+    assert server.log().count("page-store-off") == 2
