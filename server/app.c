@@ -59,6 +59,12 @@ static void note(void *context, const char *event, const char *detail)
         log_event(LOG_LEVEL_ERROR, event, "%s: %s; its request was answered 503", database, detail);
 }
 
+static bool lack_memory(void)
+{
+    log_failure("serve", "out of memory");
+    return false;
+}
+
 static bool open_catalogue(struct app *app, const char *const *sites)
 {
     const struct config *config = app->config;
@@ -90,7 +96,7 @@ static bool start_publisher(struct app *app)
     struct policy *policy = policy_new(config);
     struct str store = STR_INIT;
     if (policy == NULL)
-        return false;
+        return lack_memory();
     str_append_format(&store, "%s.pages", config->database);
     struct publisher_options options = {
         .catalogue = app->catalogue,
@@ -168,7 +174,8 @@ static bool fill_context(struct app *app)
         context->environment_token_sha256 = app->token_sha256;
         config_wipe_token(app->config);
     }
-    return app->folder != NULL && context->readers != NULL && context->auth != NULL;
+    return (app->folder != NULL && context->readers != NULL && context->auth != NULL) ||
+           lack_memory();
 }
 
 /* The order loses nothing: no new requests; what was taken is committed, published and answered;

@@ -63,6 +63,8 @@ static bool take_given(struct sockets *s)
     int count = given_count(&names);
     bool done = names != NULL;
 
+    if (!done)
+        log_failure("sockets", "out of memory");
     rest = names;
     for (int i = 0; done && i < count; i++) {
         char *name = rest == NULL ? "" : strsep(&rest, ":");

@@ -13,6 +13,7 @@ struct source_plan {
     struct source_settings *settings;
     char **owned; /* texts and lists made here */
     size_t owned_count;
+    bool told; /* why it fails; else memory is out */
 };
 
 /* Takes over `memory`; returns it. */
@@ -99,14 +100,19 @@ static const char *name_of(struct source_plan *p, const char *directory)
 }
 
 /* The root of the only site there is. */
-static char *only_site_url(struct catalogue *c, const char *directory)
+static char *only_site_url(struct source_plan *p, struct catalogue *c, const char *directory)
 {
     struct catalogue_view *v;
     struct registry *registry = NULL;
     struct str url = STR_INIT;
-    if (catalogue_view_begin(c, &v) == CATALOGUE_OK) {
-        catalogue_view_registry(v, &registry);
+    enum catalogue_status status = catalogue_view_begin(c, &v);
+    if (status == CATALOGUE_OK) {
+        status = catalogue_view_registry(v, &registry);
         catalogue_view_end(v);
+    }
+    if (status != CATALOGUE_OK) {
+        log_failure(directory, "the sites cannot be read: %s", catalogue_status_word(status));
+        p->told = true;
     }
     if (registry != NULL && registry->site_count == 1) {
         str_append_text(&url, registry->sites[0].origin);
@@ -115,6 +121,7 @@ static char *only_site_url(struct catalogue *c, const char *directory)
         log_failure(directory, "a source needs its URL (%s=https://…/) %s", directory,
                     registry->site_count == 0 ? "or a site (--site ORIGIN)"
                                               : "where there are several sites");
+        p->told = true;
     }
     registry_unref(registry);
     return url.data;
@@ -131,7 +138,7 @@ static bool add_folder(struct source_plan *p, struct catalogue *c, const char *t
         return false;
     char *url = NULL;
     if (equals == NULL) {
-        url = only_site_url(c, directory);
+        url = only_site_url(p, c, directory);
     } else {
         struct str given = STR_INIT;
         str_append_text(&given, equals + 1);
@@ -157,8 +164,10 @@ static bool add_folder(struct source_plan *p, struct catalogue *c, const char *t
 struct source_plan *source_plan_new(const struct config *config, struct catalogue *c)
 {
     struct source_plan *p = calloc(1, sizeof *p);
-    if (p == NULL)
+    if (p == NULL) {
+        log_failure("sources", "out of memory");
         return NULL;
+    }
     p->settings =
         calloc(config->source_count + config->source_folder_count + 1, sizeof *p->settings);
     bool done = p->settings != NULL;
@@ -168,6 +177,8 @@ struct source_plan *source_plan_new(const struct config *config, struct catalogu
         done = add_folder(p, c, config->source_folders[i]);
     if (done)
         return p;
+    if (!p->told)
+        log_failure("sources", "out of memory");
     source_plan_free(p);
     return NULL;
 }

@@ -77,8 +77,10 @@ bool source_set_start(const struct config *config, struct catalogue *c, struct s
     char why[256];
     *out = NULL;
     struct source_set *set = calloc(1, sizeof *set);
-    if (set == NULL)
+    if (set == NULL) {
+        log_failure("sources", "out of memory");
         return false;
+    }
     set->catalogue = c;
     set->budget_bytes = config->snapshot_budget_bytes;
     set->compression_level = (int)config->compression_level;

@@ -30,8 +30,10 @@ static void tell_flag(void *context, const char *file, unsigned line, const char
 static int apply_flag(struct cli *cli, const char *flag, const char *setting)
 {
     const char **values = arguments_values(&cli->arguments, flag);
-    bool good = values != NULL;
+    bool good = true;
 
+    if (values == NULL)
+        return cli_fail("serve", "out of memory");
     for (size_t i = 0; good && values[i] != NULL; i++)
         good = config_set(&cli->config, setting, values[i], tell_flag, (void *)flag);
     free(values);
