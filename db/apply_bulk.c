@@ -75,7 +75,8 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep)
 {
     const struct entry_stream *stream = change->stream;
-    struct put put = {.source = change->source, .token_site_id = change->token_site_id};
+    struct put put = {
+        .source = change->source, .token_site_id = change->token_site_id, .normalised = true};
     struct entry entry;
     uint64_t done = 0;
     int more;

@@ -261,6 +261,7 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     const char *source = change->replace_source ? change->replace_source : change->source;
     struct replace r = {.tx = tx, .change = change, .result = result};
     r.put.source = source;
+    r.put.normalised = true;
     r.put.token_site_id = change->token_site_id;
     enum catalogue_status status = prepare(&r);
     if (status != CATALOGUE_OK)

@@ -35,6 +35,7 @@ struct put {
     const char *index_name; /* NULL: by scope, or where it is registered */
     const char *source;     /* owner of a new entry that names none */
     int64_t token_site_id;  /* 0: any site */
+    bool normalised;        /* the loc is url_parse's own text (a stream's): only taken apart */
     bool expect_new;        /* do not look it up: the insert will tell (bulk, for speed) */
 
     /* Found by put_place: RULE_OK or why not. */

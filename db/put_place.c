@@ -126,7 +126,10 @@ enum catalogue_status put_place(struct tx *tx, struct put *put)
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
         return status;
-    enum rule_code code = url_parse(put->entry->loc, strlen(put->entry->loc), &put->url, NULL);
+    const char *loc = put->entry->loc;
+    enum rule_code code = RULE_OK;
+    if (!put->normalised || !url_split(loc, strlen(loc), &put->url))
+        code = url_parse(loc, strlen(loc), &put->url, NULL);
     if (code != RULE_OK) {
         refuse(put, code);
         return CATALOGUE_OK;

@@ -69,9 +69,30 @@ static char *put_escaped_bytes(char *at, const char *text, size_t len)
     return at;
 }
 
+static size_t escaped_bytes(const char *text, size_t len)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        size_t escape_len;
+
+        (void)find_escape(text[i], &escape_len);
+        bytes += escape_len;
+    }
+    return bytes;
+}
+
 #define WORD      sizeof(uint64_t)
 #define EACH(c)   (0x0101010101010101u * (uint64_t)(c))
 #define HIGH_BITS EACH(0x80)
+
+static inline uint64_t word_at(const char *text)
+{
+    uint64_t word;
+
+    memcpy(&word, text, WORD);
+    return word;
+}
 
 /* False: none of the eight bytes is to be escaped. True: one may be, for these two ranges hold the
  * five and a few more: below '(' lie " & ', and '<' and '>' differ in the second bit alone. */
@@ -88,12 +109,10 @@ static char *put_escaped(char *at, const char *text, size_t len)
     size_t i = 0;
 
     for (; i + WORD <= len; i += WORD) {
-        uint64_t word;
-        memcpy(&word, text + i, WORD);
-        if (may_need_escape(word))
+        if (may_need_escape(word_at(text + i)))
             at = put_escaped_bytes(at, text + i, WORD);
         else
-            at = put(at, (const char *)&word, WORD);
+            at = put(at, text + i, WORD);
     }
     return put_escaped_bytes(at, text + i, len - i);
 }
@@ -121,15 +140,11 @@ void render_entry(struct str *out, const char *loc, size_t loc_len, const char *
 
 uint32_t render_entry_bytes(const char *loc, size_t loc_len)
 {
-    size_t bytes = FIXED_BYTES + DATE_BYTES;
+    size_t i = 0, bytes = FIXED_BYTES + DATE_BYTES;
 
-    for (size_t i = 0; i < loc_len; i++) {
-        size_t escape_len;
-
-        (void)find_escape(loc[i], &escape_len);
-        bytes += escape_len;
-    }
-    return (uint32_t)bytes;
+    for (; i + WORD <= loc_len; i += WORD)
+        bytes += may_need_escape(word_at(loc + i)) ? escaped_bytes(loc + i, WORD) : WORD;
+    return (uint32_t)(bytes + escaped_bytes(loc + i, loc_len - i));
 }
 
 uint32_t render_frame_bytes(void)

@@ -156,6 +156,38 @@ enum rule_code url_parse(const char *text, size_t len, struct url *out, rule_set
     return RULE_OK;
 }
 
+bool url_split(const char *text, size_t len, struct url *out)
+{
+    const char *path, *host, *host_end, *query;
+    unsigned port = 0;
+
+    if (len < LOC_MIN_CHARS || len > LOC_MAX_CHARS || memcmp(text, "http", 4) != 0)
+        return false;
+    out->https = text[4] == 's';
+    out->host_at = out->https ? 8 : 7;
+    host = text + out->host_at;
+    path = memchr(host, '/', len - out->host_at);
+    if (memcmp(host - 3, "://", 3) != 0 || path == NULL)
+        return false;
+    host_end = *host == '[' ? memchr(host, ']', (size_t)(path - host)) : host;
+    if (host_end == NULL)
+        return false;
+    host_end = memchr(host_end, ':', (size_t)(path - host_end));
+    if (host_end == NULL)
+        host_end = path;
+    for (const char *digit = host_end + 1; digit < path; digit++)
+        port = port * 10 + (unsigned)(*digit - '0');
+    query = memchr(path, '?', (size_t)(text + len - path));
+    out->port = port != 0 ? (uint16_t)port : out->https ? PORT_HTTPS : PORT_HTTP;
+    out->host_len = (uint16_t)(host_end - host);
+    out->origin_len = (uint16_t)(path - text);
+    out->path_len = (uint16_t)((query != NULL ? query : text + len) - path);
+    out->len = (uint16_t)len;
+    memcpy(out->text, text, len);
+    out->text[len] = '\0';
+    return true;
+}
+
 enum rule_code url_parse_origin(const char *text, size_t len, struct url *out)
 {
     struct front front;

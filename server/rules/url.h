@@ -29,6 +29,11 @@ struct url {
  * The length limits judge the normalised form (an IRI grows when encoded). */
 enum rule_code url_parse(const char *text, size_t len, struct url *out, rule_set *remarks);
 
+/* Takes a text apart that url_parse wrote (an entry's loc, as it is handed on and stored): the same
+ * `*out` for a tenth of the work. What is judged there is not judged again; false, and `*out`
+ * undefined, where the text has not even the outline of a normalised URL. */
+bool url_split(const char *text, size_t len, struct url *out);
+
 /* Reads `scheme://host[:port]`, a slash behind it allowed, as a site's origin. The length minimum
  * of a loc does not apply; `out->text` is the bare origin (no slash), path_len 0.
  * RULE_ORIGIN or a RULE_LOC_… reason otherwise. */

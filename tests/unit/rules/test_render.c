@@ -70,6 +70,9 @@ static void test_each_byte_at_each_place(void **state)
             loc[place] = (char)byte;
             render_entry(&out, loc, LEN, NULL);
             check_text(expected, str_text(&out), expected);
+            check_number(expected, render_entry_bytes(loc, LEN),
+                         (int64_t)strlen(expected) + (int64_t)strlen("<lastmod></lastmod>") +
+                             LASTMOD_MAX_CHARS);
             str_done(&out);
         }
     }

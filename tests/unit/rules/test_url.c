@@ -7,6 +7,42 @@
 #define NORMALISED RULE_BIT(RULE_LOC_NORMALISED)
 #define LONG       RULE_BIT(RULE_LOC_LONG)
 
+/* What url_parse wrote comes apart as url_parse took it. */
+static void check_split(const struct url *url)
+{
+    struct url split;
+
+    memset(&split, 0xff, sizeof split);
+    assert_true(url_split(url->text, url->len, &split));
+    check_text(url->text, split.text, url->text);
+    assert_int_equal(split.len, url->len);
+    assert_int_equal(split.https, url->https);
+    assert_int_equal(split.host_at, url->host_at);
+    assert_int_equal(split.host_len, url->host_len);
+    assert_int_equal(split.port, url->port);
+    assert_int_equal(split.origin_len, url->origin_len);
+    assert_int_equal(split.path_len, url->path_len);
+}
+
+static void test_not_a_url_at_all(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "http://a",
+        "https://www.example.com",
+        "ftp://www.example.com/x",
+        "httpx://www.example.com/",
+        "http:/www.example.com/xyz",
+        "https://[::1/without-its-end",
+        "/sitemaps/a-relative-one.xml",
+    };
+    struct url url;
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(texts); i++)
+        assert_false(url_split(texts[i], strlen(texts[i]), &url));
+}
+
 static void test_accepted(void **state)
 {
     static const struct {
@@ -89,6 +125,7 @@ static void test_accepted(void **state)
         check_code(want, url_parse(url.text, url.len, &again, &remarks), RULE_OK);
         check_text(want, again.text, want);
         check_set(want, remarks, 0);
+        check_split(&url);
     }
 }
 
@@ -213,12 +250,17 @@ static void test_parts(void **state)
     assert_int_equal(url.origin_len, strlen("https://www.example.com:8443"));
     assert_int_equal(url.path_len, strlen("/a/b.xml"));
     assert_string_equal(url.text + url.origin_len + url.path_len, "?c=d");
+    check_split(&url);
 
     check_code("http", url_parse(BYTES("http://[::1]/abc"), &url, NULL), RULE_OK);
     assert_false(url.https);
     assert_int_equal(url.port, 80);
     assert_int_equal(url.host_len, 5);
     assert_int_equal(url.path_len, 4);
+    check_split(&url);
+    check_code("port", url_parse(BYTES("https://[2001:DB8::1]:81/?a:b/c"), &url, NULL), RULE_OK);
+    assert_int_equal(url.port, 81);
+    check_split(&url);
 }
 
 /* `head` and as many of `fill` as make `len` bytes. */
@@ -274,9 +316,8 @@ static void test_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_accepted), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_parts),    cmocka_unit_test(test_not_a_url_at_all),
         cmocka_unit_test(test_long),
     };
 
