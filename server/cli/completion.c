@@ -7,13 +7,40 @@
 #include "server/cli/commands.h"
 #include "server/cli/table.h"
 
-enum completion_kind completion_kind(const char *placeholder)
+static enum completion_kind by_placeholder(const char *placeholder)
 {
     if (strstr(placeholder, "FILE") != NULL)
         return COMPLETION_FILE;
     if (strstr(placeholder, "DIR") != NULL)
         return COMPLETION_FOLDER;
     return strstr(placeholder, "SHELL") != NULL ? COMPLETION_SHELL : COMPLETION_NOTHING;
+}
+
+/* Of the commands with a URL or an origin, these take one that the catalogue has. */
+enum completion_kind completion_of_word(const struct cli_command *c)
+{
+    static const struct {
+        const char *command;
+        enum completion_kind kind;
+    } known[] = {{"site update", COMPLETION_SITE},
+                 {"site remove", COMPLETION_SITE},
+                 {"index remove", COMPLETION_INDEX},
+                 {"render", COMPLETION_INDEX},
+                 {"doctor", COMPLETION_INDEX}};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(c->name, known[i].command) == 0)
+            return known[i].kind;
+    return by_placeholder(c->synopsis);
+}
+
+enum completion_kind completion_of_value(const struct cli_option *o)
+{
+    if (o->value == NULL)
+        return COMPLETION_NOTHING;
+    if (strcmp(o->name, "--index") == 0)
+        return COMPLETION_INDEX;
+    return strcmp(o->value, "ORIGIN") == 0 ? COMPLETION_SITE : by_placeholder(o->value);
 }
 
 void completion_group(const struct cli_command *c, char out[32])

@@ -6,13 +6,28 @@
 
 #include "server/cli/arguments.h"
 
-/* What may stand where help says FILE, DIR, …. */
-enum completion_kind { COMPLETION_NOTHING, COMPLETION_FILE, COMPLETION_FOLDER, COMPLETION_SHELL };
+/* What may stand where help says FILE, DIR, …. Sites and indexes are those of the catalogue that
+ * the line names, or the configured one: the program itself is asked, and where there is none,
+ * nothing is offered. */
+enum completion_kind {
+    COMPLETION_NOTHING,
+    COMPLETION_FILE,
+    COMPLETION_FOLDER,
+    COMPLETION_SHELL,
+    COMPLETION_SITE,
+    COMPLETION_INDEX,
+    COMPLETION_KINDS,
+};
 
 #define COMPLETION_SHELLS "bash zsh fish"
 
-/* By the word of a synopsis or of an option's value. */
-enum completion_kind completion_kind(const char *placeholder);
+/* What a command's word is; and an option's value, NOTHING also where it takes none. */
+enum completion_kind completion_of_word(const struct cli_command *c);
+enum completion_kind completion_of_value(const struct cli_option *o);
+/* How the names of a kind are asked for: the command that lists them, and the member of its JSON.
+ */
+#define COMPLETION_SITE_LIST  "site origin"
+#define COMPLETION_INDEX_LIST "index url"
 /* The group of a command ("site add": "site"), printed to `out` of 32 bytes; "" without. */
 void completion_group(const struct cli_command *c, char out[32]);
 /* The word behind the group, or the whole name. */

@@ -9,13 +9,13 @@ static void print_options_of(const struct cli_command *commands, enum completion
     bool any = false;
 
     for (const struct cli_option *o = common_options; o->name != NULL; o++)
-        if (o->value != NULL && completion_kind(o->value) == kind) {
+        if (o->value != NULL && completion_of_value(o) == kind) {
             printf("%s%s", any ? "|" : "", o->name);
             any = true;
         }
     for (const struct cli_command *c = commands; c->name != NULL; c++)
         for (const struct cli_option *o = c->options; o != NULL && o->name != NULL; o++)
-            if (o->value != NULL && completion_kind(o->value) == kind &&
+            if (o->value != NULL && completion_of_value(o) == kind &&
                 !completion_seen(commands, c, o)) {
                 printf("%s%s", any ? "|" : "", o->name);
                 any = true;
@@ -24,32 +24,49 @@ static void print_options_of(const struct cli_command *commands, enum completion
         fputs("''", stdout);
 }
 
-/* Finds the command among the words before the cursor: options and their values are none. */
-static void print_search(const struct cli_command *commands)
+/* The word before the cursor, whole, though bash splits it at colons and equals signs. */
+static void print_word(void)
 {
     fputs("# bash completion for sitemapd, made by `sitemapd completion bash`\n"
           "_sitemapd() {\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= "
-          "at=1\n"
+          "    local first=$COMP_CWORD word= before= command= option= at=1\n"
           "    local words= options= kind=\n"
+          "    local -a catalogue=()\n"
+          "    while ((first > 1)) && [[ ${COMP_WORDS[first-1]} == : || ${COMP_WORDS[first]} == : "
+          "]]; do\n"
+          "        ((first--))\n"
+          "    done\n"
+          "    for ((at = first; at <= COMP_CWORD; at++)); do word+=${COMP_WORDS[at]}; done\n"
+          "    before=${COMP_WORDS[first-1]}\n"
           "    if [[ $word == = ]]; then\n"
           "        word=\n"
           "    elif [[ $before == = ]]; then\n"
-          "        before=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "        before=${COMP_WORDS[first-2]}\n"
           "    fi\n"
-          "    COMPREPLY=()\n"
-          "    for ((; at < COMP_CWORD; at++)); do\n"
+          "    COMPREPLY=()\n",
+          stdout);
+}
+
+/* Finds the command among the words before the cursor, where options and their values are none, and
+ * the options that say which catalogue it is. */
+static void print_search(const struct cli_command *commands)
+{
+    fputs("    for ((at = 1; at < first; at++)); do\n"
           "        case ${COMP_WORDS[at]} in\n"
           "        ",
           stdout);
-    print_options_of(commands, COMPLETION_FILE);
-    putchar('|');
-    print_options_of(commands, COMPLETION_FOLDER);
-    putchar('|');
-    print_options_of(commands, COMPLETION_NOTHING);
+    for (int kind = COMPLETION_NOTHING; kind < COMPLETION_KINDS; kind++) {
+        if (kind == COMPLETION_SHELL)
+            continue; /* of no option */
+        fputs(kind == COMPLETION_NOTHING ? "" : "|", stdout);
+        print_options_of(commands, (enum completion_kind)kind);
+    }
     fputs(")\n"
+          "            option=${COMP_WORDS[at]}\n"
           "            [[ ${COMP_WORDS[at+1]} == = ]] && ((at++))\n"
-          "            ((at++)) ;;\n"
+          "            ((at++))\n"
+          "            [[ $option == --config || $option == --database ]] &&\n"
+          "                catalogue+=(\"$option\" \"${COMP_WORDS[at]/#\\~/$HOME}\") ;;\n"
           "        -*) ;;\n"
           "        *)\n"
           "            case $command in\n"
@@ -73,6 +90,10 @@ static void print_search(const struct cli_command *commands)
     fputs(") kind=file ;;\n    ", stdout);
     print_options_of(commands, COMPLETION_FOLDER);
     fputs(") kind=folder ;;\n    ", stdout);
+    print_options_of(commands, COMPLETION_SITE);
+    fputs(") kind='" COMPLETION_SITE_LIST "' ;;\n    ", stdout);
+    print_options_of(commands, COMPLETION_INDEX);
+    fputs(") kind='" COMPLETION_INDEX_LIST "' ;;\n    ", stdout);
     print_options_of(commands, COMPLETION_NOTHING);
     fputs(") return ;;\n    esac\n", stdout);
 }
@@ -84,12 +105,14 @@ static void print_command(const struct cli_command *c)
         [COMPLETION_FILE] = " kind=${kind:-file}",
         [COMPLETION_FOLDER] = " kind=${kind:-folder}",
         [COMPLETION_SHELL] = " words='" COMPLETION_SHELLS "'",
+        [COMPLETION_SITE] = " kind=${kind:-" COMPLETION_SITE_LIST "}",
+        [COMPLETION_INDEX] = " kind=${kind:-" COMPLETION_INDEX_LIST "}",
     };
 
     printf("    '%s') options='", c->name);
     for (const struct cli_option *o = c->options; o != NULL && o->name != NULL; o++)
         printf("%s ", o->name);
-    printf("'%s ;;\n", kinds[completion_kind(c->synopsis)]);
+    printf("'%s ;;\n", kinds[completion_of_word(c)]);
 }
 
 static void print_groups(const struct cli_command *commands)
@@ -121,6 +144,7 @@ static void print_groups(const struct cli_command *commands)
 
 void completion_bash(const struct cli_command *commands)
 {
+    print_word();
     print_search(commands);
     fputs("    case $command in\n", stdout);
     print_groups(commands);
@@ -141,8 +165,16 @@ void completion_bash(const struct cli_command *commands)
           "        local IFS=$'\\n'\n"
           "        [[ $kind == file ]] && COMPREPLY=($(compgen -f -- \"$word\"))\n"
           "        [[ $kind == folder ]] && COMPREPLY=($(compgen -d -- \"$word\")) ;;\n"
-          "    *) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;\n"
+          "    *)\n"
+          "        [[ -n $kind ]] &&\n"
+          "            words=$(\"${COMP_WORDS[0]/#\\~/$HOME}\" ${kind% *} list --json "
+          "\"${catalogue[@]}\" 2>/dev/null |\n"
+          "                sed -n 's/^.*\"'${kind#* }'\":\"\\([^\"]*\\)\".*$/\\1/p')\n"
+          "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;\n"
           "    esac\n"
+          "    # Only what stands behind the last colon is replaced.\n"
+          "    [[ $COMP_WORDBREAKS != *:* ]] || "
+          "COMPREPLY=(\"${COMPREPLY[@]#\"${word%\"${word##*:}\"}\"}\")\n"
           "}\n"
           "complete -F _sitemapd sitemapd\n",
           stdout);

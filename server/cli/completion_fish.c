@@ -10,16 +10,33 @@ static void print_doc(const char *doc)
     putchar('\n');
 }
 
+/* What is offered for a kind; "": nothing by itself. */
+static const char *offers(enum completion_kind kind)
+{
+    switch (kind) {
+    case COMPLETION_FOLDER:
+        return " -a '(__fish_complete_directories)'";
+    case COMPLETION_SHELL:
+        return " -a '" COMPLETION_SHELLS "'";
+    case COMPLETION_SITE:
+        return " -a '(__sitemapd_names " COMPLETION_SITE_LIST ")'";
+    case COMPLETION_INDEX:
+        return " -a '(__sitemapd_names " COMPLETION_INDEX_LIST ")'";
+    case COMPLETION_NOTHING:
+    case COMPLETION_FILE:
+    case COMPLETION_KINDS:
+        break;
+    }
+    return "";
+}
+
 static void print_option(const char *condition, const struct cli_option *o)
 {
-    enum completion_kind kind = o->value != NULL ? completion_kind(o->value) : COMPLETION_NOTHING;
+    enum completion_kind kind = completion_of_value(o);
 
     printf("complete -c sitemapd%s -l %s", condition, o->name + 2);
     if (o->value != NULL)
-        fputs(kind == COMPLETION_FILE     ? " -r -F"
-              : kind == COMPLETION_FOLDER ? " -x -a '(__fish_complete_directories)'"
-                                          : " -x",
-              stdout);
+        printf(kind == COMPLETION_FILE ? " -r -F" : " -x%s", offers(kind));
     print_doc(o->doc);
 }
 
@@ -51,14 +68,12 @@ static void print_commands(const struct cli_command *commands)
 
 static void print_words(const struct cli_command *c)
 {
-    enum completion_kind kind = completion_kind(c->synopsis);
+    enum completion_kind kind = completion_of_word(c);
 
     if (kind == COMPLETION_NOTHING)
         return;
     printf("complete -c sitemapd -n '__sitemapd_is \"%s\"'%s\n", c->name,
-           kind == COMPLETION_FILE     ? " -F"
-           : kind == COMPLETION_FOLDER ? " -a '(__fish_complete_directories)'"
-                                       : " -a '" COMPLETION_SHELLS "'");
+           kind == COMPLETION_FILE ? " -F" : offers(kind));
 }
 
 void completion_fish(const struct cli_command *commands)
@@ -81,7 +96,7 @@ void completion_fish(const struct cli_command *commands)
           "            if not contains -- \"$command\"",
           stdout);
     for (const struct cli_command *c = commands; c->name != NULL; c++)
-        if (strchr(c->name, ' ') != NULL || completion_kind(c->synopsis) != COMPLETION_NOTHING)
+        if (strchr(c->name, ' ') != NULL || completion_of_word(c) != COMPLETION_NOTHING)
             printf(" '%s'", c->name);
     fputs("\n"
           "                set -a command $word\n"
@@ -89,6 +104,21 @@ void completion_fish(const struct cli_command *commands)
           "        end\n"
           "    end\n"
           "    test \"$command\" = $argv[1]\n"
+          "end\n"
+          "# The sites or indexes of the catalogue that the words name, or the configured one.\n"
+          "function __sitemapd_names\n"
+          "    set -l words (commandline -xpc 2>/dev/null; or commandline -opc)\n"
+          "    set -l catalogue\n"
+          "    for at in (seq 2 (count $words))\n"
+          "        switch $words[$at]\n"
+          "            case '--config=*' '--database=*'\n"
+          "                set -a catalogue $words[$at]\n"
+          "            case --config --database\n"
+          "                set -a catalogue $words[$at] $words[(math $at + 1)]\n"
+          "        end\n"
+          "    end\n"
+          "    command $words[1] $argv[1] list --json $catalogue 2>/dev/null |\n"
+          "        string replace -rf '^.*\"'$argv[2]'\":\"([^\"]*)\".*$' '$1'\n"
           "end\n"
           "complete -c sitemapd -f\n",
           stdout);

@@ -16,16 +16,21 @@ static void print_escaped(const char *text)
     }
 }
 
-static const char *action(const char *placeholder)
+static const char *action(enum completion_kind kind)
 {
-    switch (completion_kind(placeholder)) {
+    switch (kind) {
     case COMPLETION_FILE:
         return "_files";
     case COMPLETION_FOLDER:
         return "_files -/";
     case COMPLETION_SHELL:
         return "(" COMPLETION_SHELLS ")";
+    case COMPLETION_SITE:
+        return " _sitemapd_names " COMPLETION_SITE_LIST; /* the blank: called as it stands */
+    case COMPLETION_INDEX:
+        return " _sitemapd_names " COMPLETION_INDEX_LIST;
     case COMPLETION_NOTHING:
+    case COMPLETION_KINDS:
         break;
     }
     return " ";
@@ -40,7 +45,7 @@ static void print_option(const struct cli_option *o)
     if (o->value != NULL) {
         putchar(':');
         print_escaped(o->value);
-        printf(":%s", action(o->value));
+        printf(":%s", action(completion_of_value(o)));
     }
     putchar('\'');
 }
@@ -53,7 +58,7 @@ static void print_arguments(const struct cli_command *c)
     if (c->max_words > 0) {
         fputs(" \\\n            '1:", stdout);
         print_escaped(c->synopsis);
-        printf(":%s'", action(c->synopsis));
+        printf(":%s'", action(completion_of_word(c)));
     }
     fputs(" ;;\n", stdout);
 }
@@ -96,7 +101,22 @@ void completion_zsh(const struct cli_command *commands)
 {
     fputs("#compdef sitemapd\n"
           "# zsh completion for sitemapd, made by `sitemapd completion zsh`\n"
+          "# The sites or indexes of the catalogue that the words name, or the configured one.\n"
+          "_sitemapd_names() {\n"
+          "    local -a catalogue names\n"
+          "    local at\n"
+          "    for ((at = 2; at <= $#typed; at++)); do\n"
+          "        case $typed[at] in\n"
+          "        --config=*|--database=*) catalogue+=(${(Q)typed[at]}) ;;\n"
+          "        --config|--database) catalogue+=($typed[at] ${(Q)~typed[at+1]}) ;;\n"
+          "        esac\n"
+          "    done\n"
+          "    names=(${(f)\"$(${(Q)~typed[1]} $1 list --json $catalogue 2>/dev/null |\n"
+          "        sed -n 's/^.*\"'$2'\":\"\\([^\"]*\\)\".*$/\\1/p')\"})\n"
+          "    compadd -a names\n"
+          "}\n"
           "_sitemapd() {\n"
+          "    local -a typed=(\"${words[@]}\")\n"
           "    local context curcontext=\"$curcontext\" state state_descr line command\n"
           "    local -a common commands\n"
           "    typeset -A opt_args\n"

@@ -94,10 +94,15 @@ printf '%s\n' "${COMPREPLY[@]}"
 """
 
 
+def surroundings(**more):
+    """Completions ask the program that is typed."""
+    return environment({"SITEMAPD_BIN": BIN, "PATH": os.path.dirname(BIN) + os.pathsep + os.environ["PATH"], **more})
+
+
 def bash(*words):
     done = subprocess.run(
         ["bash", "--norc", "-c", BASH, "bash", "sitemapd", *words], stdout=subprocess.PIPE, check=True, text=True,
-        env=environment({"SITEMAPD_BIN": BIN}),
+        env=surroundings(),
     )
     return done.stdout.split()
 
@@ -106,7 +111,7 @@ def fish(*words):
     script = '"$SITEMAPD_BIN" completion fish | source; complete -C "$LINE"'
     done = subprocess.run(
         ["fish", "--no-config", "-c", script], stdout=subprocess.PIPE, check=True, text=True,
-        env=environment({"SITEMAPD_BIN": BIN, "LINE": " ".join(("sitemapd",) + words)}),
+        env=surroundings(LINE=" ".join(("sitemapd",) + words)),
     )
     return [line.split("\t")[0] for line in done.stdout.splitlines()]
 
@@ -130,6 +135,44 @@ def test_completions(shell, tmp_path):
     assert shell("add", "--lastmod", "") == []
     for name, options in commands():
         assert set(options) <= set(shell(*name.split(), "--")), name
+
+
+def split(words):
+    """As bash does it before a completion sees them: colons and equals signs are words of their own."""
+    pieces = [re.findall(r"[:=]|[^:=]+", word) if word else [""] for word in words]
+    return sum(([*found[:-1], found[-1]] + ([""] if word.endswith("=") else []) for word, found in zip(words, pieces)), [])
+
+
+def bash_urls(*words):
+    """What the word becomes: bash replaces only what stands behind the last colon."""
+    word = words[-1].rpartition("=")[2]
+    return [word[: word.rfind(":") + 1] + found for found in bash(*split(words))]
+
+
+def fish_urls(*words):
+    return [found.removeprefix("--index=").removeprefix("--site=") for found in fish(*words)]
+
+
+@pytest.mark.parametrize("shell", [bash_urls, fish_urls], ids=lambda s: s.__name__)
+def test_sites_and_indexes_of_the_catalogue(shell, tmp_path):
+    if shell is fish_urls and not shutil.which("fish"):
+        pytest.skip("no fish here")
+    database = str(tmp_path / "c.db")
+    sites = ["https://shop.example.com:8443", "https://www.example.com"]
+    indexes = [site + "/sitemap_index.xml" for site in sites]
+    here = ("--database", database)
+    assert shell(*here, "site", "remove", "") == [] and not os.path.exists(database), "there is no catalogue"
+    for site in sites:
+        assert sitemapd("site", "add", site, database=database).code == 0
+    assert sorted(shell(*here, "site", "remove", "")) == sites
+    assert shell("site", "update", *here, "https://w") == sites[1:]
+    assert shell("site", "update", *here, "https://shop.example.com:8") == sites[:1]
+    assert sorted(shell(*here, "list", "--index", "")) == indexes
+    assert sorted(shell(*here, "list", "--index", "https:")) == indexes
+    assert shell(*here, "list", "--index=https://sh") == indexes[:1]
+    assert sorted(shell(f"--database={database}", "render", "https://")) == indexes
+    assert shell(*here, "token", "add", "x", "--site", "https://www.") == sites[1:]
+    assert shell(*here, "site", "add", "") == [], "a new one is no name of an old one"
 
 
 def test_bash_completes_behind_an_equals_sign(tmp_path):

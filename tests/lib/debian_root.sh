@@ -19,10 +19,10 @@ debian_root() {
     shift 2
     if [ -e "$target" ]; then
         [ "$(cat "$target.packages" 2>/dev/null)" = "$*" ] && return 0
-        rm -rf "$target"
+        rm -rf --one-file-system "$target"
     fi
     case $target in *.tar) half=${target%.tar}.half.tar ;; *) half=$target.half ;; esac
-    rm -rf "$half"
+    rm -rf --one-file-system "$half" # never into what an interrupted one may have left mounted
     mkdir -p "$(dirname "$target")"
     debian_sources "$suite" >"$target.sources"
     # Mirrors that are kept as they were on one day have lists that are past their date.
