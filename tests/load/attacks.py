@@ -18,7 +18,10 @@ def address(text):
 
 def opened(to, source, receive_buffer=None):
     """A connection that is on its way; None: the system has no more for us."""
-    sock = socket.socket()
+    try:
+        sock = socket.socket()
+    except OSError:
+        return None
     try:
         sock.setblocking(False)
         if receive_buffer:
