@@ -27,6 +27,8 @@ static enum catalogue_status open_world(struct world *w, bool server)
     if (status != CATALOGUE_OK) {
         assert_null(w->c);
         assert_string_not_equal(why, "untouched");
+        if (status != CATALOGUE_NO_MEMORY)
+            print_error("%s\n", why);
     }
     return status;
 }
