@@ -11,8 +11,6 @@
 #define PREFIX        "SITEMAPD_"
 #define DATABASE_NAME "catalogue.db"
 
-extern char **environ;
-
 static const char *environment_value(const char *name)
 {
     const char *value = getenv(name);

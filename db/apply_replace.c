@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <string.h>
 
 #include "db/guard.h"
@@ -193,6 +194,7 @@ static enum catalogue_status read_list(struct replace *r, pass *take, bool *read
             return status;
         breathe(r->tx, r->change, r->ordinal);
     }
+    r->put.entry = NULL;
     *read = more == 0;
     return CATALOGUE_OK;
 }
@@ -267,6 +269,7 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     if (status != CATALOGUE_OK)
         return status;
     if (result->status == CATALOGUE_OK) {
+        assert(r.fill != NULL);
         struct guard_case guard = {.before = r.fill->entries, .max_removed = change->max_removed};
         status = guard_peak(tx, r.fill, &guard.peak);
         if (status == CATALOGUE_OK)

@@ -54,7 +54,7 @@ enum catalogue_status apply_token_add(struct tx *tx, const struct change *change
         result_decline(result, CATALOGUE_NOT_FOUND, "there is no such site");
         return CATALOGUE_OK;
     }
-    int64_t existing;
+    int64_t existing = 0;
     status = find_token(tx, name, &existing);
     if (status != CATALOGUE_OK)
         return status;
@@ -73,7 +73,7 @@ enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *cha
         result_forbid(result);
         return CATALOGUE_OK;
     }
-    int64_t id;
+    int64_t id = 0;
     enum catalogue_status status =
         find_token(tx, change->token_name ? change->token_name : "", &id);
     if (status != CATALOGUE_OK)

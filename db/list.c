@@ -23,7 +23,6 @@ static enum catalogue_status emit_rows(struct listing *l, sqlite3_stmt *row, int
 {
     while (rc == SQLITE_OK && !l->ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct entry_record record;
-        rc = SQLITE_OK;
         if (!entry_row_borrow(row, &record)) {
             rc = sqlite3_errcode(l->v->db) == SQLITE_NOMEM ? SQLITE_NOMEM : SQLITE_CORRUPT;
             break;

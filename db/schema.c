@@ -70,7 +70,7 @@ static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *ve
 
 enum catalogue_status schema_identify(sqlite3 *db, const char *path, char *why, size_t why_size)
 {
-    int64_t version;
+    int64_t version = 0;
     return identify(db, path, &version, why, why_size);
 }
 

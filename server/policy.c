@@ -22,7 +22,7 @@ static char *read_robots(const char *path)
         text = malloc(POLICY_MAX_ROBOTS_BYTES + 2);
     size_t len = text == NULL ? 0 : fread(text, 1, POLICY_MAX_ROBOTS_BYTES + 1, file);
     const char *why = NULL;
-    if (text == NULL || ferror(file))
+    if (file == NULL || text == NULL || ferror(file))
         why = strerror(errno);
     else if (len > POLICY_MAX_ROBOTS_BYTES)
         why = "is longer than 500 KiB";

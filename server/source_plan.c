@@ -89,7 +89,9 @@ static const char *name_of(struct source_plan *p, const char *directory)
         char c = directory[begin];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                      (c != '\0' && strchr("._-", c) != NULL);
-        name[at++] = plain ? c : '-';
+        if (!plain)
+            c = '-';
+        name[at++] = c;
     }
     if (at == 0)
         memcpy(name, "source", at = 6);

@@ -250,7 +250,7 @@ bool arguments_parse(int argc, char **argv, const struct cli_command *commands,
     memset(out, 0, sizeof *out);
     if (!gather(&p, argc, argv))
         return false;
-    if (out->word_count > 0 && strcmp(out->words[0], "help") == 0) {
+    if (out->words[0] != NULL && strcmp(out->words[0], "help") == 0) {
         out->help = true;
         drop_words(out, 1);
     }

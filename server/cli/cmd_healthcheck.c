@@ -75,7 +75,7 @@ static int ask(const struct url *url)
         .max_bytes = MAX_BODY,
     };
     char origin[LOC_MAX_CHARS + 1];
-    struct fetch_reply reply;
+    struct fetch_reply reply = {0};
     int status;
 
     snprintf(origin, sizeof origin, "%.*s", url->origin_len, url->text);

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <string.h>
 
 #include "server/cli/commands.h"
@@ -61,6 +62,7 @@ static int find_page(const struct registry *registry, const char *name, struct p
 
     if (status != EXIT_DONE)
         return status;
+    assert(site != NULL);
     if (strcmp(path, "/robots.txt") == 0)
         return cli_fail(name, "robots.txt is no page; ask a running server for it");
     if (!find_in_site(site, path, out))
@@ -76,7 +78,7 @@ int command_render(struct cli *cli)
     const char *name = cli->arguments.words[0];
     struct str out = STR_INIT;
     enum catalogue_status read;
-    struct page_name page;
+    struct page_name page = {0};
     struct registry *registry;
     struct catalogue_view *view;
     int status = session_open(cli, false);

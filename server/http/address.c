@@ -59,12 +59,11 @@ static int open_socket(const struct addrinfo *info)
 
 void address_describe(int fd, char text[ADDRESS_TEXT_SIZE])
 {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof bound;
     char host[INET6_ADDRSTRLEN] = "";
 
-    if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0)
-        bound.ss_family = AF_UNSPEC;
+    getsockname(fd, (struct sockaddr *)&bound, &len);
     if (bound.ss_family == AF_INET6) {
         const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&bound;
         inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
@@ -140,7 +139,7 @@ int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why,
 
 bool address_check_given(int fd, char *why, size_t why_size)
 {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof bound, size = sizeof(int);
     int type = 0, listens = 0;
 

@@ -1,5 +1,6 @@
 #include "server/http/listener.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static bool start_workers(struct listener *l)
 
     if (threads > most)
         threads = most; /* each has a place for at least one */
+    assert(threads > 0);
     l->workers = calloc(threads, sizeof *l->workers);
     if (l->workers == NULL)
         return false;

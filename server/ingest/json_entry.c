@@ -32,7 +32,7 @@ static bool keep_entry(const struct entry *entry, struct json_entry *out)
 {
     size_t size = size_of(entry->loc) + size_of(entry->lastmod) + size_of(entry->digest) +
                   size_of(entry->index) + size_of(entry->source);
-    char *at = malloc(size);
+    char *at = malloc(size + 1); /* an entry may have no text at all */
     if (!at)
         return false;
     out->storage = at;

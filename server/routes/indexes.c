@@ -1,4 +1,5 @@
 /* /v1/indexes. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,6 +104,7 @@ static enum catalogue_status append_list(struct index_call *self, struct catalog
         }
     }
     str_append_text(out, "],\"next\":");
+    assert(!more || last_site != NULL); /* a limit is 1 at least */
     if (more)
         index_json_append_url(out, last_site->origin, last->path);
     else

@@ -29,7 +29,9 @@ static inline bool ascii_is_high(char c)
 
 static inline char ascii_lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    if (c >= 'A' && c <= 'Z')
+        return (char)(c - 'A' + 'a');
+    return c;
 }
 
 /* 0 to 15, or -1 where `c` is no hex digit. */

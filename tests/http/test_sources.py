@@ -755,7 +755,7 @@ def test_a_restart_reads_only_what_changed(world):
     world.folder.put("broken.xml", BROKEN["truncated"])
     world.folder.put("empty.xml", EMPTY)
     world.start()
-    assert world.metric("source_files_read_total") == 103
+    eventually(lambda: world.metric("source_files_read_total") == 103, "all are read")
     state = world.state()
     world.server.restart()
     world.scanned()
