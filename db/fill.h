@@ -26,6 +26,7 @@ struct fill;
 
 struct fill_segments {
     uint16_t entries[PAGE_SEGMENTS];
+    uint32_t first_open;                       /* all before it are full */
     uint64_t known[PAGE_SEGMENT_BITS];         /* bit S: taken[S] is loaded */
     uint64_t dirty[PAGE_SEGMENT_BITS];         /* bit S: changed by this transaction */
     uint64_t taken[PAGE_SEGMENTS][FILL_WORDS]; /* bit P: position P of the segment has an entry */

@@ -44,9 +44,10 @@ static enum catalogue_status find_in_page(struct tx *tx, struct fill_index *inde
     enum catalogue_status status = fill_load_segments(tx, index, page);
     if (status != CATALOGUE_OK)
         return status;
-    uint32_t s = 0;
+    uint32_t s = page->segments->first_open;
     while (s < PAGE_SEGMENTS && page->segments->entries[s] >= SEGMENT_POSITIONS)
         s++;
+    page->segments->first_open = s;
     if (s == PAGE_SEGMENTS)
         return CATALOGUE_CORRUPT; /* the page said that it has room */
     status = fill_load_taken(tx, index, page, s);
@@ -173,6 +174,8 @@ enum catalogue_status fill_release(struct tx *tx, struct fill_index *index, uint
     if (fill_bit(page->segments->known, s))
         fill_unset(page->segments->taken[s], position % SEGMENT_POSITIONS);
     page->segments->entries[s]--;
+    if (s < page->segments->first_open)
+        page->segments->first_open = s;
     page->bytes -= weight;
     index->entries--;
     if (--page->entries == 0)

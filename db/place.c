@@ -119,7 +119,8 @@ static const struct registry_index *deepest_index(const struct registry *r, uint
     uint32_t hash = store_directory_basis(site);
     const struct registry_index *deepest = NULL;
 
-    for (size_t at = 0; at < loc->path_len && at < INDEX_PATH_MAX_CHARS; at++) {
+    size_t end = directory_len(loc); /* its last slash */
+    for (size_t at = 0; at < end && at < INDEX_PATH_MAX_CHARS; at++) {
         const struct directory *directory;
         hash = store_hash(hash, path + at, 1);
         if (path[at] != '/')

@@ -4,24 +4,31 @@
 #include "server/rules/url_parts.h"
 #include "server/rules/utf8.h"
 
-/* What each ASCII character is in a URL (RFC 3986 2, 3.3, 3.4):
+/* What each byte is in a URL (RFC 3986 2, 3.3, 3.4):
  *   u unreserved      p other characters of path and query      % percent-encoding
  *   # fragment        b brackets, of IPv6 hosts only
- *   c control         s space          x in no URL: it must be percent-encoded */
+ *   c control         s space          x in no URL: it must be percent-encoded   h not ASCII */
 #define CONTROLS_32 "cccccccccccccccccccccccccccccccc"
 #define LETTERS_26  "uuuuuuuuuuuuuuuuuuuuuuuuuu"
+#define HIGH_64     "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 static const char char_classes[] = CONTROLS_32
     /*  !"#$%&'()*+,-./0123456789:;<=>? */
     "spx#p%pppppppuupuuuuuuuuuuppxpxp"
     /* @A-Z[\]^_ */
     "p" LETTERS_26 "bxbxu"
     /* `a-z{|}~ and DEL */
-    "x" LETTERS_26 "xxxuc";
-_Static_assert(sizeof char_classes == 128 + 1, "one class for each character");
+    "x" LETTERS_26 "xxxuc" HIGH_64 HIGH_64;
+_Static_assert(sizeof char_classes == 256 + 1, "one class for each byte");
 
 static inline char class_of(char c)
 {
-    return ascii_is_high(c) ? 'h' : char_classes[(unsigned char)c];
+    return char_classes[(unsigned char)c];
+}
+
+/* 'u' and 'p', which differ in two bits, and no other class. */
+static inline bool is_plain(char c)
+{
+    return (class_of(c) & ~('u' ^ 'p')) == ('u' & 'p');
 }
 
 /* How many characters from here on stand for themselves in path and query alike. Nearly all of a
@@ -30,7 +37,7 @@ static size_t plain_run(const char *text, size_t len)
 {
     size_t run = 0;
 
-    while (run < len && (class_of(text[run]) == 'u' || class_of(text[run]) == 'p'))
+    while (run < len && is_plain(text[run]))
         run++;
     return run;
 }
@@ -40,8 +47,7 @@ static size_t segment_run(const char *text, size_t len)
 {
     size_t run = 0;
 
-    while (run < len && text[run] != '/' && text[run] != '?' &&
-           (class_of(text[run]) == 'u' || class_of(text[run]) == 'p'))
+    while (run < len && text[run] != '/' && text[run] != '?' && is_plain(text[run]))
         run++;
     return run;
 }
