@@ -19,9 +19,8 @@
 
 /* A request that is pipelined follows its predecessor at once: who is idle for so long has none. */
 #define IDLE_LOOK_MS 200
-/* Not every byte of a body is told to us (a chunk's size is not): how soon it is looked at again.
- */
-#define BODY_LOOK_MS 2000
+/* Not every byte of a header or body is told to us: how soon it is looked at again. */
+#define BUSY_LOOK_MS 2000
 
 /* A crowd that has left gives its memory back: the allocator keeps it for the next one, as many MiB
  * as there were hundreds of connections. */
@@ -71,7 +70,7 @@ void deadline_clear(struct connection *c)
  * libmicrohttpd, told once of both, has read the request and waits to be told of the end, which
  * nobody does again. It would keep the connection, and the client waiting for our end, until the
  * deadline. So each is looked at once when it has become idle, and now and then while no more of a
- * body comes; again only where there is something to be read first. */
+ * request comes; again only where there is something to be read first. */
 static bool is_left(struct connection *c, int64_t now)
 {
     int_fast64_t since = atomic_load_explicit(&c->idle_since_ms, memory_order_relaxed);
@@ -84,8 +83,8 @@ static bool is_left(struct connection *c, int64_t now)
     bool ended = poll(&peer, 1, 0) == 1;
     if (ended && ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0)
         return false;
-    bool in_body = atomic_load_explicit(&c->header_since_ms, memory_order_relaxed) == 0;
-    int_fast64_t next = in_body && !ended ? now + BODY_LOOK_MS - IDLE_LOOK_MS : 0;
+    bool busy = atomic_load_explicit(&c->busy, memory_order_relaxed);
+    int_fast64_t next = busy && !ended ? now + BUSY_LOOK_MS - IDLE_LOOK_MS : 0;
     return atomic_compare_exchange_strong(&c->idle_since_ms, &since, next) && ended;
 }
 
@@ -109,16 +108,6 @@ static enum listener_wait wait_of(const struct connection *c)
                                                                    : LISTENER_WAIT_REPLY;
 }
 
-/* The end of a body's connection is told once more, and no more than that: should its thread have
- * taken the last of the body just now, there is a reply to send. */
-static void end_left(struct connection *c)
-{
-    bool in_body = atomic_load_explicit(&c->header_since_ms, memory_order_relaxed) == 0;
-
-    c->cut = !in_body;
-    shutdown(c->fd, in_body ? SHUT_RD : SHUT_RDWR);
-}
-
 /* True where there are more. */
 static bool scan(struct listener *l, int64_t now)
 {
@@ -135,7 +124,9 @@ static bool scan(struct listener *l, int64_t now)
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
         } else {
-            end_left(c);
+            /* Its end is told once more, and no more than that: should its thread have taken the
+             * last of a request just now, there is a reply to send. */
+            shutdown(c->fd, SHUT_RD);
         }
         if (++ended == CUT_MOST)
             return true;

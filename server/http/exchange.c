@@ -94,7 +94,7 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     e->hooks_ran = true;
     if (route->begin != NULL && route->begin(l->options.context, &e->request) == HANDLED)
         return refuse(e, false);
-    if (e->takes_body)
+    if (e->has_body)
         await_more(e);
     return MHD_YES;
 }

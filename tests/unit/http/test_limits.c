@@ -123,14 +123,17 @@ static void test_slow_body(void **state)
     listener_stop(l, 1000);
 }
 
-/* Who ends its side within a body that is wanted has left, whether or not the end came alone. */
-static void test_half_of_a_body(void **state)
+/* Who ends its side within a request has left, whether or not the end came alone. */
+static void test_half_of_a_request(void **state)
 {
     static const char *const halves[] = {
         "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n",
         "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf",
         "POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
         "POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf",
+        "GET /small HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf", /* nobody wants it */
+        "GET /small HTTP/1.1\r\nHost: a\r\nHalf",
+        "GET /sma",
     };
     (void)state;
     struct listener_options options = options_of_this();
@@ -146,15 +149,22 @@ static void test_half_of_a_body(void **state)
             shutdown(fds[count++], SHUT_WR);
         }
     }
-    /* What is no byte of the body, long after it, together with the end. */
-    int late = live_connect(l);
-    live_text(late, halves[2]);
-    live_sleep_ms(700);
-    live_text(late, "5\r\n");
-    shutdown(late, SHUT_WR);
-    if (!live_ends(late, LIVE_PATIENCE_MS))
-        fail_msg("kept: the late one");
-    close(late);
+    /* What is told to nobody, long after the rest, together with the end. */
+    static const char *const late[][2] = {
+        {"POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+         "5\r\n"},
+        {"GET /small HTTP/1.1\r\nHost: a\r\n", "Half"},
+    };
+    for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
+        int fd = live_connect(l);
+        live_text(fd, late[i][0]);
+        live_sleep_ms(700);
+        live_text(fd, late[i][1]);
+        shutdown(fd, SHUT_WR);
+        if (!live_ends(fd, LIVE_PATIENCE_MS))
+            fail_msg("kept: the late one %zu", i);
+        close(fd);
+    }
     for (size_t i = 0; i < count; i++) {
         if (!live_ends(fds[i], LIVE_PATIENCE_MS))
             fail_msg("kept: %zu", i);
@@ -168,6 +178,8 @@ static void test_an_end_behind_a_body(void **state)
 {
     static const char *const wholes[] = {
         "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nwhole",
+        "GET /small HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nwhole",
+        "GET /small HTTP/1.1\r\nHost: a\r\n\r\n",
         "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nwhole",
         "POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         "5\r\nwhole\r\n1\r\n!\r\n0\r\n\r\n",
@@ -287,7 +299,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_header),
         cmocka_unit_test(test_slow_body),
-        cmocka_unit_test(test_half_of_a_body),
+        cmocka_unit_test(test_half_of_a_request),
         cmocka_unit_test(test_an_end_behind_a_body),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_slow_reader),
