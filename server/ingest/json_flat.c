@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "server/rules/word.h"
+
 /* A bulk is a million lines of this form: a tree of each, with its allocations and the hash of its
  * names, would cost as much as all that is done with it afterwards. */
 
@@ -30,11 +32,20 @@ static bool take(struct cursor *c, char wanted)
     return true;
 }
 
+/* True: none of the eight bytes ends a string, or asks for a closer look. */
+static inline bool is_plain(uint64_t word)
+{
+    return !(word_has_high(word) || word_has_below(word, 0x20) || word_has(word, '"') ||
+             word_has(word, '\\') || word_has(word, 0x7f));
+}
+
 static bool take_string(struct cursor *c, struct text *out)
 {
     if (!take(c, '"'))
         return false;
     out->at = c->at;
+    while ((size_t)(c->end - c->at) >= WORD_BYTES && is_plain(word_at(c->at)))
+        c->at += WORD_BYTES;
     for (; c->at < c->end; c->at++) {
         unsigned char byte = (unsigned char)*c->at;
         if (byte == '"') {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/rules/lastmod.h"
+#include "server/rules/word.h"
 
 #define OPEN          "<sitemap><loc>"
 #define OPEN_LASTMOD  "<lastmod>"
@@ -82,25 +83,11 @@ static size_t escaped_bytes(const char *text, size_t len)
     return bytes;
 }
 
-#define WORD      sizeof(uint64_t)
-#define EACH(c)   (0x0101010101010101u * (uint64_t)(c))
-#define HIGH_BITS EACH(0x80)
-
-static inline uint64_t word_at(const char *text)
-{
-    uint64_t word;
-
-    memcpy(&word, text, WORD);
-    return word;
-}
-
-/* False: none of the eight bytes is to be escaped. True: one may be, for these two ranges hold the
- * five and a few more: below '(' lie " & ', and '<' and '>' differ in the second bit alone. */
+/* False: none of the eight bytes is to be escaped. True: one may be, for these ranges hold the
+ * five and a few more: below '(' lie " & ', and '<' and '>' differ in one bit alone. */
 static inline bool may_need_escape(uint64_t word)
 {
-    uint64_t angle = (word & ~EACH('<' ^ '>')) ^ EACH('<');
-
-    return ((((word - EACH('(')) & ~word) | ((angle - EACH(1)) & ~angle)) & HIGH_BITS) != 0;
+    return word_has_below(word, '(') || word_has(word & ~WORD_EACH('<' ^ '>'), '<' & '>');
 }
 
 /* Eight bytes at a time, as most locs have little to escape. */
@@ -108,11 +95,11 @@ static char *put_escaped(char *at, const char *text, size_t len)
 {
     size_t i = 0;
 
-    for (; i + WORD <= len; i += WORD) {
+    for (; i + WORD_BYTES <= len; i += WORD_BYTES) {
         if (may_need_escape(word_at(text + i)))
-            at = put_escaped_bytes(at, text + i, WORD);
+            at = put_escaped_bytes(at, text + i, WORD_BYTES);
         else
-            at = put(at, text + i, WORD);
+            at = put(at, text + i, WORD_BYTES);
     }
     return put_escaped_bytes(at, text + i, len - i);
 }
@@ -142,8 +129,9 @@ uint32_t render_entry_bytes(const char *loc, size_t loc_len)
 {
     size_t i = 0, bytes = FIXED_BYTES + DATE_BYTES;
 
-    for (; i + WORD <= loc_len; i += WORD)
-        bytes += may_need_escape(word_at(loc + i)) ? escaped_bytes(loc + i, WORD) : WORD;
+    for (; i + WORD_BYTES <= loc_len; i += WORD_BYTES)
+        bytes +=
+            may_need_escape(word_at(loc + i)) ? escaped_bytes(loc + i, WORD_BYTES) : WORD_BYTES;
     return (uint32_t)(bytes + escaped_bytes(loc + i, loc_len - i));
 }
 

@@ -118,6 +118,27 @@ static void test_left_to_the_general_reader(void **state)
     }
 }
 
+/* Wherever it stands, each byte is taken, or ends the string, or is left to the general reader. */
+static void test_each_byte_at_each_place(void **state)
+{
+    enum { LEN = 19 };
+    (void)state;
+    for (unsigned place = 0; place < LEN; place++) {
+        for (unsigned byte = 1; byte < 256; byte++) {
+            char text[] = "{\"loc\":\"https://a.example/1\"}";
+            struct raw_entry raw;
+            char *copy;
+            text[8 + place] = (char)byte;
+            bool plain = byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+            if (read_exact(text, &options, &raw, &copy) != plain)
+                fail_msg("byte %u at %u", byte, place);
+            if (plain)
+                assert_true(raw.loc_len == LEN && memcmp(raw.loc, text + 8, LEN) == 0);
+            free(copy);
+        }
+    }
+}
+
 static void describe(const char *text, const struct reader_options *with, char *out, size_t size)
 {
     struct json_entry e;
@@ -171,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken),
         cmocka_unit_test(test_left_to_the_general_reader),
+        cmocka_unit_test(test_each_byte_at_each_place),
         cmocka_unit_test(test_same_as_the_general_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
