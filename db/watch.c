@@ -56,17 +56,20 @@ static void find_log(struct watch *w)
     w->log_known = file_identity_read(path, &w->log);
 }
 
-/* Takes over an open connection. False leaves it to the caller, and the watch as it was. */
-static bool adopt(struct watch *w, sqlite3 *db, const struct file_identity *file)
+/* Takes over an open connection. A result other than SQLITE_OK leaves it to the caller, and the
+ * watch as it was; the connection itself may have forgotten it. */
+static int adopt(struct watch *w, sqlite3 *db, const struct file_identity *file)
 {
     struct watch fresh = *w;
 
     fresh.db = db;
     fresh.file = *file;
     fresh.data_version = connection_prepare(db, "PRAGMA data_version");
-    if (fresh.data_version == NULL || read_version(&fresh, &fresh.version) != SQLITE_OK) {
+    int rc =
+        fresh.data_version == NULL ? sqlite3_errcode(db) : read_version(&fresh, &fresh.version);
+    if (rc != SQLITE_OK) {
         sqlite3_finalize(fresh.data_version);
-        return false;
+        return rc;
     }
     sqlite3_finalize(w->data_version);
     connection_close(w->db);
@@ -75,7 +78,7 @@ static bool adopt(struct watch *w, sqlite3 *db, const struct file_identity *file
     w->version = fresh.version;
     w->file = fresh.file;
     find_log(w);
-    return true;
+    return SQLITE_OK;
 }
 
 /* Opens the path, provided that it names `file` before and after. */
@@ -178,7 +181,8 @@ static bool reopen(struct watch *w)
     if (db == NULL)
         return false;
     version = catalogue_version(db);
-    if (version < 1 || (version < SCHEMA_VERSION && !migrate(w, &file)) || !adopt(w, db, &file)) {
+    if (version < 1 || (version < SCHEMA_VERSION && !migrate(w, &file)) ||
+        adopt(w, db, &file) != SQLITE_OK) {
         connection_close(db);
         return false;
     }
@@ -319,9 +323,10 @@ enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *w
     db = open_path(w, &file, CONNECTION_READ, &status, why, why_size);
     if (db == NULL)
         goto fail;
-    if (!adopt(w, db, &file)) {
-        snprintf(why, why_size, "%s: %s", c->path, sqlite3_errmsg(db));
-        status = connection_status(sqlite3_errcode(db));
+    int rc = adopt(w, db, &file);
+    if (rc != SQLITE_OK) {
+        snprintf(why, why_size, "%s: %s", c->path, sqlite3_errstr(rc));
+        status = connection_status(rc);
         if (status == CATALOGUE_OK)
             status = CATALOGUE_UNAVAILABLE;
         connection_close(db);
