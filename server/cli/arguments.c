@@ -1,5 +1,6 @@
 #include "server/cli/arguments.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +188,7 @@ static bool find_command(struct parse *p)
     const char *word = p->out->words[0];
     char nearest[32];
 
+    assert(word != NULL);
     for (const struct cli_command *c = p->commands; c->name != NULL; c++) {
         if (strcmp(c->name, word) == 0) {
             p->out->command = c;

@@ -12,6 +12,6 @@ enum http_method method_parse(const char *text);
 const char *method_name(enum http_method method);
 /* The value of Allow for a set of methods: HEAD goes with GET, OPTIONS is always there. */
 #define METHOD_ALLOW_SIZE 64
-void method_allow(unsigned methods, char out[METHOD_ALLOW_SIZE]);
+void method_allow(unsigned set, char out[METHOD_ALLOW_SIZE]);
 
 #endif
