@@ -75,7 +75,7 @@ static int ask(const struct url *url)
         .max_bytes = MAX_BODY,
     };
     char origin[LOC_MAX_CHARS + 1];
-    struct fetch_reply reply = {0};
+    struct fetch_reply reply;
     int status;
 
     snprintf(origin, sizeof origin, "%.*s", url->origin_len, url->text);
@@ -90,7 +90,7 @@ static int ask(const struct url *url)
 int command_healthcheck(struct cli *cli)
 {
     const struct arguments *a = &cli->arguments;
-    struct url url;
+    struct url url = {0};
     int status = EXIT_DONE;
 
     if (a->word_count == 0)

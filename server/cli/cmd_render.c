@@ -90,6 +90,7 @@ int command_render(struct cli *cli)
         return EXIT_COULD_NOT;
     status = find_page(registry, name, &page);
     if (status == EXIT_DONE) {
+        assert(page.index != NULL);
         read = publish_render_page(view, page.index->id, page.number, &out);
         if (read == CATALOGUE_NOT_FOUND)
             status = cli_fail(name, "has no entries; the server answers 404");

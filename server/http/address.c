@@ -59,10 +59,11 @@ static int open_socket(const struct addrinfo *info)
 
 void address_describe(int fd, char text[ADDRESS_TEXT_SIZE])
 {
-    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
+    struct sockaddr_storage bound;
     socklen_t len = sizeof bound;
     char host[INET6_ADDRSTRLEN] = "";
 
+    memset(&bound, 0, sizeof bound);
     getsockname(fd, (struct sockaddr *)&bound, &len);
     if (bound.ss_family == AF_INET6) {
         const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&bound;

@@ -451,3 +451,46 @@ def test_progress_only_on_a_terminal(database, tmp_path):
     path.write_text("".join(f"{ORIGIN}/{i}.xml\n" for i in range(20000)))
     command = done(sitemapd("import", "--index", INDEX, path, database=database))
     assert "\r" not in command.out + command.err and "\x1b" not in command.out + command.err
+
+
+@pytest.mark.parametrize("words, code, told", [
+    (("add", f"{ORIGIN}/a.xml", "--digest", ""), 1, "digest"),
+    (("add", f"{ORIGIN}/a.xml", "--digest", "x" * 5000), 1, "digest"),
+    (("add", f"{ORIGIN}/a.xml", "--source", "no name"), 2, "--source"),
+    (("add", "https://bücher.example/a.xml"), 1, "xn--bcher-kva.example"),
+    (("site", "add", "https://b.example", "--max-indexes", "0"), 2, "must be a number from 1 on"),
+    (("site", "update", ORIGIN), 2, "nothing to change"),
+    (("site", "add", "b.example"), 1, "b.example"),
+    (("site", "remove", ORIGIN, "--max-removed", "many"), 2, "must be a number"),
+    (("site", "remove", "https://nobody.example"), 1, "nobody.example"),
+    (("token", "revoke", "nobody"), 1, "no token of this catalogue"),
+    (("import", "/"), 1, "cannot be read"),
+])
+def test_what_is_refused_says_why(database, words, code, told):
+    refused = sitemapd(*words, database=database)
+    assert refused.code == code and told in refused.err, refused
+    assert sitemapd("list", database=database).out == ""
+
+
+def test_limits_of_an_import_name_the_setting(database, tmp_path):
+    lines = "".join(f"{ORIGIN}/{n}.xml\n" for n in range(60))
+    for setting, value, told in (("MAX_BULK_ENTRIES", "20", "max_bulk_entries"), ("MAX_BULK", "1K", "larger than max_bulk")):
+        refused = sitemapd("import", "-", database=database, input=lines, env={f"SITEMAPD_LIMITS_{setting}": value})
+        assert refused.code == 1 and told in refused.err, refused
+    assert sitemapd("list", database=database).out == ""
+
+
+def test_lists_for_programs(database):
+    done(sitemapd("site", "update", ORIGIN, "--cross-host", "a.example", "--cross-host", "b.example",
+                  "--host-alias", "c.example", database=database))
+    done(sitemapd("site", "add", "https://d.example", "--no-index", database=database))
+    sites = {s["origin"]: s for s in sitemapd("site", "list", "--json", database=database).lines()}
+    assert sites[ORIGIN]["cross_hosts"] == ["a.example", "b.example"] and sites[ORIGIN]["host_aliases"] == ["c.example"]
+    assert sites["https://d.example"]["indexes"] == 0
+    assert "host alias  c.example" in sitemapd("site", "list", database=database).out
+    done(sitemapd("token", "add", "robot", "--site", ORIGIN, database=database))
+    (token,) = sitemapd("token", "list", "--json", database=database).lines()
+    assert token["name"] == "robot" and token["site"] == ORIGIN
+    done(sitemapd("add", f"{ORIGIN}/a.xml", "--digest", "abc", "--source", "nightly", database=database))
+    (entry,) = sitemapd("list", "--json", database=database).lines()
+    assert entry["digest"] == "abc" and entry["source"] == "nightly"
