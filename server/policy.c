@@ -20,7 +20,8 @@ static char *read_robots(const char *path)
     FILE *file = fopen(path, "re");
     if (file != NULL)
         text = malloc(POLICY_MAX_ROBOTS_BYTES + 2);
-    size_t len = text == NULL ? 0 : fread(text, 1, POLICY_MAX_ROBOTS_BYTES + 1, file);
+    size_t len =
+        file == NULL || text == NULL ? 0 : fread(text, 1, POLICY_MAX_ROBOTS_BYTES + 1, file);
     const char *why = NULL;
     if (file == NULL || text == NULL || ferror(file))
         why = strerror(errno);
@@ -30,7 +31,7 @@ static char *read_robots(const char *path)
         why = "is not a text file";
     if (file != NULL)
         fclose(file);
-    if (why != NULL) {
+    if (why != NULL || text == NULL) {
         log_failure(path, "robots_file: %s", why);
         free(text);
         return NULL;

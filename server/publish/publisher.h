@@ -96,7 +96,7 @@ struct route_found {
 /* The current routing table; the caller gives it back with publisher_routing_done. Never waits for
  * I/O. Any thread. */
 const struct routing *publisher_routing(struct publisher *p);
-void publisher_routing_done(const struct routing *r);
+void publisher_routing_done(const struct routing *shared);
 /* Looks up `host` (the request's, NULL: none) and `path`. No allocation, no lock. */
 void routing_find(const struct routing *r, const char *host, const char *path,
                   struct route_found *out);
