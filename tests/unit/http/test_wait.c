@@ -211,8 +211,8 @@ static void test_places_are_limited(void **state)
     struct answer a;
     char text[512];
     int first = live_connect(l), second = live_connect(l);
-    live_text(first, "GET /later?700" HEAD);
-    live_text(second, "GET /later?700" HEAD);
+    live_text(first, "GET /later?2500" HEAD);
+    live_text(second, "GET /later?2500" HEAD);
     wait_for_suspended(l, 2);
     live_ask(l, "GET /later" HEAD, &a, NULL);
     assert_int_equal(a.status, 503);
@@ -330,9 +330,10 @@ static void test_client_gone(void **state)
     for (int i = 0; i < 8; i++) {
         int fd = live_connect(l);
         struct linger reset = {.l_onoff = 1, .l_linger = 0};
-        live_text(fd, i % 4 < 2
-                          ? "GET /later?100" HEAD
-                          : "POST /upload?100 HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
+        live_text(fd,
+                  i % 4 < 2
+                      ? "GET /later?2000" HEAD
+                      : "POST /upload?2000 HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
         wait_for_suspended(l, (uint32_t)i + 1);
         if (i % 2 == 0)
             setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -356,7 +357,7 @@ static void test_stop_with_waiters(void **state)
     for (int i = 0; i < 6; i++) {
         waiting[i] = live_connect(l);
         live_text(waiting[i],
-                  i < 3 ? "GET /later?300" HEAD "GET /later" HEAD : "GET /later?300" HEAD);
+                  i < 3 ? "GET /later?1500" HEAD "GET /later" HEAD : "GET /later?1500" HEAD);
     }
     wait_for_suspended(l, 6);
     listener_quiesce(l);
