@@ -33,6 +33,16 @@ static void require_no_dot_segments(const char *path, size_t len)
     }
 }
 
+static void require_same(const struct url *url, const struct url *again)
+{
+    REQUIRE(strcmp(again->text, url->text) == 0);
+    REQUIRE(again->len == url->len && again->host_at == url->host_at);
+    REQUIRE(again->host_len == url->host_len && again->port == url->port);
+    REQUIRE(again->origin_len == url->origin_len && again->path_len == url->path_len);
+    REQUIRE(again->https == url->https);
+    REQUIRE(url_same_origin(url, again) && url_same_host(url, again));
+}
+
 static void require_idempotent(const struct url *url)
 {
     struct url again;
@@ -40,12 +50,20 @@ static void require_idempotent(const struct url *url)
 
     REQUIRE(url_parse(url->text, url->len, &again, &remarks) == RULE_OK);
     REQUIRE((remarks & RULE_BIT(RULE_LOC_NORMALISED)) == 0);
-    REQUIRE(strcmp(again.text, url->text) == 0);
-    REQUIRE(again.len == url->len && again.host_at == url->host_at);
-    REQUIRE(again.host_len == url->host_len && again.port == url->port);
-    REQUIRE(again.origin_len == url->origin_len && again.path_len == url->path_len);
-    REQUIRE(again.https == url->https);
-    REQUIRE(url_same_origin(url, &again) && url_same_host(url, &again));
+    require_same(url, &again);
+    REQUIRE(url_split(url->text, url->len, &again));
+    require_same(url, &again);
+}
+
+/* What is no normal form comes apart somehow, or not at all: within its bounds. */
+static void split_anything(const char *text, size_t len)
+{
+    struct url url;
+
+    if (url_split(text, len, &url)) {
+        REQUIRE(url.len == len && (size_t)url.origin_len + url.path_len <= len);
+        REQUIRE((size_t)url.host_at + url.host_len <= url.origin_len);
+    }
 }
 
 static void require_origin(const struct url *url)
@@ -153,6 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *bytes = (const char *)data;
     char *text = copy_text(data, size);
 
+    split_anything(bytes, size);
     try_loc(bytes, size);
     try_origin(bytes, size);
     try_host(bytes, size);

@@ -98,6 +98,7 @@ static void a_listener_asks_it_for_its_workers(void **state)
     (void)state;
     if (!kernel_has_slices())
         skip();
+    unsigned others = count_short(100000); /* a sanitizer's thread may have inherited it above */
     for (int shortened = 0; shortened < 2; shortened++) {
         struct listener_options options = live_options(routes, 1);
         struct listener *l;
@@ -105,7 +106,7 @@ static void a_listener_asks_it_for_its_workers(void **state)
         options.threads = 3;
         options.short_slices = shortened;
         assert_true(listener_start(&options, &l, why, sizeof why));
-        assert_int_equal(count_short(100000), shortened ? 3 : 0);
+        assert_int_equal(count_short(100000) - others, shortened ? 3 : 0);
         listener_quiesce(l);
         listener_stop(l, 1000);
     }
