@@ -19,7 +19,7 @@
                       " FROM catalogue WHERE one = 1")                                             \
     X(CATALOGUE_WRITE, "UPDATE catalogue SET revision = ?1, registry_revision = ?2,"               \
                        " serial = ?3, changed_at = ?4 WHERE one = 1")                              \
-    X(CATALOGUE_PROBE, "UPDATE catalogue SET serial = serial WHERE one = 1")                       \
+    X(CATALOGUE_PROBE, "UPDATE catalogue SET serial = serial + 1 WHERE one = 1")                   \
     X(ENTRY_BY_LOC, "SELECT " ENTRY_COLUMNS " FROM sitemap WHERE site = ?1 AND loc = ?2")          \
     X(ENTRY_BY_ADDRESS, "SELECT " ENTRY_COLUMNS " FROM sitemap WHERE address = ?1")                \
     X(ENTRY_INSERT, "INSERT INTO sitemap(" ENTRY_COLUMNS ")"                                       \

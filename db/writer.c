@@ -188,7 +188,8 @@ static bool purge_some(struct writer *w)
     return status == CATALOGUE_OK && more;
 }
 
-/* Finds out whether a trouble is over, though nobody writes. */
+/* Finds out whether a trouble is over, though nobody writes. What it writes must differ from what
+ * is there: SQLite leaves a page alone that would stay the same, and the disk is not asked. */
 static void probe(struct writer *w)
 {
     enum catalogue_status status = begin(w, false);

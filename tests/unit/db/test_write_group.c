@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "db/handle.h"
+#include "db/writer.h"
 #include "tests/unit/db/write_stream.h"
 
 static int setup(void **state)
@@ -438,6 +439,7 @@ static void a_failed_write_fails_whole(void **state)
     limited.rlim_cur = 1 << 12;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
     struct change_result small = put(f, ORIGIN "/b.xml", NULL);
+    usleep(3 * WRITER_IDLE_MS * 1000); /* it has looked whether it is over, and it is not */
     struct catalogue_stats stats;
     catalogue_stats_get(f->c, &stats);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
