@@ -127,9 +127,10 @@ enum catalogue_status put_place(struct tx *tx, struct put *put)
     if (status != CATALOGUE_OK)
         return status;
     const char *loc = put->entry->loc;
+    size_t len = strlen(loc);
     enum rule_code code = RULE_OK;
-    if (!put->normalised || !url_split(loc, strlen(loc), &put->url))
-        code = url_parse(loc, strlen(loc), &put->url, NULL);
+    if (!put->normalised || !url_split(loc, len, &put->url))
+        code = url_parse(loc, len, &put->url, NULL);
     if (code != RULE_OK) {
         refuse(put, code);
         return CATALOGUE_OK;

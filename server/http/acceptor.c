@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "server/http/internal.h"
-#include "server/http/slice.h"
 
 /* The library's daemons have no listening socket: taken away from them while their threads run
  * (MHD_quiesce_daemon), it can abort the process, because thread and caller both take it out of the
@@ -173,10 +172,7 @@ bool acceptor_start(struct listener *l)
     l->accept_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->accept_wake < 0)
         return false;
-    bool shortened = l->options.short_slices && slice_shorten();
     l->accepting = pthread_create(&l->accept_thread, NULL, run, l) == 0;
-    if (shortened)
-        slice_restore();
     return l->accepting;
 }
 

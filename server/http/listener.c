@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "server/http/internal.h"
+#include "server/http/slice.h"
 
 #define STOP_POLL_MS  2
 #define STOP_IDLE_MS  1500  /* for connections without a request to end by themselves */
@@ -161,6 +162,19 @@ static bool open_socket(struct listener *l, const struct listener_options *optio
     return false;
 }
 
+/* Who answers and who accepts: these threads inherit short slices, where they are wanted. */
+static bool start_answering(struct listener *l)
+{
+    bool shortened = l->options.short_slices && slice_shorten();
+    bool started = start_workers(l) && acceptor_start(l);
+    int error = errno;
+
+    if (shortened)
+        slice_restore();
+    errno = error;
+    return started;
+}
+
 bool listener_start(const struct listener_options *options, struct listener **out, char *why,
                     size_t why_size)
 {
@@ -179,7 +193,7 @@ bool listener_start(const struct listener_options *options, struct listener **ou
         snprintf(why, why_size, "%s: cannot start a thread", l->address);
         goto fail;
     }
-    if (!start_workers(l) || !acceptor_start(l)) {
+    if (!start_answering(l)) {
         bool files = errno == EMFILE || errno == ENFILE;
         snprintf(
             why, why_size, "%s: libmicrohttpd does not start: %s%s", l->address, strerror(errno),

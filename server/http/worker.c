@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "server/http/internal.h"
-#include "server/http/slice.h"
 #include "server/tls/tls.h"
 
 /* The pool of a connection also holds the parsed fields (some sixty bytes each) and the reply's
@@ -52,8 +51,6 @@ bool worker_start(struct worker *w)
     more[count++] = (struct MHD_OptionItem){MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL};
 #endif
     more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    /* The library's thread inherits it. */
-    bool shortened = l->options.short_slices && slice_shorten();
     w->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
         MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l, MHD_OPTION_UNESCAPE_CALLBACK,
@@ -61,8 +58,6 @@ bool worker_start(struct worker *w)
         MHD_OPTION_NOTIFY_CONNECTION, connection_notify, w, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)w->limit + LIMIT_SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
         MHD_OPTION_ARRAY, more, MHD_OPTION_END);
-    if (shortened)
-        slice_restore();
     return w->daemon != NULL;
 }
 

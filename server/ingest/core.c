@@ -1,10 +1,10 @@
 #include "server/ingest/core.h"
 
-#include "server/rules/plural.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+#include "server/rules/plural.h"
 
 bool core_ok(const struct core *c)
 {

@@ -1,9 +1,9 @@
 #include "server/ingest/gunzip.h"
 
-#include "server/rules/plural.h"
-
 #include <stdlib.h>
 #include <zlib.h>
+
+#include "server/rules/plural.h"
 
 #define OUT_BYTES        65536u
 #define RATIO_FREE_BYTES 1048576u /* small bodies may be as repetitive as they like */

@@ -30,7 +30,7 @@ struct url {
 enum rule_code url_parse(const char *text, size_t len, struct url *out, rule_set *remarks);
 
 /* Takes a text apart that url_parse wrote (an entry's loc, as it is handed on and stored): the same
- * `*out` for a tenth of the work. What is judged there is not judged again; false, and `*out`
+ * `*out` for little work. What is judged there is not judged again; false, and `*out`
  * undefined, where the text has not even the outline of a normalised URL. */
 bool url_split(const char *text, size_t len, struct url *out);
 

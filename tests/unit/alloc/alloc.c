@@ -133,3 +133,13 @@ void alloc_sweep(const char *what, bool (*run)(void *context), void *context)
     sweep_once(what, run, context, false);
     sweep_once(what, run, context, true);
 }
+
+void alloc_write_file(const char *folder, const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}

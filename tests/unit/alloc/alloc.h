@@ -26,4 +26,7 @@ uint64_t alloc_disarm(void);
  * some numbers out, unless $ALLOC_ALL is set. */
 void alloc_sweep(const char *what, bool (*run)(void *context), void *context);
 
+/* Makes the file `name` in `folder`, with this text. */
+void alloc_write_file(const char *folder, const char *name, const char *text);
+
 #endif

@@ -22,16 +22,6 @@ struct sequence {
 static char folder[] = "/tmp/sitemapd-alloc-cli-XXXXXX";
 static char database[64], heard[64], copied[64];
 
-static void write_file(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* Runs one command with what it writes going elsewhere; `*told`: whether stderr got a sentence. */
 static int run_command(const char *const *words, bool *told)
 {
@@ -113,16 +103,19 @@ static void test_commands(void **state)
                                                   {"import", "@list.ndjson"}};
     bool told;
     (void)state;
-    write_file("good.conf", "[site \"b\"]\norigin = https://b.example\nindex = /a.xml\n");
-    write_file("list.ndjson", "{\"loc\":\"" ORIGIN "/a.xml\"}\n{\"loc\":\"" ORIGIN "/b.xml\"}\n");
-    write_file("index.xml", "<?xml version=\"1.0\"?><sitemapindex "
-                            "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">"
-                            "<sitemap><loc>" ORIGIN "/a.xml</loc></sitemap>"
-                            "<sitemap><loc>" ORIGIN "/b.xml</loc></sitemap></sitemapindex>");
+    alloc_write_file(folder, "good.conf",
+                     "[site \"b\"]\norigin = https://b.example\nindex = /a.xml\n");
+    alloc_write_file(folder, "list.ndjson",
+                     "{\"loc\":\"" ORIGIN "/a.xml\"}\n{\"loc\":\"" ORIGIN "/b.xml\"}\n");
+    alloc_write_file(folder, "index.xml",
+                     "<?xml version=\"1.0\"?><sitemapindex "
+                     "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">"
+                     "<sitemap><loc>" ORIGIN "/a.xml</loc></sitemap>"
+                     "<sitemap><loc>" ORIGIN "/b.xml</loc></sitemap></sitemapindex>");
     char files[80];
     snprintf(files, sizeof files, "%s/files", folder);
     assert_int_equal(mkdir(files, 0700), 0);
-    write_file("files/list.txt", ORIGIN "/files/1\n" ORIGIN "/files/2\n");
+    alloc_write_file(folder, "files/list.txt", ORIGIN "/files/1\n" ORIGIN "/files/2\n");
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
         assert_int_equal(run_command(made[i], &told), EXIT_DONE);
     bool all = getenv("ALLOC_COMMANDS") != NULL;

@@ -128,16 +128,6 @@ static bool serve(void *context)
     return status == EXIT_DONE && replied == 200;
 }
 
-static void write_file(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void test_serve(void **state)
 {
     char database[64], source[128], access_log[96];
@@ -152,7 +142,7 @@ static void test_serve(void **state)
     char path[128];
     snprintf(path, sizeof path, "%s/files", folder);
     assert_int_equal(mkdir(path, 0700), 0);
-    write_file("files/list.txt", ORIGIN "/files/1\n" ORIGIN "/files/2\n");
+    alloc_write_file(folder, "files/list.txt", ORIGIN "/files/1\n" ORIGIN "/files/2\n");
     char *const add[] = {(char *)"add", (char *)ORIGIN "/a.xml", NULL};
     char *const site[] = {(char *)"site", (char *)"add", (char *)ORIGIN, NULL};
     char *words[] = {(char *)"serve",

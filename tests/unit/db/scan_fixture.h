@@ -191,4 +191,22 @@ static inline void assert_lastmod(struct write_fixture *f, const char *loc, cons
         fail_msg("%s: is not there, or not of %s", loc, lastmod ? lastmod : "no date");
 }
 
+/* ---- each test on a catalogue of its own */
+
+static inline int open_it(void **state)
+{
+    static struct write_fixture f;
+    fixture_open(&f);
+    *state = &f;
+    return 0;
+}
+
+static inline int close_it(void **state)
+{
+    fixture_close(*state);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
+
 #endif

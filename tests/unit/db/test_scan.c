@@ -1,20 +1,6 @@
 /* CHANGE_SCAN: what becomes of files, one by one. */
 #include "tests/unit/db/scan_fixture.h"
 
-static int open_it(void **state)
-{
-    static struct write_fixture f;
-    fixture_open(&f);
-    *state = &f;
-    return 0;
-}
-
-static int close_it(void **state)
-{
-    fixture_close(*state);
-    return 0;
-}
-
 static void a_new_file_is_listed_with_all_it_holds(void **state)
 {
     struct write_fixture *f = *state;
@@ -311,8 +297,6 @@ static void an_empty_scan_is_a_scan(void **state)
     assert_int_equal(revision_of(f), revision);
     assert_true(state_of(f).scanned_at > 0);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
 
 int main(void)
 {

@@ -1,20 +1,6 @@
 /* CHANGE_SCAN where a site is full: pages of 50,000 are filled to their last place. */
 #include "tests/unit/db/scan_fixture.h"
 
-static int open_it(void **state)
-{
-    static struct write_fixture f;
-    fixture_open(&f);
-    *state = &f;
-    return 0;
-}
-
-static int close_it(void **state)
-{
-    fixture_close(*state);
-    return 0;
-}
-
 #define SMALL "https://small.example"
 
 static struct change_result scan_small(struct write_fixture *f, const struct source_file *files,
@@ -104,8 +90,6 @@ static void room_that_is_lost_does_not_cheat_the_guard(void **state)
     free_files(old, COUNT);
     free_files(new, COUNT);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
 
 int main(void)
 {

@@ -1,20 +1,6 @@
 /* CHANGE_SCAN and the shrink guard, which judges the end state. */
 #include "tests/unit/db/scan_fixture.h"
 
-static int open_it(void **state)
-{
-    static struct write_fixture f;
-    fixture_open(&f);
-    *state = &f;
-    return 0;
-}
-
-static int close_it(void **state)
-{
-    fixture_close(*state);
-    return 0;
-}
-
 static void too_many_that_go_are_held_and_the_rest_applied(void **state)
 {
     struct write_fixture *f = *state;
@@ -184,8 +170,6 @@ static void each_index_is_guarded_and_all_are_approved_at_once(void **state)
     free_files(files, 10);
     free_files(others, 10);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
 
 int main(void)
 {

@@ -1,20 +1,6 @@
 /* Sources beside the API and beside each other, in one index; and files that have no place. */
 #include "tests/unit/db/scan_fixture.h"
 
-static int open_it(void **state)
-{
-    static struct write_fixture f;
-    fixture_open(&f);
-    *state = &f;
-    return 0;
-}
-
-static int close_it(void **state)
-{
-    fixture_close(*state);
-    return 0;
-}
-
 static struct change_result scan_by_scope(struct write_fixture *f, const struct source_file *files,
                                           size_t count)
 {
@@ -253,8 +239,6 @@ static void an_index_of_another_site_takes_the_entry_there(void **state)
     assert_true(kept(f, "a.xml").file.has_entry);
     assert_int_equal(entry_count(f), 3);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
 
 int main(void)
 {

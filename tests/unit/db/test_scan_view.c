@@ -1,21 +1,7 @@
-/* What views tell of sources and files, the speed of a large scan, and random ones. */
+/* What views tell of sources and files, of a large scan, and random ones. */
 #include <time.h>
 
 #include "tests/unit/db/scan_fixture.h"
-
-static int open_it(void **state)
-{
-    static struct write_fixture f;
-    fixture_open(&f);
-    *state = &f;
-    return 0;
-}
-
-static int close_it(void **state)
-{
-    fixture_close(*state);
-    return 0;
-}
 
 static struct catalogue_view *view(struct write_fixture *f)
 {
@@ -167,7 +153,7 @@ static void the_check_knows_the_files(void **state)
                " WHERE site IS NOT NULL");
 }
 
-/* ---- speed ----------------------------------------------------------------------------- */
+/* ---- a large scan ---------------------------------------------------------------------- */
 
 static double seconds(void)
 {
@@ -300,8 +286,6 @@ static void random_scans_end_as_a_naive_one(void **state)
     }
     free_files(all, NAMES);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
 
 int main(void)
 {
