@@ -1,137 +1,9 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "db/apply.h"
 #include "db/guard.h"
-
-/* ---- lists of hosts */
-
-#define HOST_SIZE (HOST_MAX_CHARS + 7)
-/* Of each list. Every host is in the registry that each write and each request looks at. */
-#define SITE_HOSTS_MAX 1000u
-
-struct hosts {
-    char (*name)[HOST_SIZE]; /* owned; normalised, by bytes, each once */
-    size_t count;
-};
-
-static int compare_hosts(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-/* Normalises a NULL-terminated list (NULL: empty). Refuses with `field` what is no host, and lists
- * that are too long. */
-static enum catalogue_status read_hosts(const char *const *given, const char *field,
-                                        struct hosts *out, struct change_result *result)
-{
-    size_t count = 0;
-    while (given && given[count])
-        count++;
-    *out = (struct hosts){NULL, 0};
-    if (count > SITE_HOSTS_MAX) {
-        result_decline(result, CATALOGUE_FULL, "");
-        snprintf(result->detail, sizeof result->detail, "a site can have at most %u such hosts",
-                 SITE_HOSTS_MAX);
-        result->field = field;
-        return CATALOGUE_OK;
-    }
-    *out = (struct hosts){calloc(count + 1, HOST_SIZE), 0};
-    if (!out->name)
-        return CATALOGUE_NO_MEMORY;
-    for (size_t i = 0; i < count; i++) {
-        enum rule_code code = url_parse_host(given[i], strlen(given[i]), out->name[i]);
-        if (code != RULE_OK) {
-            result_refuse(result, code, field);
-            return CATALOGUE_OK;
-        }
-    }
-    qsort(out->name, count, HOST_SIZE, compare_hosts);
-    for (size_t i = 0; i < count; i++) {
-        if (out->count > 0 && strcmp(out->name[i], out->name[out->count - 1]) == 0)
-            continue;
-        memmove(out->name[out->count++], out->name[i], HOST_SIZE);
-    }
-    return CATALOGUE_OK;
-}
-
-static bool same_hosts(const struct hosts *a, const char *const *b, size_t b_count)
-{
-    if (a->count != b_count)
-        return false;
-    for (size_t i = 0; i < b_count; i++)
-        if (strcmp(a->name[i], b[i]) != 0)
-            return false;
-    return true;
-}
-
-/* "host" takes every port of it, "host:8443" that one. */
-static bool hosts_overlap(const char *a, const char *b)
-{
-    size_t a_len = strcspn(a, ":"), b_len = strcspn(b, ":");
-    if (a_len != b_len || memcmp(a, b, a_len) != 0)
-        return false;
-    return a[a_len] == '\0' || b[b_len] == '\0' || strcmp(a + a_len, b + b_len) == 0;
-}
-
-static bool same_host(const char *a, const char *b)
-{
-    return strcmp(a, b) == 0;
-}
-
-static bool has_alias(const struct registry_site *site, const char *host,
-                      bool (*equal)(const char *a, const char *b))
-{
-    for (size_t i = 0; site && i < site->alias_host_count; i++)
-        if (equal(site->alias_hosts[i], host))
-            return true;
-    return false;
-}
-
-/* A host alias belongs to one site: with a token for one, nobody takes requests from another.
- * `site` (NULL: a new one) keeps what it has. The configuration's word counts before all others',
- * also at request time. */
-static void check_aliases_free(const struct registry *r, const struct change *change,
-                               const struct registry_site *site, const struct hosts *alias,
-                               struct change_result *result)
-{
-    for (size_t i = 0; !change->override_managed && i < alias->count; i++) {
-        const char *host = alias->name[i];
-        if (has_alias(site, host, same_host))
-            continue;
-        for (size_t k = 0; k < r->site_count; k++) {
-            if (&r->sites[k] == site || !has_alias(&r->sites[k], host, hosts_overlap))
-                continue;
-            result_decline(result, CATALOGUE_CONFLICT, "");
-            snprintf(result->detail, sizeof result->detail, "%s is another site's host alias",
-                     host);
-            result->field = "alias_hosts";
-            return;
-        }
-    }
-}
-
-static enum catalogue_status write_hosts(struct tx *tx, int64_t site_id, const char *kind,
-                                         const struct hosts *hosts)
-{
-    sqlite3_stmt *clear = tx_statement(tx, ST_HOSTS_CLEAR);
-    if (!clear)
-        return tx_failure(tx);
-    sqlite3_bind_int64(clear, 1, site_id);
-    statement_bind_text(clear, 2, kind);
-    enum catalogue_status status = statement_run(clear);
-    for (size_t i = 0; status == CATALOGUE_OK && i < hosts->count; i++) {
-        sqlite3_stmt *add = tx_statement(tx, ST_HOST_ADD);
-        if (!add)
-            return tx_failure(tx);
-        sqlite3_bind_int64(add, 1, site_id);
-        statement_bind_text(add, 2, hosts->name[i]);
-        statement_bind_text(add, 3, kind);
-        status = statement_run(add);
-    }
-    return status;
-}
+#include "db/site_hosts.h"
 
 /* The cap asked for, or the default. Declines what positions cannot number. */
 static uint32_t read_max_pages(const struct tx *tx, const struct site_fields *fields,
@@ -154,7 +26,8 @@ static uint32_t read_max_pages(const struct tx *tx, const struct site_fields *fi
 
 static enum catalogue_status insert_site(struct tx *tx, const struct change *change,
                                          const char *origin, uint32_t max_pages,
-                                         const struct hosts *cross, const struct hosts *alias,
+                                         const struct site_hosts *cross,
+                                         const struct site_hosts *alias,
                                          struct change_result *result)
 {
     const struct site_fields *fields = &change->site;
@@ -171,9 +44,9 @@ static enum catalogue_status insert_site(struct tx *tx, const struct change *cha
     result->created = 1;
     result->changed = true;
     tx_registry_touch(tx);
-    status = write_hosts(tx, result->id, "cross", cross);
+    status = site_hosts_write(tx, result->id, "cross", cross);
     if (status == CATALOGUE_OK)
-        status = write_hosts(tx, result->id, "alias", alias);
+        status = site_hosts_write(tx, result->id, "alias", alias);
     return status;
 }
 
@@ -203,17 +76,17 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
         return CATALOGUE_OK;
     }
     uint32_t max_pages = read_max_pages(tx, fields, result);
-    struct hosts cross = {0}, alias = {0};
+    struct site_hosts cross = {0}, alias = {0};
     if (result->status == CATALOGUE_OK)
-        status = read_hosts(fields->cross_hosts, "cross_hosts", &cross, result);
+        status = site_hosts_read(fields->cross_hosts, "cross_hosts", &cross, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = read_hosts(fields->alias_hosts, "alias_hosts", &alias, result);
+        status = site_hosts_read(fields->alias_hosts, "alias_hosts", &alias, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        check_aliases_free(r, change, NULL, &alias, result);
+        site_hosts_check_free(r, change, NULL, &alias, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = insert_site(tx, change, origin.text, max_pages, &cross, &alias, result);
-    free(cross.name);
-    free(alias.name);
+    site_hosts_done(&cross);
+    site_hosts_done(&alias);
     return status;
 }
 
@@ -250,15 +123,16 @@ static enum catalogue_status write_site(struct tx *tx, const struct registry_sit
 /* The new values beside the old ones. */
 static enum catalogue_status write_differences(struct tx *tx, const struct change *change,
                                                const struct registry_site *site, uint32_t max_pages,
-                                               const struct hosts *cross, const struct hosts *alias,
+                                               const struct site_hosts *cross,
+                                               const struct site_hosts *alias,
                                                struct change_result *result)
 {
     const struct site_fields *fields = &change->site;
     bool managed = fields->set & SITE_SET_MANAGED ? fields->managed : site->managed;
     bool cross_differ = fields->set & SITE_SET_CROSS_HOSTS &&
-                        !same_hosts(cross, site->cross_hosts, site->cross_host_count);
+                        !site_hosts_equal(cross, site->cross_hosts, site->cross_host_count);
     bool alias_differ = fields->set & SITE_SET_ALIAS_HOSTS &&
-                        !same_hosts(alias, site->alias_hosts, site->alias_host_count);
+                        !site_hosts_equal(alias, site->alias_hosts, site->alias_host_count);
     enum catalogue_status status = CATALOGUE_OK;
     result->id = site->id;
     if (managed == site->managed && max_pages == site->max_pages && !cross_differ &&
@@ -268,9 +142,9 @@ static enum catalogue_status write_differences(struct tx *tx, const struct chang
     }
     status = write_site(tx, site, managed, max_pages);
     if (status == CATALOGUE_OK && cross_differ)
-        status = write_hosts(tx, site->id, "cross", cross);
+        status = site_hosts_write(tx, site->id, "cross", cross);
     if (status == CATALOGUE_OK && alias_differ)
-        status = write_hosts(tx, site->id, "alias", alias);
+        status = site_hosts_write(tx, site->id, "alias", alias);
     result->updated = 1;
     result->changed = true;
     tx_registry_touch(tx);
@@ -299,19 +173,19 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
     uint32_t max_pages = site->max_pages;
     if (fields->set & SITE_SET_MAX_PAGES)
         max_pages = read_max_pages(tx, fields, result);
-    struct hosts cross = {0}, alias = {0};
+    struct site_hosts cross = {0}, alias = {0};
     if (result->status == CATALOGUE_OK)
-        status = read_hosts(fields->cross_hosts, "cross_hosts", &cross, result);
+        status = site_hosts_read(fields->cross_hosts, "cross_hosts", &cross, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = read_hosts(fields->alias_hosts, "alias_hosts", &alias, result);
+        status = site_hosts_read(fields->alias_hosts, "alias_hosts", &alias, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        check_aliases_free(r, change, site, &alias, result);
+        site_hosts_check_free(r, change, site, &alias, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && max_pages > site->max_pages)
         status = check_more_names(tx, r, site, max_pages, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = write_differences(tx, change, site, max_pages, &cross, &alias, result);
-    free(cross.name);
-    free(alias.name);
+    site_hosts_done(&cross);
+    site_hosts_done(&alias);
     return status;
 }
 

@@ -17,9 +17,12 @@ route_hook sitemaps_list_begin, sitemaps_list, sitemap_get_begin, sitemap_get;
 route_hook sitemaps_post_begin, sitemaps_put_begin;
 route_hook sitemap_delete_begin, sitemap_delete, sitemaps_delete_begin, sitemaps_delete;
 
-/* sites.c */
-route_hook sites_list_begin, sites_list, sites_post_begin, sites_post;
-route_hook site_get_begin, site_get, site_patch_begin, site_patch, site_delete_begin, site_delete;
+/* sites_read.c */
+route_hook sites_list_begin, sites_list, site_get_begin, site_get;
+
+/* sites_write.c */
+route_hook sites_post_begin, sites_post, site_patch_begin, site_patch;
+route_hook site_delete_begin, site_delete;
 
 /* indexes.c */
 route_hook indexes_list_begin, indexes_list, indexes_post_begin, indexes_post;

@@ -1,27 +1,23 @@
-/* /v1/sites. */
+/* POST, PATCH and DELETE of /v1/sites. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/log/log.h"
 #include "server/routes/call.h"
-#include "server/routes/entry_json.h"
 #include "server/routes/errors.h"
 #include "server/routes/handlers.h"
 #include "server/routes/json_body.h"
+#include "server/routes/site_json.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-#define LIST_DEFAULT  100u
-#define LIST_MAX      1000u
 #define DEFAULT_INDEX "/sitemap_index.xml"              /* what `serve --site` makes, too */
 #define MAX_INDEXES   (UINT32_MAX / LIMIT_PAGE_ENTRIES) /* what positions can number */
 
-struct site_call {
+struct site_write {
     struct call call; /* first */
-    uint64_t limit;
     int64_t site_id;
-    /* writes */
     struct json_fields *body;
     struct url origin;
     char index_url[LOC_MAX_CHARS + INDEX_PATH_MAX_CHARS +
@@ -33,139 +29,16 @@ struct site_call {
 
 static void site_cleanup(struct call *call)
 {
-    json_fields_free(((struct site_call *)call)->body);
+    json_fields_free(((struct site_write *)call)->body);
 }
 
-static struct site_call *new_call(void *context, struct request *request, const char *const *known)
+static struct site_write *new_call(void *context, struct request *request, const char *const *known)
 {
-    struct site_call *site = call_new(context, request, sizeof *site, known);
+    struct site_write *self = call_new(context, request, sizeof *self, known);
 
-    if (site != NULL)
-        site->call.cleanup = site_cleanup;
-    return site;
-}
-
-/* ---- the object -------------------------------------------------------------------------- */
-
-static void append_texts(struct str *out, const char *name, size_t count, const char *const *texts)
-{
-    str_append_format(out, ",\"%s\":[", name);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            str_append_char(out, ',');
-        entry_json_append_text(out, texts[i]);
-    }
-    str_append_char(out, ']');
-}
-
-static void append_site(struct str *out, const struct registry_site *site)
-{
-    str_append_format(out, "{\"id\":\"%" PRId64 "\",\"origin\":", site->id);
-    entry_json_append_text(out, site->origin);
-    append_texts(out, "cross_hosts", site->cross_host_count, site->cross_hosts);
-    append_texts(out, "host_aliases", site->alias_host_count, site->alias_hosts);
-    str_append_format(out, ",\"max_indexes\":%" PRIu32 ",\"managed\":%s,\"indexes\":%zu}",
-                      site->max_pages, site->managed ? "true" : "false", site->index_count);
-}
-
-/* ---- GET --------------------------------------------------------------------------------- */
-
-enum handled sites_list_begin(void *context, struct request *request)
-{
-    static const char *const known[] = {"after", "limit", NULL};
-    struct site_call *site = new_call(context, request, known);
-
-    if (site == NULL || !call_number(&site->call, "limit", 1, LIST_MAX, LIST_DEFAULT, &site->limit))
-        return HANDLED;
-    return HANDLE_CONTINUE;
-}
-
-/* The cursor is the origin of the last site told: the list goes by origin. */
-static void append_list(struct site_call *call, const struct registry *registry)
-{
-    struct str *out = &call->call.request->reply.body;
-    const char *after = call_parameter(&call->call, "after"), *last = NULL;
-    int64_t only = call->call.request->token_site_id;
-    uint64_t count = 0;
-    bool more = false;
-
-    str_append_text(out, "{\"sites\":[");
-    for (size_t i = 0; i < registry->site_count && !more; i++) {
-        const struct registry_site *site = &registry->sites[i];
-
-        if ((only != 0 && site->id != only) || (after != NULL && strcmp(site->origin, after) <= 0))
-            continue;
-        if (count == call->limit) {
-            more = true;
-            continue;
-        }
-        if (count++ > 0)
-            str_append_char(out, ',');
-        append_site(out, site);
-        last = site->origin;
-    }
-    str_append_text(out, "],\"next\":");
-    entry_json_append_text(out, more ? last : NULL);
-    str_append_text(out, "}\n");
-}
-
-static void list_work(struct call *call, struct catalogue_view *view)
-{
-    struct registry *registry;
-    enum catalogue_status status = catalogue_view_registry(view, &registry);
-
-    if (status != CATALOGUE_OK) {
-        errors_reply_status(&call->request->reply, status);
-        return;
-    }
-    append_list((struct site_call *)call, registry);
-    registry_unref(registry);
-    call_reply_tagged(call);
-}
-
-enum handled sites_list(void *context, struct request *request)
-{
-    (void)context;
-    return call_read(request->state, list_work);
-}
-
-enum handled site_get_begin(void *context, struct request *request)
-{
-    struct site_call *site = new_call(context, request, NULL);
-
-    if (site == NULL)
-        return HANDLED;
-    site->site_id = call_id(request->path_tail);
-    return HANDLE_CONTINUE;
-}
-
-static void get_work(struct call *call, struct catalogue_view *view)
-{
-    struct request *request = call->request;
-    int64_t id = ((struct site_call *)call)->site_id;
-    const struct registry_site *site;
-    struct registry *registry;
-    enum catalogue_status status = catalogue_view_registry(view, &registry);
-
-    if (status != CATALOGUE_OK) {
-        errors_reply_status(&request->reply, status);
-        return;
-    }
-    site = registry_site_by_id(registry, id);
-    if (site == NULL || (request->token_site_id != 0 && request->token_site_id != id)) {
-        errors_reply_not_found(&request->reply, "site");
-    } else {
-        append_site(&request->reply.body, site);
-        str_append_char(&request->reply.body, '\n');
-        call_reply_tagged(call);
-    }
-    registry_unref(registry);
-}
-
-enum handled site_get(void *context, struct request *request)
-{
-    (void)context;
-    return call_read(request->state, get_work);
+    if (self != NULL)
+        self->call.cleanup = site_cleanup;
+    return self;
 }
 
 /* ---- POST, PATCH ------------------------------------------------------------------------- */
@@ -174,14 +47,14 @@ enum handled site_get(void *context, struct request *request)
  * what is known of it: the write was applied and is not to be denied. */
 static void answer_site(struct call *call, unsigned status)
 {
-    struct site_call *self = (struct site_call *)call;
+    struct site_write *self = (struct site_write *)call;
     struct reply *reply = &call->request->reply;
     const struct routing *routing = publisher_routing(call->app->publisher);
     const struct registry_site *site =
         registry_site_by_id(routing_registry(routing), self->site_id);
 
     if (site != NULL)
-        append_site(&reply->body, site);
+        site_json_append(&reply->body, site);
     else
         str_append_format(&reply->body, "{\"id\":\"%" PRId64 "\"}", self->site_id);
     publisher_routing_done(routing);
@@ -191,7 +64,7 @@ static void answer_site(struct call *call, unsigned status)
 
 static void answer_made(struct call *call)
 {
-    struct site_call *self = (struct site_call *)call;
+    struct site_write *self = (struct site_write *)call;
     char location[40];
 
     answer_site(call, 201);
@@ -226,7 +99,7 @@ static void refuse_made(struct call *call)
  * reply's count of indexes shows the rest. */
 static bool make_index_too(struct call *call)
 {
-    struct site_call *self = (struct site_call *)call;
+    struct site_write *self = (struct site_write *)call;
 
     if (!self->site_made) {
         if (call->result.status != CATALOGUE_OK)
@@ -252,7 +125,7 @@ static bool make_index_too(struct call *call)
     return false;
 }
 
-static bool choose_index(struct site_call *self, const struct json_field *field)
+static bool choose_index(struct site_write *self, const struct json_field *field)
 {
     const char *path = field->text != NULL ? field->text : DEFAULT_INDEX;
 
@@ -297,7 +170,7 @@ enum handled sites_post_begin(void *context, struct request *request)
 enum handled sites_post(void *context, struct request *request)
 {
     const struct app_context *app = context;
-    struct site_call *self = request->state;
+    struct site_write *self = request->state;
     struct json_field fields[] = {
         {.name = "origin", .type = JSON_FIELD_TEXT, .required = true},
         {.name = "cross_hosts", .type = JSON_FIELD_TEXTS},
@@ -327,7 +200,12 @@ enum handled sites_post(void *context, struct request *request)
 
 enum handled site_patch_begin(void *context, struct request *request)
 {
-    return site_get_begin(context, request);
+    struct site_write *self = new_call(context, request, NULL);
+
+    if (self == NULL)
+        return HANDLED;
+    self->site_id = call_id(request->path_tail);
+    return HANDLE_CONTINUE;
 }
 
 static void answer_changed(struct call *call)
@@ -339,7 +217,7 @@ static void answer_changed(struct call *call)
 enum handled site_patch(void *context, struct request *request)
 {
     const struct app_context *app = context;
-    struct site_call *self = request->state;
+    struct site_write *self = request->state;
     struct json_field fields[] = {
         {.name = "cross_hosts", .type = JSON_FIELD_TEXTS},
         {.name = "host_aliases", .type = JSON_FIELD_TEXTS},
@@ -361,7 +239,7 @@ enum handled site_patch(void *context, struct request *request)
 enum handled site_delete_begin(void *context, struct request *request)
 {
     static const char *const known[] = {"max_removed", NULL};
-    struct site_call *self = new_call(context, request, known);
+    struct site_write *self = new_call(context, request, known);
 
     if (self == NULL || !call_max_removed(&self->call))
         return HANDLED;
@@ -371,7 +249,7 @@ enum handled site_delete_begin(void *context, struct request *request)
 
 static void answer_removed(struct call *call)
 {
-    const struct site_call *self = (const struct site_call *)call;
+    const struct site_write *self = (const struct site_write *)call;
     struct reply *reply = &call->request->reply;
 
     str_append_format(&reply->body,
@@ -384,7 +262,7 @@ static void answer_removed(struct call *call)
 enum handled site_delete(void *context, struct request *request)
 {
     const struct app_context *app = context;
-    struct site_call *self = request->state;
+    struct site_write *self = request->state;
     const struct routing *routing = publisher_routing(app->publisher);
     const struct registry_site *site =
         registry_site_by_id(routing_registry(routing), self->site_id);
