@@ -7,7 +7,7 @@
  *    `generation` is the pool's at its opening. It is used only while the two agree.
  * 3. No connection is opened to a file that is not the one the watch vouched for. The path of a
  *    replaced file still has the old one's write-ahead log beside it, which the engine would read
- *    into the new file; the watch clears it away first (watch.c). */
+ *    into the new file; the watch clears it away first (watch_file.c). */
 #ifndef SITEMAPD_DB_VIEW_POOL_H
 #define SITEMAPD_DB_VIEW_POOL_H
 

@@ -74,6 +74,8 @@ TEST_LIBRARIES = {
 }
 SOURCE_FOLDERS = ("config", "db", "deploy", "server", "tests")
 MAIN_MAX_LINES = 100
+# What others see of the catalogue: any engine could be behind it.
+ENGINE_NEUTRAL = {f"db/{name}.h" for name in ("catalogue", "change", "entry", "registry", "source", "status", "view")}
 ENGINE_WORDS = {
     "sql", "sqlite", "sqlite3", "stmt", "statement", "pragma", "rowid", "transaction",
     "transactions", "savepoint", "savepoints", "rollback", "table", "select",
@@ -165,7 +167,7 @@ def check_file(root, path):
             yield number, problem
     if path == "server/main.c" and text.count("\n") >= MAIN_MAX_LINES:
         yield MAIN_MAX_LINES, f"has {text.count(chr(10))} lines; fewer than {MAIN_MAX_LINES} are allowed"
-    if path == "db/catalogue.h":
+    if path in ENGINE_NEUTRAL:
         code = COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
         for number, line in enumerate(code.split("\n"), 1):
             for name in re.findall(r"[A-Za-z_]\w*", line):

@@ -92,6 +92,8 @@ def test_a_clean_tree_passes(tmp_path):
         ("db/catalogue.h", "long row, catalogue_rowid;", "names the engine"),
         ("db/catalogue.h", "const char *catalogue_sql;", "names the engine"),
         ("db/catalogue.h", "struct sqlite3;", "names the engine"),
+        ("db/change.h", "void change_rollback(void);", "names the engine"),
+        ("db/view.h", "long view_rowid;", "names the engine"),
     ],
 )
 def test_a_planted_fault_is_found(tmp_path, path, line, why):

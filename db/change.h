@@ -1,0 +1,124 @@
+/* Writes: what may be changed, what came of it, and the queue to the one writer. Part of
+ * db/catalogue.h, whose rules hold: a write is submitted and answered later. */
+#ifndef SITEMAPD_DB_CHANGE_H
+#define SITEMAPD_DB_CHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/entry.h"
+#include "db/source.h"
+#include "db/status.h"
+#include "server/rules/entry.h"
+
+struct catalogue;
+
+enum change_kind {
+    CHANGE_ENTRY_PUT,    /* register or update one entry: .entry, .source */
+    CHANGE_ENTRY_REMOVE, /* .entry_id, or .loc (of any site; unique by site) */
+    CHANGE_BULK,         /* upsert a stream: .stream, .source, .skip */
+    CHANGE_REPLACE,      /* make an index, or part of it, exactly a stream (see fields) */
+    CHANGE_SITE_ADD,     /* .site; an index at /sitemap_index.xml is NOT made with it */
+    CHANGE_SITE_UPDATE,  /* .site_id, .site fields with a set flag */
+    CHANGE_SITE_REMOVE,  /* .site_id, .max_removed */
+    CHANGE_INDEX_ADD,    /* .index_url, .page_pattern */
+    CHANGE_INDEX_REMOVE, /* .index_id, .max_removed */
+    CHANGE_TOKEN_ADD,    /* .token_name, .token_sha256, .site_id (0: all) */
+    CHANGE_TOKEN_REVOKE, /* .token_name */
+    CHANGE_SCAN,         /* what a directory source found: see the scan_ fields */
+    CHANGE_PURGE,        /* internal: rows of removed indexes, one small batch */
+};
+
+#define SITE_SET_CROSS_HOSTS 1u
+#define SITE_SET_ALIAS_HOSTS 2u
+#define SITE_SET_MAX_PAGES   4u
+#define SITE_SET_MANAGED     8u
+
+struct site_fields {
+    unsigned set;                   /* SITE_SET_… */
+    const char *origin;             /* CHANGE_SITE_ADD only; normalised here */
+    const char *const *cross_hosts; /* NULL-terminated */
+    const char *const *alias_hosts; /* NULL-terminated */
+    uint32_t max_pages;
+    bool managed;
+};
+
+#define MAX_REMOVED_GUARDED (-1) /* the shrink guard decides */
+
+/* One write. Borrowed with all it points to until `done` was called. Fields that the kind does not
+ * name are zero. */
+struct change {
+    enum change_kind kind;
+    const char *source;    /* owner of new entries: a token's or source's name */
+    int64_t token_site_id; /* not 0: only this site may be touched; else
+                              REFUSED with code RULE_SITE_UNKNOWN, forbidden set */
+    bool override_managed; /* the configuration itself is writing */
+    struct entry entry;
+    const char *entry_id;
+    const char *loc;
+    const char *if_match; /* entry etag (catalogue_entry_etag) or "*", else NULL */
+    struct entry_stream *stream;
+    bool skip;                  /* bulk, replace: apply the good ones */
+    bool dry_run;               /* bulk, replace, scan: check and count, write nothing */
+    const char *index_name;     /* replace: URL or path of the index (what the entries name does
+                                   not count); bulk: default index */
+    const char *replace_source; /* replace: only what this source owns; NULL: any */
+    const char *replace_prefix; /* replace: only locs that begin with this; NULL: any */
+    int64_t max_removed;        /* MAX_REMOVED_GUARDED, or how many may go */
+    struct site_fields site;
+    int64_t site_id;
+    int64_t index_id;
+    const char *index_url;
+    const char *page_pattern; /* NULL: the default */
+    const char *token_name;
+    const uint8_t *token_sha256; /* 32 bytes */
+    /* Scan: .source is its name, .index_name the index of its entries (NULL: by scope; one that is
+     * not there refuses the scan), .files what differs from what is kept, .dry_run, .max_removed.
+     * Alone in its transaction. A file whose loc another source owns, or that the rules refuse,
+     * becomes QUARANTINED and is reported by on_reject (line 0), once as long as the reason stays.
+     * Where the shrink guard (rule as for a replace, over each index with all its entries) does not
+     * let the removals through, they are held, all of them: the files that are gone stay as they
+     * are, all else is applied, and result.would_remove tells how many (status OK). A scan that
+     * changes no entry makes no revision. The counts are of entries; unchanged ones are those of
+     * files that were sent. */
+    struct source_file_stream *files;
+    /* Called for what a bulk, replace or scan refuses, on the writer's thread; may be NULL. */
+    void (*on_reject)(void *context, const struct rejection *rejection);
+    /* Called now and then with the entries done so far; may be NULL. */
+    void (*on_progress)(void *context, uint64_t entries_done);
+    void *context; /* for the callbacks above and `done` */
+};
+
+struct change_result {
+    enum catalogue_status status;
+    enum rule_code code;      /* RULE_OK unless status is REFUSED */
+    bool forbidden;           /* refused because of token_site_id */
+    bool precondition_failed; /* CONFLICT because of if_match */
+    bool managed;             /* CONFLICT because the configuration manages it */
+    const char *field;        /* the field to blame or NULL; static */
+    char detail[256];         /* a sentence for people, "" if none */
+    uint64_t created, updated, unchanged, removed, rejected;
+    uint64_t would_remove;     /* shrink guard: how many would have gone */
+    uint64_t revision;         /* the catalogue's revision after it */
+    bool changed;              /* something was written (a revision was made) */
+    rule_set remarks;          /* single entry: its warnings; list: its sites' */
+    struct entry_record entry; /* ENTRY_PUT: as stored now; ENTRY_REMOVE: as it was;
+                                  loc NULL otherwise */
+    int64_t id;                /* of the site, index or token made */
+};
+
+/* Queues a write; `done` is called exactly once, on the writer's thread (or on the caller's before
+ * this returns, where it cannot be queued), after the commit is durable or the refusal final.
+ * `result` and what it owns live until `done` returns; take over `result->entry` by copying the
+ * struct and setting its pointers NULL. `done` must not block and must not submit and wait.
+ * A bulk, replace or scan is its own transaction; other writes share one (group commit).
+ * BUSY, NO_SPACE, UNAVAILABLE… mean: not applied, nothing of it. Thread safe. */
+typedef void change_done(void *context, struct change_result *result);
+void catalogue_submit(struct catalogue *c, const struct change *change, change_done *done);
+
+/* The same and waits. Fills `*result`, whose entry the caller then frees with entry_record_done.
+ * Not from a callback of this module. Thread safe. */
+enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
+                                      struct change_result *result);
+
+#endif

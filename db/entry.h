@@ -1,0 +1,32 @@
+/* One entry as the catalogue holds it: what reads and writes answer with. Part of
+ * db/catalogue.h. */
+#ifndef SITEMAPD_DB_ENTRY_H
+#define SITEMAPD_DB_ENTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ENTRY_ID_SIZE 40 /* an id with its NUL */
+
+/* One entry as the catalogue holds it. Strings are owned by whoever owns the struct (see each
+ * function). */
+struct entry_record {
+    char id[ENTRY_ID_SIZE];                /* opaque, never reused */
+    char *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL where absent */
+    int64_t site_id, index_id;
+    uint32_t position;
+    uint32_t page; /* number, from 1 */
+    int64_t registered_at, changed_at;
+    /* What its file holds, where a directory source reads it. */
+    bool has_file;
+    uint64_t file_urls, file_bytes;
+    char *file_newest_lastmod; /* owned; NULL: none */
+};
+
+/* Frees the strings, not the struct. Takes NULL. */
+void entry_record_done(struct entry_record *record);
+/* Writes the entry's strong etag (quotes included) to `out`, 40 bytes: it changes whenever any
+ * field of the entry does. */
+void catalogue_entry_etag(const struct entry_record *record, char out[40]);
+
+#endif

@@ -1,0 +1,114 @@
+/* Reads: views of one consistent revision. Part of db/catalogue.h. */
+#ifndef SITEMAPD_DB_VIEW_H
+#define SITEMAPD_DB_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/entry.h"
+#include "db/registry.h"
+#include "db/source.h"
+#include "db/status.h"
+
+struct catalogue;
+struct catalogue_view;
+
+/* Opens a view of the newest committed revision. Views are few and short: the pool has
+ * CATALOGUE_VIEWS of them, and view_begin waits for a free one. Not on an HTTP thread. A view is
+ * used by one thread at a time. On failure `*out` is NULL. */
+#define CATALOGUE_VIEWS 8
+enum catalogue_status catalogue_view_begin(struct catalogue *c, struct catalogue_view **out);
+void catalogue_view_end(struct catalogue_view *v);
+
+struct catalogue_revisions {
+    char epoch[33];
+    uint64_t revision;
+    uint64_t registry_revision;
+    uint64_t entries; /* all indexes not removed */
+};
+enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
+                                               struct catalogue_revisions *out);
+/* The registry at the view's revision; the caller owns a reference. */
+enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct registry **out);
+
+struct page_record {
+    int64_t index_id;
+    uint32_t number; /* from 1 */
+    uint32_t entries;
+    uint64_t bytes; /* as counted for the limit, see render_entry_bytes */
+    int64_t changed_at;
+    bool same_second; /* it had another content in the second changed_at */
+    uint64_t revision;
+    /* Drawn at random with every change of the page, so that two states of it never share one, not
+     * even where a copy of the file was put back and goes through the same revisions again. 0:
+     * none was drawn. */
+    uint64_t stamp;
+    bool removed; /* its index or site was removed, or it has no entries */
+};
+
+/* Calls `each` for every page with revision > `since`, by revision, then index and number, at most
+ * `limit` (0: all). Tombstones of removed indexes included; for those the index may be unknown to
+ * the registry: `url` is the page's URL all the same. A false from `each` ends it (OK). */
+enum catalogue_status catalogue_view_pages_since(
+    struct catalogue_view *v, uint64_t since, size_t limit,
+    bool (*each)(void *context, const struct page_record *page, const char *url), void *context);
+/* One page. NOT_FOUND where it never was. A page of a removed index has `removed` set. */
+enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
+                                          uint32_t number, struct page_record *out);
+/* Sets bit S of `changed` for each segment S (0 to PAGE_SEGMENTS - 1) of the page whose revision
+ * is > `since` (0: all that have a row). */
+enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,
+                                                    uint32_t number, uint64_t since,
+                                                    uint64_t changed[PAGE_SEGMENT_BITS]);
+/* Calls `each` for every entry with first <= position < first + count, in order. Strings are valid
+ * for the call. The publisher's hot path: one clustered scan. A false from `each` ends it with
+ * CATALOGUE_NO_MEMORY. */
+enum catalogue_status
+catalogue_view_positions(struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
+                         bool (*each)(void *context, uint32_t position, const char *loc,
+                                      size_t loc_len, const char *lastmod),
+                         void *context);
+
+/* One entry. The caller frees `out` with entry_record_done. NOT_FOUND for stale or foreign ids. */
+enum catalogue_status catalogue_view_entry_by_id(struct catalogue_view *v, const char *id,
+                                                 struct entry_record *out);
+enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int64_t site_id,
+                                                  const char *loc, struct entry_record *out);
+
+/* Lists entries: of one index by position, or of all by index id and position. `after` is the
+ * cursor of an entry (catalogue_entry_cursor), NULL to begin: entries added or removed meanwhile
+ * neither repeat nor hide others. `prefix` (NULL: any) filters by loc and is then ordered by loc.
+ * Records are valid for the call. A false from `each` ends it (OK). CONFLICT: malformed cursor. */
+struct entry_list {
+    int64_t site_id;  /* 0: any */
+    int64_t index_id; /* 0: any */
+    const char *prefix;
+    const char *source; /* NULL: any */
+    const char *after;
+    size_t limit; /* 0: all */
+};
+enum catalogue_status
+catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
+                    bool (*each)(void *context, const struct entry_record *record), void *context);
+#define ENTRY_CURSOR_SIZE 4200
+/* The cursor that continues behind `record` in a list with these filters (text, URL-safe). */
+void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,
+                            char out[ENTRY_CURSOR_SIZE]);
+
+/* The files of a source, by path (bytes). A false from `each` ends it (OK). A name that is no
+ * source has none. */
+enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,
+                                                  bool (*each)(void *context,
+                                                               const struct source_file *file),
+                                                  void *context);
+/* The one file at this path; `*found` is false where there is none. Strings are valid until the
+ * next call on this view. */
+enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
+                                                 const char *path, struct source_file *out,
+                                                 bool *found);
+/* How a source stands; all zero for a name that is no source. */
+enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
+                                                  struct source_state *out);
+
+#endif
