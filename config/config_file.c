@@ -1,7 +1,5 @@
-/* Reads the file through inih, with a reader of our own in front of it: inih cuts lines and
- * section names that are too long, takes an indented line for more of the key above, cuts a value
- * at ` ;`, ignores what stands behind `]`, and reports only the first bad line. All of these would
- * change a setting in silence, so the reader refuses such lines and hands inih an empty one. */
+/* Reads the file: inih takes the lines apart that the line reader lets it have, and here is judged
+ * which sections and keys there are. */
 #include <errno.h>
 #include <ini.h>
 #include <stdio.h>
@@ -9,11 +7,8 @@
 #include <string.h>
 
 #include "config/config_settings.h"
+#include "config/line_reader.h"
 #include "config/suggest.h"
-
-#define FILE_MAX_BYTES 1048576u /* a configuration, not /dev/zero */
-#define SECTION_MAX    49u      /* inih's MAX_SECTION, without the NUL */
-#define BLANKS         " \t\r"
 
 enum section_kind {
     SECTION_NONE,    /* before the first header */
@@ -23,10 +18,8 @@ enum section_kind {
 };
 
 struct file_reader {
-    FILE *stream;
     struct config *config;
     struct mistakes mistakes;
-    size_t bytes;
     enum section_kind kind;
     char section[SECTION_MAX + 1];
     const struct section_table *table; /* SECTION_NAMED */
@@ -92,14 +85,19 @@ static void open_named(struct file_reader *r, const struct section_table *table,
     r->kind = SECTION_NAMED;
 }
 
-static void open_section(struct file_reader *r, const char *name)
+/* Of the line reader. */
+static bool open_section(void *context, const char *name)
 {
+    struct file_reader *r = context;
+
     r->kind = SECTION_REFUSED;
+    if (name == NULL)
+        return false;
     for (size_t i = 0; i < config_settings_count; i++) {
         if (strcmp(config_settings[i].section, name) == 0) {
             strcpy(r->section, name);
             r->kind = SECTION_PLAIN;
-            return;
+            return true;
         }
     }
     const struct section_table *table = section_find(name, strcspn(name, BLANKS "\""));
@@ -107,157 +105,7 @@ static void open_section(struct file_reader *r, const char *name)
         open_named(r, table, name);
     else
         refuse_section(r, name);
-}
-
-/* ---- one line -------------------------------------------------------------------------- */
-
-/* inih takes a `;` behind any white space for the start of a comment. */
-static const char *find_comment(const char *line)
-{
-    for (const char *p = line; (p = strchr(p, ';')) != NULL; p++)
-        if (p > line && strchr(" \t", p[-1]) != NULL)
-            return p;
-    return NULL;
-}
-
-/* True where inih may have the line. */
-static bool judge_header(struct file_reader *r, const char *line)
-{
-    const char *end = strchr(line, ']'), *behind;
-    char name[SECTION_MAX + 1];
-    size_t len;
-
-    r->kind = SECTION_REFUSED;
-    if (end == NULL) {
-        mistakes_add(&r->mistakes, "a section needs its closing ]");
-        return false;
-    }
-    len = (size_t)(end - line) - 1;
-    if (len > SECTION_MAX) {
-        mistakes_add(&r->mistakes, "the section's name is longer than %u bytes; it would be cut",
-                     SECTION_MAX);
-        return false;
-    }
-    behind = end + 1 + strspn(end + 1, BLANKS);
-    if (*behind != '\0' && *behind != ';' && *behind != '#') {
-        mistakes_add(&r->mistakes, "a section's header stands alone on its line");
-        return false;
-    }
-    memcpy(name, line + 1, len);
-    name[len] = '\0';
-    open_section(r, name);
     return r->kind != SECTION_REFUSED;
-}
-
-static bool judge_key(struct file_reader *r, const char *line)
-{
-    size_t key_len = strcspn(line, "=:");
-    const char *value;
-    size_t len;
-
-    if (line[key_len] != '=' || key_len == 0) {
-        mistakes_add(&r->mistakes, "is no setting; write key = value");
-        return false;
-    }
-    if (find_comment(line) != NULL) {
-        mistakes_add(&r->mistakes, "a \" ;\" would cut the line there; a comment stands on a line "
-                                   "of its own");
-        return false;
-    }
-    value = line + key_len + 1;
-    value += strspn(value, BLANKS);
-    len = strlen(value);
-    if (len >= 2 && value[0] == '"' && value[len - 1] == '"') {
-        mistakes_add(&r->mistakes, "write the value without quotes; they would be part of it");
-        return false;
-    }
-    return true;
-}
-
-static bool judge_line(struct file_reader *r, const char *line)
-{
-    size_t blanks = strspn(line, BLANKS);
-
-    if (line[blanks] == '\0' || line[blanks] == ';' || line[blanks] == '#')
-        return true;
-    for (const char *p = line; *p != '\0'; p++) {
-        if (((unsigned char)*p < ' ' && *p != '\t') || *p == 0x7f) {
-            mistakes_add(&r->mistakes, "has a control character");
-            return false;
-        }
-    }
-    if (blanks > 0) {
-        mistakes_add(&r->mistakes,
-                     "begins with a blank; it would be read as more of the key above");
-        return false;
-    }
-    return line[0] == '[' ? judge_header(r, line) : judge_key(r, line);
-}
-
-/* ---- the reader ------------------------------------------------------------------------ */
-
-struct raw_line {
-    size_t len; /* bytes of it, also those that found no room */
-    bool has_nul;
-    bool end; /* nothing was left to read */
-};
-
-static struct raw_line read_line(struct file_reader *r, char *out, size_t size)
-{
-    struct raw_line line = {0};
-    int c;
-
-    while ((c = getc(r->stream)) != EOF && c != '\n') {
-        if (line.len + 1 < size)
-            out[line.len] = (char)c;
-        line.has_nul = line.has_nul || c == '\0';
-        line.len++;
-        if (++r->bytes > FILE_MAX_BYTES)
-            break;
-    }
-    line.end = c == EOF && line.len == 0;
-    out[line.len < size ? line.len : size - 1] = '\0';
-    return line;
-}
-
-/* inih's: fills `out` with the next line, or with nothing where it must not see it. */
-static char *next_line(char *out, int num, void *context)
-{
-    static const char bom[] = "\xef\xbb\xbf";
-    struct file_reader *r = context;
-    size_t size = (size_t)num, len;
-    struct raw_line line = read_line(r, out, size);
-    bool good;
-
-    if (line.end)
-        return NULL;
-    r->mistakes.line++;
-    if (r->bytes > FILE_MAX_BYTES) {
-        mistakes_add(&r->mistakes, "the file is larger than %u bytes", FILE_MAX_BYTES);
-        return NULL;
-    }
-    if (r->mistakes.line == 1 && strncmp(out, bom, sizeof bom - 1) == 0)
-        memmove(out, out + sizeof bom - 1, strlen(out) - (sizeof bom - 1) + 1);
-    len = strlen(out);
-    while (len > 0 && strchr(BLANKS, out[len - 1]) != NULL)
-        out[--len] = '\0';
-    if (out[strspn(out, BLANKS)] == ';' || out[strspn(out, BLANKS)] == '#') {
-        good = false; /* a comment, however long */
-    } else if (line.len + 1 >= size) {
-        /* inih 59 takes a full buffer without a line's end for one that goes on, and skips more. */
-        mistakes_add(&r->mistakes, "the line is longer than %zu bytes; it would be cut", size - 2);
-        if (out[0] == '[')
-            r->kind = SECTION_REFUSED;
-        good = false;
-    } else if (line.has_nul) {
-        mistakes_add(&r->mistakes, "has a NUL byte");
-        good = false;
-    } else {
-        good = judge_line(r, out);
-    }
-    if (!good)
-        out[0] = '\0';
-    return out;
 }
 
 /* ---- keys ------------------------------------------------------------------------------ */
@@ -349,24 +197,25 @@ static int take_key(void *context, const char *section, const char *key, const c
 bool config_read_file(struct config *c, const char *file, config_report *report, void *context)
 {
     struct file_reader r = {.config = c};
+    struct line_reader lines = {.mistakes = &r.mistakes, .section = open_section, .context = &r};
     int line;
 
     r.mistakes = (struct mistakes){.file = file, .report = report, .context = context};
     free(c->file);
     c->file = strdup(file);
-    r.stream = fopen(file, "re");
-    if (r.stream == NULL || c->file == NULL) {
+    lines.stream = fopen(file, "re");
+    if (lines.stream == NULL || c->file == NULL) {
         mistakes_add(&r.mistakes, "cannot be read: %s", strerror(errno));
     } else {
-        line = ini_parse_stream(next_line, &r, take_key, &r);
-        if (ferror(r.stream))
+        line = ini_parse_stream(line_reader_next, &lines, take_key, &r);
+        if (ferror(lines.stream))
             mistakes_add(&r.mistakes, "cannot be read: %s", strerror(errno));
         else if (line != 0 && r.mistakes.count == 0) { /* we know all it may say; be sure */
             r.mistakes.line = line > 0 ? (unsigned)line : 0;
             mistakes_add(&r.mistakes, "cannot be understood");
         }
     }
-    if (r.stream != NULL)
-        fclose(r.stream);
+    if (lines.stream != NULL)
+        fclose(lines.stream);
     return r.mistakes.count == 0;
 }
