@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/config_settings.h"
+#include "config/config_field.h"
 #include "config/config_value.h"
 
 #define MESSAGE_SIZE 512
@@ -30,20 +30,7 @@ void mistakes_add(struct mistakes *m, const char *format, ...)
     m->report(m->context, m->file, m->line, message);
 }
 
-static void *field_of(const struct setting *s, void *base)
-{
-    return (char *)base + s->offset;
-}
-
 /* ---- text ------------------------------------------------------------------------------ */
-
-static bool is_visible(const char *text, bool blanks)
-{
-    for (const char *p = text; *p != '\0'; p++)
-        if (*p > '~' || *p < ' ' || (*p == ' ' && !blanks))
-            return false;
-    return *text != '\0';
-}
 
 static bool is_choice(const char *choices, const char *text)
 {
@@ -62,46 +49,11 @@ static bool is_choice(const char *choices, const char *text)
 /* What is wrong with `text`: what it must be; NULL where nothing is. */
 static const char *judge_text(const struct setting *s, const char *text)
 {
-    switch (s->kind) {
-    case SETTING_ADDRESS:
-        return value_is_address(text)
-                   ? NULL
-                   : "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080";
-    case SETTING_IP:
-        return value_is_ip(text) ? NULL : "must be an IP address, as 10.0.0.1 or fd00::1";
-    case SETTING_ORIGIN:
-        return value_is_origin(text)
-                   ? NULL
-                   : "must be a scheme and a host and nothing more, as https://www.example.com";
-    case SETTING_HOST:
-        return value_is_host(text) ? NULL : "must be a host, as cdn.example.com";
-    case SETTING_INDEX_PATH: {
-        size_t len = strlen(text);
-        return value_is_url_path(text) && len >= 5 && strcmp(text + len - 4, ".xml") == 0
-                   ? NULL
-                   : "must be a path that ends in .xml, as /sitemap_index.xml";
-    }
-    case SETTING_PATTERN:
-        return value_is_pattern(text)
-                   ? NULL
-                   : "must hold {stem} first, then {n}, then {suffix} last, as {stem}-{n}{suffix}";
-    case SETTING_FOLDER_URL:
-        return value_is_folder_url(text)
-                   ? NULL
-                   : "must be a URL that ends in a slash, as https://www.example.com/sitemaps/";
-    case SETTING_INDEX_NAME:
-        return value_is_index_name(text) ? NULL
-                                         : "must be an index's path or URL, as /sitemap_index.xml";
-    case SETTING_WORD:
-    case SETTING_SECRET:
-        return is_visible(text, false) ? NULL : "must be visible ASCII characters without spaces";
-    case SETTING_HEADER:
-        return is_visible(text, true) ? NULL : "must be visible ASCII characters and spaces";
-    case SETTING_CHOICE:
-        return is_choice(s->choices, text) ? NULL : "must be one of: ";
-    default:
-        return *text != '\0' ? NULL : "must not be empty";
-    }
+    const struct setting_trait *trait = &setting_traits[s->kind];
+
+    if (s->kind == SETTING_CHOICE)
+        return is_choice(s->choices, text) ? NULL : trait->must;
+    return trait->holds(text) ? NULL : trait->must;
 }
 
 /* Tells that `text` is wrong, showing it unless it is a secret. A variable or flag is named by
@@ -120,25 +72,6 @@ static void complain(const struct setting *s, const char *text, const char *must
 
 /* ---- lists ----------------------------------------------------------------------------- */
 
-static size_t *count_of(const struct setting *s, void *base)
-{
-    return (size_t *)(void *)((char *)base + s->count_offset);
-}
-
-/* Makes room for one more element. NULL when out of memory. */
-static void *list_grow(const struct setting *s, void *base, size_t element)
-{
-    void **array = field_of(s, base);
-    size_t *count = count_of(s, base);
-    char *grown = reallocarray(*array, *count + 1, element);
-
-    if (grown == NULL)
-        return NULL;
-    *array = grown;
-    memset(grown + *count * element, 0, element);
-    return grown + (*count)++ * element;
-}
-
 static void assign_alias(const struct setting *s, void *base, const char *text, struct mistakes *m)
 {
     char from[PATH_MAX];
@@ -155,10 +88,10 @@ static void assign_alias(const struct setting *s, void *base, const char *text, 
     memcpy(from, text, len);
     from[len] = '\0';
     if (!value_is_url_path(from) || !value_is_url_path(to)) {
-        complain(s, text, "must be two paths, as /sitemap.xml -> /sitemap_index.xml", m);
+        complain(s, text, setting_traits[s->kind].must, m);
         return;
     }
-    alias = list_grow(s, base, sizeof *alias);
+    alias = setting_list_grow(s, base, sizeof *alias);
     if (alias != NULL) {
         alias->from = strdup(from);
         alias->to = strdup(to);
@@ -181,11 +114,11 @@ static void assign_text(const struct setting *s, void *base, const char *text, s
         return;
     }
     copy = strdup(text);
-    slot = s->count_offset != 0 ? list_grow(s, base, sizeof *slot) : field_of(s, base);
+    slot = s->count_offset != 0 ? setting_list_grow(s, base, sizeof *slot) : setting_field(s, base);
     if (copy == NULL || slot == NULL) {
         free(copy);
         if (slot != NULL && s->count_offset != 0)
-            --*count_of(s, base);
+            --*setting_count(s, base);
         mistakes_add(m, "out of memory");
         return;
     }
@@ -249,12 +182,7 @@ static void assign_number(const struct setting *s, void *base, const char *text,
     uint64_t value;
 
     if (!read_number(s, text, &value)) {
-        complain(s, text,
-                 s->kind == SETTING_SIZE       ? "must be a size, as 512K, 64M or 1G"
-                 : s->kind == SETTING_DURATION ? "must be a duration, as 500ms, 30s, 5m or 1h"
-                 : s->kind == SETTING_PERCENT  ? "must be a percentage, as 30%"
-                                               : "must be a number, digits only",
-                 m);
+        complain(s, text, setting_traits[s->kind].must, m);
         return;
     }
     if (value < s->min || value > s->max) {
@@ -265,9 +193,9 @@ static void assign_number(const struct setting *s, void *base, const char *text,
         return;
     }
     if (s->width == sizeof(uint64_t))
-        *(uint64_t *)field_of(s, base) = value;
+        *(uint64_t *)setting_field(s, base) = value;
     else
-        *(uint32_t *)field_of(s, base) = (uint32_t)value; /* max fits: a test sees to it */
+        *(uint32_t *)setting_field(s, base) = (uint32_t)value; /* max fits: a test sees to it */
 }
 
 void setting_assign_list(const struct setting *s, void *base, const char *text, struct mistakes *m)
@@ -295,8 +223,8 @@ void setting_assign(const struct setting *s, void *base, const char *text, struc
 {
     switch (s->kind) {
     case SETTING_BOOL:
-        if (!value_bool(text, field_of(s, base)))
-            complain(s, text, "must be yes or no (also on, off, true, false)", m);
+        if (!value_bool(text, setting_field(s, base)))
+            complain(s, text, setting_traits[s->kind].must, m);
         return;
     case SETTING_COUNT:
     case SETTING_PERCENT:
@@ -313,38 +241,4 @@ void setting_assign(const struct setting *s, void *base, const char *text, struc
     default:
         assign_text(s, base, text, m);
     }
-}
-
-void setting_clear(const struct setting *s, void *base)
-{
-    size_t *count;
-
-    if (s->count_offset == 0) {
-        switch (s->kind) {
-        case SETTING_BOOL:
-        case SETTING_COUNT:
-        case SETTING_PERCENT:
-        case SETTING_SIZE:
-        case SETTING_DURATION:
-            break; /* owns nothing */
-        default:
-            free(*(char **)field_of(s, base));
-        }
-        memset(field_of(s, base), 0, s->width);
-        return;
-    }
-    count = count_of(s, base);
-    for (size_t i = 0; i < *count; i++) {
-        if (s->kind == SETTING_ALIAS) {
-            struct config_alias *alias = &(*(struct config_alias **)field_of(s, base))[i];
-
-            free(alias->from);
-            free(alias->to);
-        } else {
-            free((*(char ***)field_of(s, base))[i]);
-        }
-    }
-    free(*(void **)field_of(s, base));
-    memset(field_of(s, base), 0, s->width);
-    *count = 0;
 }

@@ -101,6 +101,24 @@ bool value_duration(const char *text, uint64_t *out)
     return false;
 }
 
+static bool is_visible(const char *text, bool blanks)
+{
+    for (const char *p = text; *p != '\0'; p++)
+        if (*p > '~' || *p < ' ' || (*p == ' ' && !blanks))
+            return false;
+    return *text != '\0';
+}
+
+bool value_is_word(const char *text)
+{
+    return is_visible(text, false);
+}
+
+bool value_is_header(const char *text)
+{
+    return is_visible(text, true);
+}
+
 bool value_is_ip(const char *text)
 {
     struct in6_addr address;
@@ -194,6 +212,13 @@ bool value_is_url_path(const char *text)
         if (*p <= ' ' || *p > '~' || *p == '?' || *p == '#')
             return false;
     return true;
+}
+
+bool value_is_index_path(const char *text)
+{
+    size_t len = strlen(text);
+
+    return value_is_url_path(text) && len >= 5 && strcmp(text + len - 4, ".xml") == 0;
 }
 
 bool value_is_pattern(const char *text)

@@ -17,6 +17,10 @@ bool value_size(const char *text, uint64_t *out);
 /* Milliseconds: a decimal with ms, s, m, h or d behind it; 0 needs none. */
 bool value_duration(const char *text, uint64_t *out);
 
+/* Visible ASCII without spaces, at least one. */
+bool value_is_word(const char *text);
+/* The same with spaces. */
+bool value_is_header(const char *text);
 /* An IPv4 address or an IPv6 one without brackets. */
 bool value_is_ip(const char *text);
 /* `1.2.3.4:80` or `[::1]:80`; port 0 to 65535. */
@@ -27,6 +31,8 @@ bool value_is_host(const char *text);
 bool value_is_origin(const char *text);
 /* Begins with a slash and has neither blanks nor `?` nor `#`. */
 bool value_is_url_path(const char *text);
+/* Such a path that ends in .xml. */
+bool value_is_index_path(const char *text);
 /* An http(s) URL whose path ends in a slash, without query. */
 bool value_is_folder_url(const char *text);
 /* A path that ends in .xml, or an http(s) URL with such a path. */
