@@ -212,12 +212,29 @@ static bool is_alive(const struct app *app, uint32_t within_ms)
            listener_stale_ms(app->admin_listener) < within_ms;
 }
 
-/* The next signal; 0: none came within half a watchdog's period. */
+/* SIGTERM or SIGINT where one has come, else 0. Takes it. */
+static int take_stop(void)
+{
+    const struct timespec now = {0};
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    int number = sigtimedwait(&stops, NULL, &now);
+    return number < 0 ? 0 : number;
+}
+
+/* The next signal; 0: none came within half a watchdog's period. A stop goes before all else that
+ * waits: the kernel hands out the lowest number, which is SIGHUP, and whoever sends that faster than
+ * it is served would keep the server from ever ending. Of each other kind one waits at most. */
 static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
 {
     struct timespec half = {.tv_sec = watchdog_ms / 2000,
                             .tv_nsec = (long)(watchdog_ms / 2 % 1000) * 1000000};
     int number = sigtimedwait(signals, NULL, watchdog_ms > 0 ? &half : NULL);
+    int stop_number = take_stop();
+    if (stop_number != 0)
+        return stop_number;
     return number < 0 ? 0 : number;
 }
 

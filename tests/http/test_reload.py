@@ -1,9 +1,11 @@
 """SIGHUP: a configuration read again in a running server. A bad one changes nothing."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import threading
 import time
 
 import pytest
@@ -284,3 +286,52 @@ def test_a_stop_beside_a_reload(reloading, tmp_path, first):
         assert r.server.get("/sitemap_index.xml").status == 200
     page = r.server.get("/sitemap_index.xml").body.decode()
     assert all(f"/{first}-{i}.xml" in page for i in range(4))
+
+
+def state_of(process):
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_goes_before_what_waits(reloading, stop):
+    """The kernel hands out the lowest number first, which is SIGHUP's."""
+    r = reloading()
+    r.server.process.send_signal(signal.SIGSTOP)
+    eventually(lambda: state_of(r.server.process) == "T", "it stands still")
+    for number in (signal.SIGHUP, signal.SIGUSR1, stop, signal.SIGCONT):
+        r.server.process.send_signal(number)
+    assert r.server.process.wait(seconds(20)) == 0, r.server.log()
+    assert "stop: " in r.server.log() and "reloaded" not in r.server.log(), r.server.log()
+
+
+def test_a_stop_in_a_stream_of_reloads(reloading):
+    """Each takes long enough for the next to be waiting when it ends. The one at work is finished,
+    and the log may not have told the last yet; no other follows."""
+    r = reloading(SITE + "; a line of a long file\n" * 40000)
+    process, over = r.server.process, threading.Event()
+    itself = os.pidfd_open(process.pid)  # and nobody who gets its number later
+
+    def reloads():
+        return r.server.log().count("info reloaded: ")
+
+    def stream():
+        with contextlib.suppress(ProcessLookupError):
+            while not over.is_set():
+                signal.pidfd_send_signal(itself, signal.SIGHUP)
+
+    sender = threading.Thread(target=stream)
+    sender.start()
+    try:
+        eventually(lambda: reloads() > 2, "reloads follow each other", within=10)
+        process.send_signal(signal.SIGSTOP)
+        eventually(lambda: state_of(process) == "T", "it stands still")
+        before = reloads()
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(seconds(20)) == 0, r.server.log()[-4000:]
+    finally:
+        over.set()
+        sender.join()
+        os.close(itself)
+    assert reloads() <= before + 3, r.server.log()[-4000:]
