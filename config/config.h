@@ -66,7 +66,7 @@ struct config {
     bool strict_host;
     char *cache_control;
     size_t trusted_proxy_count;
-    char **trusted_proxies;   /* addresses whose X-Forwarded-Host counts */
+    char **trusted_proxies;   /* addresses and ranges whose X-Forwarded-Host counts */
     char *tls_cert, *tls_key; /* PEM files; NULL, both: no TLS */
 
     char *admin_listen; /* [admin] listen = 127.0.0.1:8081 */

@@ -100,15 +100,52 @@ static void assign_alias(const struct setting *s, void *base, const char *text, 
         mistakes_add(m, "out of memory");
 }
 
+/* True where it is a range. A mistake in a prefix may well trust a network for a machine, so it is
+ * refused, and the range that may be meant is named. */
+static bool judge_range(const struct setting *s, const char *text, struct mistakes *m)
+{
+    char whole[VALUE_RANGE_SIZE], must[sizeof whole + 128];
+
+    switch (value_ip_range(text, whole)) {
+    case VALUE_RANGE_GOOD:
+        return true;
+    case VALUE_RANGE_MALFORMED:
+        complain(s, text, setting_traits[s->kind].must, m);
+        break;
+    case VALUE_RANGE_TOO_LONG_4:
+        complain(s, text, "must have a prefix of at most 32 bits", m);
+        break;
+    case VALUE_RANGE_TOO_LONG_6:
+        complain(s, text, "must have a prefix of at most 128 bits", m);
+        break;
+    case VALUE_RANGE_HOST_BITS:
+        snprintf(must, sizeof must,
+                 "has bits set behind its prefix; write %s for the range, or the address alone",
+                 whole);
+        complain(s, text, must, m);
+        break;
+    }
+    return false;
+}
+
+static bool judge_word(const struct setting *s, const char *text, struct mistakes *m)
+{
+    const char *must;
+
+    if (s->kind == SETTING_IP_RANGE)
+        return judge_range(s, text, m);
+    must = judge_text(s, text);
+    if (must != NULL)
+        complain(s, text, must, m);
+    return must == NULL;
+}
+
 static void assign_text(const struct setting *s, void *base, const char *text, struct mistakes *m)
 {
-    const char *must = judge_text(s, text);
     char *copy, **slot;
 
-    if (must != NULL) {
-        complain(s, text, must, m);
+    if (!judge_word(s, text, m))
         return;
-    }
     if (s->kind == SETTING_OFF_OR_PATH && strcmp(text, "off") == 0) {
         setting_clear(s, base);
         return;

@@ -17,7 +17,9 @@ const struct setting_trait setting_traits[] = {
     [SETTING_OFF_OR_PATH] = {STORED_TEXT, is_any, "must not be empty"},
     [SETTING_ADDRESS] = {STORED_TEXT, value_is_address,
                          "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080"},
-    [SETTING_IP] = {STORED_TEXT, value_is_ip, "must be an IP address, as 10.0.0.1 or fd00::1"},
+    [SETTING_IP_RANGE] = {STORED_TEXT, NULL,
+                          "must be an IP address or a range of them, as 10.0.0.1, 10.0.0.0/8 or "
+                          "fd00::/8"},
     [SETTING_ORIGIN] = {STORED_TEXT, value_is_origin,
                         "must be a scheme and a host and nothing more, as https://www.example.com"},
     [SETTING_HOST] = {STORED_TEXT, value_is_host, "must be a host, as cdn.example.com"},

@@ -13,8 +13,9 @@ enum setting_storage {
 
 struct setting_trait {
     enum setting_storage storage;
-    bool (*holds)(const char *text); /* STORED_TEXT, but for choices: whether it may be `text` */
-    const char *must;                /* what a text that it does not take is told */
+    bool (*holds)(
+        const char *text); /* STORED_TEXT, but for choices and ranges: whether it may be `text` */
+    const char *must;      /* what a text that it does not take is told */
 };
 
 extern const struct setting_trait setting_traits[]; /* by kind */

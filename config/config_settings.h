@@ -10,7 +10,7 @@ enum setting_kind {
     SETTING_PATH,        /* a file's path */
     SETTING_OFF_OR_PATH, /* "off", "-" or a path; "off" is NULL */
     SETTING_ADDRESS,     /* 127.0.0.1:8080, [::1]:8080 */
-    SETTING_IP,          /* an IP address alone */
+    SETTING_IP_RANGE,    /* an IP address, or a range of them: 10.0.0.0/8 */
     SETTING_ORIGIN,      /* https://host[:port] */
     SETTING_HOST,        /* host[:port] */
     SETTING_INDEX_PATH,  /* /sitemap_index.xml */

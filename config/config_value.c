@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -119,11 +120,51 @@ bool value_is_header(const char *text)
     return is_visible(text, true);
 }
 
-bool value_is_ip(const char *text)
+/* Clears what is behind the prefix. True where anything was set there. */
+static bool clear_host_bits(uint8_t *bytes, size_t size, uint64_t bits)
 {
-    struct in6_addr address;
+    bool any = false;
 
-    return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
+    for (size_t i = 0; i < size; i++) {
+        uint64_t kept = bits > i * 8 ? bits - i * 8 : 0;
+        uint8_t mask = kept >= 8 ? 0xff : (uint8_t)(0xff00u >> kept);
+
+        any = any || (bytes[i] & ~mask) != 0;
+        bytes[i] &= mask;
+    }
+    return any;
+}
+
+enum value_range value_ip_range(const char *text, char whole[VALUE_RANGE_SIZE])
+{
+    char address[INET6_ADDRSTRLEN];
+    uint8_t bytes[sizeof(struct in6_addr)];
+    size_t len = strcspn(text, "/"), size = sizeof(struct in_addr);
+    int family = AF_INET;
+    uint64_t bits;
+
+    if (len >= sizeof address)
+        return VALUE_RANGE_MALFORMED;
+    memcpy(address, text, len);
+    address[len] = '\0';
+    if (inet_pton(AF_INET, address, bytes) != 1) {
+        family = AF_INET6;
+        size = sizeof bytes;
+        if (inet_pton(AF_INET6, address, bytes) != 1)
+            return VALUE_RANGE_MALFORMED;
+    }
+    if (text[len] == '\0')
+        return VALUE_RANGE_GOOD;
+    /* A leading zero would be octal to some. */
+    if (!value_count(text + len + 1, &bits) || (text[len + 1] == '0' && text[len + 2] != '\0'))
+        return VALUE_RANGE_MALFORMED;
+    if (bits > size * 8)
+        return family == AF_INET ? VALUE_RANGE_TOO_LONG_4 : VALUE_RANGE_TOO_LONG_6;
+    if (!clear_host_bits(bytes, size, bits))
+        return VALUE_RANGE_GOOD;
+    inet_ntop(family, bytes, address, sizeof address);
+    snprintf(whole, VALUE_RANGE_SIZE, "%s/%u", address, (unsigned)bits);
+    return VALUE_RANGE_HOST_BITS;
 }
 
 static bool is_port(const char *text)

@@ -21,8 +21,19 @@ bool value_duration(const char *text, uint64_t *out);
 bool value_is_word(const char *text);
 /* The same with spaces. */
 bool value_is_header(const char *text);
-/* An IPv4 address or an IPv6 one without brackets. */
-bool value_is_ip(const char *text);
+enum value_range {
+    VALUE_RANGE_GOOD,
+    VALUE_RANGE_MALFORMED,
+    VALUE_RANGE_TOO_LONG_4, /* more than 32 bits */
+    VALUE_RANGE_TOO_LONG_6, /* more than 128 */
+    VALUE_RANGE_HOST_BITS,  /* bits behind its prefix are set */
+};
+
+#define VALUE_RANGE_SIZE 50 /* of the longest, with its NUL */
+
+/* An IPv4 address or an IPv6 one without brackets, alone or with `/bits` behind it. HOST_BITS
+ * writes the range that the address lies in to `whole`; else it is left alone. */
+enum value_range value_ip_range(const char *text, char whole[VALUE_RANGE_SIZE]);
 /* `1.2.3.4:80` or `[::1]:80`; port 0 to 65535. */
 bool value_is_address(const char *text);
 /* `host` or `host:port`: letters, digits, hyphens and dots, or a bracketed IPv6 address. */

@@ -174,14 +174,14 @@ void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN])
     }
 }
 
+static const uint8_t mapped_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
 /* IPv4 as ::ffff:a.b.c.d, so that one comparison does for both. */
 static bool parse_mapped(const char *text, uint8_t out[16], bool *v4)
 {
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
     *v4 = inet_pton(AF_INET, text, out + 12) == 1;
     if (*v4) {
-        memcpy(out, prefix, sizeof prefix);
+        memcpy(out, mapped_prefix, sizeof mapped_prefix);
         return true;
     }
     return inet_pton(AF_INET6, text, out) == 1;
@@ -221,6 +221,8 @@ bool address_range_holds(const struct address_range *range, const char *peer)
     bool v4;
 
     if (!parse_mapped(peer, bytes, &v4))
+        return false;
+    if (range->bits < 96 && memcmp(bytes, mapped_prefix, sizeof mapped_prefix) == 0)
         return false;
     size_t whole = range->bits / 8;
     if (memcmp(bytes, range->bytes, whole) != 0)

@@ -31,7 +31,8 @@ void address_describe(int fd, char text[ADDRESS_TEXT_SIZE]);
 /* The address of a peer as text, IPv4 also where it came mapped into IPv6; "" for others. */
 void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN]);
 
-/* "10.0.0.7", "fd00::/8": a range of addresses. */
+/* "10.0.0.7", "fd00::/8": a range of addresses. One of IPv6 holds no IPv4 address, not even ::/0,
+ * unless it lies within ::ffff:0:0/96. */
 struct address_range {
     uint8_t bytes[16]; /* IPv4 mapped */
     unsigned bits;

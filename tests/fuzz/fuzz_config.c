@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "server/http/address.h"
 #include "tests/fuzz/require.h"
 
 struct told {
@@ -50,6 +51,19 @@ static void check(const struct config *c)
     }
 }
 
+/* What the configuration takes for a range is one to the listener too, and not wider than written.
+ */
+static void check_proxies(const struct config *c)
+{
+    for (size_t i = 0; i < c->trusted_proxy_count; i++) {
+        struct address_range range;
+
+        REQUIRE(address_range_parse(c->trusted_proxies[i], &range));
+        for (unsigned bit = range.bits; bit < 128; bit++)
+            REQUIRE((range.bytes[bit / 8] >> (7 - bit % 8) & 1) == 0);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int fd = -1;
@@ -70,6 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     good = config_read_file(&c, path, take_mistake, &told);
     REQUIRE(good == (told.count == 0));
     check(&c);
+    check_proxies(&c);
     REQUIRE(config_validate(&c, take_any, &wholes) == (wholes == 0));
     config_done(&c);
     return 0;

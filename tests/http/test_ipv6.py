@@ -83,7 +83,7 @@ def test_every_address(start, tmp_path):
     assert remotes(path, 2) == [("public", "/?[", "::1"), ("public", "/?1", "127.0.0.1")]
 
 
-@pytest.mark.parametrize("proxy, status", [("::1", 200), ("::2", 421)])
+@pytest.mark.parametrize("proxy, status", [("::1", 200), ("::2", 421), ("::/127", 200), ("fd00::/8 127.0.0.0/8", 421), ("fd00::/8 ::/126", 200)])
 def test_a_trusted_proxy(start, proxy, status):
     server = start(*LISTEN, config=f"[server]\nstrict_host = yes\ntrusted_proxies = {proxy}\n")
     assert server.register(f"{ORIGIN}/a.xml").status == 201

@@ -220,7 +220,7 @@ static void test_the_examples_of_the_file_are_good(void **state)
     check_told("examples", &told, "");
     assert_int_equal(c.site_count, 1);
     assert_int_equal(c.sites[0].alias_count, 1);
-    assert_int_equal(c.trusted_proxy_count, 1);
+    assert_int_equal(c.trusted_proxy_count, 2);
     config_done(&c);
 }
 
@@ -260,11 +260,11 @@ static void test_every_setting_has_a_variable(void **state)
     (void)state;
     for (size_t i = 0; i < config_settings_count; i++) {
         const struct setting *s = &config_settings[i];
-        const char *value = s->fallback != NULL         ? s->fallback
-                            : s->kind == SETTING_ORIGIN ? "https://a.example"
-                            : s->kind == SETTING_IP     ? "10.0.0.1"
-                            : s->kind == SETTING_HOST   ? "a.example"
-                                                        : "value";
+        const char *value = s->fallback != NULL           ? s->fallback
+                            : s->kind == SETTING_ORIGIN   ? "https://a.example"
+                            : s->kind == SETTING_IP_RANGE ? "10.0.0.0/8"
+                            : s->kind == SETTING_HOST     ? "a.example"
+                                                          : "value";
         struct config c;
         struct told told = {0};
 

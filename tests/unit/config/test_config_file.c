@@ -18,6 +18,7 @@ static void check_rows(const struct file_row *rows, size_t count)
     }
 }
 
+#define MUST_RANGE   "must be an IP address or a range of them, as 10.0.0.1, 10.0.0.0/8 or fd00::/8"
 #define MUST_ADDRESS "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080"
 #define MUST_SIZE    "must be a size, as 512K, 64M or 1G"
 #define MUST_TIME    "must be a duration, as 500ms, 30s, 5m or 1h"
@@ -144,9 +145,14 @@ static void test_bad_values(void **state)
         {"[server]\ncache_control = \xc3\xa9\n",
          "2: cache_control: \"\xc3\xa9\" must be visible ASCII characters and spaces\n"},
         {"[server]\ntrusted_proxies = 10.0.0.1 proxy\n",
-         "2: trusted_proxies: \"proxy\" must be an IP address, as 10.0.0.1 or fd00::1\n"},
-        {"[server]\ntrusted_proxies =\n",
-         "2: trusted_proxies: \"\" must be an IP address, as 10.0.0.1 or fd00::1\n"},
+         "2: trusted_proxies: \"proxy\" " MUST_RANGE "\n"},
+        {"[server]\ntrusted_proxies =\n", "2: trusted_proxies: \"\" " MUST_RANGE "\n"},
+        {"[server]\ntrusted_proxies = 10.0.0.0/8\ntrusted_proxies = fd00::/129 10.0.0.0/33\n",
+         "3: trusted_proxies: \"fd00::/129\" must have a prefix of at most 128 bits\n"
+         "3: trusted_proxies: \"10.0.0.0/33\" must have a prefix of at most 32 bits\n"},
+        {"[server]\ntrusted_proxies = 172.18.0.1/16\n",
+         "2: trusted_proxies: \"172.18.0.1/16\" has bits set behind its prefix; write "
+         "172.18.0.0/16 for the range, or the address alone\n"},
         {"[admin]\nallowed_hosts = a/b\n", "2: allowed_hosts: \"a/b\" " MUST_HOST "\n"},
         {"[catalogue]\ndatabase =\n", "2: database: \"\" must not be empty\n"},
         {"[catalogue]\nshrink_guard = 101%\n",

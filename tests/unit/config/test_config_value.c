@@ -158,15 +158,66 @@ static void test_addresses(void **state)
     check_texts(rows, ROWS(rows), value_is_address);
 }
 
-static void test_ips(void **state)
+static void test_ip_ranges(void **state)
 {
-    static const struct text_row rows[] = {
-        {"10.0.0.1", true}, {"fd00::1", true},     {"10.0.0.1:80", false}, {"[fd00::1]", false},
-        {"10.0.0", false},  {"10.0.0.0/8", false}, {"proxy", false},       {"", false},
+    static const struct {
+        const char *text;
+        enum value_range judged;
+        const char *whole; /* HOST_BITS: the range that it lies in */
+    } rows[] = {
+        {"10.0.0.1", VALUE_RANGE_GOOD, ""},
+        {"fd00::1", VALUE_RANGE_GOOD, ""},
+        {"10.0.0.0/8", VALUE_RANGE_GOOD, ""},
+        {"10.0.0.128/25", VALUE_RANGE_GOOD, ""},
+        {"10.0.0.1/32", VALUE_RANGE_GOOD, ""},
+        {"0.0.0.0/0", VALUE_RANGE_GOOD, ""},
+        {"fd00::/8", VALUE_RANGE_GOOD, ""},
+        {"fe80::/10", VALUE_RANGE_GOOD, ""},
+        {"fd00::1/128", VALUE_RANGE_GOOD, ""},
+        {"::/0", VALUE_RANGE_GOOD, ""},
+        {"::ffff:10.0.0.0/104", VALUE_RANGE_GOOD, ""},
+        {"10.0.0.0/33", VALUE_RANGE_TOO_LONG_4, ""},
+        {"10.0.0.0/128", VALUE_RANGE_TOO_LONG_4, ""},
+        {"10.0.0.0/18446744073709551615", VALUE_RANGE_TOO_LONG_4, ""},
+        {"fd00::/129", VALUE_RANGE_TOO_LONG_6, ""},
+        {"10.1.2.3/8", VALUE_RANGE_HOST_BITS, "10.0.0.0/8"},
+        {"10.0.0.129/25", VALUE_RANGE_HOST_BITS, "10.0.0.128/25"},
+        {"172.18.0.1/16", VALUE_RANGE_HOST_BITS, "172.18.0.0/16"},
+        {"0.0.0.1/0", VALUE_RANGE_HOST_BITS, "0.0.0.0/0"},
+        {"255.255.255.255/31", VALUE_RANGE_HOST_BITS, "255.255.255.254/31"},
+        {"fd00::1/8", VALUE_RANGE_HOST_BITS, "fd00::/8"},
+        {"fec0::/9", VALUE_RANGE_HOST_BITS, "fe80::/9"},
+        {"ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255/127", VALUE_RANGE_HOST_BITS,
+         "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/127"},
+        {"", VALUE_RANGE_MALFORMED, ""},
+        {"proxy", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0", VALUE_RANGE_MALFORMED, ""},
+        {"10/8", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.1:80", VALUE_RANGE_MALFORMED, ""},
+        {"[fd00::1]", VALUE_RANGE_MALFORMED, ""},
+        {"[fd00::]/8", VALUE_RANGE_MALFORMED, ""},
+        {"fe80::1%lo", VALUE_RANGE_MALFORMED, ""},
+        {"/8", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0/", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0/08", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0/-1", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0/+8", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0/8x", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0/8/8", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0/255.0.0.0", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0 /8", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.0/99999999999999999999", VALUE_RANGE_MALFORMED, ""},
+        {"1111:1111:1111:1111:1111:1111:1111:1111:1111:1111", VALUE_RANGE_MALFORMED, ""},
     };
 
     (void)state;
-    check_texts(rows, ROWS(rows), value_is_ip);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        char whole[VALUE_RANGE_SIZE] = "";
+
+        if (value_ip_range(rows[i].text, whole) != rows[i].judged)
+            fail_msg("%s: judged otherwise", rows[i].text);
+        assert_string_equal(whole, rows[i].whole);
+    }
 }
 
 static void test_hosts(void **state)
@@ -253,7 +304,7 @@ int main(void)
         cmocka_unit_test(test_durations),
         cmocka_unit_test(test_booleans),
         cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_ips),
+        cmocka_unit_test(test_ip_ranges),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_origins),
         cmocka_unit_test(test_paths_and_patterns),
