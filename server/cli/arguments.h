@@ -20,6 +20,9 @@ struct cli_example {
     const char *line; /* as typed; may be several lines */
 };
 
+/* What a command's word names, where it must be there already: shells then offer those that are. */
+enum cli_named { CLI_NAMES_NOTHING, CLI_NAMES_SITE, CLI_NAMES_INDEX };
+
 struct cli_command {
     const char *name;     /* one word, or a group and a word: "site add" */
     const char *synopsis; /* the words behind it: "ORIGIN", "FILE|-" */
@@ -30,6 +33,7 @@ struct cli_command {
     int (*run)(struct cli *cli);
     const struct cli_example *examples;
     const char *topic; /* the heading above it in the list of commands; NULL: of the one before */
+    enum cli_named names;
 };
 
 struct given_option {

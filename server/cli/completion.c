@@ -16,21 +16,16 @@ static enum completion_kind by_placeholder(const char *placeholder)
     return strstr(placeholder, "SHELL") != NULL ? COMPLETION_SHELL : COMPLETION_NOTHING;
 }
 
-/* Of the commands with a URL or an origin, these take one that the catalogue has. */
 enum completion_kind completion_of_word(const struct cli_command *c)
 {
-    static const struct {
-        const char *command;
-        enum completion_kind kind;
-    } known[] = {{"site update", COMPLETION_SITE},
-                 {"site remove", COMPLETION_SITE},
-                 {"index remove", COMPLETION_INDEX},
-                 {"render", COMPLETION_INDEX},
-                 {"doctor", COMPLETION_INDEX}};
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(c->name, known[i].command) == 0)
-            return known[i].kind;
+    switch (c->names) {
+    case CLI_NAMES_SITE:
+        return COMPLETION_SITE;
+    case CLI_NAMES_INDEX:
+        return COMPLETION_INDEX;
+    case CLI_NAMES_NOTHING:
+        break;
+    }
     return by_placeholder(c->synopsis);
 }
 

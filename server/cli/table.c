@@ -20,13 +20,14 @@ const struct cli_command cli_commands[] = {
      .topic = "Sites and indexes"},
     {"site update", "ORIGIN", "change a site's hosts or limit",
      "Replaces the lists that are named; what is not named stays.", table_site_update_options, 1, 1,
-     command_site_update, .examples = table_site_update_examples},
+     command_site_update, .examples = table_site_update_examples, .names = CLI_NAMES_SITE},
     {"site list", "", "show the sites", "Shows each site with its hosts, indexes and pages.",
      table_json_options, 0, 0, command_site_list, .examples = table_site_list_examples},
     {"site remove", "ORIGIN", "remove a site with all its entries",
      "Removes a site, its indexes and their entries. Held by the shrink guard unless "
      "--max-removed approves as many entries as it has.",
-     table_remove_set_options, 1, 1, command_site_remove, .examples = table_site_remove_examples},
+     table_remove_set_options, 1, 1, command_site_remove, .examples = table_site_remove_examples,
+     .names = CLI_NAMES_SITE},
     {"index add", "URL", "make an index",
      "Makes an index. It lists sitemaps of its own directory and below, so an index at "
      "/shop/sitemap_index.xml lists only what is under /shop/.",
@@ -36,7 +37,8 @@ const struct cli_command cli_commands[] = {
     {"index remove", "URL", "remove an index with all its entries",
      "Removes an index and its entries. Held by the shrink guard unless --max-removed approves as "
      "many entries as it has.",
-     table_remove_set_options, 1, 1, command_index_remove, .examples = table_index_remove_examples},
+     table_remove_set_options, 1, 1, command_index_remove, .examples = table_index_remove_examples,
+     .names = CLI_NAMES_INDEX},
     {"add", "LOC", "register a sitemap, or update it",
      "Registers the sitemap file at LOC, or updates it. What is not given stays as it is. The "
      "site follows from LOC, the index is the deepest one whose directory holds it.",
@@ -64,11 +66,11 @@ const struct cli_command cli_commands[] = {
      table_scan_options, 1, 1, command_scan, .examples = table_scan_examples},
     {"render", "URL", "print the page that the server would serve",
      "Prints the index page at URL as the server would serve it; with one site a path will do.",
-     NULL, 1, 1, command_render, .examples = table_render_examples},
+     NULL, 1, 1, command_render, .examples = table_render_examples, .names = CLI_NAMES_INDEX},
     {"token add", "NAME", "make an API token",
      "Makes a token for the API and prints it, this once. Only its hash is kept.",
-     table_token_add_options, 1, 1, command_token_add, table_token_add_examples,
-     "Tokens of the API"},
+     table_token_add_options, 1, 1, command_token_add, .examples = table_token_add_examples,
+     .topic = "Tokens of the API"},
     {"token list", "", "show the tokens' names",
      "Shows the tokens by name; what they are cannot be shown again.", table_json_options, 0, 0,
      command_token_list, .examples = table_token_list_examples},
@@ -84,7 +86,8 @@ const struct cli_command cli_commands[] = {
      "of the other hosts that it lists, and a sample of its sitemaps. Prints one line for each "
      "check, with what to do where something is wrong. Exit 1 where something is wrong, 0 "
      "otherwise.",
-     table_doctor_options, 1, 1, command_doctor, .examples = table_doctor_examples},
+     table_doctor_options, 1, 1, command_doctor, .examples = table_doctor_examples,
+     .names = CLI_NAMES_INDEX},
     {"backup", "FILE", "copy the catalogue, also while it is served",
      "Writes a consistent copy of the catalogue into a new file, also while a server works on it.",
      NULL, 1, 1, command_backup, .examples = table_backup_examples},
