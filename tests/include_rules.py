@@ -69,7 +69,7 @@ TEST_LIBRARIES = {
     "tests/unit/ingest": ("zlib",),
     "tests/unit/token": ("gnutls",),
     "tests/fault": ("sqlite3", "zlib"),
-    "tests/bench": ("sqlite3", "zlib"),
+    "tests/bench": ("microhttpd", "sqlite3", "zlib"),
     "tests/fuzz": ("xxhash", "zlib"),
 }
 SOURCE_FOLDERS = ("config", "db", "deploy", "server", "tests")

@@ -8,40 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/rules/str.h"
-
-/* The header fields that the listener, a cached page or a log needs: found in one pass. */
-enum known_header {
-    HEADER_HOST,
-    HEADER_CONTENT_LENGTH,
-    HEADER_TRANSFER_ENCODING,
-    HEADER_ACCEPT_ENCODING,
-    HEADER_IF_NONE_MATCH,
-    HEADER_IF_MODIFIED_SINCE,
-    HEADER_CONTENT_TYPE,
-    HEADER_AUTHORIZATION,
-    HEADER_EXPECT,
-    HEADER_X_FORWARDED_HOST,
-    HEADER_X_REQUEST_ID,
-    HEADER_REFERER,
-    HEADER_USER_AGENT,
-    HEADER_COUNT, /* none of them */
-};
-
-struct header_scan {
-    const char *value[HEADER_COUNT]; /* of the first line; borrowed; NULL: absent */
-    unsigned lines[HEADER_COUNT];
-    bool malformed; /* a name is no token, or a value holds a NUL */
-    /* Lists given on several lines are one list (RFC 9110 5.3); owned, empty mostly. */
-    struct str accept_encoding, if_none_match;
-};
-
-/* Adds one header line; lengths are the parser's. */
-void header_scan_add(struct header_scan *scan, const char *name, size_t name_len, const char *value,
-                     size_t value_len);
-void header_scan_done(struct header_scan *scan);
-/* HEADER_COUNT where it is none of them. */
-enum known_header header_known(const char *name, size_t len);
+#include "server/http/header_scan.h"
 
 /* Why the framing cannot be trusted: a sentence, or NULL where it can. `version` is HTTP/1.x. */
 const char *check_framing(const struct header_scan *scan, const char *version);

@@ -34,6 +34,19 @@ static inline char ascii_lower(char c)
     return c;
 }
 
+/* RFC 9110 5.6.2: what is visible, but for the delimiters. */
+static inline bool ascii_is_token(char c)
+{
+    static const bool delimiter[128] = {
+        ['"'] = true, ['('] = true, [')'] = true, [','] = true, ['/'] = true,  [':'] = true,
+        [';'] = true, ['<'] = true, ['='] = true, ['>'] = true, ['?'] = true,  ['@'] = true,
+        ['['] = true, [']'] = true, ['{'] = true, ['}'] = true, ['\\'] = true,
+    };
+    unsigned char byte = (unsigned char)c;
+
+    return byte > ' ' && byte < 0x7f && !delimiter[byte];
+}
+
 /* 0 to 15, or -1 where `c` is no hex digit. */
 static inline int ascii_hex_value(char c)
 {

@@ -31,16 +31,10 @@ static bool end_element(struct scan *s)
     return s->at == s->end || *s->at == ',';
 }
 
-/* RFC 9110 5.6.2 */
-static bool is_token_char(char c)
-{
-    return c != '\0' && (ascii_is_alnum(c) || strchr("!#$%&'*+-.^_`|~", c) != NULL);
-}
-
 static bool read_token(struct scan *s, struct scan *out)
 {
     out->at = s->at;
-    while (s->at < s->end && is_token_char(*s->at))
+    while (s->at < s->end && ascii_is_token(*s->at))
         s->at++;
     out->end = s->at;
     return out->end > out->at;
@@ -211,7 +205,10 @@ bool negotiate_none_match(const char *if_none_match, const char *etag, bool prox
 {
     struct comparison weak = {.strong = false, .proxy_tolerant = proxy_tolerant};
 
-    return if_none_match != NULL && field_names_tag(if_none_match, etag, weak);
+    if (if_none_match == NULL)
+        return false;
+    /* Most send back what they got, as it was. */
+    return strcmp(if_none_match, etag) == 0 || field_names_tag(if_none_match, etag, weak);
 }
 
 bool negotiate_match(const char *if_match, const char *etag)

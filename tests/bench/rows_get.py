@@ -1,4 +1,5 @@
-"""GETs beside nginx, which serves the same bytes from a file, and beside a bare epoll loop."""
+"""GETs beside nginx, which serves the same bytes from a file, beside a bare epoll loop, and beside
+libmicrohttpd alone: what no server on it goes below."""
 import gzip
 import os
 import socket
@@ -8,7 +9,9 @@ import time
 from harness import (CRAWLER_HEADERS, INDEX_PATH, SERVER_CORE, BenchError, Server, cpu_seconds, get,
                      header_of, lines, load_loop, median, on_core, program, request_bytes, status_of,
                      wrk)
-from table import at_most
+from table import NO_GOAL, at_most
+
+CONNECTION_MEMORY = 16384  # bytes, as ours by default: max_header_bytes and 8 KiB (worker.c)
 
 NGINX = """
 daemon off;
@@ -92,15 +95,17 @@ def nginx_binary():
     raise BenchError("nginx is not installed")
 
 
-class BareLoop:
-    """Answers everything with `reply`, head and body."""
+class Loop:
+    """One of our small servers, which prints its port: the files it serves, then `arguments`."""
 
-    def __init__(self, folder, reply):
-        path = os.path.join(folder, "reply")
-        with open(path, "wb") as out:
-            out.write(reply)
-        self.process = on_core(SERVER_CORE, [program("bare_loop"), path], stdout=subprocess.PIPE,
-                               text=True)
+    def __init__(self, name, folder, files, arguments=()):
+        paths = []
+        for number, content in enumerate(files):
+            paths.append(os.path.join(folder, f"{name}.{number}"))
+            with open(paths[-1], "wb") as out:
+                out.write(content)
+        self.process = on_core(SERVER_CORE, [program(name), *paths, *arguments],
+                               stdout=subprocess.PIPE, text=True)
         self.pid = self.process.pid
         self.address = f"127.0.0.1:{int(self.process.stdout.readline())}"
 
@@ -108,6 +113,18 @@ class BareLoop:
         self.process.terminate()
         self.process.wait()
         self.process.stdout.close()
+
+
+def bare_loop(folder, head, body):
+    """Answers everything with the bytes of one reply."""
+    return Loop("bare_loop", folder, [head + b"\r\n\r\n" + body])
+
+
+def mhd_only(folder, head, body):
+    """libmicrohttpd with the same reply, its own headers left to it."""
+    own = (b"date:", b"connection:", b"content-length:")
+    kept = [line for line in head.split(b"\r\n")[1:] if not line.lower().startswith(own)]
+    return Loop("mhd_only", folder, [b"\r\n".join(kept), body], [str(CONNECTION_MEMORY)])
 
 
 def race(targets, rounds, seconds):
@@ -143,9 +160,9 @@ def shown(result):
     return f"{micros:.2f} µs CPU ({rate:,.0f}/s)"
 
 
-def add_row(report, key, what, results, raw, theirs, limit):
+def add_row(report, key, what, results, raw, theirs, limit=None):
     report.row(key, what, shown(results["ours"]), shown(results[theirs]),
-               results["ours"][0] / results[theirs][0], at_most(limit),
+               results["ours"][0] / results[theirs][0], at_most(limit) if limit else NO_GOAL,
                {"ours_us": raw["ours"], "theirs_us": raw[theirs],
                 "ours_per_second": results["ours"][1], "theirs_per_second": results[theirs][1]})
 
@@ -171,21 +188,27 @@ def measure(report, options, folder, page_server):
         if fetch(nginx.address, "/ten.xml")[1] != packed or \
                 fetch(nginx.address, "/page.xml")[1] != page:
             raise BenchError("nginx does not serve our bytes")
-        bare = BareLoop(folder, head + b"\r\n\r\n" + packed)
+        bare = bare_loop(folder, head, packed)
         others.append(bare)
+        library = mhd_only(folder, head, packed)
+        others.append(library)
         rounds, seconds = options.rounds, options.seconds
 
         results, raw = race([("ours", small, full_gets(small.public, INDEX_PATH)),
                              ("nginx", nginx, full_gets(nginx.address, "/ten.xml")),
+                             ("library", library, full_gets(library.address, "/")),
                              ("bare", bare, full_gets(bare.address, "/"))], rounds, seconds)
         add_row(report, "get_small_nginx", "cached GET, 10 entries, gzip; nginx", results, raw,
                 "nginx", 0.75)
         add_row(report, "get_small_bare", "the same; bare epoll loop", results, raw, "bare", 1.2)
+        add_row(report, "get_small_library", "the same; libmicrohttpd alone", results, raw, "library")
 
         results, raw = race([("ours", small, conditional_gets(small.public, INDEX_PATH, folder)),
+                             ("library", library, conditional_gets(library.address, "/", folder)),
                              ("nginx", nginx, conditional_gets(nginx.address, "/ten.xml", folder))],
                             rounds, seconds)
         add_row(report, "get_304", "conditional GET, 304; nginx", results, raw, "nginx", 0.90)
+        add_row(report, "get_304_library", "the same; libmicrohttpd alone", results, raw, "library")
 
         results, raw = race([("ours", page_server, full_gets(page_server.public, INDEX_PATH, 16)),
                              ("nginx", nginx, full_gets(nginx.address, "/page.xml", 16))],

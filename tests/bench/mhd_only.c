@@ -1,0 +1,82 @@
+#include <microhttpd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/bench/file.h"
+
+/* mhd_only HEADERS BODY MEMORY: libmicrohttpd with one reply that is made before, BODY with the
+ * lines of HEADERS (Name: value), for whatever is asked; 304 with the same headers to whoever sends
+ * If-None-Match. What a server on this library cannot do without: nothing is looked up or checked.
+ * One thread, MEMORY bytes for a connection. Prints its port, and ends on SIGTERM. */
+
+#define MAX_HEADERS 4096 /* bytes */
+
+static enum MHD_Result answer(void *cls, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **state)
+{
+    static int begun;
+    bool conditional;
+
+    (void)url, (void)method, (void)version, (void)upload, (void)upload_size;
+    if (*state == NULL) { /* the header alone: a reply now would end the connection */
+        *state = &begun;
+        return MHD_YES;
+    }
+    conditional = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match") != NULL;
+    return MHD_queue_response(connection, conditional ? 304 : 200, cls);
+}
+
+static struct MHD_Response *make_reply(const char *headers_path, const char *body_path)
+{
+    static char headers[MAX_HEADERS + 1];
+    size_t headers_len = 0, body_len = 0;
+    unsigned char *text = read_whole(headers_path, &headers_len);
+    unsigned char *body = read_whole(body_path, &body_len);
+
+    if (text == NULL || body == NULL || headers_len > MAX_HEADERS)
+        return NULL;
+    memcpy(headers, text, headers_len);
+    struct MHD_Response *reply =
+        MHD_create_response_from_buffer(body_len, body, MHD_RESPMEM_PERSISTENT);
+    for (char *line = strtok(headers, "\r\n"); line != NULL; line = strtok(NULL, "\r\n")) {
+        char *colon = strstr(line, ": ");
+        if (colon == NULL)
+            return NULL;
+        *colon = '\0';
+        if (MHD_add_response_header(reply, line, colon + 2) != MHD_YES)
+            return NULL;
+    }
+    return reply;
+}
+
+int main(int argc, char **argv)
+{
+    struct MHD_Response *reply = argc == 4 ? make_reply(argv[1], argv[2]) : NULL;
+    size_t memory = argc == 4 ? (size_t)strtoul(argv[3], NULL, 10) : 0;
+    sigset_t stop;
+    int received;
+
+    if (reply == NULL || memory == 0) {
+        fprintf(stderr, "usage: mhd_only HEADERS BODY MEMORY\n");
+        return 2;
+    }
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+    struct MHD_Daemon *daemon =
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer, reply,
+                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_END);
+    if (daemon == NULL) {
+        perror("mhd_only: MHD_start_daemon");
+        return 1;
+    }
+    printf("%u\n", MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port);
+    fflush(stdout);
+    sigwait(&stop, &received);
+    MHD_stop_daemon(daemon);
+    MHD_destroy_response(reply);
+    return 0;
+}
