@@ -2,14 +2,8 @@
  * a write was acknowledged; and it comes back by itself. */
 #include "tests/unit/alloc/alloc.h"
 
-#include <pthread.h>
-#include <time.h>
-
-#include "server/publish/publisher.h"
 #include "server/rules/str.h"
-
-#define ORIGIN "https://www.example.com"
-#define PATH   "/sitemap_index.xml"
+#include "tests/unit/publish/publish_world.h"
 
 struct world {
     char folder[64], path[96];
@@ -18,32 +12,8 @@ struct world {
     unsigned number;
 };
 
-struct heard {
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    bool called;
-    enum await_result result;
-    struct snapshot *snapshot;
-};
-
-static void hear_page(void *context, enum await_result result, struct snapshot *snapshot)
-{
-    struct heard *h = context;
-    pthread_mutex_lock(&h->lock);
-    h->called = true;
-    h->result = result;
-    h->snapshot = snapshot;
-    pthread_cond_broadcast(&h->moved);
-    pthread_mutex_unlock(&h->lock);
-}
-
-static void hear_revision(void *context, enum await_result result)
-{
-    hear_page(context, result, NULL);
-}
-
 /* What waits for memory gets it after a while. */
-static void wait_heard(struct heard *h)
+static void wait_relenting(struct heard *h)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -51,30 +21,30 @@ static void wait_heard(struct heard *h)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&h->lock);
-    while (!h->called)
+    while (h->calls == 0)
         if (pthread_cond_timedwait(&h->moved, &h->lock, &until) != 0)
             break;
-    if (!h->called)
+    if (h->calls == 0)
         alloc_disarm();
-    while (!h->called)
+    while (h->calls == 0)
         pthread_cond_wait(&h->moved, &h->lock);
     pthread_mutex_unlock(&h->lock);
 }
 
 /* The page's snapshot: as it is in memory, else built. NULL with `*result` where it could not be.
  */
-static struct snapshot *get(struct world *w, enum await_result *result)
+static struct snapshot *get_or_not(struct world *w, enum await_result *result)
 {
     struct heard h = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
     const struct routing *routing = publisher_routing(w->p);
     struct route_found found;
     *result = AWAIT_DONE;
-    routing_find(routing, "any", PATH, &found);
+    routing_find(routing, "any", PAGE, &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
     struct snapshot *s = slot_snapshot(found.slot);
     if (s == NULL) {
         publisher_await_page(w->p, found.slot, hear_page, &h);
-        wait_heard(&h);
+        wait_relenting(&h);
         *result = h.result;
         s = h.snapshot;
     }
@@ -102,7 +72,7 @@ static bool start_get_stop(void *context)
     enum await_result result;
     if (!start(w))
         return false;
-    struct snapshot *s = get(w, &result);
+    struct snapshot *s = get_or_not(w, &result);
     bool good = s != NULL;
     assert_true(good || result == AWAIT_UNAVAILABLE);
     if (good)
@@ -112,7 +82,7 @@ static bool start_get_stop(void *context)
     return good;
 }
 
-static bool put(struct world *w)
+static bool put_number(struct world *w)
 {
     char loc[120];
     struct change_result result;
@@ -134,12 +104,12 @@ static bool put(struct world *w)
 
     struct heard h = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
     publisher_await_revision(w->p, result.revision, hear_revision, &h);
-    wait_heard(&h);
+    wait_relenting(&h);
     if (h.result != AWAIT_DONE)
         return false;
     /* Invariant 4: acknowledged, so nothing older is shown. */
     enum await_result got;
-    struct snapshot *s = get(w, &got);
+    struct snapshot *s = get_or_not(w, &got);
     if (s != NULL)
         assert_true(s->revision >= result.revision);
     bool good = s != NULL;
@@ -149,42 +119,25 @@ static bool put(struct world *w)
 
 static bool put_and_get(void *context)
 {
-    return put(context);
+    return put_number(context);
 }
 
 static void test_publisher(void **state)
 {
     static struct world w;
-    char why[256], command[96];
     (void)state;
     strcpy(w.folder, "/tmp/sitemapd-alloc-XXXXXX");
     assert_non_null(mkdtemp(w.folder));
     snprintf(w.path, sizeof w.path, "%s/c.db", w.folder);
-    struct catalogue_options options = {.path = w.path,
-                                        .server = true,
-                                        .write_timeout_ms = 5000,
-                                        .max_queued = 100,
-                                        .default_max_pages = LIMIT_SITE_PAGES};
-    assert_int_equal(catalogue_open(&options, &w.c, why, sizeof why), CATALOGUE_OK);
-    struct change changes[] = {
-        {.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}},
-        {.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN PATH},
-        {.kind = CHANGE_ENTRY_PUT,
-         .source = "tests",
-         .entry = {.loc = ORIGIN "/first.xml", .position = POSITION_NONE}},
-    };
-    for (size_t i = 0; i < 3; i++) {
-        struct change_result result;
-        assert_int_equal(catalogue_apply(w.c, &changes[i], &result), CATALOGUE_OK);
-        entry_record_done(&result.entry);
-    }
+    w.c = open_catalogue(w.path, true);
+    add_site(w.c, ORIGIN PAGE);
+    put(w.c, "first", NULL);
     alloc_sweep("start, get, stop", start_get_stop, &w);
     assert_true(start(&w));
     alloc_sweep("put and get", put_and_get, &w);
     publisher_stop(w.p);
     catalogue_close(w.c);
-    snprintf(command, sizeof command, "rm -rf '%s'", w.folder);
-    assert_int_equal(system(command), 0);
+    remove_folder(w.folder);
 }
 
 int main(void)

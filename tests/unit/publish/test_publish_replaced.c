@@ -1,83 +1,21 @@
 /* The publisher where another catalogue takes the place of its own: what a reader asked for under
  * the old one's ids is never answered with the new one's entries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "tests/unit/publish/publish_world.h"
 
-#include <cmocka.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "server/publish/publisher.h"
-
-#define ORIGIN "https://www.example.com"
-
-static struct catalogue *make_catalogue(const char *path, const char *index, const char *loc)
+static struct catalogue *make_catalogue(const char *path, const char *index, const char *name)
 {
-    struct catalogue *c;
-    char why[256];
-    struct catalogue_options options = {
-        .path = path,
-        .server = true,
-        .write_timeout_ms = 5000,
-        .max_queued = 10,
-        .default_max_pages = LIMIT_SITE_PAGES,
-    };
-    struct change changes[] = {
-        {.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}},
-        {.kind = CHANGE_INDEX_ADD, .index_url = index},
-        {.kind = CHANGE_ENTRY_PUT,
-         .source = "test",
-         .entry = {.loc = loc, .position = POSITION_NONE}},
-    };
-    if (catalogue_open(&options, &c, why, sizeof why) != CATALOGUE_OK)
-        fail_msg("%s", why);
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        struct change_result result;
-        assert_int_equal(catalogue_apply(c, &changes[i], &result), CATALOGUE_OK);
-        entry_record_done(&result.entry);
-    }
+    struct catalogue *c = open_catalogue(path, true);
+    add_site(c, index);
+    put(c, name, NULL);
     return c;
 }
 
-struct heard {
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    bool called;
-    enum await_result result;
+static enum await_result await_and_drop(struct publisher *p, struct slot *slot)
+{
     struct snapshot *snapshot;
-};
-
-static void hear(void *context, enum await_result result, struct snapshot *snapshot)
-{
-    struct heard *h = context;
-    pthread_mutex_lock(&h->lock);
-    h->called = true;
-    h->result = result;
-    h->snapshot = snapshot;
-    pthread_cond_broadcast(&h->moved);
-    pthread_mutex_unlock(&h->lock);
-}
-
-static enum await_result await_page(struct publisher *p, struct slot *slot)
-{
-    struct heard h = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
-    publisher_await_page(p, slot, hear, &h);
-    pthread_mutex_lock(&h.lock);
-    while (!h.called)
-        pthread_cond_wait(&h.moved, &h.lock);
-    pthread_mutex_unlock(&h.lock);
-    snapshot_unref(h.snapshot);
-    return h.result;
-}
-
-static void sleep_ms(long ms)
-{
-    struct timespec time = {0, ms * 1000000};
-    nanosleep(&time, NULL);
+    enum await_result result = await_page(p, slot, &snapshot);
+    snapshot_unref(snapshot);
+    return result;
 }
 
 static void an_old_slot_is_not_filled_from_the_new_file(void **state)
@@ -89,8 +27,8 @@ static void an_old_slot_is_not_filled_from_the_new_file(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/catalogue.db", folder);
     snprintf(other, sizeof other, "%s/other.db", folder);
-    catalogue_close(make_catalogue(other, ORIGIN "/b.xml", ORIGIN "/theirs.xml"));
-    struct catalogue *c = make_catalogue(path, ORIGIN "/a.xml", ORIGIN "/mine.xml");
+    catalogue_close(make_catalogue(other, ORIGIN "/b.xml", "theirs"));
+    struct catalogue *c = make_catalogue(path, ORIGIN "/a.xml", "mine");
     struct publisher_options options = {
         .catalogue = c,
         .compression_level = 6,
@@ -110,13 +48,13 @@ static void an_old_slot_is_not_filled_from_the_new_file(void **state)
         now = publisher_routing(p);
     }
     /* Both files call their index number 1. */
-    assert_int_equal(await_page(p, found.slot), AWAIT_UNAVAILABLE);
+    assert_int_equal(await_and_drop(p, found.slot), AWAIT_UNAVAILABLE);
     assert_null(slot_snapshot(found.slot));
     routing_find(now, "any", "/a.xml", &found);
     assert_int_not_equal(found.kind, ROUTE_PAGE);
     routing_find(now, "any", "/b.xml", &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
-    assert_int_equal(await_page(p, found.slot), AWAIT_DONE);
+    assert_int_equal(await_and_drop(p, found.slot), AWAIT_DONE);
 
     publisher_routing_done(now);
     publisher_routing_done(old);
