@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "server/cli/cli.h"
+#include "tests/unit/scratch.h"
 
 #define ORIGIN    "https://www.example.com"
 #define INDEX     ORIGIN "/sitemap_index.xml"
@@ -19,8 +20,8 @@ struct sequence {
     const char *undo[MAX_WORDS]; /* what was done, so that it can be done again; may fail */
 };
 
-static char folder[] = "/tmp/sitemapd-alloc-cli-XXXXXX";
-static char database[64], heard[64], copied[64];
+static char folder[SCRATCH_MAX_BYTES];
+static char database[96], heard[96], copied[96];
 
 /* Runs one command with what it writes going elsewhere; `*told`: whether stderr got a sentence. */
 static int run_command(const char *const *words, bool *told)
@@ -128,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands)};
     char remove_all[80];
+    scratch_name(folder, "sitemapd-alloc-cli");
     if (mkdtemp(folder) == NULL)
         return 1;
     snprintf(database, sizeof database, "%s/catalogue.db", folder);

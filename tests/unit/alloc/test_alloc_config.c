@@ -2,6 +2,7 @@
 #include "tests/unit/alloc/alloc.h"
 
 #include "config/config.h"
+#include "tests/unit/scratch.h"
 
 struct told {
     unsigned count;
@@ -50,7 +51,8 @@ static bool read_all(void *context)
 
 static void test_config(void **state)
 {
-    char path[] = "/tmp/sitemapd-alloc-XXXXXX";
+    char path[SCRATCH_MAX_BYTES];
+    scratch_name(path, "sitemapd-alloc");
     int fd = mkstemp(path);
     (void)state;
     assert_true(fd >= 0);

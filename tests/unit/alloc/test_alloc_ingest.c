@@ -9,6 +9,7 @@
 #include "server/ingest/spool.h"
 #include "server/rules/query.h"
 #include "server/rules/str.h"
+#include "tests/unit/scratch.h"
 
 #define NOW 1800000000
 
@@ -154,7 +155,7 @@ static void test_verifier(void **state)
 static bool spool_many(void *context)
 {
     (void)context;
-    struct spool *s = spool_new("/tmp", 1 << 24);
+    struct spool *s = spool_new(scratch_folder(), 1 << 24);
     if (s == NULL)
         return false;
     uint64_t added = 0;

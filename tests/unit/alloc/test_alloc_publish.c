@@ -4,6 +4,7 @@
 
 #include "server/rules/str.h"
 #include "tests/unit/publish/publish_world.h"
+#include "tests/unit/scratch.h"
 
 struct world {
     char folder[64], path[96];
@@ -126,7 +127,7 @@ static void test_publisher(void **state)
 {
     static struct world w;
     (void)state;
-    strcpy(w.folder, "/tmp/sitemapd-alloc-XXXXXX");
+    scratch_name(w.folder, "sitemapd-alloc");
     assert_non_null(mkdtemp(w.folder));
     snprintf(w.path, sizeof w.path, "%s/c.db", w.folder);
     w.c = open_catalogue(w.path, true);

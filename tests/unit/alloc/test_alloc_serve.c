@@ -15,10 +15,11 @@
 
 #include "server/app.h"
 #include "server/cli/cli.h"
+#include "tests/unit/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 
-static char folder[] = "/tmp/sitemapd-alloc-serve-XXXXXX";
+static char folder[SCRATCH_MAX_BYTES];
 
 /* A thread that was made while there was memory reads what the servers print, and is their client.
  */
@@ -130,7 +131,7 @@ static bool serve(void *context)
 
 static void test_serve(void **state)
 {
-    char database[64], source[128], access_log[96];
+    char database[96], source[128], access_log[96];
     bool told;
     (void)state;
     snprintf(database, sizeof database, "%s/catalogue.db", folder);
@@ -176,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_serve)};
     char remove_all[80];
+    scratch_name(folder, "sitemapd-alloc-serve");
     if (mkdtemp(folder) == NULL)
         return 1;
     unsetenv("SITEMAPD_CONFIG");

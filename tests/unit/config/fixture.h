@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
+#include "tests/unit/scratch.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(table)[0])
 
@@ -39,7 +40,8 @@ static inline void tell(void *context, const char *file, unsigned line, const ch
 /* Reads `len` bytes as a file. */
 static inline bool read_bytes(struct config *c, const char *bytes, size_t len, struct told *told)
 {
-    char path[] = "/tmp/sitemapd-config-XXXXXX";
+    char path[SCRATCH_MAX_BYTES];
+    scratch_name(path, "sitemapd-config");
     int fd = mkstemp(path);
     bool good;
 

@@ -21,6 +21,7 @@
 #include "db/schema.h"
 #include "server/rules/render.h"
 #include "server/rules/scope.h"
+#include "tests/unit/scratch.h"
 
 struct fixture {
     char folder[64];
@@ -66,7 +67,7 @@ static inline sqlite3 *fixture_make_file(const char *path)
 
 static inline void fixture_open(struct fixture *f)
 {
-    strcpy(f->folder, "/tmp/sitemapd-read-XXXXXX");
+    scratch_name(f->folder, "sitemapd-read");
     assert_non_null(mkdtemp(f->folder));
     snprintf(f->path, sizeof f->path, "%s/c.db", f->folder);
     f->db = fixture_make_file(f->path);

@@ -6,6 +6,7 @@
 
 #include "db/schema_v1.h"
 #include "tests/unit/db/read_fixture.h"
+#include "tests/unit/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 
@@ -15,7 +16,7 @@ static int make_folder(void **state)
 {
     static struct fixture f;
     memset(&f, 0, sizeof f);
-    strcpy(f.folder, "/tmp/sitemapd-migrate-XXXXXX");
+    scratch_name(f.folder, "sitemapd-migrate");
     assert_non_null(mkdtemp(f.folder));
     snprintf(f.path, sizeof f.path, "%s/c.db", f.folder);
     *state = &f;

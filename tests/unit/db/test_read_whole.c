@@ -1,6 +1,7 @@
 /* The read side under the real writer: what it writes is found sound, watched, and survives a
  * restore while everything runs. */
 #include "tests/unit/db/read_fixture.h"
+#include "tests/unit/scratch.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -60,7 +61,7 @@ static void open_whole(struct whole *w)
 {
     char why[256] = "";
 
-    strcpy(w->folder, "/tmp/sitemapd-whole-XXXXXX");
+    scratch_name(w->folder, "sitemapd-whole");
     assert_non_null(mkdtemp(w->folder));
     snprintf(w->path, sizeof w->path, "%s/c.db", w->folder);
     snprintf(w->backup, sizeof w->backup, "%s/backup.db", w->folder);

@@ -20,6 +20,7 @@
 #include "db/catalogue.h"
 #include "db/id.h"
 #include "server/rules/render.h"
+#include "tests/unit/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 #define INDEX  "/sitemap_index.xml"
@@ -154,7 +155,7 @@ static inline void fixture_reopen(struct write_fixture *f)
 static inline void fixture_open_bare(struct write_fixture *f)
 {
     memset(f, 0, sizeof *f);
-    strcpy(f->folder, "/tmp/sitemapd-write-XXXXXX");
+    scratch_name(f->folder, "sitemapd-write");
     assert_non_null(mkdtemp(f->folder));
     snprintf(f->path, sizeof f->path, "%s/c.db", f->folder);
     f->options = (struct catalogue_options){.path = f->path,

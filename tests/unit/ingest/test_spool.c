@@ -13,8 +13,9 @@
 #include <cmocka.h>
 
 #include "server/ingest/spool.h"
+#include "tests/unit/scratch.h"
 
-#define FOLDER "/tmp"
+#define FOLDER scratch_folder()
 
 struct made {
     struct entry entry;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "server/log/access_log.h"
+#include "tests/unit/scratch.h"
 
 #define NASTY "a\nb\r\x1b[31m\"\\\x80\xc3\xa9"
 
@@ -20,7 +21,7 @@ static char path[64];
 
 static void choose_path(void)
 {
-    strcpy(path, "/tmp/test_access_log.XXXXXX");
+    scratch_name(path, "test_access_log");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);

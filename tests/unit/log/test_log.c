@@ -14,16 +14,17 @@
 #include <unistd.h>
 
 #include "server/log/log.h"
+#include "tests/unit/scratch.h"
 
 #define NASTY "a\nb\r\x1b[31m\"\\\x80\xc3\xa9"
 
-static char path[] = "/tmp/test_log.XXXXXX";
+static char path[SCRATCH_MAX_BYTES];
 static int saved;
 
 /* Sends stderr into a file. */
 static void divert(void)
 {
-    strcpy(path, "/tmp/test_log.XXXXXX");
+    scratch_name(path, "test_log");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     saved = dup(STDERR_FILENO);

@@ -18,6 +18,7 @@
 
 #include "server/log/log_writer.h"
 #include "server/log/ring.h"
+#include "tests/unit/scratch.h"
 
 #define THREADS 12u /* more than there are lanes */
 #define LINES   3000u
@@ -29,7 +30,7 @@ static char folder[64], path[96], moved[96];
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/test_log_writer.XXXXXX");
+    scratch_name(folder, "test_log_writer");
     if (mkdtemp(folder) == NULL)
         return -1;
     snprintf(path, sizeof path, "%s/log", folder);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "server/publish/blob_cache.h"
+#include "tests/unit/scratch.h"
 
 #define LEVEL 6
 
@@ -63,7 +64,7 @@ static inline int setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
     pthread_mutex_init(&w->gate, NULL);
-    strcpy(w->folder, "/tmp/sitemapd-blobs-XXXXXX");
+    scratch_name(w->folder, "sitemapd-blobs");
     assert_non_null(mkdtemp(w->folder));
     *state = w;
     return 0;

@@ -7,6 +7,7 @@
 
 #include "server/rules/str.h"
 #include "tests/unit/publish/publish_world.h"
+#include "tests/unit/scratch.h"
 
 struct fixture {
     char folder[64], path[96];
@@ -96,7 +97,7 @@ static inline void start_publisher(struct fixture *f, uint64_t budget)
 static inline int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    strcpy(f->folder, "/tmp/test_publisher.XXXXXX");
+    scratch_name(f->folder, "test_publisher");
     assert_non_null(mkdtemp(f->folder));
     snprintf(f->path, sizeof f->path, "%s/catalogue.db", f->folder);
     pthread_mutex_init(&f->lock, NULL);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "tests/unit/publish/publish_world.h"
+#include "tests/unit/scratch.h"
 
 struct fixture {
     char folder[64], path[96], pages[112];
@@ -64,7 +65,7 @@ static inline void restart(struct fixture *f)
 static inline int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    strcpy(f->folder, "/tmp/test_page_keeper.XXXXXX");
+    scratch_name(f->folder, "test_page_keeper");
     assert_non_null(mkdtemp(f->folder));
     snprintf(f->path, sizeof f->path, "%s/catalogue.db", f->folder);
     snprintf(f->pages, sizeof f->pages, "%s.pages", f->path);

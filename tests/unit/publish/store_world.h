@@ -17,6 +17,7 @@
 
 #include "server/publish/page_store.h"
 #include "tests/unit/publish/page_world.h"
+#include "tests/unit/scratch.h"
 
 struct fixture {
     char top[64], folder[96];
@@ -46,7 +47,7 @@ static inline struct page_store *open_store(struct fixture *f, uint64_t budget)
 static inline int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    strcpy(f->top, "/tmp/test_page_store.XXXXXX");
+    scratch_name(f->top, "test_page_store");
     assert_non_null(mkdtemp(f->top));
     snprintf(f->folder, sizeof f->folder, "%s/catalogue.db.pages", f->top);
     f->page = page_world_snapshot(6, 5);

@@ -1,6 +1,7 @@
 /* The publisher where another catalogue takes the place of its own: what a reader asked for under
  * the old one's ids is never answered with the new one's entries. */
 #include "tests/unit/publish/publish_world.h"
+#include "tests/unit/scratch.h"
 
 static struct catalogue *make_catalogue(const char *path, const char *index, const char *name)
 {
@@ -20,10 +21,11 @@ static enum await_result await_and_drop(struct publisher *p, struct slot *slot)
 
 static void an_old_slot_is_not_filled_from_the_new_file(void **state)
 {
-    char folder[] = "/tmp/test_replaced.XXXXXX", path[96], other[96], command[128];
+    char folder[SCRATCH_MAX_BYTES], path[96], other[96], command[128];
     struct publisher *p;
     struct route_found found;
     (void)state;
+    scratch_name(folder, "test_replaced");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/catalogue.db", folder);
     snprintf(other, sizeof other, "%s/other.db", folder);

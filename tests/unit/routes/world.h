@@ -22,6 +22,7 @@
 #include "server/routes/auth.h"
 #include "server/routes/routes.h"
 #include "server/token/token.h"
+#include "tests/unit/scratch.h"
 
 #define TOKEN   "a-token-of-the-environment"
 #define ORIGIN  "https://www.example.com"
@@ -295,7 +296,7 @@ static inline int world_setup(void **state)
                                           .build_threads = 1,
                                           .attach = attach_nothing};
 
-    snprintf(w->folder, sizeof w->folder, "/tmp/sitemapd-routes-XXXXXX");
+    scratch_name(w->folder, "sitemapd-routes");
     assert_non_null(mkdtemp(w->folder));
     snprintf(path, sizeof path, "%s/catalogue.db", w->folder);
     const struct catalogue_options options = {.path = path,

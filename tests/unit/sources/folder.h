@@ -20,6 +20,8 @@
 /* cmocka.h needs some of these. */
 #include <cmocka.h>
 
+#include "tests/unit/scratch.h"
+
 struct folder {
     char path[64];
     char outside[64]; /* another, not below it */
@@ -27,8 +29,8 @@ struct folder {
 
 static inline void folder_make(struct folder *f)
 {
-    strcpy(f->path, "/tmp/sitemapd-source-XXXXXX");
-    strcpy(f->outside, "/tmp/sitemapd-beside-XXXXXX");
+    scratch_name(f->path, "sitemapd-source");
+    scratch_name(f->outside, "sitemapd-beside");
     assert_non_null(mkdtemp(f->path));
     assert_non_null(mkdtemp(f->outside));
 }
