@@ -127,7 +127,7 @@ static bool clear_host_bits(uint8_t *bytes, size_t size, uint64_t bits)
 
     for (size_t i = 0; i < size; i++) {
         uint64_t kept = bits > i * 8 ? bits - i * 8 : 0;
-        uint8_t mask = kept >= 8 ? 0xff : (uint8_t)(0xff00u >> kept);
+        uint8_t mask = (uint8_t)(kept >= 8 ? 0xffu : 0xff00u >> kept);
 
         any = any || (bytes[i] & ~mask) != 0;
         bytes[i] &= mask;

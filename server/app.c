@@ -225,8 +225,9 @@ static int take_stop(void)
 }
 
 /* The next signal; 0: none came within half a watchdog's period. A stop goes before all else that
- * waits: the kernel hands out the lowest number, which is SIGHUP, and whoever sends that faster than
- * it is served would keep the server from ever ending. Of each other kind one waits at most. */
+ * waits: the kernel hands out the lowest number, which is SIGHUP, and whoever sends that faster
+ * than it is served would keep the server from ever ending. Of each other kind one waits at most.
+ */
 static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
 {
     struct timespec half = {.tv_sec = watchdog_ms / 2000,
