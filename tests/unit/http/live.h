@@ -68,17 +68,46 @@ static inline struct listener *live_start(const struct listener_options *options
     return l;
 }
 
-static inline int live_connect(const struct listener *l)
+static inline struct sockaddr_in live_address(const struct listener *l)
 {
     const char *colon = strrchr(listener_address(l), ':');
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)atoi(colon + 1)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)atoi(colon + 1)),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+/* From 127.0.0.`last`; 0: from wherever. */
+static inline int live_connect_from(const struct listener *l, unsigned last)
+{
+    struct sockaddr_in to = live_address(l);
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000 | last)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
+    if (last != 0)
+        assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     return fd;
+}
+
+static inline int live_connect(const struct listener *l)
+{
+    return live_connect_from(l, 0);
+}
+
+/* Until the listener has so many connections, and so many requests that wait; -1: however many. */
+static inline void live_await_load(const struct listener *l, int64_t connections, int64_t suspended)
+{
+    int64_t end = live_now_ms() + LIVE_PATIENCE_MS;
+    uint32_t open, waiting;
+
+    do {
+        listener_load(l, &open, &waiting);
+        if ((connections < 0 || open == connections) && (suspended < 0 || waiting == suspended))
+            return;
+        live_sleep_ms(1);
+    } while (live_now_ms() < end);
+    fail_msg("%u connections, %u wait", open, waiting);
 }
 
 static inline void live_send(int fd, const char *bytes, size_t len)
@@ -181,6 +210,36 @@ static inline void live_ask(const struct listener *l, const char *request, struc
     if (ended != NULL)
         *ended = live_ends(fd, 150);
     close(fd);
+}
+
+/* ---- handlers ---- */
+
+static inline enum handled live_small(void *context, struct request *request)
+{
+    (void)context;
+    request->reply.status = 200;
+    str_append_text(&request->reply.body, "ok");
+    return HANDLED;
+}
+
+/* More than sockets hold. */
+static inline enum handled live_large(struct request *request, size_t size)
+{
+    request->reply.status = 200;
+    if (str_reserve(&request->reply.body, size)) {
+        memset(request->reply.body.data, 'x', size);
+        request->reply.body.len = size;
+    }
+    return HANDLED;
+}
+
+/* Hands the request to a thread of its own, which resumes it. */
+static inline enum handled live_later(struct request *request, void *(*run)(void *request))
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, request), 0);
+    pthread_detach(thread);
+    return HANDLE_LATER;
 }
 
 #endif

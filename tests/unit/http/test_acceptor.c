@@ -7,23 +7,10 @@
 
 #define SMALL "GET /small HTTP/1.1\r\nHost: a\r\n\r\n"
 
-static enum handled small(void *context, struct request *request)
-{
-    (void)context;
-    request->reply.status = 200;
-    str_append_text(&request->reply.body, "ok");
-    return HANDLED;
-}
-
 static enum handled large(void *context, struct request *request)
 {
     (void)context;
-    request->reply.status = 200;
-    if (str_reserve(&request->reply.body, 20000000)) {
-        memset(request->reply.body.data, 'x', 20000000);
-        request->reply.body.len = 20000000;
-    }
-    return HANDLED;
+    return live_large(request, 20000000);
 }
 
 static atomic_bool released;
@@ -34,18 +21,15 @@ static void *resume_when_released(void *context)
 
     while (!atomic_load(&released))
         live_sleep_ms(5);
-    small(NULL, request);
+    live_small(NULL, request);
     request_resume(request);
     return NULL;
 }
 
 static enum handled later(void *context, struct request *request)
 {
-    pthread_t thread;
     (void)context;
-    assert_int_equal(pthread_create(&thread, NULL, resume_when_released, request), 0);
-    pthread_detach(thread);
-    return HANDLE_LATER;
+    return live_later(request, resume_when_released);
 }
 
 static const struct route routes[] = {
@@ -53,7 +37,7 @@ static const struct route routes[] = {
      .path = "/small",
      .label = "small",
      .asks_to_wait = true,
-     .finish = small},
+     .finish = live_small},
     {.methods = HTTP_GET, .path = "/large", .label = "large", .finish = large},
     {.methods = HTTP_GET, .path = "/later", .label = "later", .finish = later},
 };
@@ -69,17 +53,9 @@ static struct listener_options options_of_this(uint32_t max_connections)
  * open in `*kept` where that is not NULL. */
 static unsigned ask_from(const struct listener *l, unsigned last, int *kept)
 {
-    const char *colon = strrchr(listener_address(l), ':');
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)atoi(colon + 1)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000 | last)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = live_connect_from(l, last);
     struct answer a;
 
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     live_text(fd, SMALL);
     live_read(fd, false, &a);
     answer_done(&a);
@@ -90,20 +66,6 @@ static unsigned ask_from(const struct listener *l, unsigned last, int *kept)
     return a.status;
 }
 
-static void wait_for_connections(const struct listener *l, uint32_t wanted)
-{
-    uint32_t connections = 0, suspended;
-    int64_t end = live_now_ms() + LIVE_PATIENCE_MS;
-
-    do {
-        listener_load(l, &connections, &suspended);
-        if (connections == wanted)
-            return;
-        live_sleep_ms(5);
-    } while (live_now_ms() < end);
-    fail_msg("%u connections, not %u", connections, wanted);
-}
-
 /* Fills `l` with `count` connections that each sent `text`. */
 static void fill(const struct listener *l, int *fds, unsigned count, const char *text)
 {
@@ -111,7 +73,7 @@ static void fill(const struct listener *l, int *fds, unsigned count, const char 
         fds[i] = live_connect(l);
         live_text(fds[i], text);
     }
-    wait_for_connections(l, count);
+    live_await_load(l, count, -1);
 }
 
 static void close_all(int *fds, unsigned count)
@@ -211,7 +173,7 @@ static void test_limit_of_an_address_is_its_own(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(ask_from(l, 3, &other[i]), 200);
     close(held[0]);
-    wait_for_connections(l, 5);
+    live_await_load(l, 5, -1);
     assert_int_equal(ask_from(l, 2, &held[0]), 200);
     close_all(held, 3);
     close_all(other, 3);
@@ -277,17 +239,14 @@ static void test_out_of_descriptors(void **state)
 
     fill(l, fds, 20, "");
     late = live_connect(l); /* in use before the limit is set: the kernel takes it, we cannot */
-    wait_for_connections(l, 21);
+    live_await_load(l, 21, -1);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = before;
     none.rlim_cur = descriptors_in_use();
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     none.rlim_cur = descriptors_in_use();
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    const char *colon = strrchr(listener_address(l), ':');
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)atoi(colon + 1)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = live_address(l);
     assert_int_equal(connect(client, (struct sockaddr *)&to, sizeof to), 0);
     live_text(client, SMALL);
     live_read(client, false, &a);
@@ -332,10 +291,7 @@ struct flood {
 static void *come_and_go(void *context)
 {
     struct flood *flood = context;
-    const char *colon = strrchr(listener_address(flood->l), ':');
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)atoi(colon + 1)),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = live_address(flood->l);
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
     while (!atomic_load(&flood->end)) {

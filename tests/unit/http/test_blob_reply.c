@@ -1,5 +1,5 @@
 #include "server/http/blob_reply.h"
-#include "tests/unit/http/live.h"
+#include "tests/unit/http/held_world.h"
 
 /* Served files, as they go over the wire. */
 
@@ -9,14 +9,6 @@
 #define DATE     "Sun, 09 Sep 2001 01:46:40 GMT"
 
 static struct blob *current;
-static atomic_size_t released;
-
-static void count_released(void *context, size_t bytes)
-{
-    (void)context;
-    atomic_fetch_add(&released, bytes);
-}
-
 /* What is in the buffers is not looked at: any bytes do. */
 static struct blob *make(size_t size, size_t gzip_size)
 {
@@ -52,14 +44,6 @@ static enum handled serve(void *context, struct request *request)
 static const struct route route = {
     .methods = HTTP_GET, .label = "file", .asks_to_wait = true, .finish = serve};
 
-static struct listener *start(void)
-{
-    struct listener_options options = live_options(NULL, 0);
-    options.fallback = &route;
-    options.problem_json = false;
-    return live_start(&options);
-}
-
 static void ask(const struct listener *l, const char *method, const char *headers, struct answer *a)
 {
     char text[500];
@@ -71,12 +55,9 @@ static void ask(const struct listener *l, const char *method, const char *header
 /* The whole head but its Date. */
 static void golden(const struct answer *a, const char *expected)
 {
-    char text[4000], *date;
+    char text[HEAD_SIZE];
 
-    strcpy(text, a->head);
-    date = strstr(text, "Date: ");
-    assert_non_null(date);
-    memmove(date, strchr(date, '\n') + 1, strlen(strchr(date, '\n') + 1) + 1);
+    head_without_date(a, text);
     assert_string_equal(text, expected);
 }
 
@@ -120,7 +101,7 @@ static void test_exact_headers(void **state)
     };
     (void)state;
     current = make(SIZE, GZ_SIZE);
-    struct listener *l = start();
+    struct listener *l = start_with(&route);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct answer a;
         ask(l, rows[i].method, rows[i].headers, &a);
@@ -139,7 +120,7 @@ static void test_one_representation(void **state)
     (void)state;
     struct answer a;
     current = make(SIZE, 0);
-    struct listener *l = start();
+    struct listener *l = start_with(&route);
     ask(l, "GET", ENCODING, &a);
     golden(&a, OK "Content-Type: application/gzip\r\nETag: \"id\"\r\nLast-Modified: " DATE
                   "\r\n" COMMON "Content-Length: 1000\r\n\r\n");
@@ -185,7 +166,7 @@ static void test_parts_and_conditions(void **state)
     };
     (void)state;
     current = make(SIZE, GZ_SIZE);
-    struct listener *l = start();
+    struct listener *l = start_with(&route);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct answer a;
         ask(l, "GET", rows[i].headers, &a);
@@ -212,7 +193,7 @@ static void test_empty_file(void **state)
     (void)state;
     struct answer a;
     current = make(0, 0);
-    struct listener *l = start();
+    struct listener *l = start_with(&route);
     ask(l, "GET", "", &a);
     assert_int_equal(a.status, 200);
     assert_int_equal(a.len, 0);
@@ -235,7 +216,7 @@ static void test_retired_while_read(void **state)
     current = make(size, 0);
     uint8_t *copy = malloc(size), *body = malloc(size);
     memcpy(copy, current->bytes, size);
-    struct listener *l = start();
+    struct listener *l = start_with(&route);
     int fd = live_connect(l);
     char head[4000] = "", byte;
     size_t n = 0;
@@ -255,9 +236,7 @@ static void test_retired_while_read(void **state)
     }
     assert_int_equal(got, size - 1000000);
     assert_memory_equal(body, copy + 1000000, got);
-    for (int i = 0; i < 1000 && atomic_load(&released) == 0; i++)
-        live_sleep_ms(5);
-    assert_int_equal(atomic_load(&released), size);
+    await_released(size);
     close(fd);
     listener_stop(l, 2000);
     free(copy);

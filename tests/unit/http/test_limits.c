@@ -2,41 +2,25 @@
 
 /* Who is slow, or many. */
 
-static enum handled small(void *context, struct request *request)
-{
-    (void)context;
-    request->reply.status = 200;
-    str_append_text(&request->reply.body, "ok");
-    return HANDLED;
-}
-
 static enum handled large(void *context, struct request *request)
 {
     (void)context;
-    request->reply.status = 200;
-    if (str_reserve(&request->reply.body, 40000000)) {
-        memset(request->reply.body.data, 'x', 40000000);
-        request->reply.body.len = 40000000;
-    }
-    return HANDLED;
+    return live_large(request, 40000000);
 }
 
 static void *resume_later(void *context)
 {
     struct request *request = context;
     live_sleep_ms(1200);
-    small(NULL, request);
+    live_small(NULL, request);
     request_resume(request);
     return NULL;
 }
 
 static enum handled later(void *context, struct request *request)
 {
-    pthread_t thread;
     (void)context;
-    assert_int_equal(pthread_create(&thread, NULL, resume_later, request), 0);
-    pthread_detach(thread);
-    return HANDLE_LATER;
+    return live_later(request, resume_later);
 }
 
 /* A piece of a body that is worked on for a while. */
@@ -49,30 +33,27 @@ static void *take_later(void *context)
 
 static enum handled take(void *context, struct request *request, const void *bytes, size_t len)
 {
-    pthread_t thread;
     (void)context;
     (void)bytes;
     (void)len;
-    assert_int_equal(pthread_create(&thread, NULL, take_later, request), 0);
-    pthread_detach(thread);
-    return HANDLE_LATER;
+    return live_later(request, take_later);
 }
 
 static const struct route routes[] = {
-    {.methods = HTTP_GET, .path = "/small", .label = "small", .finish = small},
+    {.methods = HTTP_GET, .path = "/small", .label = "small", .finish = live_small},
     {.methods = HTTP_GET, .path = "/large", .label = "large", .finish = large},
     {.methods = HTTP_GET, .path = "/later", .label = "later", .finish = later},
     {.methods = HTTP_POST,
      .path = "/take",
      .label = "take",
      .max_body_bytes = 100000,
-     .finish = small},
+     .finish = live_small},
     {.methods = HTTP_POST,
      .path = "/slow",
      .label = "slow",
      .max_body_bytes = 100000,
      .body = take,
-     .finish = small},
+     .finish = live_small},
 };
 
 static struct listener_options options_of_this(void)

@@ -1,87 +1,7 @@
-#include <microhttpd.h>
+#include "tests/unit/http/answers_world.h"
 
-#include "tests/unit/http/live.h"
-
-/* Every answer that the listener gives by itself, over loopback. */
-
-static enum handled hello(void *context, struct request *request)
-{
-    (void)context;
-    request->reply.status = 200;
-    request->reply.content_type = "text/plain";
-    str_append_format(&request->reply.body, "path=%s query=%s tail=%s host=%s peer=%s body=%s",
-                      request->path, request->query == NULL ? "-" : request->query,
-                      request->path_tail == NULL ? "-" : request->path_tail,
-                      request->host == NULL ? "-" : request->host, request->peer,
-                      str_text(&request->body));
-    return HANDLED;
-}
-
-static const char *const json_only[] = {"application/json", NULL};
-static const struct route routes[] = {
-    {.methods = HTTP_GET, .path = "/hello", .label = "hello", .finish = hello},
-    {.methods = HTTP_POST,
-     .path = "/take",
-     .label = "take",
-     .max_body_bytes = 1000,
-     .content_types = json_only,
-     .finish = hello},
-    {.methods = HTTP_GET | HTTP_DELETE, .path = "/v1/x/{id}", .label = "x", .finish = hello},
-    {.methods = HTTP_GET, .path = "/secret", .label = "x", .authorised = true, .finish = hello},
-};
-#define ROUTE_COUNT (sizeof routes / sizeof routes[0])
-
-static bool refuse_all(void *context, struct request *request)
-{
-    (void)context;
-    reply_problem(&request->reply, 401, "unauthorised", NULL, "no");
-    reply_header(&request->reply, "WWW-Authenticate", "Bearer");
-    return false;
-}
-
-static struct listener *admin(void)
-{
-    struct listener_options options = live_options(routes, ROUTE_COUNT);
-    options.check_host = true;
-    options.authorise = refuse_all;
-    return live_start(&options);
-}
-
-#define HOST "Host: 127.0.0.1:1\r\n"
-
-/* From 1.0 on libmicrohttpd refuses some things itself, with a page of its own. */
-#define PAGE_1_0 "<html>"
-#if MHD_VERSION >= 0x01000000
-#define OURS_OR_1_0(text) PAGE_1_0
-#else
-#define OURS_OR_1_0(text) text
-#endif
-
-struct expectation {
-    const char *request;
-    unsigned status;
-    bool ends;
-    const char *contains; /* in head or body; NULL: anything */
-};
-
-static void check(const struct listener *l, const struct expectation *all, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct answer a;
-        bool ended;
-        live_ask(l, all[i].request, &a, &ended);
-        if (a.status != all[i].status || ended != all[i].ends ||
-            (all[i].contains != NULL && strstr(a.head, all[i].contains) == NULL &&
-             strstr(a.body == NULL ? "" : a.body, all[i].contains) == NULL))
-            fail_msg("%s\nanswered (ended %d)\n%s%s", all[i].request, ended, a.head,
-                     a.body == NULL ? "" : a.body);
-        char cache[512];
-        if (a.status >= 400 && (all[i].contains == NULL || strcmp(all[i].contains, PAGE_1_0) != 0))
-            assert_string_equal(answer_header(&a, "Cache-Control", cache), "no-store");
-        answer_done(&a);
-    }
-}
-#define CHECK(l, all) check(l, all, sizeof(all) / sizeof(all)[0])
+/* Every answer that the listener gives by itself, over loopback. Where a request ends:
+ * test_framing.c. */
 
 static void test_statuses(void **state)
 {
@@ -112,113 +32,6 @@ static void test_statuses(void **state)
         {"GET http://127.0.0.1:1 HTTP/1.1\r\n" HOST "\r\n", 404, false, NULL},
         {"GET http://127.0.0.1/hello HTTP/1.0\r\n\r\n", 200, true, "host=127.0.0.1 "},
         {"GET http://evil.example/hello HTTP/1.0\r\n\r\n", 421, true, NULL},
-    };
-    (void)state;
-    struct listener *l = admin();
-    CHECK(l, all);
-    listener_stop(l, 1000);
-}
-
-/* 1.0.1 counts the line of a chunk with an extension one byte short, so that no such chunk ends
- * where it should. */
-#if MHD_VERSION >= 0x01000000 && MHD_VERSION < 0x01000200
-#define EXTENDED_CHUNK 400
-#else
-#define EXTENDED_CHUNK 200
-#endif
-
-static void test_bodies(void **state)
-{
-    static const struct expectation all[] = {
-        {"POST /take HTTP/1.1\r\n" HOST
-         "Content-Type: application/json; charset=utf-8\r\nContent-Length: 5\r\n\r\nhello",
-         200, false, "body=hello"},
-        {"POST /take HTTP/1.1\r\n" HOST "Content-Type: Application/JSON\r\n"
-         "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
-         200, false, "body=hello"},
-        {"POST /take HTTP/1.1\r\n" HOST "Content-Type: Application/JSON\r\n"
-         "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n",
-         EXTENDED_CHUNK, EXTENDED_CHUNK != 200, OURS_OR_1_0(NULL)},
-        {"POST /take HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n\r\n", 411, false,
-         "length-required"},
-        {"POST /take HTTP/1.1\r\n" HOST
-         "Content-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello",
-         415, true, "content-type-not-supported"},
-        {"POST /take HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 415, false, NULL},
-        /* Announced: refused before a byte of it has come. */
-        {"POST /take HTTP/1.1\r\n" HOST
-         "Content-Type: application/json\r\nContent-Length: 1001\r\n\r\n",
-         413, true, "body-too-large"},
-        /* Not announced: refused while it comes. */
-        {"POST /take HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n"
-         "Transfer-Encoding: chunked\r\n\r\n3e9\r\n"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
-         "012345678901234567890123456789012\r\n",
-         413, true, "body-too-large"},
-        /* Who waits for 100 gets the refusal instead. */
-        {"POST /take HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n"
-         "Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n",
-         413, true, NULL},
-        /* A body where none belongs: dropped, or refused where it is large. */
-        {"GET /hello HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello", 200, false, "body="},
-        {"GET /hello HTTP/1.1\r\n" HOST "Content-Length: 8193\r\n\r\n", 413, true, NULL},
-    };
-    (void)state;
-    struct listener *l = admin();
-    CHECK(l, all);
-    int fd = live_connect(l);
-    struct answer a;
-    live_text(fd, "POST /take HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n"
-                  "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n");
-    live_read(fd, false, &a);
-    assert_int_equal(a.status, 100);
-    answer_done(&a);
-    live_text(fd, "hello");
-    live_read(fd, false, &a);
-    assert_int_equal(a.status, 200);
-    answer_done(&a);
-    close(fd);
-    listener_stop(l, 1000);
-}
-
-/* RFC 9112 11.2. What libmicrohttpd lets through of it stands in docs/security.md. */
-static void test_smuggling(void **state)
-{
-#define POST "POST /take HTTP/1.1\r\nContent-Type: application/json\r\n"
-    static const struct expectation all[] = {
-        {POST HOST "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", 400, true, NULL},
-        {POST HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400, true, NULL},
-        {POST HOST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, true,
-         OURS_OR_1_0(NULL)},
-        {POST HOST "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-         400, true, OURS_OR_1_0(NULL)},
-        {POST HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, true,
-         OURS_OR_1_0(NULL)},
-        {POST HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, true, OURS_OR_1_0(NULL)},
-        {POST HOST "Content-Length : 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
-        {POST HOST " Content-Length: 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
-        {"GET /hello HTTP/1.1\r\n" HOST HOST "\r\n", 400, true, NULL},
-        {"GET /hello HTTP/1.1\r\n\r\n", 400, true, OURS_OR_1_0("host-missing")},
-        {"GET http://other/hello HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
-        {"POST /take HTTP/1.0\r\nContent-Type: application/json\r\n"
-         "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-         400, true, NULL},
-        {POST HOST "Content-Length:\r\n 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
-        {POST HOST "Transfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n", 400, true,
-         OURS_OR_1_0(NULL)},
-        {POST HOST "X: y\rContent-Length: 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
-        {"GET hello HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
-        {"GET /he\tllo HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
     };
     (void)state;
     struct listener *l = admin();
@@ -365,8 +178,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_smuggling),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_public_errors_are_text),
