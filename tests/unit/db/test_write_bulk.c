@@ -1,21 +1,6 @@
 /* Bulk registration: all or nothing, the good ones, or for trial. */
 #include "tests/unit/db/write_stream.h"
 
-static int setup(void **state)
-{
-    struct write_fixture *f = calloc(1, sizeof *f);
-    fixture_open(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_close(*state);
-    free(*state);
-    return 0;
-}
-
 static const struct line mixed[] = {
     {ORIGIN "/a.xml", "2026-01-01", 0, NULL},
     {"https://other.example/b.xml", NULL, 0, NULL},
@@ -204,7 +189,7 @@ static void a_token_of_another_site_is_told_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(strict_is_all_or_nothing),
         TEST(skip_takes_the_good_ones),
         TEST(dry_run_counts_and_writes_nothing),

@@ -1,37 +1,7 @@
-/* Many writers at once, other processes, deadlines, and what the queue does when it is full. */
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
+/* Many writers at once, deadlines, and an orderly stop. Other processes: test_write_foreign.c. */
 #include <stdatomic.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "db/handle.h"
-#include "db/writer.h"
-#include "tests/unit/db/write_stream.h"
-
-static int setup(void **state)
-{
-    struct write_fixture *f = calloc(1, sizeof *f);
-    fixture_open(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_close(*state);
-    free(*state);
-    return 0;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+#include "tests/unit/db/write_answers.h"
 
 /* ---- many threads */
 
@@ -94,49 +64,6 @@ static void threads_share_commits(void **state)
                      THREADS * EACH - 1);
 }
 
-/* ---- answers by callback */
-
-struct answers {
-    pthread_mutex_t lock;
-    pthread_cond_t more;
-    size_t count, ok, refused, busy, unavailable, cancelled;
-};
-
-static void count_answer(void *context, struct change_result *result)
-{
-    struct answers *a = context;
-    pthread_mutex_lock(&a->lock);
-    a->count++;
-    a->ok += result->status == CATALOGUE_OK;
-    a->refused += result->status == CATALOGUE_REFUSED;
-    a->busy += result->status == CATALOGUE_BUSY;
-    a->unavailable += result->status == CATALOGUE_UNAVAILABLE;
-    a->cancelled += result->status == CATALOGUE_CANCELLED;
-    pthread_cond_signal(&a->more);
-    pthread_mutex_unlock(&a->lock);
-}
-
-static void answers_init(struct answers *a)
-{
-    memset(a, 0, sizeof *a);
-    pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->more, NULL);
-}
-
-static void answers_wait(struct answers *a, size_t count)
-{
-    pthread_mutex_lock(&a->lock);
-    while (a->count < count)
-        pthread_cond_wait(&a->more, &a->lock);
-    pthread_mutex_unlock(&a->lock);
-}
-
-static void answers_done(struct answers *a)
-{
-    pthread_mutex_destroy(&a->lock);
-    pthread_cond_destroy(&a->more);
-}
-
 static void a_refusal_leaves_its_neighbours(void **state)
 {
     struct write_fixture *f = *state;
@@ -175,147 +102,6 @@ static void closing_finishes_what_is_queued(void **state)
     assert_int_equal(answers.ok, 100);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 100);
     answers_done(&answers);
-}
-
-/* ---- other processes */
-
-/* A child that holds the lock until it is told to end. */
-static pid_t hold_lock(const char *path, int *end)
-{
-    int to_child[2], from_child[2];
-    assert_int_equal(pipe2(to_child, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(from_child, O_CLOEXEC), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        /* Another program: a forked connection must not be used (sqlite.org/howtocorrupt). */
-
-        dup2(to_child[0], 0);
-        dup2(from_child[1], 1);
-        execl("/proc/self/exe", "test_write_group", "--hold", path, (char *)NULL);
-        _exit(1);
-    }
-    close(to_child[0]);
-    close(from_child[1]);
-    char ready;
-    assert_int_equal(read(from_child[0], &ready, 1), 1);
-    close(from_child[0]);
-    *end = to_child[1];
-    return child;
-}
-
-static int hold_main(const char *path)
-{
-    sqlite3 *db;
-    char byte = 'r';
-    if (sqlite3_open(path, &db) != SQLITE_OK ||
-        sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
-        write(1, &byte, 1) != 1)
-        return 1;
-    while (read(0, &byte, 1) > 0)
-        continue;
-    sqlite3_close(db);
-    return 0;
-}
-
-static void let_go(pid_t child, int end)
-{
-    int status;
-    close(end);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
-static void a_foreign_lock_is_waited_for_so_long(void **state)
-{
-    struct write_fixture *f = *state;
-    f->options.write_timeout_ms = 300;
-    fixture_reopen(f);
-    int end;
-    pid_t child = hold_lock(f->path, &end);
-    int64_t before = now_ms();
-    struct change_result r = put(f, ORIGIN "/a.xml", NULL);
-    int64_t took = now_ms() - before;
-    assert_int_equal(r.status, CATALOGUE_BUSY);
-    assert_true(took >= 250 && took < 60000);
-    struct catalogue_stats stats;
-    catalogue_stats_get(f->c, &stats);
-    assert_int_equal(stats.queue_depth, 0);
-    let_go(child, end);
-    /* BUSY means: not applied, also not later. */
-    assert_int_equal(put_plain(f, ORIGIN "/b.xml", NULL).created, 1);
-    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 1);
-    catalogue_stats_get(f->c, &stats);
-    assert_true(stats.writable);
-}
-
-static void a_lock_let_go_in_time_costs_nothing_but_time(void **state)
-{
-    struct write_fixture *f = *state;
-    int end;
-    pid_t child = hold_lock(f->path, &end);
-    struct answers answers;
-    answers_init(&answers);
-    struct change change = put_change(ORIGIN "/a.xml", NULL);
-    change.context = &answers;
-    catalogue_submit(f->c, &change, count_answer);
-    usleep(100000);
-    let_go(child, end);
-    answers_wait(&answers, 1);
-    assert_int_equal(answers.ok, 1);
-    answers_done(&answers);
-}
-
-static void a_full_queue_says_so_at_once(void **state)
-{
-    struct write_fixture *f = *state;
-    f->options.max_queued = 3;
-    f->options.write_timeout_ms = 500;
-    fixture_reopen(f);
-    int end;
-    pid_t child = hold_lock(f->path, &end);
-    struct answers answers;
-    answers_init(&answers);
-    struct change change = put_change(ORIGIN "/a.xml", NULL);
-    change.context = &answers;
-    for (int i = 0; i < 5; i++)
-        catalogue_submit(f->c, &change, count_answer);
-    pthread_mutex_lock(&answers.lock);
-    assert_int_equal(answers.count, 2);
-    assert_int_equal(answers.busy, 2);
-    pthread_mutex_unlock(&answers.lock);
-    answers_wait(&answers, 5);
-    assert_int_equal(answers.busy, 5);
-    let_go(child, end);
-    answers_done(&answers);
-}
-
-static void two_handles_write_by_turns(void **state)
-{
-    struct write_fixture *f = *state;
-    struct write_fixture other = *f;
-    other.c = NULL;
-    fixture_reopen(&other);
-    for (int i = 0; i < 300; i++) {
-        char loc[64];
-        snprintf(loc, sizeof loc, ORIGIN "/%d.xml", i);
-        struct change_result r = put(i % 2 ? f : &other, loc, NULL);
-        assert_int_equal(r.entry.position, i);
-        entry_record_done(&r.entry);
-        if (i % 7 == 6) {
-            /* A place made free by one is found by the other. */
-            snprintf(loc, sizeof loc, ORIGIN "/%d.xml", i - 3);
-            assert_int_equal(drop(i % 2 ? &other : f, loc).removed, 1);
-            r = put(i % 2 ? f : &other, loc, NULL);
-            assert_int_equal(r.entry.position, i - 3);
-            entry_record_done(&r.entry);
-        }
-    }
-    /* So are its sites. */
-    add_site(&other, "https://second.example", 5);
-    add_index(f, "https://second.example/i.xml");
-    assert_int_equal(put_plain(&other, "https://second.example/1.xml", NULL).created, 1);
-    catalogue_close(other.c);
 }
 
 /* Who is answered in what order. */
@@ -395,108 +181,13 @@ static void finished_before_closed(void **state)
     answers_done(&late);
 }
 
-static void a_file_taken_away_is_not_written(void **state)
+int main(void)
 {
-    struct write_fixture *f = *state;
-    char elsewhere[128];
-    snprintf(elsewhere, sizeof elsewhere, "%s.away", f->path);
-    put_plain(f, ORIGIN "/a.xml", NULL);
-    assert_int_equal(rename(f->path, elsewhere), 0);
-    struct change_result r = put(f, ORIGIN "/b.xml", NULL);
-    assert_int_equal(r.status, CATALOGUE_UNAVAILABLE);
-    struct catalogue_stats stats;
-    catalogue_stats_get(f->c, &stats);
-    assert_false(stats.writable);
-    assert_true(stats.trouble[0] != '\0');
-    assert_int_equal(rename(elsewhere, f->path), 0);
-    assert_int_equal(put_plain(f, ORIGIN "/c.xml", NULL).created, 1);
-    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 2);
-
-    /* The watch says that the file is lost, and asks for it to be opened anew. */
-    atomic_store(&f->c->lost, true);
-    assert_int_equal(put(f, ORIGIN "/d.xml", NULL).status, CATALOGUE_UNAVAILABLE);
-    writer_reopen(f->c);
-    for (int i = 0; i < 100 && atomic_load(&f->c->lost); i++)
-        usleep(20000);
-    assert_int_equal(put_plain(f, ORIGIN "/d.xml", NULL).created, 1);
-}
-
-/* A disk that takes no more: here a limit on the size of files. */
-static void a_failed_write_fails_whole(void **state)
-{
-    struct write_fixture *f = *state;
-    f->options.server = true;
-    fixture_reopen(f);
-    put_plain(f, ORIGIN "/a.xml", NULL);
-    int64_t revision = revision_of(f);
-    struct rlimit unlimited, limited;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
-    limited = unlimited;
-    limited.rlim_cur = 1 << 20;
-    signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
-    struct change_result r = bulk_numbered(f, "s", 50000);
-    limited.rlim_cur = 1 << 12;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
-    struct change_result small = put(f, ORIGIN "/b.xml", NULL);
-    usleep(3 * WRITER_IDLE_MS * 1000); /* it has looked whether it is over, and it is not */
-    struct catalogue_stats stats;
-    catalogue_stats_get(f->c, &stats);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
-    assert_true(r.status == CATALOGUE_NO_SPACE || r.status == CATALOGUE_UNAVAILABLE);
-    assert_int_equal(r.created, 0);
-    assert_true(r.detail[0] != '\0');
-    assert_int_equal(small.status, r.status);
-    assert_null(small.entry.loc);
-    assert_false(stats.writable);
-    /* It finds out by itself that the trouble is over. */
-    for (int i = 0; i < 200 && !stats.writable; i++) {
-        usleep(50000);
-        catalogue_stats_get(f->c, &stats);
-    }
-    assert_true(stats.writable);
-    assert_int_equal(revision_of(f), revision);
-    assert_int_equal(put_plain(f, ORIGIN "/c.xml", NULL).created, 1);
-    assert_int_equal(position_of(f, ORIGIN "/c.xml"), 1);
-    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 2);
-}
-
-static void only_the_server_checkpoints(void **state)
-{
-    struct write_fixture *f = *state;
-    struct catalogue_stats stats;
-    bulk_numbered(f, "a", 60000);
-    put_plain(f, ORIGIN "/1.xml", NULL);
-    catalogue_stats_get(f->c, &stats);
-    assert_int_equal(stats.checkpoints, 0);
-    f->options.server = true;
-    fixture_reopen(f);
-    bulk_numbered(f, "b", 60000);
-    put_plain(f, ORIGIN "/2.xml", NULL);
-    put_plain(f, ORIGIN "/3.xml", NULL);
-    catalogue_stats_get(f->c, &stats);
-    assert_true(stats.checkpoints >= 1);
-    assert_true(stats.wal_bytes < 1000000); /* the log began anew */
-}
-
-int main(int argc, char **argv)
-{
-    if (argc == 3 && strcmp(argv[1], "--hold") == 0)
-        return hold_main(argv[2]);
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        TEST(threads_share_commits),
-        TEST(a_refusal_leaves_its_neighbours),
-        TEST(closing_finishes_what_is_queued),
-        TEST(finished_before_closed),
-        TEST(a_foreign_lock_is_waited_for_so_long),
-        TEST(a_lock_let_go_in_time_costs_nothing_but_time),
-        TEST(a_full_queue_says_so_at_once),
-        TEST(two_handles_write_by_turns),
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+        TEST(threads_share_commits),           TEST(a_refusal_leaves_its_neighbours),
+        TEST(closing_finishes_what_is_queued), TEST(finished_before_closed),
         TEST(a_long_bulk_lets_others_expire),
-        TEST(a_file_taken_away_is_not_written),
-        TEST(a_failed_write_fails_whole),
-        TEST(only_the_server_checkpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,6 @@
 /* Positions, the limits of a page, the cap of a site. */
 #include "tests/unit/db/write_stream.h"
 
-static int setup(void **state)
-{
-    struct write_fixture *f = calloc(1, sizeof *f);
-    fixture_open(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_close(*state);
-    free(*state);
-    return 0;
-}
-
 static void free_positions_are_taken_lowest_first(void **state)
 {
     struct write_fixture *f = *state;
@@ -156,7 +141,7 @@ static void a_page_that_empties_keeps_its_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(free_positions_are_taken_lowest_first),
         TEST(a_page_holds_50000),
         TEST(a_page_holds_its_bytes),

@@ -1,21 +1,6 @@
 /* Replacing an index, or part of it, and the shrink guard. */
 #include "tests/unit/db/write_stream.h"
 
-static int setup(void **state)
-{
-    struct write_fixture *f = calloc(1, sizeof *f);
-    fixture_open(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_close(*state);
-    free(*state);
-    return 0;
-}
-
 static const struct change whole = {
     .kind = CHANGE_REPLACE, .index_name = ORIGIN INDEX, .max_removed = MAX_REMOVED_GUARDED};
 
@@ -288,7 +273,7 @@ static void needs_a_known_index(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(touches_only_what_differs),
         TEST(never_touches_anothers),
         TEST(acts_below_a_prefix),

@@ -254,4 +254,19 @@ static inline void fixture_close(struct write_fixture *f)
     assert_int_equal(system(command), 0);
 }
 
+static inline int fixture_setup(void **state)
+{
+    struct write_fixture *f = calloc(1, sizeof *f);
+    fixture_open(f);
+    *state = f;
+    return 0;
+}
+
+static inline int fixture_teardown(void **state)
+{
+    fixture_close(*state);
+    free(*state);
+    return 0;
+}
+
 #endif
