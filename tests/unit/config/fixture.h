@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
+#include "config/config_settings.h"
 #include "tests/unit/scratch.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(table)[0])
@@ -65,6 +66,30 @@ static inline void check_told(const char *row, const struct told *told, const ch
 {
     if (strcmp(told->text, want) != 0)
         fail_msg("%s:\ntold\n%swant\n%s", row, told->text, want);
+}
+
+static inline bool is_number(const struct setting *s)
+{
+    return s->kind == SETTING_COUNT || s->kind == SETTING_PERCENT || s->kind == SETTING_SIZE ||
+           s->kind == SETTING_DURATION;
+}
+
+/* A file, and what is told of it. */
+struct file_row {
+    const char *text, *told;
+};
+
+static inline void check_rows(const struct file_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct config c;
+        struct told told;
+
+        assert_true(config_init(&c));
+        read_text(&c, rows[i].text, &told);
+        check_told(rows[i].text, &told, rows[i].told);
+        config_done(&c);
+    }
 }
 
 #endif

@@ -1,23 +1,6 @@
 /* What the file may hold, and that every mistake is told with its line. */
 #include "tests/unit/config/fixture.h"
 
-struct file_row {
-    const char *text, *told;
-};
-
-static void check_rows(const struct file_row *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct config c;
-        struct told told;
-
-        assert_true(config_init(&c));
-        read_text(&c, rows[i].text, &told);
-        check_told(rows[i].text, &told, rows[i].told);
-        config_done(&c);
-    }
-}
-
 #define MUST_RANGE   "must be an IP address or a range of them, as 10.0.0.1, 10.0.0.0/8 or fd00::/8"
 #define MUST_ADDRESS "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080"
 #define MUST_SIZE    "must be a size, as 512K, 64M or 1G"
@@ -28,63 +11,6 @@ static void check_rows(const struct file_row *rows, size_t count)
 #define MUST_HOST    "must be a host, as cdn.example.com"
 #define MUST_INDEX   "must be a path that ends in .xml, as /sitemap_index.xml"
 #define MUST_ALIAS   "must be two paths, as /sitemap.xml -> /sitemap_index.xml"
-#define WOULD_CUT    "a \" ;\" would cut the line there; a comment stands on a line of its own"
-#define NO_SETTING   "is no setting; write key = value"
-
-static void test_shapes_that_are_taken(void **state)
-{
-    static const struct file_row rows[] = {
-        {"", ""},
-        {"\n\n\r\n", ""},
-        {"; a comment\n# another\n   ; indented\n\t# too\n", ""},
-        {"[server]\nlisten = 127.0.0.1:1\n", ""},
-        {"[server]\r\nlisten = 127.0.0.1:1\r\n", ""},
-        {"[server]\nlisten=127.0.0.1:1", ""},
-        {"[server]\nlisten   =\t127.0.0.1:1  \t\n", ""},
-        {"\xef\xbb\xbf[server]\nlisten = 127.0.0.1:1\n", ""},
-        {"[server] ; the public side\nlisten = 127.0.0.1:1\n", ""},
-        {"[server]\nlisten = 127.0.0.1:1\n[log]\n[server]\nthreads = 1\n", ""},
-        {"[server]\ncache_control = a;b\n", ""},
-        {"[site \"a\"]\norigin = https://a.example\n", ""},
-        {"[site\t\"a\"]\norigin = https://a.example\n", ""},
-    };
-
-    (void)state;
-    check_rows(rows, ROWS(rows));
-}
-
-/* What inih would pass on wrongly or in silence. */
-static void test_traps(void **state)
-{
-    static const struct file_row rows[] = {
-        {"[server]\nlisten = 127.0.0.1:1\n  threads = 2\n",
-         "3: begins with a blank; it would be read as more of the key above\n"},
-        {"[server]\n\tlisten = 127.0.0.1:1\n",
-         "2: begins with a blank; it would be read as more of the key above\n"},
-        {" [server]\n", "1: begins with a blank; it would be read as more of the key above\n"},
-        {"[server]\ncache_control = public ; max-age=1\n", "2: " WOULD_CUT "\n"},
-        {"[server]\ncache_control =\t;x\n", "2: " WOULD_CUT "\n"},
-        {"[catalogue]\ndatabase = /a ;b/c.db\n", "2: " WOULD_CUT "\n"},
-        {"[catalogue]\ndatabase = \"/a b.db\"\n",
-         "2: write the value without quotes; they would be part of it\n"},
-        {"[server] listen = 127.0.0.1:1\n", "1: a section's header stands alone on its line\n"},
-        {"[server]]\n", "1: a section's header stands alone on its line\n"},
-        {"[server\nlisten = x\n", "1: a section needs its closing ]\n"},
-        {"[server]\nlisten\n", "2: " NO_SETTING "\n"},
-        {"[server]\nlisten: 127.0.0.1:1\n", "2: " NO_SETTING "\n"},
-        {"[server]\n= 127.0.0.1:1\n", "2: " NO_SETTING "\n"},
-        {"[server]\ncache_control = a\x1b[0m\n", "2: has a control character\n"},
-        {"[server]\ncache_control = a\rb\n", "2: has a control character\n"},
-        {"listen = 127.0.0.1:1\n", "1: \"listen\" stands before the first section\n"},
-        {"[server]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
-         "3: listen stands twice; it was set in line 2\n"},
-        {"[server]\nthreads = 1\n[log]\n[server]\nthreads = 1\n",
-         "5: threads stands twice; it was set in line 2\n"},
-    };
-
-    (void)state;
-    check_rows(rows, ROWS(rows));
-}
 
 static void test_unknown_words(void **state)
 {
@@ -218,85 +144,6 @@ static void test_all_mistakes_are_told(void **state)
     config_done(&c);
 }
 
-static void test_long_lines(void **state)
-{
-    char text[1024];
-    struct config c;
-    struct told told;
-
-    (void)state;
-    for (int len = 190; len < 620; len++) {
-        int head =
-            snprintf(text, sizeof text, "[server]\ncache_control = ") - (int)strlen("[server]\n");
-
-        memset(text + strlen(text), 'x', (size_t)(len - head));
-        strcpy(text + strlen("[server]\n") + len, "\nthreads = 3\n");
-        assert_true(config_init(&c));
-        read_text(&c, text, &told);
-        if (len < 199) {
-            check_told("fits", &told, "");
-            assert_int_equal(strlen(c.cache_control), (size_t)(len - head));
-        } else {
-            check_told("long", &told, "2: the line is longer than 198 bytes; it would be cut\n");
-        }
-        assert_int_equal(c.threads, 3);
-        config_done(&c);
-        memset(text, 0, sizeof text);
-    }
-}
-
-static void test_long_comments_and_sections(void **state)
-{
-    char text[2048], name[128];
-    struct config c;
-    struct told told;
-
-    (void)state;
-    assert_true(config_init(&c));
-    memset(text, ';', 1000);
-    strcpy(text + 1000, "\n[server]\nthreads = 3\n");
-    read_text(&c, text, &told);
-    check_told("long comment", &told, "");
-    assert_int_equal(c.threads, 3);
-
-    memset(name, 'n', sizeof name);
-    name[42] = '\0'; /* [site "…"]: 49 bytes */
-    snprintf(text, sizeof text, "[site \"%s\"]\norigin = https://a\n", name);
-    read_text(&c, text, &told);
-    check_told("49 bytes", &told, "");
-    assert_string_equal(c.sites[0].named.name, name);
-
-    name[42] = 'n';
-    name[43] = '\0';
-    snprintf(text, sizeof text, "[site \"%s\"]\norigin = nonsense\n", name);
-    read_text(&c, text, &told);
-    check_told("50 bytes", &told,
-               "1: the section's name is longer than 49 bytes; it would be cut\n");
-    memset(text, 0, sizeof text);
-    text[0] = '[';
-    memset(text + 1, 'n', 300);
-    strcpy(text + 301, "]\nthreads = nonsense\n");
-    read_text(&c, text, &told);
-    check_told("a header longer than a line", &told,
-               "1: the line is longer than 198 bytes; it would be cut\n");
-    config_done(&c);
-}
-
-static void test_nul_bytes(void **state)
-{
-    static const char text[] = "[server]\nthreads = 3\0 9\nstrict_host = yes\n";
-    struct config c;
-    struct told told;
-
-    (void)state;
-    assert_true(config_init(&c));
-    read_bytes(&c, text, sizeof text - 1, &told);
-    check_told("NUL", &told, "2: has a NUL byte\n");
-    assert_int_equal(c.threads, 0);
-    assert_true(c.strict_host);
-    config_done(&c);
-}
-
 static void test_files_that_cannot_be_read(void **state)
 {
     struct config c;
@@ -421,15 +268,10 @@ static void test_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes_that_are_taken),
-        cmocka_unit_test(test_traps),
         cmocka_unit_test(test_unknown_words),
         cmocka_unit_test(test_sources),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_all_mistakes_are_told),
-        cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_long_comments_and_sections),
-        cmocka_unit_test(test_nul_bytes),
         cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_a_site),
     };
