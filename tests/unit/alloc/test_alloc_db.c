@@ -1,78 +1,6 @@
 /* The catalogue: where memory runs out, within SQLite too, a write is answered NO_MEMORY and
- * nothing of it is there, a read says so, and the file stays whole. */
-#include "tests/unit/alloc/alloc.h"
-
-#include "db/catalogue.h"
-
-#define ORIGIN "https://www.example.com"
-#define INDEX  ORIGIN "/sitemap_index.xml"
-
-struct world {
-    char folder[64], path[96];
-    struct catalogue *c;
-    unsigned number; /* makes each loc another one */
-    int64_t site;
-};
-
-static enum catalogue_status open_world(struct world *w, bool server)
-{
-    char why[256] = "untouched";
-    struct catalogue_options options = {.path = w->path,
-                                        .server = server,
-                                        .write_timeout_ms = 5000,
-                                        .max_queued = 100,
-                                        .shrink_percent = 30,
-                                        .default_max_pages = LIMIT_SITE_PAGES};
-    enum catalogue_status status = catalogue_open(&options, &w->c, why, sizeof why);
-    if (status != CATALOGUE_OK) {
-        assert_null(w->c);
-        assert_string_not_equal(why, "untouched");
-        if (status != CATALOGUE_NO_MEMORY)
-            print_error("%s\n", why);
-    }
-    return status;
-}
-
-/* What memory may do to a call: nothing, or this. */
-static bool fine(enum catalogue_status status)
-{
-    if (status != CATALOGUE_OK && status != CATALOGUE_NO_MEMORY)
-        fail_msg("%s", catalogue_status_word(status));
-    return status == CATALOGUE_OK;
-}
-
-static uint64_t entries(struct world *w)
-{
-    struct catalogue_view *v;
-    struct catalogue_revisions now = {.entries = 0};
-    assert_int_equal(catalogue_view_begin(w->c, &v), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_revisions(v, &now), CATALOGUE_OK);
-    catalogue_view_end(v);
-    return now.entries;
-}
-
-static bool apply(struct world *w, const struct change *change)
-{
-    struct change_result result;
-    enum catalogue_status status = catalogue_apply(w->c, change, &result);
-    entry_record_done(&result.entry);
-    if (status == CATALOGUE_UNAVAILABLE)
-        print_error("%s\n", result.detail);
-    return fine(status);
-}
-
-static void tell_problem(void *context, const char *sentence)
-{
-    (void)context;
-    print_error("%s\n", sentence);
-}
-
-static void assert_whole(struct world *w)
-{
-    uint64_t count = 1;
-    assert_int_equal(catalogue_check(w->c, tell_problem, NULL, &count), CATALOGUE_OK);
-    assert_int_equal(count, 0);
-}
+ * nothing of it is there, and the file stays whole. Reads: test_alloc_db_read.c. */
+#include "tests/unit/alloc/db_world.h"
 
 /* ---- open */
 
@@ -195,95 +123,6 @@ static bool token_comes_and_goes(void *context)
     return apply(w, &revoke);
 }
 
-/* ---- reads */
-
-static bool count_page(void *context, const struct page_record *page, const char *url)
-{
-    (void)page;
-    *(unsigned *)context += strcmp(url, INDEX) == 0;
-    return true;
-}
-
-static bool count_entry(void *context, const struct entry_record *record)
-{
-    assert_non_null(record->loc);
-    ++*(unsigned *)context;
-    return true;
-}
-
-static bool read_all(void *context)
-{
-    struct world *w = context;
-    struct catalogue_view *v;
-    struct catalogue_revisions revisions;
-    struct registry *registry = NULL;
-    struct entry_record record;
-    unsigned count = 0, pages = 0;
-    if (!fine(catalogue_view_begin(w->c, &v)))
-        return false;
-    bool good = fine(catalogue_view_revisions(v, &revisions)) &&
-                fine(catalogue_view_registry(v, &registry));
-    registry_unref(registry);
-    good = good && fine(catalogue_view_pages_since(v, 0, 0, count_page, &pages));
-    struct entry_list list = {.prefix = ORIGIN};
-    good = good && fine(catalogue_view_list(v, &list, count_entry, &count));
-    list = (struct entry_list){.index_id = 1};
-    good = good && fine(catalogue_view_list(v, &list, count_entry, &count));
-    memset(&record, 0, sizeof record);
-    if (good) {
-        assert_int_equal(pages, 1);
-        assert_int_equal(count, 2 * revisions.entries);
-        good = fine(catalogue_view_entry_by_loc(v, 1, ORIGIN "/kept.xml", &record));
-        if (good)
-            assert_string_equal(record.loc, ORIGIN "/kept.xml");
-        if (good)
-            entry_record_done(&record);
-    }
-    catalogue_view_end(v);
-    return good;
-}
-
-static bool check_all(void *context)
-{
-    struct world *w = context;
-    uint64_t count = 0;
-    bool good = fine(catalogue_check(w->c, tell_problem, NULL, &count));
-    assert_int_equal(count, 0);
-    return good;
-}
-
-static bool back_up(void *context)
-{
-    struct world *w = context;
-    char path[128], why[256] = "";
-    snprintf(path, sizeof path, "%s/copy.db", w->folder);
-    bool good = fine(catalogue_backup(w->c, path, NULL, NULL, why, sizeof why));
-    assert_int_equal(access(path, F_OK) == 0, good);
-    unlink(path);
-    return good;
-}
-
-/* ---- the sweeps */
-
-static struct world *world_make(void)
-{
-    static struct world w;
-    memset(&w, 0, sizeof w);
-    /* Thousands of commits: in memory where there is such a folder. */
-    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(w.folder, sizeof w.folder, "%s/sitemapd-alloc-XXXXXX", base);
-    assert_non_null(mkdtemp(w.folder));
-    snprintf(w.path, sizeof w.path, "%s/c.db", w.folder);
-    return &w;
-}
-
-static void world_remove(struct world *w)
-{
-    char command[96];
-    snprintf(command, sizeof command, "rm -rf '%s'", w->folder);
-    assert_int_equal(system(command), 0);
-}
-
 static void test_open(void **state)
 {
     struct world *w = world_make();
@@ -293,17 +132,6 @@ static void test_open(void **state)
     catalogue_close(w->c);
     alloc_sweep("open", open_and_close, w);
     world_remove(w);
-}
-
-static void fill(struct world *w)
-{
-    struct change site = {.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}};
-    struct change index = {.kind = CHANGE_INDEX_ADD, .index_url = INDEX};
-    struct change entry = {.kind = CHANGE_ENTRY_PUT,
-                           .source = "tests",
-                           .entry = {.loc = ORIGIN "/kept.xml", .position = POSITION_NONE}};
-    assert_int_equal(open_world(w, true), CATALOGUE_OK);
-    assert_true(apply(w, &site) && apply(w, &index) && apply(w, &entry));
 }
 
 static void test_writes(void **state)
@@ -337,24 +165,11 @@ static void test_writes(void **state)
     world_remove(w);
 }
 
-static void test_reads(void **state)
-{
-    struct world *w = world_make();
-    (void)state;
-    fill(w);
-    alloc_sweep("views", read_all, w);
-    alloc_sweep("check", check_all, w);
-    alloc_sweep("backup", back_up, w);
-    catalogue_close(w->c);
-    world_remove(w);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_writes),
-        cmocka_unit_test(test_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

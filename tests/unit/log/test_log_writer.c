@@ -1,4 +1,4 @@
-/* The ring and the writer's thread: nothing is lost, nothing mixed, nobody waits. */
+/* The writer's thread and its ring: nothing is lost, nothing mixed, nobody waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,46 +61,6 @@ static char *read_file(const char *from, size_t *len)
     close(fd);
     return text;
 }
-
-/* ---- the ring ---- */
-
-/* Invariants 1 and 2: full is full, a line is whole, and all of it can be used again and again. */
-static void a_ring_goes_round(void **state)
-{
-    struct ring *r = aligned_alloc(64, sizeof *r);
-    char line[RING_MAX_LINE], out[3 * RING_MAX_LINE];
-    unsigned put = 0, taken = 0;
-    (void)state;
-    memset(r, 0, sizeof *r);
-    assert_int_equal(ring_take(r, out, sizeof out), 0);
-    for (unsigned round = 0; round < 3000; round++) {
-        size_t len = 1 + round * 37 % RING_MAX_LINE;
-        memset(line, (int)('a' + put % 26), len);
-        if (ring_put(r, line, len)) {
-            put++;
-            continue;
-        }
-        assert_true(ring_used(r) > RING_BYTES - 2 * RING_MAX_LINE);
-        while ((len = ring_take(r, out, sizeof out)) > 0)
-            for (size_t at = 0; at < len; taken++)
-                for (char c = (char)('a' + taken % 26); at < len && out[at] == c;)
-                    at++;
-        assert_int_equal(ring_used(r), 0);
-        for (size_t i = 0; i < RING_BYTES; i++)
-            assert_int_equal(r->bytes[i], 0);
-    }
-    assert_true(put > 500 && taken > 500 && taken <= put);
-    /* A line that finds no room in `out` stays. */
-    while (ring_take(r, out, sizeof out) > 0)
-        continue;
-    memset(line, 'x', 100);
-    assert_true(ring_put(r, line, 100));
-    assert_int_equal(ring_take(r, out, 99), 0);
-    assert_int_equal(ring_take(r, out, 100), 100);
-    free(r);
-}
-
-/* ---- the writer ---- */
 
 struct talker {
     struct log_writer *writer;
@@ -344,7 +304,6 @@ int main(void)
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ring_goes_round),
         IN_FOLDER(many_threads_lose_nothing),
         IN_FOLDER(a_line_alone_is_written_by_itself),
         IN_FOLDER(a_moved_file_is_left_for_a_new_one),

@@ -1,51 +1,7 @@
-/* Sources as they run: settling, subfolders, requests, failures, the end; and what is served. */
-#include "tests/unit/sources/world.h"
-
-#include <pthread.h>
+/* Sources as they run: settling, subfolders, requests, failures, the end. */
+#include "tests/unit/sources/running.h"
 
 #define LONG_MS 30000
-
-struct running {
-    struct world w;
-    struct sources *s;
-    pthread_mutex_t lock;
-    char events[65536]; /* "event detail\n" */
-    unsigned scanned;   /* requests answered */
-    bool succeeded;
-    char failure[256];
-};
-
-static void on_event(void *context, int level, const char *event, const char *detail)
-{
-    struct running *r = context;
-    assert_in_range(level, 0, 2);
-    pthread_mutex_lock(&r->lock);
-    size_t len = strlen(r->events);
-    snprintf(r->events + len, sizeof r->events - len, "%s %s\n", event, detail);
-    pthread_mutex_unlock(&r->lock);
-}
-
-static unsigned count_events(struct running *r, const char *event)
-{
-    unsigned count = 0;
-    pthread_mutex_lock(&r->lock);
-    for (const char *at = r->events; (at = strstr(at, event)) != NULL; at++)
-        count++;
-    pthread_mutex_unlock(&r->lock);
-    return count;
-}
-
-static void start(struct running *r)
-{
-    char why[256];
-    struct sources_options options = {.catalogue = r->w.c,
-                                      .count = 1,
-                                      .settings = &r->w.settings,
-                                      .event = on_event,
-                                      .event_context = r};
-    if (!sources_start(&options, &r->s, why, sizeof why))
-        fail_msg("%s", why);
-}
 
 static int64_t clock_ms(void)
 {
@@ -272,68 +228,6 @@ static void the_end_is_quick(void **state)
         assert_true(strlen(r->failure) > 5);
 }
 
-static void files_are_found_and_opened(void **state)
-{
-    struct running *r = *state;
-    char path[SOURCE_MAX_PATH_BYTES + 1];
-    size_t at = 99;
-    r->w.settings.serve = true;
-    folder_do(&r->w.folder, "mkdir b; echo x > $OUT/x; ln -s $OUT/x out.xml");
-    folder_sitemap(&r->w.folder, "b/a b.xml", "a", "", DAY);
-    start(r);
-    assert_int_equal(sources_count(r->s), 1);
-    assert_int_equal(sources_find(r->s, "products"), 0);
-    assert_true(sources_find(r->s, "none") == SIZE_MAX);
-    assert_string_equal(sources_url(r->s, 0), ORIGIN "/s/");
-    assert_true(sources_match(r->s, ORIGIN, "/s/b/a%20b.xml", &at, path));
-    assert_int_equal(at, 0);
-    assert_string_equal(path, "b/a b.xml");
-    int fd = sources_open_file(r->s, 0, path);
-    assert_true(fd >= 0);
-    close(fd);
-    assert_true(sources_match(r->s, ORIGIN, "/s/out.xml", &at, path));
-    assert_int_equal(sources_open_file(r->s, 0, path), -1);
-    assert_int_equal(sources_open_file(r->s, 0, "../x"), -1);
-    assert_int_equal(sources_open_file(r->s, 0, "b"), -1);
-    assert_false(sources_match(r->s, ORIGIN, "/s/b/a.html", &at, path));
-    assert_false(sources_match(r->s, ORIGIN, "/b/a.xml", &at, path));
-    assert_false(sources_match(r->s, "https://other.example.com", "/s/b/a.xml", &at, path));
-}
-
-static void settings_are_checked(void **state)
-{
-    struct running *r = *state;
-    char why[256];
-    struct sources_options options = {.catalogue = r->w.c, .count = 1, .settings = &r->w.settings};
-    r->w.settings.url = ORIGIN "/s";
-    assert_false(sources_start(&options, &r->s, why, sizeof why));
-    assert_null(r->s);
-    assert_non_null(strstr(why, "products"));
-}
-
-static int setup(void **state)
-{
-    struct running *r = calloc(1, sizeof *r);
-    pthread_mutex_init(&r->lock, NULL);
-    world_open(&r->w, 30);
-    r->w.settings.watch = true;
-    r->w.settings.settle_ms = 400;
-    *state = r;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct running *r = *state;
-    sources_stop(r->s);
-    world_close(&r->w);
-    pthread_mutex_destroy(&r->lock);
-    free(r);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,8 +240,6 @@ int main(void)
         TEST(a_replaced_folder_is_noticed),
         TEST(problems_are_reported),
         TEST(the_end_is_quick),
-        TEST(files_are_found_and_opened),
-        TEST(settings_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,74 @@
+/* A source that runs, and the events that it told. */
+#ifndef SITEMAPD_TESTS_UNIT_SOURCES_RUNNING_H
+#define SITEMAPD_TESTS_UNIT_SOURCES_RUNNING_H
+
+#include <pthread.h>
+
+#include "tests/unit/sources/world.h"
+
+struct running {
+    struct world w;
+    struct sources *s;
+    pthread_mutex_t lock;
+    char events[65536]; /* "event detail\n" */
+    unsigned scanned;   /* requests answered */
+    bool succeeded;
+    char failure[256];
+};
+
+static inline void on_event(void *context, int level, const char *event, const char *detail)
+{
+    struct running *r = context;
+    assert_in_range(level, 0, 2);
+    pthread_mutex_lock(&r->lock);
+    size_t len = strlen(r->events);
+    snprintf(r->events + len, sizeof r->events - len, "%s %s\n", event, detail);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static inline unsigned count_events(struct running *r, const char *event)
+{
+    unsigned count = 0;
+    pthread_mutex_lock(&r->lock);
+    for (const char *at = r->events; (at = strstr(at, event)) != NULL; at++)
+        count++;
+    pthread_mutex_unlock(&r->lock);
+    return count;
+}
+
+static inline void start(struct running *r)
+{
+    char why[256];
+    struct sources_options options = {.catalogue = r->w.c,
+                                      .count = 1,
+                                      .settings = &r->w.settings,
+                                      .event = on_event,
+                                      .event_context = r};
+    if (!sources_start(&options, &r->s, why, sizeof why))
+        fail_msg("%s", why);
+}
+
+static inline int setup(void **state)
+{
+    struct running *r = calloc(1, sizeof *r);
+    pthread_mutex_init(&r->lock, NULL);
+    world_open(&r->w, 30);
+    r->w.settings.watch = true;
+    r->w.settings.settle_ms = 400;
+    *state = r;
+    return 0;
+}
+
+static inline int teardown(void **state)
+{
+    struct running *r = *state;
+    sources_stop(r->s);
+    world_close(&r->w);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+#endif

@@ -1,0 +1,50 @@
+/* What a source has to do before it runs, and the files that it serves. */
+#include "tests/unit/sources/running.h"
+
+static void files_are_found_and_opened(void **state)
+{
+    struct running *r = *state;
+    char path[SOURCE_MAX_PATH_BYTES + 1];
+    size_t at = 99;
+    r->w.settings.serve = true;
+    folder_do(&r->w.folder, "mkdir b; echo x > $OUT/x; ln -s $OUT/x out.xml");
+    folder_sitemap(&r->w.folder, "b/a b.xml", "a", "", DAY);
+    start(r);
+    assert_int_equal(sources_count(r->s), 1);
+    assert_int_equal(sources_find(r->s, "products"), 0);
+    assert_true(sources_find(r->s, "none") == SIZE_MAX);
+    assert_string_equal(sources_url(r->s, 0), ORIGIN "/s/");
+    assert_true(sources_match(r->s, ORIGIN, "/s/b/a%20b.xml", &at, path));
+    assert_int_equal(at, 0);
+    assert_string_equal(path, "b/a b.xml");
+    int fd = sources_open_file(r->s, 0, path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_true(sources_match(r->s, ORIGIN, "/s/out.xml", &at, path));
+    assert_int_equal(sources_open_file(r->s, 0, path), -1);
+    assert_int_equal(sources_open_file(r->s, 0, "../x"), -1);
+    assert_int_equal(sources_open_file(r->s, 0, "b"), -1);
+    assert_false(sources_match(r->s, ORIGIN, "/s/b/a.html", &at, path));
+    assert_false(sources_match(r->s, ORIGIN, "/b/a.xml", &at, path));
+    assert_false(sources_match(r->s, "https://other.example.com", "/s/b/a.xml", &at, path));
+}
+
+static void settings_are_checked(void **state)
+{
+    struct running *r = *state;
+    char why[256];
+    struct sources_options options = {.catalogue = r->w.c, .count = 1, .settings = &r->w.settings};
+    r->w.settings.url = ORIGIN "/s";
+    assert_false(sources_start(&options, &r->s, why, sizeof why));
+    assert_null(r->s);
+    assert_non_null(strstr(why, "products"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(files_are_found_and_opened),
+        TEST(settings_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
