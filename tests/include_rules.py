@@ -74,6 +74,7 @@ TEST_LIBRARIES = {
 }
 SOURCE_FOLDERS = ("config", "db", "deploy", "server", "tests")
 MAIN_MAX_LINES = 100
+MAX_LINES = 350  # STYLE.md
 # What others see of the catalogue: any engine could be behind it.
 ENGINE_NEUTRAL = {f"db/{name}.h" for name in ("catalogue", "change", "entry", "registry", "source", "status", "view")}
 ENGINE_WORDS = {
@@ -131,6 +132,8 @@ def check_system(name, libraries):
 def check_project(root, name, own, folders):
     if name.startswith((".", "/")) or not os.path.isfile(os.path.join(root, name)):
         return f'"{name}" is not a path from the root of the tree'
+    if name.startswith("db/") and own not in ("db", "tests") and name not in ENGINE_NEUTRAL:
+        return f'may not include "{name}": it is internal to db/'
     if any(inside(name, folder) for folder in (own,) + folders):
         return None
     return f'may not include "{name}"'
@@ -167,6 +170,8 @@ def check_file(root, path):
             yield number, problem
     if path == "server/main.c" and text.count("\n") >= MAIN_MAX_LINES:
         yield MAIN_MAX_LINES, f"has {text.count(chr(10))} lines; fewer than {MAIN_MAX_LINES} are allowed"
+    if text.count("\n") > MAX_LINES:
+        yield MAX_LINES + 1, f"has {text.count(chr(10))} lines; at most {MAX_LINES} are allowed (STYLE.md)"
     if path in ENGINE_NEUTRAL:
         code = COMMENT_OR_STRING.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
         for number, line in enumerate(code.split("\n"), 1):

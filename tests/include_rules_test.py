@@ -12,6 +12,7 @@ CLEAN = {
     "config/config.h": "#include <stdbool.h>\n",
     "config/config.c": '#include "config/config.h"\n#include <ini.h>\n#include <string.h>\n',
     "db/catalogue.h": '/* No transaction, no rowid, no SQL shows. */\n#include "server/rules/url.h"\nint entry_cursor;\n',
+    "db/writer.h": "\n",
     "db/writer.c": '#include "db/catalogue.h"\n#include <sqlite3.h>\n#include <sys/stat.h>\n',
     "server/rules/url.h": "#include <stddef.h>\n",
     "server/rules/url.c": '#include "server/rules/url.h"\n#include <idn2.h>\n',
@@ -92,6 +93,7 @@ def test_a_clean_tree_passes(tmp_path):
         ("db/catalogue.h", "long row, catalogue_rowid;", "names the engine"),
         ("db/catalogue.h", "const char *catalogue_sql;", "names the engine"),
         ("db/catalogue.h", "struct sqlite3;", "names the engine"),
+        ("server/app.c", '#include "db/writer.h"', "internal to db/"),
         ("db/change.h", "void change_rollback(void);", "names the engine"),
         ("db/view.h", "long view_rowid;", "names the engine"),
     ],
@@ -112,6 +114,16 @@ def test_what_stands_in_a_comment_is_no_include(tmp_path):
     files["server/rules/url.c"] += "/*\n#include <sqlite3.h>\n*/\n// #include <zlib.h>\n"
     plant(tmp_path, files)
     assert include_rules.check(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize("path", ["server/rules/url.c", "tests/unit/rules/test_url.c"])
+def test_a_long_file_is_found(tmp_path, path):
+    lines = "\n" * 350
+    plant(tmp_path, {**CLEAN, path: lines})
+    assert include_rules.check(str(tmp_path)) == []
+    plant(tmp_path, {**CLEAN, path: lines + "\n"})
+    problems = include_rules.check(str(tmp_path))
+    assert len(problems) == 1 and problems[0].startswith(f"{path}:351:") and "351 lines" in problems[0]
 
 
 def test_a_long_main_is_found(tmp_path):
