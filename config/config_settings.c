@@ -65,9 +65,8 @@ const struct setting config_settings[] = {
      .doc = "Cache-Control of index pages and robots.txt."},
     {"server", "trusted_proxies", SETTING_IP_RANGE, LIST(trusted_proxies, trusted_proxy_count),
      FILE_AND("SITEMAPD_SERVER_TRUSTED_PROXIES"),
-     .doc =
-         "Addresses of proxies whose X-Forwarded-Host counts, or ranges as 10.0.0.0/8, separated "
-         "by spaces. Repeatable."},
+     .doc = "Addresses of proxies whose X-Forwarded-Host and X-Forwarded-For count, or ranges as "
+            "10.0.0.0/8, separated by spaces. Repeatable."},
     {"server", "tls_cert", SETTING_PATH, IN(tls_cert), LIVE("SITEMAPD_SERVER_TLS_CERT"),
      .doc = "The certificate of this listener, PEM with its chain; with tls_key it speaks https."},
     {"server", "tls_key", SETTING_PATH, IN(tls_key), LIVE("SITEMAPD_SERVER_TLS_KEY"),

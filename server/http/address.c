@@ -230,3 +230,11 @@ bool address_range_holds(const struct address_range *range, const char *peer)
     unsigned rest = range->bits % 8;
     return rest == 0 || ((bytes[whole] ^ range->bytes[whole]) >> (8 - rest)) == 0;
 }
+
+bool address_ranges_hold(const struct address_range *ranges, size_t count, const char *peer)
+{
+    for (size_t i = 0; i < count; i++)
+        if (address_range_holds(&ranges[i], peer))
+            return true;
+    return false;
+}

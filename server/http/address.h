@@ -40,5 +40,7 @@ struct address_range {
 /* False where malformed. */
 bool address_range_parse(const char *text, struct address_range *out);
 bool address_range_holds(const struct address_range *range, const char *peer);
+/* Whether one of them does. */
+bool address_ranges_hold(const struct address_range *ranges, size_t count, const char *peer);
 
 #endif

@@ -12,10 +12,7 @@
 
 bool connection_is_trusted(const struct listener *l, const char *peer)
 {
-    for (size_t i = 0; i < l->options.trusted_proxy_count; i++)
-        if (address_range_holds(&l->trusted[i], peer))
-            return true;
-    return false;
+    return address_ranges_hold(l->trusted, l->options.trusted_proxy_count, peer);
 }
 
 static const struct sockaddr *address_of(struct MHD_Connection *mhd)

@@ -2,6 +2,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "server/http/forwarded.h"
 #include "server/http/internal.h"
 #include "server/http/route_match.h"
 #include "server/http/status.h"
@@ -50,6 +51,21 @@ static const char *effective_host(struct exchange *e)
     return last + strspn(last, " \t");
 }
 
+/* Who asks: the connection's peer, or the client that a listed proxy speaks for. */
+static const char *effective_peer(struct exchange *e)
+{
+    const struct connection *c = e->connection;
+    const struct header_scan *headers = &e->headers;
+    const char *list = headers->forwarded_for.len > 0 ? headers->forwarded_for.data
+                                                      : headers->value[HEADER_X_FORWARDED_FOR];
+
+    if (list != NULL && c->trusted_proxy &&
+        forwarded_client(list, c->listener->trusted, c->listener->options.trusted_proxy_count,
+                         e->client))
+        return e->client;
+    return c->peer;
+}
+
 static void fill(struct exchange *e, const char *method, const char *version)
 {
     struct request *request = &e->request;
@@ -61,7 +77,7 @@ static void fill(struct exchange *e, const char *method, const char *version)
     e->row = l->options.route_count + 1; /* until it has a route */
     request->method = method_parse(method);
     request->path = "";
-    request->peer = e->connection->peer;
+    request->peer = effective_peer(e);
     request->id = e->headers.value[HEADER_X_REQUEST_ID];
     if (request->id != NULL && !request_id_check(request->id))
         request->id = NULL;

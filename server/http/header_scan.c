@@ -17,6 +17,7 @@
     X(HEADER_AUTHORIZATION, 'a', "Authorization")                                                  \
     X(HEADER_EXPECT, 'e', "Expect")                                                                \
     X(HEADER_X_FORWARDED_HOST, 'x', "X-Forwarded-Host")                                            \
+    X(HEADER_X_FORWARDED_FOR, 'x', "X-Forwarded-For")                                              \
     X(HEADER_X_REQUEST_ID, 'x', "X-Request-Id")                                                    \
     X(HEADER_REFERER, 'r', "Referer")                                                              \
     X(HEADER_USER_AGENT, 'u', "User-Agent")
@@ -101,6 +102,8 @@ void header_scan_add(struct header_scan *scan, const char *name, size_t name_len
         add_to_list(&scan->accept_encoding, scan->value[which], value);
     else if (which == HEADER_IF_NONE_MATCH)
         add_to_list(&scan->if_none_match, scan->value[which], value);
+    else if (which == HEADER_X_FORWARDED_FOR)
+        add_to_list(&scan->forwarded_for, scan->value[which], value);
     else if (which == HEADER_X_FORWARDED_HOST)
         scan->value[which] = value; /* the nearest proxy's is the last */
 }
@@ -109,4 +112,5 @@ void header_scan_done(struct header_scan *scan)
 {
     str_done(&scan->accept_encoding);
     str_done(&scan->if_none_match);
+    str_done(&scan->forwarded_for);
 }

@@ -20,6 +20,7 @@ enum known_header {
     HEADER_AUTHORIZATION,
     HEADER_EXPECT,
     HEADER_X_FORWARDED_HOST,
+    HEADER_X_FORWARDED_FOR,
     HEADER_X_REQUEST_ID,
     HEADER_REFERER,
     HEADER_USER_AGENT,
@@ -31,7 +32,7 @@ struct header_scan {
     unsigned lines[HEADER_COUNT];
     bool malformed; /* a name is no token, or a value holds a NUL */
     /* Lists given on several lines are one list (RFC 9110 5.3); owned, empty mostly. */
-    struct str accept_encoding, if_none_match;
+    struct str accept_encoding, if_none_match, forwarded_for;
 };
 
 /* Adds one header line; lengths are the parser's, and the text ends with a NUL behind them. `value`

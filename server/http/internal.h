@@ -68,6 +68,7 @@ struct exchange {
     struct page_reader reader;         /* of request.reply.snapshot, while it is sent */
     atomic_int wait;                   /* enum wait_state */
     char own_id[REQUEST_ID_SIZE];      /* where it brought none */
+    char client[INET6_ADDRSTRLEN];     /* of request.peer, where a listed proxy told it */
     char target_inline[TARGET_INLINE]; /* last: not cleared between requests */
 };
 

@@ -71,8 +71,8 @@ struct request {
     const char *path;  /* raw, begins with '/', without query */
     const char *query; /* raw text behind '?', NULL: there is no '?' */
     const char *host;  /* Host, or X-Forwarded-Host of a listed proxy; NULL: none */
-    const char *peer;  /* address as text, without port; may be NULL */
-    const char *id;    /* told in X-Request-Id and in the logs; NULL: none */
+    const char *peer; /* address as text, without port, or what a listed proxy tells; may be NULL */
+    const char *id;   /* told in X-Request-Id and in the logs; NULL: none */
     request_header_lookup *lookup;
     void *lookup_source;
     int64_t now;               /* Unix seconds */

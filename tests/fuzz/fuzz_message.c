@@ -4,6 +4,7 @@
 #include "tests/fuzz/require.h"
 
 #include "server/http/checks.h"
+#include "server/http/forwarded.h"
 #include "server/http/route_match.h"
 
 static const char *const listed[] = {"sitemaps.internal", "proxy.example:8443"};
@@ -29,6 +30,20 @@ static void try_host(const char *host)
     if (check_host_is_listed(host, listed, 2))
         REQUIRE(sound && (strncasecmp(host, listed[0], strlen(listed[0])) == 0 ||
                           strcasecmp(host, listed[1]) == 0));
+}
+
+/* Whatever a proxy tells, what goes into the log is an address as we write them ourselves. */
+static void try_forwarded(const char *list)
+{
+    static struct address_range trusted;
+    char client[INET6_ADDRSTRLEN], again[INET6_ADDRSTRLEN];
+
+    if (trusted.bits == 0)
+        REQUIRE(address_range_parse("10.0.0.0/8", &trusted));
+    if (!forwarded_client(list, &trusted, 1, client))
+        return;
+    REQUIRE(strlen(client) < sizeof client);
+    REQUIRE(forwarded_client(client, &trusted, 1, again) && strcmp(client, again) == 0);
 }
 
 static void try_segment(const char *text, size_t len)
@@ -125,6 +140,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *host = scan.value[HEADER_HOST];
     if (host != NULL)
         try_host(host);
+    if (scan.value[HEADER_X_FORWARDED_FOR] != NULL)
+        try_forwarded(scan.value[HEADER_X_FORWARDED_FOR]);
+    if (scan.forwarded_for.len > 0)
+        try_forwarded(scan.forwarded_for.data);
     if (target != NULL) {
         try_target(target, host);
         try_target(target, NULL);

@@ -98,9 +98,10 @@ def gunzip(body):
 class Connection:
     """A socket and what was read from it but not used yet."""
 
-    def __init__(self, address, timeout=None):
+    def __init__(self, address, timeout=None, source=None):
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout or seconds(20))
+        here = (source, 0) if source else None
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout or seconds(20), here)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
 

@@ -118,6 +118,22 @@ def test_every_line_is_there_after_a_stop(start, tmp_path, form):
         assert own == [f"/none?c={index}&n={n}" for n in range(20)]
 
 
+@pytest.mark.parametrize("trusted, told, remote", [
+    ("127.0.0.1", ["192.0.2.7"], "192.0.2.7"),
+    ("127.0.0.0/8", ["198.51.100.1, 2001:db8::7", "127.0.0.9"], "2001:db8::7"),
+    ("127.0.0.1", ["not an address"], "127.0.0.1"),
+    ("127.0.0.1", [], "127.0.0.1"),
+    ("10.0.0.0/8", ["192.0.2.7"], "127.0.0.1"),
+])
+def test_the_client_behind_a_proxy(start, tmp_path, trusted, told, remote):
+    path = tmp_path / "access.log"
+    server = start(config=f"[server]\ntrusted_proxies = {trusted}\n", env=access(path))
+    server.get("/one", [("X-Forwarded-For", value) for value in told])
+    server.get("/two")
+    server.stop()
+    assert {(line["target"], line["remote"]) for line in map(COMBINED.match, lines(path))} == {("/one", remote), ("/two", "127.0.0.1")}
+
+
 def test_a_line_comes_by_itself(start, tmp_path):
     path = tmp_path / "access.log"
     server = start(env=access(path))

@@ -20,8 +20,8 @@ NAMES = ["nginx", "haproxy", "caddy"]
 
 
 class TlsConnection(Connection):
-    def __init__(self, address, timeout=None):
-        super().__init__(address, timeout)
+    def __init__(self, address, timeout=None, source=None):
+        super().__init__(address, timeout, source)
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

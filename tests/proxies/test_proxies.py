@@ -1,6 +1,7 @@
 """What crawlers get through each proxy is what sitemapd sent: bytes, tags, encodings, and who it is for."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -8,9 +9,9 @@ import time
 
 import pytest
 
-from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server  # first: it makes the harness known
+from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server, TlsConnection  # first: it makes the harness known
 
-from harness import ETAG, ORIGIN, TOKEN, ask, gunzip, locs
+from harness import ETAG, ORIGIN, TOKEN, ask, gunzip, locs, request_bytes
 
 XML = "/sitemap_index.xml"
 GZ = XML + ".gz"
@@ -37,7 +38,8 @@ def server(tmp_path_factory):
     (files / "a.xml").write_text(f'<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{urls}</urlset>\n')
     with gzip.open(files / "b.xml.gz", "wb") as file:
         file.write((files / "a.xml").read_bytes())
-    config = f'[server]\ntrusted_proxies = 127.0.0.1\n[source "files"]\ndirectory = {files}\nurl = {ORIGIN}/sitemaps/\nserve = yes\nsettle = 100ms\n'
+    log = f"[log]\naccess_log = {folder}/access.log\naccess_format = json\n"
+    config = log + f'[server]\ntrusted_proxies = 127.0.0.1\n[source "files"]\ndirectory = {files}\nurl = {ORIGIN}/sitemaps/\nserve = yes\nsettle = 100ms\n'
     one = Server(folder, sites=(ORIGIN, OTHER), config=config).start()
     until(lambda: one.get(FILE).status == 200 and len(locs(one.get(XML).body)) == 2, "the folder is read")
     assert one.register(OTHER + "/o.xml").status == 201
@@ -132,6 +134,21 @@ def test_nobody_outside_names_another_host(proxy):
     reply = proxy.ask(XML, {"X-Forwarded-Host": "www.example.org", "X-Sitemapd-Refresh": "yes"})
     assert len(locs(reply.body)) == 302
     assert len(locs(proxy.ask(XML).body)) == 302, "nor is it kept for others"
+
+
+def test_the_log_names_the_client(proxy, server):
+    """The one that the proxy saw, whatever the client says of itself."""
+    target = f"{XML}?by={proxy.name}"
+    connection = TlsConnection(proxy.address, source="127.0.0.2")
+    connection.send(request_bytes("GET", target, {"X-Forwarded-For": "192.0.2.66"}))
+    assert connection.reply().status == 200
+    connection.close()
+
+    def logged():
+        with open(os.path.join(server.folder, "access.log"), encoding="utf-8") as log:
+            return [json.loads(line)["remote"] for line in log if target in line]
+
+    assert until(logged, "logged") == ["127.0.0.2"]
 
 
 def test_ranges_of_files(proxy, server):
