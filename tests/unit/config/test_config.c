@@ -299,23 +299,20 @@ static void test_aliases_are_compared(void **state)
         {"", false},
     };
     const struct setting *s = section_setting(section_find("site", 4), "alias");
-    struct config first;
+    struct config all[ROWS(rows)] = {0};
     struct told told;
 
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         char text[160];
-        struct config other;
-        struct config *c = i == 0 ? &first : &other;
 
         snprintf(text, sizeof text, "[site \"a\"]\norigin = https://a.example\n%s", rows[i].text);
-        assert_true(config_init(c));
-        assert_true(read_text(c, text, &told));
-        assert_int_equal(setting_equal(s, &first.sites[0], &c->sites[0]), rows[i].equal);
-        if (i > 0)
-            config_done(&other);
+        assert_true(config_init(&all[i]));
+        assert_true(read_text(&all[i], text, &told));
+        assert_int_equal(setting_equal(s, &all[0].sites[0], &all[i].sites[0]), rows[i].equal);
     }
-    config_done(&first);
+    for (size_t i = 0; i < ROWS(rows); i++)
+        config_done(&all[i]);
 }
 
 int main(void)
