@@ -252,10 +252,8 @@ static void test_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_rejected),
-        cmocka_unit_test(test_lenient),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_accepted), cmocka_unit_test(test_rejected),
+        cmocka_unit_test(test_lenient),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
