@@ -6,6 +6,7 @@
 
 #include "db/schema_v1.h"
 #include "tests/unit/db/read_fixture.h"
+#include "tests/unit/own_program.h"
 #include "tests/unit/scratch.h"
 
 #define ORIGIN "https://www.example.com"
@@ -256,7 +257,7 @@ static pid_t start_opening(const char *path, int start)
     pid_t child;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, start, 0);
-    assert_int_equal(posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ), 0);
+    assert_int_equal(posix_spawn(&child, own_program(), &actions, NULL, arguments, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     return child;
 }

@@ -7,10 +7,12 @@
 #include "db/handle.h"
 #include "db/writer.h"
 #include "tests/unit/db/write_answers.h"
+#include "tests/unit/own_program.h"
 
 /* A child that holds the lock until it is told to end. */
 static pid_t hold_lock(const char *path, int *end)
 {
+    const char *program = own_program();
     int to_child[2], from_child[2];
     assert_int_equal(pipe2(to_child, O_CLOEXEC), 0);
     assert_int_equal(pipe2(from_child, O_CLOEXEC), 0);
@@ -18,10 +20,9 @@ static pid_t hold_lock(const char *path, int *end)
     assert_true(child >= 0);
     if (child == 0) {
         /* Another program: a forked connection must not be used (sqlite.org/howtocorrupt). */
-
         dup2(to_child[0], 0);
         dup2(from_child[1], 1);
-        execl("/proc/self/exe", "test_write_group", "--hold", path, (char *)NULL);
+        execl(program, "test_write_foreign", "--hold", path, (char *)NULL);
         _exit(1);
     }
     close(to_child[0]);
