@@ -187,4 +187,4 @@ def test_the_folder_swapped_under_the_server(start, tmp_path):
     assert os.listdir(folder(server) + ".moved") == kept
     server.start()
     assert locs(server.get(XML).body) == CHILDREN
-    assert server.log().count("page-store-off") == 2
+    assert len(server.told("page-store-off", 2)) == 2
