@@ -1,5 +1,5 @@
 /* The configuration: every setting, its default, and where it may come from.
- * flag over environment over file over default (interface.md). */
+ * flag over environment over file over default. */
 #ifndef SITEMAPD_CONFIG_CONFIG_H
 #define SITEMAPD_CONFIG_CONFIG_H
 

@@ -192,6 +192,14 @@ static bool is_owner_name(const char *name)
                name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
 }
 
+/* True where `key` stands in the section: with a bad value that has been told already. */
+static bool is_there(const struct config_named *section, const char *word, const char *key)
+{
+    const struct section_table *table = section_find(word, strlen(word));
+
+    return section->seen[section_setting(table, key) - table->settings] != 0;
+}
+
 static void judge_source(const struct config_source *source, struct mistakes *m)
 {
     const char *name = source->named.name;
@@ -199,11 +207,12 @@ static void judge_source(const struct config_source *source, struct mistakes *m)
 
     if (!is_owner_name(name))
         mistakes_add(m, "[source \"%s\"]: a name is made of A-Z a-z 0-9 . _ -", name);
-    if (source->directory == NULL)
+    if (source->directory == NULL && !is_there(&source->named, "source", "directory"))
         mistakes_add(m, "[source \"%s\"] needs a directory, as directory = /srv/sitemaps", name);
-    else if (stat(source->directory, &found) == 0 && !S_ISDIR(found.st_mode))
+    else if (source->directory != NULL && stat(source->directory, &found) == 0 &&
+             !S_ISDIR(found.st_mode))
         mistakes_add(m, "directory %s is no folder", source->directory);
-    if (source->url == NULL)
+    if (source->url == NULL && !is_there(&source->named, "source", "url"))
         mistakes_add(m, "[source \"%s\"] needs a url, as url = https://www.example.com/sitemaps/",
                      name);
 }
@@ -229,8 +238,7 @@ bool config_validate(const struct config *c, config_report *report, void *contex
 
         m.line = site->named.line;
         if (site->origin == NULL) {
-            if (site->named.seen[section_setting(&config_sections[0], "origin") -
-                                 config_site_settings] == 0)
+            if (!is_there(&site->named, "site", "origin"))
                 mistakes_add(&m,
                              "[site \"%s\"] needs an origin, as origin = "
                              "https://www.example.com",

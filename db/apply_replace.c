@@ -11,7 +11,7 @@ static bool is_parked(const struct put *put)
 }
 
 /* True for an entry, here or in another index, that belongs to another source: the replace leaves
- * it alone (interface.md "a replace never touches another's"). */
+ * it alone. */
 static bool is_foreign(const struct replace *r)
 {
     const struct put *put = &r->put;

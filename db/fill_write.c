@@ -27,7 +27,7 @@ static enum catalogue_status write_page(struct tx *tx, const struct fill_index *
                                         int64_t changed_at)
 {
     /* A second version within one second: a date alone cannot tell the two apart, so that
-     * If-Modified-Since must not be answered with 304 (page.same_second in rules.md "HTTP"). */
+     * If-Modified-Since must not be answered with 304. */
     page->same_second = page->changed_at == changed_at && (page->had_content || page->same_second);
     page->changed_at = changed_at;
     sqlite3_stmt *row = tx_statement(tx, ST_PAGE_WRITE);

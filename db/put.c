@@ -26,7 +26,7 @@ static const char *rendered(bool has, const char *lastmod)
 }
 
 /* The lastmod and digest that the entry has after this upsert. With a digest that stands still the
- * date does too: that is what makes it honest (rules.md "lastmod"). */
+ * date does too: that is what makes it honest. */
 static void merge(const struct entry *entry, const struct put_row *old, struct put_row *new)
 {
     bool same_digest = entry->digest_state == FIELD_SET && old->has_digest &&

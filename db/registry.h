@@ -76,9 +76,9 @@ struct placement {
     bool cross;                         /* its host is a cross host of the site */
 };
 
-/* Finds site and index of `loc` (rules.md "loc", interface.md POST /v1/sitemaps). With
- * `index_name` the index is that one, and the loc must be allowed there; without, it is the
- * deepest index of its own origin's site that holds it. Refuses with RULE_SITE_UNKNOWN,
+/* Finds site and index of `loc`. With `index_name` the index is that one, and the loc must be
+ * allowed there; without, it is the deepest index of its own origin's site that holds it. Refuses
+ * with RULE_SITE_UNKNOWN,
  * RULE_INDEX_UNKNOWN, RULE_INDEX_NEEDED, RULE_OUTSIDE_SITE, RULE_OUTSIDE_DIRECTORY or
  * RULE_LOC_IS_PAGE (also for page URLs of other indexes of that site, 1 to max_pages). A loc of
  * the same host but another scheme is RULE_OUTSIDE_SITE unless the host is a cross host. */

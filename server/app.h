@@ -1,5 +1,5 @@
 /* The assembly: the one place that sees every part. Opens the catalogue, starts publisher and
- * listeners, and ends them in the order that loses nothing (design.md 3, "Start and stop"). */
+ * listeners, and ends them in the order that loses nothing. */
 #ifndef SITEMAPD_APP_H
 #define SITEMAPD_APP_H
 

@@ -116,10 +116,10 @@ static int apply_list(struct import *import)
     if (status != EXIT_DONE)
         return status;
     if (import->findings.refused > 0 && !import->skip)
-        return cli_fail(import->file,
-                        "%" PRIu64 " of %" PRIu64 " %s refused, nothing was applied; "
-                        "--skip-invalid applies the good ones",
-                        import->findings.refused, read, plural(read, "entry", "entries"));
+        return cli_fail(
+            import->file, "%" PRIu64 " of %" PRIu64 " %s refused, nothing was applied%s",
+            import->findings.refused, read, plural(read, "entry", "entries"),
+            import->findings.refused < read ? "; --skip-invalid applies the good ones" : "");
     print_summary(import, read);
     return EXIT_DONE;
 }

@@ -144,6 +144,16 @@ static void tell_sum(const struct telling *t, const struct change_result *result
                 result->would_remove, plural(result->would_remove, "it", "them"));
 }
 
+/* What could not be read may be the folder itself, which is named once. */
+static int tell_failed(const char *name, const char *why)
+{
+    size_t len = strlen(name);
+
+    if (strncmp(why, name, len) == 0 && strncmp(why + len, ": ", 2) == 0)
+        why += len + 2;
+    return cli_fail(name, "%s", why);
+}
+
 int command_scan(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
@@ -173,7 +183,7 @@ int command_scan(struct cli *cli)
         if (scanned == CATALOGUE_OK)
             tell_sum(&telling, &result);
         else
-            status = cli_fail(name, "%s", why[0] != '\0' ? why : catalogue_status_word(scanned));
+            status = tell_failed(name, why[0] != '\0' ? why : catalogue_status_word(scanned));
         if (scanned == CATALOGUE_OK && result.would_remove > 0)
             status = EXIT_COULD_NOT;
         entry_record_done(&result.entry);

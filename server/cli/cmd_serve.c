@@ -79,6 +79,8 @@ int command_serve(struct cli *cli)
 
     if (status == EXIT_DONE)
         status = apply_flags(cli);
+    else if (cli->config.database != NULL) /* else memory is out; all mistakes are told at once */
+        config_validate(&cli->config, tell_mistake, NULL);
     if (status != EXIT_DONE)
         return status;
     if (!config_validate(&cli->config, tell_mistake, NULL))

@@ -152,14 +152,18 @@ static int tell_stopped(const struct reading *r)
     }
 }
 
-/* What a reader says of an error, without the line that stands before it already. */
-static const char *without_line(const struct reader_error *error)
+/* What a reader says of an error, without the place that stands before it already. */
+static const char *without_place(const struct reader_error *error)
 {
-    char line[40];
+    char place[80];
 
-    snprintf(line, sizeof line, "line %" PRIu64 ": ", error->line);
-    return strncmp(error->detail, line, strlen(line)) == 0 ? error->detail + strlen(line)
-                                                           : error->detail;
+    snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", error->line,
+             error->column);
+    if (strncmp(error->detail, place, strlen(place)) == 0)
+        return error->detail + strlen(place);
+    snprintf(place, sizeof place, "line %" PRIu64 ": ", error->line);
+    return strncmp(error->detail, place, strlen(place)) == 0 ? error->detail + strlen(place)
+                                                             : error->detail;
 }
 
 /* Tells what is wrong with the list as a whole, and what to do instead. */
@@ -181,7 +185,7 @@ static int tell_unusable(const struct import *import, const struct reader_error 
         hint = "; max_bulk_entries in [limits] allows more";
     else if (strcmp(error->code, "body-too-large") == 0)
         hint = "; max_bulk in [limits] allows more";
-    return cli_fail(where, "%s (%s)%s; nothing was applied", without_line(error), error->code,
+    return cli_fail(where, "%s (%s)%s; nothing was applied", without_place(error), error->code,
                     hint);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/cli/session.h"
+#include "server/rules/url.h"
 
 bool import_report_init(struct import_report *f, uint32_t max)
 {
@@ -91,9 +92,30 @@ static void tell_refused(const struct import_report *f, const char *file)
         cli_fail(file, "%" PRIu64 " more refused, not listed", f->refused - f->kept);
 }
 
+/* Often a whole list is refused for one thing that lacks: how to make it, for the first. */
+static void tell_remedy(const struct import_report *f, const char *file)
+{
+    for (uint32_t i = 0; i < f->kept; i++) {
+        const struct finding *item = &f->items[i];
+        struct url url;
+
+        if (item->code == RULE_INDEX_NEEDED) {
+            cli_note(file, "name the index with --index URL");
+            return;
+        }
+        if (item->code == RULE_SITE_UNKNOWN && item->loc != NULL &&
+            url_parse(item->loc, strlen(item->loc), &url, NULL) == RULE_OK) {
+            cli_note(file, "line %" PRIu64 ": make its site with `sitemapd site add %.*s`",
+                     item->line, (int)url.origin_len, url.text);
+            return;
+        }
+    }
+}
+
 void import_report_tell(const struct import_report *f, const char *file)
 {
     tell_refused(f, file);
+    tell_remedy(f, file);
     for (int code = 0; code < RULE_CODE_COUNT; code++)
         if (f->remarks[code] > 0 && f->remark_lines[code] == 0) /* of a site, not of a line */
             cli_note(file, "warning: %s (%s)", rule_code_sentence((enum rule_code)code),

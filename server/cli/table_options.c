@@ -13,10 +13,6 @@
     {                                                                                              \
         "--json", NULL, "print JSON, one object for each line"                                     \
     }
-#define OPTION_SOURCE                                                                              \
-    {                                                                                              \
-        "--source", "NAME", "who owns the entries made (default: as an export says, else cli)"     \
-    }
 #define OPTION_CROSS_HOST                                                                          \
     {                                                                                              \
         "--cross-host", "HOST", "another host whose sitemaps may be listed; repeatable"            \
@@ -65,7 +61,7 @@ const struct cli_option table_add_options[] = {
     {"--lastmod", "T", "when the sitemap file changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
     {"--digest", "D", "a hash or ETag of the file: lastmod moves only with it"},
     {"--index", "URL", "the index to put it in (default: the deepest that holds it)"},
-    OPTION_SOURCE,
+    {"--source", "NAME", "who owns the entry, where it is new (default: cli)"},
     OPTION_JSON,
     {0},
 };
@@ -84,7 +80,7 @@ const struct cli_option table_import_options[] = {
     {"--dry-run", NULL, "check and count, write nothing"},
     {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
     OPTION_MAX_REMOVED,
-    OPTION_SOURCE,
+    {"--source", "NAME", "who owns the entries made (default: as an export says, else cli)"},
     {0},
 };
 

@@ -17,7 +17,9 @@ static void say_unreachable(struct visit *v, enum fetch_status status)
         [FETCH_RESOLVE] = "check the name in the URL and its DNS records",
         [FETCH_CONNECT] = "check that the web server runs, listens there, and that no firewall is "
                           "between",
-        [FETCH_TLS] = "give the web server a certificate for this host, with its whole chain",
+        [FETCH_TLS] =
+            "give the web server a certificate for this host, with its whole chain; ask a "
+            "listener without TLS by http://",
         [FETCH_TIMEOUT] = "check firewall and load: crawlers give up as well",
         [FETCH_PROTOCOL] = "check what listens there, and the proxies between",
     };

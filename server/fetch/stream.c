@@ -129,6 +129,9 @@ static enum fetch_status fail_handshake(struct stream *s, int error, char *why, 
                  gnutls_alert_get_name(gnutls_alert_get(s->session)));
         return FETCH_TLS;
     }
+    if (error == GNUTLS_E_UNEXPECTED_PACKET || error == GNUTLS_E_UNEXPECTED_PACKET_LENGTH ||
+        error == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
+        return fail(FETCH_TLS, why, size, "what answers there speaks no TLS");
     return fail(FETCH_TLS, why, size, gnutls_strerror(error));
 }
 

@@ -94,7 +94,7 @@ static enum rule_code reject_lastmod(const struct raw_entry *raw, struct judged 
 }
 
 /* A bad lastmod must not cost the loc where many come at once; a date in the future is dropped
- * everywhere (rules.md "lastmod"). */
+ * everywhere. */
 static enum rule_code judge_lastmod(const struct raw_entry *raw,
                                     const struct reader_options *options, struct judged *out,
                                     struct rejection *rejection)

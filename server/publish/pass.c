@@ -1,4 +1,4 @@
-/* The pass: how every change is found, whatever its cause (design.md 3, "The publisher's rule").
+/* The pass: how every change is found, whatever its cause (ARCHITECTURE.md, "How the data flows").
  * One read transaction; the registry if it moved; `wanted` raised in every slot whose page moved,
  * before anything is acknowledged; hot pages rebuilt; then whoever waited is resumed. */
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The publisher: finds every change of the catalogue, whatever its cause, and keeps snapshots and
- * the routing table fresh, so that no acknowledged write is ever hidden (design.md 3).
+ * the routing table fresh, so that no acknowledged write is ever hidden.
  *
  * Invariants (numbered; tests name them):
  * 1. A slot exists before the read transaction of its build begins.

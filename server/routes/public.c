@@ -46,7 +46,7 @@ static bool is_not_modified(const struct request *request, const char *etag, int
                                   same_second, request->now);
 }
 
-/* Takes the reference. A page without entries has no valid form (rules.md, "The index file"). */
+/* Takes the reference. A page without entries has no valid form: the schema wants one at least. */
 static void reply_page(struct request *request, struct snapshot *s, enum route_kind kind)
 {
     struct reply *reply = &request->reply;

@@ -1,4 +1,4 @@
-/* The admin listener's table: what interface.md names, in its order. */
+/* The admin listener's table: every route, as docs/api.md tells of them. */
 #include "server/routes/call.h"
 #include "server/routes/handlers.h"
 #include "server/routes/upload.h"

@@ -1,4 +1,4 @@
-/* URLs: parse, judge and normalise once, at the door (RFC 3986 6.2; rules.md "loc").
+/* URLs: parse, judge and normalise once, at the door (RFC 3986 6.2).
  * Pure functions, thread safe. */
 #ifndef SITEMAPD_RULES_URL_H
 #define SITEMAPD_RULES_URL_H

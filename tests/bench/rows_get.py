@@ -175,7 +175,7 @@ def fetch(address, path=INDEX_PATH, headers=None):
 
 
 def measure(report, options, folder, page_server):
-    """The rows of design.md 7 about GETs. `page_server` has a full page."""
+    """The rows about GETs. `page_server` has a full page."""
     small = Server(options.bin, os.path.join(folder, "ten.db"))
     others = []
     try:

@@ -426,7 +426,7 @@ def escape(text):
 
 
 def render(entries):
-    """The page of (loc, lastmod) pairs in their order, as rules.md says: written down naively, and
+    """The page of (loc, lastmod) pairs in their order, as it must be: written down naively, and
     not like the program does it."""
     parts = [HEAD]
     for loc, lastmod in entries:

@@ -472,6 +472,37 @@ def test_what_is_refused_says_why(database, words, code, told):
     assert sitemapd("list", database=database).out == ""
 
 
+def test_an_import_says_what_would_help(database, tmp_path):
+    other = "https://other.example"
+    command = sitemapd("import", "-", database=database, input=f"{ORIGIN}/a.xml\n{other}/b.xml\n")
+    assert command.code == 1, command
+    assert "line 2: make its site with `sitemapd site add https://other.example`" in command.err, command
+    assert command.err.endswith("1 of 2 entries refused, nothing was applied; --skip-invalid applies the good ones\n")
+    command = sitemapd("import", "-", database=database, input=f"{other}/b.xml\n")
+    assert command.err.endswith("1 of 1 entry refused, nothing was applied\n"), command  # there is no good one
+    done(sitemapd("site", "update", ORIGIN, "--cross-host", "other.example", database=database))
+    command = sitemapd("import", "-", database=database, input=f"{other}/b.xml\n")
+    assert command.code == 1 and "name the index with --index URL" in command.err, command
+    # The place stands once, before the message.
+    command = sitemapd("import", "-", database=database, input='<sitemapindex xmlns="http://www.sitemaps.org/sc')
+    assert command.code == 1 and re.match(r"sitemapd: standard input:1:\d+: the XML ends too early", command.err), command
+
+
+def test_a_scan_names_the_folder_once(database):
+    command = sitemapd("scan", "/nonexistent", "--url", ORIGIN + "/", database=database)
+    assert command.code == 1 and command.err == "sitemapd: /nonexistent: No such file or directory\n", command
+
+
+def test_serve_tells_every_mistake(database, tmp_path):
+    config = tmp_path / "c.conf"
+    config.write_text('[log]\nlevel = loud\n[site "a"]\nindex = /a.xml\n[source "s"]\ndirectory = /srv\nurl = https://a/x\n')
+    checked = sitemapd("check-config", config)
+    served = sitemapd("serve", "--config", config, database=database)
+    # A url that is bad does not lack as well.
+    assert checked.code == served.code == 1 and len(checked.err.splitlines()) == 3, checked
+    assert served.err == "".join(f"sitemapd: {line}\n" for line in checked.err.splitlines()), served
+
+
 def test_limits_of_an_import_name_the_setting(database, tmp_path):
     lines = "".join(f"{ORIGIN}/{n}.xml\n" for n in range(60))
     for setting, value, told in (("MAX_BULK_ENTRIES", "20", "max_bulk_entries"), ("MAX_BULK", "1K", "larger than max_bulk")):
