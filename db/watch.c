@@ -50,7 +50,7 @@ static enum catalogue_wait_result poll_once(struct watch *w)
         return lose(w);
     if (atomic_load(&w->catalogue->lost))
         writer_reopen(w->catalogue); /* it did not succeed yet */
-    rc = watch_read_version(w, &version);
+    rc = watch_read_version(w->data_version, &version);
     if (rc != SQLITE_OK) {
         enum catalogue_status status = connection_status(rc);
         bool passing = status == CATALOGUE_BUSY || status == CATALOGUE_NO_MEMORY;

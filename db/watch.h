@@ -31,7 +31,7 @@ struct watch {
 /* All of these are the waiting thread's. */
 
 /* Reads data_version, in a transaction that ends with it. SQLITE_OK, or the engine's result. */
-int watch_read_version(struct watch *w, int64_t *out);
+int watch_read_version(sqlite3_stmt *data_version, int64_t *out);
 /* Remembers which file the write-ahead log is. It exists from the first read on (once the file is
  * in WAL mode, which a copy made elsewhere may not be), and stays as long as a connection is open.
  */

@@ -13,14 +13,14 @@
 
 /* ---- the connection -------------------------------------------------------------------- */
 
-int watch_read_version(struct watch *w, int64_t *out)
+int watch_read_version(sqlite3_stmt *data_version, int64_t *out)
 {
-    int rc = sqlite3_step(w->data_version);
+    int rc = sqlite3_step(data_version);
 
     if (rc == SQLITE_ROW)
-        *out = sqlite3_column_int64(w->data_version, 0);
+        *out = sqlite3_column_int64(data_version, 0);
     /* The reset ends the implicit transaction: a later step must see what is new then. */
-    sqlite3_reset(w->data_version);
+    sqlite3_reset(data_version);
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
@@ -33,23 +33,21 @@ void watch_find_log(struct watch *w)
 
 int watch_adopt(struct watch *w, sqlite3 *db, const struct file_identity *file)
 {
-    struct watch fresh = *w;
+    sqlite3_stmt *data_version = connection_prepare(db, "PRAGMA data_version");
+    int64_t version = 0;
+    int rc =
+        data_version == NULL ? sqlite3_errcode(db) : watch_read_version(data_version, &version);
 
-    fresh.db = db;
-    fresh.file = *file;
-    fresh.data_version = connection_prepare(db, "PRAGMA data_version");
-    int rc = fresh.data_version == NULL ? sqlite3_errcode(db)
-                                        : watch_read_version(&fresh, &fresh.version);
     if (rc != SQLITE_OK) {
-        sqlite3_finalize(fresh.data_version);
+        sqlite3_finalize(data_version);
         return rc;
     }
     sqlite3_finalize(w->data_version);
     connection_close(w->db);
-    w->db = fresh.db;
-    w->data_version = fresh.data_version;
-    w->version = fresh.version;
-    w->file = fresh.file;
+    w->db = db;
+    w->data_version = data_version;
+    w->version = version;
+    w->file = *file;
     watch_find_log(w);
     return SQLITE_OK;
 }
@@ -132,7 +130,7 @@ bool watch_reopen(struct watch *w)
 {
     enum catalogue_status status;
     struct file_identity file;
-    int64_t version;
+    int64_t version = 0;
     char why[256];
     sqlite3 *db;
 
