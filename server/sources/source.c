@@ -122,15 +122,24 @@ void source_answer_requests(struct source *s)
         refuse_request(request);
 }
 
+void source_release(struct source *s)
+{
+    tree_watch_free(s->watch);
+    s->watch = NULL;
+    scan_memory_done(&s->memory);
+    pthread_mutex_lock(&s->lock);
+    if (s->wake_fd >= 0)
+        close(s->wake_fd);
+    s->wake_fd = -1;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void source_free(struct source *s)
 {
     if (s == NULL)
         return;
     source_answer_requests(s);
-    tree_watch_free(s->watch);
-    scan_memory_done(&s->memory);
-    if (s->wake_fd >= 0)
-        close(s->wake_fd);
+    source_release(s);
     free((char *)s->settings.name);
     free((char *)s->settings.directory);
     free((char *)s->settings.url);
@@ -144,6 +153,8 @@ void source_free(struct source *s)
 void source_wake(struct source *s)
 {
     uint64_t one = 1;
+    if (s->wake_fd < 0)
+        return;
     /* A full counter wakes just as well. */
     ssize_t written = write(s->wake_fd, &one, sizeof one);
     (void)written;
@@ -158,13 +169,13 @@ void source_request(struct source *s, struct scan_request *request)
     struct scan_request **end = &s->requests;
     while (*end)
         end = &(*end)->next;
-    if (!stopping)
+    if (!stopping) {
         *end = request;
+        source_wake(s); /* under the lock too, which source_release takes */
+    }
     pthread_mutex_unlock(&s->lock);
     if (stopping)
         refuse_request(request);
-    else
-        source_wake(s);
 }
 
 struct scan_request *source_take_request(struct source *s)

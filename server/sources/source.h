@@ -28,7 +28,7 @@ struct source {
 
     pthread_t thread;
     bool started;
-    int wake_fd; /* eventfd: a request, or the end */
+    int wake_fd; /* eventfd: a request, or the end; -1: released */
     atomic_bool stop;
     atomic_bool gone; /* a reload ended it: its place is empty */
 
@@ -66,7 +66,10 @@ void source_answer_requests(struct source *s);
 void source_request(struct source *s, struct scan_request *request);
 /* The first request, now the caller's; NULL where there is none. */
 struct scan_request *source_take_request(struct source *s);
+/* Wakes the thread; nothing after source_release. Under the lock, or where that is called. */
 void source_wake(struct source *s);
+/* Gives back what only the thread, which was joined, needed: descriptors above all. */
+void source_release(struct source *s);
 
 /* What sources_health does. */
 void source_fill_health(struct source *s, struct source_health *out);

@@ -75,8 +75,7 @@ static void join(struct source *source)
 static void join_for_good(struct source *source)
 {
     join(source);
-    tree_watch_free(source->watch);
-    source->watch = NULL;
+    source_release(source);
 }
 
 /* Starts the threads from `first` on; those that cannot start have ended. */

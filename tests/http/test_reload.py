@@ -217,6 +217,26 @@ def test_sources_change(reloading, tmp_path):
     assert named(server) == {} and server.get("/a/a.xml").status == 404
 
 
+def test_a_source_that_ended_holds_nothing(reloading, tmp_path):
+    (tmp_path / "f").mkdir()
+    r = reloading(SITE + source("f", tmp_path / "f"))
+
+    def held():
+        names = []
+        for fd in os.listdir(f"/proc/{r.server.process.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                names.append(os.readlink(f"/proc/{r.server.process.pid}/fd/{fd}"))
+        return sorted(name for name in names if "event" in name or "inotify" in name)
+
+    eventually(lambda: any("inotify" in name for name in held()), "the folder is watched")
+    before = held()
+    for i in range(5):
+        r.reload(SITE + source("f", tmp_path / "f", rescan=f"{i + 1}h"))
+    eventually(lambda: held() == before, "as many as at first")
+    r.reload(SITE)
+    eventually(lambda: len(held()) == len(before) - 2, "a watch and an event fewer")
+
+
 def test_under_load(reloading, tmp_path):
     """Many reloads while requests run: each is answered right."""
     (tmp_path / "f").mkdir()
