@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "config/config_settings.h"
@@ -122,6 +123,7 @@ void config_assign_words(struct config *c, const struct setting *s, enum setting
 static bool known_or_far(const char *name, config_report *report, void *context)
 {
     struct suggestion near = {0};
+    const char *bare = NULL;
     struct mistakes m = {.name = name, .report = report, .context = context};
 
     if (strcmp(name, "SITEMAPD_CONFIG") == 0)
@@ -130,7 +132,11 @@ static bool known_or_far(const char *name, config_report *report, void *context)
         if (strcmp(config_settings[i].environment, name) == 0)
             return true;
         suggest_consider(&near, name, config_settings[i].environment);
+        if (strcasecmp(name + strlen(PREFIX), config_settings[i].key) == 0)
+            bare = config_settings[i].environment; /* its section was left out */
     }
+    if (bare != NULL)
+        near.word = bare;
     if (near.word != NULL)
         mistakes_add(&m, "is no setting; did you mean %s?", near.word);
     return m.count == 0;

@@ -20,6 +20,8 @@ static const char *todo_of_status(unsigned status)
 
 static void judge_file(struct visit *v, const char *loc, const struct sitemap_file *file)
 {
+    char place[64] = "";
+
     switch (file->kind) {
     case SITEMAP_FILE_URLSET:
     case SITEMAP_FILE_TEXT:
@@ -53,8 +55,11 @@ static void judge_file(struct visit *v, const char *loc, const struct sitemap_fi
             "%s: is no sitemap", loc);
         break;
     case SITEMAP_FILE_BROKEN:
-        visit_say(v, DOCTOR_WRONG, "child", "correct the file where it is made", "%s: %s (%s)", loc,
-                  file->detail, file->code);
+        if (file->line > 0)
+            snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", file->line,
+                     file->column);
+        visit_say(v, DOCTOR_WRONG, "child", "correct the file where it is made", "%s: %s%s (%s)",
+                  loc, place, file->detail, file->code);
         break;
     }
 }

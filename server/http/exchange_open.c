@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -36,6 +37,19 @@ static bool refuse(struct exchange *e, unsigned status, const char *code, const 
 {
     exchange_error(e, status, code, detail);
     return false;
+}
+
+/* Says what is taken: a client that sets no type of its own often sends a form's. */
+static bool refuse_type(struct exchange *e, const char *const *types)
+{
+    char detail[128] = "Content-Type must be ";
+
+    for (size_t i = 0; types[i] != NULL; i++) {
+        size_t len = strlen(detail);
+
+        snprintf(detail + len, sizeof detail - len, "%s%s", i > 0 ? " or " : "", types[i]);
+    }
+    return refuse(e, 415, "content-type-not-supported", detail);
 }
 
 /* The host that the client asked for: a listed proxy tells it in X-Forwarded-Host, the last of the
@@ -215,7 +229,7 @@ static bool check_body(struct exchange *e)
                       e->takes_body ? "the body is too large" : "this request takes no body");
     if (e->takes_body && route->content_types != NULL &&
         !check_content_type(e->headers.value[HEADER_CONTENT_TYPE], route->content_types))
-        return refuse(e, 415, "content-type-not-supported", "the body's type is not taken here");
+        return refuse_type(e, route->content_types);
     return true;
 }
 

@@ -1,7 +1,6 @@
 #include "server/ingest/sitemap_urlset.h"
 
 #include <expat.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +48,7 @@ static bool refuse_at(struct sitemap_urlset *u, struct place place, const char *
                       const char *why)
 {
     XML_StopParser(u->parser, XML_FALSE);
-    return core_fail(&u->work->core, READER_MALFORMED, code, place.line, place.column,
-                     "line %" PRIu64 ", column %" PRIu64 ": %s", place.line, place.column, why);
+    return core_fail(&u->work->core, READER_MALFORMED, code, place.line, place.column, "%s", why);
 }
 
 static bool refuse(struct sitemap_urlset *u, const char *code, const char *why)
@@ -301,8 +299,7 @@ static bool fail_parse(struct sitemap_urlset *u)
                      early      ? "truncated"
                      : bad_utf8 ? "not-utf8"
                                 : "malformed-xml",
-                     place.line, place.column, "line %" PRIu64 ", column %" PRIu64 ": %s%s",
-                     place.line, place.column, early ? "the XML ends too early: " : "",
+                     place.line, place.column, "%s%s", early ? "the XML ends too early: " : "",
                      bad_utf8 ? "not UTF-8" : XML_ErrorString(error));
 }
 

@@ -568,6 +568,7 @@ def nested(handler):
         ((200, {"Content-Type": "text/html"}, b"<html><body>Not found</body></html>"), "wrong", "is no sitemap"),
         ((200, {}, URLSET.format("<url><loc>https://www.example.com/a</loc>").encode()), "wrong", "malformed-xml"),
         ((200, {}, child("/a", "/b")[2][:-20]), "wrong", "truncated"),
+        ((200, {}, child("/a", "/b")[2][:-20]), "wrong", ": line 2, column "),
         ((200, {}, URLSET.format("").encode()), "warning", "has no URL"),
         ((200, {"Content-Encoding": "gzip"}, gzip.compress(gzip.compress(child("/a", "/b")[2]))), "wrong", "twice"),
         ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "cannot be decoded"),

@@ -203,10 +203,11 @@ static void test_environment_mistakes(void **state)
 
     (void)state;
     setenv("SITEMAPD_LISTEN", "here", 1);
-    setenv("SITEMAPD_LOG_LEVEL", "", 1);         /* empty: as if absent */
-    setenv("SITEMAPD_TOKEN", "se cret", 1);      /* is not shown */
-    setenv("SITEMAPD_LOG_LEVL", "debug", 1);     /* mistyped */
-    setenv("SITEMAPD_PORT", "tcp://1.2.3.4", 1); /* of Kubernetes */
+    setenv("SITEMAPD_LOG_LEVEL", "", 1);          /* empty: as if absent */
+    setenv("SITEMAPD_TOKEN", "se cret", 1);       /* is not shown */
+    setenv("SITEMAPD_LOG_LEVL", "debug", 1);      /* mistyped */
+    setenv("SITEMAPD_TRUSTED_PROXIES", "::1", 1); /* without its section */
+    setenv("SITEMAPD_PORT", "tcp://1.2.3.4", 1);  /* of Kubernetes */
     setenv("SITEMAPD_SERVICE_HOST", "1.2.3.4", 1);
     setenv("SITEMAPD_CONFIG", "/x", 1);
     assert_true(config_init(&c));
@@ -215,10 +216,13 @@ static void test_environment_mistakes(void **state)
                "- SITEMAPD_LISTEN: \"here\" must be an IP address and a port, as "
                "127.0.0.1:8080 or [::1]:8080\n"
                "- SITEMAPD_TOKEN: must be visible ASCII characters without spaces\n"
-               "- SITEMAPD_LOG_LEVL: is no setting; did you mean SITEMAPD_LOG_LEVEL?\n");
+               "- SITEMAPD_LOG_LEVL: is no setting; did you mean SITEMAPD_LOG_LEVEL?\n"
+               "- SITEMAPD_TRUSTED_PROXIES: is no setting; did you mean "
+               "SITEMAPD_SERVER_TRUSTED_PROXIES?\n");
     assert_string_equal(c.listen, "0.0.0.0:8080");
     config_done(&c);
     unsetenv("SITEMAPD_LOG_LEVL");
+    unsetenv("SITEMAPD_TRUSTED_PROXIES");
     unsetenv("SITEMAPD_PORT");
     unsetenv("SITEMAPD_SERVICE_HOST");
     unsetenv("SITEMAPD_CONFIG");
