@@ -48,6 +48,13 @@ static bool is_same_page(const char *named, const char *asked)
            (asked[len] == '\0' || strcmp(asked + len, ".gz") == 0);
 }
 
+/* What is compared: behind a proxy that ends TLS (--connect) the index is asked for by http and is
+ * named, as its site is, by https. */
+static const char *compared(const struct visit *v, const struct url *url)
+{
+    return v->options->connect != NULL ? url->text + strcspn(url->text, ":") : url->text;
+}
+
 static bool names_index(const struct visit *v)
 {
     const char *at = str_text(&v->robots.text), *value;
@@ -56,7 +63,8 @@ static bool names_index(const struct visit *v)
 
     while ((len = robots_txt_next_sitemap(&at, &value)) > 0)
         if (url_parse(value, len, &url, NULL) == RULE_OK &&
-            (is_same_page(url.text, v->url.text) || is_same_page(url.text, v->options->url->text)))
+            (is_same_page(compared(v, &url), compared(v, &v->url)) ||
+             is_same_page(compared(v, &url), compared(v, v->options->url))))
             return true;
     return false;
 }

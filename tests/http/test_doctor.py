@@ -212,6 +212,16 @@ def test_the_server_itself_by_connect(proxy):
     assert has(found, "ok", "not-modified") and has(found, "ok", "etag")
 
 
+def test_an_index_of_https_by_connect(proxy):
+    """Past the proxy that ends TLS; without --connect the two are two."""
+    for host, args, level in (
+        ("www.example.test", ("--connect", f"127.0.0.1:{proxy.port}"), "ok"),
+        (f"127.0.0.1:{proxy.port}", (), "warning"),
+    ):
+        proxy.pages["/robots.txt"] = (200, {}, f"Sitemap: https://{host}{XML}\n".encode())
+        has(doctor(f"http://{host}{XML}", "--sample", "0", *args), level, "robots")
+
+
 def test_the_gz_page(proxy):
     assert {f["level"] for f in doctor(proxy.index + ".gz")} == {"ok"}
 
