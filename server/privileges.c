@@ -1,6 +1,7 @@
 #include "server/privileges.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <libgen.h>
 #include <linux/capability.h>
@@ -29,8 +30,14 @@ static void make_folder(const char *database, const struct passwd *who)
     const char *folder = copy == NULL ? NULL : dirname(copy);
 
     /* What cannot be made, or is there and another's, the catalogue will tell. */
-    if (folder != NULL && mkdir(folder, 0700) == 0 && chown(folder, who->pw_uid, who->pw_gid) != 0)
-        rmdir(folder);
+    if (folder != NULL && mkdir(folder, 0700) == 0) {
+        /* Where the folder above is that user's, a link may stand there by now. */
+        int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fchown(fd, who->pw_uid, who->pw_gid) != 0)
+            rmdir(folder);
+        if (fd >= 0)
+            close(fd);
+    }
     free(copy);
 }
 
