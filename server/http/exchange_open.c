@@ -73,7 +73,8 @@ static const char *effective_peer(struct exchange *e)
     const char *list = headers->forwarded_for.len > 0 ? headers->forwarded_for.data
                                                       : headers->value[HEADER_X_FORWARDED_FOR];
 
-    if (list != NULL && c->trusted_proxy &&
+    /* Joined without memory, the first line is what the client wrote itself. */
+    if (list != NULL && c->trusted_proxy && !headers->forwarded_for.failed &&
         forwarded_client(list, c->listener->trusted, c->listener->options.trusted_proxy_count,
                          e->client))
         return e->client;
