@@ -212,15 +212,15 @@ static bool is_alive(const struct app *app, uint32_t within_ms)
            listener_stale_ms(app->admin_listener) < within_ms;
 }
 
-/* SIGTERM or SIGINT where one has come, else 0. Takes it. */
-static int take_stop(void)
+/* One of the two where it has come, else 0. Takes it. */
+static int take_either(int one, int other)
 {
     const struct timespec now = {0};
-    sigset_t stops;
-    sigemptyset(&stops);
-    sigaddset(&stops, SIGTERM);
-    sigaddset(&stops, SIGINT);
-    int number = sigtimedwait(&stops, NULL, &now);
+    sigset_t both;
+    sigemptyset(&both);
+    sigaddset(&both, one);
+    sigaddset(&both, other);
+    int number = sigtimedwait(&both, NULL, &now);
     return number < 0 ? 0 : number;
 }
 
@@ -233,7 +233,7 @@ static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
     struct timespec half = {.tv_sec = watchdog_ms / 2000,
                             .tv_nsec = (long)(watchdog_ms / 2 % 1000) * 1000000};
     int number = sigtimedwait(signals, NULL, watchdog_ms > 0 ? &half : NULL);
-    int stop_number = take_stop();
+    int stop_number = take_either(SIGTERM, SIGINT);
     if (stop_number != 0)
         return stop_number;
     return number < 0 ? 0 : number;
@@ -248,7 +248,9 @@ static void wait_for_end(struct app *app, const sigset_t *signals)
         int number = next_signal(signals, watchdog_ms);
         if (number == SIGHUP) {
             reload(app);
-        } else if (number == SIGUSR1) {
+            number = take_either(SIGUSR1, SIGUSR1); /* it may be behind SIGHUP for ever, too */
+        }
+        if (number == SIGUSR1) {
             access_log_reopen(app->context.access_log);
         } else if (number != 0) {
             log_event(LOG_LEVEL_INFO, "stop", "%s: finishing what is in flight", strsignal(number));

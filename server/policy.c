@@ -1,9 +1,12 @@
 #include "server/policy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "server/log/log.h"
 
@@ -14,10 +17,27 @@ struct policy {
     char **robots;                 /* of each site; owned */
 };
 
+/* NULL with errno. Whatever took a file's place since the configuration was judged: a pipe is not
+ * waited for. */
+static FILE *open_file(const char *path)
+{
+    struct stat found;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return NULL;
+    bool plain = fstat(fd, &found) == 0 && S_ISREG(found.st_mode);
+    FILE *file = plain ? fdopen(fd, "r") : NULL;
+    if (file == NULL) {
+        close(fd);
+        errno = plain ? ENOMEM : EINVAL; /* fdopen fails for nothing else here */
+    }
+    return file;
+}
+
 static char *read_robots(const char *path)
 {
     char *text = NULL;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(path);
     if (file != NULL)
         text = malloc(POLICY_MAX_ROBOTS_BYTES + 2);
     size_t len =

@@ -18,10 +18,9 @@ struct index_call {
     struct call call; /* first */
     uint64_t limit;
     int64_t index_id;
-    struct url after; /* cursor: the URL of the last index told; text "": none */
-    /* POST */
-    struct json_fields *body;
-    char url[LOC_MAX_CHARS + 1];
+    struct url after;            /* cursor: the URL of the last index told; text "": none */
+    struct json_fields *body;    /* POST */
+    char url[LOC_MAX_CHARS + 1]; /* POST, DELETE; "": not known */
 };
 
 static void index_cleanup(struct call *call)
@@ -308,20 +307,34 @@ enum handled index_delete_begin(void *context, struct request *request)
 
 static void answer_removed(struct call *call)
 {
+    const struct index_call *self = (const struct index_call *)call;
     struct reply *reply = &call->request->reply;
 
     str_append_format(&reply->body,
                       "{\"removed\":%" PRIu64 ",\"indexes\":1,\"revision\":%" PRIu64 "}\n",
                       call->result.removed, call->result.revision);
     reply_json(reply, 200);
-    call_audit(call, "index-remove", call->request->path_tail);
+    call_audit(call, "index-remove", self->url[0] != '\0' ? self->url : call->request->path_tail);
+}
+
+/* The URL is for the log: when the answer comes the index is gone. */
+static void note_url(struct index_call *self, const struct app_context *app)
+{
+    const struct routing *routing = publisher_routing(app->publisher);
+    const struct registry *registry = routing_registry(routing);
+    const struct registry_index *index = registry_index_by_id(registry, self->index_id);
+
+    if (index != NULL)
+        snprintf(self->url, sizeof self->url, "%s%s",
+                 registry_site_by_id(registry, index->site_id)->origin, index->path);
+    publisher_routing_done(routing);
 }
 
 enum handled index_delete(void *context, struct request *request)
 {
     struct index_call *self = request->state;
 
-    (void)context;
+    note_url(self, context);
     self->call.change.kind = CHANGE_INDEX_REMOVE;
     self->call.change.index_id = self->index_id;
     return call_write(&self->call, answer_removed);

@@ -208,10 +208,30 @@ enum handled site_patch_begin(void *context, struct request *request)
     return HANDLE_CONTINUE;
 }
 
+/* What is told of the site that the path names: a removed one is gone when the answer comes. */
+static void note_site(struct site_write *self, const struct app_context *app)
+{
+    const struct routing *routing = publisher_routing(app->publisher);
+    const struct registry_site *site =
+        registry_site_by_id(routing_registry(routing), self->site_id);
+
+    if (site != NULL) {
+        self->index_count = site->index_count;
+        self->origin = site->origin_url;
+    }
+    publisher_routing_done(routing);
+}
+
+static void audit_site(struct site_write *self, const char *action)
+{
+    call_audit(&self->call, action,
+               self->origin.len > 0 ? self->origin.text : self->call.request->path_tail);
+}
+
 static void answer_changed(struct call *call)
 {
     answer_site(call, 200);
-    call_audit(call, "site-update", call->request->path_tail);
+    audit_site((struct site_write *)call, "site-update");
 }
 
 enum handled site_patch(void *context, struct request *request)
@@ -231,6 +251,7 @@ enum handled site_patch(void *context, struct request *request)
     self->call.change.site_id = self->site_id;
     set_fields(&self->call.change, &fields[0], &fields[1], &fields[2]);
     self->call.refuse = refuse_changed;
+    note_site(self, app);
     return call_write(&self->call, answer_changed);
 }
 
@@ -249,26 +270,21 @@ enum handled site_delete_begin(void *context, struct request *request)
 
 static void answer_removed(struct call *call)
 {
-    const struct site_write *self = (const struct site_write *)call;
+    struct site_write *self = (struct site_write *)call;
     struct reply *reply = &call->request->reply;
 
     str_append_format(&reply->body,
                       "{\"removed\":%" PRIu64 ",\"indexes\":%zu,\"revision\":%" PRIu64 "}\n",
                       call->result.removed, self->index_count, call->result.revision);
     reply_json(reply, 200);
-    call_audit(call, "site-remove", call->request->path_tail);
+    audit_site(self, "site-remove");
 }
 
 enum handled site_delete(void *context, struct request *request)
 {
-    const struct app_context *app = context;
     struct site_write *self = request->state;
-    const struct routing *routing = publisher_routing(app->publisher);
-    const struct registry_site *site =
-        registry_site_by_id(routing_registry(routing), self->site_id);
 
-    self->index_count = site != NULL ? site->index_count : 0;
-    publisher_routing_done(routing);
+    note_site(self, context);
     self->call.change.kind = CHANGE_SITE_REMOVE;
     self->call.change.site_id = self->site_id;
     return call_write(&self->call, answer_removed);

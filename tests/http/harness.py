@@ -15,6 +15,7 @@ import zlib
 
 BIN = os.environ.get("SITEMAPD_BIN", "")
 SLOWNESS = float(os.environ.get("SITEMAPD_SLOWNESS", "1"))
+PLAIN = SLOWNESS <= 2  # no build with sanitizers: full sizes
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 ORIGIN = "https://www.example.com"
 HOST = "www.example.com"

@@ -95,6 +95,9 @@ def test_each_write_is_told_with_the_name_of_its_token(server):
     eventually(lambda: len(told()) == len(events), "each is told")
     for event, line in zip(events, told()):
         assert f" info {event}: " in line, told()
+    # By their URLs, since the ids mean nothing to who reads it later.
+    for event, subject in (("site-update", "https://new.example"), ("index-remove", ORIGIN + "/x/index.xml"), ("site-remove", "https://new.example")):
+        assert f" {event}: {subject} by token deploy-job: " in told()[events.index(event)]
     # What was refused, or read, is no write.
     assert call("POST", "/v1/sitemaps", {"loc": "nonsense"}).status == 422 and call("GET", "/v1/sitemaps").status == 200
     assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/last.xml"}).status == 201

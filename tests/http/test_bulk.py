@@ -9,13 +9,12 @@ import time
 
 import pytest
 
-from harness import INDEX, ORIGIN, SLOWNESS, TOKEN, Connection, ask, eventually, locs, problem, q, request_bytes, seconds
+from harness import INDEX, ORIGIN, PLAIN, TOKEN, Connection, ask, eventually, locs, problem, q, request_bytes, seconds
 
 XML = "/sitemap_index.xml"
 NDJSON = "application/x-ndjson"
 LIST = "/v1/sitemaps"
 AUTH = [("Authorization", f"Bearer {TOKEN}")]
-PLAIN = SLOWNESS == 1
 
 
 def line(loc, **fields):

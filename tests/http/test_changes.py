@@ -9,7 +9,7 @@ import threading
 import time
 
 from harness import (
-    INDEX, ORIGIN, PAGE_ENTRIES, SLOWNESS, TOKEN, Connection, eventually, locs, problem, q, request_bytes, seconds,
+    INDEX, ORIGIN, PAGE_ENTRIES, PLAIN, TOKEN, Connection, eventually, locs, problem, q, request_bytes, seconds,
 )
 
 XML = "/sitemap_index.xml"
@@ -296,7 +296,7 @@ def test_what_is_told_is_what_is_served(server):
     for thread in threads:
         thread.start()
     revisions = {}
-    for n in range(120 if SLOWNESS == 1 else 40):
+    for n in range(120 if PLAIN else 40):
         answer = server.register(f"{ORIGIN}/n/{n}.xml").json()
         revisions[answer["revision"]] = n
     stop.set()
@@ -309,7 +309,7 @@ def test_what_is_told_is_what_is_served(server):
 
 # ---- many ---------------------------------------------------------------------------------------
 
-POLLS = 1500 if SLOWNESS == 1 else 300
+POLLS = 1500 if PLAIN else 300
 
 
 def test_polls_by_the_thousand_hold_no_thread(server):

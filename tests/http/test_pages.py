@@ -6,7 +6,7 @@ import re
 import pytest
 
 from harness import (
-    HEAD, INDEX, ORIGIN, PAGE_ENTRIES, SLOWNESS, TAIL, escape, gunzip, locs, problem, q, render, sitemapd,
+    HEAD, INDEX, ORIGIN, PAGE_ENTRIES, PLAIN, TAIL, escape, gunzip, locs, problem, q, render, sitemapd,
 )
 
 XML = "/sitemap_index.xml"
@@ -14,7 +14,6 @@ LIMIT_BYTES = 52428800
 LONGEST_DATE = "2026-01-31T10:20:30.123456789+01:00"
 GZIP = {"Accept-Encoding": "gzip"}
 # Full pages by bytes are 52 MB of XML each; under a sanitizer one of them is enough.
-PLAIN = SLOWNESS == 1
 
 
 def path_of(number, gz=""):

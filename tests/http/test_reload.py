@@ -325,15 +325,14 @@ def test_a_stop_goes_before_what_waits(reloading, stop):
     assert "stop: " in r.server.log() and "reloaded" not in r.server.log(), r.server.log()
 
 
-def test_a_stop_in_a_stream_of_reloads(reloading):
-    """Each takes long enough for the next to be waiting when it ends. The one at work is finished,
-    and the log may not have told the last yet; no other follows."""
-    r = reloading(SITE + "; a line of a long file\n" * 40000)
-    process, over = r.server.process, threading.Event()
-    itself = os.pidfd_open(process.pid)  # and nobody who gets its number later
+LONG = SITE + "; a line of a long file\n" * 40000  # each reload takes long enough for the next to be waiting when it ends
 
-    def reloads():
-        return r.server.log().count("info reloaded: ")
+
+@contextlib.contextmanager
+def stream_of_reloads(r):
+    """Gives a function that counts those that the log has told."""
+    over = threading.Event()
+    itself = os.pidfd_open(r.server.process.pid)  # and nobody who gets its number later
 
     def stream():
         with contextlib.suppress(ProcessLookupError):
@@ -343,15 +342,31 @@ def test_a_stop_in_a_stream_of_reloads(reloading):
     sender = threading.Thread(target=stream)
     sender.start()
     try:
+        reloads = lambda: r.server.log().count("info reloaded: ")
         eventually(lambda: reloads() > 2, "reloads follow each other", within=10)
+        yield reloads
+    finally:
+        over.set()
+        sender.join()
+        os.close(itself)
+
+
+def test_a_stop_in_a_stream_of_reloads(reloading):
+    """The one at work is finished, and the log may not have told the last yet; no other follows."""
+    r = reloading(LONG)
+    process = r.server.process
+    with stream_of_reloads(r) as reloads:
         process.send_signal(signal.SIGSTOP)
         eventually(lambda: state_of(process) == "T", "it stands still")
         before = reloads()
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
         assert process.wait(seconds(20)) == 0, r.server.log()[-4000:]
-    finally:
-        over.set()
-        sender.join()
-        os.close(itself)
     assert reloads() <= before + 3, r.server.log()[-4000:]
+
+
+def test_a_log_is_opened_anew_in_a_stream_of_reloads(reloading, tmp_path):
+    r = reloading(LONG + f"[log]\naccess_log = {tmp_path}/access.log\n")
+    with stream_of_reloads(r):
+        r.server.process.send_signal(signal.SIGUSR1)
+        r.server.told("access-log-reopened")

@@ -6,7 +6,7 @@ import random
 import sqlite3
 import time
 
-from harness import INDEX, ORIGIN, SLOWNESS, eventually, locs, problem, q, seconds
+from harness import INDEX, ORIGIN, PLAIN, eventually, locs, problem, q, seconds
 
 XML = "/sitemap_index.xml"
 GZIP = {"Accept-Encoding": "gzip"}
@@ -309,7 +309,7 @@ def test_the_guard_may_be_set(start, tmp_path):
 
 
 def test_readers_see_the_old_list_or_the_new_one(server):
-    count = 3000 if SLOWNESS == 1 else 600
+    count = 3000 if PLAIN else 600
     old, new = names(count, folder="old"), names(count, folder="new")
     assert counts(server.replace(old)) == (count, 0, 0, 0)
     seen, end = set(), time.monotonic() + seconds(1.5)
