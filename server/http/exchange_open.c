@@ -24,12 +24,8 @@ static const char *lookup(void *source, const char *name)
     struct exchange *e = source;
     enum known_header which = header_known(name, strlen(name));
 
-    if (which == HEADER_ACCEPT_ENCODING && e->headers.accept_encoding.len > 0)
-        return e->headers.accept_encoding.data;
-    if (which == HEADER_IF_NONE_MATCH && e->headers.if_none_match.len > 0)
-        return e->headers.if_none_match.data;
     if (which != HEADER_COUNT)
-        return e->headers.value[which];
+        return header_scan_value(&e->headers, which);
     return MHD_lookup_connection_value(e->mhd, MHD_HEADER_KIND, name);
 }
 
@@ -69,12 +65,9 @@ static const char *effective_host(struct exchange *e)
 static const char *effective_peer(struct exchange *e)
 {
     const struct connection *c = e->connection;
-    const struct header_scan *headers = &e->headers;
-    const char *list = headers->forwarded_for.len > 0 ? headers->forwarded_for.data
-                                                      : headers->value[HEADER_X_FORWARDED_FOR];
+    const char *list = header_scan_value(&e->headers, HEADER_X_FORWARDED_FOR);
 
-    /* Joined without memory, the first line is what the client wrote itself. */
-    if (list != NULL && c->trusted_proxy && !headers->forwarded_for.failed &&
+    if (list != NULL && c->trusted_proxy &&
         forwarded_client(list, c->listener->trusted, c->listener->options.trusted_proxy_count,
                          e->client))
         return e->client;

@@ -98,19 +98,14 @@ void header_scan_add(struct header_scan *scan, const char *name, size_t name_len
     }
     if (scan->lines[which]++ == 0)
         scan->value[which] = value;
-    else if (which == HEADER_ACCEPT_ENCODING)
-        add_to_list(&scan->accept_encoding, scan->value[which], value);
-    else if (which == HEADER_IF_NONE_MATCH)
-        add_to_list(&scan->if_none_match, scan->value[which], value);
-    else if (which == HEADER_X_FORWARDED_FOR)
-        add_to_list(&scan->forwarded_for, scan->value[which], value);
+    else if (which < HEADER_LISTS)
+        add_to_list(&scan->joined[which], scan->value[which], value);
     else if (which == HEADER_X_FORWARDED_HOST)
         scan->value[which] = value; /* the nearest proxy's is the last */
 }
 
 void header_scan_done(struct header_scan *scan)
 {
-    str_done(&scan->accept_encoding);
-    str_done(&scan->if_none_match);
-    str_done(&scan->forwarded_for);
+    for (size_t i = 0; i < HEADER_LISTS; i++)
+        str_done(&scan->joined[i]);
 }

@@ -140,10 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *host = scan.value[HEADER_HOST];
     if (host != NULL)
         try_host(host);
-    if (scan.value[HEADER_X_FORWARDED_FOR] != NULL)
-        try_forwarded(scan.value[HEADER_X_FORWARDED_FOR]);
-    if (scan.forwarded_for.len > 0)
-        try_forwarded(scan.forwarded_for.data);
+    const char *list = header_scan_value(&scan, HEADER_X_FORWARDED_FOR);
+    if (list != NULL)
+        try_forwarded(list);
     if (target != NULL) {
         try_target(target, host);
         try_target(target, NULL);

@@ -112,7 +112,13 @@ static void test_values(void **state)
     assert_string_equal(scan.value[HEADER_REFERER], "");
     assert_string_equal(scan.value[HEADER_X_FORWARDED_HOST], "b");
     assert_int_equal(scan.lines[HEADER_X_FORWARDED_HOST], 2);
-    assert_null(scan.value[HEADER_HOST]);
+    assert_null(header_scan_value(&scan, HEADER_HOST));
+    header_scan_add(&scan, "X-Forwarded-For", 15, "c", 1);
+    assert_string_equal(header_scan_value(&scan, HEADER_X_FORWARDED_FOR), "c");
+    header_scan_add(&scan, "x-forwarded-for", 15, "d", 1);
+    assert_string_equal(header_scan_value(&scan, HEADER_X_FORWARDED_FOR), "c, d");
+    scan.joined[HEADER_X_FORWARDED_FOR].failed = true; /* without memory a part is not the list */
+    assert_null(header_scan_value(&scan, HEADER_X_FORWARDED_FOR));
     header_scan_add(&scan, "User-Agent", 10, "a\rb",
                     3); /* a known name is judged by its value too */
     assert_true(scan.malformed);
