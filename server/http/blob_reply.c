@@ -10,8 +10,8 @@
 static bool is_not_modified(const struct request *request, const struct blob *b, const char *etag)
 {
     /* An unknown time is later than any date, so that only the tag counts. */
-    return negotiate_not_modified(request_header(request, "If-None-Match"),
-                                  request_header(request, "If-Modified-Since"), etag,
+    return negotiate_not_modified(request_header(request, HEADER_IF_NONE_MATCH),
+                                  request_header(request, HEADER_IF_MODIFIED_SINCE), etag,
                                   b->modified_at > 0 ? b->modified_at : INT64_MAX,
                                   atomic_load(&b->same_second), request->now);
 }
@@ -20,10 +20,11 @@ static bool is_not_modified(const struct request *request, const struct blob *b,
 static enum range_kind choose_part(const struct request *request, const struct blob *b,
                                    const char *etag, uint64_t size, uint64_t *first, uint64_t *len)
 {
-    const char *range = request_header(request, "Range");
+    const char *range = request_header(request, HEADER_RANGE);
     if (request->method != HTTP_GET ||
-        (range != NULL && !range_applies(request_header(request, "If-Range"), etag, b->modified_at,
-                                         atomic_load(&b->same_second), request->now)))
+        (range != NULL &&
+         !range_applies(request_header(request, HEADER_IF_RANGE), etag, b->modified_at,
+                        atomic_load(&b->same_second), request->now)))
         range = NULL;
     return range_parse(range, size, first, len);
 }
@@ -40,7 +41,7 @@ static void refuse_part(struct reply *reply, uint64_t size)
 void blob_reply(struct request *request, struct blob *b, const char *cache_control)
 {
     struct reply *reply = &request->reply;
-    bool gzip = b->gzip != NULL && negotiate_gzip(request_header(request, "Accept-Encoding"));
+    bool gzip = b->gzip != NULL && negotiate_gzip(request_header(request, HEADER_ACCEPT_ENCODING));
     const char *etag = gzip ? b->etag_gzip : b->etag;
     size_t size = gzip ? b->gzip_len : b->len;
     uint64_t first = 0, len = size;

@@ -9,16 +9,14 @@ static bool add(struct MHD_Response *response, const char *name, const char *val
     return MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
+/* What a 304 has (RFC 9110 15.4.5), and all others too. */
 static bool add_validators(struct MHD_Response *response, const struct request *request)
 {
     const struct blob *b = request->reply.blob;
     bool gzip = request->reply.represent == REPRESENT_GZIP;
-    bool ok = true;
+    bool ok = add(response, "ETag", gzip ? b->etag_gzip : b->etag);
     char date[30];
 
-    if (gzip)
-        ok = add(response, "Content-Encoding", "gzip");
-    ok = ok && add(response, "ETag", gzip ? b->etag_gzip : b->etag);
     if (ok && b->modified_at > 0) {
         /* RFC 9110 8.8.2.1: never later than the message itself. */
         http_date_format(b->modified_at < request->now ? b->modified_at : request->now, date);
@@ -26,7 +24,7 @@ static bool add_validators(struct MHD_Response *response, const struct request *
     }
     if (b->gzip != NULL) /* one URL, two representations: RFC 9110 12.5.5 */
         ok = ok && add(response, "Vary", "Accept-Encoding");
-    return ok;
+    return ok && add(response, "Cache-Control", request->reply.cache_control);
 }
 
 static bool add_range(struct MHD_Response *response, const struct reply *reply)
@@ -43,6 +41,19 @@ static bool add_range(struct MHD_Response *response, const struct reply *reply)
     return add(response, "Content-Range", text);
 }
 
+static bool add_type(struct MHD_Response *response, const struct reply *reply)
+{
+    return add(response, "Content-Type", reply->blob->content_type) &&
+           (reply->represent != REPRESENT_GZIP || add(response, "Content-Encoding", "gzip"));
+}
+
+/* What to do with the content that comes along. */
+static bool add_advice(struct MHD_Response *response, const struct reply *reply)
+{
+    return add(response, "X-Content-Type-Options", "nosniff") &&
+           add(response, "X-Robots-Tag", "noindex") && add_range(response, reply);
+}
+
 enum MHD_Result blob_send_queue(struct MHD_Connection *mhd, const struct request *request,
                                 bool close, uint64_t *bytes)
 {
@@ -55,10 +66,9 @@ enum MHD_Result blob_send_queue(struct MHD_Connection *mhd, const struct request
 
     if (response == NULL)
         return MHD_NO;
-    if (add(response, "Content-Type", b->content_type) && add_validators(response, request) &&
-        add(response, "Cache-Control", reply->cache_control) &&
-        add(response, "X-Content-Type-Options", "nosniff") &&
-        add(response, "X-Robots-Tag", "noindex") && add_range(response, reply) &&
+    bool with_content = reply->status != 304;
+    if ((!with_content || add_type(response, reply)) && add_validators(response, request) &&
+        (!with_content || add_advice(response, reply)) &&
         (!close || add(response, "Connection", "close")))
         result = MHD_queue_response(mhd, reply->status, response);
     MHD_destroy_response(response);

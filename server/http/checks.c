@@ -5,9 +5,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/rules/ascii.h"
+
 const char *check_framing(const struct header_scan *scan, const char *version)
 {
-    const unsigned *lines = scan->lines;
+    const uint8_t *lines = scan->lines;
 
     if (scan->malformed)
         return "a header field is malformed";
@@ -70,8 +72,7 @@ static size_t host_span(const char *text, const char *chars)
     size_t len = 0;
 
     while (text[len] != '\0' &&
-           (((text[len] | 0x20) >= 'a' && (text[len] | 0x20) <= 'z') ||
-            (text[len] >= '0' && text[len] <= '9') || strchr(chars, text[len]) != NULL))
+           (ascii_is_alnum(text[len]) || text[len] == '.' || strchr(chars, text[len]) != NULL))
         len++;
     return len;
 }

@@ -10,12 +10,10 @@
 
 static void clear(struct exchange *e)
 {
-    struct connection *c = e->connection;
-    struct MHD_Connection *mhd = e->mhd;
+    size_t from = offsetof(struct exchange, headers);
+    size_t to = offsetof(struct exchange, request.reply.headers);
 
-    memset(e, 0, offsetof(struct exchange, target_inline));
-    e->connection = c;
-    e->mhd = mhd;
+    memset((char *)e + from, 0, to - from);
     atomic_init(&e->wait, WAIT_NONE);
 }
 

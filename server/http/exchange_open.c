@@ -19,16 +19,6 @@ static enum MHD_Result add_header(void *cls, enum MHD_ValueKind kind, const char
     return MHD_YES;
 }
 
-static const char *lookup(void *source, const char *name)
-{
-    struct exchange *e = source;
-    enum known_header which = header_known(name, strlen(name));
-
-    if (which != HEADER_COUNT)
-        return header_scan_value(&e->headers, which);
-    return MHD_lookup_connection_value(e->mhd, MHD_HEADER_KIND, name);
-}
-
 static bool refuse(struct exchange *e, unsigned status, const char *code, const char *detail)
 {
     exchange_error(e, status, code, detail);
@@ -91,11 +81,9 @@ static void fill(struct exchange *e, const char *method, const char *version)
         request->id = NULL;
     if (request->id == NULL && l->options.request_ids)
         request->id = request_id_make(e->own_id);
-    request->lookup = lookup;
-    request->lookup_source = e;
+    request->header = &e->headers;
     request->exchange = e;
     request->now = (int64_t)time(NULL);
-    reply_init(&request->reply);
     e->has_body = e->headers.lines[HEADER_TRANSFER_ENCODING] > 0;
     uint64_t length;
     if (check_content_length(&e->headers, &length) && length > 0)
@@ -124,6 +112,8 @@ static bool check_message(struct exchange *e, bool *fatal)
         *fatal = false;
         return refuse(e, 501, "method-unknown", "the method is not known");
     }
+    if (e->headers.failed)
+        return refuse(e, 503, "no-memory", "out of memory");
     if (e->target_too_long)
         return refuse(e, 414, "uri-too-long", "the request target is too long");
     if (e->target == NULL)

@@ -5,20 +5,25 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "server/rules/str.h"
 
-/* The header fields that the listener, a cached page or a log needs: found in one pass. */
+/* The header fields that the listener, a handler or a log needs: found in one pass. */
 enum known_header {
     /* Lists: given on several lines they are one (RFC 9110 5.3). */
     HEADER_ACCEPT_ENCODING,
     HEADER_IF_NONE_MATCH,
+    HEADER_IF_MATCH,
+    HEADER_CONTENT_ENCODING,
     HEADER_X_FORWARDED_FOR,
     HEADER_LISTS, /* so many */
     HEADER_HOST = HEADER_LISTS,
     HEADER_CONTENT_LENGTH,
     HEADER_TRANSFER_ENCODING,
     HEADER_IF_MODIFIED_SINCE,
+    HEADER_RANGE,
+    HEADER_IF_RANGE,
     HEADER_CONTENT_TYPE,
     HEADER_AUTHORIZATION,
     HEADER_EXPECT,
@@ -29,11 +34,13 @@ enum known_header {
     HEADER_COUNT, /* none of them */
 };
 
+/* All zero at first; small, since it is cleared for each request. */
 struct header_scan {
     const char *value[HEADER_COUNT]; /* of the first line; borrowed; NULL: absent */
-    unsigned lines[HEADER_COUNT];
+    uint8_t lines[HEADER_COUNT];     /* 255: or more */
     bool malformed;                  /* a name is no token, or a value holds a NUL */
-    struct str joined[HEADER_LISTS]; /* of a list on several lines; owned, empty mostly */
+    bool failed;                     /* no memory to join a list: what it says is not known */
+    struct str *joined; /* [HEADER_LISTS], of those on several lines; owned, mostly NULL */
 };
 
 /* Adds one header line; lengths are the parser's, and the text ends with a NUL behind them. `value`
@@ -42,16 +49,13 @@ void header_scan_add(struct header_scan *scan, const char *name, size_t name_len
                      size_t value_len);
 /* Frees the lists; the scan is to be cleared before it is used again. */
 void header_scan_done(struct header_scan *scan);
-/* HEADER_COUNT where it is none of them. */
-enum known_header header_known(const char *name, size_t len);
-
-/* What a known field says: a list whole, of others the value above. Borrowed. NULL: it is absent,
- * or there was no memory to join its lines. */
+/* What a known field says: a list whole, of others the value above. Borrowed. NULL: it is absent
+ * (or the scan failed). */
 static inline const char *header_scan_value(const struct header_scan *scan, enum known_header which)
 {
     if (which >= HEADER_LISTS || scan->lines[which] < 2)
         return scan->value[which];
-    return scan->joined[which].failed ? NULL : scan->joined[which].data;
+    return scan->failed ? NULL : scan->joined[which].data;
 }
 
 #endif

@@ -39,10 +39,9 @@ enum wait_state {
 };
 
 struct exchange {
-    struct request request;
     struct connection *connection;
     struct MHD_Connection *mhd;
-    struct header_scan headers;
+    struct header_scan headers; /* from here on cleared between requests */
     const char *method, *version;
     uint64_t started_ns; /* of the monotonic clock: when its header was there */
 
@@ -65,11 +64,12 @@ struct exchange {
     bool lingering;       /* it was sent past libmicrohttpd; what still comes is dropped */
     unsigned status_sent; /* 0: none yet */
     uint64_t bytes_sent;
-    struct page_reader reader;         /* of request.reply.snapshot, while it is sent */
-    atomic_int wait;                   /* enum wait_state */
-    char own_id[REQUEST_ID_SIZE];      /* where it brought none */
-    char client[INET6_ADDRSTRLEN];     /* of request.peer, where a listed proxy told it */
-    char target_inline[TARGET_INLINE]; /* last: not cleared between requests */
+    struct page_reader reader;     /* of request.reply.snapshot, while it is sent */
+    atomic_int wait;               /* enum wait_state */
+    struct request request;        /* cleared up to its reply's headers */
+    char own_id[REQUEST_ID_SIZE];  /* where it brought none */
+    char client[INET6_ADDRSTRLEN]; /* of request.peer, where a listed proxy told it */
+    char target_inline[TARGET_INLINE];
 };
 
 struct connection {

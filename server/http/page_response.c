@@ -15,9 +15,8 @@
  * queues them does, until the request is completed (snapshot.h). */
 struct page_responses {
     struct page_response_options *options; /* borrowed */
-    struct MHD_Response *gzip;             /* `.xml`, Content-Encoding: gzip */
-    struct MHD_Response *file;             /* `.xml.gz` */
-    struct MHD_Response *identity;         /* `.xml`, for HEAD and 304 only: it has no bytes */
+    /* By representation; that of identity is for HEAD only: it has no bytes. */
+    struct MHD_Response *whole[REPRESENTATIONS], *not_modified[REPRESENTATIONS];
     char last_modified[30];
     struct page_held held;
 };
@@ -33,37 +32,51 @@ static bool add(struct MHD_Response *response, const char *name, const char *val
     return MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
-static bool add_headers(struct MHD_Response *response, const struct page_responses *p,
-                        const struct snapshot *s, enum representation represent)
+/* What a 304 has (RFC 9110 15.4.5), and all others too. */
+static bool add_validators(struct MHD_Response *response, const struct page_responses *p,
+                           const struct snapshot *s, enum representation represent)
 {
-    const char *type =
-        represent == REPRESENT_FILE ? "application/gzip" : "application/xml; charset=utf-8";
     const char *etag = represent == REPRESENT_FILE   ? s->etag_file
                        : represent == REPRESENT_GZIP ? s->etag_gzip
                                                      : s->etag_identity;
-    bool ok = add(response, "Content-Type", type);
+    bool ok = add(response, "ETag", etag) && add(response, "Last-Modified", p->last_modified);
 
-    if (represent == REPRESENT_GZIP)
-        ok = ok && add(response, "Content-Encoding", "gzip");
-    ok = ok && add(response, "ETag", etag) && add(response, "Last-Modified", p->last_modified);
     if (represent != REPRESENT_FILE) /* one URL, two representations: RFC 9110 12.5.5 */
         ok = ok && add(response, "Vary", "Accept-Encoding");
-    return ok && add(response, "Cache-Control", p->options->cache_control) &&
-           add(response, "X-Content-Type-Options", "nosniff") &&
+    return ok && add(response, "Cache-Control", p->options->cache_control);
+}
+
+static bool add_type(struct MHD_Response *response, enum representation represent)
+{
+    if (represent == REPRESENT_FILE)
+        return add(response, "Content-Type", "application/gzip");
+    return add(response, "Content-Type", "application/xml; charset=utf-8") &&
+           (represent != REPRESENT_GZIP || add(response, "Content-Encoding", "gzip"));
+}
+
+/* What to do with the content that comes along. */
+static bool add_advice(struct MHD_Response *response)
+{
+    return add(response, "X-Content-Type-Options", "nosniff") &&
            add(response, "X-Robots-Tag", "noindex") && add(response, "Accept-Ranges", "none");
 }
 
-static struct MHD_Response *make_gzip(const struct page_responses *p, const struct snapshot *s,
-                                      enum representation represent)
+/* Takes a response that was made, or NULL. */
+static struct MHD_Response *with_headers(struct MHD_Response *response,
+                                         const struct page_responses *p, const struct snapshot *s,
+                                         enum representation represent, bool with_content)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(s->gzip_len, (void *)s->gzip, MHD_RESPMEM_PERSISTENT);
+    if (response == NULL ||
+        ((!with_content || add_type(response, represent)) &&
+         add_validators(response, p, s, represent) && (!with_content || add_advice(response))))
+        return response;
+    MHD_destroy_response(response);
+    return NULL;
+}
 
-    if (response != NULL && !add_headers(response, p, s, represent)) {
-        MHD_destroy_response(response);
-        response = NULL;
-    }
-    return response;
+static struct MHD_Response *make_gzip(const struct snapshot *s)
+{
+    return MHD_create_response_from_buffer(s->gzip_len, (void *)s->gzip, MHD_RESPMEM_PERSISTENT);
 }
 
 /* HEAD and 304 have the length of a body but never ask for one. */
@@ -101,21 +114,10 @@ static void inflation_free(void *cls)
     free(inflation);
 }
 
-static struct MHD_Response *make_identity(const struct page_responses *p, const struct snapshot *s,
-                                          MHD_ContentReaderCallback reader, void *context,
-                                          MHD_ContentReaderFreeCallback done, size_t block)
+/* The length without the bytes. */
+static struct MHD_Response *make_identity(const struct snapshot *s)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_callback(s->raw_len, block, reader, context, done);
-
-    if (response == NULL) {
-        if (done != NULL)
-            done(context);
-    } else if (!add_headers(response, p, s, REPRESENT_IDENTITY)) {
-        MHD_destroy_response(response);
-        response = NULL;
-    }
-    return response;
+    return MHD_create_response_from_callback(s->raw_len, 1, no_bytes, NULL, NULL);
 }
 
 /* A response that inflates the page as it is sent. `*busy`: there are too many of them. */
@@ -134,18 +136,42 @@ static struct MHD_Response *make_inflating(const struct page_responses *p, const
     inflation->options = options;
     inflation->stream.next_in = (z_const Bytef *)s->gzip;
     inflation->stream.avail_in = (uInt)s->gzip_len; /* a page is 52,428,800 bytes at most */
-    return make_identity(p, s, inflate_bytes, inflation, inflation_free, INFLATE_BLOCK);
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        s->raw_len, INFLATE_BLOCK, inflate_bytes, inflation, inflation_free);
+    if (response == NULL)
+        inflation_free(inflation);
+    return with_headers(response, p, s, REPRESENT_IDENTITY, true);
 }
 
 static void responses_free(void *attachment)
 {
     struct page_responses *p = attachment;
-    struct MHD_Response *all[] = {p->gzip, p->file, p->identity};
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i] != NULL)
-            MHD_destroy_response(all[i]);
+    for (size_t i = 0; i < REPRESENTATIONS; i++) {
+        if (p->whole[i] != NULL)
+            MHD_destroy_response(p->whole[i]);
+        if (p->not_modified[i] != NULL)
+            MHD_destroy_response(p->not_modified[i]);
+    }
     free(p);
+}
+
+/* A 304 may tell a length, but no other than that of the 200 (RFC 9110 8.6); the library always
+ * sends one, of what the response has. */
+static bool make_responses(struct page_responses *p, const struct snapshot *s)
+{
+    for (unsigned i = 0; i < REPRESENTATIONS; i++) {
+        enum representation represent = i;
+        for (int with_content = 0; with_content <= 1; with_content++) {
+            struct MHD_Response *response =
+                represent == REPRESENT_IDENTITY ? make_identity(s) : make_gzip(s);
+            response = with_headers(response, p, s, represent, with_content);
+            if (response == NULL)
+                return false;
+            *(with_content ? &p->whole[i] : &p->not_modified[i]) = response;
+        }
+    }
+    return true;
 }
 
 bool page_response_attach(void *context, struct snapshot *s)
@@ -158,10 +184,7 @@ bool page_response_attach(void *context, struct snapshot *s)
     /* RFC 9110 8.8.2.1: never later than the message itself. */
     int64_t now = (int64_t)time(NULL);
     http_date_format(s->changed_at < now ? s->changed_at : now, p->last_modified);
-    p->gzip = make_gzip(p, s, REPRESENT_GZIP);
-    p->file = make_gzip(p, s, REPRESENT_FILE);
-    p->identity = make_identity(p, s, no_bytes, NULL, NULL, 1);
-    if (p->gzip == NULL || p->file == NULL || p->identity == NULL) {
+    if (!make_responses(p, s)) {
         responses_free(p);
         return false;
     }
@@ -177,9 +200,8 @@ enum page_send page_send_queue(struct MHD_Connection *mhd, struct snapshot *s,
     struct page_responses *p = s->attachment;
     bool with_body = status != 304 && !head;
     struct MHD_Response *own = NULL;
-    struct MHD_Response *response = represent == REPRESENT_FILE   ? p->file
-                                    : represent == REPRESENT_GZIP ? p->gzip
-                                                                  : p->identity;
+    struct MHD_Response *response =
+        status == 304 ? p->not_modified[represent] : p->whole[represent];
 
     if (represent == REPRESENT_IDENTITY && with_body) {
         bool busy;

@@ -5,14 +5,9 @@
 
 #include "server/http/status.h"
 
-const char *request_header(const struct request *request, const char *name)
-{
-    return request->lookup == NULL ? NULL : request->lookup(request->lookup_source, name);
-}
-
 void reply_init(struct reply *reply)
 {
-    *reply = (struct reply){.body = STR_INIT};
+    memset(reply, 0, offsetof(struct reply, headers));
 }
 
 void reply_done(struct reply *reply)

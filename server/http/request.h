@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/http/header_scan.h"
 #include "server/publish/blob.h"
 #include "server/publish/snapshot.h"
 #include "server/rules/str.h"
@@ -22,7 +23,12 @@ enum http_method {
     HTTP_OTHER = 1 << 7, /* 501 */
 };
 
-enum representation { REPRESENT_IDENTITY, REPRESENT_GZIP, REPRESENT_FILE /* .xml.gz */ };
+enum representation {
+    REPRESENT_IDENTITY,
+    REPRESENT_GZIP,
+    REPRESENT_FILE, /* .xml.gz */
+    REPRESENTATIONS,
+};
 
 #define REPLY_MAX_HEADERS 12
 
@@ -34,17 +40,17 @@ struct reply_header {
 /* What a handler answers: a body of its own, a snapshot or a blob. */
 struct reply {
     unsigned status;
-    const char *content_type; /* static; NULL: none */
-    const char *problem;      /* the code of reply_problem; NULL: it is none */
-    struct str body;          /* owned */
-    size_t header_count;
-    struct reply_header headers[REPLY_MAX_HEADERS];
+    const char *content_type;  /* static; NULL: none */
+    const char *problem;       /* the code of reply_problem; NULL: it is none */
+    struct str body;           /* owned */
     struct snapshot *snapshot; /* owned reference; NULL: `body` is the reply. Status 200 or 304 */
     enum representation represent;
     struct blob *blob; /* owned reference; NULL: none. Filled by blob_reply, with what follows */
     size_t blob_first, blob_len; /* the bytes of its representation that are sent */
     const char *cache_control;   /* borrowed for the process's life */
     bool close;                  /* close the connection behind it */
+    size_t header_count;
+    struct reply_header headers[REPLY_MAX_HEADERS]; /* last: not cleared, so many count */
 };
 
 void reply_init(struct reply *reply);
@@ -61,11 +67,6 @@ void reply_text(struct reply *reply, unsigned status, const char *text);
 void reply_json(struct reply *reply, unsigned status);
 void reply_done(struct reply *reply);
 
-struct request;
-
-/* Where header values come from: the listener or a test. NULL where absent. */
-typedef const char *request_header_lookup(void *source, const char *name);
-
 struct request {
     enum http_method method;
     const char *path;  /* raw, begins with '/', without query */
@@ -73,23 +74,26 @@ struct request {
     const char *host;  /* Host, or X-Forwarded-Host of a listed proxy; NULL: none */
     const char *peer; /* address as text, without port, or what a listed proxy tells; may be NULL */
     const char *id;   /* told in X-Request-Id and in the logs; NULL: none */
-    request_header_lookup *lookup;
-    void *lookup_source;
-    int64_t now;               /* Unix seconds */
-    const struct route *route; /* that matched */
+    const struct header_scan *header; /* borrowed; NULL: none (tests) */
+    int64_t now;                      /* Unix seconds */
+    const struct route *route;        /* that matched */
     const char *path_tail; /* what the route's trailing {…} matched, percent-decoded, or NULL */
     void *state;           /* the handler's, between begin, body and finish */
     struct str body;       /* collected body of routes without a `body` hook */
     /* Who asks, where the route needs a token; set by the authorise hook. */
     const char *token_name;    /* owned by the request */
     int64_t token_site_id;     /* 0: every site */
-    struct reply reply;        /* filled by the handler */
     struct exchange *exchange; /* the listener's; NULL in tests */
     /* Tests: what request_resume calls where there is no exchange; NULL: nothing. */
     void (*resume)(struct request *request);
+    struct reply reply; /* filled by the handler; last, as its headers */
 };
 
-const char *request_header(const struct request *request, const char *name);
+/* What a field of the request's header says; NULL where it is absent. Borrowed. */
+static inline const char *request_header(const struct request *request, enum known_header which)
+{
+    return request->header == NULL ? NULL : header_scan_value(request->header, which);
+}
 
 enum handled {
     HANDLED,         /* request->reply is filled */

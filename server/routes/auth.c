@@ -205,7 +205,7 @@ bool routes_authorise(void *context, struct request *request)
 {
     const struct app_context *app = context;
     size_t len = 0;
-    const char *token = bearer_token(request_header(request, "Authorization"), &len);
+    const char *token = bearer_token(request_header(request, HEADER_AUTHORIZATION), &len);
     uint8_t sha256[32];
     struct identity who;
 

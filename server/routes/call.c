@@ -235,7 +235,7 @@ void call_reply_with_tag(struct call *call, const char *etag)
 {
     struct reply *reply = &call->request->reply;
 
-    if (negotiate_none_match(request_header(call->request, "If-None-Match"), etag, false)) {
+    if (negotiate_none_match(request_header(call->request, HEADER_IF_NONE_MATCH), etag, false)) {
         str_clear(&reply->body);
         reply->status = 304;
         reply_header(reply, "Cache-Control", "no-store");

@@ -21,8 +21,8 @@ static enum representation choose(const struct request *request, enum route_kind
 {
     if (kind == ROUTE_PAGE_GZ)
         return REPRESENT_FILE;
-    return negotiate_gzip(request_header(request, "Accept-Encoding")) ? REPRESENT_GZIP
-                                                                      : REPRESENT_IDENTITY;
+    return negotiate_gzip(request_header(request, HEADER_ACCEPT_ENCODING)) ? REPRESENT_GZIP
+                                                                           : REPRESENT_IDENTITY;
 }
 
 static const char *etag_of(const struct snapshot *s, enum representation represent)
@@ -33,6 +33,7 @@ static const char *etag_of(const struct snapshot *s, enum representation represe
     case REPRESENT_FILE:
         return s->etag_file;
     case REPRESENT_IDENTITY:
+    case REPRESENTATIONS:
         break;
     }
     return s->etag_identity;
@@ -41,9 +42,9 @@ static const char *etag_of(const struct snapshot *s, enum representation represe
 static bool is_not_modified(const struct request *request, const char *etag, int64_t changed_at,
                             bool same_second)
 {
-    return negotiate_not_modified(request_header(request, "If-None-Match"),
-                                  request_header(request, "If-Modified-Since"), etag, changed_at,
-                                  same_second, request->now);
+    return negotiate_not_modified(request_header(request, HEADER_IF_NONE_MATCH),
+                                  request_header(request, HEADER_IF_MODIFIED_SINCE), etag,
+                                  changed_at, same_second, request->now);
 }
 
 /* Takes the reference. A page without entries has no valid form: the schema wants one at least. */
@@ -118,8 +119,10 @@ static void get_robots(const struct app_context *app, struct request *request,
     reply_header(reply, "Cache-Control", app->cache_control);
     /* An unknown time is later than any date, so that only the tag counts. */
     if (is_not_modified(request, found->robots_etag, changed_at > 0 ? changed_at : INT64_MAX,
-                        false))
-        reply->status = 304; /* with the body's length, which the listener does not send */
+                        false)) {
+        reply->status = 304;        /* with the body's length, which the listener does not send */
+        reply->content_type = NULL; /* RFC 9110 15.4.5 */
+    }
 }
 
 static void get_alias(const struct app_context *app, struct request *request,

@@ -168,7 +168,7 @@ static void submit_single(struct upload *upload)
     if (change->entry.index == NULL)
         change->entry.index = call_parameter(call, "index");
     change->kind = CHANGE_ENTRY_PUT;
-    change->if_match = request_header(call->request, "If-Match");
+    change->if_match = request_header(call->request, HEADER_IF_MATCH);
     call_write(call, answer_single);
 }
 
@@ -180,7 +180,7 @@ static void submit_post(struct upload *upload)
         submit_single(upload);
         return;
     }
-    if (request_header(call->request, "If-Match") != NULL) {
+    if (request_header(call->request, HEADER_IF_MATCH) != NULL) {
         reply_problem(&call->request->reply, 400, "precondition-on-list", NULL,
                       "If-Match goes with a single entry, not with a list");
         request_resume(call->request);
@@ -293,7 +293,7 @@ enum handled sitemap_delete(void *context, struct request *request)
     (void)context;
     call->change.kind = CHANGE_ENTRY_REMOVE;
     call->change.entry_id = request->path_tail;
-    call->change.if_match = request_header(request, "If-Match");
+    call->change.if_match = request_header(request, HEADER_IF_MATCH);
     return call_write(call, answer_removed);
 }
 
@@ -321,6 +321,6 @@ enum handled sitemaps_delete(void *context, struct request *request)
     (void)context;
     removal->call.change.kind = CHANGE_ENTRY_REMOVE;
     removal->call.change.loc = removal->loc.text;
-    removal->call.change.if_match = request_header(request, "If-Match");
+    removal->call.change.if_match = request_header(request, HEADER_IF_MATCH);
     return call_write(&removal->call, answer_removed);
 }

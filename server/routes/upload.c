@@ -78,11 +78,11 @@ static bool type_is(const char *header, const char *type)
 static bool read_headers(struct upload *upload)
 {
     struct request *request = upload->call.request;
-    const char *encoding = request_header(request, "Content-Encoding");
-    const char *length = request_header(request, "Content-Length");
+    const char *encoding = request_header(request, HEADER_CONTENT_ENCODING);
+    const char *length = request_header(request, HEADER_CONTENT_LENGTH);
     uint64_t bytes;
 
-    upload->ndjson = type_is(request_header(request, "Content-Type"), "application/x-ndjson");
+    upload->ndjson = type_is(request_header(request, HEADER_CONTENT_TYPE), "application/x-ndjson");
     if (encoding != NULL && strcasecmp(encoding, "identity") != 0) {
         upload->gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
         if (!upload->gzip) {

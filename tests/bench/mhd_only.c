@@ -7,17 +7,23 @@
 #include "tests/bench/file.h"
 
 /* mhd_only HEADERS BODY MEMORY: libmicrohttpd with one reply that is made before, BODY with the
- * lines of HEADERS (Name: value), for whatever is asked; 304 with the same headers to whoever sends
- * If-None-Match. What a server on this library cannot do without: nothing is looked up or checked.
- * One thread, MEMORY bytes for a connection. Prints its port, and ends on SIGTERM. */
+ * lines of HEADERS (Name: value), for whatever is asked; 304 with those of them that a 304 has to
+ * whoever sends If-None-Match. What a server on this library cannot do without: nothing is looked
+ * up or checked. One thread, MEMORY bytes for a connection. Prints its port, and ends on SIGTERM.
+ */
 
 #define MAX_HEADERS 4096 /* bytes */
+
+struct replies {
+    struct MHD_Response *whole, *not_modified;
+};
 
 static enum MHD_Result answer(void *cls, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **state)
 {
     static int begun;
+    const struct replies *replies = cls;
     bool conditional;
 
     (void)url, (void)method, (void)version, (void)upload, (void)upload_size;
@@ -26,10 +32,18 @@ static enum MHD_Result answer(void *cls, struct MHD_Connection *connection, cons
         return MHD_YES;
     }
     conditional = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match") != NULL;
-    return MHD_queue_response(connection, conditional ? 304 : 200, cls);
+    return conditional ? MHD_queue_response(connection, 304, replies->not_modified)
+                       : MHD_queue_response(connection, 200, replies->whole);
 }
 
-static struct MHD_Response *make_reply(const char *headers_path, const char *body_path)
+/* RFC 9110 15.4.5 */
+static bool is_of_304(const char *name)
+{
+    return strcmp(name, "ETag") == 0 || strcmp(name, "Last-Modified") == 0 ||
+           strcmp(name, "Vary") == 0 || strcmp(name, "Cache-Control") == 0;
+}
+
+static bool make_replies(struct replies *out, const char *headers_path, const char *body_path)
 {
     static char headers[MAX_HEADERS + 1];
     size_t headers_len = 0, body_len = 0;
@@ -37,29 +51,33 @@ static struct MHD_Response *make_reply(const char *headers_path, const char *bod
     unsigned char *body = read_whole(body_path, &body_len);
 
     if (text == NULL || body == NULL || headers_len > MAX_HEADERS)
-        return NULL;
+        return false;
     memcpy(headers, text, headers_len);
-    struct MHD_Response *reply =
-        MHD_create_response_from_buffer(body_len, body, MHD_RESPMEM_PERSISTENT);
+    out->whole = MHD_create_response_from_buffer(body_len, body, MHD_RESPMEM_PERSISTENT);
+    out->not_modified = MHD_create_response_from_buffer(body_len, body, MHD_RESPMEM_PERSISTENT);
     for (char *line = strtok(headers, "\r\n"); line != NULL; line = strtok(NULL, "\r\n")) {
         char *colon = strstr(line, ": ");
         if (colon == NULL)
-            return NULL;
+            return false;
         *colon = '\0';
-        if (MHD_add_response_header(reply, line, colon + 2) != MHD_YES)
-            return NULL;
+        if (MHD_add_response_header(out->whole, line, colon + 2) != MHD_YES)
+            return false;
+        if (is_of_304(line) &&
+            MHD_add_response_header(out->not_modified, line, colon + 2) != MHD_YES)
+            return false;
     }
-    return reply;
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    struct MHD_Response *reply = argc == 4 ? make_reply(argv[1], argv[2]) : NULL;
+    struct replies replies;
+    bool made = argc == 4 && make_replies(&replies, argv[1], argv[2]);
     size_t memory = argc == 4 ? (size_t)strtoul(argv[3], NULL, 10) : 0;
     sigset_t stop;
     int received;
 
-    if (reply == NULL || memory == 0) {
+    if (!made || memory == 0) {
         fprintf(stderr, "usage: mhd_only HEADERS BODY MEMORY\n");
         return 2;
     }
@@ -67,7 +85,7 @@ int main(int argc, char **argv)
     sigaddset(&stop, SIGTERM);
     sigprocmask(SIG_BLOCK, &stop, NULL);
     struct MHD_Daemon *daemon =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer, reply,
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer, &replies,
                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_END);
     if (daemon == NULL) {
         perror("mhd_only: MHD_start_daemon");
@@ -77,6 +95,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     sigwait(&stop, &received);
     MHD_stop_daemon(daemon);
-    MHD_destroy_response(reply);
+    MHD_destroy_response(replies.whole);
+    MHD_destroy_response(replies.not_modified);
     return 0;
 }

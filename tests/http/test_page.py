@@ -289,6 +289,9 @@ def test_if_none_match(filled):
             assert filled.get(target, {**headers, "If-None-Match": other}).status == 200, "each representation has its own"
 
 
+CONTENT_FIELDS = {"content-type", "content-encoding", "content-range", "accept-ranges", "x-content-type-options", "x-robots-tag"}
+
+
 def test_304_repeats_what_a_cache_needs_and_has_no_body(filled):
     for target, headers, tag in representations(filled):
         full = filled.get(target, headers)
@@ -298,6 +301,8 @@ def test_304_repeats_what_a_cache_needs_and_has_no_body(filled):
             for name in ("ETag", "Vary", "Cache-Control", "Last-Modified"):
                 assert reply[name] == full[name], name
             assert reply["Date"]
+            # RFC 9110 15.4.5: nothing else of what tells about content.
+            assert not CONTENT_FIELDS & {name.lower() for name, _ in reply.headers}, reply.headers
             # RFC 9110 8.6: a length, where one is sent, is the one that a 200 had had.
             assert reply["Content-Length"] in (None, full["Content-Length"])
 

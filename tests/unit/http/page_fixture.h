@@ -60,7 +60,7 @@ static inline enum handled serve(void *context, struct request *request)
     (void)context;
     snapshot_ref(current);
     request->reply.snapshot = current;
-    request->reply.status = request_header(request, "If-None-Match") == NULL ? 200 : 304;
+    request->reply.status = request_header(request, HEADER_IF_NONE_MATCH) == NULL ? 200 : 304;
     for (int i = 0; i < 3; i++)
         if (strcmp(request->path, names[i]) == 0)
             request->reply.represent = (enum representation)i;

@@ -2,28 +2,32 @@
 
 /* The prebuilt responses of a snapshot, as they go over the wire. */
 
-static void golden(const struct answer *a, const char *headers, size_t length)
+#define ADVICE "X-Content-Type-Options: nosniff\r\nX-Robots-Tag: noindex\r\nAccept-Ranges: none\r\n"
+
+/* A 304 has the validators alone (RFC 9110 15.4.5). */
+static void golden(const struct answer *a, const char *type, const char *validators, size_t length)
 {
+    bool whole = a->status != 304;
     char expected[1000], text[HEAD_SIZE];
 
     head_without_date(a, text);
     snprintf(expected, sizeof expected,
-             "HTTP/1.1 %u %s\r\n%sCache-Control: public, max-age=300\r\n"
-             "X-Content-Type-Options: nosniff\r\nX-Robots-Tag: noindex\r\n"
-             "Accept-Ranges: none\r\nContent-Length: %zu\r\n\r\n",
-             a->status, a->status == 304 ? "Not Modified" : "OK", headers, length);
+             "HTTP/1.1 %u %s\r\n%s%sCache-Control: public, max-age=300\r\n%s"
+             "Content-Length: %zu\r\n\r\n",
+             a->status, whole ? "OK" : "Not Modified", whole ? type : "", validators,
+             whole ? ADVICE : "", length);
     assert_string_equal(text, expected);
 }
 
 #define MODIFIED "Last-Modified: Sun, 09 Sep 2001 01:46:40 GMT\r\n"
 static const struct {
-    const char *path, *headers;
+    const char *path, *type, *validators;
 } representations[] = {
-    {"/gzip", "Content-Type: application/xml; charset=utf-8\r\nContent-Encoding: gzip\r\n"
-              "ETag: \"gz\"\r\n" MODIFIED "Vary: Accept-Encoding\r\n"},
-    {"/file", "Content-Type: application/gzip\r\nETag: \"file\"\r\n" MODIFIED},
-    {"/identity", "Content-Type: application/xml; charset=utf-8\r\n"
-                  "ETag: \"id\"\r\n" MODIFIED "Vary: Accept-Encoding\r\n"},
+    {"/gzip", "Content-Type: application/xml; charset=utf-8\r\nContent-Encoding: gzip\r\n",
+     "ETag: \"gz\"\r\n" MODIFIED "Vary: Accept-Encoding\r\n"},
+    {"/file", "Content-Type: application/gzip\r\n", "ETag: \"file\"\r\n" MODIFIED},
+    {"/identity", "Content-Type: application/xml; charset=utf-8\r\n",
+     "ETag: \"id\"\r\n" MODIFIED "Vary: Accept-Encoding\r\n"},
 };
 
 static void test_exact_headers(void **state)
@@ -46,7 +50,7 @@ static void test_exact_headers(void **state)
             live_text(fd, text);
             live_read(fd, k % 2 == 1, &a);
             assert_int_equal(a.status, k < 2 ? 200 : 304);
-            golden(&a, representations[i].headers, length);
+            golden(&a, representations[i].type, representations[i].validators, length);
             if (k == 0) {
                 assert_int_equal(a.len, length);
                 assert_memory_equal(a.body, bytes, length);

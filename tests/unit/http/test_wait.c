@@ -74,7 +74,7 @@ static void test_places_are_limited(void **state)
     live_ask(l, "GET /ask" HEAD, &a, NULL);
     assert_int_equal(a.status, 200);
     answer_done(&a);
-    live_ask(l, "GET /ask HTTP/1.1\r\nHost: a\r\nX-Wait: 1\r\n\r\n", &a, NULL);
+    live_ask(l, "GET /ask HTTP/1.1\r\nHost: a\r\nReferer: wait\r\n\r\n", &a, NULL);
     assert_int_equal(a.status, 503);
     answer_done(&a);
     live_read(first, false, &a);
@@ -84,7 +84,7 @@ static void test_places_are_limited(void **state)
     assert_int_equal(a.status, 200);
     answer_done(&a);
     live_await_load(l, -1, 0);
-    live_ask(l, "GET /ask?1 HTTP/1.1\r\nHost: a\r\nX-Wait: 1\r\n\r\n", &a, NULL);
+    live_ask(l, "GET /ask?1 HTTP/1.1\r\nHost: a\r\nReferer: wait\r\n\r\n", &a, NULL);
     assert_string_equal(a.body, "late");
     answer_done(&a);
     close(first);

@@ -53,7 +53,7 @@ static inline enum handled at_once(void *context, struct request *request)
 
 static inline enum handled ask(void *context, struct request *request)
 {
-    if (request_header(request, "X-Wait") == NULL) {
+    if (request_header(request, HEADER_REFERER) == NULL) {
         request->reply.status = 200;
         return HANDLED;
     }

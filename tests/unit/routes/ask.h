@@ -62,28 +62,24 @@ struct answer {
 struct exchange_of_test {
     struct request request; /* first */
     const struct question *question;
+    struct header_scan header;
     char authorisation[128];
     pthread_mutex_t lock;
     pthread_cond_t resumed_cond;
     bool resumed;
 };
 
-static inline const char *lookup(void *source, const char *name)
+/* As the listener's scan would have found them; NULL: the request has no such field. */
+static inline void fill_header(struct exchange_of_test *x)
 {
-    const struct exchange_of_test *x = source;
     const struct question *q = x->question;
+    const char **value = x->header.value;
 
-    if (strcasecmp(name, "Authorization") == 0)
-        return x->authorisation[0] != '\0' ? x->authorisation : NULL;
-    if (strcasecmp(name, "Content-Type") == 0)
-        return q->body == NULL ? NULL : q->type != NULL ? q->type : JSON;
-    if (strcasecmp(name, "Content-Encoding") == 0)
-        return q->encoding;
-    if (strcasecmp(name, "If-Match") == 0)
-        return q->if_match;
-    if (strcasecmp(name, "If-None-Match") == 0)
-        return q->if_none_match;
-    return NULL;
+    value[HEADER_AUTHORIZATION] = x->authorisation[0] != '\0' ? x->authorisation : NULL;
+    value[HEADER_CONTENT_TYPE] = q->body == NULL ? NULL : q->type != NULL ? q->type : JSON;
+    value[HEADER_CONTENT_ENCODING] = q->encoding;
+    value[HEADER_IF_MATCH] = q->if_match;
+    value[HEADER_IF_NONE_MATCH] = q->if_none_match;
 }
 
 static inline void resumed(struct request *request)
@@ -191,6 +187,7 @@ static inline struct answer ask_whole(struct world *w, const struct question *qu
         *query++ = '\0';
     if (*token != '\0')
         snprintf(x.authorisation, sizeof x.authorisation, "Bearer %s", token);
+    fill_header(&x);
     route_match(routes_admin, routes_admin_count, NULL, path, question->method, &match);
     assert_non_null(match.route);
     if (match.tail != NULL)
@@ -200,8 +197,7 @@ static inline struct answer ask_whole(struct world *w, const struct question *qu
         .path = path,
         .query = query,
         .peer = question->peer != NULL ? question->peer : "192.0.2.1",
-        .lookup = lookup,
-        .lookup_source = &x,
+        .header = &x.header,
         .now = 1800000000,
         .route = match.route,
         .path_tail = match.tail != NULL ? tail : NULL,

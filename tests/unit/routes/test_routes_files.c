@@ -69,13 +69,6 @@ static int teardown(void **state)
     return world_teardown(state);
 }
 
-static const char *no_header(void *source, const char *name)
-{
-    (void)source;
-    (void)name;
-    return NULL;
-}
-
 /* Asks the public listener's route; true where the answer came at once. The caller ends the
  * reply. */
 static bool get(struct world *w, const char *path, const char *query, struct exchange_of_test *x)
@@ -86,7 +79,6 @@ static bool get(struct world *w, const char *path, const char *query, struct exc
                                   .path = path,
                                   .query = query,
                                   .host = "www.example.com",
-                                  .lookup = no_header,
                                   .now = time(NULL),
                                   .route = &routes_public,
                                   .resume = resumed};
