@@ -307,7 +307,11 @@ def main(arguments):
     assert BIN, "SITEMAPD_BIN is not set"
     where = tempfile.mkdtemp(prefix="sitemapd-stress-")
     print(f"{duration:g} s, seed {seed}", flush=True)
-    told = stress(duration, seed, where)
+    try:
+        told = stress(duration, seed, where)
+    except BaseException:
+        print(f"tests/stress/sources: failed; the folder, the catalogue and the log are kept in {where}", file=sys.stderr)
+        raise
     shutil.rmtree(where)
     print("held:", told)
 

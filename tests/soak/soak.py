@@ -16,6 +16,7 @@ from harness import INDEX, ORIGIN, Server, gunzip  # noqa: E402
 SAMPLE = 5.0  # seconds
 WARM_UP = 0.25  # of the whole: caches fill, the allocator finds its shape
 GROWTH = 2.0  # MiB an hour that count as none
+JUDGED = 10  # minutes: of a shorter run the slope says nothing
 LOG_BOUND = 64 << 20  # bytes of the database's log, whatever happens
 LIST = 20000
 URLSET = ('<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
@@ -28,10 +29,12 @@ class Soak:
         self.over = threading.Event()
         self.faults = []
         self.counts = {}
+        self.lock = threading.Lock()
         self.samples = []
 
     def expect(self, what, reply, *statuses):
-        self.counts[what] = self.counts.get(what, 0) + 1  # each is counted by one thread
+        with self.lock:
+            self.counts[what] = self.counts.get(what, 0) + 1
         if reply.status not in statuses:
             self.faults.append(f"{what}: {reply.status} {reply.body[:200]!r}")
             self.over.set()
@@ -53,6 +56,7 @@ class Soak:
         page = self.expect("page", server.get(INDEX, {"Accept-Encoding": "gzip"}), 200)
         if b"</sitemapindex>" not in gunzip(page.body)[-20:]:
             self.faults.append("a page is cut short")
+            self.over.set()
         self.expect("again", server.get(INDEX, {"Accept-Encoding": "gzip", "If-None-Match": page["ETag"]}), 200, 304)
         self.expect("plain", server.get("/bulk/sitemap_index.xml"), 200, 404)
         self.expect("file", server.get("/sitemap_index.xml.gz"), 200)
@@ -112,38 +116,64 @@ class Soak:
         return statistics.median((b[1] - a[1]) / (b[0] - a[0]) * 3600 for a, b in zip(kept, kept[half:]))
 
 
+    def judge(self, minutes):
+        """Prints what was done and how memory went; adds what is wrong with that to the faults."""
+        print(f"requests: {sum(self.counts.values()):,}  " + "  ".join(f"{name} {count:,}" for name, count in sorted(self.counts.items())))
+        if len(self.samples) < 4:
+            print(f"memory and descriptors: {len(self.samples)} samples tell nothing")
+            return
+        slope = self.slope()
+        descriptors = [s[2] for s in self.samples[int(len(self.samples) * WARM_UP):]]
+        resident = [s[1] for s in self.samples]
+        print(f"memory: {resident[len(resident) // 4]:.1f} MiB after the warm-up, {resident[-1]:.1f} at the end, at most {max(resident):.1f}; slope {slope:+.2f} MiB an hour"
+              + ("" if minutes >= JUDGED else f" (judged from {JUDGED} minutes on)"))
+        print(f"descriptors: {min(descriptors)} to {max(descriptors)}; the database's log: at most {max(s[3] for s in self.samples):,} bytes")
+        if minutes >= JUDGED and slope > GROWTH:
+            self.faults.append(f"memory grows by {slope:.2f} MiB an hour")
+        if max(descriptors) > min(descriptors) + 40:
+            self.faults.append("descriptors pile up")
+
+
+def live(server, soak, minutes):
+    server.start()
+    assert server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/bulk/sitemap_index.xml"}).status == 201
+    assert server.bulk([f"{ORIGIN}/single/{n}.xml" for n in range(2000)]).status == 200
+    soak.run(minutes * 60)
+    try:
+        server.stop()
+    except AssertionError as error:
+        soak.faults.append(f"stop: {error}")
+    problems = server.cli("check")
+    if problems.code != 0:
+        soak.faults.append(f"check: {problems.out}{problems.err}")
+
+
 def main():
     minutes = float(sys.argv[1])
     base = tempfile.mkdtemp(prefix="sitemapd-soak-")
     files = os.path.join(base, "files")
     os.mkdir(files)
     config = f'[source "files"]\ndirectory = {files}\nurl = {ORIGIN}/files/\nsettle = 1s\nserve = yes\n'
-    server = Server(base, config=config, env={"SITEMAPD_LOG_LEVEL": "error"}).start()
+    server = Server(base, config=config, env={"SITEMAPD_LOG_LEVEL": "error"})
     soak = Soak(server, files)
+    kept = f"its files and log are kept in {base}"
     try:
-        assert server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/bulk/sitemap_index.xml"}).status == 201
-        assert server.bulk([f"{ORIGIN}/single/{n}.xml" for n in range(2000)]).status == 200
-        soak.run(minutes * 60)
-        server.stop()
-        problems = server.cli("check")
-        if problems.code != 0:
-            soak.faults.append(f"check: {problems.out}{problems.err}")
+        live(server, soak, minutes)
+    except BaseException:
+        print(f"tests/soak/run: ended early; {kept}", file=sys.stderr)
+        raise
     finally:
+        soak.over.set()
         server.kill()
-        shutil.rmtree(base)
-    slope = soak.slope()
-    descriptors = [s[2] for s in soak.samples[int(len(soak.samples) * WARM_UP):]]
-    resident = [s[1] for s in soak.samples]
-    print(f"requests: {sum(soak.counts.values()):,}  " + "  ".join(f"{name} {count:,}" for name, count in sorted(soak.counts.items())))
-    print(f"memory: {resident[len(resident) // 4]:.1f} MiB after the warm-up, {resident[-1]:.1f} at the end, at most {max(resident):.1f}; slope {slope:+.2f} MiB an hour")
-    print(f"descriptors: {min(descriptors)} to {max(descriptors)}; the database's log: at most {max(s[3] for s in soak.samples):,} bytes")
-    if minutes >= 10 and slope > GROWTH:
-        soak.faults.append(f"memory grows by {slope:.2f} MiB an hour")
-    if max(descriptors) > min(descriptors) + 40:
-        soak.faults.append("descriptors pile up")
+    soak.judge(minutes)
     for fault in soak.faults[:20]:
         print("fault:", fault)
-    return 1 if soak.faults else 0
+    if soak.faults:
+        print(f"tests/soak/run: {len(soak.faults)} faults; {kept}", file=sys.stderr)
+        return 1
+    shutil.rmtree(base)
+    print(f"tests/soak/run: no fault in {minutes:g} minutes")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,83 @@
+"""What the commands under tests/ have in common: `--help` tells what they are, wrong usage is refused in a
+line with exit 2 before anything is installed or built, and a program that does not build is told."""
+
+import os
+import subprocess
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NO_ARGUMENT = ("kubernetes/run", "openapi-lint/run", "coverage")
+TELL = (
+    "coverage", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run",
+    "openapi-lint/run", "package/run", "proxies/run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
+)
+WRONG = [
+    *((name, ["surplus"]) for name in NO_ARGUMENT),
+    ("debian13/run", ["--surplus"]), ("debian13/run", ["one", "two"]),
+    ("fault/run", ["surplus"]),
+    ("fuzz/run", ["--surplus"]), ("fuzz/run", ["surplus"]), ("fuzz/run", ["--executions", "many"]),
+    ("lint/run", ["surplus.c"]), ("lint/run", ["server"]), ("lint/run", ["server/app.h"]), ("lint/run", ["README.md"]), ("lint/run", ["--surplus"]),
+    ("metrics/run", ["surplus"]), ("metrics/run", ["--bin"]), ("metrics/run", ["--bin", "surplus"]), ("metrics/run", ["--bin", "server"]),
+    ("package/run", ["buster"]), ("package/run", ["--surplus"]),
+    ("run", ["surplus"]),
+    ("soak/run", ["an hour"]), ("soak/run", ["0"]), ("soak/run", ["1", "2"]), ("soak/run", ["-5"]),
+    ("stress/sources", ["long"]), ("stress/sources", ["5", "seed"]), ("stress/sources", ["5", "6", "7"]),
+    ("systemd/run", ["surplus"]), ("systemd/run", ["one", "two"]),
+    ("valgrind/run", ["test_surplus"]),
+]
+BUILD = [("metrics/run", []), ("systemd/run", []), ("soak/run", ["1"]), ("stress/sources", ["1"]), ("proxies/run", []), ("fault/run", ["disk"]), ("load/run", [])]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command where every package is there, and what would install, build or enter another root
+    says that it was called and fails."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("apt-get", "cmake", "ninja", "mmdebstrap", "dockerd", "unshare", "npm", "sudo"):
+        (tools / name).write_text(f"#!/bin/sh\necho {name} was called, and fails\nexit 9\n")
+    (tools / "dpkg-query").write_text("#!/bin/sh\necho installed\n")
+    for name in ("nginx", "haproxy", "caddy", "strace", "systemd-analyze", "curl", "openssl", "promtool"):
+        (tools / name).write_text("#!/bin/sh\nexit 9\n")
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+
+    def run(name, args, **env):
+        clean = {key: value for key, value in os.environ.items() if key not in ("SITEMAPD_BIN", "JOBS")}
+        clean.update(env, PATH=f"{tools}:{os.environ['PATH']}", TMPDIR=str(tmp_path))
+        return subprocess.run(
+            [os.path.join(ROOT, "tests", name), *args], cwd=str(tmp_path), env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("name", TELL)
+def test_help(run, name, option):
+    done = run(name, [option])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"tests/{name}") and done.stdout.count("\n") >= 2
+    assert "set -eu" not in done.stdout and "#" not in done.stdout
+
+
+@pytest.mark.parametrize("name, args", WRONG)
+def test_wrong_usage(run, name, args):
+    done = run(name, args)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert done.stderr.count("\n") == 1 and f"tests/{name}" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name, args", BUILD)
+def test_a_build_that_fails(run, name, args):
+    """It is tried though a program of an earlier build may be there, and its words are shown."""
+    done = run(name, args)
+    assert done.returncode == 1, done
+    assert "cmake was called" in done.stderr and f"tests/{name}: does not build" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name, args", BUILD)
+def test_no_such_program(run, name, args):
+    done = run(name, args, SITEMAPD_BIN="/nowhere/sitemapd")
+    assert done.returncode == 2 and done.stderr == f"tests/{name}: no such program: /nowhere/sitemapd\n", done
