@@ -42,18 +42,18 @@ static void tell(void *context, int level, const char *event, const char *detail
     log_event(level >= 0 && level < 3 ? levels[level] : LOG_LEVEL_DEBUG, event, "%s", detail);
 }
 
-static void scanned(void *context, size_t at)
+static void scanned(void *context, size_t number)
 {
     struct source_set *set = context;
     struct blob_cache *files = set->files;
     if (files != NULL)
-        blob_cache_invalidate(files, at);
+        blob_cache_invalidate(files, number);
 }
 
-static int open_file(void *context, size_t source, const char *path)
+static int open_file(void *context, size_t number, const char *path)
 {
     struct source_set *set = context;
-    return sources_open_file(set->sources, source, path);
+    return sources_open_file(set->sources, number, path);
 }
 
 static bool start_files(struct source_set *set)
@@ -130,16 +130,18 @@ bool source_set_check(const struct source_set *set, const struct config *config)
 /* Its entries are not the file's to throw away: as with sites, so it is told. */
 static void tell_unnamed(const struct source_set *set, const struct source_plan *plan)
 {
-    for (size_t at = 0; at < sources_count(set->sources); at++) {
+    struct source_list *list = sources_hold(set->sources);
+    for (size_t at = 0; at < sources_count(list); at++) {
         struct source_health health;
-        bool named = !sources_has(set->sources, at);
-        sources_health(set->sources, at, &health);
+        bool named = false;
+        sources_health(list, at, &health);
         for (size_t i = 0; !named && i < source_plan_count(plan); i++)
             named = strcmp(source_plan_settings(plan)[i].name, health.name) == 0;
         if (!named)
             log_event(LOG_LEVEL_WARNING, "source-no-longer-configured",
                       "%s: the folder is not read any more; its entries stay", health.name);
     }
+    sources_let_go(list);
 }
 
 bool source_set_reconfigure(struct source_set *set, const struct config *config)

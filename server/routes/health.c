@@ -29,14 +29,13 @@ static void append_reason(struct str *out, size_t *count, const char *code, cons
 /* What is wrong with a folder costs freshness, never service. */
 static void append_sources(struct str *out, size_t *count, struct sources *sources)
 {
-    for (size_t at = 0; sources != NULL && at < sources_count(sources); at++) {
+    struct source_list *list = sources == NULL ? NULL : sources_hold(sources);
+    for (size_t at = 0; list != NULL && at < sources_count(list); at++) {
         struct source_health health;
         struct str detail = STR_INIT;
         const char *code = NULL;
 
-        if (!sources_has(sources, at))
-            continue;
-        sources_health(sources, at, &health);
+        sources_health(list, at, &health);
         str_append_text(&detail, health.name);
         str_append_text(&detail, ": ");
         if (health.failing) {
@@ -55,6 +54,7 @@ static void append_sources(struct str *out, size_t *count, struct sources *sourc
             append_reason(out, count, code, str_text(&detail));
         str_done(&detail);
     }
+    sources_let_go(list);
 }
 
 /* Unavailable only where nothing can be served: a server with snapshots in memory keeps serving

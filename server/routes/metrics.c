@@ -150,7 +150,7 @@ enum handled metrics_get(void *context, struct request *request)
     metric_gauge(out, "sitemapd_long_polls", "Calls of /v1/changes that wait for a change.",
                  atomic_load(&app->polls));
     append_log(out, app);
-    if (app->sources != NULL && sources_count(app->sources) > 0)
+    if (app->sources != NULL)
         metrics_append_sources(out, app->sources);
     if (app->files != NULL) {
         struct blob_cache_stats files;

@@ -72,32 +72,33 @@ static const struct family families[] = {
     {"sitemapd_source_files_read_total", "counter", "Files verified.", files_read_of, false},
 };
 
-static void append_family(struct str *out, const struct family *family, struct sources *sources)
+static void append_family(struct str *out, const struct family *family,
+                          const struct source_list *list)
 {
-    size_t count = sources_count(sources), there = 0;
+    size_t count = sources_count(list);
     uint64_t other = family->earliest ? UINT64_MAX : 0;
 
     metric_family(out, family->name, family->type, family->help);
     for (size_t at = 0; at < count; at++) {
         struct source_health health;
 
-        if (!sources_has(sources, at))
-            continue;
-        sources_health(sources, at, &health);
+        sources_health(list, at, &health);
         uint64_t value = family->value(&health);
-        if (there++ < METRICS_MAX_SOURCES)
+        if (at < METRICS_MAX_SOURCES)
             metric_sample(out, family->name, LABELS("source", health.name), value);
         else if (!family->earliest)
             other += value;
         else if (value < other)
             other = value;
     }
-    if (there > METRICS_MAX_SOURCES)
+    if (count > METRICS_MAX_SOURCES)
         metric_sample(out, family->name, LABELS("source", "other"), other);
 }
 
 void metrics_append_sources(struct str *out, struct sources *sources)
 {
-    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-        append_family(out, &families[i], sources);
+    struct source_list *list = sources_hold(sources);
+    for (size_t i = 0; sources_count(list) > 0 && i < sizeof families / sizeof families[0]; i++)
+        append_family(out, &families[i], list);
+    sources_let_go(list);
 }

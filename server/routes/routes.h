@@ -47,8 +47,8 @@ struct app_context {
     struct sources *sources;             /* directory sources; NULL: none */
     _Atomic(struct blob_cache *) files;  /* of sources with `serve`; NULL: none yet */
     /* sources_match, where there are `files`. */
-    bool (*files_match)(const struct sources *s, const char *origin, const char *url_path,
-                        size_t *at, char *path);
+    bool (*files_match)(struct sources *s, const char *origin, const char *url_path, size_t *number,
+                        char *path);
 };
 
 /* The public listener's catch-all route, and the admin listener's table. Static. */

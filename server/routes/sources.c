@@ -11,7 +11,7 @@
 /* A scan, and what came of it until it is published. */
 struct scan_call {
     struct call call;
-    size_t at;
+    size_t number; /* of the source */
     char failure[256];
 };
 
@@ -128,6 +128,7 @@ static void list_sources(void *context)
     struct call *call = context;
     struct request *request = call->request;
     struct sources *sources = call->app->sources;
+    struct source_list *list = sources == NULL ? NULL : sources_hold(sources);
     struct str *out = &request->reply.body;
     struct source_report *report = malloc(sizeof *report);
     bool good = report != NULL;
@@ -135,10 +136,8 @@ static void list_sources(void *context)
     uint64_t revision = 0;
 
     str_append_text(out, "{\"sources\":[");
-    for (size_t at = 0; good && sources != NULL && at < sources_count(sources); at++) {
-        if (!sources_has(sources, at))
-            continue;
-        good = sources_report(sources, at, report);
+    for (size_t at = 0; good && list != NULL && at < sources_count(list); at++) {
+        good = sources_report(list, at, report);
         if (!good)
             break;
         if (revision < report->revision)
@@ -151,6 +150,7 @@ static void list_sources(void *context)
         source_report_done(report);
     }
     str_append_text(out, "],\"next\":null}\n");
+    sources_let_go(list);
     free(report);
     if (!good) {
         errors_reply_status(&request->reply, CATALOGUE_UNAVAILABLE);
@@ -179,16 +179,16 @@ enum handled source_scan_begin(void *context, struct request *request)
     struct scan_call *scan = call_new(context, request, sizeof *scan, known);
     if (scan == NULL || !call_max_removed(&scan->call))
         return HANDLED;
-    scan->at = app->sources == NULL ? SIZE_MAX : sources_find(app->sources, request->path_tail);
-    if (scan->at == SIZE_MAX) {
+    struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
+    size_t at = list == NULL ? SIZE_MAX : sources_find(list, request->path_tail);
+    bool may = at != SIZE_MAX && may_see(&scan->call, sources_url(list, at));
+    scan->number = at == SIZE_MAX ? 0 : sources_number(list, at);
+    sources_let_go(list);
+    if (at == SIZE_MAX)
         errors_reply_not_found(&request->reply, "source");
-        return HANDLED;
-    }
-    if (!may_see(&scan->call, sources_url(app->sources, scan->at))) {
+    else if (!may)
         errors_reply_scope(&request->reply);
-        return HANDLED;
-    }
-    return HANDLE_CONTINUE;
+    return may ? HANDLE_CONTINUE : HANDLED;
 }
 
 static void scan_visible(void *context, enum await_result result)
@@ -238,6 +238,6 @@ enum handled source_scan(void *context, struct request *request)
 {
     struct app_context *app = context;
     struct scan_call *scan = request->state;
-    sources_scan(app->sources, scan->at, scan->call.change.max_removed, scanned, scan);
+    sources_scan(app->sources, scan->number, scan->call.change.max_removed, scanned, scan);
     return HANDLE_LATER;
 }

@@ -44,6 +44,7 @@ struct source *source_new(const struct source_settings *settings,
         snprintf(why, why_size, "out of memory");
         return NULL;
     }
+    atomic_init(&s->references, 1);
     pthread_mutex_init(&s->lock, NULL);
     s->wake_fd = -1;
     s->settings = *settings;
@@ -71,7 +72,7 @@ struct source *source_new(const struct source_settings *settings,
     }
     return s;
 fail:
-    source_free(s);
+    source_unref(s);
     return NULL;
 }
 
@@ -109,9 +110,9 @@ bool source_settings_equal(const struct source_settings *a, const struct source_
            a->serve == b->serve;
 }
 
-static void refuse_request(struct scan_request *request)
+void source_refuse_request(struct scan_request *request)
 {
-    request->done(request->context, NULL, "the server is stopping");
+    request->done(request->context, NULL, "the source is ending");
     free(request);
 }
 
@@ -119,7 +120,7 @@ void source_answer_requests(struct source *s)
 {
     struct scan_request *request;
     while ((request = source_take_request(s)) != NULL)
-        refuse_request(request);
+        source_refuse_request(request);
 }
 
 void source_release(struct source *s)
@@ -134,9 +135,14 @@ void source_release(struct source *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void source_free(struct source *s)
+void source_ref(struct source *s)
 {
-    if (s == NULL)
+    atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed);
+}
+
+void source_unref(struct source *s)
+{
+    if (s == NULL || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1)
         return;
     source_answer_requests(s);
     source_release(s);
@@ -175,7 +181,7 @@ void source_request(struct source *s, struct scan_request *request)
     }
     pthread_mutex_unlock(&s->lock);
     if (stopping)
-        refuse_request(request);
+        source_refuse_request(request);
 }
 
 struct scan_request *source_take_request(struct source *s)

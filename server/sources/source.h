@@ -16,6 +16,7 @@ struct scan_request {
 };
 
 struct source {
+    atomic_uint references;
     struct source_settings settings; /* owned, with what it points to */
     struct location location;
     struct match match;
@@ -24,13 +25,12 @@ struct source {
     void *event_context;
     void (*on_scanned)(void *context, size_t at);
     void *on_scanned_context;
-    size_t place; /* among the sources */
+    size_t number; /* its own since the start: no later source gets it */
 
     pthread_t thread;
     bool started;
     int wake_fd; /* eventfd: a request, or the end; -1: released */
     atomic_bool stop;
-    atomic_bool gone; /* a reload ended it: its place is empty */
 
     pthread_mutex_t lock; /* for the rest of this part */
     struct scan_request *requests;
@@ -53,15 +53,18 @@ struct source {
     int64_t rescan_at, settle_at, settle_bound, retry_at, again_at, look_at; /* ms; 0: not due */
 };
 
-/* Copies the settings. NULL with `why`. */
+/* Copies the settings; a reference for the caller. NULL with `why`. */
 struct source *source_new(const struct source_settings *settings,
                           const struct sources_options *options, char *why, size_t why_size);
 /* The same name, and all else. */
 bool source_settings_equal(const struct source_settings *a, const struct source_settings *b);
-/* Takes NULL; the thread, if any, was joined. Answers requests that are left. */
-void source_free(struct source *s);
+void source_ref(struct source *s);
+/* Takes NULL. The last one answers requests that are left and frees it: its thread was joined. */
+void source_unref(struct source *s);
 /* Answers requests that are left, after `stop`. */
 void source_answer_requests(struct source *s);
+/* Answers one, which was taken over: its source has ended, or is about to. */
+void source_refuse_request(struct scan_request *request);
 /* Takes the request over; after `stop` it is answered at once. */
 void source_request(struct source *s, struct scan_request *request);
 /* The first request, now the caller's; NULL where there is none. */

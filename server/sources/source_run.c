@@ -189,7 +189,7 @@ static void note_outcome(struct source *s, const struct scan_outcome *outcome, i
         s->failures = 0;
         s->retry_at = 0;
         if (s->on_scanned != NULL)
-            s->on_scanned(s->on_scanned_context, s->place);
+            s->on_scanned(s->on_scanned_context, s->number);
         return;
     }
     unsigned doublings = s->failures < 6 ? s->failures : 6;

@@ -7,55 +7,14 @@
 #include <unistd.h>
 
 #include "server/sources/beneath.h"
-#include "server/sources/source.h"
-
-/* The places of the sources, never changed once it is published: a reload makes another, in which
- * every source keeps its place, those that have ended too. Whoever reads needs no lock. */
-struct source_list {
-    struct source_list *previous; /* still read perhaps; freed at the end */
-    size_t count;
-    struct source *at[];
-};
+#include "server/sources/source_list.h"
 
 struct sources {
     struct sources_options options; /* its settings are not used after the start */
-    _Atomic(struct source_list *) list;
+    size_t started;                 /* sources, ever: the last one's number */
+    pthread_mutex_t lock;           /* for the pointer alone, never over I/O */
+    struct source_list *list;       /* never NULL once started */
 };
-
-static struct source_list *list_of(const struct sources *s)
-{
-    return atomic_load_explicit(&s->list, memory_order_acquire);
-}
-
-/* The list with room for `more`. */
-static struct source_list *list_grow(struct source_list *previous, size_t more)
-{
-    size_t count = previous == NULL ? 0 : previous->count;
-    struct source_list *list = calloc(1, sizeof *list + (count + more) * sizeof list->at[0]);
-    if (list == NULL)
-        return NULL;
-    list->previous = previous;
-    list->count = count;
-    for (size_t i = 0; i < count; i++)
-        list->at[i] = previous->at[i];
-    return list;
-}
-
-static bool add(struct sources *s, struct source_list *list, const struct source_settings *settings,
-                char *why, size_t why_size)
-{
-    char reason[320];
-    struct source *source = source_new(settings, &s->options, reason, sizeof reason);
-    if (source == NULL) {
-        snprintf(why, why_size, "source \"%.64s\": %s", settings->name, reason);
-        return false;
-    }
-    source->place = list->count;
-    source->on_scanned = s->options.scanned;
-    source->on_scanned_context = s->options.scanned_context;
-    list->at[list->count++] = source;
-    return true;
-}
 
 static void signal_end(struct source *source)
 {
@@ -71,30 +30,21 @@ static void join(struct source *source)
     source_answer_requests(source);
 }
 
-/* What it held of the kernel goes back; its place, name and last report stay. */
+/* Its descriptors go at once; the rest when nobody holds a list with it any more. */
 static void join_for_good(struct source *source)
 {
     join(source);
     source_release(source);
 }
 
-/* Starts the threads from `first` on; those that cannot start have ended. */
-static bool start_threads(struct source_list *list, size_t first, char *why, size_t why_size)
+static bool start_thread(struct source *source, char *why, size_t why_size)
 {
-    bool started = true;
-    for (size_t i = first; i < list->count; i++) {
-        struct source *source = list->at[i];
-        int error = pthread_create(&source->thread, NULL, source_run, source);
-        source->started = error == 0;
-        if (error != 0) {
-            snprintf(why, why_size, "source \"%.64s\": no thread: %s", source->settings.name,
-                     strerrordesc_np(error));
-            atomic_store(&source->stop, true);
-            atomic_store(&source->gone, true);
-            started = false;
-        }
-    }
-    return started;
+    int error = pthread_create(&source->thread, NULL, source_run, source);
+    source->started = error == 0;
+    if (error != 0)
+        snprintf(why, why_size, "source \"%.64s\": no thread: %s", source->settings.name,
+                 strerrordesc_np(error));
+    return error == 0;
 }
 
 bool sources_start(const struct sources_options *options, struct sources **out, char *why,
@@ -107,8 +57,12 @@ bool sources_start(const struct sources_options *options, struct sources **out, 
         return false;
     }
     s->options = *options;
-    atomic_init(&s->list, NULL);
-    if (!sources_reconfigure(s, options->count, options->settings, why, why_size)) {
+    pthread_mutex_init(&s->lock, NULL);
+    s->list = source_list_new(0);
+    if (s->list == NULL)
+        snprintf(why, why_size, "out of memory");
+    if (s->list == NULL ||
+        !sources_reconfigure(s, options->count, options->settings, why, why_size)) {
         sources_stop(s);
         return false;
     }
@@ -116,57 +70,85 @@ bool sources_start(const struct sources_options *options, struct sources **out, 
     return true;
 }
 
-/* Its place in `settings`; `count` where it is to end. */
-static size_t same_in(const struct source *source, size_t count,
-                      const struct source_settings *settings)
+/* The source of `list` with these settings; NULL where there is none. */
+static struct source *same_in(const struct source_list *list,
+                              const struct source_settings *settings)
 {
-    size_t i = 0;
-    while (i < count && !source_settings_equal(&source->settings, &settings[i]))
-        i++;
-    return i;
+    for (size_t i = 0; i < list->count; i++)
+        if (source_settings_equal(&list->at[i]->settings, settings))
+            return list->at[i];
+    return NULL;
+}
+
+/* The sources of `settings`: those of `old` that are the same, and new ones without a thread. NULL
+ * with `why`. */
+static struct source_list *list_for(struct sources *s, const struct source_list *old, size_t count,
+                                    const struct source_settings *settings, char *why,
+                                    size_t why_size)
+{
+    char reason[320];
+    struct source_list *list = source_list_new(count);
+    if (list == NULL)
+        snprintf(why, why_size, "out of memory");
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        struct source *source = same_in(old, &settings[i]);
+        if (source != NULL) {
+            source_list_add(list, source);
+            continue;
+        }
+        source = source_new(&settings[i], &s->options, reason, sizeof reason);
+        if (source == NULL) {
+            snprintf(why, why_size, "source \"%.64s\": %s", settings[i].name, reason);
+            source_list_unref(list);
+            return NULL;
+        }
+        source->number = ++s->started;
+        source->on_scanned = s->options.scanned;
+        source->on_scanned_context = s->options.scanned_context;
+        source_list_add(list, source);
+        source_unref(source);
+    }
+    return list;
+}
+
+/* Starts those that have no thread yet, and takes out what cannot be. */
+static bool start_threads(struct source_list *list, char *why, size_t why_size)
+{
+    size_t started = 0, count = list->count;
+    for (size_t i = 0; i < count; i++) {
+        if (list->at[i]->started || start_thread(list->at[i], why, why_size))
+            list->at[started++] = list->at[i];
+        else
+            source_unref(list->at[i]);
+    }
+    list->count = started;
+    return started == count;
 }
 
 bool sources_reconfigure(struct sources *s, size_t count, const struct source_settings *settings,
                          char *why, size_t why_size)
 {
-    struct source_list *old = list_of(s);
-    size_t old_count = old == NULL ? 0 : old->count;
-    struct source_list *list = list_grow(old, count);
-    bool *kept = calloc(count + 1, sizeof *kept);
-    if (list == NULL || kept == NULL) {
-        snprintf(why, why_size, "out of memory");
-        goto failed;
-    }
-    for (size_t i = 0; i < old_count; i++) /* the last element is nobody's */
-        if (!atomic_load(&old->at[i]->gone))
-            kept[same_in(old->at[i], count, settings)] = true;
-    for (size_t i = 0; i < count; i++)
-        if (!kept[i] && !add(s, list, &settings[i], why, why_size))
-            goto failed;
-    free(kept);
-    for (size_t i = 0; i < old_count; i++) {
-        if (same_in(old->at[i], count, settings) == count) {
-            atomic_store(&old->at[i]->gone, true);
+    struct source_list *old = s->list; /* set here alone */
+    struct source_list *list = list_for(s, old, count, settings, why, why_size);
+    if (list == NULL)
+        return false;
+    for (size_t i = 0; i < old->count; i++)
+        if (source_list_find(list, old->at[i]->number) == NULL)
             signal_end(old->at[i]);
-        }
-    }
-    for (size_t i = 0; i < old_count; i++)
-        if (atomic_load(&old->at[i]->gone))
+    for (size_t i = 0; i < old->count; i++)
+        if (source_list_find(list, old->at[i]->number) == NULL)
             join_for_good(old->at[i]);
-    atomic_store_explicit(&s->list, list, memory_order_release);
-    return start_threads(list, old_count, why, why_size);
-
-failed:
-    for (size_t i = old_count; list != NULL && i < list->count; i++)
-        source_free(list->at[i]);
-    free(list);
-    free(kept);
-    return false;
+    bool all = start_threads(list, why, why_size);
+    pthread_mutex_lock(&s->lock);
+    s->list = list;
+    pthread_mutex_unlock(&s->lock);
+    source_list_unref(old);
+    return all;
 }
 
 void sources_end(struct sources *s)
 {
-    struct source_list *list = s == NULL ? NULL : list_of(s);
+    struct source_list *list = s == NULL ? NULL : s->list;
     for (size_t i = 0; list != NULL && i < list->count; i++)
         signal_end(list->at[i]);
     for (size_t i = 0; list != NULL && i < list->count; i++)
@@ -178,53 +160,59 @@ void sources_stop(struct sources *s)
     if (s == NULL)
         return;
     sources_end(s);
-    struct source_list *list = list_of(s);
-    for (size_t i = 0; list != NULL && i < list->count; i++)
-        source_free(list->at[i]);
-    while (list != NULL) {
-        struct source_list *previous = list->previous;
-        free(list);
-        list = previous;
-    }
+    source_list_unref(s->list);
+    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-size_t sources_count(const struct sources *s)
+struct source_list *sources_hold(struct sources *s)
 {
-    return list_of(s)->count;
+    pthread_mutex_lock(&s->lock);
+    struct source_list *list = s->list;
+    source_list_ref(list);
+    pthread_mutex_unlock(&s->lock);
+    return list;
 }
 
-bool sources_has(const struct sources *s, size_t at)
+void sources_let_go(struct source_list *list)
 {
-    return !atomic_load(&list_of(s)->at[at]->gone);
+    source_list_unref(list);
 }
 
-size_t sources_find(const struct sources *s, const char *name)
+size_t sources_count(const struct source_list *list)
 {
-    const struct source_list *list = list_of(s);
+    return list->count;
+}
+
+size_t sources_find(const struct source_list *list, const char *name)
+{
     size_t at = 0;
-    while (at < list->count &&
-           (atomic_load(&list->at[at]->gone) || strcmp(list->at[at]->settings.name, name) != 0))
+    while (at < list->count && strcmp(list->at[at]->settings.name, name) != 0)
         at++;
     return at == list->count ? SIZE_MAX : at;
 }
 
-const char *sources_url(const struct sources *s, size_t at)
+size_t sources_number(const struct source_list *list, size_t at)
 {
-    return list_of(s)->at[at]->location.base;
+    return list->at[at]->number;
 }
 
-bool sources_report(struct sources *s, size_t at, struct source_report *out)
+const char *sources_url(const struct source_list *list, size_t at)
 {
-    return source_fill_report(list_of(s)->at[at], out);
+    return list->at[at]->location.base;
 }
 
-void sources_health(struct sources *s, size_t at, struct source_health *out)
+bool sources_report(const struct source_list *list, size_t at, struct source_report *out)
 {
-    source_fill_health(list_of(s)->at[at], out);
+    return source_fill_report(list->at[at], out);
 }
 
-void sources_scan(struct sources *s, size_t at, int64_t max_removed, source_scanned *done,
+void sources_health(const struct source_list *list, size_t at, struct source_health *out)
+{
+    source_fill_health(list->at[at], out);
+}
+
+void sources_scan(struct sources *s, size_t number, int64_t max_removed, source_scanned *done,
                   void *context)
 {
     struct scan_request *request = malloc(sizeof *request);
@@ -233,7 +221,13 @@ void sources_scan(struct sources *s, size_t at, int64_t max_removed, source_scan
         return;
     }
     *request = (struct scan_request){NULL, max_removed, done, context};
-    source_request(list_of(s)->at[at], request);
+    struct source_list *list = sources_hold(s);
+    struct source *source = source_list_find(list, number);
+    if (source != NULL)
+        source_request(source, request);
+    else
+        source_refuse_request(request);
+    sources_let_go(list);
 }
 
 enum catalogue_status source_scan_once(struct catalogue *c, const struct source_settings *settings,
@@ -266,10 +260,10 @@ enum catalogue_status source_scan_once(struct catalogue *c, const struct source_
 /* ---- serving ------------------------------------------------------------------------------ */
 
 /* The folder is opened anew: it may have been replaced (a mount, a symlink of releases). */
-int sources_open_file(struct sources *s, size_t at, const char *path)
+static int open_beneath(const char *directory, const char *path)
 {
     struct stat st;
-    int top = beneath_open_top(list_of(s)->at[at]->settings.directory);
+    int top = beneath_open_top(directory);
     if (top < 0)
         return -1;
     int fd = beneath_open_file(top, path, &st);
@@ -279,23 +273,35 @@ int sources_open_file(struct sources *s, size_t at, const char *path)
     return fd;
 }
 
-bool sources_match(const struct sources *s, const char *origin, const char *url_path, size_t *at,
+int sources_open_file(struct sources *s, size_t number, const char *path)
+{
+    struct source_list *list = sources_hold(s);
+    const struct source *source = source_list_find(list, number);
+    errno = ENOENT;
+    int fd = source == NULL ? -1 : open_beneath(source->settings.directory, path);
+    int error = errno;
+    sources_let_go(list);
+    errno = error;
+    return fd;
+}
+
+bool sources_match(struct sources *s, const char *origin, const char *url_path, size_t *number,
                    char *path)
 {
     size_t best = 0;
     char found[SOURCE_MAX_PATH_BYTES + 1];
-    const struct source_list *list = list_of(s);
+    struct source_list *list = sources_hold(s);
     for (size_t i = 0; i < list->count; i++) {
         const struct source *source = list->at[i];
         /* Of folders that lie in each other on the web, the deeper one has the file. */
-        if (!source->settings.serve || atomic_load(&source->gone) ||
-            source->location.base_len <= best ||
+        if (!source->settings.serve || source->location.base_len <= best ||
             !location_path(&source->location, origin, url_path, found) ||
             !match_whole(&source->match, found))
             continue;
         best = source->location.base_len;
-        *at = i;
+        *number = source->number;
         memcpy(path, found, strlen(found) + 1);
     }
+    sources_let_go(list);
     return best > 0;
 }

@@ -39,7 +39,7 @@ enum source_watching { SOURCE_WATCHES, SOURCE_RESCANS_ONLY, SOURCE_WATCH_LIMIT }
 
 /* How a source stands now. */
 struct source_report {
-    const char *name, *directory, *url, *index; /* borrowed from the sources */
+    const char *name, *directory, *url, *index; /* borrowed from the list */
     bool serve;
     enum source_watching watching;
     bool scanning;
@@ -61,8 +61,9 @@ struct sources_options {
     /* Something to log; any thread. `level`: 0 error, 1 warning, 2 info. */
     void (*event)(void *context, int level, const char *event, const char *detail);
     void *event_context;
-    /* A scan was applied: files of source `at` may have changed. On its thread; may be NULL. */
-    void (*scanned)(void *context, size_t at);
+    /* A scan was applied: files of the source with this number may have changed. On its thread; may
+     * be NULL. */
+    void (*scanned)(void *context, size_t number);
     void *scanned_context;
 };
 
@@ -73,8 +74,9 @@ bool sources_start(const struct sources_options *options, struct sources **out, 
 bool source_settings_check(const struct source_settings *settings, char *why, size_t why_size);
 /* Makes the sources those of `settings` while they run. One of the same name with the same settings
  * goes on undisturbed; any other ends as with sources_end, its entries staying, and what is new or
- * changed begins at a place of its own. False with `why`: out of memory, and nothing has changed;
- * or of threads, and that source has ended. One caller at a time, and none during sources_end. */
+ * changed begins as another source. Until all have ended and begun the list is the one before.
+ * False with `why`: out of memory, and nothing has changed; or of threads, and that source has
+ * ended. One caller at a time, and none during sources_end. */
 bool sources_reconfigure(struct sources *s, size_t count, const struct source_settings *settings,
                          char *why, size_t why_size);
 /* Ends the threads; a scan under way ends at the next file, unapplied, and who waits for one is
@@ -83,36 +85,40 @@ void sources_end(struct sources *s);
 /* The same, and frees all. Takes NULL. */
 void sources_stop(struct sources *s);
 
-/* Places, of which those whose source has ended are empty. It only grows. */
-size_t sources_count(const struct sources *s);
-/* Whether the place still has its source. */
-bool sources_has(const struct sources *s, size_t at);
-/* The place of the source with this name; SIZE_MAX where there is none. */
-size_t sources_find(const struct sources *s, const char *name);
+/* The sources that there are, held: what is borrowed of them stays until the list is let go,
+ * whatever a reload does meanwhile. Any thread; never waits for I/O. To be held briefly. */
+struct source_list;
+struct source_list *sources_hold(struct sources *s);
+void sources_let_go(struct source_list *list); /* takes NULL */
+size_t sources_count(const struct source_list *list);
+/* The place in the list of the source with this name; SIZE_MAX where there is none. */
+size_t sources_find(const struct source_list *list, const char *name);
+/* Names the source outside the list: never another one's, also after it has ended. */
+size_t sources_number(const struct source_list *list, size_t at);
 /* The URL of a source's folder. Borrowed. */
-const char *sources_url(const struct sources *s, size_t at);
+const char *sources_url(const struct source_list *list, size_t at);
 /* Fills a report; reads the catalogue: not on an HTTP thread. False: no memory or unreadable. */
-bool sources_report(struct sources *s, size_t at, struct source_report *out);
+bool sources_report(const struct source_list *list, size_t at, struct source_report *out);
 void source_report_done(struct source_report *report);
 
 /* How a source stood after its last scan, from memory: for /readyz and /metrics. Never waits for
  * I/O; any thread. */
 struct source_health {
-    const char *name;          /* borrowed from the sources */
+    const char *name;          /* borrowed from the list */
     struct source_state state; /* as of the last scan; zero before the first */
     bool scanning, failing;    /* failing: the last scan could not be made */
     enum source_watching watching;
     uint64_t scans, files_read; /* since the start */
     char failure[256];          /* why it fails; "" otherwise */
 };
-void sources_health(struct sources *s, size_t at, struct source_health *out);
+void sources_health(const struct source_list *list, size_t at, struct source_health *out);
 
-/* Asks for a scan now, without settling; `max_removed` as in struct change. `done` is called once,
- * on the source's thread, when it is over (also when the sources stop):
- * `result` as of the CHANGE_SCAN, NULL where the scan could not be made (then `failure` says why).
- */
+/* Asks a source, by its number, for a scan now, without settling; `max_removed` as in struct
+ * change. `done` is called once, on the source's thread, when it is over (also when the source
+ * ends; at once where it has ended): `result` as of the CHANGE_SCAN, NULL where the scan could not
+ * be made (then `failure` says why). */
 typedef void source_scanned(void *context, const struct change_result *result, const char *failure);
-void sources_scan(struct sources *s, size_t at, int64_t max_removed, source_scanned *done,
+void sources_scan(struct sources *s, size_t number, int64_t max_removed, source_scanned *done,
                   void *context);
 
 /* One pass over a folder for the command line, without a thread: what `sitemapd scan` does. */
@@ -131,12 +137,14 @@ enum catalogue_status source_scan_once(struct catalogue *c, const struct source_
 /* ---- for serving the files ---------------------------------------------------------------- */
 
 /* Opens a regular file below the source's folder for reading, never following a symlink out of it
- * (openat2, RESOLVE_BENEATH). `path` is relative. A descriptor, or -1 with errno. */
-int sources_open_file(struct sources *s, size_t at, const char *path);
-/* The served source and relative path (into `path`, SOURCE_MAX_PATH_BYTES + 1 bytes) of a site's
- * URL path (percent-encoded, raw); false where no source with `serve` has it, or the path is not
- * in normal form. Only files that match the patterns, by name, are found. Any thread. */
-bool sources_match(const struct sources *s, const char *origin, const char *url_path, size_t *at,
+ * (openat2, RESOLVE_BENEATH). `path` is relative. A descriptor, or -1 with errno: ENOENT also where
+ * the source has ended. */
+int sources_open_file(struct sources *s, size_t number, const char *path);
+/* The number of the served source and the relative path (into `path`, SOURCE_MAX_PATH_BYTES + 1
+ * bytes) of a site's URL path (percent-encoded, raw); false where no source with `serve` has it, or
+ * the path is not in normal form. Only files that match the patterns, by name, are found. Any
+ * thread. */
+bool sources_match(struct sources *s, const char *origin, const char *url_path, size_t *number,
                    char *path);
 
 #endif

@@ -23,7 +23,7 @@ static int open_file(void *context, size_t source, const char *path)
 }
 
 /* Source 3 has /maps/, source 4 is in trouble. */
-static bool match(const struct sources *s, const char *origin, const char *url_path, size_t *at,
+static bool match(struct sources *s, const char *origin, const char *url_path, size_t *at,
                   char *path)
 {
     (void)s;

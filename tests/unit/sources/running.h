@@ -48,6 +48,15 @@ static inline void start(struct running *r)
         fail_msg("%s", why);
 }
 
+/* Of the first source. What the report borrows stays: the source is there until the end. */
+static inline bool report_first(struct running *r, struct source_report *report)
+{
+    struct source_list *list = sources_hold(r->s);
+    bool good = sources_report(list, 0, report);
+    sources_let_go(list);
+    return good;
+}
+
 static inline int setup(void **state)
 {
     struct running *r = calloc(1, sizeof *r);

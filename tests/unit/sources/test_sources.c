@@ -13,7 +13,7 @@ static int64_t clock_ms(void)
 static bool has_scanned(struct running *r)
 {
     struct source_report report;
-    assert_true(sources_report(r->s, 0, &report));
+    assert_true(report_first(r, &report));
     bool done = report.state.scanned_at != 0 && !report.scanning;
     source_report_done(&report);
     return done;
@@ -125,8 +125,8 @@ static void a_scan_is_made_on_request(void **state)
     await_entries(r, 1);
     folder_sitemap(&r->w.folder, "b.xml", "b", "", DAY);
     folder_do(&r->w.folder, "rm a.xml");
-    sources_scan(r->s, 0, MAX_REMOVED_GUARDED, on_scanned, r);
-    sources_scan(r->s, 0, 1, on_scanned, r);
+    sources_scan(r->s, 1, MAX_REMOVED_GUARDED, on_scanned, r);
+    sources_scan(r->s, 1, 1, on_scanned, r);
     await_entries(r, 1);
     for (int64_t end = clock_ms() + LONG_MS; scanned(r) < 2 && clock_ms() < end;)
         usleep(5000);
@@ -134,7 +134,7 @@ static void a_scan_is_made_on_request(void **state)
     assert_true(r->succeeded);
     assert_entries(&r->w, "/s/b.xml\n");
     struct source_report report;
-    assert_true(sources_report(r->s, 0, &report));
+    assert_true(report_first(r, &report));
     assert_int_equal(report.watching, SOURCE_RESCANS_ONLY);
     source_report_done(&report);
 }
@@ -158,7 +158,7 @@ static void a_missing_folder_is_waited_for(void **state)
     start(r);
     await_event(r, "source-scan-failed");
     usleep(100000);
-    assert_true(sources_report(r->s, 0, &report));
+    assert_true(report_first(r, &report));
     assert_int_not_equal(report.failed_at, 0);
     assert_non_null(strstr(report.failure, "No such file"));
     source_report_done(&report);
@@ -201,7 +201,7 @@ static void problems_are_reported(void **state)
     folder_sitemap(&r->w.folder, "good.xml", "a", "", DAY);
     start(r);
     await_entries(r, 1);
-    assert_true(sources_report(r->s, 0, &report));
+    assert_true(report_first(r, &report));
     assert_int_equal(report.problem_count, SOURCE_MAX_PROBLEMS + 20);
     assert_int_equal(report.problems_listed, SOURCE_MAX_PROBLEMS);
     assert_string_equal(report.problems[0].path, "f000.xml");
@@ -220,7 +220,7 @@ static void the_end_is_quick(void **state)
     make_files(r, 3000, "a");
     start(r);
     usleep(10000);
-    sources_scan(r->s, 0, MAX_REMOVED_GUARDED, on_scanned, r);
+    sources_scan(r->s, 1, MAX_REMOVED_GUARDED, on_scanned, r);
     int64_t began = clock_ms();
     sources_stop(r->s);
     r->s = NULL;
