@@ -125,12 +125,24 @@ static void put_combined(struct line *l, const struct access_line *a, const stru
     line_end(l, "\"\n");
 }
 
+/* JSON of a word of our own, which needs no escape. */
+static void put_word(struct line *l, const char *word)
+{
+    if (word == NULL) {
+        LINE_PUT(l, "null");
+        return;
+    }
+    LINE_PUT(l, "\"");
+    line_put_text(l, word);
+    LINE_PUT(l, "\"");
+}
+
 static void put_json(struct line *l, const struct access_line *a, const struct timespec *now)
 {
     LINE_PUT(l, "{\"ts\":\"");
     line_put_time(l, now);
     LINE_PUT(l, "\",\"listener\":");
-    line_put_json(l, a->listener, NAME_BYTES);
+    put_word(l, a->listener);
     LINE_PUT(l, ",\"remote\":");
     line_put_json(l, a->peer, NAME_BYTES);
     LINE_PUT(l, ",\"user\":");
@@ -148,7 +160,7 @@ static void put_json(struct line *l, const struct access_line *a, const struct t
     LINE_PUT(l, "\",\"protocol\":");
     line_put_json(l, a->version, METHOD_BYTES);
     LINE_PUT(l, ",\"route\":");
-    line_put_json(l, a->route, NAME_BYTES);
+    put_word(l, a->route);
     LINE_PUT(l, ",\"status\":");
     line_put_number(l, a->status);
     LINE_PUT(l, ",\"bytes\":");

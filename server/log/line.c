@@ -58,14 +58,33 @@ static bool is_special(uint64_t eight)
             highs) != 0;
 }
 
+/* The same of four to seven bytes: the last four may overlap the first. */
+static size_t copy_plain_short(char *out, const char *s, size_t len)
+{
+    uint32_t first, last;
+
+    if (len < sizeof first)
+        return 0;
+    memcpy(&first, s, sizeof first);
+    memcpy(&last, s + len - sizeof last, sizeof last);
+    if (is_special((uint64_t)first << 32 | last))
+        return 0;
+    memcpy(out, &first, sizeof first);
+    memcpy(out + len - sizeof last, &last, sizeof last);
+    return len;
+}
+
 /* Copies the plain text at the start of `s`, eight bytes at a time; both have room for `len`. The
- * last eight overlap those before, so that only a text that is shorter, or special, is left over.
+ * last eight overlap those before, so that only a text that is very short, or special, is left
+ * over.
  */
 static size_t copy_plain(char *out, const char *s, size_t len)
 {
     size_t at = 0;
     uint64_t eight;
 
+    if (len < sizeof eight)
+        return copy_plain_short(out, s, len);
     for (; at + sizeof eight <= len; at += sizeof eight) {
         memcpy(&eight, s + at, sizeof eight);
         if (is_special(eight))
