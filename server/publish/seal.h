@@ -14,7 +14,7 @@
 /* The constant pieces of every page. */
 struct seal_frame {
     struct str head, tail; /* deflated */
-    uint32_t head_crc, tail_crc;
+    uint32_t head_crc, tail_crc, tail_crc_shift;
 };
 
 bool seal_frame_init(struct seal_frame *frame, struct deflater *d);

@@ -24,6 +24,7 @@ struct snapshot_segment {
     uint32_t offset, len; /* of its deflated piece in `gzip`; len 0: no entries */
     uint32_t raw_len;     /* bytes of XML */
     uint32_t crc;         /* CRC-32 of the XML */
+    uint32_t crc_shift;   /* of `raw_len`, for crc32_combine_op; 0: not made yet (seal.c) */
     uint32_t entries;
     uint64_t hash[2]; /* XXH3-128 of the XML */
 };
