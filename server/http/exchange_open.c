@@ -1,3 +1,4 @@
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -11,11 +12,32 @@
 /* The first call of a request: its headers are known, nothing of its body is read. Here it is
  * refused, or gets its route. */
 
+/* libmicrohttpd before 0.9.77 puts a folded line (RFC 9112 5.2) behind the name of the field
+ * before, which it moves for that, away from its value or over it. It then may answer what was sent
+ * behind such a request in one piece with it for a target that nobody asked for. */
+#if MHD_VERSION < 0x00097701
+static bool is_folded(const char *name, size_t name_len, const char *value)
+{
+    return value != NULL && (uintptr_t)value <= (uintptr_t)name + name_len;
+}
+#else /* refuses it itself */
+static bool is_folded(const char *name, size_t name_len, const char *value)
+{
+    (void)name;
+    (void)name_len;
+    (void)value;
+    return false;
+}
+#endif
+
 static enum MHD_Result add_header(void *cls, enum MHD_ValueKind kind, const char *name,
                                   size_t name_len, const char *value, size_t value_len)
 {
+    struct header_scan *scan = cls;
+
     (void)kind;
-    header_scan_add(cls, name, name_len, value, value_len);
+    scan->malformed |= is_folded(name, name_len, value);
+    header_scan_add(scan, name, name_len, value, value_len);
     return MHD_YES;
 }
 

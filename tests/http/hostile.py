@@ -107,7 +107,9 @@ class Generator:
 
     def line_ends(self):
         whole = self.request([(b"X", b"y"), (b"Content-Length", b"0")])
-        return ODD, self.pick(whole.replace(b"\r\n", b"\n"), whole.replace(b"\r\n", b"\r"), whole.replace(b"\r\n", b"\n\r"), whole.replace(b"X: y\r\n", b"X: y\r\n folded\r\n"), b"\r\n" * self.rng.randrange(1, 400) + whole)
+        if self.rng.random() < 0.2:
+            return REFUSED, whole.replace(b"X: y\r\n", b"X: y\r\n folded\r\n")
+        return ODD, self.pick(whole.replace(b"\r\n", b"\n"), whole.replace(b"\r\n", b"\r"), whole.replace(b"\r\n", b"\n\r"), b"\r\n" * self.rng.randrange(1, 400) + whole)
 
     def nuls(self):
         whole = bytearray(self.request([(b"X", b"y"), (b"Content-Length", b"0")]))

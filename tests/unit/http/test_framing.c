@@ -52,6 +52,7 @@ static void test_bodies(void **state)
         {"POST /take HTTP/1.1\r\n" HOST "Content-Type: application/json\r\n"
          "Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n",
          413, true, NULL},
+        {"GET /hello HTTP/1.1\r\n" HOST "W:\r\nX: \r\nY:\t\r\nZ:  z \r\n\r\n", 200, false, NULL},
         /* A body where none belongs: dropped, or refused where it is large. */
         {"GET /hello HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello", 200, false, "body="},
         {"GET /hello HTTP/1.1\r\n" HOST "Content-Length: 8193\r\n\r\n", 413, true, NULL},
@@ -98,6 +99,11 @@ static void test_smuggling(void **state)
          400, true, NULL},
         {POST HOST "Content-Length:\r\n 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
         {POST HOST "Transfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n", 400, true,
+         OURS_OR_1_0(NULL)},
+        {"GET /hello HTTP/1.1\r\n" HOST "X: y\r\n z\r\n\r\n", 400, true,
+         OURS_OR_1_0("malformed-request")},
+        {"GET /hello HTTP/1.1\r\n" HOST "X:\r\n\tz\r\nY: z\r\n\r\n", 400, true, OURS_OR_1_0(NULL)},
+        {"GET /hello HTTP/1.1\r\n" HOST "If-None: *\r\n -Match\r\n\r\n", 400, true,
          OURS_OR_1_0(NULL)},
         {POST HOST "X: y\rContent-Length: 5\r\n\r\nhello", 400, true, OURS_OR_1_0(NULL)},
         {"GET hello HTTP/1.1\r\n" HOST "\r\n", 400, true, NULL},
