@@ -241,11 +241,14 @@ static void serve_request(struct source *s, struct scan_request *request)
 
 /* ---- waiting ------------------------------------------------------------------------------ */
 
-/* When the next scan is due by itself; 0: not at all. */
+/* When the next scan is due by itself; 0: not at all. Nothing goes before the rest of what is being
+ * written, or half of it were a change: it is bounded. */
 static int64_t due_at(const struct source *s)
 {
-    const int64_t times[] = {s->rescan_at, s->settle_at, s->retry_at, s->again_at};
+    const int64_t times[] = {s->rescan_at, s->retry_at, s->again_at};
     int64_t due = 0;
+    if (s->settle_at != 0)
+        return s->settle_at;
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         if (times[i] != 0 && (due == 0 || times[i] < due))
             due = times[i];
@@ -263,15 +266,15 @@ static void wait_for_something(struct source *s, int64_t due)
         ssize_t taken = read(s->wake_fd, &count, sizeof count);
         (void)taken;
     }
-    int64_t now = clock_ms();
     if (fds[1].revents) {
         struct tree_watch_news news;
         tree_watch_read(s->watch, s->links ? NULL : &s->match, appeared, s, &news);
         if (news.overflow)
             source_tell(s, 2, "source-watch-overflow", "events were lost: the folder is rescanned");
         if (news.changed)
-            unrest(s, now);
+            unrest(s, clock_ms()); /* later than any of them: following a tree takes time */
     }
+    int64_t now = clock_ms();
     if (now >= s->look_at)
         look(s, now);
 }
@@ -283,13 +286,17 @@ void *source_run(void *source)
     scan(s, MAX_REMOVED_GUARDED, &outcome);
     while (!atomic_load(&s->stop)) {
         struct scan_request *request = source_take_request(s);
-        int64_t due = due_at(s);
-        if (request)
+        if (request) {
             serve_request(s, request);
-        else if (due != 0 && clock_ms() >= due)
+            continue;
+        }
+        /* The time first, then what has happened: who was kept from running for longer than
+         * `settle` has not seen a folder at rest. */
+        int64_t now = clock_ms();
+        wait_for_something(s, due_at(s));
+        int64_t due = due_at(s);
+        if (due != 0 && now >= due && !atomic_load(&s->stop))
             scan(s, MAX_REMOVED_GUARDED, &outcome);
-        else
-            wait_for_something(s, due);
     }
     return NULL;
 }

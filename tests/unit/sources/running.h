@@ -2,9 +2,13 @@
 #ifndef SITEMAPD_TESTS_UNIT_SOURCES_RUNNING_H
 #define SITEMAPD_TESTS_UNIT_SOURCES_RUNNING_H
 
-#include <pthread.h>
-
 #include "tests/unit/sources/world.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define LONG_MS 120000 /* for what must come, however busy the machine is */
 
 struct running {
     struct world w;
@@ -14,7 +18,36 @@ struct running {
     unsigned scanned;   /* requests answered */
     bool succeeded;
     char failure[256];
+    atomic_uint applied; /* scans */
+    _Atomic int64_t applied_at;
+    atomic_bool hold; /* the source's thread, at the end of a scan */
 };
+
+static inline int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static inline void on_applied(void *context, size_t number)
+{
+    struct running *r = context;
+    (void)number;
+    atomic_store(&r->applied_at, clock_ms());
+    atomic_fetch_add(&r->applied, 1);
+    while (atomic_load(&r->hold))
+        usleep(1000);
+}
+
+/* Waits for scan number `count` since the start. */
+static inline void await_applied(struct running *r, unsigned count)
+{
+    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(1000))
+        if (atomic_load(&r->applied) >= count)
+            return;
+    fail_msg("%u scans, not %u", atomic_load(&r->applied), count);
+}
 
 static inline void on_event(void *context, int level, const char *event, const char *detail)
 {
@@ -43,7 +76,9 @@ static inline void start(struct running *r)
                                       .count = 1,
                                       .settings = &r->w.settings,
                                       .event = on_event,
-                                      .event_context = r};
+                                      .event_context = r,
+                                      .scanned = on_applied,
+                                      .scanned_context = r};
     if (!sources_start(&options, &r->s, why, sizeof why))
         fail_msg("%s", why);
 }
@@ -71,6 +106,7 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
     struct running *r = *state;
+    atomic_store(&r->hold, false);
     sources_stop(r->s);
     world_close(&r->w);
     pthread_mutex_destroy(&r->lock);

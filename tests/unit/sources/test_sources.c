@@ -1,15 +1,6 @@
 /* Sources as they run: settling, subfolders, requests, failures, the end. */
 #include "tests/unit/sources/running.h"
 
-#define LONG_MS 30000
-
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static bool has_scanned(struct running *r)
 {
     struct source_report report;
@@ -32,6 +23,14 @@ static void await_entries(struct running *r, uint64_t count)
     fail_msg("%" PRIu64 " entries, not %" PRIu64 "; %s", found, count, r->events);
 }
 
+static void await_revision(struct running *r, uint64_t revision)
+{
+    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(5000))
+        if (world_revision(&r->w) >= revision)
+            return;
+    fail_msg("revision %" PRIu64 "; %s", world_revision(&r->w), r->events);
+}
+
 static void await_event(struct running *r, const char *event)
 {
     for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(5000))
@@ -49,20 +48,59 @@ static void make_files(struct running *r, unsigned count, const char *what)
               count, what);
 }
 
+/* Rewrites all files in place, twice, and adds one. How long the folder may have been at rest. */
+static int64_t rewrite(struct running *r, unsigned night)
+{
+    folder_do(
+        &r->w.folder,
+        "for n in 1 2; do mkdir -p $OUT/$n && cp *.xml $OUT/$n/ && cp f1.xml $OUT/$n/g.xml && "
+        "sed -i s,com/,com/%u-$n-, $OUT/$n/*.xml || exit 1; done",
+        night);
+    int64_t began = clock_ms();
+    folder_do(&r->w.folder, "cp $OUT/1/*.xml . && cp $OUT/2/*.xml .");
+    return clock_ms() - began;
+}
+
 static void a_nightly_rewrite_is_one_revision(void **state)
 {
     struct running *r = *state;
-    r->w.settings.settle_ms = 1000; /* longer than a busy machine rests between two files */
+    unsigned night = 0;
+    uint64_t revision;
+    r->w.settings.settle_ms = 1000;
     make_files(r, 300, "a");
+    folder_do(&r->w.folder, "touch -d '1 hour ago' *.xml"); /* no second look at what is new */
     start(r);
     await_entries(r, 300);
-    uint64_t revision = world_revision(&r->w);
-    make_files(r, 300, "b");
-    make_files(r, 301, "c");
+    for (revision = world_revision(&r->w); rewrite(r, ++night) >= r->w.settings.settle_ms;
+         revision = world_revision(&r->w)) {
+        /* This program was kept from running for so long: it has shown nothing. */
+        assert_in_range(night, 1, 20);
+        usleep(6000000);
+    }
+    await_revision(r, revision + 1);
     await_entries(r, 301);
     assert_int_equal(world_revision(&r->w), revision + 1);
     usleep(1300000);
     assert_int_equal(world_revision(&r->w), revision + 1);
+}
+
+/* A rescan comes due while the source's thread is kept from running, and beside it a file is
+ * written: what counts is that the folder is not at rest. */
+static void nothing_goes_before_the_rest(void **state)
+{
+    struct running *r = *state;
+    r->w.settings.settle_ms = 800;
+    r->w.settings.rescan_ms = 100;
+    atomic_store(&r->hold, true);
+    start(r);
+    await_applied(r, 1);
+    usleep(200000);
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    int64_t released = clock_ms();
+    atomic_store(&r->hold, false);
+    await_applied(r, 2);
+    assert_true(atomic_load(&r->applied_at) - released >= 800);
+    assert_entries(&r->w, "/s/a.xml\n");
 }
 
 static void a_folder_without_rest_is_scanned_all_the_same(void **state)
@@ -234,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_nightly_rewrite_is_one_revision),
+        TEST(nothing_goes_before_the_rest),
         TEST(a_folder_without_rest_is_scanned_all_the_same),
         TEST(new_trees_are_followed),
         TEST(a_scan_is_made_on_request),
