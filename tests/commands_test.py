@@ -2,7 +2,10 @@
 line with exit 2 before anything is installed or built, and a program that does not build is told."""
 
 import os
+import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -81,3 +84,58 @@ def test_a_build_that_fails(run, name, args):
 def test_no_such_program(run, name, args):
     done = run(name, args, SITEMAPD_BIN="/nowhere/sitemapd")
     assert done.returncode == 2 and done.stderr == f"tests/{name}: no such program: /nowhere/sitemapd\n", done
+
+
+LONG = """#!/bin/sh
+[ "$1" = --preset ] && exit 0
+{hold}
+sleep 600 &
+echo $$ $! >>"$PIDS"
+wait
+"""
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "number, long, hold",
+    [
+        (signal.SIGTERM, "cmake", ""), (signal.SIGTERM, "ctest", ""), (signal.SIGINT, "ctest", ""), (signal.SIGHUP, "ctest", ""),
+        (signal.SIGTERM, "ctest", "trap '' TERM"),
+    ],
+)
+def test_a_signal_to_run_alone(run, tmp_path, number, long, hold):
+    """It acts at once, while a build or the tests go on for long, and leaves no process."""
+    tree = tmp_path / "tree"
+    for name in ("tests/run", "deploy/lib/packages.sh"):
+        (tree / name).parent.mkdir(parents=True)
+        shutil.copy(os.path.join(ROOT, name), tree / name)
+    for name in ("cmake", "ctest"):
+        (tmp_path / "tools" / name).write_text(LONG.format(hold=hold) if name == long else "#!/bin/sh\n")
+        (tmp_path / "tools" / name).chmod(0o755)
+    pids = tmp_path / "pids"
+    process = subprocess.Popen(
+        ["env", "--default-signal=HUP,INT,TERM", tree / "tests" / "run", "--quick"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        env={**os.environ, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}", "PIDS": str(pids)},
+    )
+    started = []
+    try:
+        end = time.monotonic() + 60
+        while len(started) < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+            started = pids.read_text().split() if pids.exists() else []
+        assert len(started) == 2 and all(alive(pid) for pid in started)
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
+        assert [pid for pid in started if alive(pid)] == []
+    finally:
+        process.kill()
+        process.wait()
+        for pid in filter(alive, started):
+            os.kill(int(pid), signal.SIGKILL)
