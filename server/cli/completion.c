@@ -106,9 +106,7 @@ int command_completion(struct cli *cli)
         }
         suggest_consider(&near, name, shells[i].name);
     }
-    if (near.word != NULL)
-        return cli_misuse("completion", "\"%s\" is no shell known here; did you mean %s?", name,
-                          near.word);
-    return cli_misuse("completion", "\"%s\" is no shell known here; they are %s", name,
-                      COMPLETION_SHELLS);
+    return cli_misuse("completion", "\"%s\" is no shell known here (%s)%s%s%s", name,
+                      COMPLETION_SHELLS, near.word != NULL ? "; did you mean " : "",
+                      near.word != NULL ? near.word : "", near.word != NULL ? "?" : "");
 }

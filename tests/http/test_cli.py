@@ -104,6 +104,8 @@ def test_meant_words_of_usage(database, tmp_path):
     refused(sitemapd("lsit"), 2, "did you mean list?")
     refused(sitemapd("list", "--jsno"), 2, "did you mean --json?")
     refused(sitemapd("completion", "bsah"), 2, "did you mean bash?")
+    for other in ("tcsh", "powershell"):  # near to one or to none: all are named
+        refused(sitemapd("completion", other), 2, "(bash zsh fish)")
     config = tmp_path / "c.conf"
     config.write_text(f'[source "products"]\ndirectory = {tmp_path}\nurl = {ORIGIN}/\n')
     refused(sitemapd("scan", "prodcuts", "--config", config, database=database), 2, "did you mean products?")
