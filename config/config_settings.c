@@ -128,7 +128,9 @@ const struct setting config_settings[] = {
      .doc = "The largest request line and header."},
     {"limits", "max_rejections", SETTING_COUNT, IN(max_rejections), .min = 1, .max = 100000,
      .fallback = "100", LIVE("SITEMAPD_LIMITS_MAX_REJECTIONS"),
-     .doc = "Refused entries listed in one reply; the rest are only counted."},
+     .doc =
+         "Refused entries listed in one reply; the rest are counted. Of more than these an import "
+         "lists five of each kind."},
 
     {"log", "level", SETTING_CHOICE, IN(log_level), .choices = "error warning info debug",
      .fallback = "info", LIVE("SITEMAPD_LOG_LEVEL"),

@@ -7,11 +7,14 @@
 #include "server/cli/session.h"
 #include "server/rules/url.h"
 
+/* Told of each code, where there is too much to tell it all. */
+#define EXAMPLES 5u
+
 bool import_report_init(struct import_report *f, uint32_t max)
 {
     memset(f, 0, sizeof *f);
     f->max = max;
-    f->items = calloc(max, sizeof *f->items);
+    f->items = calloc((size_t)max + EXAMPLES * RULE_CODE_COUNT, sizeof *f->items);
     return f->items != NULL;
 }
 
@@ -31,7 +34,7 @@ void import_report_refuse(struct import_report *f, const struct rejection *rejec
     struct finding *item;
 
     f->refused++;
-    if (f->kept == f->max)
+    if (++f->refused_by[rejection->code] > EXAMPLES && f->kept >= f->max)
         return;
     item = &f->items[f->kept++];
     item->line = rejection->line;
@@ -73,23 +76,50 @@ static int by_line(const void *a, const void *b)
     return (left->line > right->line) - (left->line < right->line);
 }
 
+static void tell_one(const struct finding *item, const char *file)
+{
+    const char *detail = item->detail != NULL ? item->detail : rule_code_sentence(item->code);
+    char what[4096];
+
+    snprintf(what, sizeof what, "%s:%" PRIu64, file, item->line);
+    if (item->loc != NULL)
+        cli_fail(what, "%s: %s (%s)", item->loc, detail, rule_code_word(item->code));
+    else
+        cli_fail(what, "%s (%s)", detail, rule_code_word(item->code));
+}
+
+/* The first few of one code, from its first on, and how many more there are. */
+static void tell_examples(const struct import_report *f, uint32_t first, const char *file)
+{
+    enum rule_code code = f->items[first].code;
+    uint64_t told = 0;
+
+    for (uint32_t i = first; i < f->kept && told < EXAMPLES; i++) {
+        if (f->items[i].code == code) {
+            tell_one(&f->items[i], file);
+            told++;
+        }
+    }
+    if (f->refused_by[code] > told)
+        cli_fail(file, "and %" PRIu64 " more with %s", f->refused_by[code] - told,
+                 rule_code_word(code));
+}
+
 static void tell_refused(const struct import_report *f, const char *file)
 {
+    bool told[RULE_CODE_COUNT] = {false};
+
     /* The reader's and the catalogue's come one after the other; people read by line. */
     qsort(f->items, f->kept, sizeof *f->items, by_line);
     for (uint32_t i = 0; i < f->kept; i++) {
-        const struct finding *item = &f->items[i];
-        const char *detail = item->detail != NULL ? item->detail : rule_code_sentence(item->code);
-        char what[4096];
+        enum rule_code code = f->items[i].code;
 
-        snprintf(what, sizeof what, "%s:%" PRIu64, file, item->line);
-        if (item->loc != NULL)
-            cli_fail(what, "%s: %s (%s)", item->loc, detail, rule_code_word(item->code));
-        else
-            cli_fail(what, "%s (%s)", detail, rule_code_word(item->code));
+        if (f->refused <= f->max)
+            tell_one(&f->items[i], file);
+        else if (!told[code])
+            tell_examples(f, i, file);
+        told[code] = true;
     }
-    if (f->refused > f->kept)
-        cli_fail(file, "%" PRIu64 " more refused, not listed", f->refused - f->kept);
 }
 
 /* Often a whole list is refused for one thing that lacks: how to make it, for the first. */

@@ -490,6 +490,22 @@ def test_an_import_says_what_would_help(database, tmp_path):
     assert command.code == 1 and re.match(r"sitemapd: standard input:1:\d+: the XML ends too early", command.err), command
 
 
+def test_an_import_of_much_that_is_wrong_is_summed_up(database):
+    """Each kind with a few examples, the last one too, and what would help against it."""
+    wrong = [f"{ORIGIN}/a {n}.xml" for n in range(70)] + [f"https://other.example/{n}.xml" for n in range(31)]
+    told = sitemapd("import", "-", database=database, input="\n".join(wrong + [f"{ORIGIN}/good.xml"])).err.splitlines()
+    place = "sitemapd: standard input:"
+    assert [line.split(": ")[1] for line in told[:5]] == [f"standard input:{n}" for n in range(1, 6)]
+    assert all(line.endswith("(loc-space)") for line in told[:5]) and told[5] == f"{place} and 65 more with loc-space", told
+    assert [line.split(": ")[1] for line in told[6:11]] == [f"standard input:{n}" for n in range(71, 76)]
+    assert all(line.endswith("(site-unknown)") for line in told[6:11]) and told[11] == f"{place} and 26 more with site-unknown", told
+    assert "sitemapd site add https://other.example" in told[12], told
+    assert told[13:] == [f"{place} 101 of 102 entries refused, nothing was applied; --skip-invalid applies the good ones"], told
+    # As many as are listed are listed, each for whoever mends them.
+    told = sitemapd("import", "-", database=database, input="\n".join(wrong[:100])).err
+    assert all(f"standard input:{n}: " in told for n in range(1, 101)) and "more with" not in told, told
+
+
 def test_a_scan_names_the_folder_once(database):
     command = sitemapd("scan", "/nonexistent", "--url", ORIGIN + "/", database=database)
     assert command.code == 1 and command.err == "sitemapd: /nonexistent: No such file or directory\n", command
