@@ -32,7 +32,8 @@ void cli_print_escaped(FILE *to, const char *text)
     }
 }
 
-static void tell(enum ink ink, const char *what, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void tell(enum ink ink, const char *what,
+                                                       const char *format, va_list args)
 {
     char why[4096];
 
