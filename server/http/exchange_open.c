@@ -1,45 +1,16 @@
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
 #include "server/http/forwarded.h"
+#include "server/http/header_read.h"
 #include "server/http/internal.h"
 #include "server/http/route_match.h"
 #include "server/http/status.h"
 
 /* The first call of a request: its headers are known, nothing of its body is read. Here it is
  * refused, or gets its route. */
-
-/* libmicrohttpd before 0.9.77 puts a folded line (RFC 9112 5.2) behind the name of the field
- * before, which it moves for that, away from its value or over it. It then may answer what was sent
- * behind such a request in one piece with it for a target that nobody asked for. */
-#if MHD_VERSION < 0x00097701
-static bool is_folded(const char *name, size_t name_len, const char *value)
-{
-    return value != NULL && (uintptr_t)value <= (uintptr_t)name + name_len;
-}
-#else /* refuses it itself */
-static bool is_folded(const char *name, size_t name_len, const char *value)
-{
-    (void)name;
-    (void)name_len;
-    (void)value;
-    return false;
-}
-#endif
-
-static enum MHD_Result add_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                  size_t name_len, const char *value, size_t value_len)
-{
-    struct header_scan *scan = cls;
-
-    (void)kind;
-    scan->malformed |= is_folded(name, name_len, value);
-    header_scan_add(scan, name, name_len, value, value_len);
-    return MHD_YES;
-}
 
 static bool refuse(struct exchange *e, unsigned status, const char *code, const char *detail)
 {
@@ -91,7 +62,7 @@ static void fill(struct exchange *e, const char *method, const char *version)
     struct request *request = &e->request;
     const struct listener *l = e->connection->listener;
 
-    MHD_get_connection_values_n(e->mhd, MHD_HEADER_KIND, add_header, &e->headers);
+    header_read(e->mhd, method, version, &e->headers);
     e->method = method;
     e->version = version;
     e->row = l->options.route_count + 1; /* until it has a route */
