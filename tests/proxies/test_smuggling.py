@@ -215,6 +215,26 @@ def test_what_reaches_the_backend(recorded, recorder):
     assert not wrong, "\n".join(str(one) for one in wrong)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_only_reading_and_only_sitemaps_reach_the_backend(recorded, recorder, name):
+    """The proxy itself refuses the rest: sitemapd, which would too, does not hear of it."""
+
+    def heard(method, target):
+        recorder.taken()
+        answer = recorded[name].throw(request(b"Connection: close", line=f"{method} {target} HTTP/1.1".encode(), body=b""))
+        return recorder.taken()[0], answer
+
+    for method, target in (("GET", "/sitemap_index.xml?only"), ("HEAD", "/sitemap_index-2.xml.gz"), ("GET", "/sitemaps/a.xml?only")):
+        requests, answer = heard(method, target)
+        assert len(requests) == 1, (method, target, answer)
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "PURGE"):
+        requests, answer = heard(method, "/sitemap_index.xml?only")
+        assert requests == [] and re.match(rb"HTTP/1\.[01] 4\d\d", answer), (method, answer)
+    for target in ("/", "/v1/sites", "/metrics", "/sitemap_index.xmlx", "/sitemap_index-a.xml", "/a/sitemap_index.xml"):
+        requests, answer = heard("GET", target)
+        assert requests == [] and re.match(rb"HTTP/1\.[01] 4\d\d", answer), (target, answer)
+
+
 def test_nothing_hidden_is_answered_as_another_request(tmp_path_factory):
     """With the real server behind, one connection each: the reply to the request after a shape is that request's own."""
     server = Server(tmp_path_factory.mktemp("server")).start()
