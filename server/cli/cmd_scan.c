@@ -120,6 +120,12 @@ static void tell_change(void *context, const char *what, const struct source_fil
     printf("\n");
 }
 
+/* Told as at first, or a folder with problems looked like one without. */
+static void tell_still(void *context, const struct source_file *file)
+{
+    tell_change(context, "problem", file);
+}
+
 static void tell_progress(void *context, uint64_t files_seen, uint64_t files_read)
 {
     struct telling *t = context;
@@ -159,7 +165,7 @@ int command_scan(struct cli *cli)
     const char *name = cli->arguments.words[0];
     struct scan_plan plan = {0};
     struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
-    struct scan_progress progress = {tell_change, tell_progress, &telling};
+    struct scan_progress progress = {tell_change, tell_still, tell_progress, &telling};
     struct change_result result = {0};
     const struct config_source *source;
     int64_t max_removed;

@@ -158,6 +158,31 @@ static uint64_t *count_of(struct scan_counts *counts, const char *named)
     return &counts->changed;
 }
 
+static void tell_one_still(struct scan_pass *pass, const struct record *record)
+{
+    const struct scan_progress *progress = pass->options->progress;
+    struct source_file file;
+    record_to_file(record, loc_of(pass, record), &file);
+    progress->still(progress->context, &file);
+}
+
+/* The problems that were known and have not moved. */
+static void tell_still(struct scan_pass *pass)
+{
+    for (size_t i = 0; i < pass->found.count; i++) {
+        const struct record *found = &pass->found.at[i];
+        struct record *kept = record_find(&pass->kept, found->path);
+        if (kept == NULL || (found->named == NULL && was_refused(pass, found)))
+            continue;
+        kept->seen = false; /* it is not just as it is kept */
+        if (found->named == NULL && found->state == SOURCE_FILE_QUARANTINED)
+            tell_one_still(pass, found);
+    }
+    for (size_t i = 0; i < pass->kept.count; i++)
+        if (pass->kept.at[i].seen && pass->kept.at[i].state == SOURCE_FILE_QUARANTINED)
+            tell_one_still(pass, &pass->kept.at[i]);
+}
+
 static void tell(struct scan_pass *pass)
 {
     const struct scan_progress *progress = pass->options->progress;
@@ -177,6 +202,8 @@ static void tell(struct scan_pass *pass)
             progress->change(progress->context, record->named, &file);
         }
     }
+    if (progress && progress->still)
+        tell_still(pass);
 }
 
 void scan_apply(struct scan_pass *pass)

@@ -200,7 +200,8 @@ static void note_outcome(struct source *s, const struct scan_outcome *outcome, i
 static void scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
 {
     struct progress told = {s, clock_ms(), 0};
-    struct scan_progress progress = {on_change, on_progress, &told};
+    struct scan_progress progress = {
+        .change = on_change, .progress = on_progress, .context = &told};
     struct scan_options options = {
         .catalogue = s->catalogue,
         .settings = &s->settings,

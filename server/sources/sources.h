@@ -126,6 +126,8 @@ struct scan_progress {
     /* A file that would change something, or is refused; `what`: "new", "changed", "gone",
      * "problem", "empty", "recovered". */
     void (*change)(void *context, const char *what, const struct source_file *file);
+    /* A problem that was known before, and is as it was. May be NULL. */
+    void (*still)(void *context, const struct source_file *file);
     void (*progress)(void *context, uint64_t files_seen, uint64_t files_read);
     void *context;
 };

@@ -22,6 +22,16 @@ static void broken_keeps_its_entry_and_recovers(void **state)
     assert_entries(w, "/s/a.xml\n");
     world_scan(w, "");
     assert_int_equal(w->out.counts.read, 0);
+    assert_string_equal(w->still, "a.xml truncated\nb.xml malformed-xml\n");
+    assert_int_equal(w->out.counts.problems, 0);
+    folder_date(&w->folder, "b.xml", 7 * DAY);
+    world_scan(w, "");
+    assert_string_equal(w->still,
+                        "b.xml malformed-xml\na.xml truncated\n"); /* what was read first */
+    w->dry_run = true;
+    world_scan(w, "");
+    assert_string_equal(w->still, "a.xml truncated\nb.xml malformed-xml\n");
+    w->dry_run = false;
     folder_sitemap(&w->folder, "a.xml", "a", "", 7 * DAY);
     folder_sitemap(&w->folder, "b.xml", "b", "", 7 * DAY);
     world_scan(w, "recovered a.xml\nrecovered b.xml\n");
@@ -185,6 +195,7 @@ static void what_another_owns_is_refused_until_it_is_free(void **state)
     assert_problem(w, "a.xml", "owned-by-another", false);
     world_scan(w, "");
     assert_int_equal(w->out.counts.read, 0);
+    assert_string_equal(w->still, "a.xml owned-by-another\n");
     struct change drop = {.kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/s/a.xml"};
     assert_int_equal(catalogue_apply(w->c, &drop, &result), CATALOGUE_OK);
     entry_record_done(&result.entry);

@@ -22,6 +22,7 @@ struct world {
     int64_t max_removed;
     struct scan_outcome out; /* of the last scan */
     char told[8192];         /* "what path\n" for each */
+    char still[8192];        /* "path problem\n" for each */
 };
 
 static inline void world_open(struct world *w, uint32_t shrink_percent)
@@ -66,12 +67,19 @@ static inline void world_tell(void *context, const char *what, const struct sour
              strcmp(what, "problem") == 0 ? file->problem : "");
 }
 
+static inline void world_still(void *context, const struct source_file *file)
+{
+    struct world *w = context;
+    size_t len = strlen(w->still);
+    snprintf(w->still + len, sizeof w->still - len, "%s %s\n", file->path, file->problem);
+}
+
 static inline void world_try(struct world *w)
 {
     struct location location;
     char why[256];
     assert_true(location_init(&location, w->settings.url, why, sizeof why));
-    struct scan_progress progress = {.change = world_tell, .context = w};
+    struct scan_progress progress = {.change = world_tell, .still = world_still, .context = w};
     struct scan_options options = {.catalogue = w->c,
                                    .settings = &w->settings,
                                    .location = &location,
@@ -79,11 +87,31 @@ static inline void world_try(struct world *w)
                                    .dry_run = w->dry_run,
                                    .progress = &progress,
                                    .memory = w->forgetful ? NULL : &w->memory};
-    w->told[0] = '\0';
+    w->told[0] = w->still[0] = '\0';
     scan_run(&options, &w->out);
 }
 
-/* Scans; what is told must be `told`. */
+static inline unsigned world_problems(const struct world *w)
+{
+    unsigned count = 0;
+    for (const char *at = w->still; *at != '\0'; at++)
+        count += *at == '\n';
+    for (const char *at = w->told; (at = strstr(at, "problem ")) != NULL; at++)
+        count++;
+    return count;
+}
+
+static inline uint64_t world_quarantined(struct world *w)
+{
+    struct catalogue_view *view;
+    struct source_state state;
+    assert_int_equal(catalogue_view_begin(w->c, &view), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_source_state(view, w->settings.name, &state), CATALOGUE_OK);
+    catalogue_view_end(view);
+    return state.quarantined;
+}
+
+/* Scans; what is told must be `told`, and each problem that there is be told as new or as known. */
 static inline void world_scan(struct world *w, const char *told)
 {
     world_try(w);
@@ -91,6 +119,9 @@ static inline void world_scan(struct world *w, const char *told)
         fail_msg("%s", w->out.failure);
     if (strcmp(w->told, told) != 0)
         fail_msg("told:\n%swant:\n%s", w->told, told);
+    if (!w->dry_run && world_problems(w) != world_quarantined(w))
+        fail_msg("%" PRIu64 " problems; told:\n%sstill:\n%s", world_quarantined(w), w->told,
+                 w->still);
 }
 
 static inline uint64_t world_revision(struct world *w)
