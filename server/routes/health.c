@@ -1,10 +1,11 @@
 /* /healthz: the process answers. /readyz: crawlers get what they ask for, and how well. */
-#include <string.h>
+#include <inttypes.h>
 
 #include "server/routes/entry_json.h"
 #include "server/routes/errors.h"
 #include "server/routes/handlers.h"
 #include "server/routes/routes.h"
+#include "server/rules/plural.h"
 #include "server/sources/sources.h"
 
 enum handled health_alive(void *context, struct request *request)
@@ -26,33 +27,45 @@ static void append_reason(struct str *out, size_t *count, const char *code, cons
     str_append_char(out, '}');
 }
 
-/* What is wrong with a folder costs freshness, never service. */
+static void append_failure(struct str *out, size_t *count, const struct source_health *health)
+{
+    struct str detail = STR_INIT;
+
+    str_append_format(&detail, "%s: %s", health->name, health->failure);
+    append_reason(out, count, "source-failing", str_text(&detail));
+    str_done(&detail);
+}
+
+static void append_number_of(struct str *out, size_t *count, const char *code,
+                             const struct source_health *health, uint64_t number, const char *what)
+{
+    struct str detail = STR_INIT;
+
+    str_append_format(&detail, "%s: %" PRIu64 " %s", health->name, number, what);
+    append_reason(out, count, code, str_text(&detail));
+    str_done(&detail);
+}
+
+/* What is wrong with a folder costs freshness, never service. One thing does not hide another: each
+ * asks for something else to be done. */
 static void append_sources(struct str *out, size_t *count, struct sources *sources)
 {
     struct source_list *list = sources == NULL ? NULL : sources_hold(sources);
     for (size_t at = 0; list != NULL && at < sources_count(list); at++) {
         struct source_health health;
-        struct str detail = STR_INIT;
-        const char *code = NULL;
 
         sources_health(list, at, &health);
-        str_append_text(&detail, health.name);
-        str_append_text(&detail, ": ");
-        if (health.failing) {
-            code = "source-failing";
-            str_append_text(&detail, health.failure);
-        } else if (health.state.held > 0) {
-            code = "source-held";
-            str_append_u64(&detail, health.state.held);
-            str_append_text(&detail, " removals are held back by the shrink guard");
-        } else if (health.state.quarantined > 0) {
-            code = "source-problems";
-            str_append_u64(&detail, health.state.quarantined);
-            str_append_text(&detail, " files are refused; GET /v1/sources tells why");
-        }
-        if (code != NULL)
-            append_reason(out, count, code, str_text(&detail));
-        str_done(&detail);
+        if (health.failing)
+            append_failure(out, count, &health);
+        if (health.state.held > 0)
+            append_number_of(out, count, "source-held", &health, health.state.held,
+                             plural(health.state.held, "removal is held back by the shrink guard",
+                                    "removals are held back by the shrink guard"));
+        if (health.state.quarantined > 0)
+            append_number_of(out, count, "source-problems", &health, health.state.quarantined,
+                             plural(health.state.quarantined,
+                                    "file is refused; GET /v1/sources tells why",
+                                    "files are refused; GET /v1/sources tells why"));
     }
     sources_let_go(list);
 }

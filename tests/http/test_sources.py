@@ -680,6 +680,11 @@ def test_held_files_that_return_end_it(world):
     os.rename(world.folder.path + ".new", world.folder.path)
     assert world.scan()["held_removals"] == 10
     assert world.state()[1:] == state[1:] and "source-held" in world.ready()
+    world.folder.put("broken.xml", b'<urlset xmlns="%s"><url></loc>' % NAMESPACE.encode())
+    assert world.scan()["held_removals"] == 10
+    why = world.ready()
+    assert "10 removals are" in why["source-held"] and "1 file is refused" in why["source-problems"], "one does not hide the other"
+    world.folder.remove("broken.xml")
     os.rmdir(world.folder.path)
     os.rename(world.folder.path + ".old", world.folder.path)
     assert world.scan()["held_removals"] == 0
