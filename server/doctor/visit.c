@@ -40,6 +40,21 @@ enum fetch_status visit_ask(struct visit *v, const char *method, const struct ur
     return status;
 }
 
+void visit_own(const struct visit *v, struct url *url)
+{
+    const struct url *asked = v->options->url;
+    struct url plain;
+    char text[LOC_MAX_CHARS + 1];
+
+    if (v->options->connect == NULL || asked->https || !url->https || asked->port != 80 ||
+        url->port != 443 || asked->host_len != url->host_len ||
+        memcmp(asked->text + asked->host_at, url->text + url->host_at, url->host_len) != 0)
+        return;
+    snprintf(text, sizeof text, "http%s", url->text + strlen("https"));
+    if (url_parse(text, strlen(text), &plain, NULL) == RULE_OK)
+        *url = plain;
+}
+
 /* Where a Location of any form leads from `url` (RFC 3986 5.2). */
 static bool resolve(const struct url *url, const char *location, struct url *out)
 {

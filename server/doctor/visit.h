@@ -39,6 +39,9 @@ enum fetch_status visit_ask(struct visit *v, const char *method, const struct ur
  * many there were. A redirect that cannot be followed is the reply. */
 enum fetch_status visit_follow(struct visit *v, struct url *url, const char *headers,
                                uint64_t max_bytes, struct fetch_reply *reply, unsigned *hops);
+/* Past a proxy that ends TLS (--connect, and an index asked for by http), what the index's own host
+ * has by https is asked for as the index was: `url` becomes that. Any other stays. */
+void visit_own(const struct visit *v, struct url *url);
 /* Decodes the reply's Content-Encoding into `out`; told where that fails, as `check`. `what` names
  * the reply in sentences. */
 bool visit_decode(struct visit *v, const char *check, const char *what,

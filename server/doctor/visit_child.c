@@ -102,6 +102,7 @@ void visit_child(struct visit *v, const char *loc, const struct visit_robots *ro
 
     if (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK)
         return;
+    visit_own(v, &url);
     forbidden = robots != NULL ? visit_forbidden(robots, &url) : NULL;
     if (forbidden != NULL)
         visit_say(v, DOCTOR_WRONG, "child", "take the Disallow off, or add an Allow for it",

@@ -225,6 +225,44 @@ static const struct visit_robots *robots_of(struct visit *v, struct hosts *hosts
     return fresh;
 }
 
+static bool parse_loc(const struct visit *v, const char *loc, struct url *out)
+{
+    bool good = url_parse(loc, strlen(loc), out, NULL) == RULE_OK;
+
+    if (good)
+        visit_own(v, out);
+    return good;
+}
+
+static bool is_address(const struct url *url)
+{
+    const char *host = url->text + url->host_at;
+
+    return *host == '[' || strspn(host, "0123456789.") >= url->host_len ||
+           (url->host_len == 9 && memcmp(host, "localhost", 9) == 0);
+}
+
+/* A server that is asked for by its address, before there is DNS or beside it: what follows is
+ * about the site, which may be elsewhere, or nowhere yet. */
+static void judge_address(struct visit *v, const struct found *f)
+{
+    char todo[LOC_MAX_CHARS * 3];
+    struct url first;
+
+    if (!is_address(&v->url) || v->options->connect != NULL || f->count == 0 ||
+        !parse_loc(v, loc_of(f, 0), &first) || is_address(&first))
+        return;
+    snprintf(todo, sizeof todo,
+             "to look at this very server: sitemapd doctor %s://%.*s%s --connect %.*s:%u",
+             v->url.https ? "https" : "http", first.host_len, first.text + first.host_at,
+             v->url.text + v->url.origin_len, v->url.host_len, v->url.text + v->url.host_at,
+             v->url.port);
+    visit_say(v, DOCTOR_WARNING, "index", todo,
+              "it is asked for by an address, and lists sitemaps of %.*s, which are fetched from "
+              "wherever that name leads",
+              first.origin_len, first.text);
+}
+
 /* Looks at every host, then at children spread evenly over the index, first and last among them. */
 static void visit_children(struct visit *v, struct found *f)
 {
@@ -233,12 +271,12 @@ static void visit_children(struct visit *v, struct found *f)
     struct url url;
 
     for (size_t i = 0; i < f->count && !v->no_memory; i++)
-        if (url_parse(loc_of(f, i), strlen(loc_of(f, i)), &url, NULL) == RULE_OK)
+        if (parse_loc(v, loc_of(f, i), &url))
             robots_of(v, &hosts, &url);
     for (size_t i = 0; i < sample && !v->no_memory; i++) {
         const char *loc = loc_of(f, sample == 1 ? 0 : i * (f->count - 1) / (sample - 1));
 
-        if (url_parse(loc, strlen(loc), &url, NULL) == RULE_OK)
+        if (parse_loc(v, loc, &url))
             visit_child(v, loc, robots_of(v, &hosts, &url));
     }
     for (size_t i = 0; i < hosts.count; i++)
@@ -251,6 +289,7 @@ void visit_index(struct visit *v)
 
     if (read_index(v, &f)) {
         judge_entries(v, &f);
+        judge_address(v, &f);
         visit_children(v, &f);
     }
     str_done(&f.locs);

@@ -222,6 +222,27 @@ def test_an_index_of_https_by_connect(proxy):
         has(doctor(f"http://{host}{XML}", "--sample", "0", *args), level, "robots")
 
 
+def test_before_there_is_dns(proxy):
+    """What the site has by https is fetched past the proxy that will end TLS, its robots.txt too; other hosts are others.
+    Asked by its address, it says how to ask."""
+    listed = "".join(f"<sitemap><loc>https://{host}/a.xml</loc></sitemap>" for host in ("www.example.test", "cdn.example.test"))
+    index = f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{listed}</sitemapindex>'
+    proxy.pages[XML] = (200, {"Content-Type": "application/xml"}, index.encode())
+    proxy.pages["/a.xml"] = (200, {"Content-Type": "application/xml"}, URLSET.format("<url><loc>https://www.example.test/1</loc></url>").encode())
+    proxy.pages["/robots.txt"] = (200, {}, f"Sitemap: https://www.example.test{XML}\n".encode())
+    found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
+    assert [f["what"] for f in found if f["check"] == "child" and f["level"] == "ok"] == ["https://www.example.test/a.xml: 1 URL"], found
+    (cross,) = (f for f in found if f["check"] == "cross-host")
+    assert "cdn.example.test" in cross["what"] and not [f for f in found if f["check"] == "index" and f["level"] != "ok"], found
+    proxy.pages["/robots.txt"] = (200, {}, b"User-agent: *\nDisallow: /a.xml\n")
+    found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
+    assert any(f["check"] == "child" and "www.example.test/a.xml: robots.txt forbids" in f["what"] for f in found), found
+
+    (asked,) = (f for f in doctor(proxy.index) if f["check"] == "index" and f["level"] == "warning")
+    assert "lists sitemaps of https://www.example.test," in asked["what"], asked
+    assert asked["todo"].endswith(f" sitemapd doctor http://www.example.test{XML} --connect 127.0.0.1:{proxy.port}"), asked
+
+
 def test_the_gz_page(proxy):
     assert {f["level"] for f in doctor(proxy.index + ".gz")} == {"ok"}
 
