@@ -23,7 +23,7 @@ class Generator:
         self.hidden = message(b"GET /robots.txt HTTP/1.1", [(b"Host", self.host)])
         self.shapes = [
             self.lengths, self.length_beside_encoding, self.encodings, self.length_values, self.hosts, self.names, self.lines,
-            self.targets, self.chunks, self.line_ends, self.nuls, self.other_protocols, self.damaged, self.floods, self.lists, self.cut_short,
+            self.targets, self.chunks, self.line_ends, self.early_ends, self.nuls, self.other_protocols, self.damaged, self.floods, self.lists, self.cut_short,
         ]
         if token:
             self.shapes += [self.credentials, self.json, self.queries, self.calls, self.calls, self.mutations]
@@ -110,6 +110,11 @@ class Generator:
         if self.rng.random() < 0.2:
             return REFUSED, whole.replace(b"X: y\r\n", b"X: y\r\n folded\r\n")
         return ODD, self.pick(whole.replace(b"\r\n", b"\n"), whole.replace(b"\r\n", b"\r"), whole.replace(b"\r\n", b"\n\r"), b"\r\n" * self.rng.randrange(1, 400) + whole)
+
+    def early_ends(self):
+        """What a parser may take for the empty line: a request stands behind it."""
+        whole = self.request()
+        return REFUSED, whole[:-2] + self.pick(b": y\r\n", b":\r\n", b"\0\r\n", b"\0Z: y\r\n") + whole
 
     def nuls(self):
         whole = bytearray(self.request([(b"X", b"y"), (b"Content-Length", b"0")]))
