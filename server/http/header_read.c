@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Older ones have the two faults below; this and later ones refuse both themselves. */
+/* Older ones have the faults below; this and later ones refuse all of it themselves. */
 #define PARSER_IS_STRICT (MHD_VERSION >= 0x00097701)
 
 struct reading {
@@ -18,32 +18,39 @@ static bool is_folded(const char *name, size_t name_len, const char *value)
     return !PARSER_IS_STRICT && value != NULL && (uintptr_t)value <= (uintptr_t)name + name_len;
 }
 
+/* Whether nothing but up to `most` line ends lies between two texts: they are NULs by now, two for
+ * one that had its CR. What a NUL hides of a value lies there too (RFC 9110 5.5). */
+static bool only_line_ends(const char *from, uintptr_t to, unsigned most)
+{
+    static const char ends[4];
+    uintptr_t len = to - (uintptr_t)from;
+
+    return PARSER_IS_STRICT || (len <= 2 * most && memcmp(from, ends, len) == 0);
+}
+
 static enum MHD_Result add_header(void *cls, enum MHD_ValueKind kind, const char *name,
                                   size_t name_len, const char *value, size_t value_len)
 {
     struct reading *reading = cls;
 
     (void)kind;
-    reading->scan->malformed |= is_folded(name, name_len, value);
+    reading->scan->malformed |=
+        is_folded(name, name_len, value) || !only_line_ends(reading->end, (uintptr_t)name, 1);
     header_scan_add(reading->scan, name, name_len, value, value_len);
     if (value != NULL)
         reading->end = value + value_len;
     return MHD_YES;
 }
 
-/* A field with an empty name ends the header, and the fields behind it begin the next request. Line
- * ends are NULs by now: two ends, the empty line's being the second, are all that may follow. Not
- * seen is a lone colon that ends in LF alone: it looks as an empty line does. */
+/* A field with an empty name ends the header, and the fields behind it begin the next request; so
+ * does a line that begins with NUL. Not seen is one that ends in LF alone and has nothing else: it
+ * looks as an empty line does. */
 static bool ends_early(struct MHD_Connection *mhd, const char *method, const char *end)
 {
-    static const char two_line_ends[4];
     const union MHD_ConnectionInfo *size =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
-    if (PARSER_IS_STRICT || size == NULL)
-        return false;
-    uintptr_t left = (uintptr_t)method + size->header_size - (uintptr_t)end;
-    return left > sizeof two_line_ends || memcmp(end, two_line_ends, left) != 0;
+    return size != NULL && !only_line_ends(end, (uintptr_t)method + size->header_size, 2);
 }
 
 void header_read(struct MHD_Connection *mhd, const char *method, const char *version,

@@ -117,6 +117,8 @@ class Generator:
         return REFUSED, whole[:-2] + self.pick(b": y\r\n", b":\r\n", b"\0\r\n", b"\0Z: y\r\n") + whole
 
     def nuls(self):
+        if self.rng.random() < 0.3:
+            return REFUSED, self.request([(self.pick(b"X", b"If-None-Match"), self.pick(b"y\0z", b"\0", b"y\0")), (b"A", b"b")])
         whole = bytearray(self.request([(b"X", b"y"), (b"Content-Length", b"0")]))
         for _ in range(self.rng.randrange(1, 4)):
             whole.insert(self.rng.randrange(len(whole)), 0)
