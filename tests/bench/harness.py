@@ -10,6 +10,7 @@ import subprocess
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RELEASE = os.path.join(ROOT, "build/release/sitemapd")
 ORIGIN = "https://www.example.com"
 HOST = "www.example.com"
 TOKEN = "bench-token"
@@ -36,6 +37,26 @@ CRAWLER_HEADERS = {
 
 class BenchError(Exception):
     """Why something cannot be measured."""
+
+
+def quietly(*command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"bench: {' '.join(command)}:\n{(done.stdout + done.stderr)[-3000:]}")
+
+
+def build_release(program):
+    """So that the tree's own program is of today; another one is measured as it is."""
+    if os.path.abspath(program) == RELEASE:
+        quietly("cmake", "--preset", "release")
+        quietly("cmake", "--build", "--preset", "release", "--target", "sitemapd")
+
+
+def build_peers(target):
+    """What build/bench has beside the program: peers and load generators."""
+    quietly("cmake", "-S", ".", "-B", "build/bench", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+            "-DSITEMAPD_TESTS=OFF", "-DSITEMAPD_BENCH=ON")
+    quietly("cmake", "--build", "build/bench", "--target", target)
 
 
 def median(values):
