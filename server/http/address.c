@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BACKLOG 1024
+/* Who comes in a crowd and finds no place asks again a second later: as many as the kernel's
+ * default allows (net.core.somaxconn, Linux 5.4), which bounds it in any case. */
+#define BACKLOG 4096
 
 /* getaddrinfo takes 99999 for 34463. */
 static bool is_port(const char *text)

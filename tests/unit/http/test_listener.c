@@ -1,5 +1,9 @@
 #include "tests/unit/http/answers_world.h"
 
+#include <netinet/tcp.h>
+
+#include "server/http/address.h"
+
 /* Every answer that the listener gives by itself, over loopback. Where a request ends:
  * test_framing.c. */
 
@@ -174,6 +178,27 @@ static void test_start_refusals(void **state)
     listener_stop(NULL, 0);
 }
 
+/* A crowd waits in the kernel's queue and is not turned away, as far as the kernel goes along. */
+static void test_the_queue_is_long(void **state)
+{
+    char text[ADDRESS_TEXT_SIZE], why[200];
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    unsigned most = 0;
+
+    (void)state;
+    FILE *file = fopen("/proc/sys/net/core/somaxconn", "re");
+    if (file == NULL || fscanf(file, "%u", &most) != 1)
+        skip();
+    fclose(file);
+    int fd = address_listen("127.0.0.1:0", text, why, sizeof why);
+    assert_true(fd >= 0);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    /* Of a listening socket: the queue's length. */
+    assert_int_equal(info.tcpi_sacked, most < 4096 ? most : 4096);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_public_errors_are_text),
         cmocka_unit_test(test_pipelining_and_counts),
         cmocka_unit_test(test_start_refusals),
+        cmocka_unit_test(test_the_queue_is_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
