@@ -298,8 +298,11 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     if (e->hooks_ran && e->request.route->done != NULL)
         e->request.route->done(l->options.context, &e->request);
     wait_release(e);
-    page_readers_leave(&e->reader);
+    struct page_readers *readers = e->reader.of;
+    uint64_t ended = page_readers_leave(&e->reader);
     reply_done(&e->request.reply);
+    if (ended > 0)
+        page_readers_freed(readers, ended);
     str_done(&e->request.body);
     free((void *)e->request.token_name);
     header_scan_done(&e->headers);

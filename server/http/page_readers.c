@@ -31,12 +31,13 @@ void page_readers_enter(struct page_readers *r, struct page_reader *reader, stru
     pthread_mutex_unlock(&r->lock);
 }
 
-void page_readers_leave(struct page_reader *reader)
+uint64_t page_readers_leave(struct page_reader *reader)
 {
     struct page_readers *r = reader->of;
+    uint64_t ended = 0;
 
     if (r == NULL)
-        return;
+        return 0;
     struct page_held *held = reader->held;
     pthread_mutex_lock(&r->lock);
     if (reader->previous != NULL)
@@ -49,10 +50,18 @@ void page_readers_leave(struct page_reader *reader)
         r->last = reader->previous;
     if (--held->readers == 0 && held->ending) {
         held->ending = false;
-        r->ending_bytes -= held->snapshot->gzip_len;
+        ended = held->snapshot->gzip_len;
     }
     pthread_mutex_unlock(&r->lock);
     reader->of = NULL;
+    return ended;
+}
+
+void page_readers_freed(struct page_readers *r, uint64_t bytes)
+{
+    pthread_mutex_lock(&r->lock);
+    r->ending_bytes -= bytes;
+    pthread_mutex_unlock(&r->lock);
 }
 
 void page_readers_cut(struct page_readers *r, uint64_t bytes)

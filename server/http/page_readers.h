@@ -47,8 +47,11 @@ void page_readers_done(struct page_readers *r);
 /* `reader` begins to read `held`, of which the caller has a reference until it has left. */
 void page_readers_enter(struct page_readers *r, struct page_reader *reader, struct page_held *held,
                         int fd);
-/* Takes a reader that never entered. */
-void page_readers_leave(struct page_reader *reader);
+/* Takes a reader that never entered. Bytes that its snapshot's end was to free, if this was the
+ * last to be ended; else 0. They count as about to be free until page_readers_freed. */
+uint64_t page_readers_leave(struct page_reader *reader);
+/* The caller has given its reference back: else others would be ended for the same bytes. */
+void page_readers_freed(struct page_readers *r, uint64_t bytes);
 
 /* Ends the connections of those that read retired snapshots, the ones that have been at it longest
  * first and all of a snapshot together, until `bytes` of snapshots are about to be free. What is

@@ -97,12 +97,16 @@ static void test_what_is_ending_counts(void **state)
     assert_int_equal(page_readers_count_cut(&readers), 1);
     assert_int_equal(recv(fd[0][1], &byte, 1, MSG_DONTWAIT), 0);
     assert_int_equal(recv(fd[1][1], &byte, 1, MSG_DONTWAIT), -1);
-    page_readers_leave(&reader[0]);
+    /* It has left, and its snapshot is not free yet. */
+    assert_int_equal(page_readers_leave(&reader[0]), 1000);
+    page_readers_cut(&readers, 1000);
+    assert_int_equal(recv(fd[1][1], &byte, 1, MSG_DONTWAIT), -1);
+    page_readers_freed(&readers, 1000);
     assert_int_equal(readers.ending_bytes, 0);
     page_readers_cut(&readers, 1000);
     assert_int_equal(recv(fd[1][1], &byte, 1, MSG_DONTWAIT), 0);
     assert_int_equal(page_readers_count_cut(&readers), 2);
-    page_readers_leave(&reader[1]);
+    assert_int_equal(page_readers_leave(&reader[1]), 1000);
     page_readers_done(&readers);
     for (int i = 0; i < 2; i++) {
         close(fd[i][0]);
