@@ -27,7 +27,7 @@ endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_definitions(sitemapd_flags INTERFACE _FORTIFY_SOURCE=2)
   target_link_options(sitemapd_flags INTERFACE -Wl,-z,relro,-z,now)
-  # A request passes a dozen small functions of several files: joined, an eighth of our own
+  # A request passes a dozen small functions of several files: joined, a seventh of our own
   # instructions for a 304 is gone (docs/benchmarks.md).
   include(CheckIPOSupported)
   check_ipo_supported(RESULT SITEMAPD_IPO LANGUAGES C)
