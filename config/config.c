@@ -6,7 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "config/config_settings.h"
+#include "config/settings.h"
 #include "config/suggest.h"
 
 #define PREFIX        "SITEMAPD_"
@@ -44,6 +44,7 @@ bool config_init(struct config *c)
     struct mistakes m = {0};
 
     memset(c, 0, sizeof *c);
+    atomic_init(&c->references, 1);
     c->set_by = calloc(config_settings_count, sizeof *c->set_by);
     c->database = default_database();
     if (c->set_by == NULL || c->database == NULL) {
@@ -71,6 +72,30 @@ void config_done(struct config *c)
     free(c->set_by);
     free(c->file);
     memset(c, 0, sizeof *c);
+}
+
+struct config *config_new(void)
+{
+    struct config *c = malloc(sizeof *c);
+
+    if (c == NULL || config_init(c))
+        return c;
+    free(c);
+    return NULL;
+}
+
+struct config *config_ref(struct config *c)
+{
+    atomic_fetch_add(&c->references, 1);
+    return c;
+}
+
+void config_unref(struct config *c)
+{
+    if (c == NULL || atomic_fetch_sub(&c->references, 1) > 1)
+        return;
+    config_done(c);
+    free(c);
 }
 
 void config_wipe_token(struct config *c)

@@ -3,6 +3,7 @@
 #ifndef SITEMAPD_CONFIG_CONFIG_H
 #define SITEMAPD_CONFIG_CONFIG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,8 @@ struct config_named {
     unsigned *seen; /* config's own: the line of each key, to find repeated ones */
 };
 
-/* [site "name"]: made at start and the file's own. */
+/* [site "name"]: made at start and the file's own. Origins and hosts, here and below, are as
+ * server/rules/url.h writes them. */
 struct config_site {
     struct config_named named;
     char *origin;
@@ -51,6 +53,8 @@ struct config_source {
 };
 
 struct config {
+    atomic_uint references;
+    bool again;                   /* this process reads it not for the first time: for a reload */
     char *file;                   /* that was read; NULL: none */
     struct config_set_by *set_by; /* config's own: where each setting's value came from */
 
@@ -113,7 +117,15 @@ typedef void config_report(void *context, const char *file, unsigned line, const
  * else /var/lib/sitemapd for root, else $XDG_STATE_HOME/sitemapd or ~/.local/state/sitemapd,
  * in it catalogue.db. False when out of memory. */
 bool config_init(struct config *c);
-/* Reads `file`; reports every mistake it can find and goes on. True where there was none. */
+/* The same on the heap, shared by reference: whoever keeps a pointer, or any string in it, beyond
+ * a call holds a reference. A reload makes another and changes nothing in this one. NULL when out
+ * of memory. */
+struct config *config_new(void);
+struct config *config_ref(struct config *c);
+/* The last one frees all. Takes NULL. */
+void config_unref(struct config *c);
+/* Reads `file`; reports every mistake it can find and goes on. True where there was none. Where
+ * c->again is set a pipe is a mistake, and never waited for. */
 bool config_read_file(struct config *c, const char *file, config_report *report, void *context);
 /* Reads SITEMAPD_… of the environment (all settings: SITEMAPD_LISTEN, SITEMAPD_ADMIN_LISTEN,
  * SITEMAPD_DATABASE, SITEMAPD_SITE, SITEMAPD_TOKEN, SITEMAPD_<SECTION>_<KEY> for the rest). An
@@ -127,10 +139,10 @@ bool config_set(struct config *c, const char *name, const char *value, config_re
 /* Judges the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
 /* How this run's configuration is read once more, file, environment and flags: what serve is given
- * for a reload. True where it is fit to serve; else every mistake was reported. config_done is the
- * caller's in both cases. */
+ * for a reload. The caller's, where it is fit to serve; else NULL, and every mistake was reported.
+ */
 struct config_reader {
-    bool (*read)(void *context, struct config *out, config_report *report, void *report_context);
+    struct config *(*read)(void *context, config_report *report, void *report_context);
     void *context;
 };
 

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "db/handle.h"
-#include "db/writer.h"
+#include "db/file/handle.h"
+#include "db/file/server_lock.h"
+#include "db/write/writer.h"
 
 /* ---- open and close */
 
@@ -106,6 +108,12 @@ void catalogue_finish(struct catalogue *c)
         writer_finish(c->writer);
 }
 
+void catalogue_abandon(struct catalogue *c)
+{
+    if (c)
+        writer_abandon(c->writer);
+}
+
 /* The writer's commits wake the watch, so its thread ends first; its connection closes last. */
 void catalogue_close(struct catalogue *c)
 {
@@ -157,6 +165,19 @@ enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *
     pthread_mutex_destroy(&waiter.lock);
     pthread_cond_destroy(&waiter.answered);
     return result->status;
+}
+
+void catalogue_await_server(const struct catalogue *c)
+{
+    static const struct timespec pause = {0, 3 * CATALOGUE_POLL_MS * 1000000L};
+
+    if (server_lock_is_held(c->path))
+        nanosleep(&pause, NULL);
+}
+
+int64_t catalogue_changed_at(const struct catalogue *c)
+{
+    return atomic_load(&c->writer->changed_at);
 }
 
 void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out)

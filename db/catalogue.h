@@ -18,18 +18,25 @@
 #include "db/change.h"
 #include "db/status.h"
 #include "db/view.h"
-#include "server/measure/histogram.h"
+#include "server/base/histogram.h"
 
 struct catalogue;
 
 struct catalogue_options {
     const char *path;           /* of the file; made with its parent folder (0700) if absent */
     bool must_exist;            /* do not make it */
-    bool server;                /* this handle checkpoints and purges (one per file) */
+    bool server;                /* this handle checkpoints and purges: BUSY where another process's
+                                   does so already */
     uint32_t write_timeout_ms;  /* how long a write may wait for the queue and foreign locks */
     uint32_t max_queued;        /* writes waiting at once; more: CATALOGUE_BUSY at once */
     uint32_t shrink_percent;    /* shrink guard: 30; 0 turns it off */
     uint32_t default_max_pages; /* LIMIT_SITE_PAGES */
+    /* Log hook of a server: "catalogue-changed", another process wrote to the file, and a sentence
+     * of what; within a second or two, at most once a second. On the writer's thread: must not
+     * wait. NULL: nobody is told. */
+    void (*event)(void *context, const char *event, const char *detail);
+    void *event_context;
+    int64_t (*clock)(void); /* Unix seconds, any thread; NULL: the system's */
 };
 
 /* Opens (making or migrating the file where needed) and starts the writer. On failure `*out` is
@@ -40,6 +47,10 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
  * submitted from now on is answered CANCELLED; views go on. For an orderly stop, where `done` needs
  * what ends before the catalogue. Takes NULL. */
 void catalogue_finish(struct catalogue *c);
+/* Gives up the writes that are not committed yet: they are answered CANCELLED, nothing of them is
+ * applied, and none is taken any more. What is in its COMMIT is let be. For a stop that must not
+ * wait. Takes NULL. Thread safe. */
+void catalogue_abandon(struct catalogue *c);
 /* The same if it was not done, then checkpoints and closes. No view may be open. */
 void catalogue_close(struct catalogue *c);
 
@@ -57,6 +68,10 @@ enum catalogue_wait_result {
 enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_ms);
 /* Ends a running or the next catalogue_wait at once (CHANGED). Thread safe. */
 void catalogue_wake(struct catalogue *c);
+
+/* Where another process serves the catalogue: gives it the time to see this handle's commits, which
+ * is CATALOGUE_POLL_MS and what it needs to read them. Not for a server's handle. */
+void catalogue_await_server(const struct catalogue *c);
 
 /* ---- care ------------------------------------------------------------------------------ */
 
@@ -88,10 +103,16 @@ enum catalogue_status catalogue_check(struct catalogue *c,
 
 struct catalogue_stats {
     uint64_t commits, batched_changes, queue_depth, max_queued, checkpoints;
+    uint64_t statements; /* that the writer began: what writes cost, whatever the clock says */
+    uint64_t busy_ms;    /* since the writes that it is at were taken; 0: it is at none */
+    uint32_t write_timeout_ms;
     uint64_t revision;  /* of this handle's last commit; 0: none yet */
     uint64_t wal_bytes; /* of the log, not back in the file; as of this handle's last step */
     /* As of the last second or two; 0: unknown. Free is what this user may take. */
     uint64_t file_bytes, wal_file_bytes, disk_bytes, disk_free_bytes;
+    /* When entries were last registered, replaced or removed through this handle, also with the
+     * values that they had; what sources find does not count. Unix time; 0: not yet. */
+    int64_t registered_at;
     uint64_t held; /* writes that the shrink guard refused, and scans of which it held removals */
     uint64_t failed[CATALOGUE_CANCELLED + 1]; /* writes not applied, by status; OK and REFUSED: 0 */
     /* By histogram_times: from the lock to the durable end, and of this the durable end alone. */
@@ -104,5 +125,11 @@ struct catalogue_stats {
 extern const struct histogram_bounds catalogue_batches;
 /* Counters for metrics and /readyz. Thread safe, never waits. */
 void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out);
+
+/* The file's last change, as the clock of its writer said, seen within a second or two; 0: none is
+ * known. Where it is ahead of the clock by more than the slack, that one or this one is wrong.
+ * Thread safe, never waits. */
+#define CLOCK_SLACK_SECONDS 60
+int64_t catalogue_changed_at(const struct catalogue *c);
 
 #endif

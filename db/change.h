@@ -18,13 +18,14 @@ enum change_kind {
     CHANGE_ENTRY_REMOVE, /* .entry_id, or .loc (of any site; unique by site) */
     CHANGE_BULK,         /* upsert a stream: .stream, .source, .skip */
     CHANGE_REPLACE,      /* make an index, or part of it, exactly a stream (see fields) */
-    CHANGE_SITE_ADD,     /* .site; an index at /sitemap_index.xml is NOT made with it */
+    CHANGE_SITE_ADD,     /* .site; .index_url: of an index that is made with it, NULL: none */
     CHANGE_SITE_UPDATE,  /* .site_id, .site fields with a set flag */
     CHANGE_SITE_REMOVE,  /* .site_id, .max_removed */
     CHANGE_INDEX_ADD,    /* .index_url, .page_pattern */
     CHANGE_INDEX_REMOVE, /* .index_id, .max_removed */
     CHANGE_TOKEN_ADD,    /* .token_name, .token_sha256, .site_id (0: all) */
     CHANGE_TOKEN_REVOKE, /* .token_name */
+    CHANGE_CONFIGURE,    /* what a configuration declares: .declared, .declared_count */
     CHANGE_SCAN,         /* what a directory source found: see the scan_ fields */
     CHANGE_PURGE,        /* internal: rows of removed indexes, one small batch */
 };
@@ -33,14 +34,33 @@ enum change_kind {
 #define SITE_SET_ALIAS_HOSTS 2u
 #define SITE_SET_MAX_PAGES   4u
 #define SITE_SET_MANAGED     8u
+#define SITE_SET_ROBOTS      16u
 
 struct site_fields {
     unsigned set;                   /* SITE_SET_… */
     const char *origin;             /* CHANGE_SITE_ADD only; normalised here */
     const char *const *cross_hosts; /* NULL-terminated */
     const char *const *alias_hosts; /* NULL-terminated */
+    /* CHANGE_SITE_UPDATE: instead of a whole list, what is added to it and taken from it; NULL:
+     * nothing. What is taken must be there. */
+    const char *const *cross_added, *const *cross_removed;
+    const char *const *alias_added, *const *alias_removed;
     uint32_t max_pages;
     bool managed;
+    const char *robots; /* its own robots.txt, see robots_fault; NULL: none */
+    bool robots_off;    /* /robots.txt is left to others; then robots is NULL */
+};
+
+/* A site as a configuration declares it. */
+struct site_declaration {
+    const char *origin;
+    const char *const *index_paths; /* NULL-terminated: these are made where they are not there */
+    const char *page_pattern;       /* of those that are made; NULL: the default */
+    /* Managed: its hosts and its cap are these, and its robots.txt is none of the catalogue's. Else
+     * it is made where it is not there, and what it is like is not looked at. */
+    bool managed;
+    const char *const *cross_hosts, *const *alias_hosts; /* NULL-terminated */
+    uint32_t max_pages;
 };
 
 #define MAX_REMOVED_GUARDED (-1) /* the shrink guard decides */
@@ -52,7 +72,12 @@ struct change {
     const char *source;    /* owner of new entries: a token's or source's name */
     int64_t token_site_id; /* not 0: only this site may be touched; else
                               REFUSED with code RULE_SITE_UNKNOWN, forbidden set */
-    bool override_managed; /* the configuration itself is writing */
+    /* Who asks: judged inside the transaction, so that what a revocation precedes is not applied.
+     * A token of the same name is another one: while the catalogue has no token of this id, hash
+     * and scope (token_site_id), the change is CONFLICT with `revoked` set. 0: nobody to judge. */
+    int64_t bearer_id;
+    const uint8_t *bearer_sha256; /* 32 bytes */
+    bool override_managed;        /* the configuration itself is writing */
     struct entry entry;
     const char *entry_id;
     const char *loc;
@@ -66,6 +91,12 @@ struct change {
     const char *replace_prefix; /* replace: only locs that begin with this; NULL: any */
     int64_t max_removed;        /* MAX_REMOVED_GUARDED, or how many may go */
     struct site_fields site;
+    /* Configure: all sites declared; a managed one that is not among them becomes an ordinary one.
+     * All or nothing, alone in its transaction; refused, result.refused_at is the declaration's
+     * place and result.refused_index the path of an index that is to blame. Where
+     * registry_is_declared nothing is written. */
+    const struct site_declaration *declared;
+    size_t declared_count;
     int64_t site_id;
     int64_t index_id;
     const char *index_url;
@@ -84,6 +115,8 @@ struct change {
     struct source_file_stream *files;
     /* Called for what a bulk, replace or scan refuses, on the writer's thread; may be NULL. */
     void (*on_reject)(void *context, const struct rejection *rejection);
+    /* Called for what a bulk or replace takes, and remarks by what was stored; may be NULL. */
+    void (*on_remark)(void *context, const struct entry *entry, rule_set remarks);
     /* Called now and then with the entries done so far; may be NULL. */
     void (*on_progress)(void *context, uint64_t entries_done);
     void *context; /* for the callbacks above and `done` */
@@ -94,25 +127,32 @@ struct change_result {
     enum rule_code code;      /* RULE_OK unless status is REFUSED */
     bool forbidden;           /* refused because of token_site_id */
     bool precondition_failed; /* CONFLICT because of if_match */
+    bool revoked;             /* CONFLICT because the token of bearer_id is gone */
     bool managed;             /* CONFLICT because the configuration manages it */
     const char *field;        /* the field to blame or NULL; static */
     char detail[256];         /* a sentence for people, "" if none */
     uint64_t created, updated, unchanged, removed, rejected;
+    uint64_t moved;            /* of those updated: they left another index for this one */
     uint64_t would_remove;     /* shrink guard: how many would have gone */
-    uint64_t revision;         /* the catalogue's revision after it */
+    uint64_t spared;           /* replace of one source, no prefix: entries of the index that
+                                  others own, which it left alone */
+    uint64_t revision;         /* the catalogue's after it: its own where it wrote something, else
+                                  that of the last change before it that did */
     bool changed;              /* something was written (a revision was made) */
     rule_set remarks;          /* single entry: its warnings; list: its sites' */
     struct entry_record entry; /* ENTRY_PUT: as stored now; ENTRY_REMOVE: as it was;
                                   loc NULL otherwise */
     int64_t id;                /* of the site, index or token made */
+    size_t refused_at;         /* configure */
+    const char *refused_index; /* configure: its path, borrowed from the change; NULL: the site */
 };
 
-/* Queues a write; `done` is called exactly once, on the writer's thread (or on the caller's before
- * this returns, where it cannot be queued), after the commit is durable or the refusal final.
- * `result` and what it owns live until `done` returns; take over `result->entry` by copying the
- * struct and setting its pointers NULL. `done` must not block and must not submit and wait.
- * A bulk, replace or scan is its own transaction; other writes share one (group commit).
- * BUSY, NO_SPACE, UNAVAILABLE… mean: not applied, nothing of it. Thread safe. */
+/* Queues a write; `done` is called exactly once, on a thread of the catalogue's (or on the caller's
+ * before this returns, where it cannot be queued), after the commit is durable or the refusal
+ * final. `result` and what it owns live until `done` returns; take over `result->entry` by copying
+ * the struct and setting its pointers NULL. `done` must not block and must not submit and wait. A
+ * bulk, replace or scan is its own transaction; other writes share one (group commit). BUSY,
+ * NO_SPACE, UNAVAILABLE… mean: not applied, nothing of it. Thread safe. */
 typedef void change_done(void *context, struct change_result *result);
 void catalogue_submit(struct catalogue *c, const struct change *change, change_done *done);
 

@@ -22,10 +22,14 @@ struct registry_index {
 
 struct registry_site {
     int64_t id;
-    const char *origin;    /* "https://www.example.com[:8443]", normalised, no slash */
-    struct url origin_url; /* the same, parsed */
-    bool managed;          /* made by the configuration file */
-    uint32_t max_pages;    /* cap of index files over all its indexes (max_indexes) */
+    const char *origin;        /* "https://www.example.com[:8443]", normalised, no slash */
+    struct url origin_url;     /* the same, parsed */
+    bool managed;              /* made by the configuration file */
+    uint32_t max_pages;        /* cap of index files over all its indexes (max_indexes) */
+    const char *robots;        /* its own robots.txt; NULL: none */
+    bool robots_off;           /* /robots.txt is left to others */
+    uint64_t robots_revision;  /* of the last change of these two, 0: there was none */
+    int64_t robots_changed_at; /* Unix seconds */
     size_t cross_host_count;
     const char *const *cross_hosts;
     size_t alias_host_count;
@@ -69,6 +73,12 @@ const struct registry_index *registry_index_by_id(const struct registry *r, int6
 const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
                                                     const struct registry_site **site);
 
+struct site_declaration;
+/* True where the sites are as a configuration declares them (db/change.h, CHANGE_CONFIGURE): to
+ * apply it would change nothing. False also when out of memory. */
+bool registry_is_declared(const struct registry *r, const struct site_declaration *declared,
+                          size_t count);
+
 /* Where a loc belongs. */
 struct placement {
     const struct registry_site *site;
@@ -80,9 +90,28 @@ struct placement {
  * allowed there; without, it is the deepest index of its own origin's site that holds it. Refuses
  * with RULE_SITE_UNKNOWN,
  * RULE_INDEX_UNKNOWN, RULE_INDEX_NEEDED, RULE_OUTSIDE_SITE, RULE_OUTSIDE_DIRECTORY or
- * RULE_LOC_IS_PAGE (also for page URLs of other indexes of that site, 1 to max_pages). A loc of
+ * RULE_LOC_IS_PAGE (the URL of a page, present or possible, of the site that answers for its host;
+ * an alias of a site other than the index's does not count). A loc of
  * the same host but another scheme is RULE_OUTSIDE_SITE unless the host is a cross host. */
 enum rule_code registry_place(const struct registry *r, const struct url *loc,
                               const char *index_name, struct placement *out);
+/* The sites that have the loc's host as a cross host, in the order of sites: the one behind `after`
+ * (NULL: the first), NULL past the last. With `only` not 0 no other site is given. */
+const struct registry_site *registry_next_cross_site(const struct registry *r,
+                                                     const struct url *loc, int64_t only,
+                                                     const struct registry_site *after);
+/* The site to whose origin the host belongs ("www.example.com", normalised; with or without port),
+ * whatever the scheme; `besides` (NULL: none) does not count. Who writes no port means every port
+ * of the host. NULL: nobody's. */
+const struct registry_site *registry_site_of_host(const struct registry *r, const char *host,
+                                                  const struct registry_site *besides);
+/* The same for a host alias. */
+const struct registry_site *registry_site_of_alias(const struct registry *r, const char *host,
+                                                   const struct registry_site *besides);
+
+/* What to tell people of a loc that registry_place refused with `code`, where `site` is the
+ * placement's (may be NULL): more than the code's own sentence. Static. */
+const char *registry_place_why(const struct registry *r, enum rule_code code, const struct url *loc,
+                               const struct registry_site *site);
 
 #endif

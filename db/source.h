@@ -31,6 +31,8 @@ struct source_file {
     const char *newest_lastmod; /* of its pages; NULL: none */
     bool one_lastmod;           /* remark: all pages bear the same lastmod */
     bool future;                /* remark: the file is dated in the future; clamped */
+    const char *remarks;        /* LISTED: what is wrong with some of its pages, in the words of who
+                                   sends it; NULL: nothing */
     const char *problem;        /* QUARANTINED: a stable word; NULL otherwise */
     const char *detail;         /* a sentence for people; NULL */
     uint64_t line, column;      /* of the problem; 0: unknown */
@@ -59,7 +61,8 @@ struct source_state {
     int64_t good_at;    /* of the last one that held nothing back */
     uint64_t files;     /* kept rows */
     uint64_t listed, quarantined;
-    uint64_t held; /* removals that the shrink guard holds back since; 0: none */
+    uint64_t remarked; /* of the listed ones those with remarks */
+    uint64_t held;     /* removals that the shrink guard holds back since; 0: none */
 };
 
 #endif

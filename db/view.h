@@ -38,7 +38,7 @@ struct page_record {
     uint32_t entries;
     uint64_t bytes; /* as counted for the limit, see render_entry_bytes */
     int64_t changed_at;
-    bool same_second; /* it had another content in the second changed_at */
+    bool same_second; /* another content may have been told with changed_at, at its addresses */
     uint64_t revision;
     /* Drawn at random with every change of the page, so that two states of it never share one, not
      * even where a copy of the file was put back and goes through the same revisions again. 0:

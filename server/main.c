@@ -1,5 +1,5 @@
-#include "server/app.h"
 #include "server/cli/cli.h"
+#include "server/serve.h"
 
 int main(int argc, char **argv)
 {

@@ -2,13 +2,11 @@
 
 #include <time.h>
 
-#include "server/app_state.h"
-#include "server/bootstrap.h"
+#include "server/base/str.h"
+#include "server/configured.h"
 #include "server/log/log.h"
-#include "server/notify.h"
-#include "server/policy.h"
-#include "server/publish/publisher.h"
-#include "server/rules/str.h"
+#include "server/pages/publisher.h"
+#include "server/serve_state.h"
 
 static void tell_mistake(void *context, const char *file, unsigned line, const char *message)
 {
@@ -37,10 +35,10 @@ static void name_changed(void *context, const char *section, const char *key, bo
 }
 
 /* The sites go first: they alone can still be refused, by what the catalogue holds. */
-static bool apply(struct app *app, const struct config *fresh, const struct policy *policy,
+static bool apply(struct app *app, const struct config *fresh, struct publish_policies *policies,
                   struct tls_pair *pair)
 {
-    if (!bootstrap_reload_sites(app->catalogue, app->live, fresh))
+    if (!bootstrap_sites(app->catalogue, fresh, false))
         return false;
     app_setup_log(fresh);
     app_use_tls(app, pair);
@@ -50,8 +48,8 @@ static bool apply(struct app *app, const struct config *fresh, const struct poli
     if (!source_set_reconfigure(app->sources, fresh))
         log_event(LOG_LEVEL_ERROR, "reload-incomplete", "the sources could not all be begun");
     app->context.files = source_set_files(app->sources);
-    if (!publisher_reconfigure(app->context.publisher, fresh->strict_host, policy_count(policy),
-                               policy_sites(policy), source_set_page_budget(app->sources, fresh)))
+    if (!publisher_reconfigure(app->context.publisher, policies,
+                               source_set_page_budget(app->sources, fresh)))
         log_event(
             LOG_LEVEL_ERROR, "reload-incomplete",
             "robots.txt, aliases and strict_host are as before: the catalogue cannot be read");
@@ -71,42 +69,43 @@ static void count(struct app_context *context, bool good)
 
 void reload(struct app *app)
 {
-    struct config fresh = {0};
-    struct policy *policy = NULL;
+    struct publish_policies *policies = NULL;
     struct tls_pair *pair = NULL;
     struct str changed = STR_INIT;
 
     notify_reloading();
     log_failures_as("reload-refused");
-    bool good = app->again->read(app->again->context, &fresh, tell_mistake, NULL);
+    struct config *fresh = app->again->read(app->again->context, tell_mistake, NULL);
+    bool good = fresh != NULL;
     if (good) {
-        policy = policy_new(&fresh);
-        good = app_load_tls(&fresh, &pair);
-        good = source_set_check(app->sources, &fresh) && policy != NULL && good;
+        policies = configured_policies(fresh);
+        good = app_load_tls(fresh, &pair);
+        good = source_set_check(app->sources, fresh) && policies != NULL && good;
     }
-    if (good && (fresh.tls_cert == NULL) != (app->config->tls_cert == NULL)) {
+    if (good && (fresh->tls_cert == NULL) != (app->config->tls_cert == NULL)) {
         tell_fixed(NULL, "server", "tls_cert", false);
         tls_pair_free(pair); /* a listener either speaks TLS or does not */
         pair = NULL;
     }
-    good = good && apply(app, &fresh, policy, pair);
+    good = good && apply(app, fresh, policies, pair);
     count(&app->context, good);
     if (good) {
-        pair = NULL;
-        config_compare(app->live, &fresh, name_changed, &changed);
-        config_compare(app->config, &fresh, tell_fixed, NULL);
-        config_done(&app->reloaded);
-        app->reloaded = fresh;
-        app->live = &app->reloaded;
+        pair = NULL; /* both are others' now */
+        policies = NULL;
+        config_compare(app->live, fresh, name_changed, &changed);
+        config_compare(app->config, fresh, tell_fixed, NULL);
+        config_unref(app->live);
+        app->live = fresh;
         log_event(LOG_LEVEL_INFO, "reloaded",
                   "%s%s; sites, robots files and sources were read again",
-                  changed.len == 0 ? "no setting changed" : "changed: ", str_text(&changed));
+                  changed.len == 0 ? "no other setting changed" : "changed: ", str_text(&changed));
     } else {
-        config_done(&fresh);
+        config_unref(fresh);
         log_event(LOG_LEVEL_ERROR, "reload-refused", "the configuration stays as it was");
     }
     tls_pair_free(pair);
-    policy_free(policy);
+    if (policies != NULL)
+        policies->free(policies);
     str_done(&changed);
     app_notify_ready(app);
 }

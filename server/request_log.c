@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "server/api/routes.h"
 #include "server/http/listener.h"
 #include "server/log/log.h"
-#include "server/routes/routes.h"
 
 /* Failed requests told in one second; the rest are counted. A full disk fails all of them. */
 #define MAX_TOLD_A_SECOND 10u

@@ -1,14 +1,14 @@
 # Sourced by deploy/quickstart and tests/run: installs Debian packages, only those that are missing.
 
 build_packages="gcc libc6-dev cmake ninja-build pkg-config libmicrohttpd-dev libsqlite3-dev zlib1g-dev
-    libexpat1-dev libjansson-dev libinih-dev libxxhash-dev libgnutls28-dev libidn2-dev"
+    libexpat1-dev libjansson-dev libxxhash-dev libgnutls28-dev libidn2-dev"
 
-# package_present NAME: true where the package, or one that provides it, is installed.
+# package_present NAME: true where the package is installed, for this machine's own architecture. dpkg also
+# knows packages that it does not have (not-installed, config-files, half-installed): others recommend
+# them, they were removed, or an installation broke off.
 package_present() {
-    case $(dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null) in
-    *installed*) return 0 ;;
-    esac
-    return 1
+    dpkg-query -W -f '${db:Status-Status} ${Architecture}\n' "$1" 2>/dev/null |
+        grep -Eqx "(installed|triggers-awaited|triggers-pending) (all|$(dpkg --print-architecture))"
 }
 
 # install_packages NAME...: a name may be "package/command": it counts as present where the command

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/config_settings.h"
-#include "server/cli/table.h"
+#include "config/settings.h"
+#include "server/cli/arguments.h"
 
 #define WRAP 66 /* source lines, before escapes */
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "server/cli/session.h"
-#include "server/cli/table.h"
 
 /* What was printed may not have arrived (a full disk): then the command could not. */
 static int finish_output(int status)

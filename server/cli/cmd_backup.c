@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "server/cli/commands.h"
-#include "server/cli/progress.h"
+#include "server/cli/output.h"
 
 static void show_progress(void *context, uint64_t done, uint64_t total)
 {
@@ -32,7 +32,7 @@ int command_backup(struct cli *cli)
     progress_end(&progress);
     if (copied != CATALOGUE_OK)
         return cli_fail_file(file, why[0] != '\0' ? why : catalogue_status_word(copied));
-    printf("%s: a copy of %s\n", file, cli->config.database);
+    printf("%s: a copy of %s\n", file, cli->config->database);
     return EXIT_DONE;
 }
 
@@ -40,7 +40,7 @@ static void print_problem(void *context, const char *sentence)
 {
     const struct cli *cli = context;
 
-    cli_fail(cli->config.database, "%s", sentence);
+    cli_fail(cli->config->database, "%s", sentence);
 }
 
 static void print_fault(void *context, const char *sentence)
@@ -69,13 +69,13 @@ int command_restore(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
-    restored = catalogue_restore(file, cli->config.database, &options, why, sizeof why);
+    restored = catalogue_restore(file, cli->config->database, &options, why, sizeof why);
     if (restored == CATALOGUE_CONFLICT)
-        return cli_fail_file(cli->config.database,
+        return cli_fail_file(cli->config->database,
                              "is there already; --replace puts the backup in its place");
     if (restored != CATALOGUE_OK)
         return tell_failure(why);
-    printf("%s: restored from %s\n", cli->config.database, file);
+    printf("%s: restored from %s\n", cli->config->database, file);
     return EXIT_DONE;
 }
 
@@ -91,7 +91,7 @@ int command_check(struct cli *cli)
     if (checked != CATALOGUE_OK)
         return session_unreadable(cli, checked);
     if (count > 0)
-        return cli_fail(cli->config.database, "problems found: %" PRIu64, count);
-    printf("%s: whole and consistent\n", cli->config.database);
+        return cli_fail(cli->config->database, "problems found: %" PRIu64, count);
+    printf("%s: whole and consistent\n", cli->config->database);
     return EXIT_DONE;
 }

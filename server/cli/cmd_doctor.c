@@ -1,12 +1,15 @@
 /* `doctor`: shows what server/doctor finds. */
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "server/base/str.h"
+#include "server/base/text.h"
 #include "server/cli/commands.h"
-#include "server/cli/ink.h"
+#include "server/cli/output.h"
 #include "server/doctor/doctor.h"
 #include "server/rules/query.h"
-#include "server/rules/str.h"
 
 #define DEFAULT_SAMPLE    5u
 #define MAX_SAMPLE        1000u
@@ -18,6 +21,7 @@ static const struct {
     enum ink ink;
 } levels[] = {
     [DOCTOR_OK] = {"ok", INK_GOOD},
+    [DOCTOR_NOTE] = {"note", INK_HEADING},
     [DOCTOR_WARNING] = {"warning", INK_WARNING},
     [DOCTOR_WRONG] = {"wrong", INK_WRONG},
 };
@@ -29,7 +33,8 @@ static void print_finding(void *context, const struct doctor_finding *f)
            ink_off(stdout), f->check);
     cli_print_escaped(stdout, f->what);
     if (f->todo != NULL)
-        printf(" %s->%s %s", ink_on(stdout, INK_HEADING), ink_off(stdout), f->todo);
+        printf("%s%s->%s %s", isatty(STDOUT_FILENO) ? "\n         " : " ",
+               ink_on(stdout, INK_HEADING), ink_off(stdout), f->todo);
     putchar('\n');
     fflush(stdout);
 }
@@ -39,12 +44,15 @@ static void print_json(void *context, const struct doctor_finding *f)
     struct str out = STR_INIT;
 
     (void)context;
-    str_append_format(&out, "{\"level\":\"%s\",\"check\":\"%s\",\"what\":", levels[f->level].word,
-                      f->check);
-    str_append_json(&out, f->what, strlen(f->what));
+    str_append_format(&out, "{\"level\":\"%s\",\"check\":\"%s\",\"code\":\"%s\",\"what\":",
+                      levels[f->level].word, f->check, f->code);
+    str_append_json_text(&out, f->what);
     str_append_text(&out, ",\"todo\":");
-    str_append_json(&out, f->todo, f->todo != NULL ? strlen(f->todo) : 0);
-    str_append_text(&out, "}\n");
+    str_append_json_text(&out, f->todo);
+    str_append_text(&out, ",\"url\":");
+    str_append_json_text(&out, f->url);
+    str_append_format(&out, ",\"line\":%" PRIu64 ",\"column\":%" PRIu64 ",\"count\":%" PRIu64 "}\n",
+                      f->line, f->column, f->count);
     fputs(str_text(&out), stdout);
     fflush(stdout);
     str_done(&out);
@@ -93,10 +101,19 @@ static int read_options(const struct cli *cli, struct url *url, struct doctor_op
     return status;
 }
 
+static void print_sum(const unsigned counts[DOCTOR_LEVELS])
+{
+    printf("%s%u wrong, %u to look at, ", ink_on(stdout, INK_HEADING), counts[DOCTOR_WRONG],
+           counts[DOCTOR_WARNING]);
+    if (counts[DOCTOR_NOTE] > 0)
+        printf("%u %s, ", counts[DOCTOR_NOTE], plural(counts[DOCTOR_NOTE], "note", "notes"));
+    printf("%u ok%s\n", counts[DOCTOR_OK], ink_off(stdout));
+}
+
 int command_doctor(struct cli *cli)
 {
     bool json = arguments_has(&cli->arguments, "--json");
-    unsigned counts[3];
+    unsigned counts[DOCTOR_LEVELS];
     struct doctor_options options;
     struct url url;
     int status = read_options(cli, &url, &options);
@@ -106,7 +123,6 @@ int command_doctor(struct cli *cli)
     if (!doctor_run(&options, json ? print_json : print_finding, NULL, counts))
         return cli_fail(url.text, "out of memory");
     if (!json)
-        printf("%s%u wrong, %u to look at, %u ok%s\n", ink_on(stdout, INK_HEADING),
-               counts[DOCTOR_WRONG], counts[DOCTOR_WARNING], counts[DOCTOR_OK], ink_off(stdout));
+        print_sum(counts);
     return counts[DOCTOR_WRONG] > 0 ? EXIT_COULD_NOT : EXIT_DONE;
 }

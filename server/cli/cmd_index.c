@@ -2,9 +2,8 @@
 #include <string.h>
 
 #include "server/cli/commands.h"
-#include "server/cli/entry_text.h"
-#include "server/cli/listing.h"
-#include "server/cli/names.h"
+#include "server/cli/output.h"
+#include "server/cli/session.h"
 #include "server/rules/lastmod.h"
 
 int command_index_add(struct cli *cli)
@@ -98,11 +97,11 @@ static void append_index(struct str *out, const struct registry_site *site,
     text_append_index_url(&url, site, index);
     if (json) {
         str_append_text(out, "{\"url\":");
-        text_append_json(out, str_text(&url));
-        text_append_member(out, "page_pattern", index->page_pattern);
+        str_append_json_text(out, str_text(&url));
+        str_append_json_member(out, "page_pattern", index->page_pattern);
         str_append_format(out, ",\"entries\":%" PRIu64 ",\"pages\":%zu,\"bytes\":%" PRIu64,
                           totals->entries, index->page_count, totals->bytes);
-        text_append_member(out, "changed_at", totals->changed_at != 0 ? changed : NULL);
+        str_append_json_member(out, "changed_at", totals->changed_at != 0 ? changed : NULL);
         str_append_text(out, "}\n");
     } else {
         str_append_format(out, "%10" PRIu64 "  %5zu  %12" PRIu64 "  %-20s  %s\n", totals->entries,

@@ -1,11 +1,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "server/base/str.h"
 #include "server/cli/commands.h"
-#include "server/cli/names.h"
-#include "server/publish/publisher.h"
+#include "server/cli/session.h"
+#include "server/pages/publisher.h"
 #include "server/rules/scope.h"
-#include "server/rules/str.h"
 
 struct page_name {
     const struct registry_index *index;

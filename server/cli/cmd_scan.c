@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "config/suggest.h"
+#include "server/base/text.h"
 #include "server/cli/commands.h"
-#include "server/cli/progress.h"
+#include "server/cli/output.h"
+#include "server/input/sitemap_file.h"
 #include "server/rules/entry.h"
-#include "server/rules/plural.h"
 #include "server/sources/sources.h"
 
 #define FOLDER_NAME "folder" /* who owns the entries of a folder that no section names */
@@ -31,9 +32,9 @@ static const char **terminated(char *const *texts, size_t count)
 
 static const struct config_source *configured(const struct cli *cli, const char *name)
 {
-    for (size_t i = 0; i < cli->config.source_count; i++)
-        if (strcmp(cli->config.sources[i].named.name, name) == 0)
-            return &cli->config.sources[i];
+    for (size_t i = 0; i < cli->config->source_count; i++)
+        if (strcmp(cli->config->sources[i].named.name, name) == 0)
+            return &cli->config->sources[i];
     return NULL;
 }
 
@@ -64,8 +65,8 @@ static int plan_folder(struct cli *cli, const char *directory, struct scan_plan 
     const char *owner = arguments_value(&cli->arguments, "--source");
     struct suggestion near = {0};
 
-    for (size_t i = 0; i < cli->config.source_count; i++)
-        suggest_consider(&near, directory, cli->config.sources[i].named.name);
+    for (size_t i = 0; i < cli->config->source_count; i++)
+        suggest_consider(&near, directory, cli->config->sources[i].named.name);
     if (url == NULL && near.word != NULL)
         return cli_misuse("scan", "\"%s\" is no [source] of the configuration; did you mean %s?",
                           directory, near.word);
@@ -88,11 +89,43 @@ static int plan_folder(struct cli *cli, const char *directory, struct scan_plan 
 
 /* ---- telling --------------------------------------------------------------------------- */
 
+#define REMARKS_OF_A_CODE 20u /* lines; further ones are counted */
+
 struct telling {
     struct progress bar;
     bool dry_run;
     uint64_t problems;
+    uint64_t remarked;                 /* files */
+    uint64_t remarks[RULE_CODE_COUNT]; /* files with each */
 };
+
+static void tell_place(uint64_t line, uint64_t column)
+{
+    if (line > 0)
+        printf(":%" PRIu64 ":%" PRIu64, line, column);
+}
+
+static void tell_remarks(struct telling *t, const struct source_file *file)
+{
+    struct sitemap_remarks remarks;
+    char told[SITEMAP_REMARK_TOLD];
+
+    sitemap_remarks_read(file->remarks, &remarks);
+    t->remarked++;
+    for (size_t i = 0; i < remarks.count; i++) {
+        const struct sitemap_remark *remark = &remarks.at[i];
+
+        if (t->remarks[remark->code]++ >= REMARKS_OF_A_CODE)
+            continue;
+        sitemap_remark_tell(remark, told);
+        printf("%-9s ", "remark");
+        cli_print_escaped(stdout, file->path);
+        tell_place(remark->lines[0], remark->column);
+        printf(": %s: ", rule_code_word(remark->code));
+        cli_print_escaped(stdout, told);
+        printf("\n");
+    }
+}
 
 static void tell_change(void *context, const char *what, const struct source_file *file)
 {
@@ -103,27 +136,31 @@ static void tell_change(void *context, const char *what, const struct source_fil
         t->problems++;
         printf("%-9s ", "problem");
         cli_print_escaped(stdout, file->path);
-        if (file->line > 0)
-            printf(":%" PRIu64 ":%" PRIu64, file->line, file->column);
+        tell_place(file->line, file->column);
         printf(": %s", file->problem);
         if (file->detail != NULL && *file->detail != '\0') {
             printf(": ");
             cli_print_escaped(stdout, file->detail);
         }
-    } else {
+    } else if (strcmp(what, "remarked") != 0) {
         printf("%-9s ", what);
         cli_print_escaped(stdout, file->path);
         if (file->state == SOURCE_FILE_LISTED)
             printf("  %s  %" PRIu64 " %s", file->lastmod != NULL ? file->lastmod : "-", file->urls,
                    plural(file->urls, "URL", "URLs"));
+    } else {
+        tell_remarks(t, file);
+        return;
     }
     printf("\n");
+    if (file->state == SOURCE_FILE_LISTED && file->remarks != NULL)
+        tell_remarks(t, file);
 }
 
 /* Told as at first, or a folder with problems looked like one without. */
 static void tell_still(void *context, const struct source_file *file)
 {
-    tell_change(context, "problem", file);
+    tell_change(context, file->problem != NULL ? "problem" : "remarked", file);
 }
 
 static void tell_progress(void *context, uint64_t files_seen, uint64_t files_read)
@@ -134,12 +171,24 @@ static void tell_progress(void *context, uint64_t files_seen, uint64_t files_rea
     progress_update(&t->bar, files_seen);
 }
 
+static void tell_remark_sums(const struct telling *t)
+{
+    for (size_t code = 0; code < RULE_CODE_COUNT; code++)
+        if (t->remarks[code] > REMARKS_OF_A_CODE)
+            printf("%-9s %" PRIu64 " files in all: %s\n", "remark", t->remarks[code],
+                   rule_code_word((enum rule_code)code));
+}
+
 static void tell_sum(const struct telling *t, const struct change_result *result)
 {
+    tell_remark_sums(t);
     printf("%s%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed, %" PRIu64
-           " %s with a problem\n",
+           " %s with a problem",
            t->dry_run ? "would be: " : "", result->created, result->updated, result->removed,
            t->problems, plural(t->problems, "file", "files"));
+    if (t->remarked > 0)
+        printf(", %" PRIu64 " with remarks", t->remarked);
+    printf("\n");
     if (result->would_remove > 0)
         fprintf(stderr,
                 "sitemapd: scan: %" PRIu64 " %s held back (shrink guard); "

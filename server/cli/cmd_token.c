@@ -1,11 +1,11 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "server/cli/commands.h"
-#include "server/cli/entry_text.h"
-#include "server/cli/listing.h"
-#include "server/cli/names.h"
+#include "server/cli/output.h"
+#include "server/cli/session.h"
 #include "server/rules/lastmod.h"
-#include "server/token/token.h"
+#include "server/token.h"
 
 /* The site that --site names; 0 without it. */
 static int read_scope(struct cli *cli, int64_t *out)
@@ -13,20 +13,18 @@ static int read_scope(struct cli *cli, int64_t *out)
     const char *origin = arguments_value(&cli->arguments, "--site");
     const struct registry_site *site;
     struct registry *registry;
-    struct catalogue_view *view;
     int status;
 
     *out = 0;
     if (origin == NULL)
         return EXIT_DONE;
-    view = session_view(cli, &registry);
-    if (view == NULL)
+    registry = session_registry(cli);
+    if (registry == NULL)
         return EXIT_COULD_NOT;
     status = names_site(registry, origin, &site);
     if (status == EXIT_DONE)
         *out = site->id;
     registry_unref(registry);
-    catalogue_view_end(view);
     return status;
 }
 
@@ -50,8 +48,12 @@ int command_token_add(struct cli *cli)
         return cli_fail(name, "no random numbers to make a token of");
     change.token_sha256 = sha256;
     status = session_apply(cli, &change, name, &result);
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE) {
         printf("%s\n", token);
+        /* Who takes the token from a pipe uses it when this command ends. */
+        fflush(stdout);
+        catalogue_await_server(cli->catalogue);
+    }
     entry_record_done(&result.entry);
     explicit_bzero(token, sizeof token);
     return status;
@@ -60,11 +62,10 @@ int command_token_add(struct cli *cli)
 /* Told where there is no token of this name. */
 static int check_known(struct cli *cli, const char *name)
 {
-    struct registry *registry;
-    struct catalogue_view *view = session_view(cli, &registry);
+    struct registry *registry = session_registry(cli);
     int status = EXIT_COULD_NOT;
 
-    if (view == NULL)
+    if (registry == NULL)
         return status;
     for (size_t i = 0; i < registry->token_count; i++)
         if (strcmp(registry->tokens[i].name, name) == 0)
@@ -72,7 +73,6 @@ static int check_known(struct cli *cli, const char *name)
     if (status != EXIT_DONE)
         status = names_no_token(registry, name);
     registry_unref(registry);
-    catalogue_view_end(view);
     return status;
 }
 
@@ -103,9 +103,9 @@ static void append_token(struct str *out, const struct registry *registry,
     lastmod_format_utc(token->created_at, created);
     if (json) {
         str_append_text(out, "{\"name\":");
-        text_append_json(out, token->name);
-        text_append_member(out, "site", site != NULL ? site->origin : NULL);
-        text_append_member(out, "created_at", created);
+        str_append_json_text(out, token->name);
+        str_append_json_member(out, "site", site != NULL ? site->origin : NULL);
+        str_append_json_member(out, "created_at", created);
         str_append_text(out, "}\n");
     } else {
         str_append_format(out, "%-20s  %-24s  %s\n", created, token->name,

@@ -33,5 +33,6 @@ int command_restore(struct cli *cli);
 int command_check(struct cli *cli);
 int command_scan(struct cli *cli);
 int command_completion(struct cli *cli);
+int command_complete(struct cli *cli);
 
 #endif

@@ -1,112 +1,347 @@
-#include "server/cli/completion.h"
-
+/* Completion of command lines. One command knows what may stand next: `sitemapd complete -- WORD…`
+ * takes the words typed so far, the last one (maybe empty) as far as the cursor, and prints a line
+ * for each way to go on: the whole word, a tab, what it means. A line `:file` or `:folder` leaves
+ * the rest to the shell, which knows how to quote paths. The three scripts that `sitemapd
+ * completion SHELL` prints only ask it, so that they hold no word that the program does not, and an
+ * upgrade changes nothing about them. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/suggest.h"
 #include "server/cli/commands.h"
-#include "server/cli/table.h"
 
-static enum completion_kind by_placeholder(const char *placeholder)
+/* What may stand where help says FILE, DIR, … */
+enum offer { OFFER_NOTHING, OFFER_FILE, OFFER_FOLDER, OFFER_SHELL, OFFER_SITE, OFFER_INDEX };
+
+static const struct {
+    const char *name;
+    const char *script;
+} shells[] = {
+    {"bash",
+     "# bash completion for sitemapd, made by `sitemapd completion bash`\n"
+     "_sitemapd() {\n"
+     "    local IFS=$'\\n' at typed last\n"
+     "    local -a words=() found=()\n"
+     "    # Bash splits words at colons and equals signs: they are joined, and of what is found "
+     "only\n"
+     "    # what it would replace is given back.\n"
+     "    for ((at = 1; at <= COMP_CWORD; at++)); do\n"
+     "        if ((at > 1)) && [[ ${COMP_WORDS[at]} == [:=]* || ${COMP_WORDS[at-1]} == *[:=] ]]; "
+     "then\n"
+     "            words[${#words[@]}-1]+=${COMP_WORDS[at]}\n"
+     "        else\n"
+     "            words+=(\"${COMP_WORDS[at]}\")\n"
+     "        fi\n"
+     "    done\n"
+     "    typed=${words[${#words[@]}-1]} last=${COMP_WORDS[COMP_CWORD]}\n"
+     "    [[ $last == [:=] ]] && last=\n"
+     "    mapfile -t found < <(\"${COMP_WORDS[0]/#\\~/$HOME}\" complete -- \"${words[@]}\" "
+     "2>/dev/null)\n"
+     "    case ${found[0]} in\n"
+     "    :file) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$last\")) ;;\n"
+     "    :folder) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$last\")) ;;\n"
+     "    *)\n"
+     "        COMPREPLY=(\"${found[@]%%$'\\t'*}\")\n"
+     "        COMPREPLY=(\"${COMPREPLY[@]#\"${typed%\"$last\"}\"}\") ;;\n"
+     "    esac\n"
+     "}\n"
+     "complete -F _sitemapd sitemapd\n"},
+    {"zsh", "#compdef sitemapd\n"
+            "# zsh completion for sitemapd, made by `sitemapd completion zsh`\n"
+            "_sitemapd() {\n"
+            "    local -a found names lines\n"
+            "    local line\n"
+            "    found=(\"${(@f)$(${(Q)~words[1]} complete -- \"${(@Q)words[2,CURRENT-1]}\" "
+            "\"${(Q)PREFIX}\" "
+            "2>/dev/null)}\")\n"
+            "    case $found[1] in\n"
+            "    :file) compset -P '--*='; _files ;;\n"
+            "    :folder) compset -P '--*='; _files -/ ;;\n"
+            "    ?*)\n"
+            "        for line in $found; do\n"
+            "            names+=(\"${line%%$'\\t'*}\")\n"
+            "            lines+=(\"${line/$'\\t'/  }\")\n"
+            "        done\n"
+            "        compadd -l -d lines -a names ;;\n"
+            "    esac\n"
+            "}\n"
+            "if [[ $funcstack[1] == _sitemapd ]]; then\n"
+            "    _sitemapd \"$@\"\n"
+            "elif (( $+functions[compdef] )); then\n"
+            "    compdef _sitemapd sitemapd\n"
+            "fi\n"},
+    {"fish",
+     "# fish completion for sitemapd, made by `sitemapd completion fish`\n"
+     "function __sitemapd_complete\n"
+     "    set -l words (commandline -xpc 2>/dev/null; or commandline -opc)\n"
+     "    set -l typed (commandline -ct)\n"
+     "    set -l found (command $words[1] complete -- $words[2..-1] \"$typed\" 2>/dev/null)\n"
+     "    switch \"$found[1]\"\n"
+     "        case ':file'\n"
+     "            __fish_complete_path (string replace -r '^--[a-z-]+=' '' -- \"$typed\")\n"
+     "        case ':folder'\n"
+     "            __fish_complete_directories (string replace -r '^--[a-z-]+=' '' -- \"$typed\") "
+     "''\n"
+     "        case '*'\n"
+     "            test (count $found) -gt 0; and printf '%s\\n' $found\n"
+     "    end\n"
+     "end\n"
+     "complete -c sitemapd -f -a '(__sitemapd_complete)'\n"},
+};
+#define SHELLS (sizeof shells / sizeof *shells)
+
+/* What was understood of the words before the cursor. */
+struct line {
+    char name[32];                     /* of the command, as far as it was typed */
+    const struct cli_command *command; /* NULL: not whole yet */
+    const struct cli_option *awaited;  /* its value stands at the cursor */
+};
+
+/* ---- the table ------------------------------------------------------------------------- */
+
+/* What its value is may differ (--source of serve is a folder, of import a name): the command's own
+ * goes first. Without one, whether a value follows is all that counts, and that is the same in all.
+ */
+static const struct cli_option *find_option(const struct cli_command *own, const char *word,
+                                            size_t len)
 {
-    if (strstr(placeholder, "FILE") != NULL)
-        return COMPLETION_FILE;
-    if (strstr(placeholder, "DIR") != NULL)
-        return COMPLETION_FOLDER;
-    return strstr(placeholder, "SHELL") != NULL ? COMPLETION_SHELL : COMPLETION_NOTHING;
+    for (const struct cli_option *o = own != NULL ? own->options : NULL;
+         o != NULL && o->name != NULL; o++)
+        if (strlen(o->name) == len && strncmp(o->name, word, len) == 0)
+            return o;
+    for (const struct cli_option *o = common_options; o->name != NULL; o++)
+        if (strlen(o->name) == len && strncmp(o->name, word, len) == 0)
+            return o;
+    for (const struct cli_command *c = cli_commands; c->name != NULL; c++)
+        for (const struct cli_option *o = c->options; o != NULL && o->name != NULL; o++)
+            if (strlen(o->name) == len && strncmp(o->name, word, len) == 0)
+                return o;
+    return NULL;
 }
 
-enum completion_kind completion_of_word(const struct cli_command *c)
+static enum offer by_placeholder(const char *placeholder)
+{
+    if (strstr(placeholder, "FILE") != NULL)
+        return OFFER_FILE;
+    if (strstr(placeholder, "DIR") != NULL)
+        return OFFER_FOLDER;
+    return strstr(placeholder, "SHELL") != NULL ? OFFER_SHELL : OFFER_NOTHING;
+}
+
+static enum offer offer_for_word(const struct cli_command *c)
 {
     switch (c->names) {
     case CLI_NAMES_SITE:
-        return COMPLETION_SITE;
+        return OFFER_SITE;
     case CLI_NAMES_INDEX:
-        return COMPLETION_INDEX;
+        return OFFER_INDEX;
     case CLI_NAMES_NOTHING:
         break;
     }
     return by_placeholder(c->synopsis);
 }
 
-enum completion_kind completion_of_value(const struct cli_option *o)
+static enum offer offer_for_value(const struct cli_option *o)
 {
     if (o->value == NULL)
-        return COMPLETION_NOTHING;
+        return OFFER_NOTHING;
     if (strcmp(o->name, "--index") == 0)
-        return COMPLETION_INDEX;
-    return strcmp(o->value, "ORIGIN") == 0 ? COMPLETION_SITE : by_placeholder(o->value);
+        return OFFER_INDEX;
+    return strcmp(o->value, "ORIGIN") == 0 ? OFFER_SITE : by_placeholder(o->value);
 }
 
-void completion_group(const struct cli_command *c, char out[32])
+/* ---- reading the line ------------------------------------------------------------------ */
+
+/* The options that say which catalogue it is count for us as well; a shell leaves its ~ to us. */
+static void take_value(struct cli *cli, const struct cli_option *o, const char *value)
 {
-    const char *space = strchr(c->name, ' ');
+    struct arguments *a = &cli->arguments;
+    const char *home = getenv("HOME");
+    char *path;
 
-    snprintf(out, 32, "%.*s", space != NULL ? (int)(space - c->name) : 0, c->name);
-}
-
-const char *completion_word(const struct cli_command *c)
-{
-    const char *space = strchr(c->name, ' ');
-
-    return space != NULL ? space + 1 : c->name;
-}
-
-bool completion_is_first(const struct cli_command *commands, const struct cli_command *c)
-{
-    char group[32], other[32];
-
-    completion_group(c, group);
-    for (const struct cli_command *before = commands; *group != '\0' && before != c; before++) {
-        completion_group(before, other);
-        if (strcmp(group, other) == 0)
-            return false;
+    if (strcmp(o->name, "--config") != 0 && strcmp(o->name, "--database") != 0)
+        return;
+    if (strncmp(value, "~/", 2) == 0 && home != NULL &&
+        (path = malloc(strlen(home) + strlen(value))) != NULL) {
+        sprintf(path, "%s%s", home, value + 1);
+        value = path; /* lives as long as the process, like argv */
     }
-    return true;
+    a->given[a->given_count++] = (struct given_option){o->name, value};
 }
 
-bool completion_seen(const struct cli_command *commands, const struct cli_command *c,
-                     const struct cli_option *option)
+static void take_word(struct line *line, const char *word)
 {
-    for (const struct cli_option *o = common_options; o->name != NULL; o++)
-        if (strcmp(o->name, option->name) == 0)
-            return true;
-    for (const struct cli_command *before = commands; before != c; before++)
-        for (const struct cli_option *o = before->options; o != NULL && o->name != NULL; o++)
-            if (strcmp(o->name, option->name) == 0)
-                return true;
-    return false;
-}
+    char name[sizeof line->name];
+    size_t len;
 
-void completion_quote(const char *text)
-{
-    putchar('\'');
-    for (; *text != '\0'; text++) {
-        if (*text == '\'')
-            fputs("'\\''", stdout);
-        else
-            putchar(*text);
+    if (line->command != NULL)
+        return;
+    len = (size_t)snprintf(name, sizeof name, "%s%s%s", line->name, *line->name != '\0' ? " " : "",
+                           word);
+    if (len >= sizeof name)
+        return;
+    for (const struct cli_command *c = cli_commands; c->name != NULL; c++) {
+        if (strcmp(c->name, name) == 0)
+            line->command = c;
+        else if (strncmp(c->name, name, len) != 0 || c->name[len] != ' ')
+            continue;
+        memcpy(line->name, name, len + 1);
+        return;
     }
-    putchar('\'');
+    memcpy(line->name, "?", 2); /* what no command begins with: nothing is offered */
+}
+
+static void read_line(struct cli *cli, struct line *line)
+{
+    struct arguments *a = &cli->arguments;
+
+    for (size_t i = 0; i + 1 < a->word_count; i++) {
+        const char *word = a->words[i], *equals = strchr(word, '=');
+
+        if (line->awaited != NULL) {
+            take_value(cli, line->awaited, word);
+            line->awaited = NULL;
+        } else if (*word != '-') {
+            take_word(line, word);
+        } else {
+            const struct cli_option *o = find_option(
+                line->command, word, equals != NULL ? (size_t)(equals - word) : strlen(word));
+            if (o != NULL && o->value != NULL && equals != NULL)
+                take_value(cli, o, equals + 1);
+            else if (o != NULL && o->value != NULL)
+                line->awaited = o;
+        }
+    }
+}
+
+/* ---- offering -------------------------------------------------------------------------- */
+
+/* `before` is what stands in the same word before what is completed: "--index=". */
+static void offer(const char *typed, const char *before, const char *word, const char *doc)
+{
+    if (strncmp(word, typed, strlen(typed)) == 0)
+        printf("%s%s\t%s\n", before, word, doc);
+}
+
+static void offer_options(const struct cli_option *options, const char *typed)
+{
+    for (; options != NULL && options->name != NULL; options++)
+        offer(typed, "", options->name, options->doc);
+}
+
+static void offer_commands(const struct line *line, const char *typed)
+{
+    size_t len = strlen(line->name);
+    char last[32] = "", word[32];
+
+    for (const struct cli_command *c = cli_commands; c->name != NULL; c++) {
+        const char *rest = c->name + (len > 0 ? len + 1 : 0);
+
+        if (len > 0 && (strncmp(c->name, line->name, len) != 0 || c->name[len] != ' '))
+            continue;
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(rest, " "), rest);
+        if (strcmp(word, last) != 0) /* the commands of a group are neighbours */
+            offer(typed, "", word, strchr(rest, ' ') != NULL ? "..." : c->summary);
+        memcpy(last, word, sizeof last);
+    }
+    if (len == 0)
+        offer(typed, "", "help", "show help");
+}
+
+/* The sites or indexes of the catalogue that the line names, or of the configured one; nothing
+ * where there is none. */
+static void offer_names(struct cli *cli, enum offer kind, const char *typed, const char *before)
+{
+    struct catalogue_view *view = NULL;
+    struct registry *registry;
+
+    if (session_open(cli, false) == EXIT_DONE)
+        view = session_view(cli, &registry);
+    if (view == NULL)
+        return;
+    for (size_t i = 0; i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+        char url[LOC_MAX_CHARS + 256];
+
+        if (kind == OFFER_SITE)
+            offer(typed, before, site->origin, "site");
+        for (size_t k = 0; kind == OFFER_INDEX && k < site->index_count; k++) {
+            snprintf(url, sizeof url, "%s%s", site->origin, site->indexes[k].path);
+            offer(typed, before, url, "index");
+        }
+    }
+    registry_unref(registry);
+    catalogue_view_end(view);
+}
+
+static void offer_kind(struct cli *cli, enum offer kind, const char *typed, const char *before)
+{
+    switch (kind) {
+    case OFFER_NOTHING:
+        break;
+    case OFFER_FILE:
+        puts(":file");
+        break;
+    case OFFER_FOLDER:
+        puts(":folder");
+        break;
+    case OFFER_SHELL:
+        for (size_t i = 0; i < SHELLS; i++)
+            offer(typed, before, shells[i].name, "shell");
+        break;
+    case OFFER_SITE:
+    case OFFER_INDEX:
+        offer_names(cli, kind, typed, before);
+        break;
+    }
+}
+
+int command_complete(struct cli *cli)
+{
+    struct arguments *a = &cli->arguments;
+    const char *typed = a->word_count > 0 ? a->words[a->word_count - 1] : "";
+    const char *equals = strchr(typed, '=');
+    const struct cli_option *option = NULL;
+    struct line line = {0};
+
+    read_line(cli, &line);
+    if (equals != NULL && *typed == '-')
+        option = find_option(line.command, typed, (size_t)(equals - typed));
+    if (line.awaited != NULL) {
+        offer_kind(cli, offer_for_value(line.awaited), typed, "");
+    } else if (option != NULL) {
+        char before[64];
+
+        snprintf(before, sizeof before, "%s=", option->name);
+        offer_kind(cli, offer_for_value(option), equals + 1, before);
+    } else if (*typed == '-') {
+        offer_options(common_options, typed);
+        if (line.command != NULL)
+            offer_options(line.command->options, typed);
+        else if (*line.name == '\0')
+            offer(typed, "", "--version", "show the version");
+    } else if (line.command == NULL) {
+        offer_commands(&line, typed);
+    } else {
+        offer_kind(cli, offer_for_word(line.command), typed, "");
+    }
+    return EXIT_DONE;
 }
 
 int command_completion(struct cli *cli)
 {
-    static const struct {
-        const char *name;
-        void (*print)(const struct cli_command *commands);
-    } shells[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
     const char *name = cli->arguments.words[0];
     struct suggestion near = {0};
 
-    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+    for (size_t i = 0; i < SHELLS; i++) {
         if (strcmp(name, shells[i].name) == 0) {
-            shells[i].print(cli_commands);
+            fputs(shells[i].script, stdout);
             return EXIT_DONE;
         }
         suggest_consider(&near, name, shells[i].name);
     }
-    return cli_misuse("completion", "\"%s\" is no shell known here (%s)%s%s%s", name,
-                      COMPLETION_SHELLS, near.word != NULL ? "; did you mean " : "",
+    return cli_misuse("completion", "\"%s\" is no shell known here (bash zsh fish)%s%s%s", name,
+                      near.word != NULL ? "; did you mean " : "",
                       near.word != NULL ? near.word : "", near.word != NULL ? "?" : "");
 }

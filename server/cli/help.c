@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "server/cli/arguments.h"
-#include "server/cli/ink.h"
+#include "server/cli/output.h"
 
 #define COLUMN 28 /* where the second column begins */
 

@@ -7,10 +7,112 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/cli/ink.h"
+#include "config/suggest.h"
+#include "server/base/str.h"
+#include "server/cli/output.h"
 #include "server/rules/limits.h"
 #include "server/rules/query.h"
-#include "server/rules/utf8.h"
+
+/* Ends `name: what; ` with the nearest name, or else with where all of them are shown. */
+static int tell_unknown(const char *name, const char *what, const char *near, const char *shown_by)
+{
+    if (near != NULL && *near != '\0')
+        return cli_fail(name, "%s; did you mean %s?", what, near);
+    return cli_fail(name, "%s; `sitemapd %s` shows them", what, shown_by);
+}
+
+int names_site(const struct registry *registry, const char *origin,
+               const struct registry_site **out)
+{
+    struct suggestion near = {0};
+    struct url url;
+    enum rule_code code = url_parse_origin(origin, strlen(origin), &url);
+
+    *out = NULL;
+    if (code != RULE_OK && strstr(origin, "://") == NULL) {
+        for (size_t i = 0; i < registry->site_count; i++)
+            if (strcmp(strstr(registry->sites[i].origin, "://") + 3, origin) == 0)
+                return cli_fail(origin, "%s (%s); did you mean %s?", rule_code_sentence(code),
+                                rule_code_word(code), registry->sites[i].origin);
+    }
+    if (code != RULE_OK)
+        return cli_fail(origin, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
+    *out = registry_site_by_origin(registry, url.text);
+    if (*out != NULL)
+        return EXIT_DONE;
+    for (size_t i = 0; i < registry->site_count; i++)
+        suggest_consider(&near, url.text, registry->sites[i].origin);
+    return tell_unknown(url.text, "no site of this catalogue", near.word, "site list");
+}
+
+/* The index whose URL, or path where `name` is one, is nearest; "" where none is near. */
+static void nearest_index(const struct registry *registry, const char *name, struct str *out)
+{
+    struct str url = STR_INIT;
+    size_t nearest = SIZE_MAX;
+
+    for (size_t i = 0; i < registry->site_count; i++)
+        for (size_t j = 0; j < registry->sites[i].index_count; j++) {
+            const struct registry_index *index = &registry->sites[i].indexes[j];
+
+            str_clear(&url);
+            if (name[0] == '/')
+                str_append_text(&url, index->path);
+            else
+                text_append_index_url(&url, &registry->sites[i], index);
+            if (!suggest_is_close(name, str_text(&url)) ||
+                suggest_distance(name, str_text(&url)) >= nearest)
+                continue;
+            nearest = suggest_distance(name, str_text(&url));
+            str_clear(out);
+            str_append_text(out, str_text(&url));
+        }
+    str_done(&url);
+}
+
+int names_index(const struct registry *registry, const char *name,
+                const struct registry_index **out)
+{
+    struct str near = STR_INIT;
+    int status;
+
+    *out = registry_index_by_name(registry, name, NULL);
+    if (*out != NULL)
+        return EXIT_DONE;
+    if (name[0] == '/' && registry->site_count > 1)
+        return cli_fail(name, "a path names an index only where there is one site; give its URL");
+    nearest_index(registry, name, &near);
+    status = tell_unknown(name, "no index of this catalogue", str_text(&near), "index list");
+    str_done(&near);
+    return status;
+}
+
+int names_index_option(const struct cli *cli, const struct registry *registry,
+                       const struct registry_index **out)
+{
+    const char *name = arguments_value(&cli->arguments, "--index");
+
+    *out = NULL;
+    return name == NULL ? EXIT_DONE : names_index(registry, name, out);
+}
+
+int names_no_page(const struct registry_site *site, const char *name, const char *path)
+{
+    struct suggestion near = {0};
+
+    for (size_t i = 0; i < site->index_count; i++)
+        suggest_consider(&near, path, site->indexes[i].path);
+    return tell_unknown(name, "no page of an index", near.word, "index list");
+}
+
+int names_no_token(const struct registry *registry, const char *name)
+{
+    struct suggestion near = {0};
+
+    for (size_t i = 0; i < registry->token_count; i++)
+        suggest_consider(&near, name, registry->tokens[i].name);
+    return tell_unknown(name, "no token of this catalogue", near.word, "token list");
+}
 
 #define WHY_SIZE 512
 
@@ -134,12 +236,14 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
 
     if (report == NULL)
         report = tell_mistake;
-    if (!config_init(&cli->config))
+    cli->config = config_new();
+    if (cli->config == NULL)
         return cli_fail("configuration", "out of memory");
-    good = file == NULL || config_read_file(&cli->config, file, report, context);
-    good = config_read_environment(&cli->config, report, context) && good;
+    cli->config->again = cli->again;
+    good = file == NULL || config_read_file(cli->config, file, report, context);
+    good = config_read_environment(cli->config, report, context) && good;
     if (database != NULL &&
-        !config_set(&cli->config, "catalogue.database", database, report, context))
+        !config_set(cli->config, "catalogue.database", database, report, context))
         return EXIT_USAGE;
     return good ? EXIT_DONE : EXIT_COULD_NOT;
 }
@@ -149,8 +253,11 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
 int session_open(struct cli *cli, bool create)
 {
     int status = session_read_config(cli, NULL, NULL);
-    const struct config *config = &cli->config;
     char why[WHY_SIZE];
+
+    if (status != EXIT_DONE)
+        return status;
+    const struct config *config = cli->config;
     struct catalogue_options options = {
         .path = config->database,
         .must_exist = !create,
@@ -159,9 +266,6 @@ int session_open(struct cli *cli, bool create)
         .shrink_percent = config->shrink_guard_percent,
         .default_max_pages = LIMIT_SITE_PAGES,
     };
-
-    if (status != EXIT_DONE)
-        return status;
     if (!create && access(config->database, F_OK) != 0 && errno == ENOENT)
         return cli_fail(config->database, "no catalogue there; make one with `sitemapd site add "
                                           "ORIGIN`, or name another with --database");
@@ -185,11 +289,31 @@ struct catalogue_view *session_view(struct cli *cli, struct registry **registry)
     return NULL;
 }
 
+struct registry *session_registry(struct cli *cli)
+{
+    struct registry *registry;
+    struct catalogue_view *view = session_view(cli, &registry);
+
+    if (view == NULL)
+        return NULL;
+    catalogue_view_end(view);
+    return registry;
+}
+
+bool session_has_sites(struct cli *cli)
+{
+    struct registry *registry = session_registry(cli);
+    bool has = registry == NULL || registry->site_count > 0;
+
+    registry_unref(registry);
+    return has;
+}
+
 void session_done(struct cli *cli)
 {
     if (cli->catalogue != NULL)
         catalogue_close(cli->catalogue);
-    config_done(&cli->config);
+    config_unref(cli->config);
     arguments_done(&cli->arguments);
 }
 
@@ -227,12 +351,12 @@ static const char *status_sentence(enum catalogue_status status)
 
 int session_unreadable(const struct cli *cli, enum catalogue_status status)
 {
-    return cli_fail(cli->config.database, "%s", status_sentence(status));
+    return cli_fail(cli->config->database, "%s", status_sentence(status));
 }
 
 /* What the user may do about a refusal; "" where there is nothing to add. */
-static void write_hint(const struct change *change, const struct change_result *result, char *out,
-                       size_t size)
+static void write_hint(struct cli *cli, const struct change *change,
+                       const struct change_result *result, char *out, size_t size)
 {
     const char *loc = change->entry.loc;
     struct url url;
@@ -240,11 +364,15 @@ static void write_hint(const struct change *change, const struct change_result *
     *out = '\0';
     switch (result->code) {
     case RULE_SITE_UNKNOWN:
-        if (loc != NULL && url_parse(loc, strlen(loc), &url, NULL) == RULE_OK)
-            snprintf(out, size, "; make it with `sitemapd site add %.*s`", (int)url.origin_len,
-                     url.text);
-        else
+        if (loc == NULL || url_parse(loc, strlen(loc), &url, NULL) != RULE_OK)
             snprintf(out, size, "; make it with `sitemapd site add ORIGIN`");
+        else if (!session_has_sites(cli))
+            snprintf(out, size, ": `sitemapd site add %.*s`", (int)url.origin_len, url.text);
+        else
+            snprintf(out, size,
+                     ": `sitemapd site update ORIGIN --add-cross-host %.*s`, then --index URL; "
+                     "another site is made with `sitemapd site add %.*s`",
+                     (int)url.host_len, url.text + url.host_at, (int)url.origin_len, url.text);
         break;
     case RULE_INDEX_UNKNOWN:
         snprintf(out, size, "; make it with `sitemapd index add URL`");
@@ -267,15 +395,16 @@ static int tell_guarded(const char *what, const struct change_result *result)
                     result->detail, rule_code_word(result->code), result->would_remove);
 }
 
-int session_tell(const struct change *change, const char *what, const struct change_result *result)
+int session_tell(struct cli *cli, const struct change *change, const char *what,
+                 const struct change_result *result)
 {
     const char *detail = result->detail[0] != '\0' ? result->detail : NULL;
-    char hint[LOC_MAX_CHARS + 64];
+    char hint[2 * LOC_MAX_CHARS + 128];
 
     if (result->status == CATALOGUE_REFUSED && result->code == RULE_SHRINK_GUARD)
         return tell_guarded(what, result);
     if (result->status == CATALOGUE_REFUSED) {
-        write_hint(change, result, hint, sizeof hint);
+        write_hint(cli, change, result, hint, sizeof hint);
         return cli_fail(what, "%s (%s)%s",
                         detail != NULL ? detail : rule_code_sentence(result->code),
                         rule_code_word(result->code), hint);
@@ -290,7 +419,7 @@ int session_apply(struct cli *cli, const struct change *change, const char *what
 {
     if (catalogue_apply(cli->catalogue, change, result) == CATALOGUE_OK)
         return EXIT_DONE;
-    return session_tell(change, what, result);
+    return session_tell(cli, change, what, result);
 }
 
 /* ---- options that several commands take ------------------------------------------------ */

@@ -16,9 +16,10 @@
 
 struct cli {
     struct arguments arguments;
-    struct config config;
+    struct config *config; /* NULL until read; owned reference */
     cli_serve *serve;
     struct catalogue *catalogue; /* NULL until opened */
+    bool again;                  /* the configuration was read before, by this process */
 };
 
 /* One line on stderr, `sitemapd: what: why`, control characters escaped. Returns
@@ -36,7 +37,7 @@ int cli_fail_file(const char *file, const char *why);
 /* Prints text of unknown origin, control characters escaped. */
 void cli_print_escaped(FILE *to, const char *text);
 
-/* Fills `config` from file, environment and the options that every command takes. Returns
+/* Reads `config` from file, environment and the options that every command takes. Returns
  * EXIT_DONE, or tells every mistake and returns another. `report` NULL: on stderr. */
 int session_read_config(struct cli *cli, config_report *report, void *context);
 /* Reads the configuration and opens the catalogue; `create`: makes it where there is none.
@@ -44,6 +45,11 @@ int session_read_config(struct cli *cli, config_report *report, void *context);
 int session_open(struct cli *cli, bool create);
 /* Opens a view and the registry of it; NULL (and told) where that fails. The caller ends both. */
 struct catalogue_view *session_view(struct cli *cli, struct registry **registry);
+/* The registry alone; NULL (and told) where that fails. The caller gives it back. */
+struct registry *session_registry(struct cli *cli);
+/* Whether there is a site to register anything for; true also where the catalogue cannot be read,
+ * which is told. */
+bool session_has_sites(struct cli *cli);
 /* Frees all. */
 void session_done(struct cli *cli);
 
@@ -52,11 +58,29 @@ void session_done(struct cli *cli);
 int session_apply(struct cli *cli, const struct change *change, const char *what,
                   struct change_result *result);
 /* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */
-int session_tell(const struct change *change, const char *what, const struct change_result *result);
+int session_tell(struct cli *cli, const struct change *change, const char *what,
+                 const struct change_result *result);
 /* Tells why a read of the catalogue failed. Returns EXIT_COULD_NOT. */
 int session_unreadable(const struct cli *cli, enum catalogue_status status);
 /* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
  * EXIT_USAGE, told. */
 int session_max_removed(const struct cli *cli, int64_t *out);
+
+/* What people name on the command line, found in the registry; what is not there is told with the
+ * nearest name that is. Internal to server/cli/. */
+
+/* The site whose origin the text is, of any spelling. Returns EXIT_DONE, or told. */
+int names_site(const struct registry *registry, const char *origin,
+               const struct registry_site **out);
+/* The index with this URL or, with one site, path. Returns EXIT_DONE, or told. */
+int names_index(const struct registry *registry, const char *name,
+                const struct registry_index **out);
+/* The index that --index names, or NULL without it. Returns EXIT_DONE, or told. */
+int names_index_option(const struct cli *cli, const struct registry *registry,
+                       const struct registry_index **out);
+/* Tells that `path` of `site` is no page, with the nearest index. Returns EXIT_COULD_NOT. */
+int names_no_page(const struct registry_site *site, const char *name, const char *path);
+/* Tells that there is no token of this name, with the nearest. Returns EXIT_COULD_NOT. */
+int names_no_token(const struct registry *registry, const char *name);
 
 #endif

@@ -1,108 +1,443 @@
-#include "server/cli/table.h"
+/* The commands, each with its options and examples: what help, completion, the manual page and
+ * the parser know of them. The examples are as people type them; a test runs those that a machine
+ * can. */
+#include "server/cli/arguments.h"
+
+#include <limits.h>
 
 #include "server/cli/commands.h"
-#include "server/cli/table_parts.h"
+
+/* Where two commands share an option, they share its line. */
+#define OPTION_INDEX                                                                               \
+    {                                                                                              \
+        "--index", "URL", "only this index: its URL, or its path with one site"                    \
+    }
+#define OPTION_MAX_REMOVED                                                                         \
+    {                                                                                              \
+        "--max-removed", "N", "approve that up to N entries go (shrink guard)"                     \
+    }
+#define OPTION_JSON                                                                                \
+    {                                                                                              \
+        "--json", NULL, "print JSON, one object for each line"                                     \
+    }
+#define OPTION_CROSS_HOST                                                                          \
+    {                                                                                              \
+        "--cross-host", "HOST", "another host whose sitemaps may be listed; repeatable"            \
+    }
+#define OPTION_HOST_ALIAS                                                                          \
+    {                                                                                              \
+        "--host-alias", "HOST", "another name that requests come under; repeatable"                \
+    }
+#define OPTION_MAX_INDEXES                                                                         \
+    {                                                                                              \
+        "--max-indexes", "N", "index files that the site may have (default: 500)"                  \
+    }
+
+#define OPTION_ROBOTS                                                                              \
+    {                                                                                              \
+        "--robots", "FILE", "the site's own robots.txt; the Sitemap lines come behind it"          \
+    }
 
 const struct cli_command cli_commands[] = {
     {"serve", "", "serve index pages to crawlers and the API to you",
      "Serves until SIGTERM: index pages and robots.txt on the public listener, the API, metrics "
      "and health on the admin listener. When it is ready it prints one line on stdout:\n\n"
      "  sitemapd: ready public=http://127.0.0.1:8080 admin=http://127.0.0.1:8081",
-     table_serve_options, 0, 0, command_serve, .examples = table_serve_examples,
+     (const struct cli_option[]){
+         {"--listen", "A:P", "address and port for crawlers (default: 0.0.0.0:8080)"},
+         {"--admin-listen", "A:P", "address and port of the API (default: 127.0.0.1:8081)"},
+         {"--site", "ORIGIN", "make sure that this site exists; repeatable"},
+         {"--source", "DIR[=URL]",
+          "watch this folder of sitemap files, and serve them; repeatable"},
+         {"--user", "NAME", "become this user, where started as root, once the sockets are bound"},
+         {0},
+     },
+     0, 0, command_serve,
+     .examples =
+         (const struct cli_example[]){
+             {"Serve a folder of sitemap files; no other set-up is needed:",
+              "sitemapd serve --site https://www.example.com --source /srv/sitemaps"},
+             {"Behind a reverse proxy on this machine:",
+              "sitemapd serve --listen 127.0.0.1:8080 --admin-listen 127.0.0.1:8081"},
+             {"With a configuration file:", "sitemapd serve --config /etc/sitemapd/sitemapd.conf"},
+             {0},
+         },
      .topic = "Serving"},
     {"check-config", "[FILE]", "find every mistake in the configuration",
      "Reads the configuration and prints each mistake as file:line: message.", NULL, 0, 1,
-     command_check_config, .examples = table_check_config_examples},
+     command_check_config,
+     .examples =
+         (const struct cli_example[]){
+             {"The file that serve would read:", "sitemapd check-config"},
+             {"Another one, before it is put in place:", "sitemapd check-config ./sitemapd.conf"},
+             {0},
+         }},
     {"site add", "ORIGIN", "make a site, with an index at /sitemap_index.xml",
      "Makes a site: the origin whose sitemaps are listed. Sitemaps on another host (a CDN) may be "
      "listed once that host is a cross host.",
-     table_site_add_options, 1, 1, command_site_add, .examples = table_site_add_examples,
+     (const struct cli_option[]){
+         OPTION_CROSS_HOST,
+         OPTION_HOST_ALIAS,
+         OPTION_MAX_INDEXES,
+         OPTION_ROBOTS,
+         {"--no-index", NULL, "do not make an index at /sitemap_index.xml"},
+         {0},
+     },
+     1, 1, command_site_add,
+     .examples =
+         (const struct cli_example[]){
+             {"A site with its index:", "sitemapd site add https://www.example.com"},
+             {"Its sitemap files lie on a CDN:",
+              "sitemapd site add https://www.example.com --cross-host cdn.example.com"},
+             {"An index of another name:",
+              "sitemapd site add https://www.example.com --no-index\n"
+              "sitemapd index add https://www.example.com/sitemaps.xml"},
+             {0},
+         },
      .topic = "Sites and indexes"},
-    {"site update", "ORIGIN", "change a site's hosts or limit",
-     "Replaces the lists that are named; what is not named stays.", table_site_update_options, 1, 1,
-     command_site_update, .examples = table_site_update_examples, .names = CLI_NAMES_SITE},
+    {"site update", "ORIGIN", "change a site's hosts, limit or robots.txt",
+     "Changes what is named, and shows what it was and is now; what is not named stays.",
+     (const struct cli_option[]){
+         {"--add-host-alias", "HOST", "one more name that requests come under; repeatable"},
+         {"--remove-host-alias", "HOST", "take this host alias away; repeatable"},
+         {"--host-alias", "HOST", "the only host aliases from now on; repeatable"},
+         {"--no-host-aliases", NULL, "take all host aliases away"},
+         {"--add-cross-host", "HOST", "one more host whose sitemaps may be listed; repeatable"},
+         {"--remove-cross-host", "HOST", "take this cross host away; repeatable"},
+         {"--cross-host", "HOST", "the only cross hosts from now on; repeatable"},
+         {"--no-cross-hosts", NULL, "take all cross hosts away"},
+         OPTION_MAX_INDEXES,
+         OPTION_ROBOTS,
+         {"--no-robots", NULL, "robots.txt has the Sitemap lines alone"},
+         {"--robots-off", NULL, "leave /robots.txt (404) to whoever serves the site"},
+         {0},
+     },
+     1, 1, command_site_update,
+     .examples =
+         (const struct cli_example[]){
+             {"Requests also come under the bare name:",
+              "sitemapd site update https://www.example.com --add-host-alias example.com"},
+             {"No cross hosts any more:",
+              "sitemapd site update https://www.example.com --no-cross-hosts"},
+             {"The robots.txt that another program made until now:",
+              "curl -sf https://www.example.com/robots.txt |\n"
+              "    sitemapd site update https://www.example.com --robots -"},
+             {0},
+         },
+     .names = CLI_NAMES_SITE},
     {"site list", "", "show the sites", "Shows each site with its hosts, indexes and pages.",
-     table_json_options, 0, 0, command_site_list, .examples = table_site_list_examples},
+     (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_site_list,
+     .examples =
+         (const struct cli_example[]){
+             {"For people:", "sitemapd site list"},
+             {"For scripts, one origin a line:", "sitemapd site list --json | jq -r .origin"},
+             {0},
+         }},
     {"site remove", "ORIGIN", "remove a site with all its entries",
      "Removes a site, its indexes and their entries. Held by the shrink guard unless "
      "--max-removed approves as many entries as it has.",
-     table_remove_set_options, 1, 1, command_site_remove, .examples = table_site_remove_examples,
+     (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_site_remove,
+     .examples =
+         (const struct cli_example[]){
+             {"A site whose indexes are empty:", "sitemapd site remove https://www.example.com"},
+             {"A site with 120 entries:",
+              "sitemapd site remove https://www.example.com --max-removed 120"},
+             {0},
+         },
      .names = CLI_NAMES_SITE},
     {"index add", "URL", "make an index",
      "Makes an index. It lists sitemaps of its own directory and below, so an index at "
      "/shop/sitemap_index.xml lists only what is under /shop/.",
-     table_index_add_options, 1, 1, command_index_add, .examples = table_index_add_examples},
+     (const struct cli_option[]){
+         {"--pattern", "P", "how further pages are named (default: {stem}-{n}{suffix})"},
+         {0},
+     },
+     1, 1, command_index_add,
+     .examples =
+         (const struct cli_example[]){
+             {"An index for a part of the site:",
+              "sitemapd index add https://www.example.com/shop/sitemap_index.xml"},
+             {"Further pages as index_2.xml, index_3.xml:",
+              "sitemapd index add https://www.example.com/index.xml --pattern "
+              "'{stem}_{n}{suffix}'"},
+             {0},
+         }},
     {"index list", "", "show the indexes", "Shows each index with its entries, pages and size.",
-     table_json_options, 0, 0, command_index_list, .examples = table_index_list_examples},
+     (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_index_list,
+     .examples =
+         (const struct cli_example[]){
+             {"For people:", "sitemapd index list"},
+             {"Which index has the most entries:",
+              "sitemapd index list --json | jq -s 'max_by(.entries).url'"},
+             {0},
+         }},
     {"index remove", "URL", "remove an index with all its entries",
      "Removes an index and its entries. Held by the shrink guard unless --max-removed approves as "
      "many entries as it has.",
-     table_remove_set_options, 1, 1, command_index_remove, .examples = table_index_remove_examples,
+     (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_index_remove,
+     .examples =
+         (const struct cli_example[]){
+             {"An empty index:",
+              "sitemapd index remove https://www.example.com/shop/sitemap_index.xml"},
+             {"An index with 40 entries; with one site its path will do:",
+              "sitemapd index remove /shop/sitemap_index.xml --max-removed 40"},
+             {0},
+         },
      .names = CLI_NAMES_INDEX},
     {"add", "LOC", "register a sitemap, or update it",
      "Registers the sitemap file at LOC, or updates it. What is not given stays as it is. The "
      "site follows from LOC, the index is the deepest one whose directory holds it.",
-     table_add_options, 1, 1, command_add, .examples = table_add_examples, .topic = "Sitemaps"},
+     (const struct cli_option[]){
+         {"--lastmod", "T", "when the sitemap file changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
+         {"--digest", "D", "a hash or ETag of the file: lastmod moves only with it"},
+         {"--index", "URL", "the index to put it in (default: the deepest that holds it)"},
+         {"--source", "NAME", "who owns the entry, where it is new (default: cli)"},
+         OPTION_JSON,
+         {0},
+     },
+     1, 1, command_add,
+     .examples =
+         (const struct cli_example[]){
+             {"A new file, or one that has changed:",
+              "sitemapd add https://www.example.com/sitemap-news.xml --lastmod "
+              "2026-11-21T08:30:00Z"},
+             {"The date is now, but only where the content is another:",
+              "sitemapd add https://www.example.com/sitemap-news.xml \\\n"
+              "    --lastmod \"$(date -u +%FT%TZ)\" --digest \"$(sha256sum <news.xml | cut "
+              "-c1-64)\""},
+             {0},
+         },
+     .topic = "Sitemaps"},
     {"remove", "LOC", "take a sitemap out of its index",
      "Takes the sitemap at LOC out of its index. The file itself is not touched.", NULL, 1, 1,
-     command_remove, .examples = table_remove_examples},
+     command_remove,
+     .examples =
+         (const struct cli_example[]){
+             {"One sitemap:", "sitemapd remove https://www.example.com/sitemap-news.xml"},
+             {0},
+         }},
     {"list", "", "show the registered sitemaps",
-     "Shows entries in the order in which pages list them.", table_list_options, 0, 0, command_list,
-     .examples = table_list_examples},
+     "Shows entries in the order in which pages list them.",
+     (const struct cli_option[]){
+         OPTION_INDEX,
+         {"--prefix", "URL", "only locs that begin with this"},
+         OPTION_JSON,
+         {0},
+     },
+     0, 0, command_list,
+     .examples =
+         (const struct cli_example[]){
+             {"All of them:", "sitemapd list"},
+             {"Those below one folder:", "sitemapd list --prefix https://www.example.com/shop/"},
+             {"Those without a date:",
+              "sitemapd list --json | jq -r 'select(.lastmod == null) | .loc'"},
+             {0},
+         }},
     {"import", "FILE|-", "register many: index XML, NDJSON, or a list of URLs",
      "Reads a sitemap index (XML), NDJSON (as export writes it) or a plain list of URLs, each also "
      "gzipped, told apart by content; - is standard input. All or nothing: where an entry is "
      "refused nothing is applied, unless --skip-invalid. With --replace the indexes that the list "
-     "names, or its locs belong to, become exactly the list: each in one step of its own.",
-     table_import_options, 1, 1, command_import, .examples = table_import_examples},
+     "names, or its locs belong to, become exactly the list, each in one step of its own: what "
+     "the same source made before and the list has no more goes, what other sources own stays. "
+     "--source '*' replaces whoever's entries there are.",
+     (const struct cli_option[]){
+         {"--index", "URL",
+          "the index for entries that name none (default: the deepest that holds it)"},
+         {"--replace", NULL, "make what --source owns of each index named exactly this list"},
+         {"--skip-invalid", NULL, "apply the good entries, though some are refused"},
+         {"--dry-run", NULL, "check and count, write nothing"},
+         {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
+         OPTION_MAX_REMOVED,
+         {"--source", "NAME",
+          "who owns the entries (default: cli, or as an export says); '*': anybody"},
+         {0},
+     },
+     1, 1, command_import,
+     .examples =
+         (const struct cli_example[]){
+             {"Take over an index that was built by something else:",
+              "sitemapd import old/sitemap_index.xml.gz"},
+             {"See first what would come of it:",
+              "curl -s https://www.example.com/sitemap_index.xml | sitemapd import --dry-run -"},
+             {"Make what imports put into an index exactly this list:",
+              "sitemapd import --replace --index /sitemap_index.xml list.txt"},
+             {"Exactly this list, whoever registered what is there:",
+              "sitemapd import --replace --source '*' --index /sitemap_index.xml list.txt"},
+             {0},
+         }},
     {"export", "", "write entries as NDJSON, for import",
      "Writes each entry as one line of JSON, with its position, by index and position. Imported "
-     "into an empty index or with --replace, the copy serves identical bytes.",
-     table_export_options, 0, 0, command_export, .examples = table_export_examples},
+     "into an empty index or with --replace --source '*', the copy serves identical bytes.",
+     (const struct cli_option[]){OPTION_INDEX, {0}}, 0, 0, command_export,
+     .examples =
+         (const struct cli_example[]){
+             {"All entries:", "sitemapd export > entries.ndjson"},
+             {"Into another catalogue, which then serves identical bytes:",
+              "sitemapd export | sitemapd import --replace --source '*' --database copy.db -"},
+             {0},
+         }},
     {"scan", "NAME|DIR", "look through a folder of sitemap files once",
      "Verifies each file that is new or has changed since the last scan, and registers what is "
      "good in one step; prints what changed and what was refused, and why. NAME is a [source] of "
      "the configuration; a folder needs its URL.",
-     table_scan_options, 1, 1, command_scan, .examples = table_scan_examples},
+     (const struct cli_option[]){
+         {"--url", "URL", "what the folder's top is, ends in a slash"},
+         {"--index", "URL", "the index that lists the files (default: the deepest that may)"},
+         {"--source", "NAME", "who owns the entries of a folder (default: folder)"},
+         {"--dry-run", NULL, "show what would change, write nothing"},
+         OPTION_MAX_REMOVED,
+         {0},
+     },
+     1, 1, command_scan,
+     .examples =
+         (const struct cli_example[]){
+             {"What a source of the configuration would change:",
+              "sitemapd scan products --dry-run"},
+             {"A folder, once, without a server:",
+              "sitemapd scan /srv/sitemaps --url https://www.example.com/sitemaps/"},
+             {"Twelve files were removed on purpose:", "sitemapd scan products --max-removed 12"},
+             {0},
+         }},
     {"render", "URL", "print the page that the server would serve",
      "Prints the index page at URL as the server would serve it; with one site a path will do.",
-     NULL, 1, 1, command_render, .examples = table_render_examples, .names = CLI_NAMES_INDEX},
+     NULL, 1, 1, command_render,
+     .examples =
+         (const struct cli_example[]){
+             {"Look at a page:", "sitemapd render https://www.example.com/sitemap_index.xml"},
+             {"Check it against another tool; with one site the path will do:",
+              "sitemapd render /sitemap_index.xml | xmllint --noout -"},
+             {0},
+         },
+     .names = CLI_NAMES_INDEX},
     {"token add", "NAME", "make an API token",
      "Makes a token for the API and prints it, this once. Only its hash is kept.",
-     table_token_add_options, 1, 1, command_token_add, .examples = table_token_add_examples,
+     (const struct cli_option[]){
+         {"--site", "ORIGIN", "good for this site only"},
+         {0},
+     },
+     1, 1, command_token_add,
+     .examples =
+         (const struct cli_example[]){
+             {"For a deployment, good for one site:",
+              "TOKEN=$(sitemapd token add deploy --site https://www.example.com)"},
+             {0},
+         },
      .topic = "Tokens of the API"},
     {"token list", "", "show the tokens' names",
-     "Shows the tokens by name; what they are cannot be shown again.", table_json_options, 0, 0,
-     command_token_list, .examples = table_token_list_examples},
+     "Shows the tokens by name; what they are cannot be shown again.",
+     (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_token_list,
+     .examples =
+         (const struct cli_example[]){
+             {"For people:", "sitemapd token list"},
+             {"For scripts:", "sitemapd token list --json"},
+             {0},
+         }},
     {"token revoke", "NAME", "end a token", "Ends a token: a running server refuses it at once.",
-     NULL, 1, 1, command_token_revoke, .examples = table_token_revoke_examples},
+     NULL, 1, 1, command_token_revoke,
+     .examples =
+         (const struct cli_example[]){
+             {"A token that leaked:", "sitemapd token revoke deploy"},
+             {0},
+         }},
     {"healthcheck", "[URL]", "ask a running server whether it is well",
      "Asks the server's /readyz. Exit 0 where it answers 200, else 1: for a container's health "
      "check. Without URL the admin listener of the configuration is asked.",
-     NULL, 0, 1, command_healthcheck, .examples = table_healthcheck_examples, .topic = "Care"},
+     NULL, 0, 1, command_healthcheck,
+     .examples =
+         (const struct cli_example[]){
+             {"The server of this configuration:", "sitemapd healthcheck"},
+             {"Another one:", "sitemapd healthcheck http://127.0.0.1:8081"},
+             {0},
+         },
+     .topic = "Care"},
     {"doctor", "URL", "look at the public address as crawlers do",
      "Fetches an index, through whatever proxies stand before it, and checks status, type, "
      "compression, Vary, ETag, conditional requests, robots.txt, the index itself, the robots.txt "
-     "of the other hosts that it lists, and a sample of its sitemaps. Prints one line for each "
-     "check, with what to do where something is wrong. Exit 1 where something is wrong, 0 "
-     "otherwise.",
-     table_doctor_options, 1, 1, command_doctor, .examples = table_doctor_examples,
+     "of the other hosts that it lists, and a sample of its sitemaps, by the same rules as those "
+     "of a source. Tells each check as ok, note (it may be meant so), warning or wrong, with URL, "
+     "line and what to do. With --json each is an object: level, check, code (stable words), what, "
+     "todo, url, line, column, count. Exit 1 where something is wrong, 0 otherwise.",
+     (const struct cli_option[]){
+         {"--sample", "N", "sitemaps of the index to fetch (default: 5)"},
+         {"--connect", "H:P", "ask this host and port, whatever DNS says: the server behind a CDN"},
+         {"--ca-file", "FILE", "trust these certificates (PEM), not the system's"},
+         {"--timeout", "S", "seconds for each request (default: 20)"},
+         OPTION_JSON,
+         {0},
+     },
+     1, 1, command_doctor,
+     .examples =
+         (const struct cli_example[]){
+             {"As crawlers see it:", "sitemapd doctor https://www.example.com/sitemap_index.xml"},
+             {"The index that the site's robots.txt names, with 50 of its sitemaps:",
+              "sitemapd doctor https://www.example.com --sample 50"},
+             {"The server itself, past CDN and DNS:",
+              "sitemapd doctor http://www.example.com/sitemap_index.xml --connect 127.0.0.1:8080"},
+             {"What is wrong, for a script:",
+              "sitemapd doctor https://www.example.com --json | jq -r "
+              "'select(.level == \"wrong\") | .what'"},
+             {0},
+         },
      .names = CLI_NAMES_INDEX},
     {"backup", "FILE", "copy the catalogue, also while it is served",
      "Writes a consistent copy of the catalogue into a new file, also while a server works on it.",
-     NULL, 1, 1, command_backup, .examples = table_backup_examples},
+     NULL, 1, 1, command_backup,
+     .examples =
+         (const struct cli_example[]){
+             {"Once a day, from cron:",
+              "sitemapd backup \"/var/backups/catalogue-$(date +%F).db\""},
+             {0},
+         }},
     {"restore", "FILE", "put a backup in the catalogue's place",
      "Checks a backup, of this version or an earlier one, and puts it where the catalogue is, "
      "whole "
      "or not at all. Refused while a server or another command works on the catalogue, and where "
      "there is one already, unless --replace. Readers of /v1/changes get 410 once and begin anew.",
-     table_restore_options, 1, 1, command_restore, .examples = table_restore_examples},
+     (const struct cli_option[]){
+         {"--replace", NULL, "put it in the place of the catalogue that is there, which is lost"},
+         {0},
+     },
+     1, 1, command_restore,
+     .examples =
+         (const struct cli_example[]){
+             {"On a new machine:", "sitemapd restore catalogue-2026-11-21.db"},
+             {"Back to yesterday's state, keeping today's aside:",
+              "systemctl stop sitemapd\n"
+              "sitemapd backup before.db\n"
+              "sitemapd restore catalogue-2026-11-21.db --replace\n"
+              "systemctl start sitemapd"},
+             {0},
+         }},
     {"check", "", "check the catalogue's integrity",
      "Checks that the file is whole, and that counts and pages agree with the entries. Exit 1 "
      "where something is wrong.",
-     NULL, 0, 0, command_check, .examples = table_check_examples},
+     NULL, 0, 0, command_check,
+     .examples =
+         (const struct cli_example[]){
+             {"The catalogue of this configuration:", "sitemapd check"},
+             {"A backup:", "sitemapd check --database /var/backups/catalogue-2026-11-21.db"},
+             {0},
+         }},
     {"completion", "SHELL", "print completions for bash, zsh or fish",
-     "Prints a script by which the shell completes sitemapd's commands and options.", NULL, 1, 1,
-     command_completion, .examples = table_completion_examples},
+     "Prints a script by which the shell completes sitemapd's commands and options, and the sites "
+     "and indexes of the catalogue.",
+     NULL, 1, 1, command_completion,
+     .examples =
+         (const struct cli_example[]){
+             {"bash, for this shell; the package installs it for all:",
+              "source <(sitemapd completion bash)"},
+             {"zsh:", "sitemapd completion zsh > \"${fpath[1]}/_sitemapd\""},
+             {"fish:", "sitemapd completion fish > ~/.config/fish/completions/sitemapd.fish"},
+             {0},
+         }},
+    {"complete", "WORD...", "what may stand next, for those scripts",
+     "Prints what the last WORD, which may be empty, can become: a line each, with what it means "
+     "behind a tab, or :file or :folder.",
+     NULL, 0, UINT_MAX, command_complete,
+     .examples =
+         (const struct cli_example[]){
+             {"The commands of a group:", "sitemapd complete -- site ''"},
+             {0},
+         }},
     {0},
 };

@@ -8,17 +8,40 @@
 
 #define DEFAULT_PATH "/sitemap_index.xml"
 
-/* A site was named, not an index: the first that its robots.txt names, else the usual path. */
+/* The index that a robots.txt names. Of several the one at the usual path, else the last of its own
+ * origin, for sitemapd's lines stand behind those of its robots_file, which may be of what was
+ * there before; else the first. */
+static bool choose_index(const struct visit *v, struct url *out)
+{
+    const struct visit_robots *robots = &v->robots;
+    const char *at = str_text(&robots->text), *value;
+    size_t len, origin_len = strlen(robots->origin);
+    struct url url;
+    bool found = false;
+
+    while ((len = robots_txt_next_sitemap(&at, &value)) > 0) {
+        if (url_parse(value, len, &url, NULL) != RULE_OK)
+            continue;
+        visit_own(v, &url);
+        bool own =
+            url.origin_len == origin_len && memcmp(url.text, robots->origin, origin_len) == 0;
+
+        if (!found || own)
+            *out = url;
+        found = true;
+        if (own && strcmp(url.text + origin_len, DEFAULT_PATH) == 0)
+            break;
+    }
+    return found;
+}
+
+/* A site was named, not an index: one that its robots.txt names, else the usual path. */
 static void find_index(struct visit *v)
 {
-    const char *at, *value;
     char text[LOC_MAX_CHARS + 32];
-    size_t len;
 
     visit_fetch_robots(v, &v->url, &v->robots);
-    at = str_text(&v->robots.text);
-    len = robots_txt_next_sitemap(&at, &value);
-    if (len > 0 && url_parse(value, len, &v->url, NULL) == RULE_OK) {
+    if (choose_index(v, &v->url)) {
         /* The index may be on another origin, whose robots.txt is to be judged. */
         if (strncmp(v->robots.origin, v->url.text, v->url.origin_len) != 0 ||
             v->robots.origin[v->url.origin_len] != '\0') {
@@ -32,7 +55,7 @@ static void find_index(struct visit *v)
 }
 
 bool doctor_run(const struct doctor_options *options, doctor_report *report, void *context,
-                unsigned counts[3])
+                unsigned counts[DOCTOR_LEVELS])
 {
     struct visit v = {
         .options = options,
@@ -44,7 +67,7 @@ bool doctor_run(const struct doctor_options *options, doctor_report *report, voi
         .robots = {.text = STR_INIT},
     };
 
-    memset(counts, 0, 3 * sizeof *counts);
+    memset(counts, 0, DOCTOR_LEVELS * sizeof *counts);
     if (strcmp(v.url.text + v.url.origin_len, "/") == 0)
         find_index(&v);
     if (visit_page(&v)) {

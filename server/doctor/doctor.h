@@ -9,15 +9,23 @@
 
 #include "server/rules/url.h"
 
-enum doctor_level { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_WRONG };
+/* A note is worth knowing, and may be meant so. */
+enum doctor_level { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_WARNING, DOCTOR_WRONG };
+#define DOCTOR_LEVELS 4
 
 struct doctor_finding {
     enum doctor_level level;
     const char *check; /* stable word: "reach", "redirect", "status", "type", "gzip", "identity",
                           "vary", "etag", "not-modified", "head", "cache", "index", "robots",
                           "cross-host", "child" */
-    const char *what;  /* a sentence for people */
-    const char *todo;  /* what to do about it; NULL with DOCTOR_OK */
+    const char
+        *code; /* stable word: what of it; the same as `check` where there is one thing only */
+    const char *what; /* a sentence for people */
+    const char *todo; /* what to do about it; NULL with DOCTOR_OK */
+    const char
+        *url; /* the sitemap, index or robots.txt that it is about; NULL: the index asked for */
+    uint64_t line, column; /* there, of the first place; 0: none */
+    uint64_t count;        /* places; 0: it is about the whole */
 };
 
 /* Strings are borrowed for the call. */
@@ -35,6 +43,6 @@ struct doctor_options {
 /* Reports each finding as it is made; blocks until all are. False when out of memory. `counts` is
  * indexed by level. One thread. */
 bool doctor_run(const struct doctor_options *options, doctor_report *report, void *context,
-                unsigned counts[3]);
+                unsigned counts[DOCTOR_LEVELS]);
 
 #endif

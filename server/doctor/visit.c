@@ -4,25 +4,251 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/input/frame.h"
+#include "server/rules/negotiate.h"
+
+static enum fetch_status visit_ask(struct visit *v, const char *method, const struct url *url,
+                                   const char *headers, uint64_t max_bytes,
+                                   struct fetch_reply *reply);
+
+/* What caches and later visits depend on: Vary, validators, Cache-Control, conditional requests. */
+
+#define PASS_ETAG                                                                                  \
+    "let the proxy pass ETag on (nginx: gzip off for this path; Apache: DeflateAlterETag "         \
+    "NoChange "                                                                                    \
+    "and no FileETag None; a CDN: strong ETags, no rewriting of bodies)"
+
+static bool compressed(const struct fetch_reply *r)
+{
+    return fetch_header(r, "Content-Encoding") != NULL;
+}
+
+static void judge_vary(struct visit *v)
+{
+    if (fetch_header_lists(&v->page, "Vary", "Accept-Encoding"))
+        visit_say(v, DOCTOR_OK, "vary", NULL, "Accept-Encoding");
+    else if (fetch_header_lists(&v->page, "Vary", "*"))
+        visit_say(v, DOCTOR_WARNING, "vary", "say Vary: Accept-Encoding alone",
+                  "Vary: * keeps caches from keeping anything");
+    else if (compressed(&v->page))
+        visit_say(v, DOCTOR_WRONG, "vary", "let the proxy pass Vary on (nginx: gzip_vary on)",
+                  "there is no Vary: Accept-Encoding: a cache may give gzip to who cannot read it");
+    else if (fetch_header_lists(&v->page, "Content-Type", "application/gzip"))
+        visit_say(v, DOCTOR_OK, "vary", NULL, "one form alone: nothing to tell apart");
+    else
+        visit_say(v, DOCTOR_WARNING, "vary", "let the proxy pass Vary on (nginx: gzip_vary on)",
+                  "there is no Vary: Accept-Encoding");
+}
+
+static void judge_etag(struct visit *v)
+{
+    const char *etag = fetch_header(&v->page, "ETag");
+
+    if (etag == NULL && fetch_header(&v->page, "Last-Modified") == NULL)
+        visit_say(v, DOCTOR_WRONG, "etag", PASS_ETAG,
+                  "there is neither ETag nor Last-Modified: each visit fetches all of it again");
+    else if (etag == NULL)
+        visit_say(v, DOCTOR_WARNING, "etag", PASS_ETAG, "there is no ETag, Last-Modified alone");
+    else if (strncmp(etag, "W/", 2) == 0)
+        visit_say(v, DOCTOR_WARNING, "etag", PASS_ETAG,
+                  "it is weak (%s): somebody on the way compresses or rewrites", etag);
+    else
+        visit_say(v, DOCTOR_OK, "etag", NULL, "%s", etag);
+}
+
+static void judge_caching(struct visit *v)
+{
+    const char *control = fetch_header(&v->page, "Cache-Control");
+
+    if (fetch_header(&v->page, "Set-Cookie") != NULL)
+        visit_say(v, DOCTOR_WARNING, "cache", "set no cookies on this path",
+                  "there is a Set-Cookie: caches keep no such answer");
+    else if (fetch_header_lists(&v->page, "Cache-Control", "no-store") ||
+             fetch_header_lists(&v->page, "Cache-Control", "private"))
+        visit_say(v, DOCTOR_WARNING, "cache",
+                  "let the server's Cache-Control through, and set none in the proxy",
+                  "Cache-Control: %s keeps CDNs from keeping it", control);
+    else
+        visit_say(v, DOCTOR_OK, "cache", NULL, "%s",
+                  control != NULL ? control : "no Cache-Control: caches guess");
+}
+
+void visit_headers(struct visit *v)
+{
+    judge_vary(v);
+    judge_etag(v);
+    judge_caching(v);
+}
+
+/* ---- further requests ------------------------------------------------------------------ */
+
+static void say_failed(struct visit *v, const char *check, const struct fetch_reply *r)
+{
+    if (!v->no_memory)
+        visit_say(v, DOCTOR_WRONG, check,
+                  "check the proxies between: the first request was answered",
+                  "the request fails: %s", r->why);
+}
+
+/* While its second lasts another version may come with the same date, and servers that know give no
+ * 304 to it (RFC 9110 8.8.2.2). */
+static void wait_for_second(const char *date)
+{
+    int64_t now = (int64_t)time(NULL), at;
+
+    if (http_date_parse(date, now, &at) && at >= now - 1 && at <= now + 1)
+        sleep(2);
+}
+
+static void judge_not_modified(struct visit *v)
+{
+    const char *etag = fetch_header(&v->page, "ETag");
+    const char *date = fetch_header(&v->page, "Last-Modified");
+    char headers[1024];
+    struct fetch_reply r;
+
+    if (etag == NULL && date == NULL)
+        return;
+    if (etag == NULL)
+        wait_for_second(date);
+    snprintf(headers, sizeof headers, "Accept-Encoding: gzip\r\n%s: %.800s\r\n",
+             etag != NULL ? "If-None-Match" : "If-Modified-Since", etag != NULL ? etag : date);
+    if (visit_ask(v, "GET", &v->url, headers, VISIT_MAX_PAGE, &r) != FETCH_OK)
+        say_failed(v, "not-modified", &r);
+    else if (r.status == 304)
+        visit_say(v, DOCTOR_OK, "not-modified", NULL, "304 to %s",
+                  etag != NULL ? "its own ETag" : "its own Last-Modified");
+    else if (r.status != 200)
+        visit_say(v, DOCTOR_WRONG, "not-modified", PASS_ETAG, "%u to %s, where 304 is due",
+                  r.status, etag != NULL ? "its own ETag" : "its own Last-Modified");
+    else if (etag != NULL && fetch_header(&r, "ETag") != NULL &&
+             strcmp(etag, fetch_header(&r, "ETag")) != 0)
+        visit_say(v, DOCTOR_WARNING, "not-modified",
+                  "run it again; if it stays so, two servers answer that do not agree",
+                  "its ETag changed between two requests");
+    else
+        visit_say(
+            v, DOCTOR_WRONG, "not-modified",
+            "let the proxy pass If-None-Match and ETag on as they are (Apache's mod_deflate adds "
+            "-gzip to the tag and then does not know it: DeflateAlterETag NoChange)",
+            "200 and all of %zu bytes to %s, where 304 is due", r.body.len,
+            etag != NULL ? "its own ETag" : "its own Last-Modified");
+    fetch_reply_done(&r);
+}
+
+/* What a client without gzip gets must be the same text. */
+static void compare_identity(struct visit *v, const struct fetch_reply *r)
+{
+    const char *etag = fetch_header(&v->page, "ETag"), *plain = fetch_header(r, "ETag");
+
+    if (compressed(r) && strcasecmp(fetch_header(r, "Content-Encoding"), "identity") != 0)
+        visit_say(v, DOCTOR_WRONG, "identity",
+                  "keep the two forms apart in the cache: Vary: Accept-Encoding",
+                  "who asks for no compression gets Content-Encoding: %s",
+                  fetch_header(r, "Content-Encoding"));
+    else if (r->body.len != v->body.len ||
+             (v->body.len > 0 && memcmp(r->body.data, v->body.data, v->body.len) != 0))
+        visit_say(v, DOCTOR_WARNING, "identity",
+                  "run it again; if it stays so, a cache holds two versions: purge it",
+                  "without compression the text is another");
+    else if (compressed(&v->page) && etag != NULL && plain != NULL && etag[0] == '"' &&
+             strcmp(etag, plain) == 0)
+        visit_say(v, DOCTOR_WARNING, "identity",
+                  "let the server's own tags through: each form has its own (RFC 9110 8.8.3)",
+                  "both forms bear the same strong ETag");
+    else
+        visit_say(v, DOCTOR_OK, "identity", NULL, "the same text without compression");
+}
+
+static void judge_identity(struct visit *v)
+{
+    struct fetch_reply r;
+
+    if (visit_ask(v, "GET", &v->url, "Accept-Encoding: identity\r\n", VISIT_MAX_PAGE, &r) !=
+        FETCH_OK)
+        say_failed(v, "identity", &r);
+    else if (r.status != 200)
+        visit_say(v, DOCTOR_WRONG, "identity", "answer clients that do not take gzip as well",
+                  "%u where compression is not asked for", r.status);
+    else
+        compare_identity(v, &r);
+    fetch_reply_done(&r);
+}
+
+static void judge_head(struct visit *v)
+{
+    struct fetch_reply r;
+
+    if (visit_ask(v, "HEAD", &v->url, "Accept-Encoding: gzip\r\n", 0, &r) != FETCH_OK)
+        say_failed(v, "head", &r);
+    else if (r.status != 200)
+        visit_say(v, DOCTOR_WARNING, "head", "let the proxy pass HEAD on",
+                  "HEAD is answered %u; tools that check links use it", r.status);
+    else
+        visit_say(v, DOCTOR_OK, "head", NULL, "200");
+    fetch_reply_done(&r);
+}
+
+void visit_conditional(struct visit *v)
+{
+    judge_not_modified(v);
+    judge_identity(v);
+    judge_head(v);
+}
 
 #define AGENT "Mozilla/5.0 (compatible; sitemapd-doctor/" SITEMAPD_VERSION ")"
+
+static void tell(struct visit *v, const struct doctor_finding *outline, const char *format,
+                 va_list args)
+{
+    char what[4096];
+    struct doctor_finding finding = *outline;
+
+    finding.what = what;
+    vsnprintf(what, sizeof what, format, args);
+    v->counts[finding.level]++;
+    v->report(v->context, &finding);
+}
+
+void visit_tell(struct visit *v, enum doctor_level level, const char *check,
+                const struct visit_about *about, const char *todo, const char *format, ...)
+{
+    const struct doctor_finding outline = {
+        .level = level,
+        .check = check,
+        .code = about->code != NULL ? about->code : check,
+        .todo = todo,
+        .url = about->url,
+        .line = about->line,
+        .column = about->column,
+        .count = about->count,
+    };
+    va_list args;
+
+    va_start(args, format);
+    tell(v, &outline, format, args);
+    va_end(args);
+}
 
 void visit_say(struct visit *v, enum doctor_level level, const char *check, const char *todo,
                const char *format, ...)
 {
-    char what[4096];
-    struct doctor_finding finding = {.level = level, .check = check, .what = what, .todo = todo};
+    const struct doctor_finding outline = {
+        .level = level, .check = check, .code = check, .todo = todo};
     va_list args;
 
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    tell(v, &outline, format, args);
     va_end(args);
-    v->counts[level]++;
-    v->report(v->context, &finding);
 }
 
-enum fetch_status visit_ask(struct visit *v, const char *method, const struct url *url,
-                            const char *headers, uint64_t max_bytes, struct fetch_reply *reply)
+/* One request. `headers` as in struct fetch_request. */
+static enum fetch_status visit_ask(struct visit *v, const char *method, const struct url *url,
+                                   const char *headers, uint64_t max_bytes,
+                                   struct fetch_reply *reply)
 {
     struct fetch_request request = {
         .url = url,
@@ -105,41 +331,51 @@ static bool begins_gzip(const struct str *s)
     return s->len >= 2 && memcmp(s->data, "\x1f\x8b", 2) == 0;
 }
 
-static bool gunzip(struct visit *v, const char *check, const char *what, const struct str *in,
-                   struct str *out)
+static bool take_decoded(void *context, const char *bytes, size_t len)
 {
-    switch (fetch_gunzip(in->data, in->len, VISIT_MAX_PAGE, out)) {
-    case FETCH_GUNZIP_OK:
-        return true;
-    case FETCH_GUNZIP_TOO_LARGE:
-        visit_say(v, DOCTOR_WRONG, check, "split it: 50 MiB is the limit",
-                  "%s is larger than 52,428,800 bytes decoded", what);
-        return false;
-    case FETCH_GUNZIP_MALFORMED:
-        visit_say(v, DOCTOR_WRONG, check,
-                  "look for a proxy that cuts or changes compressed answers, or that says gzip of "
-                  "what is none",
-                  "%s says Content-Encoding: gzip and cannot be decoded", what);
-        return false;
-    case FETCH_GUNZIP_NO_MEMORY:
-        break;
-    }
-    v->no_memory = true;
-    return false;
+    struct str *out = context;
+    str_append(out, bytes, len);
+    return !out->failed && out->len <= VISIT_MAX_PAGE;
 }
 
-bool visit_decode(struct visit *v, const char *check, const char *what,
+static bool gunzip(struct visit *v, const char *check, const char *url, const struct str *in,
+                   struct str *out)
+{
+    const struct visit_about about = {.code = url != NULL ? "encoding" : NULL, .url = url};
+    struct reader_error error = {.status = READER_OK};
+    struct gunzip *gz = gunzip_new(&error, 0, take_decoded, out);
+    bool whole = gz != NULL && gunzip_feed(gz, in->data, in->len) && gunzip_finish(gz);
+
+    gunzip_free(gz);
+    if (gz == NULL || out->failed || error.status == READER_NO_MEMORY) {
+        v->no_memory = true;
+    } else if (out->len > VISIT_MAX_PAGE) {
+        visit_tell(v, DOCTOR_WRONG, check, &about, "split it: 50 MiB is the limit",
+                   "%s is larger than 52,428,800 bytes decoded", url != NULL ? url : "the answer");
+    } else if (!whole) {
+        visit_tell(v, DOCTOR_WRONG, check, &about,
+                   "look for a proxy that cuts or changes compressed answers, or that says gzip of "
+                   "what is none",
+                   "%s says Content-Encoding: gzip and cannot be decoded",
+                   url != NULL ? url : "the answer");
+    }
+    return whole && !v->no_memory;
+}
+
+bool visit_decode(struct visit *v, const char *check, const char *url,
                   const struct fetch_reply *reply, struct str *out)
 {
     const char *encoding = fetch_header(reply, "Content-Encoding");
+    const struct visit_about about = {.code = url != NULL ? "encoding" : NULL, .url = url};
     bool gzip = encoding != NULL &&
                 (strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0);
 
     str_clear(out);
     if (encoding != NULL && !gzip && strcasecmp(encoding, "identity") != 0) {
-        visit_say(v, DOCTOR_WRONG, check,
-                  "make the proxy encode only what Accept-Encoding names, and once",
-                  "%s comes with Content-Encoding: %s, which was not asked for", what, encoding);
+        visit_tell(v, DOCTOR_WRONG, check, &about,
+                   "make the proxy encode only what Accept-Encoding names, and once",
+                   "%s comes with Content-Encoding: %s, which was not asked for",
+                   url != NULL ? url : "the answer", encoding);
         return false;
     }
     if (!gzip) {
@@ -147,13 +383,13 @@ bool visit_decode(struct visit *v, const char *check, const char *what,
         v->no_memory = v->no_memory || out->failed;
         return !out->failed;
     }
-    if (!gunzip(v, check, what, &reply->body, out))
+    if (!gunzip(v, check, url, &reply->body, out))
         return false;
     if (!begins_gzip(out) || fetch_header_lists(reply, "Content-Type", "application/gzip") ||
         fetch_header_lists(reply, "Content-Type", "application/x-gzip"))
         return true;
-    visit_say(v, DOCTOR_WRONG, check,
-              "turn compression off in the proxy for this path: the server compresses already",
-              "%s is compressed twice", what);
+    visit_tell(v, DOCTOR_WRONG, check, &about,
+               "turn compression off in the proxy for this path: the server compresses already",
+               "%s is compressed twice", url != NULL ? url : "the answer");
     return false;
 }

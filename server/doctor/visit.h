@@ -3,8 +3,9 @@
 #ifndef SITEMAPD_DOCTOR_VISIT_H
 #define SITEMAPD_DOCTOR_VISIT_H
 
+#include "server/client/client.h"
 #include "server/doctor/doctor.h"
-#include "server/fetch/fetch.h"
+#include "server/input/sitemap_file.h"
 
 #define VISIT_MAX_PAGE   52428800u /* of one index or sitemap, as sent and decoded */
 #define VISIT_MAX_ROBOTS 524288u   /* what Google reads of a robots.txt */
@@ -26,15 +27,24 @@ struct visit {
     struct fetch_reply page;    /* its gzip answer */
     struct str body;            /* decoded */
     struct visit_robots robots; /* of the index's own host */
+    uint64_t unindexed;         /* children with X-Robots-Tag: noindex, and the first of them */
+    char first_unindexed[LOC_MAX_CHARS + 1];
+};
+
+/* What a finding is about, beside its sentence; what is 0 or NULL does not apply. */
+struct visit_about {
+    const char *code; /* NULL: the check's own word */
+    const char *url;
+    uint64_t line, column, count;
 };
 
 /* Reports a finding. `todo` NULL with DOCTOR_OK. */
+void visit_tell(struct visit *v, enum doctor_level level, const char *check,
+                const struct visit_about *about, const char *todo, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+/* The same about nothing in particular. `todo` NULL with DOCTOR_OK. */
 void visit_say(struct visit *v, enum doctor_level level, const char *check, const char *todo,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-/* One request. `headers` as in struct fetch_request. */
-enum fetch_status visit_ask(struct visit *v, const char *method, const struct url *url,
-                            const char *headers, uint64_t max_bytes, struct fetch_reply *reply);
 /* The same, redirects followed, at most VISIT_MAX_HOPS; `*url` becomes the last one, `*hops` how
  * many there were. A redirect that cannot be followed is the reply. */
 enum fetch_status visit_follow(struct visit *v, struct url *url, const char *headers,
@@ -42,9 +52,9 @@ enum fetch_status visit_follow(struct visit *v, struct url *url, const char *hea
 /* Past a proxy that ends TLS (--connect, and an index asked for by http), what the index's own host
  * has by https is asked for as the index was: `url` becomes that. Any other stays. */
 void visit_own(const struct visit *v, struct url *url);
-/* Decodes the reply's Content-Encoding into `out`; told where that fails, as `check`. `what` names
- * the reply in sentences. */
-bool visit_decode(struct visit *v, const char *check, const char *what,
+/* Decodes the reply's Content-Encoding into `out`; told where that fails, as `check`. `url` is what
+ * was asked for; NULL: the index. */
+bool visit_decode(struct visit *v, const char *check, const char *url,
                   const struct fetch_reply *reply, struct str *out);
 
 /* The checks, in their order. Each goes on where it can; false: there is no use in the next. */
@@ -58,7 +68,27 @@ void visit_index(struct visit *v); /* index, cross-host, child */
 void visit_fetch_robots(struct visit *v, const struct url *of, struct visit_robots *out);
 /* The crawler that it forbids the path of `url`; NULL where none is. Static. */
 const char *visit_forbidden(const struct visit_robots *robots, const struct url *url);
+/* True where it has a Sitemap line with the index. */
+bool visit_names_index(const struct visit *v, const struct visit_robots *robots);
 /* Fetches a sitemap that an index lists and judges it. `robots` is its host's. */
 void visit_child(struct visit *v, const char *loc, const struct visit_robots *robots);
+/* The other hosts that an index lists sitemaps of: those past the bound are not looked at. */
+#define VISIT_MAX_HOSTS 5u
+struct visit_hosts {
+    struct visit_robots robots[VISIT_MAX_HOSTS]; /* fetched by visit_hosts_judge */
+    struct url first[VISIT_MAX_HOSTS];           /* loc */
+    uint64_t locs[VISIT_MAX_HOSTS];
+    size_t count;
+};
+void visit_hosts_add(const struct visit *v, struct visit_hosts *hosts, const struct url *loc);
+/* Fetches the robots.txt of each and tells whether crawlers will take its sitemaps. */
+void visit_hosts_judge(struct visit *v, struct visit_hosts *hosts);
+/* The robots.txt of a loc's host, the index's own included; NULL past the bound. */
+const struct visit_robots *
+visit_hosts_robots(const struct visit *v, const struct visit_hosts *hosts, const struct url *loc);
+void visit_hosts_done(struct visit_hosts *hosts);
+
+/* Tells what is to be said once of all children. */
+void visit_children_end(struct visit *v);
 
 #endif

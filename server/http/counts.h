@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/measure/histogram.h"
+#include "server/base/histogram.h"
 
 struct counts;
 

@@ -1,8 +1,515 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
+#include "server/base/clock.h"
+#include "server/http/headers.h"
 #include "server/http/internal.h"
-#include "server/http/status.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+#include "server/rules/negotiate.h"
+#include "server/tls.h"
+
+/* How a request waits. The hook hands its work over and only then answers HANDLE_LATER, so the
+ * resume may come before, while or after the connection is suspended:
+ *
+ *   connection's thread             resuming thread
+ *   hook answers HANDLE_LATER
+ *   (wait is RESUMED? go on)        wait := RESUMED; was it SUSPENDED?
+ *   MHD_suspend_connection            yes: MHD_resume_connection
+ *   NONE -> SUSPENDED                 no: nothing, the connection's thread will see it
+ *     failed: MHD_resume_connection
+ *
+ * libmicrohttpd thus sees a suspend, then one resume, always in this order. */
+
+static bool wait_reserve(struct exchange *e)
+{
+    struct listener *l = e->connection->listener;
+
+    if (e->reserved)
+        return true;
+    /* The exchange counts as active already; so either this sees the stop, or the stop sees it. */
+    if (atomic_load(&l->quiescing))
+        return false;
+    if (atomic_fetch_add(&l->waiting, 1) >= l->options.max_suspended) {
+        atomic_fetch_sub(&l->waiting, 1);
+        return false;
+    }
+    e->reserved = true;
+    return true;
+}
+
+static void wait_release(struct exchange *e)
+{
+    if (!e->reserved)
+        return;
+    e->reserved = false;
+    atomic_fetch_sub(&e->connection->listener->waiting, 1);
+}
+
+bool request_may_wait(struct request *request)
+{
+    return request->exchange == NULL || wait_reserve(request->exchange);
+}
+
+/* After HANDLE_LATER: true where the connection is suspended or about to be called again, false
+ * where request_resume has come already and the caller goes on at once. */
+static bool wait_begin(struct exchange *e)
+{
+    e->later = true;
+    if (!e->reserved) { /* a hook that did not ask: counted all the same */
+        atomic_fetch_add(&e->connection->listener->waiting, 1);
+        e->reserved = true;
+    }
+    if (atomic_load(&e->wait) == WAIT_RESUMED)
+        return false;
+    deadline_clear(e->connection);
+    e->wait_start_ms = clock_coarse_ms();
+    MHD_suspend_connection(e->mhd);
+    int expected = WAIT_NONE;
+    if (!atomic_compare_exchange_strong(&e->wait, &expected, WAIT_SUSPENDED))
+        MHD_resume_connection(e->mhd);
+    return true;
+}
+
+/* True where a wait was resumed; acquires what the other thread wrote, and ends the wait. */
+static bool wait_ended(struct exchange *e)
+{
+    if (!e->later || atomic_load(&e->wait) != WAIT_RESUMED)
+        return false;
+    atomic_store(&e->wait, WAIT_NONE);
+    e->later = false;
+    if (e->wait_start_ms != 0)
+        e->body_start_ms += clock_coarse_ms() - e->wait_start_ms;
+    e->wait_start_ms = 0;
+    wait_release(e);
+    return true;
+}
+
+void request_resume(struct request *request)
+{
+    struct exchange *e = request->exchange;
+
+    if (e == NULL) {
+        if (request->answer != NULL)
+            request->answer(request);
+        if (request->resume != NULL)
+            request->resume(request);
+        return;
+    }
+    struct listener *l = e->connection->listener;
+    struct MHD_Connection *mhd = e->mhd;
+    /* From the exchange on, the connection's thread may complete the request; a stop waits for
+     * this thread to be out of libmicrohttpd before it ends the daemon. */
+    atomic_fetch_add(&l->resuming, 1);
+    if (atomic_exchange(&e->wait, WAIT_RESUMED) == WAIT_SUSPENDED)
+        MHD_resume_connection(mhd);
+    atomic_fetch_sub(&l->resuming, 1);
+}
+
+/* Fills an error as this listener words them. */
+static void exchange_error(struct exchange *e, unsigned status, const char *code,
+                           const char *detail)
+{
+    struct reply *reply = &e->request.reply;
+
+    if (e->connection->listener->options.problem_json)
+        reply_problem(reply, status, code, NULL, detail);
+    else
+        reply_text(reply, status, status_reason(status));
+    if (status == 503)
+        reply_header(reply, "Retry-After", RETRY_AFTER);
+}
+
+static bool has_header(const struct reply *reply, const char *name)
+{
+    for (size_t i = 0; i < reply->header_count; i++)
+        if (strcasecmp(reply->headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* What every reply of ours has, whoever filled it. */
+static void complete_headers(struct exchange *e)
+{
+    struct reply *reply = &e->request.reply;
+
+    if (reply->status >= 400 && !has_header(reply, "Cache-Control"))
+        reply_header(reply, "Cache-Control", "no-store");
+    if (reply->content_type != NULL && !has_header(reply, "X-Content-Type-Options"))
+        reply_header(reply, "X-Content-Type-Options", "nosniff");
+    if (reply->body.failed || reply->status == 0)
+        exchange_error(e, 500, "no-memory", "the reply could not be made");
+}
+
+static bool add_headers(struct MHD_Response *response, const struct exchange *e)
+{
+    const struct reply *reply = &e->request.reply;
+    bool ok = true;
+
+    if (reply->content_type != NULL)
+        ok = MHD_add_response_header(response, "Content-Type", reply->content_type) == MHD_YES;
+    for (size_t i = 0; ok && i < reply->header_count; i++)
+        ok = MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value) ==
+             MHD_YES;
+    if (ok && e->connection->listener->options.request_ids)
+        ok = MHD_add_response_header(response, "X-Request-Id", e->request.id) == MHD_YES;
+    if (ok && (reply->close || atomic_load(&e->connection->listener->quiescing)))
+        ok = MHD_add_response_header(response, "Connection", "close") == MHD_YES;
+    return ok;
+}
+
+static enum MHD_Result queue_own(struct exchange *e)
+{
+    struct reply *reply = &e->request.reply;
+
+    complete_headers(e);
+    size_t len = reply->body.len;
+    bool whole = reply->status != 304;
+    struct MHD_Response *response =
+        !whole
+            ? not_modified_new(len)
+            : MHD_create_response_from_buffer(
+                  len, reply->body.data, len == 0 ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
+    if (response == NULL)
+        return MHD_NO;
+    if (whole && len > 0) /* from here on the library frees it */
+        reply->body = (struct str)STR_INIT;
+    enum MHD_Result result = MHD_NO;
+    if (add_headers(response, e)) {
+        e->bytes_sent = e->request.method == HTTP_HEAD || reply->status == 304 ? 0 : (uint64_t)len;
+        deadline_set(e->connection, e->connection->listener->reply_timeout_ms, e->bytes_sent);
+        result = MHD_queue_response(e->mhd, reply->status, response);
+    }
+    MHD_destroy_response(response);
+    if (result == MHD_YES)
+        e->status_sent = reply->status;
+    return result;
+}
+
+/* Whose reading counts; NULL: a listed proxy's, which speaks for many. */
+static const char *reader_address(const struct exchange *e)
+{
+    return connection_is_trusted(e->connection->listener, e->request.peer) ? NULL : e->request.peer;
+}
+
+/* Queues request.reply. */
+static enum MHD_Result exchange_queue(struct exchange *e)
+{
+    struct listener *l = e->connection->listener;
+    struct reply *reply = &e->request.reply;
+
+    if (reply->resource == NULL)
+        return queue_own(e);
+    const struct recipient to = {
+        .readers = l->options.readers,
+        .reader = &e->reader,
+        .address = reader_address(e),
+        .fd = e->connection->fd,
+        .close = reply->close || atomic_load(&l->quiescing),
+    };
+    switch (resource_send_queue(e->mhd, &e->request, &to, &e->bytes_sent)) {
+    case RESOURCE_SENT:
+        e->status_sent = reply->status;
+        deadline_set(e->connection, l->reply_timeout_ms, e->bytes_sent);
+        return MHD_YES;
+    case RESOURCE_BUSY:
+        exchange_error(e, 503, "busy", "too many uncompressed replies are being sent");
+        return queue_own(e);
+    case RESOURCE_FAILED:
+        break;
+    }
+    return MHD_NO;
+}
+
+/* The reply as bytes. */
+static void render(struct exchange *e, struct str *out)
+{
+    struct reply *reply = &e->request.reply;
+    char date[30];
+
+    http_date_format(e->request.now, date);
+    str_append_format(out, "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\n", reply->status,
+                      status_reason(reply->status), date);
+    if (reply->content_type != NULL)
+        str_append_format(out, "Content-Type: %s\r\n", reply->content_type);
+    for (size_t i = 0; i < reply->header_count; i++)
+        str_append_format(out, "%s: %s\r\n", reply->headers[i].name, reply->headers[i].value);
+    if (e->connection->listener->options.request_ids)
+        str_append_format(out, "X-Request-Id: %s\r\n", e->request.id);
+    if (reply->status != 204)
+        str_append_format(out, "Content-Length: %zu\r\n", reply->body.len);
+    str_append_text(out, "\r\n");
+    if (e->request.method != HTTP_HEAD)
+        str_append(out, reply->body.data, reply->body.len);
+}
+
+/* As much as the socket takes now; false where that is nothing. */
+static bool send_now(struct exchange *e, const struct str *bytes)
+{
+    struct connection *c = e->connection;
+
+    if (c->listener->options.tls) { /* plain bytes would break the session */
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(e->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        return info != NULL && tls_send_last(info->tls_session, bytes->data, bytes->len);
+    }
+    return send(c->fd, bytes->data, bytes->len, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+/* The library takes no reply while a body comes in, and closing a socket with unread bytes resets
+ * it, which may destroy the reply before the client reads it (RFC 9112 9.6). So the reply goes to
+ * the socket here, our side is ended, and the rest is read and dropped for a while. Nothing else is
+ * in the way: the replies before it are sent, since their requests are completed. */
+static enum MHD_Result exchange_send_early(struct exchange *e)
+{
+    struct connection *c = e->connection;
+    struct str bytes = STR_INIT;
+
+    complete_headers(e);
+    render(e, &bytes);
+    if (bytes.failed) {
+        str_done(&bytes);
+        return MHD_NO;
+    }
+    /* An empty send buffer takes a refusal whole; what it does not take is cut. */
+    bool sent = send_now(e, &bytes);
+    str_done(&bytes);
+    if (!sent)
+        return MHD_NO;
+    shutdown(c->fd, SHUT_WR);
+    e->lingering = true;
+    e->status_sent = e->request.reply.status;
+    e->bytes_sent = e->request.method == HTTP_HEAD ? 0 : e->request.reply.body.len;
+    deadline_set(c, LINGER_MS, 0);
+    return MHD_YES;
+}
+
+/* The first call of a request: its headers are known, nothing of its body is read. Here it is
+ * refused, or gets its route. */
+
+static bool decline(struct exchange *e, unsigned status, const char *code, const char *detail)
+{
+    exchange_error(e, status, code, detail);
+    return false;
+}
+
+/* Says what is taken: a client that sets no type of its own often sends a form's. */
+static bool refuse_type(struct exchange *e, const char *const *types)
+{
+    char detail[256] = "Content-Type must be ";
+
+    for (size_t i = 0; types[i] != NULL; i++) {
+        size_t len = strlen(detail);
+
+        snprintf(detail + len, sizeof detail - len, "%s%s", i > 0 ? " or " : "", types[i]);
+    }
+    size_t len = strlen(detail);
+    snprintf(detail + len, sizeof detail - len,
+             " (with curl: -H 'Content-Type: %s' --data-binary @FILE)", types[0]);
+    return decline(e, 415, "content-type-not-supported", detail);
+}
+
+/* The host that the client asked for: a listed proxy tells it in X-Forwarded-Host, the last of the
+ * list being what it put there itself. Cut out of the header in place. */
+static const char *effective_host(struct exchange *e)
+{
+    const char *forwarded = e->headers.value[HEADER_X_FORWARDED_HOST];
+
+    if (forwarded == NULL || !e->connection->trusted_proxy)
+        return e->headers.value[HEADER_HOST];
+    const char *comma = strrchr(forwarded, ',');
+    const char *last = comma == NULL ? forwarded : comma + 1;
+    return last + strspn(last, " \t");
+}
+
+/* Who asks: the connection's peer, or the client that a listed proxy speaks for. */
+static const char *effective_peer(struct exchange *e)
+{
+    const struct connection *c = e->connection;
+    const char *list = header_scan_value(&e->headers, HEADER_X_FORWARDED_FOR);
+
+    if (list != NULL && c->trusted_proxy &&
+        forwarded_client(list, c->listener->trusted, c->listener->options.trusted_proxy_count,
+                         e->client))
+        return e->client;
+    return c->peer;
+}
+
+static void fill(struct exchange *e, const char *method, const char *version)
+{
+    struct request *request = &e->request;
+    const struct listener *l = e->connection->listener;
+
+    header_read(e->mhd, method, version, &e->headers);
+    e->method = method;
+    e->version = version;
+    e->row = l->options.route_count + 1; /* until it has a route */
+    request->method = method_parse(method);
+    request->path = "";
+    request->peer = effective_peer(e);
+    request->id = e->headers.value[HEADER_X_REQUEST_ID];
+    if (request->id != NULL && !request_id_check(request->id))
+        request->id = NULL;
+    if (request->id == NULL && l->options.request_ids)
+        request->id = request_id_make(e->own_id);
+    request->header = &e->headers;
+    request->exchange = e;
+    request->now = (int64_t)time(NULL);
+    e->has_body = e->headers.lines[HEADER_TRANSFER_ENCODING] > 0;
+    uint64_t length;
+    if (check_content_length(&e->headers, &length) && length > 0)
+        e->has_body = true;
+    e->expects_continue = e->has_body && check_expects_continue(&e->headers, version);
+    e->started_ns = clock_now_ns();
+}
+
+/* What is wrong with the message itself. */
+static bool check_message(struct exchange *e, bool *fatal)
+{
+    const struct listener *l = e->connection->listener;
+    struct request *request = &e->request;
+    const char *host = e->headers.value[HEADER_HOST];
+    const char *authority = NULL;
+
+    *fatal = true;
+    const char *why = check_framing(&e->headers, e->version);
+    if (why != NULL)
+        return decline(e, 400, "malformed-request", why);
+    if (host == NULL && strcmp(e->version, "HTTP/1.0") != 0) /* RFC 9112 3.2 */
+        return decline(e, 400, "host-missing", "the Host header is missing");
+    if (host != NULL && !check_host(host)) /* likewise */
+        return decline(e, 400, "malformed-request", "the Host header is malformed");
+    if (request->method == HTTP_OTHER) {
+        *fatal = false;
+        return decline(e, 501, "method-unknown", "the method is not known");
+    }
+    if (e->headers.failed)
+        return decline(e, 503, "no-memory", "out of memory");
+    if (e->target_too_long)
+        return decline(e, 414, "uri-too-long", "the request target is too long");
+    if (e->target == NULL)
+        return decline(e, 503, "no-memory", "out of memory");
+    const union MHD_ConnectionInfo *size =
+        MHD_get_connection_info(e->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (size != NULL && size->header_size > l->options.max_header_bytes)
+        return decline(e, 431, "header-too-large", "the request's header is too large");
+    if (e->headers.fields > FIELDS_MAX)
+        return decline(e, 431, "header-too-large", "the request's header has too many fields");
+    switch (check_target(e->target, host, &request->path, &request->query, &authority)) {
+    case TARGET_MALFORMED:
+        return decline(e, 400, "malformed-request", "the request target is malformed");
+    case TARGET_OTHER_HOST:
+        return decline(e, 400, "malformed-request", "the request target and Host differ");
+    case TARGET_ASTERISK:
+        if (request->method != HTTP_OPTIONS)
+            return decline(e, 400, "malformed-request", "the request target is malformed");
+        break;
+    case TARGET_OK:
+        break;
+    }
+    *fatal = false;
+    request->host = authority != NULL ? authority : effective_host(e);
+    /* A browser always sends Host; without it this is HTTP/1.0, a simple probe. */
+    if (host == NULL)
+        host = authority;
+    if (l->options.check_host && host != NULL && !check_host_is_local(host) &&
+        !check_host_is_listed(host, l->options.allowed_hosts, l->options.allowed_host_count))
+        return decline(e, 421, "host-not-allowed",
+                       "this listener answers for IP addresses, localhost and the configured "
+                       "allowed_hosts only");
+    return true;
+}
+
+static bool answer_options(struct exchange *e, unsigned methods)
+{
+    struct reply *reply = &e->request.reply;
+    char allow[METHOD_ALLOW_SIZE];
+
+    method_allow(methods, allow);
+    reply->status = 204;
+    reply_header(reply, "Allow", allow);
+    reply_header(reply, "Cache-Control", "no-store");
+    return false;
+}
+
+static bool find_route(struct exchange *e)
+{
+    const struct listener_options *options = &e->connection->listener->options;
+    struct request *request = &e->request;
+    struct route_match match;
+
+    if (strcmp(request->path, "*") == 0) /* the whole server: what any resource may take */
+        return answer_options(
+            e, HTTP_GET |
+                   (options->problem_json ? HTTP_POST | HTTP_PUT | HTTP_PATCH | HTTP_DELETE : 0));
+    route_match(options->routes, options->route_count, options->fallback, request->path,
+                request->method, &match);
+    if (match.allowed == 0)
+        return decline(e, 404, "not-found", "there is nothing at this path");
+    e->row = e->connection->listener->rows[match.index];
+    if (request->method == HTTP_OPTIONS && match.route == NULL)
+        return answer_options(e, match.allowed);
+    if (match.route == NULL) {
+        char allow[METHOD_ALLOW_SIZE];
+        method_allow(match.allowed, allow);
+        exchange_error(e, 405, "method-not-allowed", "the method is not allowed here");
+        reply_header(&request->reply, "Allow", allow);
+        return false;
+    }
+    request->route = match.route;
+    if (match.tail != NULL) {
+        if (!check_decode_segment(match.tail, match.tail_len, &e->tail))
+            return decline(e, 400, "malformed-request", "the path is malformed");
+        request->path_tail = e->tail.data;
+    }
+    return true;
+}
+
+/* What is wrong with the body, before any of it is read. */
+static bool check_body(struct exchange *e)
+{
+    const struct request *request = &e->request;
+    const struct route *route = request->route;
+    uint64_t length = 0;
+    bool known = check_content_length(&e->headers, &length);
+    uint64_t most = IGNORED_BODY_MAX;
+
+    e->takes_body =
+        route->max_body_bytes > 0 && (request->method & (HTTP_POST | HTTP_PUT | HTTP_PATCH)) != 0;
+    if (e->takes_body) {
+        most = route->max_body_bytes;
+        if (!known && !e->has_body)
+            return decline(e, 411, "length-required", "the body's length is missing");
+    }
+    if (length > most)
+        return decline(e, 413, "body-too-large",
+                       e->takes_body ? "the body is too large" : "this request takes no body");
+    if (e->takes_body && route->content_types != NULL &&
+        !check_content_type(e->headers.value[HEADER_CONTENT_TYPE], route->content_types))
+        return refuse_type(e, route->content_types);
+    return true;
+}
+
+/* The first call, headers known and no body read. True: go on with the request;
+ * false: the reply is filled. `*fatal`: it must be sent now and the connection closed. */
+static bool exchange_open(struct exchange *e, const char *method, const char *version, bool *fatal)
+{
+    const struct listener_options *options = &e->connection->listener->options;
+
+    fill(e, method, version);
+    if (!check_message(e, fatal) || !find_route(e))
+        return false;
+    if (e->request.route->authorised &&
+        (options->authorise == NULL || !options->authorise(options->context, &e->request))) {
+        if (e->request.reply.status == 0)
+            exchange_error(e, 401, "unauthorised", "a token is needed");
+        return false;
+    }
+    return check_body(e);
+}
 
 /* The life of a request: libmicrohttpd calls exchange_target with its first line, exchange_handle
  * with the headers, again for each piece of the body and once when it is whole, and
@@ -38,6 +545,7 @@ void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd)
         e->target = len < TARGET_INLINE ? e->target_inline : malloc(len + 1);
     if (e->target != NULL)
         memcpy(e->target, uri, len + 1);
+    header_read_prepare(mhd, uri);
     return e;
 }
 
@@ -48,10 +556,11 @@ static enum MHD_Result refuse(struct exchange *e, bool fatal)
     if (fatal)
         e->request.reply.close = true;
     /* Who waits for 100 sends nothing more: the reply comes instead, through the library, which
-     * then closes. Without a body it waits for the call that keeps the connection. */
-    if (e->expects_continue || (fatal && !e->has_body))
+     * then closes. Without a body it waits for the call that keeps the connection. What is fatal
+     * may have filled the library's memory, where a reply needs room. */
+    if (e->expects_continue)
         return exchange_queue(e);
-    return e->has_body ? exchange_send_early(e) : MHD_YES;
+    return e->has_body || fatal ? exchange_send_early(e) : MHD_YES;
 }
 
 static enum MHD_Result refuse_with(struct exchange *e, unsigned status, const char *code,
@@ -61,10 +570,10 @@ static enum MHD_Result refuse_with(struct exchange *e, unsigned status, const ch
     return refuse(e, false);
 }
 
-/* All of the body that has come is taken: should nothing more come, is_left (deadline.c) looks. */
+/* All of the body that has come is taken: should nothing more come, is_left looks. */
 static void await_more(struct exchange *e)
 {
-    atomic_store_explicit(&e->connection->idle_since_ms, deadline_now_ms(), memory_order_relaxed);
+    atomic_store_explicit(&e->connection->idle_since_ms, clock_coarse_ms(), memory_order_relaxed);
 }
 
 static void await_nothing(struct exchange *e)
@@ -80,7 +589,7 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     e->begun = true;
     await_nothing(e);
     /* Also where no body is to come: should the library wait for one, it is not for ever. */
-    e->body_start_ms = deadline_now_ms();
+    e->body_start_ms = clock_coarse_ms();
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, 0);
     if (!exchange_open(e, method, version, &fatal))
         return refuse(e, fatal);
@@ -213,6 +722,8 @@ static enum MHD_Result finish_call(struct exchange *e)
             wait_release(e);
         }
     }
+    if (request->answer != NULL)
+        request->answer(request);
     e->replied = true;
     return exchange_queue(e);
 }
@@ -241,9 +752,8 @@ static enum counts_encoding encoding_of(const struct exchange *e)
 
     if (e->bytes_sent == 0)
         return COUNTS_NONE;
-    return (reply->snapshot != NULL || reply->blob != NULL) && reply->represent == REPRESENT_GZIP
-               ? COUNTS_GZIP
-               : COUNTS_IDENTITY;
+    return reply->resource != NULL && reply->represent == REPRESENT_GZIP ? COUNTS_GZIP
+                                                                         : COUNTS_IDENTITY;
 }
 
 static void report(struct exchange *e)
@@ -256,7 +766,7 @@ static void report(struct exchange *e)
         .encoding = encoding_of(e),
         .bytes = e->bytes_sent,
         .received = e->body_seen,
-        .took_ns = measure_now_ns() - e->started_ns,
+        .took_ns = clock_now_ns() - e->started_ns,
     };
 
     counts_add(l->counts, &answer);
@@ -298,20 +808,20 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     if (e->hooks_ran && e->request.route->done != NULL)
         e->request.route->done(l->options.context, &e->request);
     wait_release(e);
-    struct page_readers *readers = e->reader.of;
-    uint64_t ended = page_readers_leave(&e->reader);
+    struct readers *readers = e->reader.of;
+    enum held_kind kind = readers == NULL ? HELD_PAGE : e->reader.held->kind;
+    uint64_t ended = readers_leave(&e->reader);
     reply_done(&e->request.reply);
     if (ended > 0)
-        page_readers_freed(readers, ended);
+        readers_freed(readers, kind, ended);
     str_done(&e->request.body);
-    free((void *)e->request.token_name);
     header_scan_done(&e->headers);
     str_done(&e->tail);
     if (e->target != e->target_inline)
         free(e->target);
     e->target = NULL;
     /* Idle until the next request, which nothing announces: one deadline for both. */
-    int64_t now = deadline_now_ms();
+    int64_t now = clock_coarse_ms();
     deadline_set_body(e->connection, now, l->idle_timeout_ms + l->header_timeout_ms, 0);
     atomic_store_explicit(&e->connection->idle_since_ms, now, memory_order_relaxed);
     atomic_store_explicit(&e->connection->header_since_ms, now, memory_order_relaxed);

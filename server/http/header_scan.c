@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/rules/ascii.h"
+#include "server/base/text.h"
 
 /* Each with its first letter and its last, in lower case. HEADER_COUNT: nobody here asks for it,
  * but most requests have it, and its name need not be read byte by byte. */
@@ -15,6 +15,7 @@
     X(HEADER_ACCEPT_ENCODING, 'a', 'g', "Accept-Encoding")                                         \
     X(HEADER_IF_NONE_MATCH, 'i', 'h', "If-None-Match")                                             \
     X(HEADER_IF_MODIFIED_SINCE, 'i', 'e', "If-Modified-Since")                                     \
+    X(HEADER_IF_UNMODIFIED_SINCE, 'i', 'e', "If-Unmodified-Since")                                 \
     X(HEADER_IF_MATCH, 'i', 'h', "If-Match")                                                       \
     X(HEADER_IF_RANGE, 'i', 'e', "If-Range")                                                       \
     X(HEADER_RANGE, 'r', 'e', "Range")                                                             \
@@ -123,6 +124,7 @@ static void add_line(struct header_scan *scan, enum known_header which, const ch
 void header_scan_add(struct header_scan *scan, const char *name, size_t name_len, const char *value,
                      size_t value_len)
 {
+    scan->fields++;
     if (value == NULL)
         value = "";
     /* A CR alone: some take it for a line's end (RFC 9112 2.2). */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/rules/str.h"
+#include "server/base/str.h"
 
 /* The header fields that the listener, a handler or a log needs: found in one pass. */
 enum known_header {
@@ -22,6 +22,7 @@ enum known_header {
     HEADER_CONTENT_LENGTH,
     HEADER_TRANSFER_ENCODING,
     HEADER_IF_MODIFIED_SINCE,
+    HEADER_IF_UNMODIFIED_SINCE,
     HEADER_RANGE,
     HEADER_IF_RANGE,
     HEADER_CONTENT_TYPE,
@@ -38,6 +39,7 @@ enum known_header {
 struct header_scan {
     const char *value[HEADER_COUNT]; /* of the first line; borrowed; NULL: absent */
     uint8_t lines[HEADER_COUNT];     /* 255: or more */
+    uint32_t fields;                 /* lines of any name */
     bool malformed;                  /* a name is no token, or a value holds a NUL */
     bool failed;                     /* no memory to join a list: what it says is not known */
     struct str *joined; /* [HEADER_LISTS], of those on several lines; owned, mostly NULL */

@@ -18,15 +18,15 @@
 #include <stdatomic.h>
 
 #include "server/http/address.h"
-#include "server/http/checks.h"
+#include "server/http/connection.h"
 #include "server/http/counts.h"
+#include "server/http/headers.h"
 #include "server/http/listener.h"
-#include "server/http/page_readers.h"
-#include "server/http/peers.h"
-#include "server/http/request_id.h"
+#include "server/http/slow_readers.h"
 
 #define TARGET_MAX       8192u /* bytes of a request target; longer: 414 */
 #define TARGET_INLINE    512u  /* longer ones are allocated */
+#define FIELDS_MAX       100u  /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
 #define IGNORED_BODY_MAX 8192u /* a body where none belongs: read and dropped up to here */
 #define LINGER_MS        5000u /* how long the rest of a refused body is read */
 #define RETRY_AFTER      "5"
@@ -64,7 +64,7 @@ struct exchange {
     bool lingering;       /* it was sent past libmicrohttpd; what still comes is dropped */
     unsigned status_sent; /* 0: none yet */
     uint64_t bytes_sent;
-    struct page_reader reader;     /* of request.reply.snapshot, while it is sent */
+    struct reader reader;          /* of request.reply.resource, while it is sent */
     atomic_int wait;               /* enum wait_state */
     struct request request;        /* cleared up to its reply's headers */
     char own_id[REQUEST_ID_SIZE];  /* where it brought none */
@@ -160,33 +160,10 @@ enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const cha
 void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
                         enum MHD_RequestTerminationCode toe);
 
-/* exchange_open.c: the first call, headers known and no body read. True: go on with the request;
- * false: the reply is filled. `*fatal`: it must be sent now and the connection closed. */
-bool exchange_open(struct exchange *e, const char *method, const char *version, bool *fatal);
-
 /* listener.c: what metrics call a row of the counts. */
 const char *listener_row_label(const struct listener *l, size_t row);
 
-/* exchange_reply.c. Fills an error as this listener words them. */
-void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail);
-/* Queues request.reply. */
-enum MHD_Result exchange_queue(struct exchange *e);
-/* Sends request.reply past libmicrohttpd, which takes none while a body comes in, ends our side of
- * the connection, and has the rest dropped. */
-enum MHD_Result exchange_send_early(struct exchange *e);
-
-/* wait.c. Takes a place for the exchange, if it has none: false where none is free or the listener
- * is stopping. */
-bool wait_reserve(struct exchange *e);
-void wait_release(struct exchange *e);
-/* After HANDLE_LATER: true where the connection is suspended or about to be called again, false
- * where request_resume has come already and the caller goes on at once. */
-bool wait_begin(struct exchange *e);
-/* True where a wait was resumed; acquires what the other thread wrote, and ends the wait. */
-bool wait_ended(struct exchange *e);
-
-/* deadline.c */
-int64_t deadline_now_ms(void);
+/* connection.c: deadlines */
 bool deadline_start(struct listener *l);
 /* Ends the thread; takes one that was never started. */
 void deadline_end(struct listener *l);
@@ -199,18 +176,8 @@ void deadline_clear(struct connection *c);
 /* Ends every connection's socket now; suspended ones notice when resumed. */
 void deadline_cut_all(struct listener *l);
 
-/* worker.c: the daemon of `w->listener`'s options; false with errno. */
-bool worker_start(struct worker *w);
-/* Cuts what is left of its connections; none may be suspended. */
-void worker_stop(struct worker *w);
-
 #define LOAD_STARTED ((uint64_t)1 << 32)
 #define LOAD_PENDING (LOAD_STARTED - 1)
-
-/* acceptor.c: takes connections in and gives them to the workers; false with errno. */
-bool acceptor_start(struct listener *l);
-/* Takes who has come already, then closes the socket. Takes one that was never started. */
-void acceptor_end(struct listener *l);
 
 /* connection.c. True where `peer` is a proxy that the options list. */
 bool connection_is_trusted(const struct listener *l, const char *peer);

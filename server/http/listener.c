@@ -2,14 +2,308 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "server/base/clock.h"
+#include "server/http/connection.h"
 #include "server/http/internal.h"
-#include "server/http/slice.h"
+#include "server/tls.h"
+
+#define SLICE_NS 100000u /* the least that the kernel grants */
+
+/* The kernel's struct sched_attr in its first version: not every C library has it. */
+struct attributes {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
+/* 0: as long as the kernel's own setting says. */
+static bool set_slice(uint64_t ns)
+{
+    struct attributes own = {.size = sizeof own};
+
+    if (syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) != 0 || own.policy != SCHED_OTHER)
+        return false;
+    own.runtime = ns;
+    return syscall(SYS_sched_setattr, 0, &own, 0) == 0;
+}
+
+bool slice_shorten(void)
+{
+    return set_slice(SLICE_NS);
+}
+
+void slice_restore(void)
+{
+    set_slice(0);
+}
+
+/* The pool of a connection also holds the parsed fields (64 bytes each, FIELDS_MAX of them) and the
+ * reply's header. The library clears all of it for each request, half of it twice: a larger one is
+ * slower for everybody. */
+#define POOL_BESIDE_HEADER 8192u
+
+/* The library forgets a connection a little after it told us of its end: until then it must not
+ * turn away whom the acceptor gives the place to. */
+#define LIMIT_SLACK 16u
+
+static void ignore_log(void *cls, const char *format, va_list arguments)
+{
+    (void)cls;
+    (void)format;
+    (void)arguments;
+}
+
+/* Path and query stay as they came. */
+static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text)
+{
+    (void)cls;
+    (void)mhd;
+    return strlen(text);
+}
+
+/* The daemon of `w->listener`'s options; false with errno. */
+static bool worker_start(struct worker *w)
+{
+    struct listener *l = w->listener;
+    /* One daemon for each thread: the library's own pool needs a listening socket. */
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_NO_LISTEN_SOCKET;
+    size_t memory = (size_t)l->options.max_header_bytes + POOL_BESIDE_HEADER;
+
+    struct MHD_OptionItem more[4];
+    unsigned count = 0;
+
+    if (l->options.tls) {
+        flags |= MHD_USE_TLS;
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0,
+                                                (void *)(intptr_t)tls_certificate_callback()};
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0,
+                                                (void *)(intptr_t)TLS_PRIORITIES};
+    }
+    /* Not MHD_OPTION_STRICT_FOR_CLIENT in 0.9.75: all it adds there is a check of Host and of
+     * spaces in the target, answered with a header sent twice or not at all. headers.c does both.
+     */
+#if MHD_VERSION >= 0x00097701
+    more[count++] = (struct MHD_OptionItem){MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL};
+#endif
+    more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    w->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
+        MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l, MHD_OPTION_UNESCAPE_CALLBACK,
+        unescape_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, l,
+        MHD_OPTION_NOTIFY_CONNECTION, connection_notify, w, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)w->limit + LIMIT_SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
+        MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+    return w->daemon != NULL;
+}
+
+/* Cuts what is left of its connections; none may be suspended. */
+static void worker_stop(struct worker *w)
+{
+    if (w->daemon != NULL)
+        MHD_stop_daemon(w->daemon);
+    w->daemon = NULL;
+}
+
+/* The library's daemons have no listening socket: taken away from them while their threads run
+ * (MHD_quiesce_daemon), it can abort the process, because thread and caller both take it out of the
+ * thread's epoll set, and who comes second finds it gone. So one thread accepts for all workers.
+ * It also knows what the library does not: whom to turn away, and who has to make room. */
+#define FULL_MS    5    /* how soon to look again when there is no room */
+#define ROUND      256  /* accepted in a row: then a stop is looked for, and they are let in */
+#define LAST_MOST  4096 /* taken in by a stop at most: those behind them came after it */
+#define FAILED_MS  100  /* after an error that time alone can mend: descriptors, memory */
+#define PENDING_MS 5000 /* no thread takes so long: whom it did not report, the library dropped */
+#define ROOM_PART  64   /* a full listener frees one place in so many at a time */
+
+static uint64_t load_of(const struct worker *w)
+{
+    uint64_t load = atomic_load(&w->load);
+    return load / LOAD_STARTED + (load & LOAD_PENDING);
+}
+
+static void one_pending_less(struct worker *w)
+{
+    uint64_t load = atomic_load(&w->load);
+
+    while ((load & LOAD_PENDING) != 0 && !atomic_compare_exchange_weak(&w->load, &load, load - 1))
+        ;
+}
+
+/* The worker with the fewest connections; NULL: all are full. */
+static struct worker *pick(struct listener *l)
+{
+    struct worker *best = NULL;
+    int64_t now = clock_coarse_ms();
+
+    for (unsigned i = 0; i < l->worker_count; i++) {
+        struct worker *w = &l->workers[(l->next_worker + i) % l->worker_count];
+        if (w->handed_ms + PENDING_MS < now)
+            atomic_fetch_and(&w->load, ~LOAD_PENDING);
+        if (load_of(w) < w->limit && (best == NULL || load_of(w) < load_of(best)))
+            best = w;
+    }
+    l->next_worker++;
+    return best;
+}
+
+/* Takes over `fd`. */
+static void hand_over(struct worker *w, int fd, const struct sockaddr_storage *peer, socklen_t size)
+{
+    w->handed_ms = clock_coarse_ms();
+    atomic_fetch_add(&w->load, 1);
+    /* A refusal closes the descriptor. */
+    if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)peer, size) != MHD_YES) {
+        one_pending_less(w);
+        atomic_fetch_add(&w->listener->failed, 1);
+    }
+}
+
+/* Whom the worker would count one too many is not worth waking it for. It is the worker's count
+ * that is exact. */
+static bool is_one_too_many(struct listener *l, const struct sockaddr_storage *peer)
+{
+    uint32_t most = l->max_connections_per_address;
+    char text[INET6_ADDRSTRLEN];
+
+    if (most == 0)
+        return false;
+    pthread_mutex_lock(&l->connections_lock);
+    bool full = peers_count(&l->peers, (const struct sockaddr *)peer) >= most;
+    pthread_mutex_unlock(&l->connections_lock);
+    if (!full)
+        return false;
+    address_peer((const struct sockaddr *)peer, text);
+    return !connection_is_trusted(l, text);
+}
+
+static bool turn_away(struct listener *l, const struct sockaddr_storage *peer)
+{
+    if (!is_one_too_many(l, peer))
+        return false;
+    pthread_mutex_lock(&l->connections_lock);
+    l->over_limit++;
+    pthread_mutex_unlock(&l->connections_lock);
+    return true;
+}
+
+/* One place in ROOM_PART is kept free where newcomers take it: who finds none waits in the kernel's
+ * queue, behind a whole crowd perhaps, for the threads to end others. */
+static void keep_reserve(struct listener *l)
+{
+    uint64_t wanted = l->options.max_connections / ROOM_PART;
+    uint64_t load = 0, most = l->options.max_connections - wanted;
+    int64_t now = clock_coarse_ms();
+
+    for (unsigned i = 0; i < l->worker_count; i++)
+        load += load_of(&l->workers[i]);
+    if (load <= most || l->room_ms + FULL_MS > now)
+        return;
+    l->room_ms = now;
+    connections_make_room(l, (uint32_t)(load - most));
+}
+
+/* Milliseconds until it is worth trying again; -1: when somebody comes; 0: at once. */
+static int accept_round(struct listener *l)
+{
+    for (unsigned i = 0; i < ROUND; i++) {
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof peer;
+        struct worker *w = pick(l);
+        if (w == NULL) {
+            struct pollfd anyone = {.fd = l->listen_fd, .events = POLLIN};
+            if (poll(&anyone, 1, 0) == 0)
+                return -1;
+            connections_make_room(l, 1 + l->options.max_connections / ROOM_PART);
+            return FULL_MS;
+        }
+        int fd =
+            accept4(l->listen_fd, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+            if (errno == EAGAIN || errno == EWOULDBLOCK)
+                return -1;
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+                atomic_fetch_add(&l->failed, 1);
+                connections_make_room(l, 1 + l->options.max_connections / ROOM_PART);
+                return FAILED_MS;
+            }
+            continue; /* anything else is the end of that one connection (accept(2)) */
+        }
+        atomic_fetch_add(&l->accepted, 1);
+        if (turn_away(l, &peer))
+            close(fd);
+        else
+            hand_over(w, fd, &peer, size);
+        keep_reserve(l);
+    }
+    return 0;
+}
+
+static void *run(void *context)
+{
+    struct listener *l = context;
+    struct pollfd fds[2] = {{.fd = l->accept_wake, .events = POLLIN},
+                            {.fd = l->listen_fd, .events = POLLIN}};
+    int wait_ms = -1;
+
+    for (;;) {
+        /* With no room, who comes is left to the kernel's queue: not looked at until then. */
+        int ready = poll(fds, wait_ms < 0 ? 2 : 1, wait_ms);
+        if (ready < 0 && errno != EINTR)
+            break;
+        if (ready > 0 && fds[0].revents != 0)
+            break;
+        int before_ms = wait_ms;
+        wait_ms = accept_round(l);
+        if (wait_ms == FULL_MS && before_ms != FULL_MS)
+            atomic_fetch_add(&l->full, 1);
+    }
+    /* Who has come before the stop is still served; a flood does not keep it from its end. Those in
+     * the queue of a given socket are the next process's. */
+    for (unsigned taken = 0; !l->given && taken < LAST_MOST && accept_round(l) == 0; taken += ROUND)
+        ;
+    return NULL;
+}
+
+/* Takes connections in and gives them to the workers; false with errno. */
+static bool acceptor_start(struct listener *l)
+{
+    l->accept_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->accept_wake < 0)
+        return false;
+    l->accepting = pthread_create(&l->accept_thread, NULL, run, l) == 0;
+    return l->accepting;
+}
+
+/* Takes who has come already, then closes the socket. Takes one that was never started. */
+static void acceptor_end(struct listener *l)
+{
+    if (l->accepting) {
+        eventfd_write(l->accept_wake, 1);
+        pthread_join(l->accept_thread, NULL);
+        l->accepting = false;
+    }
+    if (l->accept_wake >= 0)
+        close(l->accept_wake);
+    /* Never shut down: a given socket goes on listening for whoever holds it besides. */
+    if (l->listen_fd >= 0)
+        close(l->listen_fd);
+    l->accept_wake = l->listen_fd = -1;
+}
 
 #define STOP_POLL_MS  2
 #define STOP_IDLE_MS  1500  /* for connections without a request to end by themselves */
@@ -220,7 +514,7 @@ void listener_quiesce(struct listener *l)
 {
     if (atomic_exchange(&l->quiescing, true))
         return;
-    atomic_store(&l->quiesced_ms, deadline_now_ms());
+    atomic_store(&l->quiesced_ms, clock_coarse_ms());
     acceptor_end(l); /* refuses from here on */
 }
 
@@ -233,10 +527,10 @@ static bool is_quiet(struct listener *l)
 static bool wait_quiet(struct listener *l, uint32_t timeout_ms)
 {
     struct timespec pause = {.tv_nsec = STOP_POLL_MS * 1000000L};
-    int64_t now = deadline_now_ms(), end = now + timeout_ms;
+    int64_t now = clock_coarse_ms(), end = now + timeout_ms;
     int64_t idle_end = atomic_load(&l->quiesced_ms) + STOP_IDLE_MS;
 
-    for (;; now = deadline_now_ms()) {
+    for (;; now = clock_coarse_ms()) {
         bool none = connections_end_idle(l); /* first: no request begins behind its back */
         if (is_quiet(l) && (none || now >= idle_end))
             return true;
@@ -309,7 +603,7 @@ void listener_totals(const struct listener *l, struct listener_totals *out)
 
 int64_t listener_stale_ms(const struct listener *l)
 {
-    return deadline_now_ms() - atomic_load(&l->scanned_ms);
+    return clock_coarse_ms() - atomic_load(&l->scanned_ms);
 }
 
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended)

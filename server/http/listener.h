@@ -12,6 +12,7 @@
 #include "server/http/request.h"
 
 struct listener;
+struct readers;
 
 /* A request that was answered, as logs tell it. All borrowed for the call; texts NULL where the
  * request has none. */
@@ -43,7 +44,8 @@ struct listener_options {
     uint32_t max_connections_per_address; /* 0: no limit */
     uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
     uint32_t max_header_bytes;
-    bool short_slices; /* its threads run soon after they wake (slice.h): requests of little work */
+    bool short_slices; /* its threads run soon after they wake (listener.c): requests of little work
+                        */
     bool tls;          /* speaks https, with the pair of tls_use */
     uint32_t max_suspended;
     bool problem_json; /* errors as problem+json (admin) or short text (public) */
@@ -59,7 +61,8 @@ struct listener_options {
     const struct route *routes; /* borrowed; fixed paths */
     /* For paths that no fixed route has: the catch-all (public pages). NULL: 404. */
     const struct route *fallback;
-    void *context; /* for every hook of every route */
+    struct readers *readers; /* of served files, shared by listeners; borrowed; NULL: not kept */
+    void *context;           /* for every hook of every route */
     /* Judges `Authorization` for routes with `authorised`: fills token_name and token_site_id, or
      * fills a reply (401, 429) and returns false. Must not block. */
     bool (*authorise)(void *context, struct request *request);

@@ -3,20 +3,113 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/http/status.h"
+static const struct {
+    unsigned status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {206, "Partial Content"},
+    {301, "Moved Permanently"},
+    {302, "Found"},
+    {304, "Not Modified"},
+    {308, "Permanent Redirect"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {411, "Length Required"},
+    {412, "Precondition Failed"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Content"},
+    {428, "Precondition Required"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
+};
+
+const char *status_reason(unsigned status)
+{
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "Unknown";
+}
+
+static const struct {
+    enum http_method method;
+    const char *name;
+} methods[] = {
+    {HTTP_GET, "GET"},     {HTTP_HEAD, "HEAD"},     {HTTP_POST, "POST"},       {HTTP_PUT, "PUT"},
+    {HTTP_PATCH, "PATCH"}, {HTTP_DELETE, "DELETE"}, {HTTP_OPTIONS, "OPTIONS"},
+};
+#define METHOD_COUNT (sizeof methods / sizeof methods[0])
+
+enum http_method method_parse(const char *text)
+{
+    for (size_t i = 0; i < METHOD_COUNT; i++)
+        if (strcmp(methods[i].name, text) == 0)
+            return methods[i].method;
+    return HTTP_OTHER;
+}
+
+const char *method_name(enum http_method method)
+{
+    for (size_t i = 0; i < METHOD_COUNT; i++)
+        if (methods[i].method == method)
+            return methods[i].name;
+    return "-";
+}
+
+void method_allow(unsigned set, char out[METHOD_ALLOW_SIZE])
+{
+    char *end = out;
+
+    if ((set & HTTP_GET) != 0)
+        set |= HTTP_HEAD;
+    set |= HTTP_OPTIONS;
+    for (size_t i = 0; i < METHOD_COUNT; i++) {
+        if ((set & methods[i].method) == 0)
+            continue;
+        if (end != out)
+            end = stpcpy(end, ", ");
+        end = stpcpy(end, methods[i].name);
+    }
+}
 
 void reply_init(struct reply *reply)
 {
     memset(reply, 0, offsetof(struct reply, headers));
 }
 
+static bool is_within(const struct reply *reply, const char *value)
+{
+    return value >= reply->text && value < reply->text + sizeof reply->text;
+}
+
 void reply_done(struct reply *reply)
 {
     for (size_t i = 0; i < reply->header_count; i++)
-        free(reply->headers[i].value);
+        if (!is_within(reply, reply->headers[i].value))
+            free(reply->headers[i].value);
     str_done(&reply->body);
-    snapshot_unref(reply->snapshot);
-    blob_unref(reply->blob);
+    resource_unref(reply->resource);
     reply_init(reply);
 }
 
@@ -31,10 +124,17 @@ static bool is_header_value(const char *value)
 
 void reply_header(struct reply *reply, const char *name, const char *value)
 {
+    size_t size = strlen(value) + 1;
     char *copy = NULL;
 
-    if (reply->header_count < REPLY_MAX_HEADERS && is_header_value(value))
-        copy = strdup(value);
+    if (reply->header_count < REPLY_MAX_HEADERS && is_header_value(value)) {
+        if (size <= sizeof reply->text - reply->text_len) {
+            copy = memcpy(reply->text + reply->text_len, value, size);
+            reply->text_len += size;
+        } else {
+            copy = strdup(value);
+        }
+    }
     if (copy == NULL) {
         reply->body.failed = true;
         return;
@@ -62,12 +162,12 @@ void reply_problem(struct reply *reply, unsigned status, const char *code, const
     str_append_format(body, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%u", title,
                       status);
     str_append_text(body, ",\"detail\":");
-    str_append_json(body, detail, strlen(detail));
+    str_append_json_text(body, detail);
     str_append_text(body, ",\"code\":");
-    str_append_json(body, code, strlen(code));
+    str_append_json_text(body, code);
     if (field != NULL) {
         str_append_text(body, ",\"field\":");
-        str_append_json(body, field, strlen(field));
+        str_append_json_text(body, field);
     }
     str_append_text(body, "}\n");
 }

@@ -7,10 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/base/str.h"
 #include "server/http/header_scan.h"
-#include "server/publish/blob.h"
-#include "server/publish/snapshot.h"
-#include "server/rules/str.h"
+#include "server/pages/resource.h"
+#include "server/rules/limits.h"
+#include "server/rules/negotiate.h"
 
 enum http_method {
     HTTP_GET = 1 << 0,
@@ -23,34 +24,30 @@ enum http_method {
     HTTP_OTHER = 1 << 7, /* 501 */
 };
 
-enum representation {
-    REPRESENT_IDENTITY,
-    REPRESENT_GZIP,
-    REPRESENT_FILE, /* .xml.gz */
-    REPRESENTATIONS,
-};
-
 #define REPLY_MAX_HEADERS 12
+#define REPLY_TEXT_BYTES  256u /* values of headers that need no memory of their own */
 
 struct reply_header {
     const char *name; /* static */
-    char *value;      /* owned */
+    char *value;      /* in reply.text, or owned */
 };
 
-/* What a handler answers: a body of its own, a snapshot or a blob. */
+/* What a handler answers: a body of its own or a resource. */
 struct reply {
     unsigned status;
-    const char *content_type;  /* static; NULL: none */
-    const char *problem;       /* the code of reply_problem; NULL: it is none */
-    struct str body;           /* owned */
-    struct snapshot *snapshot; /* owned reference; NULL: `body` is the reply. Status 200 or 304 */
+    const char *content_type; /* static; NULL: none */
+    const char *problem;      /* the code of reply_problem; NULL: it is none */
+    struct str body;          /* owned */
+    /* Owned reference; NULL: `body` is the reply. Filled by resource_reply, with what follows. */
+    struct resource *resource;
     enum representation represent;
-    struct blob *blob; /* owned reference; NULL: none. Filled by blob_reply, with what follows */
-    size_t blob_first, blob_len; /* the bytes of its representation that are sent */
-    const char *cache_control;   /* borrowed for the process's life */
-    bool close;                  /* close the connection behind it */
-    size_t header_count;
-    struct reply_header headers[REPLY_MAX_HEADERS]; /* last: not cleared, so many count */
+    size_t first, len;         /* the bytes of it that are sent, or that a 304 stands for */
+    const char *cache_control; /* borrowed for the process's life */
+    bool close;                /* close the connection behind it */
+    size_t header_count, text_len;
+    /* Last: not cleared, so many count. */
+    struct reply_header headers[REPLY_MAX_HEADERS];
+    char text[REPLY_TEXT_BYTES];
 };
 
 void reply_init(struct reply *reply);
@@ -78,21 +75,42 @@ struct request {
     int64_t now;                      /* Unix seconds */
     const struct route *route;        /* that matched */
     const char *path_tail; /* what the route's trailing {…} matched, percent-decoded, or NULL */
-    void *state;           /* the handler's, between begin, body and finish */
-    struct str body;       /* collected body of routes without a `body` hook */
+    bool foreign_host; /* none of the site's names, which answers it as the only one: what another
+                          site told there, or will, may bear any date, so dates are not compared */
+    void *state;       /* the handler's, between begin, body and finish */
+    /* Who resumes a whole request leaves the making of its reply to the listener's own thread by
+     * setting this before request_resume: called once, fills the reply. NULL: it is filled. */
+    void (*answer)(struct request *request);
+    struct str body; /* collected body of routes without a `body` hook */
     /* Who asks, where the route needs a token; set by the authorise hook. */
-    const char *token_name;    /* owned by the request */
+    const char *token_name;    /* in token_text, or static */
     int64_t token_site_id;     /* 0: every site */
+    int64_t token_id;          /* of the catalogue's token; 0: it is the environment's */
+    uint8_t token_sha256[32];  /* of the catalogue's token */
     struct exchange *exchange; /* the listener's; NULL in tests */
     /* Tests: what request_resume calls where there is no exchange; NULL: nothing. */
     void (*resume)(struct request *request);
-    struct reply reply; /* filled by the handler; last, as its headers */
+    struct reply reply; /* filled by the handler; its headers are not cleared, nor what follows */
+    char token_text[NAME_MAX_BYTES + 1];
 };
 
 /* What a field of the request's header says; NULL where it is absent. Borrowed. */
 static inline const char *request_header(const struct request *request, enum known_header which)
 {
     return request->header == NULL ? NULL : header_scan_value(request->header, which);
+}
+
+/* All its conditions but Range and If-Range. */
+static inline struct conditions request_conditions(const struct request *request)
+{
+    bool dates = !request->foreign_host;
+
+    return (struct conditions){
+        .if_match = request_header(request, HEADER_IF_MATCH),
+        .if_unmodified_since = dates ? request_header(request, HEADER_IF_UNMODIFIED_SINCE) : NULL,
+        .if_none_match = request_header(request, HEADER_IF_NONE_MATCH),
+        .if_modified_since = dates ? request_header(request, HEADER_IF_MODIFIED_SINCE) : NULL,
+    };
 }
 
 enum handled {
@@ -119,12 +137,18 @@ struct route {
                                          "/v1/sitemaps/{id}", or "/v1/sources/{name}/scan" */
     const char *label;                /* for metrics: "sitemaps" */
     bool authorised;                  /* needs a token */
+    bool heeds_if_match;              /* of the API: elsewhere it is refused */
     uint64_t max_body_bytes;          /* 0: no body is taken */
     const char *const *content_types; /* NULL-terminated; NULL: any */
     /* The hooks ask request_may_wait themselves, and only when they must wait: for routes that
      * mostly need not (a cached page, health). False: the listener reserves a place before it calls
      * `body` or `finish`, and answers 503 where none is free. */
     bool asks_to_wait;
+    /* For `begin`, where it is the API's (server/api/call.h): the bytes of the call that it makes,
+     * NULL: no more than of any; and the query parameters that are known, NULL-terminated, NULL:
+     * none is. */
+    const size_t *call_size;
+    const char *const *parameters;
     /* Before the body: HANDLE_CONTINUE, or HANDLED with an early reply. May be NULL. */
     enum handled (*begin)(void *context, struct request *request);
     /* A piece of the body, as it arrives; NULL: it is collected in request->body. The bytes are
@@ -137,5 +161,17 @@ struct route {
      * called while HANDLE_LATER is pending. May be NULL. */
     void (*done)(void *context, struct request *request);
 };
+
+/* Names of statuses and methods (RFC 9110 15 and 9). Pure, thread safe. */
+
+/* "Not Found"; "Unknown" for what no part of this program answers. Static. */
+const char *status_reason(unsigned status);
+/* Reads a method, case-sensitive (RFC 9110 9.1); HTTP_OTHER where it is none of ours. */
+enum http_method method_parse(const char *text);
+/* "GET"; "-" for HTTP_OTHER. Static. */
+const char *method_name(enum http_method method);
+/* The value of Allow for a set of methods: HEAD goes with GET, OPTIONS is always there. */
+#define METHOD_ALLOW_SIZE 64
+void method_allow(unsigned set, char out[METHOD_ALLOW_SIZE]);
 
 #endif

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/base/str.h"
+#include "server/base/text.h"
+
 void line_put_text(struct line *l, const char *text)
 {
     line_put(l, text, strlen(text));
@@ -21,31 +24,6 @@ void line_put_number(struct line *l, uint64_t number)
 }
 
 /* ---- escapes ---- */
-
-/* The length of the UTF-8 character at `s` (RFC 3629), 0 where it is none. */
-static size_t char_len(const unsigned char *s)
-{
-    size_t len = s[0] < 0x80   ? 1
-                 : s[0] < 0xc2 ? 0
-                 : s[0] < 0xe0 ? 2
-                 : s[0] < 0xf0 ? 3
-                 : s[0] < 0xf5 ? 4
-                               : 0;
-
-    for (size_t i = 1; i < len; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0; /* also stops at the NUL */
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return len;
-}
-
-/* C0, DEL and C1 (a terminal obeys those too). */
-static bool is_control(const unsigned char *s, size_t len)
-{
-    return s[0] < ' ' || s[0] == 0x7f || (len == 2 && s[0] == 0xc2 && s[1] < 0xa0);
-}
 
 /* Whether one of eight bytes may need an escape: a control, a quote, a backslash, or no ASCII.
  * The usual tricks with carries; they err on the side of true. */
@@ -117,23 +95,23 @@ static size_t escape_byte(unsigned byte, enum line_escape escape, char out[8])
 }
 
 /* What stands for the character at `s`, into `out`; sets `*used`, the bytes of `s` that it is. */
-static size_t escape_char(const unsigned char *s, enum line_escape escape, char out[8],
+static size_t escape_char(const char *s, size_t left, enum line_escape escape, char out[8],
                           size_t *used)
 {
-    size_t len = escape == LINE_ESCAPE_COMBINED ? s[0] < 0x80 : char_len(s);
+    size_t len = escape == LINE_ESCAPE_COMBINED ? !ascii_is_high(s[0]) : utf8_char_len(s, left);
 
     *used = len == 0 ? 1 : len;
     if (len == 0 && escape == LINE_ESCAPE_JSON) {
         memcpy(out, "\\ufffd", 6);
         return 6;
     }
-    if (len == 0 || is_control(s, len))
-        return escape_byte(len == 2 ? s[1] : s[0], escape, out);
+    if (len == 0 || utf8_is_control(s, len))
+        return escape_byte((unsigned char)s[len == 2], escape, out);
     if (s[0] == '\\' || (s[0] == '"' && escape != LINE_ESCAPE_TEXT)) {
         if (escape == LINE_ESCAPE_COMBINED)
-            return escape_byte(s[0], escape, out);
+            return escape_byte((unsigned char)s[0], escape, out);
         out[0] = '\\';
-        out[1] = (char)s[0];
+        out[1] = s[0];
         return 2;
     }
     memcpy(out, s, len);
@@ -165,7 +143,7 @@ void line_put_escaped(struct line *l, const char *text, size_t max, enum line_es
                 room--;
                 continue;
             }
-            piece = escape_char((const unsigned char *)text + at, escape, out, &used);
+            piece = escape_char(text + at, len - at, escape, out, &used);
             if (piece > room)
                 return;
             memcpy(l->text + l->len, out, piece);

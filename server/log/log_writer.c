@@ -1,17 +1,201 @@
 #include "server/log/log_writer.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "server/log/log_file.h"
-#include "server/log/ring.h"
+#include "server/base/clock.h"
+
+/* A file that lines are appended to: a regular file, a pipe, a terminal, the journal's socket. */
+
+enum log_file_kind {
+    LOG_FILE_DISK, /* takes any piece whole */
+    LOG_FILE_PIPE, /* also a terminal: pieces of PIPE_BUF bytes are whole among others' */
+    LOG_FILE_SOCKET
+};
+
+struct log_file {
+    int fd;
+    enum log_file_kind kind;
+};
+
+static struct log_file log_file_of(int fd);
+
+#define WORD sizeof(uint64_t)
+
+/* All places are multiples of a word, so none is cut by the end of the ring. */
+static atomic_uint_least64_t *word_at(struct ring *r, uint64_t at)
+{
+    return (atomic_uint_least64_t *)(void *)(r->bytes + at % RING_BYTES);
+}
+
+static size_t place_of(size_t len)
+{
+    return WORD + (len + WORD - 1) / WORD * WORD;
+}
+
+/* How much of `len` bytes at `at` comes before the ring's end. */
+static size_t before_end(uint64_t at, size_t len)
+{
+    size_t room = RING_BYTES - at % RING_BYTES;
+    return len < room ? len : room;
+}
+
+bool ring_put(struct ring *r, const char *line, size_t len)
+{
+    size_t place = place_of(len);
+    uint64_t at = atomic_load_explicit(&r->put, memory_order_relaxed);
+
+    assert(len > 0 && len <= RING_MAX_LINE);
+    do {
+        uint64_t taken = atomic_load_explicit(&r->taken, memory_order_acquire);
+        /* `at` may be older than `taken`; then the exchange fails. */
+        if (at >= taken && at + place - taken > RING_BYTES)
+            return false;
+    } while (!atomic_compare_exchange_weak(&r->put, &at, at + place));
+    size_t first = before_end(at + WORD, len);
+    memcpy(r->bytes + (at + WORD) % RING_BYTES, line, first);
+    memcpy(r->bytes, line + first, len - first);
+    atomic_store(word_at(r, at), len + 1);
+    return true;
+}
+
+/* The bytes are a later line's word to be, so they go back to 0 (invariant 2). */
+static void take(struct ring *r, uint64_t at, char *out, size_t len)
+{
+    size_t first = before_end(at + WORD, len);
+    unsigned char *from = r->bytes + (at + WORD) % RING_BYTES;
+
+    memcpy(out, from, first);
+    memset(from, 0, first);
+    memcpy(out + first, r->bytes, len - first);
+    memset(r->bytes, 0, len - first);
+    atomic_store_explicit(word_at(r, at), 0, memory_order_relaxed);
+}
+
+size_t ring_take(struct ring *r, char *out, size_t room)
+{
+    uint64_t at = atomic_load_explicit(&r->taken, memory_order_relaxed);
+    uint64_t put = atomic_load(&r->put);
+    size_t filled = 0;
+
+    while (at < put) {
+        uint64_t word = atomic_load(word_at(r, at));
+        if (word == 0 || word - 1 > room - filled)
+            break;
+        take(r, at, out + filled, (size_t)word - 1);
+        filled += (size_t)word - 1;
+        at += place_of((size_t)word - 1);
+    }
+    atomic_store_explicit(&r->taken, at, memory_order_release);
+    return filled;
+}
+
+size_t ring_used(const struct ring *r)
+{
+    uint64_t taken = atomic_load(&r->taken);
+    uint64_t put = atomic_load(&r->put);
+
+    return put > taken ? (size_t)(put - taken) : 0;
+}
+
+#define LOG_FILE_MODE 0640
+
+/* Opens a path to append to, made where it is missing: 0640 whatever the umask is, so that a log
+ * shipper in the group may read it. Does not wait for a pipe's reader. False with errno. */
+static bool log_file_open(const char *path, struct log_file *out)
+{
+    int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    int fd = open(path, flags);
+
+    if (fd < 0 && errno == ENOENT) {
+        fd = open(path, flags | O_CREAT | O_EXCL, LOG_FILE_MODE);
+        if (fd >= 0)
+            fchmod(fd, LOG_FILE_MODE);
+        else if (errno == EEXIST)
+            fd = open(path, flags);
+    }
+    if (fd < 0)
+        return false;
+    *out = log_file_of(fd);
+    return true;
+}
+
+/* An open descriptor; borrowed. */
+static struct log_file log_file_of(int fd)
+{
+    struct log_file f = {.fd = fd, .kind = LOG_FILE_PIPE};
+    struct stat about;
+
+    if (fstat(fd, &about) != 0)
+        return f;
+    if (S_ISREG(about.st_mode))
+        f.kind = LOG_FILE_DISK;
+    else if (S_ISSOCK(about.st_mode))
+        f.kind = LOG_FILE_SOCKET;
+    return f;
+}
+
+/* The whole lines among the first PIPE_BUF bytes. */
+static size_t piece_of(const char *bytes, size_t len)
+{
+    if (len <= PIPE_BUF)
+        return len;
+    const char *end = memrchr(bytes, '\n', PIPE_BUF);
+    return end == NULL ? PIPE_BUF : (size_t)(end - bytes) + 1;
+}
+
+/* stderr is shared with others, so it cannot be made O_NONBLOCK; but a pipe or terminal that polls
+ * as writable takes PIPE_BUF bytes without waiting (pipe(7)). */
+static bool is_ready(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+    if (poll(&p, 1, 0) == 1)
+        return true;
+    errno = EAGAIN;
+    return false;
+}
+
+/* Writes as much as is taken without waiting: whole lines of `bytes`, which are lines of at most
+ * 4096 bytes each; a regular file that fills up may take a part of one. The bytes taken; 0 with
+ * errno, EAGAIN where a reader is slow. */
+static size_t log_file_write(const struct log_file *f, const char *bytes, size_t len)
+{
+    size_t written = 0;
+
+    while (written < len) {
+        ssize_t n = -1;
+        size_t piece = len - written;
+
+        if (f->kind != LOG_FILE_DISK)
+            piece = piece_of(bytes + written, piece);
+        if (f->kind == LOG_FILE_SOCKET)
+            n = send(f->fd, bytes + written, piece, MSG_NOSIGNAL | MSG_DONTWAIT);
+        else if (f->kind == LOG_FILE_DISK || is_ready(f->fd))
+            n = write(f->fd, bytes + written, piece);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        written += (size_t)n;
+    }
+    return written;
+}
 
 #define LANES       8u
 #define STAGE_BYTES (128u * 1024)
@@ -138,12 +322,8 @@ static void reopen(struct log_writer *w)
 
 static void wait_ms(struct log_writer *w, unsigned ms)
 {
-    struct timespec until;
+    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     sem_clockwait(&w->wake, CLOCK_MONOTONIC, &until);
 }
 

@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include "server/base/str.h"
+
 struct code_text {
     const char *word;
     const char *sentence;
@@ -29,4 +31,39 @@ const char *rule_code_word(enum rule_code code)
 const char *rule_code_sentence(enum rule_code code)
 {
     return find_text(code)->sentence;
+}
+
+const char *rule_code_remark(enum rule_code code)
+{
+    switch (code) {
+    case RULE_LASTMOD_INVALID:
+        return "the lastmod was dropped: it is not a W3C Datetime such as 2026-11-21 or "
+               "2026-11-21T08:30:00Z";
+    case RULE_LASTMOD_NO_ZONE:
+        return "the lastmod was dropped: it has a time without a time zone, as in "
+               "2026-11-21T08:30:00Z or 2026-11-21T08:30:00+01:00";
+    case RULE_LASTMOD_FUTURE:
+        return "the lastmod was dropped: it is more than a day ahead";
+    case RULE_LASTMOD_COARSE:
+        return "the lastmod has no day; it is kept, not served (2026-11-21 has one)";
+    case RULE_LASTMOD_DATE_ONLY:
+        return "the lastmod has no time; Bing wants time and offset, as in 2026-11-21T08:30:00Z";
+    default:
+        return rule_code_sentence(code);
+    }
+}
+
+void rule_set_append_json(struct str *out, rule_set codes)
+{
+    const char *separator = "";
+
+    str_append_char(out, '[');
+    for (unsigned code = RULE_OK + 1; code < RULE_CODE_COUNT; code++) {
+        if ((codes & RULE_BIT(code)) == 0)
+            continue;
+        str_append_text(out, separator);
+        str_append_json_text(out, rule_code_word((enum rule_code)code));
+        separator = ",";
+    }
+    str_append_char(out, ']');
 }

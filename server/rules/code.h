@@ -40,15 +40,23 @@
     X(RULE_INDEX_PATH, "index-path", "must be a path that ends in .xml, without query")            \
     X(RULE_INDEX_PATTERN, "index-pattern",                                                         \
       "must hold {stem} first, then {n} once, then {suffix} last")                                 \
+    X(RULE_HOST_TAKEN, "host-taken", "belongs to another site")                                    \
+    X(RULE_ALL_SITES, "needs-token-of-all-sites", "only a token for all sites may do that")        \
     X(RULE_ORIGIN, "origin-malformed", "must be scheme://host[:port] and nothing more")            \
     X(RULE_HOST, "host-malformed", "must be host[:port]")                                          \
+    X(RULE_ROBOTS, "robots-malformed", "must be the text of a robots.txt")                         \
     X(RULE_DUPLICATE, "duplicate", "stands more than once in this list; the first counts")         \
     X(RULE_OWNED_BY_ANOTHER, "owned-by-another",                                                   \
       "is registered by another source or by the API; it stays theirs")                            \
     X(RULE_SHRINK_GUARD, "shrink-guard", "would drop too much of the index")                       \
+    X(RULE_LIST_TOO_LONG, "list-too-long",                                                         \
+      "took so long that other sites' writes would not have had their turn in time; send it in "   \
+      "parts (a replace by prefix)")                                                               \
     /* refusals and remarks: lastmod */                                                            \
-    X(RULE_LASTMOD_INVALID, "lastmod-invalid", "is not a W3C Datetime")                            \
-    X(RULE_LASTMOD_NO_ZONE, "lastmod-no-zone", "has a time without a time zone")                   \
+    X(RULE_LASTMOD_INVALID, "lastmod-invalid",                                                     \
+      "is not a W3C Datetime such as 2026-11-21 or 2026-11-21T08:30:00Z")                          \
+    X(RULE_LASTMOD_NO_ZONE, "lastmod-no-zone",                                                     \
+      "has a time without a time zone; write Z or +01:00 behind it")                               \
     X(RULE_LASTMOD_FUTURE, "lastmod-in-future", "is more than a day ahead; dropped")               \
     X(RULE_LASTMOD_COARSE, "lastmod-too-coarse", "has no day; kept, not served")                   \
     X(RULE_LASTMOD_DATE_ONLY, "lastmod-date-only", "has no time; Bing wants time and offset")      \
@@ -62,6 +70,11 @@
     X(RULE_POSITION, "position-malformed", "must be an integer from 0 on within the site's pages") \
     /* remarks */                                                                                  \
     X(RULE_LOC_LONG, "loc-long", "is longer than 1024 characters; Yandex ignores it")              \
+    X(RULE_LOC_NO_SITEMAP, "loc-no-sitemap",                                                       \
+      "names a folder, a page or robots.txt, where crawlers want a sitemap file")                  \
+    X(RULE_LOC_AMP, "loc-amp-escaped", "holds &amp;: write a plain &, it is escaped where needed") \
+    X(RULE_LASTMOD_SET_BACK, "lastmod-set-back",                                                   \
+      "is more than a year before the one it had; crawlers distrust dates that go back")           \
     X(RULE_CROSS_HOST, "cross-host", "is on a cross host; Yandex ignores it")                      \
     X(RULE_SCHEME_DIFFERS, "scheme-differs", "has another scheme than its index")                  \
     X(RULE_LOC_NORMALISED, "loc-normalised", "was rewritten to its normal form")                   \
@@ -69,7 +82,10 @@
     X(RULE_SITE_NEARLY_FULL, "pages-nearly-used-up",                                               \
       "the site has 90 % of its index files or more")                                              \
     X(RULE_NAMESPACE, "namespace", "is not the sitemaps.org 0.9 namespace; taken as meant")        \
-    X(RULE_EXTRA_ELEMENT, "extra-element", "has no place in a sitemap index; ignored")
+    X(RULE_EXTRA_ELEMENT, "extra-element", "has no place in a sitemap index; ignored")             \
+    /* remarks: a sitemap itself */                                                                \
+    X(RULE_ONE_LASTMOD, "one-lastmod", "all of its pages bear the same lastmod: a build stamp")    \
+    X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, and nothing but its content says so")
 
 enum rule_code {
 #define X(enumerator, word, sentence) enumerator,
@@ -87,5 +103,11 @@ _Static_assert(RULE_CODE_COUNT <= 64, "rule_set holds 64 codes");
 const char *rule_code_word(enum rule_code code);
 /* The sentence for people. Static. */
 const char *rule_code_sentence(enum rule_code code);
+/* The same as a remark on what was accepted: with what it is about and what became of it. Static.
+ */
+const char *rule_code_remark(enum rule_code code);
+/* Appends the words of a set as a JSON array. */
+struct str;
+void rule_set_append_json(struct str *out, rule_set codes);
 
 #endif

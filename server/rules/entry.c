@@ -2,9 +2,10 @@
 
 #include <string.h>
 
-#include "server/rules/ascii.h"
+#include "server/base/str.h"
+#include "server/base/text.h"
 #include "server/rules/lastmod.h"
-#include "server/rules/utf8.h"
+#include "server/rules/loc.h"
 
 /* Where the authority of a normalised URL or origin lies. Both were parsed at the door, so that
  * nothing needs to be judged again here. */
@@ -28,10 +29,8 @@ rule_set entry_lint(const char *loc, const char *lastmod, const char *index_orig
 {
     struct authority own = find_authority(loc);
     struct authority index = find_authority(index_origin);
-    rule_set remarks = 0;
+    rule_set remarks = loc_lint(loc, strlen(loc), (size_t)(own.text - loc) + own.len);
 
-    if (strlen(loc) > LOC_LINT_CHARS)
-        remarks |= RULE_BIT(RULE_LOC_LONG);
     /* Default ports are dropped, so that http://h and https://h are one host of two schemes. */
     if (own.len != index.len || memcmp(own.text, index.text, own.len) != 0)
         remarks |= RULE_BIT(RULE_CROSS_HOST);

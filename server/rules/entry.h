@@ -47,7 +47,7 @@ struct entry_stream {
     uint64_t count; /* how many entries it yields */
 };
 
-/* Lint that a stored entry always bears, from its own text and its index's URL: RULE_LOC_LONG,
+/* Lint that a stored entry always bears, from its own text and its index's URL: loc_lint's,
  * RULE_CROSS_HOST, RULE_SCHEME_DIFFERS, RULE_LASTMOD_COARSE, RULE_LASTMOD_DATE_ONLY.
  * `index_origin` is the site's origin; `lastmod` may be NULL. Pure, thread safe. */
 rule_set entry_lint(const char *loc, const char *lastmod, const char *index_origin);

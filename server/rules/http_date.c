@@ -1,8 +1,8 @@
 #include <string.h>
 
-#include "server/rules/calendar.h"
+#include "server/base/scan.h"
+#include "server/rules/lastmod.h"
 #include "server/rules/negotiate.h"
-#include "server/rules/scan.h"
 
 static const char day_names[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
 static const char *const day_names_long[7] = {"Sunday",   "Monday", "Tuesday", "Wednesday",

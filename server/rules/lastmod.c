@@ -1,15 +1,100 @@
 #include "server/rules/lastmod.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "server/rules/calendar.h"
-#include "server/rules/scan.h"
+#include "server/base/scan.h"
+
+#define UNIX_YEAR_0000 (-62167219200) /* 0000-01-01T00:00:00Z */
+#define UNIX_YEAR_9999 253402300799   /* 9999-12-31T23:59:59Z */
+
+/* The calendar repeats every 400 years ("era"); years begin in March here, so that the leap day
+ * is a year's last. */
+#define DAYS_PER_ERA  146097
+#define DAYS_TO_1970  719468 /* from 0000-03-01 */
+#define YEARS_PER_ERA 400
+
+static bool is_leap(int64_t year)
+{
+    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+unsigned calendar_days_in_month(int64_t year, unsigned month)
+{
+    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+
+    if (month < 1 || month > 12)
+        return 0;
+    return month == 2 && is_leap(year) ? 29 : days[month - 1];
+}
+
+static int64_t days_since_1970(int64_t year, unsigned month, unsigned day)
+{
+    int64_t march_year = month > 2 ? year : year - 1;
+    int64_t era = (march_year >= 0 ? march_year : march_year - (YEARS_PER_ERA - 1)) / YEARS_PER_ERA;
+    int64_t year_of_era = march_year - era * YEARS_PER_ERA;
+    int64_t march_month = month > 2 ? month - 3 : month + 9;
+    int64_t day_of_year = (153 * march_month + 2) / 5 + day - 1;
+    int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+
+    return era * DAYS_PER_ERA + day_of_era - DAYS_TO_1970;
+}
+
+int64_t calendar_to_unix(const struct calendar_time *t)
+{
+    return days_since_1970(t->year, t->month, t->day) * CALENDAR_SECONDS_PER_DAY +
+           (int64_t)t->hour * 3600 + (int64_t)t->minute * 60 + t->second;
+}
+
+void calendar_from_unix(int64_t unix_seconds, struct calendar_time *out)
+{
+    int64_t since, day, day_of_era, year_of_era, day_of_year, march_month;
+    unsigned second_of_day;
+
+    if (unix_seconds < UNIX_YEAR_0000)
+        unix_seconds = UNIX_YEAR_0000;
+    if (unix_seconds > UNIX_YEAR_9999)
+        unix_seconds = UNIX_YEAR_9999;
+
+    /* Counted from 0000-01-01 the numbers stay positive, and so does the remainder. */
+    since = unix_seconds - UNIX_YEAR_0000;
+    second_of_day = (unsigned)(since % CALENDAR_SECONDS_PER_DAY);
+    out->hour = second_of_day / 3600;
+    out->minute = second_of_day / 60 % 60;
+    out->second = second_of_day % 60;
+    day = since / CALENDAR_SECONDS_PER_DAY;
+    out->weekday = (unsigned)((day + 6) % 7); /* 0000-01-01 was a Saturday */
+
+    /* Era -1 ends with February of year 0, hence one era and 60 days of it added. */
+    day += DAYS_PER_ERA - 60;
+    day_of_era = day % DAYS_PER_ERA;
+    year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / (DAYS_PER_ERA - 1)) /
+        365;
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    march_month = (5 * day_of_year + 2) / 153;
+    out->day = (unsigned)(day_of_year - (153 * march_month + 2) / 5 + 1);
+    out->month = (unsigned)(march_month < 10 ? march_month + 3 : march_month - 9);
+    out->year = (day / DAYS_PER_ERA - 1) * YEARS_PER_ERA + year_of_era + (out->month <= 2 ? 1 : 0);
+}
+
+char *calendar_write_digits(char *out, unsigned value, unsigned count)
+{
+    for (unsigned i = count; i > 0; i--) {
+        out[i - 1] = (char)('0' + value % 10);
+        value /= 10;
+    }
+    return out + count;
+}
 
 #define YEAR_CHARS       4u  /* YYYY */
 #define MONTH_CHARS      7u  /* YYYY-MM */
 #define DAY_CHARS        10u /* YYYY-MM-DD */
 #define MINUTE_CHARS     16u /* YYYY-MM-DDThh:mm */
 #define OFFSET_MAX_HOURS 14u
+#define SET_BACK_SECONDS (366 * INT64_C(86400))
+#define AFTER_ALL        (INT64_MAX / 2) /* a `now` that no date is after */
 
 struct parts {
     struct calendar_time time;
@@ -170,6 +255,17 @@ rule_set lastmod_remarks(const char *stored)
     return len == DAY_CHARS ? RULE_BIT(RULE_LASTMOD_DATE_ONLY) : 0;
 }
 
+bool lastmod_is_set_back(const char *from, const char *to)
+{
+    struct lastmod a, b;
+
+    /* Their years tell nearly always. */
+    return memcmp(to, from, 4) < 0 &&
+           lastmod_parse(from, strlen(from), AFTER_ALL, &a, NULL) == RULE_OK &&
+           lastmod_parse(to, strlen(to), AFTER_ALL, &b, NULL) == RULE_OK &&
+           a.unix_seconds - b.unix_seconds > SET_BACK_SECONDS;
+}
+
 void lastmod_format_utc(int64_t unix_seconds, char out[21])
 {
     struct calendar_time t;
@@ -188,4 +284,45 @@ void lastmod_format_utc(int64_t unix_seconds, char out[21])
     out = calendar_write_digits(out, t.second, 2);
     *out++ = 'Z';
     *out = '\0';
+}
+
+/* ---- the lastmod of a file --------------------------------------------------------------- */
+
+/* Container images and archives date their files 1970 or 1980; no sitemap is older than the web. */
+#define FIRST_LIKELY 631152000 /* 1990-01-01T00:00:00Z */
+
+/* False where there is none that can be compared with. */
+static bool instant_of(const char *stored, int64_t *out)
+{
+    struct lastmod parsed;
+    /* What was served is not judged again: any time is a time. */
+    int64_t any_time = (int64_t)1 << 40;
+    if (stored == NULL || lastmod_parse(stored, strlen(stored), any_time, &parsed, NULL) != RULE_OK)
+        return false;
+    *out = parsed.unix_seconds;
+    return true;
+}
+
+void lastmod_policy(const uint64_t stored_hash[2], const uint64_t new_hash[2],
+                    const char *stored_lastmod, int64_t mtime, int64_t now,
+                    struct lastmod_verdict *out)
+{
+    int64_t served = 0;
+    bool was_read = stored_hash[0] != 0 || stored_hash[1] != 0;
+    /* A date from the future is a clock's that was ahead: it would stand until then, and crawlers
+     * believe it as little as we do. */
+    bool was_served = instant_of(stored_lastmod, &served) && served <= now + LASTMOD_FUTURE_SECONDS;
+    bool same = stored_hash[0] == new_hash[0] && stored_hash[1] == new_hash[1];
+
+    *out = (struct lastmod_verdict){.moved = !(was_read && same), .future = mtime > now};
+    if (was_served && !out->moved) {
+        snprintf(out->lastmod, sizeof out->lastmod, "%s", stored_lastmod);
+        return;
+    }
+    int64_t dated = out->future ? now : mtime;
+    if (was_served && dated <= served)
+        dated = now > served ? now : served; /* the clock is a little behind: never backwards */
+    else if (!was_served && dated < FIRST_LIKELY)
+        dated = now;
+    lastmod_format_utc(dated, out->lastmod);
 }

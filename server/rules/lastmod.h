@@ -1,5 +1,5 @@
-/* W3C Datetime (https://www.w3.org/TR/NOTE-datetime), all six forms, real dates only.
- * Pure functions, thread safe. `now` is Unix time in seconds and passed in, never read. */
+/* The proleptic Gregorian calendar in UTC: what lastmod and HTTP dates share. libc's own would
+ * consult time zones and locales. Pure functions, thread safe. */
 #ifndef SITEMAPD_RULES_LASTMOD_H
 #define SITEMAPD_RULES_LASTMOD_H
 
@@ -9,6 +9,28 @@
 
 #include "server/rules/code.h"
 #include "server/rules/limits.h"
+
+#define CALENDAR_SECONDS_PER_DAY 86400
+
+struct calendar_time {
+    int64_t year;
+    unsigned month; /* 1 to 12 */
+    unsigned day;   /* 1 to 31 */
+    unsigned hour, minute, second;
+    unsigned weekday; /* 0 is Sunday; only calendar_from_unix sets it */
+};
+
+/* 28 to 31; 0 where `month` is not 1 to 12. */
+unsigned calendar_days_in_month(int64_t year, unsigned month);
+/* Unix seconds of a UTC time. A second of 60 is the next minute's first. */
+int64_t calendar_to_unix(const struct calendar_time *t);
+/* The inverse. Times outside the years 0 to 9999 become the first or last second of those. */
+void calendar_from_unix(int64_t unix_seconds, struct calendar_time *out);
+/* Writes `value` as `count` decimal digits with leading zeros, no NUL. Returns the end. */
+char *calendar_write_digits(char *out, unsigned value, unsigned count);
+
+/* W3C Datetime (https://www.w3.org/TR/NOTE-datetime), all six forms, real dates only.
+ * Pure functions, thread safe. `now` is Unix time in seconds and passed in, never read. */
 
 struct lastmod {
     char text[LASTMOD_MAX_CHARS + 1]; /* as it is stored: the given granularity, minutes with :00,
@@ -26,9 +48,25 @@ enum rule_code lastmod_parse(const char *text, size_t len, int64_t now, struct l
 
 /* True where a stored value goes into the XML (it has a day). */
 bool lastmod_renders(const char *stored);
+/* True where both are stored values and the second is more than a year before the first. */
+bool lastmod_is_set_back(const char *from, const char *to);
 /* The remarks that a stored value always bears (coarse, date only). */
 rule_set lastmod_remarks(const char *stored);
 /* Writes Unix seconds as "2026-11-21T08:30:00Z" (RFC 3339) to `out`, 21 bytes. Years 0 to 9999. */
 void lastmod_format_utc(int64_t unix_seconds, char out[21]);
+
+/* What a source makes of a file's dates. Crawlers trust the lastmod of an entry only where it is
+ * accurate, and redeploys touch every file: so it moves only when the content does. */
+struct lastmod_verdict {
+    bool moved;  /* the content is another than what was stored, or nothing was stored */
+    bool future; /* the file is dated in the future; taken as now */
+    char lastmod[LASTMOD_MAX_CHARS + 1];
+};
+
+/* `stored_hash` 0, 0: nothing was read well before. `stored_lastmod`: last served; NULL: none. One
+ * that is more than a day ahead of `now` counts for nothing. Times are Unix seconds. */
+void lastmod_policy(const uint64_t stored_hash[2], const uint64_t new_hash[2],
+                    const char *stored_lastmod, int64_t mtime, int64_t now,
+                    struct lastmod_verdict *out);
 
 #endif

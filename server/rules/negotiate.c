@@ -2,7 +2,108 @@
 
 #include <string.h>
 
-#include "server/rules/scan.h"
+#include "server/base/scan.h"
+
+/* Between list elements: OWS and any number of commas (RFC 9110 5.6.1.2). True where another
+ * element follows. */
+static bool find_element(struct scan *s)
+{
+    do
+        scan_skip_blanks(s);
+    while (scan_char(s, ','));
+    return s->at < s->end;
+}
+
+/* 1*DIGIT; what is too large for 64 bits is as good as their largest. */
+static bool read_position(struct scan *s, uint64_t *out)
+{
+    uint64_t value = 0;
+    const char *start = s->at;
+
+    for (; s->at < s->end && ascii_is_digit(*s->at); s->at++) {
+        uint64_t digit = (uint64_t)(*s->at - '0');
+        value = value > (UINT64_MAX - digit) / 10 ? UINT64_MAX : value * 10 + digit;
+    }
+    *out = value;
+    return s->at > start;
+}
+
+/* Units are case-insensitive (RFC 9110 14.1). */
+static bool read_unit(struct scan *s)
+{
+    static const char unit[] = "bytes=";
+
+    for (size_t i = 0; i < sizeof unit - 1; i++) {
+        if (s->at == s->end || ascii_lower(*s->at) != unit[i])
+            return false;
+        s->at++;
+    }
+    return true;
+}
+
+/* "a-b", "a-" or "-n", taken for what it says; false where malformed. */
+static bool read_range(struct scan *s, uint64_t size, enum range_kind *kind, uint64_t *first,
+                       uint64_t *len)
+{
+    uint64_t from, last = UINT64_MAX;
+
+    if (scan_char(s, '-')) {
+        uint64_t suffix;
+        if (!read_position(s, &suffix))
+            return false;
+        if (suffix > size)
+            suffix = size;
+        /* No Content-Range can name the last bytes of nothing: that is sent whole. */
+        *kind = suffix > 0 ? RANGE_PART : size == 0 ? RANGE_WHOLE : RANGE_UNSATISFIABLE;
+        *first = size - suffix;
+        *len = suffix;
+        return true;
+    }
+    if (!read_position(s, &from) || !scan_char(s, '-'))
+        return false;
+    if (s->at < s->end && ascii_is_digit(*s->at) && (!read_position(s, &last) || last < from))
+        return false;
+    *kind = from < size ? RANGE_PART : RANGE_UNSATISFIABLE;
+    *first = from;
+    if (from < size)
+        *len = (last < size - 1 ? last : size - 1) - from + 1;
+    return true;
+}
+
+enum range_kind range_parse(const char *range, uint64_t size, uint64_t *first, uint64_t *len)
+{
+    enum range_kind kind = RANGE_WHOLE;
+    bool one = false;
+
+    if (range != NULL) {
+        struct scan s = {range, range + strlen(range)};
+        one = read_unit(&s) && find_element(&s) && read_range(&s, size, &kind, first, len);
+        /* Behind it nothing, or empty elements. Several ranges would be a multipart reply, which
+         * nobody needs of a sitemap: the whole is always a right answer (RFC 9110 14.2). */
+        if (one) {
+            scan_skip_blanks(&s);
+            one = s.at == s.end || (*s.at == ',' && !find_element(&s));
+        }
+    }
+    if (!one)
+        kind = RANGE_WHOLE;
+    if (kind != RANGE_PART) {
+        *first = 0;
+        *len = size;
+    }
+    return kind;
+}
+
+bool range_applies(const char *if_range, const struct validators *own, int64_t now)
+{
+    if (if_range == NULL)
+        return true;
+    /* One tag, no list and no star; a weak one, or one that a proxy changed, never counts: the
+     * bytes that the client has must be these to the letter (RFC 9110 13.1.5). */
+    if (if_range[0] == '"' || strncmp(if_range, "W/", 2) == 0)
+        return strcmp(if_range, own->etag) == 0;
+    return negotiate_date_is_exact(if_range, own, now);
+}
 
 #define Q_ONE    1000 /* qvalues in thousandths: they have three decimals at most */
 #define Q_ABSENT (-1)
@@ -12,16 +113,6 @@
 static struct scan scan_of(const char *text)
 {
     return (struct scan){text, text + strlen(text)};
-}
-
-/* Between list elements: OWS and any number of commas, since a recipient ignores empty elements
- * (RFC 9110 5.6.1.2). True where another element follows. */
-static bool find_element(struct scan *s)
-{
-    do
-        scan_skip_blanks(s);
-    while (scan_char(s, ','));
-    return s->at < s->end;
 }
 
 /* Behind an element: OWS, then a comma or the end. */
@@ -218,21 +309,40 @@ bool negotiate_match(const char *if_match, const char *etag)
     return if_match != NULL && field_names_tag(if_match, etag, strong);
 }
 
-bool negotiate_not_modified(const char *if_none_match, const char *if_modified_since,
-                            const char *etag, int64_t changed_at, bool same_second, int64_t now)
+bool negotiate_date_is_exact(const char *date, const struct validators *own, int64_t now)
 {
-    int64_t since;
+    int64_t at;
 
+    return own->modified_at > 0 && own->modified_at < now && !own->shared_date &&
+           http_date_parse(date, now, &at) && at == own->modified_at;
+}
+
+/* A date that is none is no condition, nor is one where there is nothing to compare it with
+ * (RFC 9110 13.1.4). */
+static bool is_modified_since(const char *date, const struct validators *own, int64_t now)
+{
+    int64_t at;
+
+    return own->modified_at > 0 && http_date_parse(date, now, &at) && own->modified_at > at;
+}
+
+enum condition_verdict negotiate_conditions(const struct conditions *conditions,
+                                            const struct validators *own, int64_t now)
+{
+    if (conditions->if_match != NULL) {
+        if (!negotiate_match(conditions->if_match, own->etag))
+            return CONDITION_FAILED;
+    } else if (conditions->if_unmodified_since != NULL &&
+               is_modified_since(conditions->if_unmodified_since, own, now)) {
+        return CONDITION_FAILED;
+    }
     /* Present, it decides alone, even where it is malformed (RFC 9110 13.1.3). */
-    if (if_none_match != NULL)
-        return negotiate_none_match(if_none_match, etag, true);
-    if (if_modified_since == NULL || !http_date_parse(if_modified_since, now, &since))
-        return false;
-    /* A page from the future was sent with the clock's time, which proves nothing; nor does a
-     * date that no reply of ours can have borne yet. */
-    if (changed_at > now || since > now)
-        return false;
-    /* One second may have seen two versions, and the date cannot tell which one the client has
-     * (RFC 9110 8.8.2.2). */
-    return since > changed_at || (since == changed_at && !same_second);
+    if (conditions->if_none_match != NULL)
+        return negotiate_none_match(conditions->if_none_match, own->etag, true)
+                   ? CONDITION_NOT_MODIFIED
+                   : CONDITION_NONE;
+    return conditions->if_modified_since != NULL &&
+                   negotiate_date_is_exact(conditions->if_modified_since, own, now)
+               ? CONDITION_NOT_MODIFIED
+               : CONDITION_NONE;
 }

@@ -25,9 +25,45 @@ bool http_date_parse(const char *text, int64_t now, int64_t *out);
 /* Writes "Sun, 06 Nov 1994 08:49:37 GMT". */
 void http_date_format(int64_t unix_seconds, char out[30]);
 
-/* The whole of RFC 9110 13.2.2 for GET and HEAD of a page: true where the answer is 304.
- * `changed_at` and `same_second` are the page's; a time ahead of `now` never gives 304. */
-bool negotiate_not_modified(const char *if_none_match, const char *if_modified_since,
-                            const char *etag, int64_t changed_at, bool same_second, int64_t now);
+/* The conditions of a request; NULL: absent. */
+struct conditions {
+    const char *if_match, *if_unmodified_since, *if_none_match, *if_modified_since;
+};
+/* What the representation is known by. */
+struct validators {
+    const char *etag;    /* strong, with quotes */
+    int64_t modified_at; /* Unix seconds; 0: not known, and no Last-Modified is told */
+    bool shared_date;    /* another version may have been told with that date */
+};
+enum condition_verdict {
+    CONDITION_NONE,         /* to be answered as if there were none; Range and If-Range come next */
+    CONDITION_NOT_MODIFIED, /* 304 */
+    CONDITION_FAILED,       /* 412 */
+};
+/* RFC 9110 13.2.2 for GET and HEAD of what would be answered with 200, in its order. A date gives
+ * 304 only where it is exactly the representation's, whose second is over and which stands for this
+ * version alone: a later one may be of a version that was put back since (RFC 9110 8.8.2.2). */
+enum condition_verdict negotiate_conditions(const struct conditions *conditions,
+                                            const struct validators *own, int64_t now);
+/* True where `date` names the representation as surely as its tag: what gives 304 by date, and what
+ * If-Range asks. */
+bool negotiate_date_is_exact(const char *date, const struct validators *own, int64_t now);
+
+/* Byte ranges of HTTP, on header text alone (RFC 9110 14.1.2, 14.2, 13.1.5). Pure functions, thread
+ * safe; inputs are NUL-terminated header values or NULL where absent. */
+
+enum range_kind {
+    RANGE_WHOLE,         /* 200: no range, several, or nothing that is one */
+    RANGE_PART,          /* 206 */
+    RANGE_UNSATISFIABLE, /* 416 */
+};
+
+/* What Range asks of a representation of `size` bytes. PART: `*first` and `*len` tell which, at
+ * least one byte and all of them there; otherwise they are 0 and `size`. */
+enum range_kind range_parse(const char *range, uint64_t size, uint64_t *first, uint64_t *len);
+
+/* True where Range counts: If-Range is absent, or names exactly the representation at hand, by its
+ * strong tag, or by its date where that stands for one version alone. */
+bool range_applies(const char *if_range, const struct validators *own, int64_t now);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/rules/ascii.h"
-#include "server/rules/utf8.h"
+#include "server/base/str.h"
+#include "server/base/text.h"
 
 /* Decodes `text` up to the NUL in place: the result is never longer. False where a `%` is not
  * followed by two hex digits, where a NUL would come out, or what comes out is not UTF-8. */

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "server/base/text.h"
 #include "server/rules/lastmod.h"
-#include "server/rules/word.h"
 
 #define OPEN          "<sitemap><loc>"
 #define OPEN_LASTMOD  "<lastmod>"

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/base/str.h"
 #include "server/rules/limits.h"
-#include "server/rules/str.h"
 
 extern const char render_head[]; /* declaration and <sitemapindex …>, a newline behind each */
 extern const char render_tail[]; /* </sitemapindex> and a newline */

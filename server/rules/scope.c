@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "server/rules/ascii.h"
+#include "server/base/text.h"
 
 #define XML_SUFFIX     ".xml"
 #define GZ_SUFFIX      ".gz"
@@ -177,4 +177,123 @@ uint32_t scope_page_number(const char *index_path, const char *pattern, uint32_t
         !ends_with(path_and_query, len, p.after, p.after_len))
         return 0;
     return read_number(path_and_query + p.before_len, len - p.before_len - p.after_len, max_number);
+}
+
+/* ---- two indexes ------------------------------------------------------------------------ */
+
+/* What stands before and behind the number in the names of an index's further pages. */
+struct numbered {
+    char head[PAGE_PATH_SIZE];
+    size_t head_len;
+    const char *tail; /* not NUL-terminated */
+    size_t tail_len;
+};
+
+static bool read_numbered(const char *index_path, const char *pattern, struct numbered *out)
+{
+    struct pattern p;
+    size_t stem = stem_len(index_path);
+
+    if (!split_pattern(pattern, &p) || stem + p.before_len > sizeof out->head)
+        return false;
+    put(put(out->head, index_path, stem), p.before, p.before_len);
+    out->head_len = stem + p.before_len;
+    out->tail = p.after;
+    out->tail_len = p.after_len;
+    return true;
+}
+
+static bool same_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    return a_len == b_len && memcmp(a, b, a_len) == 0;
+}
+
+/* The number that `lead`, then the digits of `lowest`, then `trail` make, each of NUMBER_MAX_DIGITS
+ * at most; UINT64_MAX where it is none or has no place in 32 bits. */
+static uint64_t join(const char *lead, size_t lead_len, uint64_t lowest, const char *trail,
+                     size_t trail_len)
+{
+    uint64_t number = 0;
+    char digits[3 * NUMBER_MAX_DIGITS + 1];
+    char *at = put_number(put(digits, lead, lead_len), (uint32_t)lowest);
+
+    at = put(at, trail, trail_len);
+    for (const char *c = digits; c < at; c++) {
+        if (!ascii_is_digit(*c))
+            return UINT64_MAX;
+        number = number * 10 + (uint64_t)(*c - '0');
+        if (number > UINT32_MAX)
+            return UINT64_MAX;
+    }
+    return number;
+}
+
+/* The number of `a` begins with `rest`, which the head of `b` has more, and goes on with digits
+ * that stand where the number of `b` does: `digits` of them in `a`. Whoever has fewer digits there
+ * has more of a tail, and that begins with the other's last digits. The lowest numbers are tried:
+ * where they are too high, all are. */
+static bool meet_at(const struct numbered *a, const struct numbered *b, const char *rest,
+                    size_t rest_len, size_t digits, uint32_t max_number)
+{
+    static const uint32_t lowest[] = {2, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    bool a_longer = a->tail_len < b->tail_len;
+    const struct numbered *more = a_longer ? b : a; /* of a tail */
+    const struct numbered *less = a_longer ? a : b;
+    size_t extra = more->tail_len - less->tail_len;
+    size_t shared = a_longer ? (digits > extra ? digits - extra : 0) : digits;
+    uint64_t number_a, number_b;
+
+    if (shared == 0 || shared > sizeof lowest / sizeof *lowest || extra > NUMBER_MAX_DIGITS ||
+        !same_bytes(more->tail + extra, less->tail_len, less->tail, less->tail_len))
+        return false;
+    /* One digit before others may be a 1; alone it is 2 at least. */
+    for (uint32_t first = shared == 1 ? 1 : lowest[shared - 1];; first = lowest[shared - 1]) {
+        number_a = join(rest, rest_len, first, more->tail, a_longer ? extra : 0);
+        number_b = join("", 0, first, more->tail, a_longer ? 0 : extra);
+        if (number_a >= 2 && number_b >= 2)
+            return number_a <= max_number && number_b <= max_number;
+        if (first != 1)
+            return false;
+    }
+}
+
+/* `b` has the longer head. */
+static bool numbers_meet(const struct numbered *a, const struct numbered *b, const char *path_b,
+                         const char *pattern_b, uint32_t max_number)
+{
+    const char *rest = b->head + a->head_len;
+    size_t rest_len = b->head_len - a->head_len;
+    char name[2 * PAGE_PATH_SIZE];
+
+    if (memcmp(a->head, b->head, a->head_len) != 0)
+        return false;
+    /* The number of `a` ends within the rest, or with it: so many names at most. */
+    for (size_t digits = 1; digits <= rest_len && digits <= NUMBER_MAX_DIGITS; digits++) {
+        char *at = put(put(name, a->head, a->head_len), rest, digits);
+        if (read_number(rest, digits, max_number) == 0)
+            continue;
+        at = put(put(at, a->tail, a->tail_len), XML_SUFFIX, XML_SUFFIX_LEN);
+        if (scope_page_number(path_b, pattern_b, max_number, name, (size_t)(at - name)) != 0)
+            return true;
+    }
+    if (rest_len > NUMBER_MAX_DIGITS || (rest_len > 0 && rest[0] == '0'))
+        return false;
+    for (size_t digits = 1; digits + rest_len <= NUMBER_MAX_DIGITS; digits++)
+        if (meet_at(a, b, rest, rest_len, digits, max_number))
+            return true;
+    return false;
+}
+
+bool scope_pages_meet(const char *path_a, const char *pattern_a, const char *path_b,
+                      const char *pattern_b, uint32_t max_number)
+{
+    struct numbered a, b;
+
+    if (scope_page_number(path_a, pattern_a, max_number, path_b, strlen(path_b)) != 0 ||
+        scope_page_number(path_b, pattern_b, max_number, path_a, strlen(path_a)) != 0)
+        return true;
+    if (!read_numbered(path_a, pattern_a, &a) || !read_numbered(path_b, pattern_b, &b))
+        return false;
+    return a.head_len <= b.head_len ? numbers_meet(&a, &b, path_b, pattern_b, max_number)
+                                    : numbers_meet(&b, &a, path_a, pattern_a, max_number);
 }

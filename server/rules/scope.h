@@ -37,4 +37,9 @@ void scope_page_path(const char *index_path, const char *pattern, uint32_t numbe
 uint32_t scope_page_number(const char *index_path, const char *pattern, uint32_t max_number,
                            const char *path_and_query, size_t len);
 
+/* True where two indexes, of one site and in one directory, would give some page of each, 1 to
+ * `max_number`, the same name. The time does not depend on `max_number`. */
+bool scope_pages_meet(const char *path_a, const char *pattern_a, const char *path_b,
+                      const char *pattern_b, uint32_t max_number);
+
 #endif

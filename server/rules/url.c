@@ -1,10 +1,395 @@
 #include "server/rules/url.h"
 
+#include <arpa/inet.h>
 #include <idn2.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "server/rules/ascii.h"
-#include "server/rules/url_parts.h"
+#include "server/base/scan.h"
+#include "server/base/str.h"
+#include "server/base/text.h"
+#include "server/rules/code.h"
+#include "server/rules/limits.h"
+
+/* The parts that url.c is made of; no other module includes this. Pure functions, thread safe. */
+
+/* The normal form may be shorter than what is given (`%41` is `A`, dot segments vanish), so that
+ * the work is done in a buffer that any loc of LOC_MAX_CHARS fits into fully encoded. What is
+ * longer still is RULE_LOC_TOO_LONG without a closer look. */
+#define URL_WORK_SIZE 8192
+
+struct url_authority {
+    char host[HOST_MAX_CHARS + 1]; /* normalised, NUL-terminated, brackets included */
+    size_t host_len;
+    uint16_t port; /* 0 where none is written */
+};
+
+#define LABEL_MAX_CHARS 63
+#define PORT_MAX        65535u
+
+/* Digits and nothing else; leading zeros do not count. Empty is no port (RFC 3986 3.2.3). */
+static bool read_port(const char *text, size_t len, uint16_t *out)
+{
+    unsigned port = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (!ascii_is_digit(text[i]))
+            return false;
+        port = port * 10 + (unsigned)(text[i] - '0');
+        if (port > PORT_MAX)
+            return false;
+    }
+    if (len > 0 && port == 0)
+        return false;
+    *out = (uint16_t)port;
+    return true;
+}
+
+/* RFC 1123 2.1 and RFC 1035 2.3.4, with the underscore that real host names have. */
+static bool is_label(const char *text, size_t len)
+{
+    if (len < 1 || len > LABEL_MAX_CHARS || text[0] == '-' || text[len - 1] == '-')
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (!ascii_is_alnum(text[i]) && text[i] != '-' && text[i] != '_')
+            return false;
+    }
+    return true;
+}
+
+/* A last label that browsers and crawlers take for a number: the whole is then an IPv4 address
+ * to them, in forms that RFC 3986 does not know (WHATWG URL, "ends in a number checker"). */
+static bool is_number_label(const char *text, size_t len)
+{
+    bool hex = len >= 2 && text[0] == '0' && ascii_lower(text[1]) == 'x';
+
+    for (size_t i = hex ? 2 : 0; i < len; i++) {
+        if (hex ? ascii_hex_value(text[i]) < 0 : !ascii_is_digit(text[i]))
+            return false;
+    }
+    return true;
+}
+
+/* RFC 3986 3.2.2 IPv4address: four decimals to 255 without leading zeros. */
+static bool is_ipv4(const char *text, size_t len)
+{
+    struct scan s = {text, text + len};
+
+    for (unsigned part = 0; part < 4; part++) {
+        const char *digits;
+        unsigned value = 0;
+
+        if (part > 0 && !scan_char(&s, '.'))
+            return false;
+        digits = s.at;
+        while (s.at < s.end && ascii_is_digit(*s.at) && value <= 255)
+            value = value * 10 + (unsigned)(*s.at++ - '0');
+        if (s.at == digits || value > 255 || (*digits == '0' && s.at - digits > 1))
+            return false;
+    }
+    return s.at == s.end;
+}
+
+static enum rule_code read_name(const char *text, size_t len, struct url_authority *out)
+{
+    size_t label = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (ascii_is_high(text[i]))
+            return RULE_LOC_HOST_IDN;
+    }
+    if (len > HOST_MAX_CHARS)
+        return RULE_LOC_HOST;
+    for (size_t i = 0; i <= len; i++) {
+        if (i < len && text[i] != '.')
+            continue;
+        if (!is_label(text + label, i - label))
+            return RULE_LOC_HOST;
+        if (i < len)
+            label = i + 1;
+    }
+    if (is_number_label(text + label, len - label) && !is_ipv4(text, len))
+        return RULE_LOC_HOST;
+    for (size_t i = 0; i < len; i++)
+        out->host[i] = ascii_lower(text[i]);
+    out->host[len] = '\0';
+    out->host_len = len;
+    return RULE_OK;
+}
+
+/* "[" IPv6address "]"; neither a zone nor an IPvFuture names a public host. One address has many
+ * spellings; libc's is that of RFC 5952 4. */
+static enum rule_code read_ipv6(const char *text, size_t len, struct url_authority *out)
+{
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr binary;
+    size_t inner = len - 2;
+
+    if (len < 4 || inner >= sizeof address || memchr(text, '\0', len) != NULL)
+        return RULE_LOC_HOST;
+    memcpy(address, text + 1, inner);
+    address[inner] = '\0';
+    if (inet_pton(AF_INET6, address, &binary) != 1 ||
+        inet_ntop(AF_INET6, &binary, out->host + 1, INET6_ADDRSTRLEN) == NULL)
+        return RULE_LOC_HOST;
+    out->host[0] = '[';
+    out->host_len = strlen(out->host);
+    out->host[out->host_len++] = ']';
+    out->host[out->host_len] = '\0';
+    return RULE_OK;
+}
+
+/* Reads `host[:port]`. `rooted` allows a dot behind a host name, and drops it. RULE_OK,
+ * RULE_LOC_CREDENTIALS, RULE_LOC_HOST, RULE_LOC_HOST_IDN or RULE_LOC_PORT; then `*out` is
+ * undefined. */
+static enum rule_code url_read_authority(const char *text, size_t len, bool rooted,
+                                         struct url_authority *out)
+{
+    const char *end = text + len;
+    const char *host_end;
+    enum rule_code code;
+
+    if (memchr(text, '@', len) != NULL)
+        return RULE_LOC_CREDENTIALS;
+
+    if (len > 0 && text[0] == '[') {
+        host_end = memchr(text, ']', len);
+        if (host_end == NULL || (++host_end < end && *host_end != ':'))
+            return RULE_LOC_HOST;
+        code = read_ipv6(text, (size_t)(host_end - text), out);
+    } else {
+        size_t name_len;
+
+        host_end = memchr(text, ':', len);
+        if (host_end == NULL)
+            host_end = end;
+        name_len = (size_t)(host_end - text);
+        if (rooted && name_len > 0 && text[name_len - 1] == '.')
+            name_len--;
+        code = read_name(text, name_len, out);
+    }
+    if (code != RULE_OK)
+        return code;
+
+    if (host_end < end)
+        host_end++; /* the colon */
+    return read_port(host_end, (size_t)(end - host_end), &out->port) ? RULE_OK : RULE_LOC_PORT;
+}
+
+/* What each byte is in a URL (RFC 3986 2, 3.3, 3.4):
+ *   u unreserved      p other characters of path and query      % percent-encoding
+ *   # fragment        b brackets, of IPv6 hosts only
+ *   c control         s space          x in no URL: it must be percent-encoded   h not ASCII */
+#define CONTROLS_32 "cccccccccccccccccccccccccccccccc"
+#define LETTERS_26  "uuuuuuuuuuuuuuuuuuuuuuuuuu"
+#define HIGH_64     "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
+static const char char_classes[] = CONTROLS_32
+    /*  !"#$%&'()*+,-./0123456789:;<=>? */
+    "spx#p%pppppppuupuuuuuuuuuuppxpxp"
+    /* @A-Z[\]^_ */
+    "p" LETTERS_26 "bxbxu"
+    /* `a-z{|}~ and DEL */
+    "x" LETTERS_26 "xxxuc" HIGH_64 HIGH_64;
+_Static_assert(sizeof char_classes == 256 + 1, "one class for each byte");
+
+static inline char class_of(char c)
+{
+    return char_classes[(unsigned char)c];
+}
+
+/* 'u' and 'p', which differ in two bits, and no other class. */
+static inline bool is_plain(char c)
+{
+    return (class_of(c) & ~('u' ^ 'p')) == ('u' & 'p');
+}
+
+/* How many characters from here on stand for themselves in path and query alike. Nearly all of a
+ * loc is one such run, or two: what comes to each of a million locs is decided by this loop. */
+static size_t plain_run(const char *text, size_t len)
+{
+    size_t run = 0;
+
+    while (run < len && is_plain(text[run]))
+        run++;
+    return run;
+}
+
+/* The same within one segment of a path. */
+static size_t segment_run(const char *text, size_t len)
+{
+    size_t run = 0;
+
+    while (run < len && text[run] != '/' && text[run] != '?' && is_plain(text[run]))
+        run++;
+    return run;
+}
+
+/* Looks at each byte of a URL reference: RULE_OK, RULE_LOC_CONTROL, RULE_LOC_SPACE, RULE_LOC_UTF8
+ * or RULE_LOC_MALFORMED, whichever fault comes first. */
+static enum rule_code url_check_bytes(const char *text, size_t len)
+{
+    for (size_t i = plain_run(text, len); i < len; i += plain_run(text + i, len - i)) {
+        size_t step = 1;
+
+        switch (class_of(text[i])) {
+        case 'c':
+            return RULE_LOC_CONTROL;
+        case 's':
+            return RULE_LOC_SPACE;
+        case 'x':
+            return RULE_LOC_MALFORMED;
+        case 'h':
+            step = utf8_char_len(text + i, len - i);
+            if (step == 0)
+                return RULE_LOC_UTF8;
+            if (utf8_is_control(text + i, step))
+                return RULE_LOC_CONTROL;
+            break;
+        default:
+            break;
+        }
+        i += step;
+    }
+    return RULE_OK;
+}
+
+struct writer {
+    char *data; /* begins with the path's first slash */
+    size_t size;
+    size_t len;
+    size_t segment; /* where the segment being written begins: behind a slash */
+    bool full;
+};
+
+static inline void put(struct writer *w, char c)
+{
+    if (w->len < w->size)
+        w->data[w->len++] = c;
+    else
+        w->full = true;
+}
+
+static inline void put_all(struct writer *w, const char *text, size_t len)
+{
+    if (len > w->size - w->len) {
+        len = w->size - w->len;
+        w->full = true;
+    }
+    memcpy(w->data + w->len, text, len);
+    w->len += len;
+}
+
+static void put_encoded(struct writer *w, unsigned char byte)
+{
+    static const char hex[] = "0123456789ABCDEF";
+
+    put(w, '%');
+    put(w, hex[byte >> 4]);
+    put(w, hex[byte & 15]);
+}
+
+/* RFC 3986 5.2.4 at the end of a segment: "." goes, ".." takes the one before it along. True
+ * where the segment was one of these; the text then ends with the slash before it. */
+static bool remove_dot_segment(struct writer *w)
+{
+    const char *segment = w->data + w->segment;
+    size_t len = w->len - w->segment;
+
+    if (len < 1 || len > 2 || segment[0] != '.' || segment[len - 1] != '.')
+        return false;
+    w->len = w->segment;
+    if (len == 2 && w->len > 1) {
+        do
+            w->len--;
+        while (w->data[w->len - 1] != '/');
+        w->segment = w->len;
+    }
+    return true;
+}
+
+/* Encodings of unreserved characters are undone, so that one resource has one form; all others,
+ * the slash's too, stay, in upper case (RFC 3986 6.2.2.1, 6.2.2.2). */
+static bool put_percent(struct writer *w, const char *text, size_t left)
+{
+    int high = left > 2 ? ascii_hex_value(text[1]) : -1;
+    int low = left > 2 ? ascii_hex_value(text[2]) : -1;
+    char c;
+
+    if (high < 0 || low < 0)
+        return false;
+    c = (char)(high << 4 | low);
+    if (class_of(c) == 'u')
+        put(w, c);
+    else
+        put_encoded(w, (unsigned char)c);
+    return true;
+}
+
+/* Path or query alike: one character of the input. Sets `*step` to the bytes that it took. */
+static enum rule_code put_next(struct writer *w, const char *text, size_t left, size_t *step)
+{
+    *step = 1;
+    switch (class_of(*text)) {
+    case 'u':
+    case 'p':
+        put(w, *text);
+        return RULE_OK;
+    case 'h': /* an IRI's, as in RFC 3987 3.1 */
+        put_encoded(w, (unsigned char)*text);
+        return RULE_OK;
+    case '%':
+        *step = 3;
+        return put_percent(w, text, left) ? RULE_OK : RULE_LOC_PERCENT;
+    default: /* brackets: RFC 3986 allows them in the host alone */
+        return RULE_LOC_MALFORMED;
+    }
+}
+
+/* Writes path and query in normal form to `out`, `size` bytes, without a NUL: the path begins with
+ * a slash, whether one is given or not. `text` has passed url_check_bytes and has no fragment.
+ * RULE_OK, RULE_LOC_PERCENT, RULE_LOC_MALFORMED or RULE_LOC_TOO_LONG (`out` is full). */
+static enum rule_code url_write_path(const char *text, size_t len, char *out, size_t size,
+                                     size_t *path_len, size_t *total_len)
+{
+    struct writer w = {.data = out, .size = size};
+    size_t i = len > 0 && text[0] == '/' ? 1 : 0;
+    size_t step;
+
+    put(&w, '/');
+    w.segment = w.len;
+    for (; i < len && text[i] != '?' && !w.full; i += step) {
+        enum rule_code code = RULE_OK;
+
+        step = segment_run(text + i, len - i);
+        if (step > 0) {
+            put_all(&w, text + i, step);
+            continue;
+        }
+        step = 1;
+        if (text[i] != '/') {
+            code = put_next(&w, text + i, len - i, &step);
+        } else if (!remove_dot_segment(&w)) {
+            put(&w, '/');
+            w.segment = w.len;
+        }
+        if (code != RULE_OK)
+            return code;
+    }
+    if (!w.full)
+        (void)remove_dot_segment(&w);
+    *path_len = w.len;
+
+    for (; i < len && !w.full; i += step) {
+        enum rule_code code = put_next(&w, text + i, len - i, &step);
+
+        if (code != RULE_OK)
+            return code;
+    }
+    *total_len = w.len;
+    return w.full ? RULE_LOC_TOO_LONG : RULE_OK;
+}
 
 #define PORT_HTTP  80
 #define PORT_HTTPS 443

@@ -1,32 +1,556 @@
 #include "server/sources/scan.h"
 
-#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "server/sources/beneath.h"
-#include "server/sources/scan_pass.h"
+#include "server/rules/url.h"
+
+/* A scan in order:
+ *
+ *   load   what the catalogue keeps of the source's files, and the registry, from one view
+ *   find   the kind names each file that there is; what is as it is kept ends here
+ *   gone   what is kept and was not seen
+ *   apply  all that differs, as one change; the catalogue refuses single files and, by the shrink
+ *          guard, all removals together
+ *   tell   what came of it, file by file
+ *
+ * The view is closed before the kind begins: that may take minutes, and a view holds back the
+ * catalogue's upkeep. */
+
+#define AGAIN_LEAST_MS 500
+
+/* ---- lists of records --------------------------------------------------------------------- */
+
+#define BLOCK_BYTES (64u << 10)
+
+struct record_block {
+    struct record_block *next;
+    size_t used, size;
+    char text[];
+};
+
+struct record *record_add(struct record_list *list, const struct record *record)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity + list->capacity / 2 : 64;
+        struct record *at = realloc(list->at, capacity * sizeof at[0]);
+        if (at == NULL)
+            return NULL;
+        list->at = at;
+        list->capacity = capacity;
+    }
+    list->at[list->count] = *record;
+    return &list->at[list->count++];
+}
+
+const char *record_keep(struct record_list *list, const char *text, bool *failed)
+{
+    if (text == NULL)
+        return NULL;
+    size_t size = strlen(text) + 1;
+    struct record_block *block = list->blocks;
+    if (block == NULL || block->size - block->used < size) {
+        size_t room = size > BLOCK_BYTES ? size : BLOCK_BYTES;
+        block = malloc(sizeof *block + room);
+        if (block == NULL) {
+            *failed = true;
+            return NULL;
+        }
+        *block = (struct record_block){.next = list->blocks, .size = room};
+        list->blocks = block;
+    }
+    char *copy = block->text + block->used;
+    memcpy(copy, text, size);
+    block->used += size;
+    return copy;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct record *)a)->file.path, ((const struct record *)b)->file.path);
+}
+
+void record_sort(struct record_list *list)
+{
+    bool sorted = true;
+    for (size_t i = 1; i < list->count && sorted; i++)
+        sorted = compare(&list->at[i - 1], &list->at[i]) <= 0;
+    if (!sorted)
+        qsort(list->at, list->count, sizeof list->at[0], compare);
+}
+
+/* In a sorted list: leaves one of those with the same path. (Names that are no text, and what is
+ * too long, are shown in a form that two may share.) */
+static void record_unique(struct record_list *list)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (left == 0 || compare(&list->at[left - 1], &list->at[i]) != 0)
+            list->at[left++] = list->at[i];
+    list->count = left;
+}
+
+/* The first whose path is not less. */
+static size_t lower_bound(const struct record_list *list, const char *path)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(list->at[middle].file.path, path) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct record *record_find(const struct record_list *list, const char *path)
+{
+    size_t at = lower_bound(list, path);
+    return at < list->count && strcmp(list->at[at].file.path, path) == 0 ? &list->at[at] : NULL;
+}
+
+void record_see_below(struct record_list *list, const char *folder)
+{
+    size_t len = strlen(folder);
+    /* Between "a" and "a/b" there may be "a.xml". */
+    for (size_t i = lower_bound(list, folder);
+         i < list->count && strncmp(list->at[i].file.path, folder, len) == 0; i++)
+        if (list->at[i].file.path[len] == '/')
+            list->at[i].seen = true;
+}
+
+/* Copies the texts of a file into the list, `loc` aside, which is made of the path. */
+static bool keep_texts(struct record_list *list, struct source_file *file)
+{
+    bool failed = false;
+    file->path = record_keep(list, file->path, &failed);
+    file->loc = NULL;
+    file->lastmod = record_keep(list, file->lastmod, &failed);
+    file->newest_lastmod = record_keep(list, file->newest_lastmod, &failed);
+    file->remarks = record_keep(list, file->remarks, &failed);
+    file->problem = record_keep(list, file->problem, &failed);
+    file->detail = record_keep(list, file->detail, &failed);
+    return !failed;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* All that the catalogue would keep is equal. */
+static bool record_equal(const struct record *a, const struct record *b)
+{
+    return a->file.state == b->file.state && a->file.device == b->file.device &&
+           a->file.inode == b->file.inode && a->file.size == b->file.size &&
+           a->file.mtime_ns == b->file.mtime_ns && a->file.hash[0] == b->file.hash[0] &&
+           a->file.hash[1] == b->file.hash[1] && a->file.urls == b->file.urls &&
+           a->file.bytes == b->file.bytes && a->file.one_lastmod == b->file.one_lastmod &&
+           a->file.future == b->file.future && a->file.line == b->file.line &&
+           a->file.column == b->file.column && same_text(a->file.lastmod, b->file.lastmod) &&
+           same_text(a->file.newest_lastmod, b->file.newest_lastmod) &&
+           same_text(a->file.remarks, b->file.remarks) &&
+           same_text(a->file.problem, b->file.problem) && same_text(a->file.detail, b->file.detail);
+}
+
+void record_list_done(struct record_list *list)
+{
+    while (list->blocks) {
+        struct record_block *next = list->blocks->next;
+        free(list->blocks);
+        list->blocks = next;
+    }
+    free(list->at);
+    *list = (struct record_list){0};
+}
+
+/* ---- what a kind finds -------------------------------------------------------------------- */
+
+static enum rule_code pass_loc(const struct scan_pass *pass, const char *path, struct url *out)
+{
+    return pass->options->kind->loc(pass->options->place, path, out);
+}
+
+struct record *scan_meet(struct scan_pass *pass, const char *path)
+{
+    struct record *kept = record_find(&pass->kept, path);
+    const struct scan_progress *progress = pass->options->progress;
+    struct scan_counts *counts = &pass->out->counts;
+    if (kept)
+        kept->seen = true;
+    counts->files++;
+    if (progress && progress->progress)
+        progress->progress(progress->context, counts->files, counts->read);
+    return kept;
+}
+
+struct sitemap_expect scan_expect(const struct scan_pass *pass, const char *path,
+                                  const struct url *loc)
+{
+    size_t len = strlen(path);
+    bool gzip = len > 3 && strcmp(path + len - 3, ".gz") == 0;
+    return (struct sitemap_expect){
+        .now = pass->now,
+        .url = loc,
+        .hosts = pass->hosts,
+        .host_count = pass->host_count,
+        .packing = gzip ? SITEMAP_PACKING_GZIP : SITEMAP_PACKING_PLAIN,
+    };
+}
+
+/* More, or something else, is remarked than before. */
+static bool is_remarked(const struct record *kept, const struct record *now)
+{
+    return now->file.remarks &&
+           !(kept->file.remarks && strcmp(kept->file.remarks, now->file.remarks) == 0);
+}
+
+/* What the file is told as; NULL where nobody needs to know. */
+static const char *name_of(const struct record *kept, const struct record *now)
+{
+    bool was_bad = kept && kept->file.state == SOURCE_FILE_QUARANTINED;
+    bool was_listed = kept && kept->file.has_entry;
+    switch (now->file.state) {
+    case SOURCE_FILE_QUARANTINED:
+        return was_bad &&
+                       strcmp(kept->file.problem ? kept->file.problem : "", now->file.problem) == 0
+                   ? NULL
+                   : "problem";
+    case SOURCE_FILE_LISTED:
+        return was_bad                  ? "recovered"
+               : !was_listed            ? "new"
+               : now->moved             ? "changed"
+               : is_remarked(kept, now) ? "remarked"
+                                        : NULL;
+    case SOURCE_FILE_EMPTY:
+        return kept && kept->file.state == SOURCE_FILE_EMPTY ? NULL : "empty";
+    case SOURCE_FILE_IGNORED:
+        return was_bad ? "recovered" : NULL;
+    case SOURCE_FILE_GONE:
+        return "gone";
+    }
+    return NULL;
+}
+
+bool scan_take(struct scan_pass *pass, const struct record *kept, struct record *now)
+{
+    bool missing = now->file.state == SOURCE_FILE_LISTED && kept && !kept->file.has_entry;
+    if (kept && record_equal(kept, now) && !missing && !kept->moved && !pass->resubmit)
+        return true;
+    now->named = name_of(kept, now);
+    pass->out_of_memory =
+        !keep_texts(&pass->found, &now->file) || record_add(&pass->found, now) == NULL;
+    return !pass->out_of_memory;
+}
+
+void scan_again(struct scan_pass *pass, uint32_t ms)
+{
+    ms = ms < AGAIN_LEAST_MS ? AGAIN_LEAST_MS : ms;
+    if (pass->out->again_ms == 0 || pass->out->again_ms > ms)
+        pass->out->again_ms = ms;
+}
+
+struct record scan_from_kept(const struct record *kept, const char *path)
+{
+    struct record now = kept ? *kept : (struct record){0};
+    now.file.path = path;
+    now.file.remarks = now.file.problem = now.file.detail = NULL;
+    now.file.line = now.file.column = 0;
+    now.moved = now.nowhere = false;
+    return now;
+}
+
+bool scan_quarantine(struct scan_pass *pass, const struct record *kept, struct record *now,
+                     const char *code, const char *detail)
+{
+    now->file.state = SOURCE_FILE_QUARANTINED;
+    now->file.problem = code;
+    now->file.detail = detail;
+    return scan_take(pass, kept, now);
+}
+
+bool scan_problem(struct scan_pass *pass, const char *path, const char *code, const char *detail,
+                  bool folder)
+{
+    struct record *kept = record_find(&pass->kept, path);
+    if (kept)
+        kept->seen = true;
+    struct record now = scan_from_kept(kept, path);
+    now.nowhere = folder || strcmp(code, "unreadable") != 0;
+    return scan_quarantine(pass, kept, &now, code, detail);
+}
+
+/* ---- the change --------------------------------------------------------------------------- */
+
+/* Adds what is kept and not seen. False: out of memory. */
+static bool scan_add_gone(struct scan_pass *pass)
+{
+    for (size_t i = 0; i < pass->kept.count; i++) {
+        const struct record *kept = &pass->kept.at[i];
+        bool failed = false;
+        if (kept->seen)
+            continue;
+        struct record gone = *kept;
+        gone.file.state = SOURCE_FILE_GONE;
+        gone.file.path = record_keep(&pass->found, kept->file.path, &failed);
+        gone.file.lastmod = gone.file.newest_lastmod = gone.file.problem = gone.file.detail = NULL;
+        gone.named =
+            kept->file.has_entry || kept->file.state != SOURCE_FILE_IGNORED ? "gone" : NULL;
+        if (failed || record_add(&pass->found, &gone) == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* The record with its URL, which stands until the next one is asked for. */
+static struct source_file file_of(struct scan_pass *pass, const struct record *record)
+{
+    struct source_file file = record->file;
+    if (!record->nowhere && pass_loc(pass, record->file.path, &pass->loc) == RULE_OK)
+        file.loc = pass->loc.text;
+    return file;
+}
+
+static int stream_next(void *context, struct source_file *out)
+{
+    struct scan_pass *pass = context;
+    if (pass->next == pass->found.count)
+        return 0;
+    const struct record *record = &pass->found.at[pass->next++];
+    *out = file_of(pass, record);
+    return 1;
+}
+
+static bool stream_rewind(void *context)
+{
+    struct scan_pass *pass = context;
+    pass->next = 0;
+    return true;
+}
+
+static bool bears(struct scan_pass *pass, const struct record *record, const char *loc)
+{
+    struct url own;
+    return !record->nowhere && record->file.state == SOURCE_FILE_LISTED &&
+           pass_loc(pass, record->file.path, &own) == RULE_OK && strcmp(own.text, loc) == 0;
+}
+
+/* Refusals come in the stream's order: each search begins where the last one ended. What is refused
+ * stays in the stream as it is, since the catalogue may read that again. */
+static void on_reject(void *context, const struct rejection *rejection)
+{
+    struct scan_pass *pass = context;
+    struct record_list *list = &pass->rejected;
+    size_t count = pass->found.count;
+    bool failed = false;
+    for (size_t i = 0; rejection->loc && i < count; i++) {
+        size_t at = (pass->reject_at + i) % count;
+        if (!bears(pass, &pass->found.at[at], rejection->loc))
+            continue;
+        struct record record = pass->found.at[at];
+        record.file.state = SOURCE_FILE_QUARANTINED;
+        record.file.problem = rule_code_word(rejection->code);
+        record.file.detail = record_keep(list, rejection->detail, &failed);
+        record.file.size = at;
+        record_add(list, &record); /* out of memory, it is only not told */
+        pass->reject_at = at + 1;
+        return;
+    }
+}
+
+/* What the catalogue made a problem of is told as one. */
+static void merge_rejected(struct scan_pass *pass)
+{
+    for (size_t i = 0; i < pass->rejected.count; i++) {
+        const struct record *rejected = &pass->rejected.at[i];
+        struct record *found = &pass->found.at[rejected->file.size];
+        found->file.state = SOURCE_FILE_QUARANTINED;
+        found->file.problem = rejected->file.problem;
+        found->file.detail = rejected->file.detail;
+        found->named = "problem";
+    }
+}
+
+static bool was_refused(const struct scan_pass *pass, const struct record *found)
+{
+    const struct record *kept = record_find(&pass->kept, found->file.path);
+    return kept && kept->file.refused && found->file.state == SOURCE_FILE_LISTED;
+}
+
+static bool is_listed(struct scan_pass *pass, struct catalogue_view *view, const char *path)
+{
+    struct source_file file;
+    bool found;
+    return catalogue_view_source_file(view, pass->options->settings->name, path, &file, &found) ==
+               CATALOGUE_OK &&
+           found && file.state == SOURCE_FILE_LISTED;
+}
+
+/* What was refused before, and is again for the same reason, is no news, and the catalogue does not
+ * report it: which of them did recover is seen by their rows. */
+static void merge_refused(struct scan_pass *pass)
+{
+    struct catalogue_view *view = NULL;
+    uint64_t again = pass->out->result.rejected - pass->rejected.count;
+    if (again > 0 && !pass->options->dry_run)
+        catalogue_view_begin(pass->options->catalogue, &view);
+    for (size_t i = 0; again > 0 && i < pass->found.count; i++) {
+        struct record *found = &pass->found.at[i];
+        if (was_refused(pass, found) && !(view && is_listed(pass, view, found->file.path)))
+            found->named = NULL;
+    }
+    if (view)
+        catalogue_view_end(view);
+}
+
+/* Held back by the shrink guard: it did not happen, and is told in one line rather than each
+ * time. Who looks at one scan alone is to see what it is about. */
+static void merge_held(struct scan_pass *pass)
+{
+    if (pass->out->result.would_remove == 0 || pass->options->alone)
+        return;
+    for (size_t i = 0; i < pass->found.count; i++) {
+        struct record *found = &pass->found.at[i];
+        const struct record *kept = record_find(&pass->kept, found->file.path);
+        bool loses = found->file.state == SOURCE_FILE_GONE ||
+                     found->file.state == SOURCE_FILE_EMPTY ||
+                     found->file.state == SOURCE_FILE_IGNORED || (kept && kept->moved);
+        if (kept && kept->file.has_entry && loses)
+            found->named = NULL;
+    }
+}
+
+/* ---- telling ------------------------------------------------------------------------------ */
+
+/* NULL: what counts as none of them. */
+static uint64_t *count_of(struct scan_counts *counts, const char *named)
+{
+    const struct {
+        const char *name;
+        uint64_t *count;
+    } all[] = {
+        {"new", &counts->added},           {"changed", &counts->changed},
+        {"gone", &counts->gone},           {"problem", &counts->problems},
+        {"recovered", &counts->recovered}, {"empty", &counts->empty},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].name, named) == 0)
+            return all[i].count;
+    return NULL;
+}
+
+static void tell_one_still(struct scan_pass *pass, const struct record *record)
+{
+    const struct scan_progress *progress = pass->options->progress;
+    struct source_file file = file_of(pass, record);
+    progress->still(progress->context, &file);
+}
+
+static bool is_noteworthy(const struct record *record)
+{
+    return record->file.state == SOURCE_FILE_QUARANTINED ||
+           (record->file.state == SOURCE_FILE_LISTED && record->file.remarks);
+}
+
+/* The problems and remarks that were known and have not moved. */
+static void tell_still(struct scan_pass *pass)
+{
+    for (size_t i = 0; i < pass->found.count; i++) {
+        const struct record *found = &pass->found.at[i];
+        struct record *kept = record_find(&pass->kept, found->file.path);
+        if (kept == NULL || (found->named == NULL && was_refused(pass, found)))
+            continue;
+        kept->seen = false; /* it is not just as it is kept */
+        if (found->named == NULL && is_noteworthy(found))
+            tell_one_still(pass, found);
+    }
+    for (size_t i = 0; i < pass->kept.count; i++)
+        if (pass->kept.at[i].seen && is_noteworthy(&pass->kept.at[i]))
+            tell_one_still(pass, &pass->kept.at[i]);
+}
+
+static void tell(struct scan_pass *pass)
+{
+    const struct scan_progress *progress = pass->options->progress;
+    struct scan_counts *counts = &pass->out->counts;
+    for (size_t i = 0; i < pass->found.count; i++) {
+        const struct record *record = &pass->found.at[i];
+        if (record->named == NULL)
+            continue;
+        uint64_t *count = count_of(counts, record->named);
+        if (count)
+            ++*count;
+        if (record->file.state == SOURCE_FILE_LISTED) {
+            counts->remarked += record->file.remarks != NULL;
+            counts->future += record->file.future;
+            counts->one_lastmod += record->file.one_lastmod;
+        }
+        if (progress && progress->change) {
+            struct source_file file = file_of(pass, record);
+            progress->change(progress->context, record->named, &file);
+        }
+    }
+    if (progress && progress->still)
+        tell_still(pass);
+}
+
+/* Hands `found` over and tells it. */
+static void scan_apply(struct scan_pass *pass)
+{
+    struct scan_outcome *out = pass->out;
+    struct source_file_stream stream = {
+        .context = pass,
+        .next = stream_next,
+        .rewind = stream_rewind,
+        .count = pass->found.count,
+    };
+    struct change change = {
+        .kind = CHANGE_SCAN,
+        .source = pass->options->settings->name,
+        .index_name = pass->options->settings->index,
+        .files = &stream,
+        .dry_run = pass->options->dry_run,
+        .max_removed = pass->options->max_removed,
+        .on_reject = on_reject,
+        .context = pass,
+    };
+    out->status = catalogue_apply(pass->options->catalogue, &change, &out->result);
+    entry_record_done(&out->result.entry);
+    memset(&out->result.entry, 0, sizeof out->result.entry);
+    out->applied = out->status == CATALOGUE_OK;
+    if (out->applied) {
+        merge_rejected(pass);
+        merge_refused(pass);
+        merge_held(pass);
+        tell(pass);
+        return;
+    }
+    const char *detail = out->result.detail;
+    snprintf(out->failure, sizeof out->failure, "the catalogue did not take it (%s)%s%.180s",
+             catalogue_status_word(out->status), *detail ? ": " : "", detail);
+}
 
 /* ---- what the catalogue keeps ------------------------------------------------------------- */
 
 static bool keep_row(void *context, const struct source_file *file)
 {
     struct scan_pass *pass = context;
+    struct record record = {.file = *file, .nowhere = file->loc == NULL};
     struct url loc;
-    if (!record_from_file(&pass->kept, file)) {
+    record.moved = file->loc && (pass_loc(pass, file->path, &loc) != RULE_OK ||
+                                 strcmp(loc.text, file->loc) != 0);
+    if (!keep_texts(&pass->kept, &record.file) || record_add(&pass->kept, &record) == NULL) {
         pass->out_of_memory = true;
         return false;
     }
-    pass->kept.at[pass->kept.count - 1].moved =
-        file->loc && (location_loc(pass->options->location, file->path, &loc) != RULE_OK ||
-                      strcmp(loc.text, file->loc) != 0);
     return true;
 }
 
-static bool fail(struct scan_pass *pass, enum catalogue_status status, const char *what,
-                 const char *why)
+bool scan_fail(struct scan_pass *pass, enum catalogue_status status, const char *what,
+               const char *why)
 {
     pass->out->status = status;
     snprintf(pass->out->failure, sizeof pass->out->failure, "%.120s: %.120s", what, why);
@@ -35,7 +559,7 @@ static bool fail(struct scan_pass *pass, enum catalogue_status status, const cha
 
 static bool fail_status(struct scan_pass *pass, enum catalogue_status status)
 {
-    return fail(pass, status, "the catalogue cannot be read", catalogue_status_word(status));
+    return scan_fail(pass, status, "the catalogue cannot be read", catalogue_status_word(status));
 }
 
 /* What would refuse every single file is told before any is read. */
@@ -44,17 +568,18 @@ static bool check_place(struct scan_pass *pass, const struct registry *registry,
 {
     const struct source_settings *settings = pass->options->settings;
     struct url loc;
-    enum rule_code code = location_loc(pass->options->location, "sitemap.xml", &loc);
+    if (pass->options->kind->sample == NULL)
+        return true;
+    enum rule_code code = pass_loc(pass, pass->options->kind->sample, &loc);
     if (code == RULE_OK)
         code = registry_place(registry, &loc, settings->index, place);
     switch (code) {
     case RULE_SITE_UNKNOWN:
     case RULE_INDEX_NEEDED:
-        return fail(pass, CATALOGUE_REFUSED, pass->options->location->base,
-                    rule_code_sentence(code));
+        return scan_fail(pass, CATALOGUE_REFUSED, settings->url, rule_code_sentence(code));
     case RULE_INDEX_UNKNOWN:
         if (settings->index)
-            return fail(pass, CATALOGUE_REFUSED, settings->index, rule_code_sentence(code));
+            return scan_fail(pass, CATALOGUE_REFUSED, settings->index, rule_code_sentence(code));
         return true;
     default:
         return true;
@@ -73,8 +598,8 @@ static bool is_elsewhere(struct scan_pass *pass, struct catalogue_view *view,
         return false;
     for (size_t i = 0; i < pass->kept.count; i++) {
         const struct record *kept = &pass->kept.at[i];
-        if (!kept->has_entry || kept->moved || kept->state != SOURCE_FILE_LISTED ||
-            location_loc(pass->options->location, kept->path, &loc) != RULE_OK)
+        if (!kept->file.has_entry || kept->moved || kept->file.state != SOURCE_FILE_LISTED ||
+            pass_loc(pass, kept->file.path, &loc) != RULE_OK)
             continue;
         if (catalogue_view_entry_by_loc(view, place->site->id, loc.text, &entry) != CATALOGUE_OK)
             return false;
@@ -85,14 +610,32 @@ static bool is_elsewhere(struct scan_pass *pass, struct catalogue_view *view,
     return false;
 }
 
+/* Whose pages the files may list. */
+static bool take_hosts(struct scan_pass *pass, const struct registry_site *site)
+{
+    if (site == NULL)
+        return true;
+    size_t count = 1 + site->alias_host_count + site->cross_host_count;
+    pass->hosts = malloc(count * sizeof *pass->hosts);
+    if (pass->hosts == NULL) {
+        pass->out_of_memory = true;
+        return false;
+    }
+    pass->hosts[pass->host_count++] = site->origin + site->origin_url.host_at;
+    for (size_t i = 0; i < site->alias_host_count; i++)
+        pass->hosts[pass->host_count++] = site->alias_hosts[i];
+    for (size_t i = 0; i < site->cross_host_count; i++)
+        pass->hosts[pass->host_count++] = site->cross_hosts[i];
+    return true;
+}
+
 static bool load_view(struct scan_pass *pass, struct catalogue_view *view)
 {
-    struct registry *registry;
     struct placement place = {0};
-    enum catalogue_status status = catalogue_view_registry(view, &registry);
+    enum catalogue_status status = catalogue_view_registry(view, &pass->registry);
     if (status != CATALOGUE_OK)
         return fail_status(pass, status);
-    bool ok = check_place(pass, registry, &place);
+    bool ok = check_place(pass, pass->registry, &place) && take_hosts(pass, place.site);
     if (ok) {
         status = catalogue_view_source_files(view, pass->options->settings->name, keep_row, pass);
         ok = (status == CATALOGUE_OK || fail_status(pass, status)) && !pass->out_of_memory;
@@ -101,12 +644,9 @@ static bool load_view(struct scan_pass *pass, struct catalogue_view *view)
         record_sort(&pass->kept);
         pass->resubmit = is_elsewhere(pass, view, &place);
     }
-    registry_unref(registry);
     return ok;
 }
 
-/* The view is closed before any file is read: that may take minutes, and a view holds back the
- * catalogue's upkeep. */
 static bool load(struct scan_pass *pass)
 {
     struct catalogue_view *view;
@@ -118,144 +658,38 @@ static bool load(struct scan_pass *pass)
     return ok;
 }
 
-/* ---- the walk ----------------------------------------------------------------------------- */
-
-static bool is_stopped(const struct scan_pass *pass)
+bool scan_is_stopped(const struct scan_pass *pass)
 {
     return pass->options->stop && atomic_load_explicit(pass->options->stop, memory_order_relaxed);
 }
 
-static bool visit_folder(void *context, int fd, const char *path)
-{
-    struct scan_pass *pass = context;
-    struct tree_watch **watch = pass->options->watch;
-    if (watch && *watch && !tree_watch_folder(*watch, fd, path)) {
-        /* Half a tree watched would look like a whole one. */
-        tree_watch_free(*watch);
-        *watch = NULL;
-        pass->out->watch_limit = true;
-    }
-    return !is_stopped(pass);
-}
-
-static bool visit_file(void *context, const char *path, const struct stat *st)
-{
-    return !is_stopped(context) && scan_file(context, path, st);
-}
-
-static bool visit_problem(void *context, const char *path, const char *code, const char *detail,
-                          bool folder)
-{
-    struct scan_pass *pass = context;
-    if (folder)
-        record_see_below(&pass->kept, path);
-    return scan_problem(pass, path, code, detail, folder);
-}
-
-/* An unmounted folder leaves an empty one behind. Entries are kept unless someone says otherwise:
- * the shrink guard, which would hold them too, may be off. */
-static bool is_unmounted(const struct scan_pass *pass, const struct stat *top)
-{
-    if (pass->out->counts.files > 0 || pass->options->max_removed != MAX_REMOVED_GUARDED)
-        return false;
-    bool any = false;
-    for (size_t i = 0; i < pass->kept.count; i++) {
-        const struct record *kept = &pass->kept.at[i];
-        any |= kept->has_entry;
-        if (kept->device == top->st_dev)
-            return false;
-    }
-    return any;
-}
-
-static bool check_top(struct scan_pass *pass)
-{
-    const char *directory = pass->options->settings->directory;
-    struct stat opened, named;
-    if (stat(directory, &named) != 0)
-        return fail(pass, CATALOGUE_UNAVAILABLE, directory, strerrordesc_np(errno));
-    if (fstat(pass->top, &opened) != 0 || opened.st_ino != named.st_ino ||
-        opened.st_dev != named.st_dev)
-        return fail(pass, CATALOGUE_UNAVAILABLE, directory, "was replaced while it was read");
-    if (is_unmounted(pass, &opened))
-        return fail(pass, CATALOGUE_UNAVAILABLE, directory,
-                    "is empty, and on another file system than its files were: is it mounted?");
-    return true;
-}
-
-static bool walk(struct scan_pass *pass)
-{
-    struct walk_result result;
-    const struct source_settings *settings = pass->options->settings;
-    struct match match = {settings->patterns, settings->excludes};
-    struct walk_visit visit = {visit_folder, visit_file, visit_problem, pass};
-    struct tree_watch **watch = pass->options->watch;
-    if (watch && *watch)
-        tree_watch_walk_begins(*watch);
-    enum walk_status status = walk_folder(pass->top, "", &match, &visit, &result);
-    pass->out->links = result.links > 0;
-    pass->out->outside = result.outside;
-    snprintf(pass->out->outside_path, sizeof pass->out->outside_path, "%s", result.outside_path);
-    if (status == WALK_UNREADABLE || status == WALK_FAILED)
-        return fail(pass, CATALOGUE_UNAVAILABLE, settings->directory,
-                    strerrordesc_np(result.error));
-    if (status != WALK_DONE)
-        return false;
-    if (watch && *watch)
-        tree_watch_walk_ends(*watch);
-    return true;
-}
-
-static bool open_top(struct scan_pass *pass)
-{
-    const char *directory = pass->options->settings->directory;
-    pass->top = beneath_open_top(directory);
-    return pass->top >= 0 || fail(pass, CATALOGUE_UNAVAILABLE, directory, strerrordesc_np(errno));
-}
-
 /* ---- all of it ---------------------------------------------------------------------------- */
-
-static void remember(struct scan_pass *pass)
-{
-    struct scan_memory *memory = pass->options->memory;
-    if (memory == NULL)
-        return;
-    record_sort(&pass->unsettled);
-    struct record_list old = memory->unsettled;
-    memory->unsettled = pass->unsettled;
-    pass->unsettled = old;
-}
 
 void scan_run(const struct scan_options *options, struct scan_outcome *out)
 {
-    struct scan_pass pass = {.options = options, .out = out, .top = -1, .now = time(NULL)};
+    struct scan_pass pass = {.options = options, .out = out, .now = time(NULL)};
+    const struct source_kind *kind = options->kind;
     *out = (struct scan_outcome){.status = CATALOGUE_CANCELLED};
-    if (open_top(&pass) && load(&pass) && walk(&pass) && scan_changing(&pass) && check_top(&pass) &&
-        !is_stopped(&pass)) {
-        if (scan_add_gone(&pass)) {
-            record_sort(&pass.found);
-            record_unique(&pass.found);
-            remember(&pass);
-            scan_apply(&pass);
-        } else {
-            pass.out_of_memory = true;
+    if (kind->begin(options->place, &pass)) {
+        if (load(&pass) && kind->find(options->place, &pass) && !scan_is_stopped(&pass)) {
+            if (scan_add_gone(&pass)) {
+                record_sort(&pass.found);
+                record_unique(&pass.found);
+                scan_apply(&pass);
+            } else {
+                pass.out_of_memory = true;
+            }
         }
+        kind->end(options->place);
     }
     if (pass.out_of_memory)
-        fail(&pass, CATALOGUE_NO_MEMORY, options->settings->directory,
-             "out of memory or descriptors");
+        scan_fail(&pass, CATALOGUE_NO_MEMORY, options->settings->url,
+                  "out of memory or descriptors");
     else if (!out->applied && *out->failure == '\0')
         snprintf(out->failure, sizeof out->failure, "stopped");
-    if (pass.top >= 0)
-        close(pass.top);
     record_list_done(&pass.kept);
     record_list_done(&pass.found);
-    record_list_done(&pass.changing);
-    record_list_done(&pass.unsettled);
     record_list_done(&pass.rejected);
-}
-
-void scan_memory_done(struct scan_memory *memory)
-{
-    record_list_done(&memory->unsettled);
+    free(pass.hosts);
+    registry_unref(pass.registry);
 }

@@ -1,11 +1,356 @@
 #include "server/sources/source.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/text.h"
+#include "server/input/sitemap_file.h"
+
+static struct scan_request *source_take_request(struct source *s);
+
+enum { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
+
+static void source_tell(const struct source *s, int level, const char *event, const char *format,
+                        ...)
+{
+    char detail[1600];
+    va_list arguments;
+    if (s->event == NULL)
+        return;
+    int len = snprintf(detail, sizeof detail, "%.64s: ", s->settings.name);
+    va_start(arguments, format);
+    vsnprintf(detail + len, sizeof detail - (size_t)len, format, arguments);
+    va_end(arguments);
+    s->event(s->event_context, level, event, detail);
+}
+
+/* The first of a file's remarks, and which others there are. */
+static bool tell_remarks(const struct source *s, const struct source_file *file)
+{
+    struct sitemap_remarks remarks;
+    char told[SITEMAP_REMARK_TOLD], place[64] = "", others[SITEMAP_MAX_REMARKS * 32] = "";
+    sitemap_remarks_read(file->remarks, &remarks);
+    if (remarks.count == 0)
+        return false;
+    const struct sitemap_remark *first = &remarks.at[0];
+    sitemap_remark_tell(first, told);
+    if (first->lines[0] > 0)
+        snprintf(place, sizeof place, ", line %" PRIu64 " column %" PRIu64, first->lines[0],
+                 first->column);
+    for (size_t i = 1; i < remarks.count; i++)
+        snprintf(others + strlen(others), sizeof others - strlen(others), "%s%s",
+                 i == 1 ? " (also " : ", ", rule_code_word(remarks.at[i].code));
+    source_tell(s, LEVEL_INFO, "source-file-remark", "%s: %s%s: %s%s%s", file->path,
+                rule_code_word(first->code), place, told, others, *others ? ")" : "");
+    return true;
+}
+
+/* One file's change; true where it was worth a line. */
+static bool source_tell_change(const struct source *s, const char *what,
+                               const struct source_file *file)
+{
+    char place[64] = "";
+    if (strcmp(what, "recovered") == 0) {
+        source_tell(s, LEVEL_INFO, "source-file-recovered", "%s is good again", file->path);
+        if (file->remarks)
+            tell_remarks(s, file);
+        return true;
+    }
+    if (file->state == SOURCE_FILE_LISTED && file->remarks)
+        return tell_remarks(s, file);
+    if (strcmp(what, "problem") != 0)
+        return false;
+    if (file->line > 0)
+        snprintf(place, sizeof place, ", line %" PRIu64 " column %" PRIu64, file->line,
+                 file->column);
+    source_tell(s, LEVEL_WARNING, "source-file-problem", "%s: %s%s: %.200s%s", file->path,
+                file->problem, place, file->detail ? file->detail : "",
+                file->has_entry ? " (its last good entry stays)" : "");
+    return true;
+}
+
+static void tell_failure(struct source *s, const struct scan_outcome *outcome)
+{
+    pthread_mutex_lock(&s->lock);
+    bool news = strcmp(s->failure, outcome->failure) != 0;
+    pthread_mutex_unlock(&s->lock);
+    if (news)
+        source_tell(s, LEVEL_WARNING, "source-scan-failed", "%s", outcome->failure);
+}
+
+/* What a scan came to, where it is worth a line. */
+static void source_tell_outcome(struct source *s, const struct scan_outcome *outcome)
+{
+    const struct scan_counts *c = &outcome->counts;
+    uint64_t held = outcome->result.would_remove;
+    if (outcome->watch_limit)
+        source_tell(s, LEVEL_WARNING, "source-watch-limit",
+                    "the system's limit of inotify is reached (fs.inotify.max_user_watches, "
+                    "max_user_instances): changes are found by rescans alone");
+    if (!outcome->applied) {
+        tell_failure(s, outcome);
+        return;
+    }
+    if (outcome->outside > 0 && s->outside != outcome->outside)
+        source_tell(s, LEVEL_INFO, "source-link-outside", "%" PRIu64 " %s left aside: %s%s",
+                    outcome->outside,
+                    plural(outcome->outside, "symlink leads out of the folder and is",
+                           "symlinks lead out of the folder and are"),
+                    outcome->outside_path, plural(outcome->outside, "", ", ..."));
+    if (held > 0 && s->held != held)
+        source_tell(s, LEVEL_WARNING, "source-removals-held",
+                    "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to let %s go",
+                    held,
+                    plural(held, "entry whose file is gone is", "entries whose files are gone are"),
+                    plural(held, "it", "them"));
+    if (s->failures > 0)
+        source_tell(s, LEVEL_INFO, "source-scan-works", "the folder is scanned again");
+    if (s->scanned && !outcome->result.changed &&
+        c->added + c->changed + c->gone + c->problems + c->recovered + c->empty + c->remarked == 0)
+        return;
+    source_tell(s, LEVEL_INFO, "source-scanned",
+                "%" PRIu64 " %s, %" PRIu64 " read: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64
+                " gone, %" PRIu64 " with a problem, %" PRIu64 " recovered, %" PRIu64
+                " empty; remarks: %" PRIu64 " dated in the future, %" PRIu64
+                " with one lastmod on all pages, %" PRIu64 " with any",
+                c->files, plural(c->files, "file", "files"), c->read, c->added, c->changed, c->gone,
+                c->problems, c->recovered, c->empty, c->future, c->one_lastmod, c->remarked);
+}
+
+#define RETRY_FIRST_MS 1000
+#define RETRY_MOST_MS  60000
+/* A folder that never rests is scanned all the same: after so many times `settle`, or so long. */
+#define UNREST_TIMES   10
+#define UNREST_MOST_MS 300000
+/* inotify does not tell of the top's being replaced by way of the folders above it (a mount, a
+ * symlink of releases): a look at its inode does. */
+#define LOOK_MS     5000
+#define PROGRESS_MS 10000
+/* Where rescans are off and the limit of inotify is reached. */
+#define LIMIT_RESCAN_MS 3600000
+/* Files told one by one, of one scan; the last line counts all. */
+#define TOLD_MOST 20
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- watching ----------------------------------------------------------------------------- */
+
+static void set_watching(struct source *s, enum source_watching watching)
+{
+    pthread_mutex_lock(&s->lock);
+    s->watching = watching;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void unrest(struct source *s, int64_t now)
+{
+    int64_t settle = s->settings.settle_ms;
+    if (s->settle_at == 0)
+        s->settle_bound = now + most(settle, least(UNREST_TIMES * settle, UNREST_MOST_MS));
+    s->settle_at = least(now + settle, s->settle_bound);
+}
+
+/* ---- scanning ----------------------------------------------------------------------------- */
+
+struct progress {
+    struct source *source;
+    int64_t told_at;
+    unsigned told; /* files */
+};
+
+static void on_progress(void *context, uint64_t seen, uint64_t read)
+{
+    struct progress *p = context;
+    if (seen % 256 != 0)
+        return;
+    int64_t now = clock_now_ms();
+    if (now - p->told_at < PROGRESS_MS)
+        return;
+    p->told_at = now;
+    source_tell(p->source, 2, "source-scanning", "%llu files seen, %llu read so far",
+                (unsigned long long)seen, (unsigned long long)read);
+}
+
+static void on_change(void *context, const char *what, const struct source_file *file)
+{
+    struct progress *p = context;
+    if (p->told < TOLD_MOST && source_tell_change(p->source, what, file))
+        p->told++;
+}
+
+static void set_scanning(struct source *s, bool scanning)
+{
+    pthread_mutex_lock(&s->lock);
+    s->scanning = scanning;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* How the source stands now; as before where that cannot be read. */
+static struct source_state read_state(struct source *s)
+{
+    struct catalogue_view *view;
+    struct source_state state = s->state; /* only this thread sets it */
+    if (catalogue_view_begin(s->catalogue, &view) != CATALOGUE_OK)
+        return state;
+    if (catalogue_view_source_state(view, s->settings.name, &state) != CATALOGUE_OK)
+        state = s->state;
+    catalogue_view_end(view);
+    return state;
+}
+
+static void note_outcome(struct source *s, const struct scan_outcome *outcome, int64_t now)
+{
+    struct source_state state = read_state(s);
+    pthread_mutex_lock(&s->lock);
+    s->scanning = false;
+    s->state = state;
+    s->scans++;
+    s->files_read += outcome->counts.read;
+    s->failed_at = outcome->applied ? 0 : time(NULL);
+    memcpy(s->failure, outcome->failure, sizeof s->failure);
+    pthread_mutex_unlock(&s->lock);
+    s->again_at = outcome->again_ms ? now + outcome->again_ms : 0;
+    if (outcome->applied) {
+        s->folder.links = outcome->links;
+        s->outside = outcome->outside;
+        s->held = outcome->result.would_remove;
+        s->scanned = true;
+        s->failures = 0;
+        s->retry_at = 0;
+        if (s->on_scanned != NULL)
+            s->on_scanned(s->on_scanned_context, s->number);
+        return;
+    }
+    unsigned doublings = s->failures < 6 ? s->failures : 6;
+    s->retry_at = now + least((int64_t)RETRY_FIRST_MS << doublings, RETRY_MOST_MS);
+    s->failures++;
+}
+
+static void scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
+{
+    struct progress told = {s, clock_now_ms(), 0};
+    struct scan_progress progress = {
+        .change = on_change, .progress = on_progress, .context = &told};
+    struct scan_options options = {
+        .catalogue = s->catalogue,
+        .settings = &s->settings,
+        .kind = &folder_kind,
+        .place = &s->folder,
+        .max_removed = max_removed,
+        .progress = &progress,
+        .stop = &s->stop,
+    };
+    enum source_watching before = s->watching; /* only this thread sets it */
+    set_scanning(s, true);
+    s->settle_at = 0;
+    bool no_instance = folder_watch(&s->folder);
+    scan_run(&options, outcome);
+    bool limit = no_instance || outcome->watch_limit;
+    outcome->watch_limit = limit && before != SOURCE_WATCH_LIMIT;
+    set_watching(s, s->folder.watch ? SOURCE_WATCHES
+                    : limit         ? SOURCE_WATCH_LIMIT
+                                    : SOURCE_RESCANS_ONLY);
+    if (!atomic_load(&s->stop))
+        source_tell_outcome(s, outcome);
+    int64_t now = clock_now_ms();
+    note_outcome(s, outcome, now);
+    uint32_t rescan_ms = s->settings.rescan_ms;
+    if (rescan_ms == 0 && limit)
+        rescan_ms = LIMIT_RESCAN_MS;
+    s->rescan_at = rescan_ms ? now + rescan_ms : 0;
+    s->look_at = now + LOOK_MS;
+}
+
+static void serve_request(struct source *s, struct scan_request *request)
+{
+    struct scan_outcome outcome;
+    scan(s, request->max_removed, &outcome);
+    request->done(request->context, outcome.applied ? &outcome.result : NULL, outcome.failure);
+    free(request);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------ */
+
+/* When the next scan is due by itself; 0: not at all. Nothing goes before the rest of what is being
+ * written, or half of it were a change: it is bounded. */
+static int64_t due_at(const struct source *s)
+{
+    const int64_t times[] = {s->rescan_at, s->retry_at, s->again_at};
+    int64_t due = 0;
+    if (s->settle_at != 0)
+        return s->settle_at;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+        if (times[i] != 0 && (due == 0 || times[i] < due))
+            due = times[i];
+    return due;
+}
+
+static void wait_for_something(struct source *s, int64_t due)
+{
+    struct pollfd fds[2] = {{.fd = s->wake_fd, .events = POLLIN},
+                            {.fd = folder_fd(&s->folder), .events = POLLIN}};
+    int64_t until = due == 0 ? s->look_at : least(due, s->look_at);
+    int64_t wait = most(until - clock_now_ms(), 0);
+    if (poll(fds, 2, (int)least(wait, LOOK_MS) + 1) > 0 && fds[0].revents) {
+        uint64_t count;
+        ssize_t taken = read(s->wake_fd, &count, sizeof count);
+        (void)taken;
+    }
+    if (fds[1].revents) {
+        struct tree_watch_news news;
+        folder_read_news(&s->folder, &news);
+        if (news.overflow)
+            source_tell(s, 2, "source-watch-overflow", "events were lost: the folder is rescanned");
+        if (news.changed)
+            unrest(s, clock_now_ms()); /* later than any of them: following a tree takes time */
+    }
+    int64_t now = clock_now_ms();
+    if (now >= s->look_at) {
+        s->look_at = now + LOOK_MS;
+        if (s->failures == 0 && folder_is_replaced(&s->folder))
+            unrest(s, now);
+    }
+}
+
+void *source_run(void *source)
+{
+    struct source *s = source;
+    struct scan_outcome outcome;
+    scan(s, MAX_REMOVED_GUARDED, &outcome);
+    while (!atomic_load(&s->stop)) {
+        struct scan_request *request = source_take_request(s);
+        if (request) {
+            serve_request(s, request);
+            continue;
+        }
+        /* The time first, then what has happened: who was kept from running for longer than
+         * `settle` has not seen a folder at rest. */
+        int64_t now = clock_now_ms();
+        wait_for_something(s, due_at(s));
+        int64_t due = due_at(s);
+        if (due != 0 && now >= due && !atomic_load(&s->stop))
+            scan(s, MAX_REMOVED_GUARDED, &outcome);
+    }
+    return NULL;
+}
 
 static char *copy_text(const char *text, bool *failed)
 {
@@ -54,7 +399,6 @@ struct source *source_new(const struct source_settings *settings,
     s->settings.index = copy_text(settings->index, &failed);
     s->settings.patterns = copy_list(settings->patterns, &failed);
     s->settings.excludes = copy_list(settings->excludes, &failed);
-    s->match = (struct match){s->settings.patterns, s->settings.excludes};
     s->catalogue = options->catalogue;
     s->event = options->event;
     s->event_context = options->event_context;
@@ -63,7 +407,7 @@ struct source *source_new(const struct source_settings *settings,
         snprintf(why, why_size, "out of memory");
         goto fail;
     }
-    if (!location_init(&s->location, settings->url, why, why_size))
+    if (!folder_init(&s->folder, &s->settings, why, why_size))
         goto fail;
     s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake_fd < 0) {
@@ -125,9 +469,7 @@ void source_answer_requests(struct source *s)
 
 void source_release(struct source *s)
 {
-    tree_watch_free(s->watch);
-    s->watch = NULL;
-    scan_memory_done(&s->memory);
+    folder_done(&s->folder);
     pthread_mutex_lock(&s->lock);
     if (s->wake_fd >= 0)
         close(s->wake_fd);
@@ -184,7 +526,8 @@ void source_request(struct source *s, struct scan_request *request)
         source_refuse_request(request);
 }
 
-struct scan_request *source_take_request(struct source *s)
+/* The first request, now the caller's; NULL where there is none. */
+static struct scan_request *source_take_request(struct source *s)
 {
     pthread_mutex_lock(&s->lock);
     struct scan_request *first = s->requests;

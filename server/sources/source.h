@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/types.h>
 
+#include "server/sources/folder/folder.h"
 #include "server/sources/scan.h"
 
 struct scan_request {
@@ -18,8 +18,6 @@ struct scan_request {
 struct source {
     atomic_uint references;
     struct source_settings settings; /* owned, with what it points to */
-    struct location location;
-    struct match match;
     struct catalogue *catalogue;
     void (*event)(void *context, int level, const char *event, const char *detail);
     void *event_context;
@@ -42,12 +40,8 @@ struct source {
     uint64_t scans, files_read;
 
     /* The thread's own. */
-    struct tree_watch *watch;
-    struct scan_memory memory;
-    bool links; /* the last scan followed symlinks: any name may matter */
+    struct folder folder; /* its location and match are constant: anybody's */
     uint64_t outside, held;
-    dev_t top_device; /* of the folder as last scanned */
-    ino_t top_inode;
     unsigned failures; /* in a row */
     bool scanned;      /* at least once since the start */
     int64_t rescan_at, settle_at, settle_bound, retry_at, again_at, look_at; /* ms; 0: not due */
@@ -67,28 +61,22 @@ void source_answer_requests(struct source *s);
 void source_refuse_request(struct scan_request *request);
 /* Takes the request over; after `stop` it is answered at once. */
 void source_request(struct source *s, struct scan_request *request);
-/* The first request, now the caller's; NULL where there is none. */
-struct scan_request *source_take_request(struct source *s);
 /* Wakes the thread; nothing after source_release. Under the lock, or where that is called. */
 void source_wake(struct source *s);
 /* Gives back what only the thread, which was joined, needed: descriptors above all. */
 void source_release(struct source *s);
 
-/* What sources_health does. */
-void source_fill_health(struct source *s, struct source_health *out);
-/* What sources_report does. */
-bool source_fill_report(struct source *s, struct source_report *out);
-
 /* The thread: until `stop`. */
 void *source_run(void *source);
 
-/* ---- source_tell.c: events ---------------------------------------------------------------- */
+/* The sources that run, as a picture that is never changed: a reload makes another. Whoever reads
+ * holds one, and with it every source in it: one that has ended is freed with the last picture that
+ * shows it. Thread safe where nothing else is said. */
 
-void source_tell(const struct source *s, int level, const char *event, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-/* One file's change; true where it was worth a line. */
-bool source_tell_change(const struct source *s, const char *what, const struct source_file *file);
-/* What a scan came to, where it is worth a line. */
-void source_tell_outcome(struct source *s, const struct scan_outcome *outcome);
+struct source_list {
+    atomic_uint references;
+    size_t count;
+    struct source *at[]; /* a reference to each */
+};
 
 #endif

@@ -6,8 +6,130 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/sources/beneath.h"
-#include "server/sources/source_list.h"
+#include "server/input/sitemap_file.h"
+#include "server/sources/folder/beneath.h"
+#include "server/sources/source.h"
+
+/* An empty one with room for `capacity`, with a reference for the caller. NULL: out of memory. */
+static struct source_list *source_list_new(size_t capacity)
+{
+    struct source_list *list = calloc(1, sizeof *list + capacity * sizeof(struct source *));
+    if (list != NULL)
+        atomic_init(&list->references, 1);
+    return list;
+}
+
+/* Takes a reference of its own to the source. While nobody else has the list. */
+static void source_list_add(struct source_list *list, struct source *source)
+{
+    source_ref(source);
+    list->at[list->count++] = source;
+}
+
+void sources_let_go(struct source_list *list)
+{
+    if (list == NULL || atomic_fetch_sub_explicit(&list->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        source_unref(list->at[i]);
+    free(list);
+}
+
+/* The source with this number; NULL where it is not in the list. Borrowed. */
+static struct source *source_list_find(const struct source_list *list, size_t number)
+{
+    size_t i = 0;
+    while (i < list->count && list->at[i]->number != number)
+        i++;
+    return i == list->count ? NULL : list->at[i];
+}
+
+static char *copy(const char *text, bool *failed)
+{
+    char *own = strdup(text ? text : "");
+    *failed |= own == NULL;
+    return own;
+}
+
+struct gathering {
+    struct source_report *report;
+    const char *path; /* of the file at hand */
+    bool failed;
+};
+
+static void gather_remarks(struct gathering *g, const char *text)
+{
+    struct source_report *report = g->report;
+    struct sitemap_remarks remarks;
+    char told[SITEMAP_REMARK_TOLD];
+    sitemap_remarks_read(text, &remarks);
+    for (size_t i = 0; i < remarks.count && report->remarks_listed < SOURCE_MAX_REMARKS; i++) {
+        const struct sitemap_remark *remark = &remarks.at[i];
+        sitemap_remark_tell(remark, told);
+        report->remarks[report->remarks_listed++] = (struct source_remark){
+            .path = copy(g->path, &g->failed),
+            .detail = copy(told, &g->failed),
+            .code = rule_code_word(remark->code),
+            .line = remark->lines[0],
+            .column = remark->column,
+            .count = remark->count,
+        };
+    }
+}
+
+static bool gather(void *context, const struct source_file *file)
+{
+    struct gathering *g = context;
+    struct source_report *report = g->report;
+    g->path = file->path;
+    if (file->state == SOURCE_FILE_LISTED && file->remarks)
+        gather_remarks(g, file->remarks);
+    if (file->state != SOURCE_FILE_QUARANTINED)
+        return !g->failed;
+    report->problem_count++;
+    if (report->problems_listed == SOURCE_MAX_PROBLEMS)
+        return true;
+    report->problems[report->problems_listed++] = (struct source_problem){
+        .path = copy(file->path, &g->failed),
+        .code = copy(file->problem, &g->failed),
+        .detail = copy(file->detail, &g->failed),
+        .line = file->line,
+        .column = file->column,
+        .since = file->problem_since,
+        .has_entry = file->has_entry,
+    };
+    return !g->failed;
+}
+
+static bool read_catalogue(struct catalogue *c, struct source_report *out)
+{
+    struct catalogue_view *view;
+    struct catalogue_revisions revisions;
+    struct gathering g = {.report = out};
+    if (catalogue_view_begin(c, &view) != CATALOGUE_OK)
+        return false;
+    bool ok = catalogue_view_revisions(view, &revisions) == CATALOGUE_OK &&
+              catalogue_view_source_state(view, out->name, &out->state) == CATALOGUE_OK &&
+              (out->state.quarantined + out->state.remarked == 0 ||
+               catalogue_view_source_files(view, out->name, gather, &g) == CATALOGUE_OK);
+    catalogue_view_end(view);
+    out->revision = revisions.revision;
+    return ok && !g.failed;
+}
+
+void source_report_done(struct source_report *report)
+{
+    for (size_t i = 0; i < report->problems_listed; i++) {
+        free(report->problems[i].path);
+        free(report->problems[i].code);
+        free(report->problems[i].detail);
+    }
+    for (size_t i = 0; i < report->remarks_listed; i++) {
+        free(report->remarks[i].path);
+        free(report->remarks[i].detail);
+    }
+    report->problems_listed = report->remarks_listed = 0;
+}
 
 struct sources {
     struct sources_options options; /* its settings are not used after the start */
@@ -99,7 +221,7 @@ static struct source_list *list_for(struct sources *s, const struct source_list 
         source = source_new(&settings[i], &s->options, reason, sizeof reason);
         if (source == NULL) {
             snprintf(why, why_size, "source \"%.64s\": %s", settings[i].name, reason);
-            source_list_unref(list);
+            sources_let_go(list);
             return NULL;
         }
         source->number = ++s->started;
@@ -142,7 +264,7 @@ bool sources_reconfigure(struct sources *s, size_t count, const struct source_se
     pthread_mutex_lock(&s->lock);
     s->list = list;
     pthread_mutex_unlock(&s->lock);
-    source_list_unref(old);
+    sources_let_go(old);
     return all;
 }
 
@@ -160,7 +282,7 @@ void sources_stop(struct sources *s)
     if (s == NULL)
         return;
     sources_end(s);
-    source_list_unref(s->list);
+    sources_let_go(s->list);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -169,14 +291,9 @@ struct source_list *sources_hold(struct sources *s)
 {
     pthread_mutex_lock(&s->lock);
     struct source_list *list = s->list;
-    source_list_ref(list);
+    atomic_fetch_add_explicit(&list->references, 1, memory_order_relaxed);
     pthread_mutex_unlock(&s->lock);
     return list;
-}
-
-void sources_let_go(struct source_list *list)
-{
-    source_list_unref(list);
 }
 
 size_t sources_count(const struct source_list *list)
@@ -199,17 +316,46 @@ size_t sources_number(const struct source_list *list, size_t at)
 
 const char *sources_url(const struct source_list *list, size_t at)
 {
-    return list->at[at]->location.base;
+    return list->at[at]->folder.location.base;
 }
 
 bool sources_report(const struct source_list *list, size_t at, struct source_report *out)
 {
-    return source_fill_report(list->at[at], out);
+    struct source *s = list->at[at];
+    *out = (struct source_report){
+        .name = s->settings.name,
+        .directory = s->settings.directory,
+        .url = s->folder.location.base,
+        .index = s->settings.index,
+        .serve = s->settings.serve,
+    };
+    pthread_mutex_lock(&s->lock);
+    out->watching = s->watching;
+    out->scanning = s->scanning;
+    out->failed_at = s->failed_at;
+    memcpy(out->failure, s->failure, sizeof out->failure);
+    pthread_mutex_unlock(&s->lock);
+    if (read_catalogue(s->catalogue, out))
+        return true;
+    source_report_done(out);
+    return false;
 }
 
 void sources_health(const struct source_list *list, size_t at, struct source_health *out)
 {
-    source_fill_health(list->at[at], out);
+    struct source *s = list->at[at];
+    pthread_mutex_lock(&s->lock);
+    *out = (struct source_health){
+        .name = s->settings.name,
+        .state = s->state,
+        .scanning = s->scanning,
+        .failing = s->failed_at != 0,
+        .watching = s->watching,
+        .scans = s->scans,
+        .files_read = s->files_read,
+    };
+    memcpy(out->failure, s->failure, sizeof out->failure);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void sources_scan(struct sources *s, size_t number, int64_t max_removed, source_scanned *done,
@@ -235,22 +381,25 @@ enum catalogue_status source_scan_once(struct catalogue *c, const struct source_
                                        const struct scan_progress *progress,
                                        struct change_result *result, char *why, size_t why_size)
 {
-    struct location location;
+    struct folder folder = {0};
     struct scan_outcome outcome;
     memset(result, 0, sizeof *result);
-    if (!location_init(&location, settings->url, why, why_size)) {
+    if (!folder_init(&folder, settings, why, why_size)) {
         result->status = CATALOGUE_REFUSED;
         return result->status;
     }
     struct scan_options options = {
         .catalogue = c,
         .settings = settings,
-        .location = &location,
+        .kind = &folder_kind,
+        .place = &folder,
         .max_removed = max_removed,
         .dry_run = dry_run,
+        .alone = true,
         .progress = progress,
     };
     scan_run(&options, &outcome);
+    folder_done(&folder);
     *result = outcome.result;
     result->status = outcome.status;
     snprintf(why, why_size, "%s", outcome.failure);
@@ -294,11 +443,11 @@ bool sources_match(struct sources *s, const char *origin, const char *url_path, 
     for (size_t i = 0; i < list->count; i++) {
         const struct source *source = list->at[i];
         /* Of folders that lie in each other on the web, the deeper one has the file. */
-        if (!source->settings.serve || source->location.base_len <= best ||
-            !location_path(&source->location, origin, url_path, found) ||
-            !match_whole(&source->match, found))
+        if (!source->settings.serve || source->folder.location.base_len <= best ||
+            !location_path(&source->folder.location, origin, url_path, found) ||
+            !match_whole(&source->folder.match, found))
             continue;
-        best = source->location.base_len;
+        best = source->folder.location.base_len;
         *number = source->number;
         memcpy(path, found, strlen(found) + 1);
     }

@@ -1,7 +1,7 @@
 /* Sources: how the catalogue learns of files by itself. A directory source watches a folder of
  * sitemap files, verifies each once per change, and publishes what changed in one transaction.
  *
- * Other kinds (remote ones) come behind struct source_kind. Sources never log: they tell events. */
+ * A kind of source is behind struct source_kind (scan.h). Sources never log: they tell events. */
 #ifndef SITEMAPD_SOURCES_SOURCES_H
 #define SITEMAPD_SOURCES_SOURCES_H
 
@@ -14,6 +14,7 @@
 #define SOURCE_MAX_PATH_BYTES 1024u /* of a file below its folder; longer ones are a problem */
 #define SOURCE_MAX_DEPTH      32u   /* folders below each other */
 #define SOURCE_MAX_PROBLEMS   100u  /* listed in a report; all are counted */
+#define SOURCE_MAX_REMARKS    100u  /* the same */
 
 /* One source as configured. Borrowed for sources_start; copied. */
 struct source_settings {
@@ -35,6 +36,13 @@ struct source_problem {
     bool has_entry; /* its last good entry is still listed */
 };
 
+/* A rule that some pages of a listed file break, or the file itself. */
+struct source_remark {
+    char *path, *detail; /* owned by the report */
+    const char *code;    /* static */
+    uint64_t line, column, count;
+};
+
 enum source_watching { SOURCE_WATCHES, SOURCE_RESCANS_ONLY, SOURCE_WATCH_LIMIT };
 
 /* How a source stands now. */
@@ -50,6 +58,8 @@ struct source_report {
     uint64_t problem_count;
     size_t problems_listed;
     struct source_problem problems[SOURCE_MAX_PROBLEMS];
+    size_t remarks_listed; /* of as many files as fit; state.remarked counts the files */
+    struct source_remark remarks[SOURCE_MAX_REMARKS];
 };
 
 struct sources;
@@ -123,10 +133,11 @@ void sources_scan(struct sources *s, size_t number, int64_t max_removed, source_
 
 /* One pass over a folder for the command line, without a thread: what `sitemapd scan` does. */
 struct scan_progress {
-    /* A file that would change something, or is refused; `what`: "new", "changed", "gone",
-     * "problem", "empty", "recovered". */
+    /* A file that would change something, is refused, or is news by its remarks alone; `what`:
+     * "new", "changed", "gone", "problem", "empty", "recovered", "remarked". */
     void (*change)(void *context, const char *what, const struct source_file *file);
-    /* A problem that was known before, and is as it was. May be NULL. */
+    /* A problem, or a good file's remarks, that were known before and are as they were. May be
+     * NULL. */
     void (*still)(void *context, const struct source_file *file);
     void (*progress)(void *context, uint64_t files_seen, uint64_t files_read);
     void *context;

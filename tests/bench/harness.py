@@ -231,9 +231,9 @@ def lastmod(number):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
-def lines(first, count, loc):
-    """NDJSON of `count` entries."""
-    return "".join(f'{{"loc":"{loc(n)}","lastmod":"{lastmod(n)}"}}\n'
+def lines(first, count, loc, date=None):
+    """NDJSON of `count` entries, each with a date of its own, or all with `date`."""
+    return "".join(f'{{"loc":"{loc(n)}","lastmod":"{date or lastmod(n)}"}}\n'
                    for n in range(first, first + count)).encode()
 
 

@@ -3,14 +3,17 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/bench/file.h"
 
-/* mhd_only HEADERS BODY MEMORY: libmicrohttpd with one reply that is made before, BODY with the
- * lines of HEADERS (Name: value), for whatever is asked; 304 with those of them that a 304 has to
- * whoever sends If-None-Match. What a server on this library cannot do without: nothing is looked
- * up or checked. One thread, MEMORY bytes for a connection. Prints its port, and ends on SIGTERM.
- */
+/* mhd_only HEADERS BODY MEMORY memory|descriptor: libmicrohttpd with one reply that is made before,
+ * BODY with the lines of HEADERS (Name: value), for whatever is asked; 304 with those of them that
+ * a 304 has to whoever sends If-None-Match. What a server on this library cannot do without:
+ * nothing is looked up or checked. One thread, MEMORY bytes for a connection. The body is sent from
+ * memory, or by the library's sendfile from a descriptor of memory. Prints its port, and ends on
+ * SIGTERM. */
 
 #define MAX_HEADERS 4096 /* bytes */
 
@@ -43,7 +46,17 @@ static bool is_of_304(const char *name)
            strcmp(name, "Vary") == 0 || strcmp(name, "Cache-Control") == 0;
 }
 
-static bool make_replies(struct replies *out, const char *headers_path, const char *body_path)
+static struct MHD_Response *from_descriptor(const unsigned char *body, size_t len)
+{
+    int fd = memfd_create("body", MFD_CLOEXEC);
+
+    if (fd < 0 || write(fd, body, len) != (ssize_t)len)
+        return NULL;
+    return MHD_create_response_from_fd64(len, fd);
+}
+
+static bool make_replies(struct replies *out, const char *headers_path, const char *body_path,
+                         bool descriptor)
 {
     static char headers[MAX_HEADERS + 1];
     size_t headers_len = 0, body_len = 0;
@@ -53,8 +66,12 @@ static bool make_replies(struct replies *out, const char *headers_path, const ch
     if (text == NULL || body == NULL || headers_len > MAX_HEADERS)
         return false;
     memcpy(headers, text, headers_len);
-    out->whole = MHD_create_response_from_buffer(body_len, body, MHD_RESPMEM_PERSISTENT);
+    out->whole = descriptor
+                     ? from_descriptor(body, body_len)
+                     : MHD_create_response_from_buffer(body_len, body, MHD_RESPMEM_PERSISTENT);
     out->not_modified = MHD_create_response_from_buffer(body_len, body, MHD_RESPMEM_PERSISTENT);
+    if (out->whole == NULL || out->not_modified == NULL)
+        return false;
     for (char *line = strtok(headers, "\r\n"); line != NULL; line = strtok(NULL, "\r\n")) {
         char *colon = strstr(line, ": ");
         if (colon == NULL)
@@ -72,13 +89,14 @@ static bool make_replies(struct replies *out, const char *headers_path, const ch
 int main(int argc, char **argv)
 {
     struct replies replies;
-    bool made = argc == 4 && make_replies(&replies, argv[1], argv[2]);
-    size_t memory = argc == 4 ? (size_t)strtoul(argv[3], NULL, 10) : 0;
+    bool descriptor = argc == 5 && strcmp(argv[4], "descriptor") == 0;
+    bool made = argc == 5 && make_replies(&replies, argv[1], argv[2], descriptor);
+    size_t memory = argc == 5 ? (size_t)strtoul(argv[3], NULL, 10) : 0;
     sigset_t stop;
     int received;
 
     if (!made || memory == 0) {
-        fprintf(stderr, "usage: mhd_only HEADERS BODY MEMORY\n");
+        fprintf(stderr, "usage: mhd_only HEADERS BODY MEMORY memory|descriptor\n");
         return 2;
     }
     sigemptyset(&stop);

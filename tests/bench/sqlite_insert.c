@@ -8,19 +8,32 @@
 
 #include "tests/bench/clock.h"
 
-/* sqlite_insert FILE bulk|single COUNT [FIRST]: inserts COUNT entries into a catalogue that
+/* sqlite_insert FILE bulk|single COUNT FIRST TUNING: inserts COUNT entries into a catalogue that
  * sitemapd made, with SQLite's API and nothing else: no rule, no lookup, no server. `bulk` writes
  * entries, segments and pages in one transaction; `single` commits each entry by itself. Prints
- * the time as JSON. What it leaves is no catalogue to serve from. */
+ * the time as JSON. What it leaves is no catalogue to serve from.
+ *
+ * TUNING is one of those below. All are as durable as the catalogue's own connections, and the log
+ * never goes back into the file while the clock runs. */
 
 #define PAGE_ENTRIES    50000
-#define SEGMENT_ENTRIES 500
+#define SEGMENT_ENTRIES 250
 #define INDEX_ID        1
 #define ENTRY_BYTES     160 /* any number does: nobody serves this file */
 
 struct row {
     int64_t address;
     char loc[72], lastmod[24];
+};
+
+/* `before` runs ahead of WAL: the size of a page is set by then or never. */
+static const struct tuning {
+    const char *name, *before, *pragmas;
+} tunings[] = {
+    {"cache", "", "PRAGMA cache_size=-65536"}, /* the writer's own for a bulk */
+    {"exclusive", "", "PRAGMA cache_size=-1048576; PRAGMA locking_mode=EXCLUSIVE"},
+    {"pages-of-8k", "PRAGMA journal_mode=DELETE; PRAGMA page_size=8192; VACUUM",
+     "PRAGMA cache_size=-1048576"},
 };
 
 static sqlite3 *db;
@@ -107,31 +120,38 @@ static void insert_bulk(sqlite3_stmt *entry, uint32_t count)
     run("COMMIT");
 }
 
+/* Each statement is a transaction of its own: nothing is parsed or begun for it. */
 static void insert_singles(sqlite3_stmt *entry, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        run("BEGIN IMMEDIATE");
+    for (uint32_t i = 0; i < count; i++)
         insert_entry(entry, &rows[i]);
-        run("COMMIT");
-    }
+}
+
+static const struct tuning *find_tuning(const char *name)
+{
+    for (size_t i = 0; i < sizeof tunings / sizeof *tunings; i++)
+        if (strcmp(tunings[i].name, name) == 0)
+            return &tunings[i];
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    bool bulk = argc >= 4 && strcmp(argv[2], "bulk") == 0;
+    bool bulk = argc == 6 && strcmp(argv[2], "bulk") == 0;
+    const struct tuning *tuning = argc == 6 ? find_tuning(argv[5]) : NULL;
 
-    if (argc < 4 || (!bulk && strcmp(argv[2], "single") != 0)) {
-        fprintf(stderr, "usage: sqlite_insert FILE bulk|single COUNT [FIRST]\n");
+    if (tuning == NULL || (!bulk && strcmp(argv[2], "single") != 0)) {
+        fprintf(stderr, "usage: sqlite_insert FILE bulk|single COUNT FIRST TUNING\n");
         return 2;
     }
     uint32_t count = (uint32_t)strtoul(argv[3], NULL, 10);
-    uint32_t first = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 0;
+    uint32_t first = (uint32_t)strtoul(argv[4], NULL, 10);
     check(sqlite3_open_v2(argv[1], &db, SQLITE_OPEN_READWRITE, NULL));
-    /* As the catalogue's own connections; the log goes back as often: each 4 MiB, and for the one
-     * large transaction afterwards, which the time does not include on either side. */
+    run(tuning->before);
     run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
         "PRAGMA mmap_size=0");
-    sqlite3_wal_autocheckpoint(db, bulk ? 0 : 1024);
+    run(tuning->pragmas);
+    sqlite3_wal_autocheckpoint(db, 0);
     sqlite3_stmt *entry = prepare(
         "INSERT INTO sitemap(address, site, loc, lastmod, digest, source, serial, registered_at, "
         "changed_at) VALUES(?1, 1, ?2, ?3, NULL, 1, ?4, 1790000000, 1790000000)");

@@ -2,8 +2,7 @@
  * written, to the byte. */
 #include "tests/fuzz/require.h"
 
-#include "db/cursor.h"
-#include "db/id.h"
+#include "db/read/row.h"
 
 static void try_id(const char *text)
 {

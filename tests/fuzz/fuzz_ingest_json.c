@@ -2,7 +2,7 @@
  * json_entry_parse. */
 #include "tests/fuzz/fuzz_ingest_cuts.h"
 
-#include "server/ingest/json_entry.h"
+#include "server/input/reader.h"
 
 /* A body that is one object says what json_entry_parse says of it. (One that is malformed behind
  * the object has handed it on before it failed: nothing to compare.) */

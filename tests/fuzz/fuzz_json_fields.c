@@ -2,8 +2,8 @@
  * and what is refused says why, in text that a reply may hold. */
 #include "tests/fuzz/require.h"
 
-#include "server/ingest/json_fields.h"
-#include "server/rules/utf8.h"
+#include "server/base/str.h"
+#include "server/input/json_fields.h"
 
 static void require_filled(const struct json_field *f)
 {

@@ -2,8 +2,7 @@
  * folder, and the one URL of that name. */
 #include "tests/fuzz/require.h"
 
-#include "server/sources/location.h"
-#include "server/sources/match.h"
+#include "server/sources/folder/walk.h"
 #include "server/sources/sources.h"
 
 #define ORIGIN "https://www.example.com"

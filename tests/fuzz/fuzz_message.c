@@ -3,9 +3,7 @@
  * may hold any byte but the line's end. */
 #include "tests/fuzz/require.h"
 
-#include "server/http/checks.h"
-#include "server/http/forwarded.h"
-#include "server/http/route_match.h"
+#include "server/http/headers.h"
 
 static const char *const listed[] = {"sitemaps.internal", "proxy.example:8443"};
 static const char *const types[] = {"application/json", "application/x-ndjson", NULL};

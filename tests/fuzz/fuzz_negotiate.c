@@ -6,6 +6,8 @@
 #define NOW_2026 1767225600
 #define ETAG     "\"abc\""
 
+static const struct validators own = {ETAG, 784111777, false};
+
 /* The field with a few bytes before and behind it; to be freed. */
 static char *wrap(const char *before, const char *text, const char *behind)
 {
@@ -49,21 +51,35 @@ static void try_tags(const char *text)
         REQUIRE(negotiate_none_match(listed, ETAG, false) == weak);
         REQUIRE(negotiate_none_match(listed, ETAG, true) == tolerant);
     }
-    REQUIRE(negotiate_not_modified(text, text, ETAG, 0, false, NOW_2026) == tolerant);
+    struct conditions asked = {.if_none_match = text, .if_modified_since = text};
+    REQUIRE(negotiate_conditions(&asked, &own, NOW_2026) ==
+            (tolerant ? CONDITION_NOT_MODIFIED : CONDITION_NONE));
+    /* What If-Match refuses nothing else saves, and what it lets through it decides no further. */
+    asked.if_match = asked.if_unmodified_since = text;
+    REQUIRE(negotiate_conditions(&asked, &own, NOW_2026) == (!strong    ? CONDITION_FAILED
+                                                             : tolerant ? CONDITION_NOT_MODIFIED
+                                                                        : CONDITION_NONE));
     free(listed);
 }
 
 static void try_date(const char *text)
 {
+    struct conditions since = {.if_modified_since = text}, until = {.if_unmodified_since = text};
     int64_t at, again;
     char out[30];
 
     if (!http_date_parse(text, NOW_2026, &at)) {
-        REQUIRE(!negotiate_not_modified(NULL, text, ETAG, 0, false, NOW_2026));
+        REQUIRE(negotiate_conditions(&since, &own, NOW_2026) == CONDITION_NONE);
+        REQUIRE(negotiate_conditions(&until, &own, NOW_2026) == CONDITION_NONE);
         return;
     }
-    REQUIRE(negotiate_not_modified(NULL, text, ETAG, 0, false, NOW_2026) ==
-            (at >= 0 && at <= NOW_2026));
+    REQUIRE(negotiate_conditions(&since, &own, NOW_2026) ==
+            (at == own.modified_at ? CONDITION_NOT_MODIFIED : CONDITION_NONE));
+    REQUIRE(negotiate_conditions(&until, &own, NOW_2026) ==
+            (at < own.modified_at ? CONDITION_FAILED : CONDITION_NONE));
+    struct validators dated = {ETAG, at, false}, shared = {ETAG, at, true};
+    REQUIRE(negotiate_date_is_exact(text, &dated, NOW_2026) == (at > 0 && at < NOW_2026));
+    REQUIRE(!negotiate_date_is_exact(text, &shared, NOW_2026));
     if (at > 253402300799) /* the leap second of the year 9999 */
         return;
     http_date_format(at, out);

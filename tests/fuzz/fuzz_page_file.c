@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "server/publish/page_file.h"
+#include "server/pages/page_store.h"
 
 #define HEAD_BYTES   144
 #define HASH_AT      128
@@ -27,7 +27,7 @@ static const struct page_key key = {.epoch = "0123456789abcdef0123456789abcdef",
 /* A head as the program writes it, of a page without segments. */
 static void mend_head(uint8_t *bytes)
 {
-    static const struct snapshot empty = {.segment_count = 0};
+    static const struct resource empty = {.segment_count = 0};
     struct page_pieces none;
     struct str head = STR_INIT;
     REQUIRE(page_file_encode(&key, made_by, &empty, &head, &none) && head.len == HEAD_BYTES);

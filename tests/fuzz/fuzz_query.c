@@ -1,9 +1,8 @@
 /* Query strings: what is read, written again, reads the same. */
 #include "tests/fuzz/require.h"
 
+#include "server/base/str.h"
 #include "server/rules/query.h"
-#include "server/rules/str.h"
-#include "server/rules/utf8.h"
 
 static void append_encoded(struct str *out, const char *text)
 {

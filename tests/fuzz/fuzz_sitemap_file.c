@@ -2,7 +2,7 @@
  * own terms; and gzip changes nothing of it. */
 #include <zlib.h>
 
-#include "server/ingest/sitemap_file.h"
+#include "server/input/sitemap_file.h"
 #include "tests/fuzz/require.h"
 
 #define NOW 1800000000
@@ -11,7 +11,12 @@
 static struct sitemap_file verify(const uint8_t *data, size_t size, unsigned most, unsigned seed)
 {
     struct sitemap_file out;
-    struct sitemap_verifier *v = sitemap_verifier_new(NOW);
+    struct url own;
+    static const char loc[] = "https://example.com/maps/a.xml";
+    static const char *const hosts[] = {"cdn.example.com"};
+    REQUIRE(url_parse(loc, sizeof loc - 1, &own, NULL) == RULE_OK);
+    struct sitemap_verifier *v = sitemap_verifier_new(
+        &(struct sitemap_expect){.now = NOW, .url = &own, .hosts = hosts, .host_count = 1});
     REQUIRE(v != NULL);
     for (size_t at = 0; at < size;) {
         seed = seed * 1103515245u + 12345u;
@@ -43,6 +48,17 @@ static void require_sense(const struct sitemap_file *f)
     REQUIRE((f->detail[0] != '\0') == (f->kind == SITEMAP_FILE_BROKEN));
     REQUIRE((f->line == 0) == (f->column == 0));
     REQUIRE(f->line <= f->bytes + 1 && f->column <= f->bytes + 1);
+    char text[SITEMAP_REMARKS_TEXT], again[SITEMAP_REMARKS_TEXT], told[SITEMAP_REMARK_TOLD];
+    struct sitemap_remarks read;
+    sitemap_remarks_write(&f->remarks, text);
+    sitemap_remarks_read(text, &read);
+    sitemap_remarks_write(&read, again);
+    REQUIRE(strcmp(text, again) == 0 && read.count == f->remarks.count);
+    for (size_t i = 0; i < f->remarks.count; i++) {
+        sitemap_remark_tell(&f->remarks.at[i], told);
+        REQUIRE(f->remarks.at[i].count > 0 && f->remarks.at[i].lines[0] <= f->bytes + 1);
+        REQUIRE(strlen(told) < sizeof told - 1);
+    }
 }
 
 static void require_same(const struct sitemap_file *a, const struct sitemap_file *b)
@@ -54,6 +70,10 @@ static void require_same(const struct sitemap_file *a, const struct sitemap_file
     REQUIRE(a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1]);
     REQUIRE(strcmp(a->newest_lastmod, b->newest_lastmod) == 0);
     REQUIRE(a->one_lastmod == b->one_lastmod);
+    char told[2][SITEMAP_REMARKS_TEXT];
+    sitemap_remarks_write(&a->remarks, told[0]);
+    sitemap_remarks_write(&b->remarks, told[1]);
+    REQUIRE(strcmp(told[0], told[1]) == 0);
 }
 
 static struct sitemap_file verify_zipped(const uint8_t *data, size_t size)

@@ -3,6 +3,7 @@
 #include "tests/fuzz/require.h"
 
 #include "server/rules/entry.h"
+#include "server/rules/loc.h"
 #include "server/rules/render.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
@@ -76,7 +77,9 @@ static void require_origin(const struct url *url)
     REQUIRE(url_parse_host(url->text + url->host_at, url->host_len, host) == RULE_OK);
     REQUIRE(strlen(host) == url->host_len);
     REQUIRE(memcmp(host, url->text + url->host_at, url->host_len) == 0);
-    REQUIRE((entry_lint(url->text, NULL, origin.text) & ~RULE_BIT(RULE_LOC_LONG)) == 0);
+    /* Nothing but what is said of the loc alone: it is on no other host than its own. */
+    REQUIRE(entry_lint(url->text, NULL, origin.text) ==
+            loc_lint(url->text, url->len, url->origin_len));
 }
 
 static void require_renders(const struct url *url)

@@ -80,7 +80,7 @@ class Generator:
     # ---- the head ----
 
     def hosts(self):
-        bad = self.pick(b"a b", b"a/b", b"a@b", b"a?b", b"a#b", b"a\\b", b"<a>", b'"a"', b"a:b", b"a:80:80", b"a:999999", b"[::1", b"::1", b"\xc3\xa9.example", b"a\x01b", b"http://a", b"a:-1", b"a b:80")
+        bad = self.pick(b"a b", b"a/b", b"a@b", b"a?b", b"a#b", b"a\\b", b"<a>", b'"a"', b"a:b", b"a:80:80", b"a:999999", b"[::1", b"::1", b"\xc3\xa9.example", b"a\x01b", b"http://a", b"a:-1", b"a b:80", b"%zz", b"a%", b"a:65536", b":80", b"[a]")
         fields = self.pick([], [self.host, self.host], [self.host, b"other.example"], [bad], [bad, self.host])
         return REFUSED, self.request([(b"Host", v) for v in fields], self.method(), host=False)
 
@@ -99,7 +99,7 @@ class Generator:
         target = self.pick(
             b"*", b"ftp://a/", b"http://", b"http:///", b"https://other.example" + self.target, b"http://" + self.host + b"@evil/", b"javascript:alert(1)", b"a", b"?", b"\\",
             b"/%", b"/%00", b"/%zz", b"/..%2f..%2fetc%2fpasswd", b"/../../etc/passwd", b"/\xff\xfe", b"/" + b"a" * 9000, b"/" + b"%41" * 5000, b"/\x01", b"/\x7f", b"//evil.example/",
-            b"/" + b"a/" * 3000, self.target + b"\x1b[2J", self.target + b"%0d%0aX: y", self.target + b"/..;/",
+            b"/" + b"a/" * 3000, self.target + b"\x1b[2J", self.target + b"%0d%0aX: y", self.target + b"/..;/", self.target + b"#x",
         )
         if self.rng.random() < 0.2:
             return REFUSED, message(b"CONNECT " + self.pick(b"evil.example:443", self.host, b"/") + b" HTTP/1.1", [(b"Host", self.host)])

@@ -251,9 +251,9 @@ def compare(folder, server, index, where):
     again = sitemapd("scan", folder, "--url", ORIGIN + "/", "--source", "files", "--dry-run", database=server.database)
     with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
         problems = db.execute("SELECT count(*) FROM source_file WHERE problem IS NOT NULL").fetchone()[0]
-    told = again.out.splitlines()
+    told = [line for line in again.out.splitlines() if not line.startswith("remark ")]  # pages lie above the folders of some
     assert again.code == 0 and all(line.startswith("problem ") for line in told[:-1]) and len(told) == problems + 1, again
-    assert told[-1] == f"would be: 0 added, 0 updated, 0 removed, {problems} file{'s' * (problems != 1)} with a problem", again
+    assert re.sub(r", \d+ with remarks$", "", told[-1]) == f"would be: 0 added, 0 updated, 0 removed, {problems} file{'s' * (problems != 1)} with a problem", again
     for db in (fresh, server.database):
         assert sitemapd("check", database=db).code == 0
 

@@ -74,6 +74,12 @@ def test_guesses_are_bounded_and_told_once(server):
     assert wrong not in server.log()
 
 
+def test_a_new_token_is_good_when_the_command_that_made_it_ends(server):
+    for name in ("a", "b", "c"):
+        token = server.cli("token", "add", name).out.strip()
+        assert server.api("GET", "/v1/sites", token=token).status == 200, name
+
+
 def test_each_write_is_told_with_the_name_of_its_token(server):
     token = server.cli("token", "add", "deploy-job").out.strip()
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
@@ -153,6 +159,67 @@ def test_a_call_does_not_outlast_its_token(server):
     poll.join(20)
     assert not poll.is_alive() and answers[0].status == 401 and b"sitemap_index" not in answers[0].body
     assert sorted(e["loc"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]) == [ORIGIN + "/a.xml", ORIGIN + "/b.xml"]
+
+
+OPEN_CALLS = [
+    ("POST", "/v1/sitemaps", b'{"loc": "https://www.example.com/late.xml"}', "application/json"),
+    ("POST", "/v1/sitemaps", b'{"loc": "https://www.example.com/late.xml"}\n', "application/x-ndjson"),
+    ("POST", "/v1/sitemaps?on_error=skip", b'{"loc": "https://www.example.com/late.xml"}\n{}\n', "application/x-ndjson"),
+    ("PUT", "/v1/sitemaps?index=/sitemap_index.xml&max_removed=9&source=*", b"[]\n", "application/json"),
+    ("DELETE", "/v1/sitemaps?loc=" + q(ORIGIN + "/a.xml"), b"ignored", None),
+    ("POST", "/v1/sites", b'{"origin": "https://late.example"}', "application/json"),
+    ("POST", "/v1/indexes", b'{"url": "https://www.example.com/late/index.xml"}', "application/json"),
+    ("PATCH", "/v1/sites/1", b'{"max_indexes": 7}', "application/json"),
+    ("DELETE", "/v1/sites/1?max_removed=9", b"ignored", None),
+    ("DELETE", "/v1/indexes/1?max_removed=9", b"ignored", None),
+    ("POST", "/v1/sources/files/scan", b"ignored", None),
+] + [("GET", target, b"ignored", None) for target in ("/v1/sitemaps", "/v1/sites", "/v1/sites/1", "/v1/indexes", "/v1/indexes/1", "/v1/changes?since=0", "/v1/sources")]
+
+
+@pytest.mark.parametrize("remade", [False, True])
+def test_a_call_that_is_open_does_not_outlast_its_token(start, tmp_path, remade):
+    """The header comes, the token is revoked, the rest of the body comes at once. Another token of the same name and scope is another token."""
+    (tmp_path / "files").mkdir()
+    server = start(config=f'[source "files"]\ndirectory = {tmp_path / "files"}\nurl = {ORIGIN}/files/\n')
+    assert server.register(ORIGIN + "/a.xml").status == 201
+    state = lambda: [server.api("GET", target).body for target in ("/v1/sitemaps", "/v1/sites", "/v1/indexes")]
+    before = None
+    for method, target, body, kind in OPEN_CALLS:
+        token = server.cli("token", "add", "mine").out.strip()
+        eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
+        before = before or state()
+        extra = [("Content-Type", kind)] if kind else []
+        with Connection(server.admin) as call:
+            call.send(request_bytes(method, target, bearer(token, ("Content-Length", str(len(body))), ("Expect", "100-continue"), *extra), host=server.admin))
+            assert call.take_to(b"\r\n\r\n").startswith(b"HTTP/1.1 100 "), (method, target)  # its header was judged
+            call.send(body[:-1])
+            assert server.cli("token", "revoke", "mine").code == 0
+            if remade:
+                assert server.cli("token", "add", "mine").code == 0
+            call.send(body[-1:])
+            reply = call.reply(method)
+        assert reply.status == 401 and reply["WWW-Authenticate"], (method, target, reply)
+        assert reply.json()["code"] == "unauthorized" and ORIGIN.encode() not in reply.body
+        if remade:
+            assert server.cli("token", "revoke", "mine").code == 0
+        assert state() == before, (method, target)
+
+
+def test_a_poll_ends_with_its_site(server):
+    """The site of a token's scope is removed and made again while its long poll waits: the token went with it."""
+    site = server.api("POST", "/v1/sites", {"origin": "https://shop.example"}).json()
+    token = server.cli("token", "add", "shop", "--site", "https://shop.example").out.strip()
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
+    since = server.api("GET", "/v1/changes?since=0", token=token).json()["next"]
+    answers = []
+    poll = threading.Thread(target=lambda: answers.append(server.api("GET", f"/v1/changes?since={since}&wait=30", token=token)))
+    poll.start()
+    eventually(lambda: server.metrics().get('sitemapd_requests_waiting{listener="admin"}', 1) >= 1, "the poll waits")
+    assert server.api("DELETE", f"/v1/sites/{site['id']}").status == 200
+    assert server.api("POST", "/v1/sites", {"origin": "https://shop.example"}).status == 201
+    assert server.register("https://shop.example/new.xml").status == 201
+    poll.join(20)
+    assert not poll.is_alive() and answers[0].status == 401 and b"shop.example" not in answers[0].body, answers
 
 
 def test_nothing_of_a_request_becomes_a_header(start):

@@ -165,6 +165,26 @@ def test_a_write_is_seen_by_the_very_next_get(server):
         assert f"{ORIGIN}/{i}.xml" not in locs(server.get(XML).body)
 
 
+def test_a_lastmod_that_is_set_back(server):
+    loc, other = f"{ORIGIN}/a.xml", f"{ORIGIN}/b.xml"
+    words = lambda reply: reply.json()["sitemap"]["warnings"]
+    assert words(server.register(loc, lastmod="2026-06-30T00:00:00Z")) == []
+    assert words(server.register(loc, lastmod="2025-12-30T00:00:00Z")) == []
+    assert words(server.register(loc, lastmod="2015-12-30T00:00:00Z")) == ["lastmod-set-back"]
+    assert words(server.register(loc, lastmod="2026-06-30T00:00:00Z")) == []
+    assert server.register(other, lastmod="2026-06-30T00:00:00Z").status == 201
+    lines = [{"loc": loc, "lastmod": "2001-01-01T00:00:00Z"}, {"loc": other, "lastmod": "2026-07-01T00:00:00Z"},
+             {"loc": f"{ORIGIN}/page.html"}, {"loc": f"{ORIGIN}/s.xml?a=1&amp;b=2", "lastmod": "2001-01-01T00:00:00Z"}]
+    told = server.api("POST", "/v1/sitemaps", lines).json()
+    assert [(w["line"], w["codes"]) for w in told["warnings"]] == [(1, ["lastmod-set-back"]), (3, ["loc-no-sitemap"]), (4, ["loc-amp-escaped"])], told
+    assert (told["created"], told["updated"], told["warnings_total"]) == (2, 2, 3)
+    lines[1]["lastmod"] = "1999-01-01T00:00:00Z"
+    told = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}", lines[:2] + lines[3:] + [{"loc": f"{ORIGIN}/{n}.xml"} for n in range(2)] + lines[2:3]).json()
+    assert [(w["line"], w["loc"], w["codes"]) for w in told["warnings"]][0] == (2, other, ["lastmod-set-back"]), told
+    listed = {e["loc"]: e["warnings"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]}
+    assert listed[f"{ORIGIN}/page.html"] == ["loc-no-sitemap"] and listed[other] == []
+
+
 @pytest.mark.parametrize(
     "fields, warning",
     [
@@ -173,6 +193,10 @@ def test_a_write_is_seen_by_the_very_next_get(server):
         ({"loc": "https://WWW.Example.com:443/n.xml"}, "loc-normalised"),
         ({"loc": ORIGIN + "/d.xml", "lastmod": "2026-01-31"}, "lastmod-date-only"),
         ({"loc": ORIGIN + "/y.xml", "lastmod": "2026"}, "lastmod-too-coarse"),
+        ({"loc": ORIGIN + "/robots.txt"}, "loc-no-sitemap"),
+        ({"loc": ORIGIN + "/page.html"}, "loc-no-sitemap"),
+        ({"loc": ORIGIN + "/folder/"}, "loc-no-sitemap"),
+        ({"loc": ORIGIN + "/s.xml?a=1&amp;b=2"}, "loc-amp-escaped"),
         ({"loc": ORIGIN + "/f.xml", "lastmod": "2199-01-31T00:00:00Z"}, "lastmod-in-future"),
     ],
 )

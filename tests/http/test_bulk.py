@@ -300,6 +300,38 @@ def test_a_single_waits_for_a_bulk_no_longer_than_write_timeout(start):
     assert server.register(f"{ORIGIN}/last.xml").status == 201
 
 
+@pytest.mark.parametrize("method,query", [("POST", ""), ("POST", "?on_error=skip"), ("PUT", f"?index={q(ORIGIN + XML)}")])
+def test_a_sites_long_list_gives_way_to_others(start, method, query):
+    """Others' writes are not refused for its sake; alone, it takes as long as it takes."""
+    server = start(config="[catalogue]\nwrite_timeout = 300ms\n")
+    server.cli("site", "add", "https://two.example")
+    token = server.cli("token", "add", "one", "--site", ORIGIN).out.strip()
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
+    body = b"".join(line(f"{ORIGIN}/{i}/{'x' * 900}.xml") for i in range(60000))
+    if "skip" in query:
+        body = line("https://two.example/no.xml") + body
+    over, others = threading.Event(), []
+
+    def register():
+        while not over.is_set():
+            others.append(server.api("POST", LIST, {"loc": f"https://two.example/{len(others)}.xml"}).status)
+
+    def send():
+        return server.api(method, LIST + query, body=body, content_type=NDJSON, token=token)
+
+    thread = threading.Thread(target=register)
+    thread.start()
+    try:
+        problem(send(), 413, "list-too-long")
+    finally:
+        over.set()
+        thread.join()
+    assert page(server) == []
+    assert others.count(201) > 0
+    found = send()
+    assert (found.status, found.json()["created"]) == (200, 60000)
+
+
 def test_a_million(start):
     """In bounded memory, and the singles meanwhile wait at most write_timeout (docs/api.md), 10 s."""
     count = 1000000 if PLAIN else 30000

@@ -5,8 +5,11 @@ import json
 import os
 import re
 import select
+import shutil
 import threading
 import time
+
+import pytest
 
 from harness import (
     INDEX, ORIGIN, PAGE_ENTRIES, PLAIN, TOKEN, Connection, eventually, locs, problem, q, request_bytes, seconds,
@@ -43,10 +46,10 @@ def serve_all(server, answer, host="www.example.com"):
             assert told["etag"] in (None, reply["ETag"]), (told, reply)
 
 
-def poll(server, since, wait=30):
+def poll(server, since, wait=30, auth=AUTH):
     """A long poll on a connection of its own, not answered yet."""
     connection = Connection(server.admin, timeout=seconds(70))
-    connection.send(request_bytes("GET", f"/v1/changes?since={q(since)}&wait={wait}", AUTH, host=server.admin))
+    connection.send(request_bytes("GET", f"/v1/changes?since={q(since)}&wait={wait}", auth, host=server.admin))
     return connection
 
 
@@ -236,6 +239,71 @@ def test_since_outlives_a_restart_and_not_another_catalogue(start, tmp_path):
     assert changes(other, one["next"])["pages"] != []
 
 
+def renamed(backup, database):
+    os.rename(backup, database)
+
+
+def copied_over(backup, database):
+    """Into the same inode."""
+    shutil.copyfile(backup, database)
+    for end in ("-wal", "-shm"):
+        if os.path.exists(database + end):
+            os.unlink(database + end)
+
+
+@pytest.mark.parametrize("how", ["beneath", "stopped, renamed", "stopped, copied over", "killed, renamed", "stopped, renamed, written"])
+def test_a_backup_in_the_catalogues_place_is_another_epoch(server, tmp_path, how):
+    """A cursor of what the backup does not have is refused, and still is once the revision has passed it."""
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    early = changes(server)["next"]
+    backup = tmp_path / "copy.db"
+    if "copied" in how:  # a copy of the file itself, not one that sitemapd made
+        server.stop()
+        shutil.copyfile(server.database, backup)
+        server.start()
+        assert changes(server, early)["pages"] == []
+    else:
+        assert server.cli("backup", str(backup)).code == 0
+    for name in "bcd":
+        assert server.register(f"{ORIGIN}/{name}.xml").status == 201
+    late = changes(server)["next"]
+    if how == "beneath":
+        renamed(backup, server.database)
+        eventually(lambda: "d.xml" not in server.api("GET", "/v1/sitemaps").body.decode(), "the other file is read", within=5)
+    else:
+        server.kill() if "killed" in how else server.stop()
+        (copied_over if "copied" in how else renamed)(backup, server.database)
+        if "killed" in how and os.path.exists(server.database + "-wal"):
+            os.unlink(server.database + "-wal")  # of the other file, as any manual says
+        if "written" in how:
+            for name in "bcdef":
+                assert server.cli("add", f"{ORIGIN}/other-{name}.xml").code == 0
+        server.start()
+    unknown = lambda cursor: problem(server.api("GET", f"/v1/changes?since={q(cursor)}"), 410, "revision-unknown")
+    eventually(lambda: server.api("GET", f"/v1/changes?since={q(early)}").status == 410, "it is another epoch", within=5)
+    for name in "efghij":
+        unknown(late)
+        eventually(lambda: server.register(f"{ORIGIN}/{name}.xml").status in (200, 201), "the other file is written", within=5)
+    unknown(late)
+    unknown(early)
+    fresh = changes(server)["next"]
+    server.restart()
+    unknown(late)
+    assert changes(server, fresh)["pages"] == []
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed", "written meanwhile"])
+def test_the_same_file_is_the_same_epoch(server, how):
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    at = changes(server)["next"]
+    server.kill() if how == "killed" else server.stop()
+    if how == "written meanwhile":
+        assert server.cli("add", f"{ORIGIN}/b.xml").code == 0
+    server.start()
+    told = by_url(changes(server, at))
+    assert (INDEX in told) == (how == "written meanwhile"), told
+
+
 def test_a_stop_ends_polls_at_once(server):
     at = changes(server)["next"]
     held = [poll(server, at, wait=60) for _ in range(20)]
@@ -376,6 +444,39 @@ def test_polls_leave_room_for_writes(start):
         held = [poll(server, now, wait=60) for _ in range(32)]
         eventually(lambda: suspended(server) == 32, "their places are free again", within=5)
         assert is_quiet(held)
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def test_polls_of_one_site_leave_room_for_anothers(start):
+    server = start(config="[admin]\nmax_suspended = 64\n")
+    token = server.cli("token", "add", "mine", "--site", ORIGIN).out.strip()
+    ours = [("Authorization", f"Bearer {token}")]
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
+    at = changes(server)["next"]
+    held = []
+    try:
+        for _ in range(40):
+            held.append(poll(server, at, wait=60, auth=ours))
+        eventually(lambda: suspended(server) == 16, "half of the places for polls", within=5)
+        others = poll(server, at, wait=60)
+        held.append(others)
+        assert is_quiet([others]), "it waits"
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def test_requests_that_wait_leave_connections(start):
+    """Who fills every place for waiting requests does not keep others from asking how the server is."""
+    server = start(config="[server]\nmax_connections = 64\n")
+    at = changes(server)["next"]
+    held = [poll(server, at, wait=60) for _ in range(80)]
+    try:
+        begun = time.monotonic()
+        assert server.api("GET", "/healthz").status == 200
+        assert time.monotonic() - begun < seconds(3)
     finally:
         for connection in held:
             connection.close()

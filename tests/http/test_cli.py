@@ -160,7 +160,7 @@ def test_add_list_remove(database):
         (["render", ORIGIN + "/none.xml"], ""),
         (["render", INDEX], ""),
         (["token", "revoke", "none"], "none"),
-        (["import", "/nonexistent/file"], "/nonexistent/file"),
+        (["import", "/proc/nowhere/file"], "/proc/nowhere/file"),
         (["export", "--index", ORIGIN + "/none.xml"], ""),
     ],
     ids=lambda a: " ".join(a) if isinstance(a, list) else "",
@@ -233,6 +233,23 @@ def test_import_is_all_or_nothing(database, tmp_path):
     assert len(rows(sitemapd("list", database=database))) == 2
 
 
+def test_import_remarks(database, tmp_path):
+    path = tmp_path / "list"
+    row = lambda loc, date=None: json.dumps({"loc": ORIGIN + loc, **({"lastmod": date} if date else {})}) + "\n"
+    path.write_text(row("/a.xml", "2026-06-30T00:00:00Z") + row("/b.xml"))
+    done(sitemapd("import", "--index", INDEX, path, database=database))
+    path.write_text(row("/b.xml") + row("/a.xml", "2016-06-30T00:00:00Z") + row("/robots.txt") + row("/x/") + row("/s.xml?a=1&amp;b=2"))
+    command = sitemapd("import", "--index", INDEX, path, database=database)
+    assert command.code == 0 and "3 created, 1 updated" in command.out, command
+    for told in ("(lastmod-set-back): 1 in all, first in line 2", "(loc-no-sitemap): 2 in all, first in line 3",
+                 "(loc-amp-escaped): 1 in all, first in line 5"):
+        assert told in command.err, command
+    for words, told in ((("/page.html",), "loc-no-sitemap"), (("/b.xml", "--lastmod", "2026-01-01T00:00:00Z"), None),
+                        (("/b.xml", "--lastmod", "2006-01-01T00:00:00Z"), "lastmod-set-back")):
+        command = sitemapd("add", ORIGIN + words[0], *words[1:], database=database)
+        assert command.code == 0 and (told in command.err if told else "warning" not in command.err), command
+
+
 def test_import_replace_and_its_guard(database, tmp_path):
     path = tmp_path / "list"
     path.write_text("".join(f"{ORIGIN}/{i}.xml\n" for i in range(100)))
@@ -247,6 +264,36 @@ def test_import_replace_and_its_guard(database, tmp_path):
     assert len(sitemapd("export", database=database).lines()) == 100
     done(sitemapd("import", "--index", INDEX, "--replace", "--max-removed", "99", path, database=database))
     assert len(sitemapd("export", database=database).lines()) == 1
+
+
+def test_import_replace_spares_what_others_registered(server, tmp_path):
+    """The rule of the API's PUT: it removes what its own source made, by default the command line's."""
+    path = tmp_path / "list"
+    path.write_text(f"{ORIGIN}/a.xml\n{ORIGIN}/b.xml\n")
+    done(server.cli("import", path))
+    done(server.cli("add", f"{ORIGIN}/c.xml", "--source", "build"))
+    assert server.register(f"{ORIGIN}/api.xml").status == 201
+    assert server.register(f"{ORIGIN}/listed.xml", lastmod="2026-01-31").status == 201
+    path.write_text(f"{ORIGIN}/a.xml\n{ORIGIN}/d.xml\n{ORIGIN}/listed.xml\n")
+    of = lambda: {l["loc"].rsplit("/", 1)[1]: l["source"] for l in server.cli("export").lines()}
+    before = of()
+    replace = ("import", "--index", INDEX, "--replace")
+    for dry in (("--dry-run",), ()):
+        told = done(server.cli(*replace, *dry, path))
+        assert "1 created, 0 updated, 2 unchanged, 1 removed" in told.out, told
+        assert "3 entries of other sources were left as they are; `--source '*'` replaces them too" in told.err
+        assert not dry or of() == before
+    assert of() == {"a.xml": "cli", "d.xml": "cli", "c.xml": "build", "api.xml": before["api.xml"], "listed.xml": before["api.xml"]}
+    # Another source's list is that source's: what the command line made stays.
+    path.write_text(f"{ORIGIN}/e.xml\n")
+    done(server.cli(*replace, "--source", "build", path))
+    assert set(of()) == {"a.xml", "d.xml", "e.xml", "api.xml", "listed.xml"}
+    # Anybody's, when it is said, and with the shrink guard's consent.
+    told = refused(server.cli(*replace, "--source", "*", path))
+    assert "would remove 4 entries and leave 1" in told.err and "--max-removed 4 approves it" in told.err
+    told = done(server.cli(*replace, "--source", "*", "--max-removed", "4", path))
+    assert "1 unchanged, 4 removed" in told.out and told.err == "" and of() == {"e.xml": "build"}
+    refused(server.cli("import", "--source", "*", path), 2, "'*' says whose entries --replace acts on")
 
 
 def test_import_drop_lastmod(database, tmp_path):
@@ -288,6 +335,39 @@ def test_render_is_what_is_served(server):
     assert rendered.raw_out == server.get(XML).body
     assert rendered.raw_out == render_export(server.cli("export").lines())
     refused(server.cli("render", ORIGIN + "/sitemap_index-2.xml"))
+
+
+# ---- site update ----------------------------------------------------------------------------------
+
+
+def site_of(database):
+    return sitemapd("site", "list", "--json", database=database).lines()[0]
+
+
+def test_site_update_adds_takes_away_and_shows_what_was(database):
+    update = lambda *args: sitemapd("site", "update", ORIGIN, *args, database=database)
+    told = done(update("--add-host-alias", "Example.com", "--add-host-alias", "b.example"))
+    assert told.out == f"{ORIGIN}: updated\n  host aliases: b.example, example.com (before: none)\n"
+    told = done(update("--add-host-alias", "c.example", "--remove-host-alias", "EXAMPLE.com", "--add-cross-host", "cdn.example.net"))
+    assert "  host aliases: b.example, c.example (before: b.example, example.com)\n" in told.out
+    assert "  cross hosts: cdn.example.net (before: none)\n" in told.out
+    assert site_of(database)["host_aliases"] == ["b.example", "c.example"]
+    assert done(update("--add-host-alias", "c.example")).out.startswith(f"{ORIGIN}: unchanged\n")
+    # The whole list is still said as before, and what is lost by that shows.
+    told = done(update("--host-alias", "d.example", "--max-indexes", "400"))
+    assert "  host aliases: d.example (before: b.example, c.example)\n" in told.out
+    assert "  index files at most: 400 (before: 500)\n" in told.out and "cross" not in told.out
+    refused(update("--remove-cross-host", "other.example.net"), words="the site has no cross host other.example.net")
+    refused(update("--remove-host-alias", "a b"), words="host-malformed")
+    for option in ("--host-alias", "--add-host-alias", "--cross-host", "--add-cross-host"):
+        refused(update(option, "good.example", option, "https://b.example"), words="https://b.example: must be host[:port] (host-malformed)")
+    assert site_of(database)["cross_hosts"] == ["cdn.example.net"], "nothing half-applied"
+    refused(update("--add-host-alias", "x.example", "--remove-host-alias", "y.example"), words="no host alias y.example")
+    assert site_of(database)["host_aliases"] == ["d.example"]
+    for args in (("--add-host-alias", "e.example", "--host-alias", "f.example"), ("--remove-cross-host", "x", "--no-cross-hosts")):
+        refused(update(*args), 2, "which says what the whole list is")
+    done(update("--remove-cross-host", "cdn.example.net"))
+    assert site_of(database)["cross_hosts"] == []
 
 
 # ---- tokens -------------------------------------------------------------------------------------
@@ -478,7 +558,8 @@ def test_an_import_says_what_would_help(database, tmp_path):
     other = "https://other.example"
     command = sitemapd("import", "-", database=database, input=f"{ORIGIN}/a.xml\n{other}/b.xml\n")
     assert command.code == 1, command
-    assert "line 2: make its site with `sitemapd site add https://other.example`" in command.err, command
+    assert "line 2: `sitemapd site update ORIGIN --add-cross-host other.example`, then --index URL; " in command.err, command
+    assert "another site is made with `sitemapd site add https://other.example`" in command.err, command
     assert command.err.endswith("1 of 2 entries refused, nothing was applied; --skip-invalid applies the good ones\n")
     command = sitemapd("import", "-", database=database, input=f"{other}/b.xml\n")
     assert command.err.endswith("1 of 1 entry refused, nothing was applied\n"), command  # there is no good one
@@ -507,8 +588,8 @@ def test_an_import_of_much_that_is_wrong_is_summed_up(database):
 
 
 def test_a_scan_names_the_folder_once(database):
-    command = sitemapd("scan", "/nonexistent", "--url", ORIGIN + "/", database=database)
-    assert command.code == 1 and command.err == "sitemapd: /nonexistent: No such file or directory\n", command
+    command = sitemapd("scan", "/proc/nowhere", "--url", ORIGIN + "/", database=database)
+    assert command.code == 1 and command.err == "sitemapd: /proc/nowhere: No such file or directory\n", command
 
 
 def test_serve_tells_every_mistake(database, tmp_path):

@@ -6,9 +6,11 @@ import http.client
 import http.server
 import json
 import os
+import re
 import socket
 import ssl
 import threading
+import time
 
 import pytest
 
@@ -17,6 +19,7 @@ from harness import DATA, Server, eventually, sitemapd
 XML = "/sitemap_index.xml"
 URLSET = '<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'
 DATES = ("2026-01-02", "2026-02-03")
+PLACE = "http://pages.invalid"  # in a body: the folder /maps of the server that answers
 
 
 class Proxy:
@@ -67,7 +70,9 @@ class Proxy:
         if callable(page):
             return page(handler)
         if page is not None:
-            return page
+            status, headers, body = page
+            placed = lambda body: body.replace(PLACE.encode(), f"{self.origin}/maps".encode())
+            return status, headers, body(placed) if callable(body) else placed(body)
         if self.backend is None:
             return 404, {}, b""
         backend = http.client.HTTPConnection(self.backend, timeout=20)
@@ -103,7 +108,7 @@ class Proxy:
 
 def child(*paths, dates=DATES):
     urls = "".join(
-        f"<url><loc>https://www.example.com{p}</loc><lastmod>{dates[i % len(dates)]}</lastmod></url>"
+        f"<url><loc>{PLACE}{p}</loc><lastmod>{dates[i % len(dates)]}</lastmod></url>"
         for i, p in enumerate(paths)
     )
     return 200, {"Content-Type": "application/xml"}, URLSET.format(urls).encode()
@@ -116,6 +121,7 @@ def world(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("doctor"), sites=(proxy.origin,)).start()
     locs = [f"{proxy.origin}/maps/{n:02}.xml" for n in range(60)]
     assert server.bulk([{"loc": loc, "lastmod": "2026-01-02T03:04:05Z"} for loc in locs]).status == 200
+    time.sleep(1.1)  # within its first second a page has no 304 by date, and doctor would tell that
     proxy.backend, proxy.sitemapd = server.public, server
     yield proxy
     try:
@@ -138,7 +144,9 @@ def doctor(url, *args):
     assert command.err == "", command
     found = command.lines()
     for finding in found:
-        assert finding["level"] in ("ok", "warning", "wrong"), finding
+        assert finding["level"] in ("ok", "note", "warning", "wrong"), finding
+        assert set(finding) == {"level", "check", "code", "what", "todo", "url", "line", "column", "count"}, finding
+        assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", finding["code"]), finding
         assert (finding["todo"] is None) == (finding["level"] == "ok"), finding
     assert command.code == (1 if any(f["level"] == "wrong" for f in found) else 0), command
     return found
@@ -232,6 +240,8 @@ def test_before_there_is_dns(proxy):
     proxy.pages["/robots.txt"] = (200, {}, f"Sitemap: https://www.example.test{XML}\n".encode())
     found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
     assert [f["what"] for f in found if f["check"] == "child" and f["level"] == "ok"] == ["https://www.example.test/a.xml: 1 URL"], found
+    by_site = doctor("http://www.example.test", "--connect", f"127.0.0.1:{proxy.port}")
+    assert [(f["level"], f["code"]) for f in by_site] == [(f["level"], f["code"]) for f in found], by_site
     (cross,) = (f for f in found if f["check"] == "cross-host")
     assert "cdn.example.test" in cross["what"] and not [f for f in found if f["check"] == "index" and f["level"] != "ok"], found
     proxy.pages["/robots.txt"] = (200, {}, b"User-agent: *\nDisallow: /a.xml\n")
@@ -389,6 +399,16 @@ def test_what_a_proxy_spoils(proxy, flaw, level, check, words, todo):
     assert todo in only(found, level, check, words)["todo"]
 
 
+def test_a_date_is_asked_for_once_its_second_is_over(proxy):
+    """Until then 200 is right (RFC 9110 8.8.2.2)."""
+    loc = f"{proxy.origin}/maps/00.xml"
+    proxy.flaws = [drop("ETag")]
+    for lastmod in ("2026-01-02T03:04:06Z", "2026-01-02T03:04:05Z"):
+        time.sleep(1.1 - time.time() % 1)  # the second is young, and the page's date stands for this version alone
+        assert proxy.sitemapd.bulk([{"loc": loc, "lastmod": lastmod}]).status == 200
+        only(doctor(proxy.index), "warning", "etag", "Last-Modified alone")
+
+
 @pytest.mark.parametrize(
     "status, todo",
     [
@@ -483,7 +503,7 @@ def test_tls(proxy):
         assert "certificate" in only(doctor(secure.index), "wrong", "reach", "NOT trusted")["todo"]
         other = f"https://127.0.0.1:{secure.port}{XML}"
         only(doctor(other, *trusted), "wrong", "reach", "does not match")
-        only(doctor(secure.index, "--ca-file", "/nonexistent"), "wrong", "reach", "cannot be read")
+        only(doctor(secure.index, "--ca-file", "/proc/nowhere"), "wrong", "reach", "cannot be read")
     finally:
         secure.close()
     assert "by http://" in only(doctor(proxy.index.replace("http:", "https:")), "wrong", "reach", "speaks no TLS")["todo"]
@@ -555,6 +575,21 @@ def test_indexes(proxy, entries, level, words):
     only(doctor(proxy.index), level, "index", words)
 
 
+
+def test_of_several_sitemap_lines_sitemapds_own_is_judged(proxy):
+    """A robots_file stands before them, and may name what was there before."""
+    lines = f"Sitemap: {proxy.origin}/old.xml\nSitemap: https://other.example/x.xml\nSitemap: {proxy.origin}{XML}\nSitemap: {proxy.origin}/more.xml\n"
+    proxy.pages["/robots.txt"] = (200, {}, lines.encode())
+    doctor(proxy.origin, "--sample", "0")
+    asked = [path for _, path, _ in proxy.requests]
+    assert XML in asked and "/old.xml" not in asked, asked
+    proxy.requests.clear()
+    proxy.pages["/robots.txt"] = (200, {}, lines.replace(XML, "/maps/index.xml").replace(f"Sitemap: {proxy.origin}/more.xml\n", "").encode())
+    doctor(proxy.origin, "--sample", "0")
+    asked = [path for _, path, _ in proxy.requests]
+    assert "/maps/index.xml" in asked and "/old.xml" not in asked, asked
+
+
 def test_an_index_below_its_sitemaps(proxy):
     proxy.pages["/deep/index.xml"] = index(f"<loc>{proxy.origin}/maps/00.xml</loc>")
     proxy.pages["/robots.txt"] = (200, {}, f"Sitemap: {proxy.origin}/deep/index.xml".encode())
@@ -575,8 +610,11 @@ def test_cross_hosts(proxy):
     try:
         proxy.pages[XML] = index(f"<loc>{other.origin}/a.xml</loc>", f"<loc>{other.origin}/b.xml</loc>")
         other.pages = {"/a.xml": child("/a", "/b"), "/b.xml": child("/c", "/d")}
-        assert has(doctor(proxy.index), "ok", "cross-host", other.origin)
+        foreign = only(doctor(proxy.index), "warning", "cross-host", "2 sitemaps are on another host, " + other.origin)
+        assert foreign["url"] == other.origin + "/a.xml" and f"name the index in {other.origin}/robots.txt" in foreign["todo"]
         assert [path for _, path, _ in other.requests] == ["/robots.txt", "/a.xml", "/b.xml"]
+        other.pages["/robots.txt"] = (200, {}, f"Sitemap: {proxy.index}\n".encode())
+        assert only(doctor(proxy.index), "note", "cross-host", "names the index")["code"] == "cross-host-proved"
         other.pages["/robots.txt"] = (503, {}, b"")
         only(doctor(proxy.index), "wrong", "cross-host", "does not answer")
         other.pages["/robots.txt"] = (200, {}, b"User-agent: *\nDisallow: /a.xml\n")
@@ -597,13 +635,13 @@ def nested(handler):
         ((404, {}, b"gone"), "wrong", "answers 404"),
         ((403, {}, b"no"), "wrong", "answers 403"),
         ((200, {"Content-Type": "text/html"}, b"<html><body>Not found</body></html>"), "wrong", "is no sitemap"),
-        ((200, {}, URLSET.format("<url><loc>https://www.example.com/a</loc>").encode()), "wrong", "malformed-xml"),
+        ((200, {}, URLSET.format(f"<url><loc>{PLACE}/a</loc>").encode()), "wrong", "malformed-xml"),
         ((200, {}, child("/a", "/b")[2][:-20]), "wrong", "truncated"),
         ((200, {}, child("/a", "/b")[2][:-20]), "wrong", ": line 2, column "),
         ((200, {}, URLSET.format("").encode()), "warning", "has no URL"),
         ((200, {"Content-Encoding": "gzip"}, gzip.compress(gzip.compress(child("/a", "/b")[2]))), "wrong", "twice"),
         ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "cannot be decoded"),
-        (child("/a", "/b", dates=DATES[:1]), "warning", "same lastmod"),
+        (child("/a", "/b", dates=DATES[:1]), "warning", "same lastmod, 2026-01-02: a build stamp (one-lastmod)"),
         (nested, "wrong", "is an index itself"),
         ((None, {}, b""), "wrong", "cannot be fetched"),
         ((200, {}, b""), "wrong", "empty-file"),
@@ -618,16 +656,111 @@ def test_children(proxy, page, level, words):
 @pytest.mark.parametrize(
     "page",
     [
-        (200, {"Content-Type": "text/plain"}, b"https://www.example.com/a\nhttps://www.example.com/b\n"),
-        (200, {"Content-Type": "application/gzip"}, gzip.compress(child("/a", "/b")[2])),
-        (200, {"Content-Encoding": "gzip"}, gzip.compress(child("/a")[2][:30]) + gzip.compress(child("/a")[2][30:])),
-        (200, {"Content-Type": "application/gzip", "Content-Encoding": "gzip"}, gzip.compress(gzip.compress(child("/a")[2]))),
+        (200, {"Content-Type": "text/plain"}, f"{PLACE}/a\n{PLACE}/b\n".encode()),
+        (200, {"Content-Type": "application/gzip"}, lambda placed: gzip.compress(placed(child("/a", "/b")[2]))),
+        (200, {"Content-Encoding": "gzip"}, lambda placed: gzip.compress(placed(child("/a")[2])[:30]) + gzip.compress(placed(child("/a")[2])[30:])),
+        (200, {"Content-Type": "application/gzip", "Content-Encoding": "gzip"}, lambda placed: gzip.compress(gzip.compress(placed(child("/a")[2])))),
     ],
     ids=["text", "gz", "members", "gz in gzip"],
 )
 def test_good_children(proxy, page):
     proxy.pages["/maps/00.xml"] = page
     assert {f["level"] for f in doctor(proxy.index, "--sample", "2")} == {"ok"}
+
+
+FOREIGN = "https://other.example.net/x"
+
+
+def page(loc, more=""):
+    return f"<url><loc>{loc}</loc>{more}</url>\n"
+
+
+@pytest.mark.parametrize(
+    "urls, code, line, column, count, level, words, todo",
+    [
+        ("<url></url>\n" + page(PLACE + "/a"), "loc-missing", 2, 61, 1, "warning", "there is no loc", "skip"),
+        (page(PLACE + "/a") + page("") * 2, "loc-missing", 3, 6, 2, "warning", "2 in all, also line 4", "skip"),
+        (page(PLACE + "/a") + page("/b"), "loc-relative", 3, 6, 1, "warning", '"/b" must be an absolute URL', "skip"),
+        (page(PLACE + "/a") + page("ftp://h.example/b"), "loc-scheme", 3, 6, 1, "warning", '"ftp://h.example/b" must be', "skip"),
+        (page(PLACE + "/a") + page(FOREIGN), "outside-site", 3, 6, 1, "warning", f'"{FOREIGN}" is on another host', "robots.txt"),
+        (page(PLACE + "/a", "<lastmod>soon</lastmod>"), "lastmod-invalid", 2, None, 1, "warning", '"soon" is not a W3C', "ignored"),
+        (page(PLACE + "/a", "<lastmod>2131-01-01</lastmod>"), "lastmod-in-future", 2, None, 1, "warning", "a day ahead", "ignored"),
+        (page(PLACE + "/a") + page(PLACE + "/../b"), "outside-directory", 3, 6, 1, "note", "not in the sitemap's directory", "top"),
+        (page("/a"), "no-usable-url", 2, None, 0, "wrong", 'its one URL cannot be used: "/a" must be', "whole URLs"),
+    ],
+    ids=lambda v: v if isinstance(v, str) and re.fullmatch("[a-z]+(-[a-z]+)+", v) else "",
+)
+def test_pages_of_children(proxy, urls, code, line, column, count, level, words, todo):
+    """The finding names the sitemap, what stands there, where, and what to do."""
+    proxy.pages["/maps/00.xml"] = (200, {"Content-Type": "application/xml"}, URLSET.format(urls).encode())
+    found = only(doctor(proxy.index, "--sample", "2"), level, "child", words)
+    assert (found["code"], found["line"], found["count"]) == (code, line, count), found
+    assert found["column"] > 0 if column is None else found["column"] == column, found
+    assert found["url"] == proxy.origin + "/maps/00.xml" and todo in found["todo"], found
+    assert found["what"].startswith(f"{found['url']}: line {line}, column {found['column']}: "), found
+    assert found["what"].endswith(f" ({code})"), found
+
+
+def test_a_child_of_another_packing(proxy):
+    listed = f"{proxy.origin}/maps/00.xml.gz"
+    proxy.pages[XML] = index(f"<loc>{listed}</loc>")
+    text = (200, {"Content-Type": "application/gzip"}, child("/a", "/b")[2])
+    proxy.pages["/maps/00.xml.gz"] = text
+    found = only(doctor(proxy.index), "wrong", "child", "is named as gzip and is none")
+    assert found["code"] == "not-gzip" and found["url"] == listed and "compress it" in found["todo"]
+    packed = lambda placed: gzip.compress(placed(child("/a", "/b")[2]))
+    for headers in ({"Content-Type": "application/gzip"}, {"Content-Encoding": "gzip"}):
+        proxy.pages["/maps/00.xml.gz"] = (200, headers, packed)
+        assert {f["level"] for f in doctor(proxy.index)} == {"ok"}, headers
+    proxy.pages[XML] = index(f"<loc>{proxy.origin}/maps/00.xml</loc>")
+    proxy.pages["/maps/00.xml"] = (200, {"Content-Type": "application/xml"}, packed)
+    assert only(doctor(proxy.index), "warning", "child", "is gzip")["code"] == "gzip-unmarked"
+
+
+@pytest.mark.parametrize("value", ["noindex", "googlebot: NoIndex, nofollow", "none"])
+def test_a_child_that_is_not_to_be_in_results(proxy, value):
+    """It costs nothing, and is told once."""
+    for path, (status, headers, body) in list(proxy.pages.items()):
+        proxy.pages[path] = (status, {**headers, "X-Robots-Tag": value}, body)
+    found = only(doctor(proxy.index), "note", "child", "X-Robots-Tag: noindex")
+    assert found["code"] == "noindex" and found["count"] == 5 and found["url"] == proxy.origin + "/maps/00.xml", found
+    assert found["todo"].startswith("nothing: ")
+    assert sitemapd("doctor", proxy.index).out.splitlines()[-1] == f"0 wrong, 0 to look at, 1 note, {len(CHECKS)} ok"
+
+
+def test_a_child_that_is_redirected(proxy):
+    proxy.pages["/maps/00.xml"] = (301, {"Location": "/maps/moved.xml"}, b"")
+    proxy.pages["/maps/moved.xml"] = child("/a", "/b")
+    found = only(doctor(proxy.index, "--sample", "2"), "warning", "child", "is redirected to " + proxy.origin + "/maps/moved.xml")
+    assert found["code"] == "redirect" and found["url"] == proxy.origin + "/maps/00.xml" and "list the URL" in found["todo"]
+    proxy.pages["/maps/moved.xml"] = (301, {"Location": "/maps/00.xml"}, b"")
+    found = only(doctor(proxy.index, "--sample", "2"), "wrong", "child", "answers 301, after 5 redirects")
+    assert found["code"] == "status"
+
+
+@pytest.mark.parametrize(
+    "text, code, line, count, words",
+    [
+        ("Sitemap: {0}\nUser-agent: *\nAllow: /\nsitemap:  {0} # twice\n", "sitemap-line-doubled", 4, 1, "stands on an earlier line as well"),
+        ("Sitemap: {0}\n" * 4, "sitemap-line-doubled", 2, 3, "3 such lines in all"),
+        ("Sitemap: /other.xml\nSitemap: {0}\n", "loc-relative", 1, 1, "Sitemap: /other.xml must be an absolute URL"),
+    ],
+    ids=["twice", "four times", "relative"],
+)
+def test_sitemap_lines(proxy, text, code, line, count, words):
+    proxy.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, text.format(proxy.index).encode())
+    found = only(doctor(proxy.index, "--sample", "0"), "warning", "robots", words)
+    assert (found["code"], found["line"], found["count"]) == (code, line, count), found
+    assert found["url"] == proxy.origin + "/robots.txt" and found["what"].startswith(f"{found['url']}: line {line}: "), found
+
+
+def test_places_in_an_index(proxy):
+    proxy.pages[XML] = index("<loc>{0}/maps/00.xml</loc>".format(proxy.origin), "\n<loc>/relative.xml</loc>")
+    found = only(doctor(proxy.index), "wrong", "index", "/relative.xml")
+    assert (found["code"], found["line"], found["count"]) == ("loc-relative", 1, 1), found
+    proxy.pages[XML] = index("<loc>{0}/maps/00.xml</loc".format(proxy.origin))
+    found = only(doctor(proxy.index), "wrong", "index", "line 1, column ")
+    assert found["code"] == "malformed-xml" and found["line"] == 1 and found["column"] > 0
 
 
 # ---- usage --------------------------------------------------------------------------------------

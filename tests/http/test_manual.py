@@ -74,5 +74,5 @@ def test_every_setting():
 def test_every_variable():
     text = rendered("sitemapd.1").split("\nENVIRONMENT\n")[1].split("\nFILES\n")[0]
     variables = set(re.findall(r"^     (SITEMAPD_\w+)", text, re.M))
-    with open(os.path.join(ROOT, "config", "config_settings.c"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "config", "settings.c"), encoding="utf-8") as file:
         assert variables - {"SITEMAPD_CONFIG"} == set(re.findall(r'"(SITEMAPD_\w+)"', file.read()))

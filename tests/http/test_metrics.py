@@ -299,3 +299,50 @@ def test_the_process(server):
     assert values.get("sitemapd_build_info", version=server.cli("--version").out.split()[-1].lstrip("v")) == 1
     before = values.get("process_cpu_seconds_total")
     eventually(lambda: [scrape(server) for _ in range(20)][-1].get("process_cpu_seconds_total") > before, "it has worked", within=20)
+
+
+def test_when_something_was_registered_last(start, tmp_path):
+    """Whoever did it, also with the same values; what is refused or only tried is none; a restart keeps what the
+    catalogue has."""
+    name = "sitemapd_last_registration_seconds"
+
+    def last(server):
+        return scrape(server).get(name)
+
+    def later():
+        """A second later than all before, and well within it: time(2) is a few milliseconds behind."""
+        time.sleep(1.1)
+        while time.time() % 1 < 0.05:
+            time.sleep(0.01)
+        return int(time.time())
+
+    database = tmp_path / "catalogue.db"
+    server = start(database=database)
+    assert last(server) == 0
+    assert server.register("no address").status == 422 and last(server) == 0
+    began = later()
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert began <= last(server) <= time.time()
+    again = later()
+    assert server.register(f"{ORIGIN}/a.xml").json()["unchanged"] == 1
+    same = last(server)
+    assert again <= same <= time.time()
+    for refused in ("https://other.example/a.xml", f"{ORIGIN}/a.xml#part"):
+        later()
+        assert server.register(refused).status in (403, 404, 422) and last(server) == same
+    beside = later()
+    assert server.cli("add", f"{ORIGIN}/b.xml").code == 0
+    assert eventually(lambda: last(server) >= beside, "a command's", within=10)
+    changed = last(server)
+    later()
+    assert server.register(f"{ORIGIN}/b.xml").json()["unchanged"] == 1 and last(server) > changed
+    server.stop()
+    server = start(database=database)
+    assert last(server) == changed, "what changed last, of the catalogue"
+    server.stop()
+    with sqlite3.connect(database) as file:
+        file.execute("UPDATE page SET changed_at = changed_at + 86400 * 3650")
+    file.close()
+    server = start(database=database)
+    assert last(server) == 0, "a clock that was ahead hides nothing"
+    assert server.register(f"{ORIGIN}/b.xml").json()["unchanged"] == 1 and changed < last(server) <= time.time()

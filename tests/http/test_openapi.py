@@ -14,7 +14,7 @@ import pytest
 from harness import INDEX, ORIGIN, TOKEN, Connection, Server, ask, eventually, request_bytes, seconds
 from schema import Invalid, SchemaError, Validator
 
-ROUTES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../server/routes")
+ROUTES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../server/api")
 METHODS = ("get", "put", "post", "delete", "patch")
 SHOP = "https://shop.example.org"
 MANAGED = "https://managed.example.org"
@@ -409,6 +409,18 @@ recipe("registerSitemaps", 200, lambda w: w.api(
 recipe("registerSitemaps", 400, lambda w: post(w, [{"loc": w.loc()}], headers=[("If-Match", '"x"')]))
 recipe("registerSitemaps", 403, of_shop("POST", "/v1/sitemaps", {"loc": f"{ORIGIN}/a.xml"}))
 recipe("registerSitemaps", 403, of_shop("POST", f"/v1/sitemaps?index={q(INDEX)}", {"loc": f"{ORIGIN}/a.xml"}))
+
+
+def moving(w):
+    """A list that empties another index."""
+    url = f"{ORIGIN}/moving{next(w.number)}/index.xml"
+    assert add(w, url).status == 201
+    rows = [url.replace("index", name) for name in ("a", "b")]
+    assert post(w, [{"loc": row, "index": url} for row in rows]).status == 200
+    return post(w, [{"loc": row, "index": INDEX} for row in rows])
+
+
+recipe("registerSitemaps", 409, moving)
 recipe("registerSitemaps", 412, lambda w: post(w, {"loc": w.entry().json()["sitemap"]["loc"]}, headers=[("If-Match", '"x"')]))
 recipe("registerSitemaps", 412, lambda w: post(w, {"loc": w.loc()}, headers=[("If-Match", "*")]))
 recipe("registerSitemaps", 422, lambda w: post(w, {"loc": "relative"}))
@@ -427,6 +439,7 @@ recipe("replaceSitemaps", 200, lambda w: put(w, w.index()["url"], [{"loc": w.loc
 recipe("replaceSitemaps", 200, lambda w: put(w, w.index()["url"], [{"loc": "x"}, {"loc": w.loc(), "lastmod": "never"}], "&on_error=skip"))
 recipe("replaceSitemaps", 400, lambda w: put(w, INDEX, {"loc": w.loc()}))
 recipe("replaceSitemaps", 400, lambda w: w.api("PUT", "/v1/sitemaps", []))
+recipe("replaceSitemaps", 400, lambda w: put(w, INDEX, [], headers=[("If-Match", "*")]))
 recipe("replaceSitemaps", 403, of_shop("PUT", f"/v1/sitemaps?index={q(INDEX)}", []))
 recipe("replaceSitemaps", 404, lambda w: put(w, NO_INDEX, []))
 recipe("replaceSitemaps", 409, lambda w: put(w, w.index(entries=3)["url"], []))
@@ -481,6 +494,8 @@ recipe("changeSite", 200, lambda w: patch(w, f"/v1/sites/{w.site()['id']}", cros
 recipe("changeSite", 200, lambda w: patch(w, f"/v1/sites/{w.site()['id']}", host_aliases=[f"alias{next(w.number)}.example.net"]))
 recipe("changeSite", 200, lambda w: patch(w, f"/v1/sites/{w.site()['id']}"))
 recipe("changeSite", 403, of_shop("PATCH", lambda w: w.site_path(ORIGIN), {}))
+recipe("changeSite", 403, of_shop("PATCH", lambda w: w.site_path(SHOP), {"max_indexes": 501}))
+recipe("changeSite", 409, of_shop("PATCH", lambda w: w.site_path(SHOP), {"cross_hosts": ["www.example.com"]}))
 recipe("changeSite", 404, lambda w: patch(w, "/v1/sites/999"))
 recipe("changeSite", 409, lambda w: patch(w, w.site_path(MANAGED), cross_hosts=["cdn.example.net"]))
 recipe("changeSite", 422, lambda w: patch(w, w.site_path(ORIGIN), cross_hosts=["a b"]))
@@ -605,18 +620,19 @@ def c_source(name):
 
 
 def table():
-    """[(METHOD, path, name of the begin hook or None)] of the admin listener."""
-    rows = []
-    rest = c_source("table.c").partition("routes_admin[] = {")[2].partition("\n};")[0]
-    for row in re.findall(r"\{(\.methods.*?)\},", rest, re.S):
-        methods = re.search(r"\.methods = ([A-Z_ |]+),", row).group(1).split("|")
-        path = re.search(r'\.path = "([^"]+)"', row).group(1)
-        begin = re.search(r"\.begin = (\w+)", row)
-        authorised = ".authorised = true" in row
+    """[(METHOD, path, authorised, kinds of body, query parameters)] of the admin listener."""
+    source, rows = c_source("call.c"), []
+    macros = dict(re.findall(r"\n#define (\w+)(?:\([^)]*\))?((?:[^\n]*\\\n)*[^\n]*)", source))
+    table = source.partition("routes_admin[] = {")[2].partition("};")[0]
+    for macro, given in re.findall(r"\n    (\w+)\((.*?)\),(?=\n)", table, re.S):
+        row = macros[macro] + given.replace("DOCUMENT", macros["DOCUMENT"])
+        method = re.search(r"HTTP_(\w+)", given) or re.search(r"HTTP_(\w+)", row)
+        path = re.search(r'"(/[^"]+)"', given) or re.search(r'"(/[^"]+)"', row)
         kinds = re.search(r"\.content_types = (\w+)", row)
-        for method in methods:
-            rows.append((method.strip()[len("HTTP_"):], path, begin and begin.group(1), authorised, kinds and kinds.group(1)))
-    assert len(rows) == rest.count(".path = ")
+        parameters = re.search(r"PARAMETERS\((.*?)\)", given, re.S)
+        rows.append((method.group(1), path.group(1), ".authorised = true" in row, kinds and kinds.group(1),
+                     set(re.findall(r'"(\w+)"', parameters.group(1))) if parameters else set()))
+    assert len(rows) == len(re.findall(r"\n    \w", table))
     return rows
 
 
@@ -630,7 +646,7 @@ def test_every_route_is_documented(document):
 def test_security_and_bodies_are_those_of_the_routes(document):
     kinds_of = {None: None, "json": {JSON}, "lists": {JSON, NDJSON}}
     by_route = {(method, path): operation for method, path, operation in document.operations.values()}
-    for method, path, _, authorised, kinds in table():
+    for method, path, authorised, kinds, _ in table():
         operation = by_route[method, path]
         security = operation.get("security", document.tree["security"])
         assert security == ([{"token": []}] if authorised else []), (method, path)
@@ -639,26 +655,10 @@ def test_security_and_bodies_are_those_of_the_routes(document):
         assert body is None or body["required"] is True
 
 
-def known_parameters():
-    """begin hook: the query parameters that it reads, from its `known`."""
-    found, body_of = {}, {}
-    for name in sorted(os.listdir(ROUTES)):
-        if name.endswith(".c"):
-            for begin, body in re.findall(r"\nenum handled (\w+_begin)\(.*?\)\n\{\n(.*?)\n\}\n", c_source(name), re.S):
-                body_of[begin] = body
-    for begin, body in body_of.items():
-        handed = re.fullmatch(r"\s*return (\w+_begin)\(context, request\);", body)
-        known = re.search(r"\bknown\[\] = \{(.*?)\}", body_of[handed.group(1)] if handed else body, re.S)
-        found[begin] = set(re.findall(r'"(\w+)"', known.group(1))) if known else set()
-    return found
-
-
 def test_the_query_parameters_are_those_that_are_read(document):
-    known = known_parameters()
-    begin_of = {(method, path): begin for method, path, begin, *_ in table()}
+    known = {(method, path): parameters for method, path, _, _, parameters in table()}
     for name, (method, path, _) in document.operations.items():
-        begin = begin_of[method, path]
-        assert set(document.parameters(name, "query")) == (known[begin] if begin else set()), name
+        assert set(document.parameters(name, "query")) == known[method, path], name
         assert set(document.parameters(name, "path")) == set(re.findall(r"\{(\w+)\}", path)), name
 
 

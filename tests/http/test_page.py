@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness import (
-    DATA, ETAG, HOST, INDEX, ORIGIN, PAGE_ENTRIES, PUBLIC_CACHE, PLAIN, Connection, ask_raw, eventually, gunzip, locs,
+    DATA, ETAG, HOST, INDEX, ORIGIN, PAGE_ENTRIES, PUBLIC_CACHE, PLAIN, Connection, ask, ask_raw, eventually, gunzip, locs,
     render, request_bytes,
 )
 
@@ -317,7 +317,7 @@ def test_if_modified_since(filled):
     utc = time.gmtime(moment)
     for value, status in (
         (stamp, 304),
-        (http_date(moment + 1), 304),
+        (http_date(moment + 1), 200),  # of a version that is there no more
         (http_date(moment - 1), 200),
         (http_date(0), 200),
         (time.strftime("%A, %d-%b-%y %H:%M:%S GMT", utc), 304),
@@ -358,7 +358,90 @@ def test_a_second_version_in_one_second_is_never_hidden_by_its_date(server):
     time.sleep(1.1)
     assert server.get(XML, {"If-Modified-Since": stamp}).status == 200, "for good, not just for that second"
     assert server.register(f"{ORIGIN}/third.xml").status == 201
-    assert server.get(XML, {"If-Modified-Since": server.get(XML)["Last-Modified"]}).status == 304
+    stamp = server.get(XML)["Last-Modified"]
+    time.sleep(1.1)
+    assert server.get(XML, {"If-Modified-Since": stamp}).status == 304
+
+
+def test_no_304_by_date_while_its_second_lasts(server):
+    for attempt in range(10):
+        time.sleep(1.05 - time.time() % 1)
+        assert server.register(f"{ORIGIN}/{attempt}.xml").status == 201
+        stamp = server.get(XML)["Last-Modified"]
+        reply = server.get(XML, {"If-Modified-Since": stamp})
+        if reply["Date"] == stamp:
+            break
+    else:
+        pytest.skip("too slow a machine to ask within the second")
+    assert reply.status == 200, "another version may yet come with that date"
+    time.sleep(1.1)
+    assert server.get(XML, {"If-Modified-Since": stamp}).status == 304
+
+
+def test_an_index_made_again_within_a_second(server):
+    """Another index at the same address, whose page is of the same second."""
+    for attempt in range(10):
+        time.sleep(1.05 - time.time() % 1)
+        assert server.register(f"{ORIGIN}/first.xml").status in (200, 201)
+        first = server.get(XML)
+        index = server.api("GET", "/v1/indexes").json()["indexes"][0]
+        assert server.api("DELETE", f"/v1/indexes/{index['id']}?max_removed=9").status == 200
+        assert server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}{XML}"}).status == 201
+        assert server.register(f"{ORIGIN}/second.xml").status == 201
+        second = server.get(XML)
+        if first["Last-Modified"] == second["Last-Modified"]:
+            break
+    else:
+        pytest.skip("too slow a machine for all of that in a second")
+    assert first.body != second.body
+    for wait in (0, 1.1):
+        time.sleep(wait)
+        assert server.get(XML, {"If-Modified-Since": second["Last-Modified"]}).status == 200
+    assert server.get(XML, {"If-None-Match": second["ETag"]}).status == 304
+
+
+# ---- conditions that come first (RFC 9110 13.2.2) -----------------------------------------------
+
+
+def test_if_match(filled):
+    for target, headers, tag in representations(filled) + [("/robots.txt", {}, filled.get("/robots.txt")["ETag"])]:
+        full = filled.get(target, headers)
+        for method in ("GET", "HEAD"):
+            for value, status in (
+                (tag, 200), ("*", 200), (f'"x", {tag}', 200), (f"W/{tag}", 412), ('"x"', 412), ("x", 412), ("", 412),
+                (tag[:-1] + '-gzip"', 412),
+            ):
+                reply = filled.get(target, {**headers, "If-Match": value}, method=method)
+                assert reply.status == status, (target, value)
+                if status == 412:
+                    assert reply["Cache-Control"] == "no-store" and reply["Content-Type"] == "text/plain; charset=utf-8"
+                    assert reply["ETag"] is None and reply["Last-Modified"] is None and reply["Content-Encoding"] is None
+                    assert reply.body == (b"" if method == "HEAD" else b"Precondition Failed\n")
+        right, wrong = {**headers, "If-Match": tag}, {**headers, "If-Match": '"x"'}
+        assert filled.get(target, {**right, "If-None-Match": tag}).status == 304
+        assert filled.get(target, {**wrong, "If-None-Match": tag}).status == 412, "it comes first"
+        assert filled.get(target, {**right, "If-Unmodified-Since": http_date(0)}).status == 200, "the tag decides"
+        assert filled.get(target, {**wrong, "If-Unmodified-Since": http_date(time.time())}).status == 412
+        if full["Last-Modified"]:
+            assert filled.get(target, {**right, "If-Modified-Since": full["Last-Modified"]}).status == 304
+    # Only of what would be answered with 200 (RFC 9110 13.2.1).
+    assert filled.get("/none.xml", {"If-Match": '"x"'}).status == 404
+
+
+def test_if_unmodified_since(filled):
+    stamp = filled.get(XML)["Last-Modified"]
+    moment = email.utils.parsedate_to_datetime(stamp).timestamp()
+    for value, status in (
+        (stamp, 200), (http_date(moment + 1), 200), (http_date(moment - 1), 412), (http_date(0), 412),
+        (time.asctime(time.gmtime(moment - 1)), 412), ("yesterday", 200), ("", 200), (f"{http_date(0)}, {http_date(0)}", 200),
+    ):
+        for target, headers, tag in representations(filled):
+            asked = {**headers, "If-Unmodified-Since": value}
+            assert filled.get(target, asked).status == status, (target, value)
+            assert filled.get(target, asked, method="HEAD").status == status
+            assert filled.get(target, {**asked, "If-None-Match": tag}).status == (412 if status == 412 else 304)
+    # robots.txt has no date, so there is nothing to compare with (RFC 9110 13.1.4).
+    assert filled.get("/robots.txt", {"If-Unmodified-Since": http_date(0)}).status == 200
 
 
 def test_validators_outlive_a_restart(server):
@@ -471,6 +554,19 @@ def test_absolute_form(filled):
     raw = lambda target, host: ask_raw(filled.public, f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     assert raw(f"http://{HOST}{XML}", HOST).status == 200
     assert raw(f"http://other.example.com{XML}", HOST).status == 400
+
+
+def test_hosts_and_targets_that_are_none(filled):
+    """RFC 9112 3.2: 400 whoever is asked for; what is well-formed may be another's (421)."""
+    for host in ("%zz", "a%", "www.example.com:65536", ":80", "[www.example.com]", "[::1", "[v1.a]", "[fe80::1%25eth0]", "a#b", "www.example.com/", "u@www.example.com"):
+        assert filled.get(XML, host=host).status == 400, host
+        assert ask(filled.admin, "GET", "/readyz", host=host).status == 400, host
+        assert ask_raw(filled.public, f"GET http://{host}{XML} HTTP/1.0\r\n\r\n".encode()).status in (400, 404), host
+    for target in (XML + "#b", "/#", XML + "?a#b", f"http://{HOST}{XML}#b"):
+        assert filled.get(target).status == 400, target
+        assert ask(filled.admin, "GET", target, host="localhost").status == 400, target
+    assert filled.get(XML, host="%77ww.example.com").status == filled.get(XML, host="other.example").status
+    assert filled.get(XML).status == 200
 
 
 def test_http_1_0(filled):

@@ -98,7 +98,7 @@ def test_what_is_served_is_what_a_naive_renderer_makes(start, tmp_path, seed):
     folder.mkdir()
     copy = start(folder=folder)
     assert copy.bulk([f"{ORIGIN}/other/{i}.xml" for i in range(700)]).status == 200
-    done = copy.cli("import", "--index", INDEX, "--replace", "--max-removed", "700", "-", input=export.out)
+    done = copy.cli("import", "--index", INDEX, "--replace", "--source", "*", "--max-removed", "700", "-", input=export.out)
     assert done.code == 0, done
     eventually(lambda: copy.get(XML).body == wanted, "the copy is published")
     assert ask(copy) == tags

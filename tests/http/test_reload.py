@@ -58,8 +58,24 @@ def test_nothing_new(reloading):
     r = reloading()
     for _ in range(3):
         lines = r.reload()
-        assert len(lines) == 1 and "no setting changed" in lines[0], lines
+        assert len(lines) == 1 and "no other setting changed; sites, " in lines[0], lines
     assert r.server.running()
+
+
+def test_an_unchanged_reload_writes_nothing(reloading):
+    """Twenty sites with hosts and two indexes each: one look at the catalogue, no transaction."""
+    config = "".join(
+        f'[site "s{i}"]\norigin = https://s{i}.example.com\nindex = /sitemap_index.xml\nindex = /shop/index.xml\n'
+        f"host_alias = alias{i}.example.com\ncross_host = CDN{i}.example.com\n" for i in range(20))
+    r = reloading(config)
+    before = scrape(r.server)
+    r.reload()
+    r.reload(config.replace("[site", "; a comment\n[site", 1))
+    after = scrape(r.server)
+    for name in ("sitemapd_catalogue_commits_total", "sitemapd_catalogue_changes_total", "sitemapd_catalogue_revision"):
+        assert after.get(name) == before.get(name), name
+    r.reload(config.replace("alias7.", "another7.").replace("alias8.", "another8."))
+    assert scrape(r.server).get("sitemapd_catalogue_commits_total") == before.get("sitemapd_catalogue_commits_total") + 1
 
 
 def test_what_changes_live(reloading):
@@ -270,8 +286,19 @@ def test_files_that_are_none(reloading):
     os.symlink(r.path, r.path)
     r.refused()
     os.unlink(r.path)
+    os.mkfifo(r.path)
+    assert any(f"{r.path}: is a pipe" in line for line in r.refused())
+    os.unlink(r.path)
     assert list(sites(r.server)) == [ORIGIN] and r.server.get("/robots.txt").status == 200
     assert any("changed: [log] level" in line for line in r.reload(whole))
+
+
+def test_a_pipe_does_not_hold_the_stop(reloading):
+    r = reloading()
+    os.unlink(r.path)
+    os.mkfifo(r.path)
+    r.server.process.send_signal(signal.SIGHUP)
+    r.server.stop(within=5)
 
 
 def test_signals_in_a_row(reloading):

@@ -160,10 +160,37 @@ def test_what_was_in_another_index_moves_here(server):
     rows = names(6)
     assert server.bulk(rows).json()["created"] == 6
     assert page(server, "/s/index.xml") == rows and page(server) == []
-    assert counts(server.replace(rows[:2])) == (0, 2, 0, 0)
+    # Gone from there is gone: the guard counts it, and one number approves all that goes.
+    found = problem(server.replace(rows[:2]), 409, "shrink-guard")
+    assert found["would_remove"] == 2 and "/s/index.xml" in found["detail"], found
+    assert page(server, "/s/index.xml") == rows and page(server) == []
+    reply = server.replace(rows[:2], max_removed=2)
+    assert counts(reply) == (0, 2, 0, 0) and reply.json()["moved"] == 2
     assert page(server) == rows[:2] and page(server, "/s/index.xml") == rows[2:]
-    assert counts(server.replace(rows, index="/s/index.xml")) == (0, 2, 4, 0)
+    assert counts(server.replace(rows, index="/s/index.xml", max_removed=2)) == (0, 2, 4, 0)
     assert page(server) == [] and sorted(page(server, "/s/index.xml")) == rows
+
+
+def test_what_another_index_would_lose_is_guarded(server):
+    """Whoever owns it, and by a POST as well. One entry at a time is a removal of one."""
+    assert server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/s/index.xml"}).status == 201
+    rows = names(6)
+    assert server.bulk(rows, "/v1/sitemaps?source=somebody").json()["created"] == 6
+    taken = [{"loc": row, "index": INDEX} for row in rows]
+    for reply in (server.bulk(taken), server.replace(rows, source="*"), server.bulk(taken, "/v1/sitemaps?max_removed=5")):
+        assert problem(reply, 409, "shrink-guard")["would_remove"] == 6
+    assert page(server, "/s/index.xml") == rows and page(server) == []
+    one = server.register(rows[0], index=INDEX).json()
+    assert (one["updated"], one["moved"], one["removed"]) == (1, 1, 0)
+    assert server.bulk(taken[1:2]).json()["moved"] == 1
+    done = server.bulk(taken, "/v1/sitemaps?max_removed=4")
+    assert (done.json()["moved"], done.json()["unchanged"]) == (4, 2) and page(server, "/s/index.xml") == []
+    # The command line.
+    back = "".join(row + "\n" for row in rows)
+    held = server.cli("import", "--index", f"{ORIGIN}/s/index.xml", "-", input=back)
+    assert held.code == 1 and "out of /sitemap_index.xml" in held.err and "--max-removed 6" in held.err, held
+    done = server.cli("import", "--index", f"{ORIGIN}/s/index.xml", "--max-removed", "6", "-", input=back)
+    assert done.code == 0 and "6 moved from another index" in done.out, done
 
 
 # ---- lists that are refused ---------------------------------------------------------------------

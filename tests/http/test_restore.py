@@ -1,5 +1,6 @@
 """Backup and restore, and the upgrade of catalogues that earlier versions saved."""
 
+import email.utils
 import glob
 import gzip
 import hashlib
@@ -9,6 +10,7 @@ import re
 import shutil
 import sqlite3
 import stat
+import time
 
 import pytest
 
@@ -58,7 +60,7 @@ def left_over(folder):
 
 
 def test_there_is_a_saved_file_of_each_version():
-    header = open(os.path.join(os.path.dirname(DATA), "..", "..", "db", "schema.h"), encoding="utf-8").read()
+    header = open(os.path.join(os.path.dirname(DATA), "..", "..", "db", "file", "schema.h"), encoding="utf-8").read()
     newest = int(re.search(r"#define SCHEMA_VERSION\s+(\d+)", header).group(1))
     assert VERSIONS == [f"v{n}" for n in range(1, newest + 1)]
 
@@ -76,6 +78,8 @@ def holds_everything(server, facts, version):
     for token, status in ((facts["tokens"]["first"], 200), (facts["tokens"]["saved"], 200), ("smd_" + "x" * 43, 401)):
         assert server.api("GET", f"/v1/sitemaps?limit=1&index={INDEX}", token=token).status == status
     assert server.cli("export").out == facts["export"]
+    if "robots" in facts:
+        assert server.get("/robots.txt", host="shop.example.org").body.decode() == facts["robots"]
     token = facts["tokens"]["first"]
     assert server.api("GET", f"/v1/sitemaps/{facts['entry']}", token=token).json()["loc"].startswith(ORIGIN)
     done(server.cli("check"))
@@ -167,6 +171,42 @@ def test_back_to_an_earlier_state(start, tmp_path):
     assert fresh["id"] != later["id"]
     problem(server.api("GET", f"/v1/sitemaps/{later['id']}"), 404)
     assert server.api("GET", "/v1/sites").json()["sites"][0]["id"] == old_site
+
+
+def test_dates_of_a_backup_that_was_renamed_in(start, tmp_path):
+    """A copy of between two changes of one second: its page bears the date of what it is not."""
+    server = start()
+    backup = str(tmp_path / "backup.db")
+    for attempt in range(10):
+        time.sleep(1.05 - time.time() % 1)
+        assert server.register(f"{ORIGIN}/a{attempt}.xml").status == 201
+        done(server.cli("backup", backup))
+        assert glob.glob(backup + "?*") == []
+        assert server.register(f"{ORIGIN}/b{attempt}.xml").status == 201
+        moment = int(sqlite3.connect(backup).execute("SELECT max(changed_at) FROM page").fetchone()[0])
+        dated = server.get(XML)["Last-Modified"]
+        if email.utils.parsedate_to_datetime(dated).timestamp() == moment:
+            break
+        os.unlink(backup)
+    else:
+        pytest.skip("too slow a machine for a backup and two changes in a second")
+    early = str(tmp_path / "early.db")
+    shutil.copy(backup, early)
+    time.sleep(1.1)
+    later = server.get(XML)
+    os.rename(backup, server.database)  # beneath the server
+    eventually(lambda: server.get(XML)["ETag"] not in (None, later["ETag"]), "the backup is served", 20)
+    assert server.get(XML, {"If-Modified-Since": dated}).status == 200
+    server.stop()  # and while it is down
+    os.replace(early, server.database)
+    server.start()
+    assert server.get(XML, {"If-Modified-Since": dated}).status == 200
+    assert server.get(XML, {"If-None-Match": server.get(XML)["ETag"]}).status == 304
+    time.sleep(1.1)
+    assert server.register(f"{ORIGIN}/c.xml").status == 201
+    dated = server.get(XML)["Last-Modified"]
+    time.sleep(1.1)
+    assert server.get(XML, {"If-Modified-Since": dated}).status == 304
 
 
 def test_a_catalogue_that_was_killed(start, tmp_path):

@@ -2,6 +2,7 @@
 goes when one is removed, and the robots.txt of each."""
 
 import os
+import time
 
 import pytest
 
@@ -114,6 +115,73 @@ def test_host_aliases(start):
     done = server.cli("site", "update", ORIGIN, "--host-alias", "alias.example")
     assert done.code == 0, done
     eventually(lambda: page(server, host="alias.example") == [f"{ORIGIN}/a.xml"], "another process's change is seen")
+
+
+def test_a_date_is_of_one_site_alone(start):
+    """An address that another site answers at: what was there had a date, too."""
+    server = start(sites=(ORIGIN, SHOP))
+    me, shop = site_id(server, ORIGIN), site_id(server, SHOP)
+    time.sleep(1.05 - time.time() % 1)  # so that both pages are of one second
+    for origin in (SHOP, ORIGIN):
+        assert server.register(f"{origin}/a.xml").status == 201
+    time.sleep(1.1)
+    move = lambda site, *aliases: server.api("PATCH", f"/v1/sites/{site}", {"host_aliases": list(aliases)})
+    assert move(me, "alias.example").status == 200
+    time.sleep(1.1)
+    dates = []
+    for loses, gains, body in ((me, shop, SHOP), (shop, me, ORIGIN)):
+        dates.append(server.get(XML, host="alias.example")["Last-Modified"])
+        assert server.get(XML, {"If-Modified-Since": dates[-1]}, host="alias.example").status == 304
+        assert move(loses).status == 200 and move(gains, "alias.example").status == 200
+        for date in dates:
+            assert page(server, headers={"If-Modified-Since": date}, host="alias.example") == [f"{body}/a.xml"], dates
+        time.sleep(1.1)
+        for date in dates:
+            assert page(server, headers={"If-Modified-Since": date}, host="alias.example") == [f"{body}/a.xml"], dates
+    dates = [server.get(XML, host=host)["Last-Modified"] for host in ("alias.example", "www.example.com", "shop.example.org")]
+    assert server.api("DELETE", f"/v1/sites/{me}?max_removed=9").status == 200
+    for date in dates:  # one site is left: any host is its
+        assert page(server, headers={"If-Modified-Since": date}, host="www.example.com") == [f"{SHOP}/a.xml"]
+    time.sleep(1.1)
+    # What another host told may have any date: only under the site's own names are dates compared.
+    date = server.get(XML, host="www.example.com")["Last-Modified"]
+    assert server.get(XML, {"If-Modified-Since": date}, host="www.example.com").status == 200
+    assert server.get(XML, {"If-Modified-Since": date}, host="shop.example.org").status == 304
+
+
+def test_a_host_belongs_to_the_site_of_its_origin(start):
+    server = start(sites=(ORIGIN, SHOP))
+    assert server.register(f"{SHOP}/products.xml").status == 201
+    me = site_id(server, ORIGIN)
+    token = server.cli("token", "add", "main", "--site", ORIGIN).out.strip()
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
+    before = server.get(XML, host="shop.example.org").body, server.get("/robots.txt", host="shop.example.org").body
+    for field in ("host_aliases", "cross_hosts"):
+        for host in ("shop.example.org", "SHOP.example.org:8443"):
+            problem(server.api("PATCH", f"/v1/sites/{me}", {field: [host]}, token=token), 409, "host-taken", field)
+        assert server.api("PATCH", f"/v1/sites/{me}", {field: ["shop.example.org"]}).status == 200, "a token for all sites may"
+    problem(server.api("PATCH", f"/v1/sites/{me}", {"max_indexes": 501}, token=token), 403, "needs-token-of-all-sites", "max_indexes")
+    too_many = [f"h{i}.example" for i in range(101)]
+    problem(server.api("PATCH", f"/v1/sites/{me}", {"host_aliases": too_many}, token=token), 409, "full", "host_aliases")
+    # Allowed or not, the origin goes first: for requests, page names, and what is registered.
+    index_add(server, f"{ORIGIN}/products.xml")
+    again = server.register(f"{SHOP}/products.xml", lastmod="2026-01-31T00:00:00Z")
+    assert again.status == 200 and again.json()["sitemap"]["index"] == f"{SHOP}{XML}"
+    assert server.register(f"{SHOP}/products.xml", index=INDEX).status == 201, "named, it may stand there as well"
+    assert server.bulk([f"{SHOP}/products.xml", f"{SHOP}/new.xml"]).json()["created"] == 1
+    assert page(server, host="shop.example.org") == [f"{SHOP}/products.xml", f"{SHOP}/new.xml"]
+    assert page(server) == [f"{SHOP}/products.xml"]
+    assert server.get("/robots.txt", host="shop.example.org").body == before[1]
+    # http and https are one site, by API and by the hint of the command line.
+    problem(server.api("POST", "/v1/sites", {"origin": "http://shop.example.org"}), 409, "host-taken", "origin")
+    done = server.cli("site", "add", "http://shop.example.org")
+    assert done.code == 1 and "host-taken" in done.err and SHOP in done.err, done
+    assert {s["origin"] for s in server.api("GET", "/v1/sites").json()["sites"]} == {ORIGIN, SHOP}
+    # The command line may do all that a token for all sites may, and says what comes of it.
+    done = server.cli("site", "update", ORIGIN, "--host-alias", "alias.example", "--host-alias", "shop.example.org")
+    assert done.code == 0 and f"shop.example.org: is the host of {SHOP}" in done.err and "alias.example: is" not in done.err, done
+    done = server.cli("site", "add", "https://alias.example")
+    assert done.code == 0 and f"its host is an alias of {ORIGIN} as well" in done.err, done
 
 
 # ---- where a loc belongs ------------------------------------------------------------------------

@@ -340,6 +340,7 @@ BROKEN = {
     "malformed-gzip": gzip.compress(GOOD)[:-8] + b"x" * 8,
     "empty-file": b"",
     "not-utf8": GOOD.replace(b"/a", b"/\xff"),
+    "no-usable-url": f"{URLSET}\n<url><loc>/a</loc></url>\n<url/></urlset>".encode(),
     "nested-index": WEB_ROOT["old/sitemap_index.xml"],
     "not-a-sitemap": WEB_ROOT["error.xml"],
 }
@@ -914,6 +915,29 @@ def test_served_ranges(served, path):
     assert get("bytes=0-1", If_None_Match=whole["ETag"]).status == 304
     head = served.server.get(path, {"Range": "bytes=0-1"}, method="HEAD")
     assert head.status == 200 and head["Content-Length"] == str(size)
+
+
+def test_served_conditions_come_before_ranges(served):
+    whole = served.server.get("/plain.xml")
+    get = lambda **conditions: served.server.get("/plain.xml", {k.replace("_", "-"): v for k, v in conditions.items()}).status
+    old = "Mon, 01 Jan 2001 00:00:00 GMT"
+    assert get(If_Match=whole["ETag"]) == get(If_Match="*") == get(If_Unmodified_Since=whole["Last-Modified"]) == 200
+    assert get(If_Match='"x"') == get(If_Match="W/" + whole["ETag"]) == get(If_Unmodified_Since=old) == 412
+    assert get(If_Match=whole["ETag"], If_Unmodified_Since=old) == 200
+    assert get(If_Match='"x"', Range="bytes=0-1") == get(If_Unmodified_Since=old, Range="bytes=0-1") == 412
+    assert get(If_Match=whole["ETag"], Range="bytes=0-1") == get(If_Unmodified_Since=whole["Last-Modified"], Range="bytes=0-1") == 206
+    assert get(If_Match=whole["ETag"], If_None_Match=whole["ETag"], Range="bytes=0-1") == 304
+    assert get(If_Match=whole["ETag"], Range="bytes=0-1", If_Range='"x"') == 200
+    assert get(If_Match='"x"', Range=f"bytes={len(whole.body)}-") == 412
+
+
+def test_a_served_file_rolled_back_over_a_restart(served):
+    served.folder.put("plain.xml", urlset("/new"), OLD + 1000)
+    reply = eventually(lambda: (lambda r: r if r.body == urlset("/new") else None)(served.server.get("/plain.xml")), "the new content", 4)
+    served.server.stop(within=5)
+    served.folder.put("plain.xml", served.plain, OLD)
+    served.server.start()
+    assert served.server.get("/plain.xml", {"If-Modified-Since": reply["Last-Modified"]}).body == served.plain
 
 
 def test_parts_of_one_encoding_are_put_together(served):

@@ -8,6 +8,7 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 import termios
 
 import pytest
@@ -109,17 +110,42 @@ def bash(*words):
 
 def fish(*words):
     script = '"$SITEMAPD_BIN" completion fish | source; complete -C "$LINE"'
-    done = subprocess.run(
-        ["fish", "--no-config", "-c", script], stdout=subprocess.PIPE, check=True, text=True,
-        env=surroundings(LINE=" ".join(("sitemapd",) + words)),
-    )
+    with tempfile.TemporaryDirectory() as home:  # fish makes folders there, without a configuration too
+        own = {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "XDG_CACHE_HOME": home}
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", script], stdout=subprocess.PIPE, check=True, text=True,
+            env=surroundings(LINE=" ".join(("sitemapd",) + words), **own),
+        )
     return [line.split("\t")[0] for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("shell", [bash, fish], ids=lambda s: s.__name__)
+ZSH = r"""
+source <("$SITEMAPD_BIN" completion zsh)
+compset() { [[ $PREFIX == $~2* ]] && PREFIX=${PREFIX#*=} }
+_files() { local -a found; [[ $1 == -/ ]] && found=($PREFIX*(N/)) || found=($PREFIX*(N)); print -l -- $found }
+compadd() { print -l -- $names }
+words=("$@"); CURRENT=$#; PREFIX=$words[-1]
+_sitemapd
+"""
+
+
+def zsh(*words):
+    """The script as it is, between stand-ins for the functions that only a completing shell has."""
+    done = subprocess.run(
+        ["zsh", "-f", "-c", ZSH, "zsh", "sitemapd", *words], stdout=subprocess.PIPE, check=True, text=True,
+        env=surroundings(),
+    )
+    return done.stdout.split()
+
+
+def there(shell):
+    if not shutil.which(shell.__name__.partition("_")[0]):
+        pytest.skip("no such shell here")
+
+
+@pytest.mark.parametrize("shell", [bash, fish, zsh], ids=lambda s: s.__name__)
 def test_completions(shell, tmp_path):
-    if shell is fish and not shutil.which("fish"):
-        pytest.skip("no fish here")
+    there(shell)
     (tmp_path / "one.conf").write_text("")
     (tmp_path / "folder").mkdir()
     assert {"serve", "site", "check-config", "completion"} <= set(shell(""))
@@ -153,10 +179,13 @@ def fish_urls(*words):
     return [found.removeprefix("--index=").removeprefix("--site=") for found in fish(*words)]
 
 
-@pytest.mark.parametrize("shell", [bash_urls, fish_urls], ids=lambda s: s.__name__)
+def zsh_urls(*words):
+    return [found.removeprefix("--index=") for found in zsh(*words)]
+
+
+@pytest.mark.parametrize("shell", [bash_urls, fish_urls, zsh_urls], ids=lambda s: s.__name__)
 def test_sites_and_indexes_of_the_catalogue(shell, tmp_path):
-    if shell is fish_urls and not shutil.which("fish"):
-        pytest.skip("no fish here")
+    there(shell)
     database = str(tmp_path / "c.db")
     sites = ["https://shop.example.com:8443", "https://www.example.com"]
     indexes = [site + "/sitemap_index.xml" for site in sites]
@@ -182,16 +211,24 @@ def test_bash_completes_behind_an_equals_sign(tmp_path):
     assert bash("--config", "=", "x", "li") == ["list"]
 
 
-def test_zsh_completions(tmp_path):
-    script = sitemapd("completion", "zsh").out
-    assert script.startswith("#compdef sitemapd\n")
-    for name, options in commands():
-        section = re.search(rf"\n        '{name}'\) (.*?) ;;\n", script, re.S)
-        assert section, name
-        for option in options:
-            assert re.search(rf"'\*?{option}[=\[]", section.group(1) + script.split("commands=(")[0]), (name, option)
-    if not shutil.which("zsh"):
-        pytest.skip("no zsh here to read it")
-    path = tmp_path / "_sitemapd"
-    path.write_text(script)
-    subprocess.run(["zsh", "-f", "-n", str(path)], check=True)
+def test_what_may_stand_next():
+    """Asked directly: each line is a whole word and what it means, or leaves paths to the shell."""
+    assert "update\tchange a site" in sitemapd("complete", "--", "site", "up").out
+    assert sitemapd("complete", "--", "import", "").out == ":file\n"
+    assert sitemapd("complete", "--", "--config", "").out == ":file\n"
+    assert sitemapd("complete", "--", "serve", "--source=/s").out == ":folder\n"
+    for command in ("add", "import", "scan"):  # there it is a name
+        assert sitemapd("complete", "--", command, "--source", "").out == "", command
+    for nothing in (("add", ""), ("add", "--lastmod", ""), ("nonsense",), ("site", "nonsense", "")):
+        assert sitemapd("complete", "--", *nothing).out == "", nothing
+    assert sitemapd("complete").out == sitemapd("complete", "--", "").out != ""
+    assert sitemapd("complete", "--", *["x" * 300] * 300).code == 0
+
+
+def test_completions_expand_the_home_folder(tmp_path):
+    """A shell hands `~/c.db` over as it was typed."""
+    database = str(tmp_path / "c.db")
+    assert sitemapd("site", "add", "https://www.example.com", database=database).code == 0
+    done = subprocess.run([BIN, "complete", "--", "--database", "~/c.db", "site", "remove", ""],
+        stdout=subprocess.PIPE, text=True, env=surroundings(HOME=str(tmp_path)))
+    assert done.stdout == "https://www.example.com\tsite\n"

@@ -334,6 +334,18 @@ def test_remarks(start, tmp_path):
     assert checked.code == 0 and "every user of this machine can read" in checked.err and "the certificate expired at 2020-02-01" in checked.err, checked
     server = start(sites=(), config=settings(cert, key))
     eventually(lambda: "warning tls-warning: " in server.log() and "the certificate expired at" in server.log(), "the warning")
+    assert "good until" not in server.log()
+
+
+def test_a_pipe_in_the_place_of_a_key_is_not_waited_for(start, pairs, tmp_path):
+    server = start(sites=(), config=settings(*pairs[0]))
+    assert "is good until" in server.log()
+    os.mkfifo(tmp_path / "pipe.key")
+    (tmp_path / "sitemapd.conf").write_text(settings(pairs[0][0], tmp_path / "pipe.key"))
+    server.process.send_signal(signal.SIGHUP)
+    server.told("reload-refused", 2)
+    assert f"{tmp_path}/pipe.key: cannot be read: it is a pipe" in server.log()
+    server.stop(within=5)
 
 
 def test_a_change_of_scheme_needs_a_restart(start, pairs, tmp_path):

@@ -22,10 +22,11 @@ static atomic_uint_fast64_t fails_at, counted, failed;
 
 /* Not before a thread's own function runs: a sanitizer's start of it cannot do without memory. */
 static _Thread_local bool begun;
+static _Thread_local bool passes;
 
 static bool fails(void)
 {
-    if (!begun || !atomic_load(&armed))
+    if (!begun || passes || !atomic_load(&armed))
         return false;
     uint64_t number = atomic_fetch_add(&counted, 1) + 1;
     uint64_t at = atomic_load(&fails_at);
@@ -100,6 +101,16 @@ uint64_t alloc_disarm(void)
 {
     atomic_store(&armed, false);
     return atomic_load(&failed);
+}
+
+uint64_t alloc_counted(void)
+{
+    return atomic_load(&counted);
+}
+
+void alloc_pass(bool pass)
+{
+    passes = pass;
 }
 
 static void sweep_once(const char *what, bool (*run)(void *context), void *context, bool lasting)

@@ -19,6 +19,10 @@
 void alloc_arm(uint64_t at, bool lasting);
 /* Ends it. How many have failed. */
 uint64_t alloc_disarm(void);
+/* How many there were since it was armed. */
+uint64_t alloc_counted(void);
+/* Those of the calling thread neither count nor fail while it is true. */
+void alloc_pass(bool pass);
 
 /* Runs `run` with each allocation failing, alone and with all that follow, until one run needs
  * fewer; after each failure once more with none. `run` returns whether it succeeded, after it has

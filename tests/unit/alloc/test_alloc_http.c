@@ -1,6 +1,6 @@
 /* The listener's own: a header whose lines cannot be joined, and the replies of a page. */
 #include "server/http/header_scan.h"
-#include "server/http/page_response.h"
+#include "server/http/reply.h"
 #include "tests/unit/alloc/alloc.h"
 
 static const char *join(struct header_scan *scan)
@@ -36,7 +36,7 @@ static void test_header_lines(void **state)
 
 static bool attach_once(void *context)
 {
-    struct snapshot *s = snapshot_new();
+    struct resource *s = resource_new(HELD_PAGE);
 
     if (s == NULL)
         return false;
@@ -48,16 +48,14 @@ static bool attach_once(void *context)
     strcpy(s->etag_file, "\"file\"");
     bool good = s->gzip != NULL && page_response_attach(context, s);
     assert_true(good || s->attachment == NULL);
-    snapshot_unref(s);
+    resource_unref(s);
     return good;
 }
 
 static void test_replies_of_a_page(void **state)
 {
-    struct page_response_options options = {.cache_control = "public", .max_identity = 1};
-
     (void)state;
-    alloc_sweep("replies of a page", attach_once, &options);
+    alloc_sweep("replies of a page", attach_once, "public");
 }
 
 int main(void)

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
-#include "server/app.h"
 #include "server/cli/cli.h"
+#include "server/serve.h"
 #include "tests/unit/scratch.h"
 
 #define ORIGIN "https://www.example.com"

@@ -12,20 +12,19 @@ static bool scan_all(void *context)
     char name[32];
     snprintf(name, sizeof name, "source-%u", ++number);
     struct source_settings settings = w->settings;
-    struct scan_memory memory = {0};
+    struct folder place = {0};
     struct scan_outcome out;
-    struct location location;
     char why[256], url[64];
     snprintf(url, sizeof url, ORIGIN "/s%u/", number);
     settings.name = name;
     settings.url = url;
-    if (!location_init(&location, settings.url, why, sizeof why))
+    if (!folder_init(&place, &settings, why, sizeof why))
         return false;
     struct scan_options options = {.catalogue = w->c,
                                    .settings = &settings,
-                                   .location = &location,
-                                   .max_removed = 0,
-                                   .memory = &memory};
+                                   .kind = &folder_kind,
+                                   .place = &place,
+                                   .max_removed = 0};
     scan_run(&options, &out);
     if (out.applied) {
         assert_int_equal(out.counts.files, 4);
@@ -33,7 +32,7 @@ static bool scan_all(void *context)
     } else {
         assert_true(strlen(out.failure) > 0);
     }
-    scan_memory_done(&memory);
+    folder_done(&place);
     struct catalogue_view *view;
     struct source_state state;
     alloc_disarm();

@@ -1,4 +1,4 @@
-/* Descriptors: connections never take all of them (descriptors.h). */
+/* Descriptors: connections never take all of them (sockets.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <sys/resource.h>
 
-#include "server/descriptors.h"
+#include "server/sockets.h"
 
 static void enough_for_everybody(void **state)
 {

@@ -1,4 +1,4 @@
-/* What a robots_file may be once the configuration was judged (policy.c). */
+/* What a robots_file may be once the configuration was judged (configured.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,16 +11,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/policy.h"
+#include "server/configured.h"
 #include "tests/unit/scratch.h"
 
-static struct policy *policy_of(char *robots_file)
+static struct publish_policies *policy_of(char *robots_file)
 {
-    struct config_site site = {
-        .origin = (char *)"https://www.example.com", .robots = true, .robots_file = robots_file};
-    struct config config = {.sites = &site, .site_count = 1};
+    static struct config_site site;
 
-    return policy_new(&config);
+    site = (struct config_site){
+        .origin = (char *)"https://www.example.com", .robots = true, .robots_file = robots_file};
+    static struct config config;
+
+    config = (struct config){.references = 1, .sites = &site, .site_count = 1};
+    return configured_policies(&config);
 }
 
 static void test_robots_files(void **state)
@@ -40,10 +43,15 @@ static void test_robots_files(void **state)
     assert_non_null(file);
     fputs("User-agent: *\n", file);
     fclose(file);
-    struct policy *p = policy_of(path);
+    struct publish_policies *p = policy_of(path);
     assert_non_null(p);
-    assert_string_equal(policy_sites(p)->robots_prefix, "User-agent: *\n");
-    policy_free(p);
+    assert_string_equal(p->sites[0].robots_prefix, "User-agent: *\n");
+    p->free(p);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("<!DOCTYPE html>\n", file);
+    fclose(file);
+    assert_null(policy_of(path)); /* what a site without one answered */
     unlink(path);
     rmdir(folder);
 }

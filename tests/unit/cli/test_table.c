@@ -1,7 +1,7 @@
 /* The table of commands holds what the parser and the help build upon. */
 #include "tests/unit/cli/check.h"
 
-#include "server/cli/table.h"
+#include "server/cli/arguments.h"
 
 static void test_every_command_teaches(void **state)
 {

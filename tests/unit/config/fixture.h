@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "config/config_settings.h"
+#include "config/settings.h"
 #include "tests/unit/scratch.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(table)[0])

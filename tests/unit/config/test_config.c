@@ -1,7 +1,7 @@
 /* The table of settings: its defaults, its file, and who overrides whom. */
 #include "tests/unit/config/fixture.h"
 
-#include "config/config_field.h"
+#include "config/value.h"
 
 static void clear_environment(void)
 {

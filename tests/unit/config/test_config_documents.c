@@ -1,7 +1,7 @@
 /* The documents of the settings: config/sitemapd.conf, and the table of docs/operations.md. */
 #include "tests/unit/config/fixture.h"
 
-#include "config/config_settings.h"
+#include "config/settings.h"
 
 static void *field(struct config *c, const struct setting *s)
 {

@@ -151,7 +151,7 @@ static void test_files_that_cannot_be_read(void **state)
 
     (void)state;
     assert_true(config_init(&c));
-    assert_false(config_read_file(&c, "/nonexistent/sitemapd.conf", tell, &told));
+    assert_false(config_read_file(&c, "/proc/nowhere/sitemapd.conf", tell, &told));
     check_told("absent", &told, "0: cannot be read: No such file or directory\n");
     memset(&told, 0, sizeof told);
     assert_false(config_read_file(&c, "/tmp", tell, &told));

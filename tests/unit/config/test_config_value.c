@@ -1,6 +1,6 @@
 #include "tests/unit/config/fixture.h"
 
-#include "config/config_value.h"
+#include "config/value.h"
 
 struct number_row {
     const char *text;
@@ -232,7 +232,7 @@ static void test_hosts(void **state)
         {"", false},
         {"https://example.com", false},
         {"example.com/", false},
-        {"example.com:", false},
+        {"example.com:", true} /* an empty port is none: RFC 3986 6.2.3 */,
         {"example.com:99999", false},
         {"-example.com", false},
         {".example.com", false},

@@ -16,9 +16,9 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "db/connection.h"
-#include "db/id.h"
-#include "db/schema.h"
+#include "db/file/connection.h"
+#include "db/file/schema.h"
+#include "db/read/row.h"
 #include "server/rules/render.h"
 #include "server/rules/scope.h"
 #include "tests/unit/scratch.h"

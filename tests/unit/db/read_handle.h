@@ -2,8 +2,8 @@
 #ifndef SITEMAPD_TESTS_READ_HANDLE_H
 #define SITEMAPD_TESTS_READ_HANDLE_H
 
-#include "db/handle.h"
-#include "db/view_pool.h"
+#include "db/file/handle.h"
+#include "db/read/view_pool.h"
 #include "tests/unit/db/read_fixture.h"
 
 static inline void handle_open(struct catalogue *c, struct fixture *f)

@@ -4,7 +4,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include "db/schema_v1.h"
+#include "db/file/schema_versions.h"
 #include "tests/unit/db/read_fixture.h"
 #include "tests/unit/own_program.h"
 #include "tests/unit/scratch.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "db/network.h"
+#include "db/file/filesystem.h"
 
 static void test_types(void **state)
 {

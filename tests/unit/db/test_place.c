@@ -1,6 +1,6 @@
 #include "tests/unit/db/read_fixture.h"
 
-#include "db/registry_load.h"
+#include "db/read/registry_store.h"
 
 /* Sites: 1 https://www.example.com (indexes /sitemap_index.xml 1, /shop/i.xml 2, /shop/b.xml 3,
  * /public/deep/x.xml 4 with another pattern, max_pages 500; cross: cdn.example.net,

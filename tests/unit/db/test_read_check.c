@@ -89,8 +89,6 @@ static const struct {
      "page 1 of index 2: says 238 bytes, has 237\n"},
     {"UPDATE page SET revision = 99 WHERE index_id = 2",
      "page 1 of index 2: has a revision that is still to come\n"},
-    {"UPDATE page SET changed_at = 99999 WHERE index_id = 2",
-     "page 1 of index 2: was changed after the catalogue was\n"},
     {"DELETE FROM page WHERE index_id = 3",
      "segment 200 of index 3: has a later revision than its page\n"
      "page 2 of index 3: has 1 entry, but no row\n"},
@@ -131,8 +129,6 @@ static const struct {
      "entry at 2:0: its serial 99 was never given\n"},
     {"UPDATE sitemap SET serial = 0 WHERE address = 2 << 32",
      "entry at 2:0: its serial 0 was never given\n"},
-    {"UPDATE sitemap SET changed_at = 99999 WHERE address = 2 << 32",
-     "entry at 2:0: was changed after the catalogue was\n"},
     {"UPDATE sitemap SET source = 9 WHERE address = 2 << 32",
      "entry at 2:0: its source does not exist\n"},
     {"UPDATE sitemap SET loc = 'https://WWW.example.com/a' WHERE address = 1 << 32 | 250",

@@ -1,7 +1,7 @@
 /* Lists and their cursors. */
 #include "tests/unit/db/read_handle.h"
 
-#include "db/cursor.h"
+#include "db/read/row.h"
 
 #define S1 "https://www.example.com"
 #define S2 "https://two.example"

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "db/registry_load.h"
+#include "db/read/registry_store.h"
 
 static struct registry *load(sqlite3 *db)
 {

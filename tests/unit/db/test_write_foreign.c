@@ -4,8 +4,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "db/handle.h"
-#include "db/writer.h"
+#include "db/file/handle.h"
+#include "db/write/writer.h"
 #include "tests/unit/db/write_answers.h"
 #include "tests/unit/own_program.h"
 
@@ -148,6 +148,88 @@ static void two_handles_write_by_turns(void **state)
     catalogue_close(other.c);
 }
 
+/* What a server is told of other processes: each line, with a '\n'. */
+struct told {
+    pthread_mutex_t lock;
+    char text[4096];
+};
+
+static void note_told(void *context, const char *event, const char *detail)
+{
+    struct told *told = context;
+    pthread_mutex_lock(&told->lock);
+    size_t len = strlen(told->text);
+    snprintf(told->text + len, sizeof told->text - len, "%s: %s\n", event, detail);
+    pthread_mutex_unlock(&told->lock);
+}
+
+static void expect_told(struct told *told, const char *text)
+{
+    for (int i = 0; i < 500; i++) {
+        pthread_mutex_lock(&told->lock);
+        bool same = strcmp(told->text, text) == 0;
+        pthread_mutex_unlock(&told->lock);
+        if (same)
+            return;
+        usleep(20000);
+    }
+    assert_string_equal(told->text, text);
+}
+
+static void what_others_write_is_told(void **state)
+{
+    struct write_fixture *f = *state;
+    static struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* until the file is closed */
+    struct write_fixture other = *f;
+    char expected[4096];
+    f->options.server = true;
+    f->options.event = note_told;
+    f->options.event_context = &told;
+    fixture_reopen(f);
+    other.c = NULL;
+    fixture_reopen(&other);
+    put_plain(f, ORIGIN "/own.xml", NULL); /* its own is not told; from here on it knows */
+
+    /* Whether it is idle or writes at once. */
+    put_plain(&other, ORIGIN "/a.xml", NULL);
+    int len = snprintf(expected, sizeof expected,
+                       "catalogue-changed: another process made revision %" PRId64
+                       ": pages of " ORIGIN INDEX "\n",
+                       revision_of(f));
+    expect_told(&told, expected);
+    put_plain(f, ORIGIN "/own2.xml", NULL);
+    add_site(&other, "https://second.example", 5);
+    int64_t theirs = revision_of(f);
+    put_plain(f, ORIGIN "/own3.xml", NULL);
+    len += snprintf(expected + len, sizeof expected - (size_t)len,
+                    "catalogue-changed: another process made revision %" PRId64
+                    ": no pages, but a site, an index or a token\n",
+                    theirs);
+    expect_told(&told, expected);
+
+    /* Many in a short time are one line or two, and what is theirs is told apart from what is own.
+     */
+    for (int i = 0; i < 20; i++) {
+        char loc[64];
+        snprintf(loc, sizeof loc, ORIGIN "/%d.xml", i);
+        put_plain(i % 2 ? f : &other, loc, NULL);
+    }
+    usleep(3 * WRITER_IDLE_MS * 1000);
+    pthread_mutex_lock(&told.lock);
+    assert_memory_equal(told.text, expected, (size_t)len);
+    unsigned lines = 0, revisions = 0;
+    for (char *line = told.text + len; *line; line = strchr(line, '\n') + 1) {
+        unsigned n = 1;
+        sscanf(line, "catalogue-changed: another process made %u revisions", &n);
+        revisions += n;
+        lines++;
+    }
+    pthread_mutex_unlock(&told.lock);
+    assert_int_equal(revisions, 10);
+    assert_true(lines >= 1 && lines <= 10);
+    catalogue_close(other.c);
+}
+
 static void a_file_taken_away_is_not_written(void **state)
 {
     struct write_fixture *f = *state;
@@ -181,7 +263,9 @@ static void a_failed_write_fails_whole(void **state)
     f->options.server = true;
     fixture_reopen(f);
     put_plain(f, ORIGIN "/a.xml", NULL);
-    int64_t revision = revision_of(f);
+    static const char shared[] = "SELECT revision + serial + changed_at FROM catalogue";
+    int64_t revision = revision_of(f), before = number_of(f, shared);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM local_probe"), 0);
     struct rlimit unlimited, limited;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
     limited = unlimited;
@@ -209,6 +293,9 @@ static void a_failed_write_fails_whole(void **state)
     }
     assert_true(stats.writable);
     assert_int_equal(revision_of(f), revision);
+    /* What it tried with is this node's alone. */
+    assert_int_equal(number_of(f, shared), before);
+    assert_true(number_of(f, "SELECT steps FROM local_probe") > 0);
     assert_int_equal(put_plain(f, ORIGIN "/c.xml", NULL).created, 1);
     assert_int_equal(position_of(f, ORIGIN "/c.xml"), 1);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 2);
@@ -242,6 +329,7 @@ int main(int argc, char **argv)
         TEST(a_lock_let_go_in_time_costs_nothing_but_time),
         TEST(a_full_queue_says_so_at_once),
         TEST(two_handles_write_by_turns),
+        TEST(what_others_write_is_told),
         TEST(a_file_taken_away_is_not_written),
         TEST(a_failed_write_fails_whole),
         TEST(only_the_server_checkpoints),

@@ -1,6 +1,8 @@
 /* Many writers at once, deadlines, and an orderly stop. Other processes: test_write_foreign.c. */
 #include <stdatomic.h>
+#include <sys/resource.h>
 
+#include "db/write/writer.h"
 #include "tests/unit/db/write_answers.h"
 
 /* ---- many threads */
@@ -83,6 +85,101 @@ static void a_refusal_leaves_its_neighbours(void **state)
     assert_int_equal(answers.refused, 50);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 150);
     answers_done(&answers);
+}
+
+/* ---- numbers */
+
+struct numbered {
+    struct answers *answers;
+    uint64_t revision;
+    bool changed;
+};
+
+static void note_number(void *context, struct change_result *result)
+{
+    struct numbered *noted = context;
+    noted->revision = result->revision;
+    noted->changed = result->changed;
+    count_answer(noted->answers, result);
+}
+
+/* Submits all while another holds the lock, so that they are one transaction. */
+static void apply_together(struct write_fixture *f, struct change *changes, struct numbered *noted,
+                           size_t count)
+{
+    struct answers answers;
+    answers_init(&answers);
+    run_sql(f, "BEGIN IMMEDIATE");
+    for (size_t i = 0; i < count; i++) {
+        noted[i] = (struct numbered){.answers = &answers};
+        changes[i].context = &noted[i];
+        catalogue_submit(f->c, &changes[i], note_number);
+    }
+    run_sql(f, "ROLLBACK");
+    answers_wait(&answers, count);
+    answers_done(&answers);
+}
+
+/* Each change that wrote something has a revision of its own, though all share one commit; what
+ * wrote nothing has that of what it found. */
+static void each_change_has_its_number(void **state)
+{
+    struct write_fixture *f = *state;
+    put_plain(f, ORIGIN "/old.xml", NULL);
+    struct catalogue_stats before, after;
+    catalogue_stats_get(f->c, &before);
+    uint64_t found = (uint64_t)revision_of(f);
+    static const char sha256[32] = "of a token";
+    struct change changes[] = {
+        put_change(ORIGIN "/old.xml", NULL),
+        put_change(ORIGIN "/a.xml", NULL),
+        put_change("https://other.example/b.xml", NULL),
+        {.kind = CHANGE_TOKEN_ADD, .token_name = "t", .token_sha256 = (const uint8_t *)sha256},
+        put_change(ORIGIN "/a.xml", NULL),
+        {.kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/old.xml"},
+    };
+    static const struct {
+        uint64_t step;
+        bool changed;
+    } expected[] = {{0, false}, {1, true}, {1, false}, {2, true}, {2, false}, {3, true}};
+    enum { COUNT = sizeof expected / sizeof *expected };
+    struct numbered noted[COUNT];
+    apply_together(f, changes, noted, COUNT);
+    catalogue_stats_get(f->c, &after);
+    assert_int_equal(after.commits - before.commits, 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(noted[i].revision, found + expected[i].step);
+        assert_int_equal(noted[i].changed, expected[i].changed);
+    }
+    assert_int_equal(revision_of(f), found + 3);
+    assert_int_equal(after.revision, found + 3);
+    /* A reader at the revision before finds the page and its segment changed, one at that of the
+     * transaction's end does not. */
+    assert_int_equal(number_of(f, "SELECT revision FROM page"), found + 3);
+    assert_int_equal(number_of(f, "SELECT revision FROM segment"), found + 3);
+    /* What the next transaction makes of it: numbers go on, and none is used twice. */
+    assert_int_equal(put_plain(f, ORIGIN "/c.xml", NULL).revision, found + 4);
+    assert_int_equal(put_plain(f, ORIGIN "/c.xml", NULL).revision, found + 4);
+    struct change robots = {.kind = CHANGE_SITE_UPDATE,
+                            .site_id = f->site,
+                            .site = {.set = SITE_SET_ROBOTS, .robots = "User-agent: *\n"}};
+    assert_int_equal(apply_plain(f, &robots).revision, found + 5);
+    assert_int_equal(number_of(f, "SELECT robots_revision FROM site"), found + 5);
+}
+
+/* What is rolled back has had no number. */
+static void a_number_is_given_once(void **state)
+{
+    struct write_fixture *f = *state;
+    uint64_t found = (uint64_t)revision_of(f);
+    struct test_stream s = {.make = make_numbered, .context = (void *)"s", .count = 10};
+    struct change bulk = {.kind = CHANGE_BULK, .stream = stream_open(&s), .dry_run = true};
+    struct change_result result = apply_plain(f, &bulk);
+    assert_int_equal(result.status, CATALOGUE_OK);
+    assert_int_equal(result.created, 10);
+    assert_int_equal(result.revision, found);
+    assert_int_equal(put_plain(f, ORIGIN "/a.xml", NULL).revision, found + 1);
+    assert_int_equal(revision_of(f), found + 1);
 }
 
 static void closing_finishes_what_is_queued(void **state)
@@ -181,13 +278,52 @@ static void finished_before_closed(void **state)
     answers_done(&late);
 }
 
+/* ---- who gives way */
+
+struct nice_answer {
+    struct answers answers;
+    int nice;
+};
+
+static void note_nice(void *context, struct change_result *result)
+{
+    struct nice_answer *noted = context;
+    noted->nice = getpriority(PRIO_PROCESS, (id_t)gettid());
+    count_answer(&noted->answers, result);
+}
+
+static int nice_of_writer(struct write_fixture *f, const char *loc)
+{
+    struct nice_answer noted = {.nice = -100};
+    answers_init(&noted.answers);
+    struct change change = put_change(loc, NULL);
+    change.context = &noted;
+    catalogue_submit(f->c, &change, note_nice);
+    answers_wait(&noted.answers, 1);
+    answers_done(&noted.answers);
+    return noted.nice;
+}
+
+/* To the threads that answer crawlers, which a command does not have. */
+static void the_writer_of_a_server_gives_way(void **state)
+{
+    struct write_fixture *f = *state;
+    int own = getpriority(PRIO_PROCESS, 0);
+    assert_int_equal(nice_of_writer(f, ORIGIN "/command.xml"), own);
+    f->options.server = true;
+    fixture_reopen(f);
+    assert_int_equal(nice_of_writer(f, ORIGIN "/server.xml"),
+                     own > WRITER_NICE ? own : WRITER_NICE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(threads_share_commits),           TEST(a_refusal_leaves_its_neighbours),
         TEST(closing_finishes_what_is_queued), TEST(finished_before_closed),
-        TEST(a_long_bulk_lets_others_expire),
+        TEST(a_long_bulk_lets_others_expire),  TEST(the_writer_of_a_server_gives_way),
+        TEST(each_change_has_its_number),      TEST(a_number_is_given_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "db/id.h"
+#include "db/read/row.h"
 
 static void reads_what_it_writes(void **state)
 {

@@ -158,7 +158,9 @@ static void step_bulk(struct write_fixture *f, struct model *m)
     int source = (int)roll(m, 2);
     uint64_t counts[3] = {0};
     struct test_stream s = {.make = make_random, .context = lines, .count = roll(m, 40)};
-    struct change change = {.kind = CHANGE_BULK, .source = sources[source]};
+    /* What the guard makes of moves: test_write_moves.c. */
+    struct change change = {
+        .kind = CHANGE_BULK, .source = sources[source], .max_removed = INT64_MAX};
     struct model before = *m;
     change.dry_run = roll(m, 4) == 0;
     for (uint64_t i = 0; i < s.count; i++)

@@ -36,6 +36,36 @@ static void a_site_is_made_once(void **state)
     assert_int_equal(revision_of(f), revision);
 }
 
+static void a_site_and_its_first_index_are_one_change(void **state)
+{
+    struct write_fixture *f = *state;
+    int64_t revision = revision_of(f);
+    static const char *const bad[] = {"https://n.example/a.html",  "https://n.example",
+                                      "https://n.examplex.xml",    "https://o.example/a.xml",
+                                      "https://n.example/a.xml?b", "/a.xml"};
+    struct change change = {.kind = CHANGE_SITE_ADD, .site = {.origin = "https://n.example"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        change.index_url = bad[i];
+        struct change_result r = apply(f, &change);
+        assert_int_equal(r.status, CATALOGUE_REFUSED);
+        assert_int_equal(r.code, RULE_INDEX_PATH);
+        assert_string_equal(r.field, "index");
+    }
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site WHERE origin = 'https://n.example'"),
+                     0);
+    assert_int_equal(revision_of(f), revision);
+
+    change.index_url = "HTTPS://N.Example:443/a/../sitemap_index.xml";
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.status, CATALOGUE_OK);
+    assert_int_equal(r.created, 1);
+    assert_int_equal(revision_of(f), revision + 1);
+    assert_int_equal(number_of(f, "SELECT i.site FROM sitemap_index AS i JOIN site AS s ON"
+                                  " s.id = i.site WHERE i.path = '/sitemap_index.xml'"
+                                  " AND s.origin = 'https://n.example'"),
+                     r.id);
+}
+
 static void a_site_is_changed_where_it_differs(void **state)
 {
     struct write_fixture *f = *state;
@@ -246,11 +276,44 @@ static void tokens_have_names(void **state)
     assert_int_equal(apply(f, &revoke).status, CATALOGUE_NOT_FOUND);
 }
 
+/* The writer judges who asks when it applies: by id, hash and scope, never by name. */
+static void a_revoked_token_writes_nothing(void **state)
+{
+    struct write_fixture *f = *state;
+    uint8_t hash[32] = {7}, other_hash[32] = {8};
+    struct change add = {.kind = CHANGE_TOKEN_ADD, .token_name = "deploy", .token_sha256 = hash};
+    int64_t id = apply(f, &add).id;
+    struct change write = {.kind = CHANGE_SITE_ADD,
+                           .site = {.origin = "https://late.example"},
+                           .bearer_id = id,
+                           .bearer_sha256 = other_hash};
+    struct change_result r = apply(f, &write);
+    assert_int_equal(r.status, CATALOGUE_CONFLICT);
+    assert_true(r.revoked);
+    assert_false(r.changed);
+    write.bearer_sha256 = hash;
+    write.bearer_id = id + 1;
+    assert_true(apply(f, &write).revoked);
+    write.bearer_id = id;
+    write.token_site_id = 1; /* it is for all sites */
+    assert_true(apply(f, &write).revoked);
+    write.token_site_id = 0;
+    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token_name = "deploy"};
+    apply(f, &revoke);
+    add.token_sha256 = other_hash;
+    apply(f, &add);
+    assert_true(apply(f, &write).revoked);
+    write.bearer_id = apply(f, &add).id; /* CONFLICT tells the id that is there */
+    write.bearer_sha256 = other_hash;
+    assert_int_equal(apply(f, &write).status, CATALOGUE_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(a_site_is_made_once),
+        TEST(a_site_and_its_first_index_are_one_change),
         TEST(a_site_is_changed_where_it_differs),
         TEST(an_alias_belongs_to_one_site),
         TEST(hosts_are_bounded),
@@ -258,6 +321,7 @@ int main(void)
         TEST(a_higher_cap_must_not_cover_a_loc),
         TEST(the_configurations_sites_are_its_own),
         TEST(tokens_have_names),
+        TEST(a_revoked_token_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

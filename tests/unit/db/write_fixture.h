@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* cmocka.h needs the first four. */
@@ -18,12 +19,18 @@
 #include <sqlite3.h>
 
 #include "db/catalogue.h"
-#include "db/id.h"
+#include "db/read/row.h"
 #include "server/rules/render.h"
 #include "tests/unit/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 #define INDEX  "/sitemap_index.xml"
+
+static int64_t fixture_clock; /* 0: the system's */
+static inline int64_t fixture_now(void)
+{
+    return fixture_clock ? fixture_clock : (int64_t)time(NULL);
+}
 
 struct write_fixture {
     char folder[64];
@@ -155,12 +162,14 @@ static inline void fixture_reopen(struct write_fixture *f)
 static inline void fixture_open_bare(struct write_fixture *f)
 {
     memset(f, 0, sizeof *f);
+    fixture_clock = 0;
     scratch_name(f->folder, "sitemapd-write");
     assert_non_null(mkdtemp(f->folder));
     snprintf(f->path, sizeof f->path, "%s/c.db", f->folder);
     f->options = (struct catalogue_options){.path = f->path,
                                             .write_timeout_ms = 20000,
                                             .shrink_percent = 30,
+                                            .clock = fixture_now,
                                             .default_max_pages = LIMIT_SITE_PAGES};
     fixture_reopen(f);
     assert_int_equal(sqlite3_open(f->path, &f->db), SQLITE_OK);

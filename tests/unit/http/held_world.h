@@ -22,10 +22,11 @@ static inline void await_released(size_t bytes)
 }
 
 /* A public listener that answers everything by `route`. */
-static inline struct listener *start_with(const struct route *route)
+static inline struct listener *start_with(const struct route *route, struct readers *readers)
 {
     struct listener_options options = live_options(NULL, 0);
     options.fallback = route;
+    options.readers = readers;
     options.problem_json = false;
     return live_start(&options);
 }

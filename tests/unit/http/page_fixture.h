@@ -5,12 +5,12 @@
 
 #include <zlib.h>
 
-#include "server/http/page_response.h"
+#include "server/http/reply.h"
 #include "tests/unit/http/held_world.h"
 
-static struct page_response_options pages = {.cache_control = "public, max-age=300",
-                                             .max_identity = 1};
-static struct snapshot *current;
+static struct readers readers;
+#define CACHE_CONTROL "public, max-age=300"
+static struct resource *current;
 
 static inline char *make_xml(size_t size)
 {
@@ -26,9 +26,9 @@ static inline char *make_xml(size_t size)
     return xml;
 }
 
-static inline struct snapshot *make(const char *xml, size_t size, int64_t changed_at)
+static inline struct resource *make(const char *xml, size_t size, int64_t changed_at)
 {
-    struct snapshot *s = snapshot_new();
+    struct resource *s = resource_new(HELD_PAGE);
     uLong bound = compressBound(size) + 100;
     uint8_t *gzip = malloc(bound);
     z_stream z = {.next_in = (z_const Bytef *)xml,
@@ -48,8 +48,8 @@ static inline struct snapshot *make(const char *xml, size_t size, int64_t change
     strcpy(s->etag_gzip, "\"gz\"");
     strcpy(s->etag_identity, "\"id\"");
     strcpy(s->etag_file, "\"file\"");
-    s->released = count_released;
-    assert_true(page_response_attach(&pages, s));
+    resource_count(s, count_released, NULL);
+    assert_true(page_response_attach((void *)CACHE_CONTROL, s));
     return s;
 }
 
@@ -58,12 +58,15 @@ static inline enum handled serve(void *context, struct request *request)
     static const char *const names[] = {"/identity", "/gzip", "/file"};
 
     (void)context;
-    snapshot_ref(current);
-    request->reply.snapshot = current;
+    resource_ref(current);
+    request->reply.resource = current;
+    request->reply.cache_control = CACHE_CONTROL;
     request->reply.status = request_header(request, HEADER_IF_NONE_MATCH) == NULL ? 200 : 304;
     for (int i = 0; i < 3; i++)
         if (strcmp(request->path, names[i]) == 0)
             request->reply.represent = (enum representation)i;
+    request->reply.len =
+        request->reply.represent == REPRESENT_IDENTITY ? current->raw_len : current->gzip_len;
     return HANDLED;
 }
 
@@ -72,7 +75,7 @@ static const struct route route = {
 
 static inline struct listener *start(void)
 {
-    return start_with(&route);
+    return start_with(&route, &readers);
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "server/http/address.h"
-#include "server/http/checks.h"
+#include "server/http/headers.h"
 
 static struct header_scan scan_of(const char *const *lines)
 {
@@ -171,6 +171,12 @@ static void test_targets(void **state)
         {"", "a", TARGET_MALFORMED, NULL, NULL, NULL},
         {"/a b", "a", TARGET_MALFORMED, NULL, NULL, NULL},
         {"/a\x7f", "a", TARGET_MALFORMED, NULL, NULL, NULL},
+        {"/a#b", "a", TARGET_MALFORMED, NULL, NULL, NULL},
+        {"/?a#", "a", TARGET_MALFORMED, NULL, NULL, NULL},
+        {"http://a#b", "a#b", TARGET_MALFORMED, NULL, NULL, NULL},
+        {"http://%zz/x", NULL, TARGET_MALFORMED, NULL, NULL, NULL},
+        {"http://u@a/x", NULL, TARGET_MALFORMED, NULL, NULL, NULL},
+        {"http://:80/x", NULL, TARGET_MALFORMED, NULL, NULL, NULL},
         {"*", "a", TARGET_ASTERISK, NULL, NULL, NULL},
     };
     (void)state;
@@ -266,11 +272,16 @@ static void test_host(void **state)
     (void)state;
     static const char *const good[] = {"",          "a",         "www.example.com", "a:80",
                                        "a:",        "127.0.0.1", "127.0.0.1:8081",  "[::1]",
-                                       "[::1]:443", "a_b.c-d",   "%41.b",           "A.Example"};
+                                       "[::1]:443", "a_b.c-d",   "%41.b",           "A.Example",
+                                       "a:65535",   "%c3%A9",    "[::ffff:1.2.3.4]"};
     static const char *const bad[] = {
-        "a b",   "a/b",   "a@b",      "a?b",     "a#b",  "a\\b", "<a>", "\"a\"",  "a:b",
-        "a:1:2", "a:-1",  "a:123456", "[::1",    "::1",  "[]",   "[",   "[::1]x", "[::1]:x",
-        "a\x01", "a\x7f", "\xc3\xa9", "http://", "a\tb", " a",   "a ",  "[::1]]", "[a/b]"};
+        "a b",       "a/b",    "a@b",          "a?b",     "a#b",     "a\\b",
+        "<a>",       "\"a\"",  "a:b",          "a:1:2",   "a:-1",    "a:123456",
+        "[::1",      "::1",    "[]",           "[",       "[::1]x",  "[::1]:x",
+        "a\x01",     "a\x7f",  "\xc3\xa9",     "http://", "a\tb",    " a",
+        "a ",        "[::1]]", "[a/b]",        "%zz",     "a%",      "a%4",
+        "a%4g",      "%",      ":80",          ":",       "a:65536", "[a]",
+        "[1.2.3.4]", "[v1.x]", "[::1%25eth0]", "[::%41]"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         assert_true(check_host(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

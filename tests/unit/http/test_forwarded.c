@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "server/http/forwarded.h"
+#include "server/http/headers.h"
 
 static void test_the_client_of_a_list(void **state)
 {

@@ -18,6 +18,7 @@ static const char *const names[HEADER_COUNT] = {
     [HEADER_ACCEPT_ENCODING] = "Accept-Encoding",
     [HEADER_IF_NONE_MATCH] = "If-None-Match",
     [HEADER_IF_MODIFIED_SINCE] = "If-Modified-Since",
+    [HEADER_IF_UNMODIFIED_SINCE] = "If-Unmodified-Since",
     [HEADER_CONTENT_TYPE] = "Content-Type",
     [HEADER_AUTHORIZATION] = "Authorization",
     [HEADER_EXPECT] = "Expect",

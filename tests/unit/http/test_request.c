@@ -7,9 +7,8 @@
 
 #include <string.h>
 
+#include "server/http/headers.h"
 #include "server/http/request.h"
-#include "server/http/route_match.h"
-#include "server/http/status.h"
 
 static void test_problem(void **state)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/http/request_id.h"
+#include "server/http/headers.h"
 
 static void which_are_taken(void **state)
 {

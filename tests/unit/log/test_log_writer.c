@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "server/log/log_writer.h"
-#include "server/log/ring.h"
 #include "tests/unit/scratch.h"
 
 #define THREADS 12u /* more than there are lanes */

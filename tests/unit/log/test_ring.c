@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/log/ring.h"
+#include "server/log/log_writer.h"
 
 /* Invariants 1 and 2: full is full, a line is whole, and all of it can be used again and again. */
 static void a_ring_goes_round(void **state)

@@ -1,6 +1,6 @@
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/calendar.h"
+#include "server/rules/lastmod.h"
 
 static void test_days_in_month(void **state)
 {

@@ -1,6 +1,6 @@
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/ascii.h"
+#include "server/base/text.h"
 
 /* The words are an interface: kebab-case, each once. */
 static void test_words(void **state)

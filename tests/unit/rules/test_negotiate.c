@@ -172,56 +172,104 @@ static void test_own_weak_tag(void **state)
 #define AFTER    "Sun, 06 Nov 1994 08:49:38 GMT"
 #define IN_A_DAY "Mon, 07 Nov 1994 08:49:37 GMT"
 
+enum { SEND = CONDITION_NONE, SAME = CONDITION_NOT_MODIFIED, FAILED = CONDITION_FAILED };
+
+/* Of a page with the tag "abc", changed at AT, that If-None-Match or If-Modified-Since asks for. */
 static void test_not_modified(void **state)
 {
     static const struct {
         const char *name, *if_none_match, *if_modified_since;
-        bool same_second;
+        bool shared_date;
         int64_t now;
-        bool not_modified;
+        int verdict;
     } rows[] = {
-        {"unconditional", NULL, NULL, false, LATER, false},
-        {"tag", "\"abc\"", NULL, false, LATER, true},
-        {"weakened tag", "W/\"abc\"", NULL, false, LATER, true},
-        {"suffixed tag", "\"abc-gzip\"", NULL, false, LATER, true},
-        {"other tag", "\"x\"", NULL, false, LATER, false},
-        {"star", "*", NULL, false, LATER, true},
-        {"tag decides against the date", "\"x\"", AT, false, LATER, false},
-        {"tag decides without the date", "\"abc\"", BEFORE, false, LATER, true},
-        {"malformed tag decides too", "abc", AT, false, LATER, false},
-        {"empty tag field decides too", "", AT, false, LATER, false},
-        {"tag knows no seconds", "\"abc\"", NULL, true, CHANGED, true},
-        {"tag of a page ahead of the clock", "\"abc\"", NULL, false, CHANGED - 60, true},
-        {"date", NULL, AT, false, LATER, true},
-        {"date, RFC 850", NULL, "Sunday, 06-Nov-94 08:49:37 GMT", false, LATER, true},
-        {"date, asctime", NULL, "Sun Nov  6 08:49:37 1994", false, LATER, true},
-        {"older date", NULL, BEFORE, false, LATER, false},
-        {"newer date", NULL, AFTER, false, LATER, true},
-        {"two versions in that second", NULL, AT, true, LATER, false},
-        {"two versions, newer date", NULL, AFTER, true, LATER, true},
-        {"date ahead of the clock", NULL, IN_A_DAY, false, LATER, false},
-        {"invalid date", NULL, "yesterday", false, LATER, false},
-        {"empty date", NULL, "", false, LATER, false},
-        {"page of this second", NULL, AT, false, CHANGED, true},
-        {"page ahead of the clock", NULL, AT, false, CHANGED - 1, false},
-        {"page ahead, date of the clock", NULL, BEFORE, false, CHANGED - 1, false},
+        {"unconditional", NULL, NULL, false, LATER, SEND},
+        {"tag", "\"abc\"", NULL, false, LATER, SAME},
+        {"weakened tag", "W/\"abc\"", NULL, false, LATER, SAME},
+        {"suffixed tag", "\"abc-gzip\"", NULL, false, LATER, SAME},
+        {"other tag", "\"x\"", NULL, false, LATER, SEND},
+        {"star", "*", NULL, false, LATER, SAME},
+        {"tag decides against the date", "\"x\"", AT, false, LATER, SEND},
+        {"tag decides without the date", "\"abc\"", BEFORE, false, LATER, SAME},
+        {"malformed tag decides too", "abc", AT, false, LATER, SEND},
+        {"empty tag field decides too", "", AT, false, LATER, SEND},
+        {"tag knows no seconds", "\"abc\"", NULL, true, CHANGED, SAME},
+        {"tag of a page ahead of the clock", "\"abc\"", NULL, false, CHANGED - 60, SAME},
+        {"date", NULL, AT, false, LATER, SAME},
+        {"date, RFC 850", NULL, "Sunday, 06-Nov-94 08:49:37 GMT", false, LATER, SAME},
+        {"date, asctime", NULL, "Sun Nov  6 08:49:37 1994", false, LATER, SAME},
+        {"date, a second on", NULL, AT, false, CHANGED + 1, SAME},
+        {"older date", NULL, BEFORE, false, LATER, SEND},
+        {"newer date, of a version that is gone", NULL, AFTER, false, LATER, SEND},
+        {"two versions in that second", NULL, AT, true, LATER, SEND},
+        {"two versions, newer date", NULL, AFTER, true, LATER, SEND},
+        {"date ahead of the clock", NULL, IN_A_DAY, false, LATER, SEND},
+        {"invalid date", NULL, "yesterday", false, LATER, SEND},
+        {"empty date", NULL, "", false, LATER, SEND},
+        {"page of this second", NULL, AT, false, CHANGED, SEND},
+        {"page ahead of the clock", NULL, AT, false, CHANGED - 1, SEND},
+        {"page ahead, date of the clock", NULL, BEFORE, false, CHANGED - 1, SEND},
     };
 
     (void)state;
-    for (size_t i = 0; i < ROWS(rows); i++)
-        check_number(rows[i].name,
-                     negotiate_not_modified(rows[i].if_none_match, rows[i].if_modified_since,
-                                            "\"abc\"", CHANGED, rows[i].same_second, rows[i].now),
-                     rows[i].not_modified);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct conditions conditions = {.if_none_match = rows[i].if_none_match,
+                                        .if_modified_since = rows[i].if_modified_since};
+        struct validators own = {"\"abc\"", CHANGED, rows[i].shared_date};
+
+        check_number(rows[i].name, negotiate_conditions(&conditions, &own, rows[i].now),
+                     rows[i].verdict);
+    }
+}
+
+/* RFC 9110 13.2.2: If-Match, or without it If-Unmodified-Since, then the others. */
+static void test_conditions(void **state)
+{
+    static const struct {
+        const char *name;
+        struct conditions asked; /* If-Match, If-Unmodified-Since, -None-Match, -Modified-Since */
+        int verdict, undated;    /* `undated`: of what has no date, as robots.txt */
+    } rows[] = {
+        {"this one", {"\"abc\"", NULL, NULL, NULL}, SEND, SEND},
+        {"any", {"*", NULL, NULL, NULL}, SEND, SEND},
+        {"one of a list", {"\"x\", \"abc\"", NULL, NULL, NULL}, SEND, SEND},
+        {"another", {"\"x\"", NULL, NULL, NULL}, FAILED, FAILED},
+        {"weak", {"W/\"abc\"", NULL, NULL, NULL}, FAILED, FAILED},
+        {"suffixed by a proxy", {"\"abc-gzip\"", NULL, NULL, NULL}, FAILED, FAILED},
+        {"malformed", {"abc", NULL, NULL, NULL}, FAILED, FAILED},
+        {"empty", {"", NULL, NULL, NULL}, FAILED, FAILED},
+        {"unmodified since then", {NULL, AT, NULL, NULL}, SEND, SEND},
+        {"unmodified since later", {NULL, IN_A_DAY, NULL, NULL}, SEND, SEND},
+        {"modified since", {NULL, BEFORE, NULL, NULL}, FAILED, SEND},
+        {"no date", {NULL, "yesterday", NULL, NULL}, SEND, SEND},
+        {"two dates", {NULL, BEFORE ", " BEFORE, NULL, NULL}, SEND, SEND},
+        {"the tag decides, not the date", {"\"abc\"", BEFORE, NULL, NULL}, SEND, SEND},
+        {"the tag decides against the date", {"\"x\"", AT, NULL, NULL}, FAILED, FAILED},
+        {"right, then not modified", {"\"abc\"", NULL, "\"abc\"", NULL}, SAME, SAME},
+        {"right, then by date", {"*", NULL, NULL, AT}, SAME, SEND},
+        {"right, then modified", {"*", NULL, "\"x\"", AT}, SEND, SEND},
+        {"wrong comes first", {"\"x\"", NULL, "\"abc\"", AT}, FAILED, FAILED},
+        {"dates: right, then not modified", {NULL, AT, NULL, AT}, SAME, SEND},
+        {"dates: wrong comes first", {NULL, BEFORE, "*", AT}, FAILED, SAME},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct validators own = {"\"abc\"", CHANGED, false}, undated = {"\"abc\"", 0, false};
+
+        check_number(rows[i].name, negotiate_conditions(&rows[i].asked, &own, LATER),
+                     rows[i].verdict);
+        check_number(rows[i].name, negotiate_conditions(&rows[i].asked, &undated, LATER),
+                     rows[i].undated);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_tags),
-        cmocka_unit_test(test_own_weak_tag),
-        cmocka_unit_test(test_not_modified),
+        cmocka_unit_test(test_gzip),         cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_own_weak_tag), cmocka_unit_test(test_not_modified),
+        cmocka_unit_test(test_conditions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

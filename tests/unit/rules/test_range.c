@@ -1,7 +1,7 @@
 /* Range and If-Range: what is sent of how many bytes (RFC 9110 13.1.5, 14.1.2, 14.2). */
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/range.h"
+#include "server/rules/negotiate.h"
 
 #define MODIFIED 784111777 /* Sun, 06 Nov 1994 08:49:37 GMT */
 #define AT       "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -88,7 +88,7 @@ static void test_applies(void **state)
     static const struct {
         const char *name, *if_range;
         int64_t modified_at;
-        bool same_second;
+        bool shared_date;
         int64_t now;
         bool applies;
     } rows[] = {
@@ -112,10 +112,12 @@ static void test_applies(void **state)
 
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++)
-        check_number(rows[i].name,
-                     range_applies(rows[i].if_range, "\"abc\"", rows[i].modified_at,
-                                   rows[i].same_second, rows[i].now),
-                     rows[i].applies);
+        check_number(
+            rows[i].name,
+            range_applies(rows[i].if_range,
+                          &(struct validators){"\"abc\"", rows[i].modified_at, rows[i].shared_date},
+                          rows[i].now),
+            rows[i].applies);
 }
 
 int main(void)

@@ -1,5 +1,7 @@
 #include "tests/unit/rules/check.h"
 
+#include <stdio.h>
+
 #include "server/rules/scope.h"
 
 static void test_directory(void **state)
@@ -271,13 +273,58 @@ static void test_inverse(void **state)
     }
 }
 
+/* What scope_pages_meet answers without a search must be what a search finds. */
+static void test_meeting(void **state)
+{
+    static const char *const stems[] = {"a",   "a-",   "a-1", "a-12", "a-1-",
+                                        "a-2", "a-20", "a1",  "a-0",  "b"};
+    static const char *const patterns[] = {
+        PAGE_PATTERN_DEFAULT,  "{stem}_{n}{suffix}",   "{stem}1{n}{suffix}",
+        "{stem}-{n}0{suffix}", "{stem}-{n}-3{suffix}", "{stem}-{n}10{suffix}",
+        "{stem}-1{n}{suffix}", "{stem}-{n}-{suffix}",  "{stem}-2{n}0{suffix}",
+    };
+    static const uint32_t most[] = {1, 2, 9, 10, 25, 130};
+    unsigned met = 0, apart = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(stems) * ROWS(patterns); i++) {
+        for (size_t k = 0; k < ROWS(stems) * ROWS(patterns) * ROWS(most); k++) {
+            const char *pattern_a = patterns[i / ROWS(stems)];
+            const char *pattern_b = patterns[k / ROWS(stems) % ROWS(patterns)];
+            uint32_t max = most[k / ROWS(stems) / ROWS(patterns)];
+            char a[16], b[16], name[PAGE_PATH_SIZE];
+            bool found = false;
+
+            snprintf(a, sizeof a, "/%s.xml", stems[i % ROWS(stems)]);
+            snprintf(b, sizeof b, "/%s.xml", stems[k % ROWS(stems)]);
+            for (uint32_t number = 1; number <= max && !found; number++) {
+                scope_page_path(a, pattern_a, number, false, name);
+                found = scope_page_number(b, pattern_b, max, name, strlen(name)) != 0;
+            }
+            if (scope_pages_meet(a, pattern_a, b, pattern_b, max) != found)
+                fail_msg("%s %s and %s %s up to %u: %d", a, pattern_a, b, pattern_b, max, found);
+            met += found;
+            apart += !found;
+        }
+    }
+    assert_true(met > 1000 && apart > 10000);
+    /* It takes no longer where there may be very many. */
+    assert_true(scope_pages_meet("/a.xml", PAGE_PATTERN_DEFAULT, "/a-1.xml", "{stem}1{n}{suffix}",
+                                 UINT32_MAX));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directory),   cmocka_unit_test(test_holds),
-        cmocka_unit_test(test_index_path),  cmocka_unit_test(test_pattern),
-        cmocka_unit_test(test_page_path),   cmocka_unit_test(test_longest_page_path),
-        cmocka_unit_test(test_page_number), cmocka_unit_test(test_inverse),
+        cmocka_unit_test(test_meeting),
+        cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_holds),
+        cmocka_unit_test(test_index_path),
+        cmocka_unit_test(test_pattern),
+        cmocka_unit_test(test_page_path),
+        cmocka_unit_test(test_longest_page_path),
+        cmocka_unit_test(test_page_number),
+        cmocka_unit_test(test_inverse),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

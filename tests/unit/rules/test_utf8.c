@@ -1,6 +1,6 @@
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/utf8.h"
+#include "server/base/str.h"
 
 static void test_chars(void **state)
 {

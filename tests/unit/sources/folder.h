@@ -22,12 +22,12 @@
 
 #include "tests/unit/scratch.h"
 
-struct folder {
+struct temp_folder {
     char path[64];
     char outside[64]; /* another, not below it */
 };
 
-static inline void folder_make(struct folder *f)
+static inline void folder_make(struct temp_folder *f)
 {
     scratch_name(f->path, "sitemapd-source");
     scratch_name(f->outside, "sitemapd-beside");
@@ -36,7 +36,7 @@ static inline void folder_make(struct folder *f)
 }
 
 /* A command in the folder. */
-static inline void folder_do(const struct folder *f, const char *format, ...)
+static inline void folder_do(const struct temp_folder *f, const char *format, ...)
 {
     char text[4096];
     va_list arguments;
@@ -48,7 +48,7 @@ static inline void folder_do(const struct folder *f, const char *format, ...)
         fail_msg("%s", text);
 }
 
-static inline void folder_remove(struct folder *f)
+static inline void folder_remove(struct temp_folder *f)
 {
     char command[256];
     snprintf(command, sizeof command, "chmod -R u+rwx '%s'; rm -rf '%s' '%s'", f->path, f->path,
@@ -57,7 +57,7 @@ static inline void folder_remove(struct folder *f)
 }
 
 /* Writes a file whole, in place. */
-static inline void folder_write(const struct folder *f, const char *path, const char *text)
+static inline void folder_write(const struct temp_folder *f, const char *path, const char *text)
 {
     char name[2048];
     snprintf(name, sizeof name, "%s/%s", f->path, path);
@@ -68,7 +68,7 @@ static inline void folder_write(const struct folder *f, const char *path, const 
 }
 
 /* Dates a file so many seconds before now (negative: ahead). */
-static inline void folder_date(const struct folder *f, const char *path, int64_t age)
+static inline void folder_date(const struct temp_folder *f, const char *path, int64_t age)
 {
     char name[2048];
     struct timespec times[2];
@@ -78,7 +78,7 @@ static inline void folder_date(const struct folder *f, const char *path, int64_t
 }
 
 /* A sitemap of one page, and a comment that counts for nothing. */
-static inline void folder_sitemap(const struct folder *f, const char *path, const char *page,
+static inline void folder_sitemap(const struct temp_folder *f, const char *path, const char *page,
                                   const char *comment, int64_t age)
 {
     char text[1024];

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "server/sources/beneath.h"
-#include "server/sources/read.h"
+#include "server/sources/folder/beneath.h"
+#include "server/sources/folder/folder.h"
 
 typedef int opener(int top, const char *path, int flags);
 static opener *const openers[] = {beneath_open, beneath_open_by_steps};
@@ -21,7 +21,7 @@ static void paths_do_not_lead_out(void **state)
     static const char *const bad[] = {"",        ".",    "..",       "../x", "a/../b.xml",
                                       "/etc",    "a//b", "a/",       "a/.",  "a/..",
                                       "./b.xml", "/",    "a/../../x"};
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     int top = beneath_open_top(f->path);
     folder_do(f, "mkdir a && echo x > a/b.xml && echo x > b.xml");
     for (size_t o = 0; o < 2; o++) {
@@ -40,7 +40,7 @@ static void paths_do_not_lead_out(void **state)
 
 static void symlinks_do_not_lead_out(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     int top = beneath_open_top(f->path);
     struct stat st;
     folder_do(f, "echo secret > $OUT/x.xml; mkdir a; echo x > a/b.xml; ln -s a in; ln -s ../a a/up;"
@@ -70,7 +70,7 @@ static void symlinks_do_not_lead_out(void **state)
 
 static void only_regular_files_and_no_waiting(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     int top = beneath_open_top(f->path);
     struct stat st;
     folder_do(f, "mkfifo fifo.xml; mkdir folder.xml; echo x > file.xml");
@@ -84,7 +84,7 @@ static void only_regular_files_and_no_waiting(void **state)
 }
 
 struct swapping {
-    const struct folder *folder;
+    const struct temp_folder *folder;
     atomic_bool stop;
 };
 
@@ -151,22 +151,23 @@ static void a_swap_between_check_and_open_gains_nothing(void **state)
 
 static void a_file_that_does_not_hold_still_is_told(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     int top = beneath_open_top(f->path);
     struct sitemap_file file;
+    const struct sitemap_expect expect = {.now = time(NULL)};
     struct stat st;
     folder_sitemap(f, "a.xml", "a", "", 100);
-    assert_int_equal(read_file(top, "a.xml", time(NULL), NULL, &st, &file), READ_DONE);
+    assert_int_equal(folder_read_file(top, "a.xml", &expect, NULL, &st, &file), READ_DONE);
     assert_int_equal(file.kind, SITEMAP_FILE_URLSET);
-    assert_int_equal(read_file(top, "b.xml", time(NULL), NULL, &st, &file), READ_GONE);
+    assert_int_equal(folder_read_file(top, "b.xml", &expect, NULL, &st, &file), READ_GONE);
     atomic_bool stop = true;
-    assert_int_equal(read_file(top, "a.xml", time(NULL), &stop, &st, &file), READ_STOPPED);
+    assert_int_equal(folder_read_file(top, "a.xml", &expect, &stop, &st, &file), READ_STOPPED);
     close(top);
 }
 
 static int setup(void **state)
 {
-    struct folder *f = malloc(sizeof *f);
+    struct temp_folder *f = malloc(sizeof *f);
     folder_make(f);
     *state = f;
     return 0;

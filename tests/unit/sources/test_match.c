@@ -1,8 +1,7 @@
 /* Which paths are a source's files, and where they are on the web. */
 #include "tests/unit/sources/folder.h"
 
-#include "server/sources/location.h"
-#include "server/sources/match.h"
+#include "server/sources/folder/walk.h"
 #include "server/sources/sources.h"
 
 static const char *const none[] = {NULL};

@@ -190,12 +190,55 @@ static void a_dry_run_tells_and_does_nothing(void **state)
     folder_write(&w->folder, "b.xml",
                  "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url>");
     uint64_t revision = world_revision(w);
-    w->dry_run = w->forgetful = true;
+    w->dry_run = w->alone = true;
     world_scan(w, "new a.xml\nproblem b.xml truncated\n");
     world_scan(w, "new a.xml\nproblem b.xml truncated\n");
     assert_int_equal(w->out.result.created, 1);
     assert_entries(w, "");
     assert_int_equal(world_revision(w), revision);
+}
+
+static void assert_remarks(struct world *w, const char *path, const char *want)
+{
+    struct catalogue_view *view;
+    struct source_file file;
+    world_file(w, path, &file, &view);
+    assert_string_equal(file.remarks ? file.remarks : "", want);
+    catalogue_view_end(view);
+}
+
+#define URLSET "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">"
+#define GOOD   "<url><loc>" ORIGIN "/s/good</loc></url>"
+
+static void remarks_are_kept_until_the_file_is_mended(void **state)
+{
+    struct world *w = *state;
+    static const char relative[] = "loc-relative 1 6 2 0 0 /a\n";
+    folder_write(&w->folder, "a.xml", URLSET GOOD "\n<url><loc>/a</loc></url></urlset>");
+    folder_date(&w->folder, "a.xml", 9 * DAY);
+    world_scan(w, "new a.xml\n");
+    assert_int_equal(w->out.counts.remarked, 1);
+    assert_remarks(w, "a.xml", relative);
+    uint64_t revision = world_revision(w);
+    world_scan(w, "");
+    assert_int_equal(w->out.counts.read, 0);
+    assert_remarks(w, "a.xml", relative);
+
+    folder_write(&w->folder, "a.xml",
+                 URLSET GOOD "\n<url>"); /* half of it: refused, not remarked */
+    folder_date(&w->folder, "a.xml", 8 * DAY);
+    world_scan(w, "problem a.xml truncated\n");
+    assert_remarks(w, "a.xml", "");
+    folder_write(&w->folder, "a.xml", URLSET GOOD "\n<url><loc>/a</loc></url></urlset>");
+    folder_date(&w->folder, "a.xml", 7 * DAY);
+    world_scan(w, "recovered a.xml\n");
+    assert_remarks(w, "a.xml", relative);
+    assert_int_equal(world_revision(w), revision);
+
+    folder_write(&w->folder, "a.xml", URLSET GOOD "</urlset>");
+    folder_date(&w->folder, "a.xml", 6 * DAY);
+    world_scan(w, "changed a.xml\n");
+    assert_remarks(w, "a.xml", "");
 }
 
 static int setup(void **state)
@@ -226,6 +269,7 @@ int main(void)
         TEST(another_url_or_index_moves_the_entries),
         TEST(an_entry_removed_by_hand_comes_back),
         TEST(a_dry_run_tells_and_does_nothing),
+        TEST(remarks_are_kept_until_the_file_is_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

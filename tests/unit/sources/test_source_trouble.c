@@ -54,7 +54,7 @@ static void half_written_is_left_for_once(void **state)
     folder_sitemap(&w->folder, "b.xml", "b", "", 100);
     world_scan(w, "recovered b.xml\n");
     /* The command line does not come back. */
-    w->forgetful = true;
+    w->alone = true;
     folder_write(&w->folder, "c.xml", "");
     world_scan(w, "problem c.xml empty-file\n");
 }
@@ -239,7 +239,7 @@ static void odd_names_are_problems(void **state)
 #define BUSY_MOST  (BUSY_LEAST + 500000)
 
 struct writing {
-    const struct folder *folder;
+    const struct temp_folder *folder;
     atomic_bool writes, stop;
 };
 

@@ -4,12 +4,12 @@
 #include <sched.h>
 #include <sys/wait.h>
 
-#include "server/sources/beneath.h"
-#include "server/sources/tree_watch.h"
-#include "server/sources/walk.h"
+#include "server/sources/folder/beneath.h"
+#include "server/sources/folder/walk.h"
+#include "server/sources/folder/watch.h"
 
 struct scene {
-    struct folder folder;
+    struct temp_folder folder;
     struct tree_watch *watch;
     int top;
     bool limit;
@@ -62,7 +62,7 @@ static struct tree_watch_news news(struct scene *s)
 static void what_concerns_the_source_is_news(void **state)
 {
     struct scene *s = *state;
-    struct folder *f = &s->folder;
+    struct temp_folder *f = &s->folder;
     folder_do(f, "mkdir a .hidden; touch a.xml a/b.xml b.html");
     walk(s, "");
     NO_NEWS(s);
@@ -90,7 +90,7 @@ static void what_concerns_the_source_is_news(void **state)
 static void folders_come_and_go(void **state)
 {
     struct scene *s = *state;
-    struct folder *f = &s->folder;
+    struct temp_folder *f = &s->folder;
     walk(s, "");
     folder_do(f, "mkdir -p n/e/w");
     assert_true(news(s).changed);

@@ -3,9 +3,9 @@
 
 #include <sys/resource.h>
 
-#include "server/sources/beneath.h"
+#include "server/sources/folder/beneath.h"
+#include "server/sources/folder/walk.h"
 #include "server/sources/sources.h"
-#include "server/sources/walk.h"
 
 struct seen {
     char text[65536]; /* "path\n" for each file, "!code path\n" for each problem */
@@ -53,7 +53,7 @@ static bool on_problem(void *context, const char *path, const char *code, const 
 
 static struct seen seen;
 
-static struct walk_result walk(const struct folder *f, const char *const *excludes,
+static struct walk_result walk(const struct temp_folder *f, const char *const *excludes,
                                enum walk_status want)
 {
     struct match match = {NULL, excludes};
@@ -71,7 +71,7 @@ static struct walk_result walk(const struct folder *f, const char *const *exclud
 
 static void paths_come_in_byte_order(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     folder_do(f, "mkdir -p a a-b a0 z/y; touch a.xml a/x.xml a/b.xml a-b/x.xml a0/x.xml b.txt"
                  " z/y/q.xml.gz z.xml robots.txt x.html Z.xml");
     walk(f, NULL, WALK_DONE);
@@ -83,7 +83,7 @@ static void paths_come_in_byte_order(void **state)
 static void excluded_and_hidden_folders_are_not_entered(void **state)
 {
     static const char *const excludes[] = {"drafts/*", "*-old.xml", NULL};
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     folder_do(f, "mkdir -p drafts/deep .git k; touch drafts/a.xml drafts/deep/a.xml .git/a.xml"
                  " k/a.xml k/a-old.xml .b.xml");
     walk(f, excludes, WALK_DONE);
@@ -92,7 +92,7 @@ static void excluded_and_hidden_folders_are_not_entered(void **state)
 
 static void symlinks_are_followed_beneath_alone(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     folder_do(f, "mkdir a; touch a/x.xml $OUT/secret.xml; ln -s a in; ln -s $OUT out;"
                  "ln -s $OUT/secret.xml s.xml; ln -s a/x.xml l.xml; ln -s nowhere.xml d.xml;"
                  "ln -s self.xml self.xml; ln -s ../a a/up; ln -s .. a/top; ln -s / a/root");
@@ -107,7 +107,7 @@ static void symlinks_are_followed_beneath_alone(void **state)
 /* Each of ten folders links to all others: ways without a loop are a million. */
 static void links_do_not_multiply(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     folder_do(f, "for i in 0 1 2 3 4 5 6 7 8 9; do mkdir d$i; for j in 0 1 2 3 4 5 6 7 8 9; do"
                  " ln -s ../d$j d$i/l$j; done; done; touch a.xml");
     walk(f, NULL, WALK_DONE);
@@ -117,7 +117,7 @@ static void links_do_not_multiply(void **state)
 
 static void what_is_no_file_is_a_problem(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     folder_do(f, "mkfifo p.xml; mkfifo pipe; mkdir d.xml; touch d.xml/a.xml");
     walk(f, NULL, WALK_DONE);
     assert_string_equal(seen.text, "d.xml/a.xml\n!unreadable p.xml\n");
@@ -125,7 +125,7 @@ static void what_is_no_file_is_a_problem(void **state)
 
 static void odd_names(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     folder_do(f, "touch \"$(printf 'a\\377.xml')\" \"$(printf 'b\\nc.xml')\" 'd e.xml'"
                  " \"$(printf '\\303\\274.xml')\" \"$(printf 'n\\302\\205.xml')\" ./-f.xml"
                  " \"$(printf 'q\\377.html')\" 'back\\slash.xml';"
@@ -138,7 +138,7 @@ static void odd_names(void **state)
 
 static void too_deep_and_too_long(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     folder_do(f, "p=; for i in $(seq 33); do p=${p}d/; mkdir $p; touch ${p}a.xml; done");
     walk(f, NULL, WALK_DONE);
     assert_int_equal(seen.files, 32);
@@ -153,7 +153,7 @@ static void too_deep_and_too_long(void **state)
 /* Not a word about the folder: its files are neither gone nor unreadable. */
 static void a_lack_of_descriptors_fails_the_walk(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     struct rlimit before;
     folder_do(f, "mkdir -p a/b/c/d/e/f/g/h; touch a/b/c/d/e/f/g/h/x.xml");
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -169,7 +169,7 @@ static void a_lack_of_descriptors_fails_the_walk(void **state)
 
 static void a_walk_ends_when_told(void **state)
 {
-    struct folder *f = *state;
+    struct temp_folder *f = *state;
     folder_do(f, "mkdir a; touch a/1.xml a/2.xml b.xml c.xml");
     seen.stop_after = 2;
     walk(f, NULL, WALK_STOPPED);
@@ -179,7 +179,7 @@ static void a_walk_ends_when_told(void **state)
 
 static int setup(void **state)
 {
-    struct folder *f = malloc(sizeof *f);
+    struct temp_folder *f = malloc(sizeof *f);
     folder_make(f);
     *state = f;
     return 0;

@@ -5,19 +5,19 @@
 #include "tests/unit/sources/folder.h"
 
 #include "server/rules/lastmod.h"
-#include "server/sources/scan.h"
+#include "server/sources/folder/folder.h"
 
 #define ORIGIN "https://www.example.com"
 #define INDEX  "/sitemap_index.xml"
 #define DAY    86400
 
 struct world {
-    struct folder folder;
+    struct temp_folder folder;
     char database[128];
     struct catalogue *c;
     struct source_settings settings;
-    struct scan_memory memory;
-    bool forgetful; /* without memory: as the command line */
+    struct folder place;
+    bool alone; /* as the command line */
     bool dry_run;
     int64_t max_removed;
     struct scan_outcome out; /* of the last scan */
@@ -54,7 +54,7 @@ static inline void world_open(struct world *w, uint32_t shrink_percent)
 static inline void world_close(struct world *w)
 {
     catalogue_close(w->c);
-    scan_memory_done(&w->memory);
+    folder_done(&w->place);
     folder_remove(&w->folder);
 }
 
@@ -70,23 +70,25 @@ static inline void world_tell(void *context, const char *what, const struct sour
 static inline void world_still(void *context, const struct source_file *file)
 {
     struct world *w = context;
+    if (file->problem == NULL) /* remarks of a good file */
+        return;
     size_t len = strlen(w->still);
     snprintf(w->still + len, sizeof w->still - len, "%s %s\n", file->path, file->problem);
 }
 
 static inline void world_try(struct world *w)
 {
-    struct location location;
     char why[256];
-    assert_true(location_init(&location, w->settings.url, why, sizeof why));
+    assert_true(folder_init(&w->place, &w->settings, why, sizeof why));
     struct scan_progress progress = {.change = world_tell, .still = world_still, .context = w};
     struct scan_options options = {.catalogue = w->c,
                                    .settings = &w->settings,
-                                   .location = &location,
+                                   .kind = &folder_kind,
+                                   .place = &w->place,
                                    .max_removed = w->max_removed,
                                    .dry_run = w->dry_run,
-                                   .progress = &progress,
-                                   .memory = w->forgetful ? NULL : &w->memory};
+                                   .alone = w->alone,
+                                   .progress = &progress};
     w->told[0] = w->still[0] = '\0';
     scan_run(&options, &w->out);
 }

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "server/token/token.h"
+#include "server/token.h"
 
 static void tokens_have_one_form_and_differ(void **state)
 {

@@ -1,0 +1,336 @@
+/* Reads the file, line by line: `[section]`, `[section "name"]`, `key = value`, and comments, which
+ * begin with ; or # and have a line of their own. Nothing is guessed, cut or joined: what could be
+ * meant in two ways is a mistake, and every mistake is told with its line. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/settings.h"
+#include "config/suggest.h"
+
+#define FILE_MAX_BYTES 1048576u /* a configuration, not /dev/zero */
+#define LINE_MAX_BYTES 4096u
+#define SECTION_MAX    49u /* between the brackets; names are columns of lists */
+#define BLANKS         " \t\r"
+
+enum section_kind {
+    SECTION_NONE,    /* before the first header */
+    SECTION_REFUSED, /* its header was a mistake: its keys are not judged */
+    SECTION_PLAIN,
+    SECTION_NAMED,
+};
+
+struct file_reader {
+    struct config *config;
+    struct mistakes mistakes;
+    enum section_kind kind;
+    char section[SECTION_MAX + 1];
+    const struct section_table *table; /* SECTION_NAMED */
+    size_t at;                         /* its place among those */
+};
+
+/* ---- section headers ------------------------------------------------------------------- */
+
+static void refuse_section(struct file_reader *r, const char *name)
+{
+    struct suggestion near = {0};
+
+    for (size_t i = 0; i < config_settings_count; i++)
+        suggest_consider(&near, name, config_settings[i].section);
+    for (size_t i = 0; i < config_sections_count; i++)
+        suggest_consider(&near, name, config_sections[i].section);
+    if (near.word != NULL)
+        mistakes_add(&r->mistakes, "unknown section [%s]; did you mean [%s]?", name, near.word);
+    else
+        mistakes_add(&r->mistakes, "unknown section [%s]", name);
+}
+
+static bool is_section_name(const char *name, size_t len)
+{
+    if (len == 0)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (name[i] <= ' ' || name[i] > '~' || name[i] == '"')
+            return false;
+    return true;
+}
+
+/* `[site "name"]`, of which `name` is all between the brackets and `table` what its word means. */
+static void open_named(struct file_reader *r, const struct section_table *table, const char *name)
+{
+    const char *quoted = name + strlen(table->section);
+    struct config *c = r->config;
+    char plain[SECTION_MAX + 1];
+    size_t len;
+
+    quoted += strspn(quoted, BLANKS);
+    len = strlen(quoted);
+    if (len < 2 || quoted[0] != '"' || quoted[len - 1] != '"' ||
+        !is_section_name(quoted + 1, len - 2)) {
+        mistakes_add(&r->mistakes, "this section is written [%s \"name\"]", table->section);
+        return;
+    }
+    memcpy(plain, quoted + 1, len - 2);
+    plain[len - 2] = '\0';
+    for (size_t i = 0; i < section_count(c, table); i++) {
+        if (strcmp(section_at(c, table, i)->name, plain) == 0) {
+            mistakes_add(&r->mistakes, "[%s \"%s\"] stands twice; it began in line %u",
+                         table->section, plain, section_at(c, table, i)->line);
+            return;
+        }
+    }
+    if (section_new(c, table, plain, r->mistakes.line) == NULL) {
+        mistakes_add(&r->mistakes, "out of memory");
+        return;
+    }
+    r->table = table;
+    r->at = section_count(c, table) - 1;
+    r->kind = SECTION_NAMED;
+}
+
+/* `line` begins with a bracket. */
+static void open_section(struct file_reader *r, char *line)
+{
+    char *end = strchr(line, ']'), *name = line + 1;
+    const struct section_table *table;
+
+    r->kind = SECTION_REFUSED;
+    if (end == NULL) {
+        mistakes_add(&r->mistakes, "a section needs its closing ]");
+        return;
+    }
+    if (end - name > (int)SECTION_MAX) {
+        mistakes_add(&r->mistakes, "the section's name is longer than %u bytes", SECTION_MAX);
+        return;
+    }
+    *end++ = '\0';
+    end += strspn(end, BLANKS);
+    if (*end != '\0' && *end != ';' && *end != '#') {
+        mistakes_add(&r->mistakes, "a section's header stands alone on its line");
+        return;
+    }
+    for (size_t i = 0; i < config_settings_count; i++) {
+        if (strcmp(config_settings[i].section, name) == 0) {
+            strcpy(r->section, name);
+            r->kind = SECTION_PLAIN;
+            return;
+        }
+    }
+    table = section_find(name, strcspn(name, BLANKS "\""));
+    if (table != NULL)
+        open_named(r, table, name);
+    else
+        refuse_section(r, name);
+}
+
+/* ---- keys ------------------------------------------------------------------------------ */
+
+static void refuse_key(struct file_reader *r, const char *key)
+{
+    bool named = r->kind == SECTION_NAMED;
+    const struct setting *table = named ? r->table->settings : config_settings;
+    size_t count = named ? *r->table->setting_count : config_settings_count;
+    const char *section = named ? r->table->section : r->section, *elsewhere = NULL;
+    struct suggestion near = {0};
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].section, section) == 0 && table[i].in_file)
+            suggest_consider(&near, key, table[i].key);
+    for (size_t i = 0; i < config_settings_count; i++)
+        if (strcmp(config_settings[i].key, key) == 0 && config_settings[i].in_file)
+            elsewhere = config_settings[i].section;
+    if (near.word != NULL)
+        mistakes_add(&r->mistakes, "unknown key \"%.60s\" in [%s]; did you mean \"%s\"?", key,
+                     section, near.word);
+    else if (elsewhere != NULL)
+        mistakes_add(&r->mistakes, "unknown key \"%.60s\" in [%s]; it belongs in [%s]", key,
+                     section, elsewhere);
+    else
+        mistakes_add(&r->mistakes, "unknown key \"%.60s\" in [%s]", key, section);
+}
+
+static void assign_named_key(struct file_reader *r, const char *key, const char *value)
+{
+    const struct setting *s = section_setting(r->table, key);
+    struct config_named *section = section_at(r->config, r->table, r->at);
+    unsigned *seen;
+
+    if (s == NULL) {
+        refuse_key(r, key);
+        return;
+    }
+    seen = &section->seen[s - r->table->settings];
+    if (*seen != 0 && s->count_offset == 0) {
+        mistakes_add(&r->mistakes, "%s stands twice; it was set in line %u", key, *seen);
+        return;
+    }
+    *seen = r->mistakes.line;
+    setting_assign(s, section, value, &r->mistakes);
+}
+
+static void assign_key(struct file_reader *r, const char *key, const char *value)
+{
+    const struct setting *s = setting_find(r->section, key);
+
+    if (s == NULL)
+        refuse_key(r, key);
+    else if (s->in_file && s->count_offset != 0)
+        config_assign_words(r->config, s, LEVEL_FILE, value, &r->mistakes);
+    else if (s->in_file)
+        config_assign(r->config, s, LEVEL_FILE, value, &r->mistakes);
+    else if (s->kind == SETTING_SECRET)
+        mistakes_add(&r->mistakes, "%s: a secret does not belong in this file; set %s", key,
+                     s->environment);
+    else
+        mistakes_add(&r->mistakes, "%s: write a section [%s \"name\"]", key, key);
+}
+
+static void take_key(struct file_reader *r, char *line)
+{
+    size_t key_len = strcspn(line, "=:");
+    char *value;
+    size_t len;
+
+    if (line[key_len] != '=' || key_len == 0) {
+        mistakes_add(&r->mistakes, "is no setting; write key = value");
+        return;
+    }
+    for (const char *p = line; (p = strchr(p, ';')) != NULL; p++)
+        if (strchr(BLANKS, p[-1]) != NULL) {
+            mistakes_add(&r->mistakes, "a \" ;\" would be part of the value; a comment stands on a "
+                                       "line of its own");
+            return;
+        }
+    value = line + key_len + 1;
+    value += strspn(value, BLANKS);
+    while (key_len > 0 && strchr(BLANKS, line[key_len - 1]) != NULL)
+        key_len--;
+    line[key_len] = '\0';
+    len = strlen(value);
+    if (len >= 2 && value[0] == '"' && value[len - 1] == '"') {
+        mistakes_add(&r->mistakes, "write the value without quotes; they would be part of it");
+        return;
+    }
+    switch (r->kind) {
+    case SECTION_NONE:
+        mistakes_add(&r->mistakes, "\"%.60s\" stands before the first section", line);
+        break;
+    case SECTION_REFUSED:
+        break;
+    case SECTION_PLAIN:
+        assign_key(r, line, value);
+        break;
+    case SECTION_NAMED:
+        assign_named_key(r, line, value);
+        break;
+    }
+}
+
+/* ---- lines ----------------------------------------------------------------------------- */
+
+static bool has_control(const char *line)
+{
+    for (const char *p = line; *p != '\0'; p++)
+        if (((unsigned char)*p < ' ' && *p != '\t') || *p == 0x7f)
+            return true;
+    return false;
+}
+
+/* A line of `len` bytes, of which those that may count are there. */
+static void take_line(struct file_reader *r, char *line, size_t len)
+{
+    static const char bom[] = "\xef\xbb\xbf";
+
+    if (r->mistakes.line == 1 && strncmp(line, bom, sizeof bom - 1) == 0)
+        line += sizeof bom - 1, len -= sizeof bom - 1;
+    while (len > 0 && len <= LINE_MAX_BYTES && line[len - 1] != '\0' &&
+           strchr(BLANKS, line[len - 1]) != NULL)
+        line[--len] = '\0';
+    line[len < LINE_MAX_BYTES ? len : LINE_MAX_BYTES] = '\0';
+    char *text = line + strspn(line, BLANKS);
+    if (*text == ';' || *text == '#' || len == 0)
+        return; /* a comment, however long */
+    if (len > LINE_MAX_BYTES)
+        mistakes_add(&r->mistakes, "the line is longer than %u bytes", LINE_MAX_BYTES);
+    else if (strlen(line) < len)
+        mistakes_add(&r->mistakes, "has a NUL byte");
+    else if (has_control(text))
+        mistakes_add(&r->mistakes, "has a control character");
+    else if (*text != '[') {
+        take_key(r, text);
+        return;
+    } else {
+        open_section(r, text);
+        return;
+    }
+    if (*text == '[') /* what follows belongs to no section that we know */
+        r->kind = SECTION_REFUSED;
+}
+
+static void read_lines(struct file_reader *r, FILE *stream)
+{
+    char line[LINE_MAX_BYTES + 4]; /* a byte order mark may stand before */
+    size_t len = 0, bytes = 0;
+    int c;
+
+    do {
+        c = getc(stream);
+        if (c != EOF && ++bytes > FILE_MAX_BYTES) {
+            r->mistakes.line++;
+            mistakes_add(&r->mistakes, "the file is larger than %u bytes", FILE_MAX_BYTES);
+            return;
+        }
+        if (c != EOF && c != '\n') {
+            if (len < sizeof line - 1)
+                line[len] = (char)c;
+            len++;
+        } else if (c == '\n' || len > 0) {
+            r->mistakes.line++;
+            take_line(r, line, len);
+            len = 0;
+        }
+    } while (c != EOF);
+    if (ferror(stream))
+        mistakes_add(&r->mistakes, "cannot be read: %s", strerror(errno));
+}
+
+/* NULL with errno. At a start a pipe may bring the settings; once it was read there is nothing in
+ * it, and whoever waited for more would neither serve on nor stop. */
+static FILE *open_settings(const char *file, bool again)
+{
+    struct stat found;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | (again ? O_NONBLOCK : 0));
+    if (fd < 0)
+        return NULL;
+    bool pipe = fstat(fd, &found) == 0 && (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode));
+    FILE *stream = again && pipe ? NULL : fdopen(fd, "r");
+    if (stream == NULL) {
+        close(fd);
+        errno = again && pipe ? ESPIPE : ENOMEM; /* fdopen fails for nothing else here */
+    }
+    return stream;
+}
+
+bool config_read_file(struct config *c, const char *file, config_report *report, void *context)
+{
+    struct file_reader r = {.config = c};
+    FILE *stream;
+
+    r.mistakes = (struct mistakes){.file = file, .report = report, .context = context};
+    free(c->file);
+    c->file = strdup(file);
+    stream = open_settings(file, c->again);
+    if (stream == NULL && errno == ESPIPE)
+        mistakes_add(&r.mistakes, "is a pipe, which cannot be read a second time");
+    else if (stream == NULL || c->file == NULL)
+        mistakes_add(&r.mistakes, "cannot be read: %s", strerror(errno));
+    else
+        read_lines(&r, stream);
+    if (stream != NULL)
+        fclose(stream);
+    return r.mistakes.count == 0;
+}

@@ -1,0 +1,295 @@
+#include "config/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Sections that stand many times, each with a name: [site "…"], [source "…"]. */
+
+const struct section_table config_sections[] = {
+    {"site", config_site_settings, &config_site_settings_count, sizeof(struct config_site),
+     offsetof(struct config, sites), offsetof(struct config, site_count)},
+    {"source", config_source_settings, &config_source_settings_count, sizeof(struct config_source),
+     offsetof(struct config, sources), offsetof(struct config, source_count)},
+};
+const size_t config_sections_count = sizeof config_sections / sizeof *config_sections;
+
+const struct section_table *section_find(const char *section, size_t len)
+{
+    for (size_t i = 0; i < config_sections_count; i++)
+        if (strlen(config_sections[i].section) == len &&
+            strncmp(config_sections[i].section, section, len) == 0)
+            return &config_sections[i];
+    return NULL;
+}
+
+const struct setting *section_setting(const struct section_table *t, const char *key)
+{
+    for (size_t i = 0; i < *t->setting_count; i++)
+        if (strcmp(t->settings[i].key, key) == 0)
+            return &t->settings[i];
+    return NULL;
+}
+
+size_t section_count(const struct config *c, const struct section_table *t)
+{
+    return *(const size_t *)(const void *)((const char *)c + t->count_offset);
+}
+
+struct config_named *section_at(const struct config *c, const struct section_table *t, size_t at)
+{
+    char *const *array = (char *const *)(const void *)((const char *)c + t->array_offset);
+
+    return (struct config_named *)(void *)(*array + at * t->size);
+}
+
+static void section_done(const struct section_table *t, struct config_named *section)
+{
+    for (size_t i = 0; i < *t->setting_count; i++)
+        setting_clear(&t->settings[i], section);
+    free(section->name);
+    free(section->seen);
+    memset(section, 0, t->size);
+}
+
+struct config_named *section_new(struct config *c, const struct section_table *t, const char *name,
+                                 unsigned line)
+{
+    void **array = (void **)(void *)((char *)c + t->array_offset);
+    size_t *count = (size_t *)(void *)((char *)c + t->count_offset);
+    void *grown = reallocarray(*array, *count + 1, t->size);
+    struct mistakes m = {0};
+
+    if (grown == NULL)
+        return NULL;
+    *array = grown;
+    struct config_named *section = section_at(c, t, *count);
+    memset(section, 0, t->size);
+    section->line = line;
+    section->name = strdup(name);
+    section->seen = calloc(*t->setting_count, sizeof *section->seen);
+    for (size_t i = 0; i < *t->setting_count; i++)
+        if (t->settings[i].fallback != NULL)
+            setting_assign_list(&t->settings[i], section, t->settings[i].fallback, &m);
+    if (section->name == NULL || section->seen == NULL || m.count > 0) {
+        section_done(t, section);
+        return NULL;
+    }
+    ++*count;
+    return section;
+}
+
+void sections_done(struct config *c, const struct section_table *t)
+{
+    for (size_t i = 0; i < section_count(c, t); i++)
+        section_done(t, section_at(c, t, i));
+    free(*(void **)(void *)((char *)c + t->array_offset));
+}
+
+/* The table of settings. What is here is all there is: config/sitemapd.conf documents each line of
+ * it (a test compares), the environment's names are in it, and flags name settings by it. */
+
+#define KIB    1024ull
+#define MIB    (1024 * KIB)
+#define GIB    (1024 * MIB)
+#define SECOND 1000ull
+#define DAY    (86400 * SECOND)
+
+#define WIDTH_OF(type, field) sizeof(((struct type *)NULL)->field)
+#define IN(field)             .offset = offsetof(struct config, field), .width = WIDTH_OF(config, field)
+#define LIST(field, count)    IN(field), .count_offset = offsetof(struct config, count)
+#define IN_SITE(field)                                                                             \
+    .offset = offsetof(struct config_site, field), .width = WIDTH_OF(config_site, field)
+#define SITE_LIST(field, count) IN_SITE(field), .count_offset = offsetof(struct config_site, count)
+#define IN_SOURCE(field)                                                                           \
+    .offset = offsetof(struct config_source, field), .width = WIDTH_OF(config_source, field)
+#define SOURCE_LIST(field, count)                                                                  \
+    IN_SOURCE(field), .count_offset = offsetof(struct config_source, count)
+#define FILE_AND(name) .in_file = true, .environment = name
+#define LIVE(name)     FILE_AND(name), .live = true
+
+const struct setting config_settings[] = {
+    {"server", "listen", SETTING_ADDRESS, IN(listen), .fallback = "0.0.0.0:8080",
+     FILE_AND("SITEMAPD_LISTEN"),
+     .doc = "Where crawlers ask: address and port; port 0 picks a free one."},
+    {"server", "user", SETTING_WORD, IN(user), FILE_AND("SITEMAPD_SERVER_USER"),
+     .doc = "Whom the server becomes when it is started as root, once its sockets are bound."},
+    {"server", "site", SETTING_ORIGIN, LIST(origins, origin_count), .environment = "SITEMAPD_SITE",
+     .doc = "Sites to make sure of at start."},
+    {"server", "source", SETTING_PATH, LIST(source_folders, source_folder_count),
+     .environment = "SITEMAPD_SOURCE", .doc = "Folders of sitemap files, DIR or DIR=URL."},
+    {"server", "threads", SETTING_COUNT, IN(threads), .max = 256, .fallback = "0",
+     FILE_AND("SITEMAPD_SERVER_THREADS"),
+     .doc = "Threads that answer requests; 0: one for each core."},
+    {"server", "max_connections", SETTING_COUNT, IN(max_connections), .min = 1, .max = 1000000,
+     .fallback = "10000", FILE_AND("SITEMAPD_SERVER_MAX_CONNECTIONS"),
+     .doc =
+         "Connections open at once, as far as the limit of open files goes; more are turned away."},
+    {"server", "max_connections_per_address", SETTING_COUNT, IN(max_connections_per_address),
+     .max = 1000000, .fallback = "5000", LIVE("SITEMAPD_SERVER_MAX_CONNECTIONS_PER_ADDRESS"),
+     .doc = "Of these, from one address (trusted proxies have no limit); 0: no limit."},
+    {"server", "header_timeout", SETTING_DURATION, IN(header_timeout_ms), .min = 100, .max = DAY,
+     .fallback = "10s", LIVE("SITEMAPD_SERVER_HEADER_TIMEOUT"),
+     .doc = "How long a request's header may take to arrive."},
+    {"server", "body_timeout", SETTING_DURATION, IN(body_timeout_ms), .min = 100, .max = DAY,
+     .fallback = "30s", LIVE("SITEMAPD_SERVER_BODY_TIMEOUT"),
+     .doc = "How long a body may stand still, or arrive too slowly."},
+    {"server", "reply_timeout", SETTING_DURATION, IN(reply_timeout_ms), .min = 100, .max = DAY,
+     .fallback = "60s", LIVE("SITEMAPD_SERVER_REPLY_TIMEOUT"),
+     .doc = "How long a client may take to read a reply."},
+    {"server", "idle_timeout", SETTING_DURATION, IN(idle_timeout_ms), .min = 100, .max = DAY,
+     .fallback = "75s", LIVE("SITEMAPD_SERVER_IDLE_TIMEOUT"),
+     .doc = "How long a kept connection may wait for its next request."},
+    {"server", "strict_host", SETTING_BOOL, IN(strict_host), .fallback = "no",
+     LIVE("SITEMAPD_SERVER_STRICT_HOST"),
+     .doc = "Answer only to the hosts of sites (421 to others), even while there is but one site."},
+    {"server", "cache_control", SETTING_HEADER, IN(cache_control),
+     .fallback = "public, max-age=300, s-maxage=3600, stale-while-revalidate=86400, "
+                 "stale-if-error=604800",
+     FILE_AND("SITEMAPD_SERVER_CACHE_CONTROL"),
+     .doc = "Cache-Control of index pages and robots.txt."},
+    {"server", "trusted_proxies", SETTING_IP_RANGE, LIST(trusted_proxies, trusted_proxy_count),
+     FILE_AND("SITEMAPD_SERVER_TRUSTED_PROXIES"),
+     .doc = "Addresses of proxies whose X-Forwarded-Host and X-Forwarded-For count, or ranges as "
+            "10.0.0.0/8, separated by spaces. Repeatable."},
+    {"server", "tls_cert", SETTING_PATH, IN(tls_cert), LIVE("SITEMAPD_SERVER_TLS_CERT"),
+     .doc = "The certificate of this listener, PEM with its chain; with tls_key it speaks https."},
+    {"server", "tls_key", SETTING_PATH, IN(tls_key), LIVE("SITEMAPD_SERVER_TLS_KEY"),
+     .doc = "The certificate's private key, PEM; nobody else should be able to read it."},
+
+    {"admin", "listen", SETTING_ADDRESS, IN(admin_listen), .fallback = "127.0.0.1:8081",
+     FILE_AND("SITEMAPD_ADMIN_LISTEN"),
+     .doc = "Where the API, /metrics, /healthz and /readyz are."},
+    {"admin", "allowed_hosts", SETTING_HOST, LIST(allowed_hosts, allowed_host_count),
+     FILE_AND("SITEMAPD_ADMIN_ALLOWED_HOSTS"),
+     .doc = "Host names that the admin listener answers to beside IP addresses and localhost, "
+            "separated by spaces. Repeatable."},
+    {"admin", "token", SETTING_SECRET, IN(token), .environment = "SITEMAPD_TOKEN",
+     .doc = "An API token beside those in the catalogue."},
+    {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,
+     .fallback = "4096", FILE_AND("SITEMAPD_ADMIN_MAX_SUSPENDED"),
+     .doc = "Requests that may wait at once: for a commit, a cold page, a change."},
+
+    {"catalogue", "database", SETTING_PATH, IN(database), FILE_AND("SITEMAPD_DATABASE"),
+     .doc = "The catalogue's file. By default catalogue.db in $STATE_DIRECTORY, /var/lib/sitemapd "
+            "(root) or ~/.local/state/sitemapd."},
+    {"catalogue", "write_timeout", SETTING_DURATION, IN(write_timeout_ms), .min = 1, .max = DAY,
+     .fallback = "10s", FILE_AND("SITEMAPD_CATALOGUE_WRITE_TIMEOUT"),
+     .doc = "How long a write waits for its turn and for other processes before it is refused."},
+    {"catalogue", "max_queued_writes", SETTING_COUNT, IN(max_queued_writes), .min = 1,
+     .max = 1000000, .fallback = "4096", FILE_AND("SITEMAPD_CATALOGUE_MAX_QUEUED_WRITES"),
+     .doc = "Writes that may wait for their turn at once."},
+    {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
+     .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
+     .doc = "A replace or removal that drops more of an index than this is held; 0 turns it off."},
+
+    {"cache", "snapshot_budget", SETTING_SIZE, IN(snapshot_budget_bytes), .min = MIB,
+     .max = 1024 * GIB, .fallback = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),
+     .doc = "Memory for rendered pages; the least used are dropped and rendered again when asked "
+            "for."},
+    {"cache", "page_store", SETTING_SIZE, IN(page_store_bytes), .max = 1024 * GIB,
+     .fallback = "256M", FILE_AND("SITEMAPD_CACHE_PAGE_STORE"),
+     .doc =
+         "Disk for rendered pages, in the folder <database>.pages, so that neither a restart nor a "
+         "page that was dropped renders it again; 0: none."},
+    {"cache", "compression_level", SETTING_COUNT, IN(compression_level), .min = 1, .max = 9,
+     .fallback = "7", FILE_AND("SITEMAPD_CACHE_COMPRESSION_LEVEL"),
+     .doc = "gzip level of pages, 1 (fast) to 9 (small)."},
+
+    {"limits", "max_body", SETTING_SIZE, IN(max_body_bytes), .min = KIB, .max = GIB,
+     .fallback = "1M", LIVE("SITEMAPD_LIMITS_MAX_BODY"),
+     .doc = "The largest body of a request with one document."},
+    {"limits", "max_bulk", SETTING_SIZE, IN(max_bulk_bytes), .min = KIB, .max = 1024 * GIB,
+     .fallback = "2G", LIVE("SITEMAPD_LIMITS_MAX_BULK"),
+     .doc = "The largest bulk body or imported file, decoded."},
+    {"limits", "max_bulk_entries", SETTING_COUNT, IN(max_bulk_entries), .min = 1, .max = 25000000,
+     .fallback = "1000000", LIVE("SITEMAPD_LIMITS_MAX_BULK_ENTRIES"),
+     .doc = "Entries in one bulk or import. Other writes wait while one is applied."},
+    {"limits", "max_spool", SETTING_SIZE, IN(max_spool_bytes), .min = MIB, .max = 4096 * GIB,
+     .fallback = "8G", LIVE("SITEMAPD_LIMITS_MAX_SPOOL"),
+     .doc = "Disk beside the catalogue for the lists that all clients are sending together."},
+    {"limits", "max_header_bytes", SETTING_SIZE, IN(max_header_bytes), .min = KIB, .max = MIB,
+     .fallback = "8K", FILE_AND("SITEMAPD_LIMITS_MAX_HEADER_BYTES"),
+     .doc = "The largest request line and header; of fields there may be 100."},
+    {"limits", "max_rejections", SETTING_COUNT, IN(max_rejections), .min = 1, .max = 100000,
+     .fallback = "100", LIVE("SITEMAPD_LIMITS_MAX_REJECTIONS"),
+     .doc =
+         "Refused entries listed in one reply; the rest are counted. Of more than these an import "
+         "lists five of each kind."},
+
+    {"log", "level", SETTING_CHOICE, IN(log_level), .choices = "error warning info debug",
+     .fallback = "info", LIVE("SITEMAPD_LOG_LEVEL"),
+     .doc = "What is logged on stderr: error, warning, info or debug."},
+    {"log", "format", SETTING_CHOICE, IN(log_format), .choices = "text json", .fallback = "text",
+     LIVE("SITEMAPD_LOG_FORMAT"), .doc = "text for people or json for collectors."},
+    {"log", "access_log", SETTING_OFF_OR_PATH, IN(access_log), .fallback = "off",
+     FILE_AND("SITEMAPD_LOG_ACCESS_LOG"),
+     .doc = "One line for each request: a path, - for stderr, or off. SIGUSR1 opens it again."},
+    {"log", "access_format", SETTING_CHOICE, IN(access_format), .choices = "combined json",
+     .fallback = "combined", FILE_AND("SITEMAPD_LOG_ACCESS_FORMAT"),
+     .doc = "combined, as web servers write it, or json, which has more (request ids, times)."},
+};
+const size_t config_settings_count = sizeof config_settings / sizeof *config_settings;
+
+#define SITE_SETTING(key_, kind_) .section = "site", .key = key_, .kind = kind_, .in_file = true
+
+const struct setting config_site_settings[] = {
+    {SITE_SETTING("origin", SETTING_ORIGIN), IN_SITE(origin),
+     .doc = "Scheme and host of the site. Required."},
+    {SITE_SETTING("index", SETTING_INDEX_PATH), SITE_LIST(indexes, index_count),
+     .doc = "The path of an index. Repeatable; without any, /sitemap_index.xml."},
+    {SITE_SETTING("page_pattern", SETTING_PATTERN), IN_SITE(page_pattern),
+     .doc = "How its second and later pages are named. By default {stem}-{n}{suffix}."},
+    {SITE_SETTING("cross_host", SETTING_HOST), SITE_LIST(cross_hosts, cross_host_count),
+     .doc = "Another host whose sitemaps the indexes may list. Repeatable."},
+    {SITE_SETTING("host_alias", SETTING_HOST), SITE_LIST(host_aliases, host_alias_count),
+     .doc = "Another name that requests may come under. Repeatable."},
+    {SITE_SETTING("alias", SETTING_ALIAS), SITE_LIST(aliases, alias_count),
+     .doc = "A path that is redirected (301) to an index. Repeatable."},
+    {SITE_SETTING("robots", SETTING_BOOL), IN_SITE(robots), .fallback = "yes",
+     .doc = "Whether /robots.txt is served here; no leaves it (404) to whoever serves the site."},
+    {SITE_SETTING("robots_file", SETTING_PATH), IN_SITE(robots_file),
+     .doc = "The site's own robots.txt, served with the Sitemap lines behind it."},
+    /* 500 is Search Console's cap on submissions; server/rules/limits.h has it too. */
+    {SITE_SETTING("max_indexes", SETTING_COUNT), IN_SITE(max_indexes), .min = 1, .max = 100000,
+     .fallback = "500",
+     .doc = "Index files that the site may have, pages of all indexes together."},
+};
+const size_t config_site_settings_count =
+    sizeof config_site_settings / sizeof *config_site_settings;
+
+#define SOURCE_SETTING(key_, kind_) .section = "source", .key = key_, .kind = kind_, .in_file = true
+
+const struct setting config_source_settings[] = {
+    {SOURCE_SETTING("directory", SETTING_PATH), IN_SOURCE(directory),
+     .doc = "The folder that is read, with all folders below it. Required."},
+    {SOURCE_SETTING("url", SETTING_FOLDER_URL), IN_SOURCE(url),
+     .doc = "The URL of the folder; a file's URL is this and its path. Required."},
+    {SOURCE_SETTING("index", SETTING_INDEX_NAME), IN_SOURCE(index),
+     .doc = "The index that lists the files; by default the deepest that may."},
+    {SOURCE_SETTING("pattern", SETTING_WORDS), SOURCE_LIST(patterns, pattern_count),
+     .doc = "Names of files to read, separated by spaces; with a slash, paths below the folder. "
+            "By default *.xml *.xml.gz *.txt *.txt.gz. Repeatable."},
+    {SOURCE_SETTING("exclude", SETTING_WORDS), SOURCE_LIST(excludes, exclude_count),
+     .doc = "Names or paths to leave alone. Repeatable."},
+    {SOURCE_SETTING("watch", SETTING_BOOL), IN_SOURCE(watch), .fallback = "yes",
+     .doc = "Whether changes are noticed at once (inotify); no leaves it to the rescans."},
+    {SOURCE_SETTING("rescan", SETTING_DURATION), IN_SOURCE(rescan_ms), .min = 100, .max = 30 * DAY,
+     .fallback = "1h",
+     .doc = "How often the whole folder is looked through (network file systems need it)."},
+    {SOURCE_SETTING("settle", SETTING_DURATION), IN_SOURCE(settle_ms), .max = DAY,
+     .fallback = "10s",
+     .doc = "How long the folder must be quiet before its changes are published, all at once."},
+    {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
+     .doc = "Whether the files themselves are served on the public listener."},
+};
+const size_t config_source_settings_count =
+    sizeof config_source_settings / sizeof *config_source_settings;
+
+const struct setting *setting_find(const char *section, const char *key)
+{
+    for (size_t i = 0; i < config_settings_count; i++)
+        if (strcmp(config_settings[i].section, section) == 0 &&
+            strcmp(config_settings[i].key, key) == 0)
+            return &config_settings[i];
+    return NULL;
+}

@@ -1,0 +1,114 @@
+/* The settings: one table that the file, the environment and flags all go through. Internal to
+ * config/ and its tests. */
+#ifndef SITEMAPD_CONFIG_SETTINGS_H
+#define SITEMAPD_CONFIG_SETTINGS_H
+
+#include "config/config.h"
+
+enum setting_kind {
+    SETTING_WORD,        /* visible ASCII without spaces */
+    SETTING_PATH,        /* a file's path */
+    SETTING_OFF_OR_PATH, /* "off", "-" or a path; "off" is NULL */
+    SETTING_ADDRESS,     /* 127.0.0.1:8080, [::1]:8080 */
+    SETTING_IP_RANGE,    /* an IP address, or a range of them: 10.0.0.0/8 */
+    SETTING_ORIGIN,      /* https://host[:port] */
+    SETTING_HOST,        /* host[:port] */
+    SETTING_INDEX_PATH,  /* /sitemap_index.xml */
+    SETTING_PATTERN,     /* {stem}-{n}{suffix} */
+    SETTING_ALIAS,       /* /from -> /to (list only) */
+    SETTING_WORDS,       /* words between blanks (list only) */
+    SETTING_FOLDER_URL,  /* https://host/folder/ */
+    SETTING_INDEX_NAME,  /* an index's URL or path */
+    SETTING_SECRET,      /* a token: visible ASCII, never shown */
+    SETTING_HEADER,      /* an HTTP field value: visible ASCII and spaces */
+    SETTING_CHOICE,      /* one of `choices`, separated by spaces */
+    SETTING_BOOL,
+    SETTING_COUNT,
+    SETTING_PERCENT,  /* 30 or 30% */
+    SETTING_SIZE,     /* bytes: 64M */
+    SETTING_DURATION, /* milliseconds: 30s */
+};
+
+struct setting {
+    const char *section, *key;
+    enum setting_kind kind;
+    size_t offset, width;    /* of the field in struct config or struct config_site */
+    size_t count_offset;     /* of the count of a list; 0: no list (no struct begins with one) */
+    uint64_t min, max;       /* numbers only, in the field's unit */
+    const char *fallback;    /* the default, as it would be written; NULL: none */
+    const char *environment; /* NULL: the section is repeated, so there is none */
+    const char *choices;
+    bool in_file;    /* false: environment or flag only */
+    bool live;       /* a reload changes it in a running server (server/reload.c) */
+    const char *doc; /* the line that sitemapd.conf has above it */
+};
+
+/* Weak to strong. */
+enum setting_level { LEVEL_DEFAULT, LEVEL_FILE, LEVEL_ENVIRONMENT, LEVEL_FLAG };
+
+struct config_set_by {
+    enum setting_level level;
+    unsigned line; /* in the file; 0: not from it */
+};
+
+extern const struct setting config_settings[]; /* of struct config */
+extern const size_t config_settings_count;
+extern const struct setting config_site_settings[]; /* of struct config_site, section "site" */
+extern const size_t config_site_settings_count;
+extern const struct setting config_source_settings[]; /* of struct config_source, "source" */
+extern const size_t config_source_settings_count;
+
+/* A section that stands many times, each with a name of its own. */
+struct section_table {
+    const char *section;
+    const struct setting *settings;
+    const size_t *setting_count;
+    size_t size;                       /* of one, which begins with struct config_named */
+    size_t array_offset, count_offset; /* in struct config */
+};
+
+extern const struct section_table config_sections[];
+extern const size_t config_sections_count;
+
+/* The table of a section's word; NULL where it is no named section. */
+const struct section_table *section_find(const char *section, size_t len);
+/* The key of its settings; NULL where there is none. */
+const struct setting *section_setting(const struct section_table *t, const char *key);
+size_t section_count(const struct config *c, const struct section_table *t);
+struct config_named *section_at(const struct config *c, const struct section_table *t, size_t at);
+/* One section more, with its defaults; NULL when out of memory. Moves those before it. */
+struct config_named *section_new(struct config *c, const struct section_table *t, const char *name,
+                                 unsigned line);
+void sections_done(struct config *c, const struct section_table *t);
+
+/* Where a value stands, and whom to tell about its mistakes. */
+struct mistakes {
+    const char *file; /* NULL: environment or flag */
+    unsigned line;
+    const char *name; /* of the environment variable or flag; NULL with a file */
+    config_report *report;
+    void *context;
+    unsigned count; /* found so far */
+};
+
+void mistakes_add(struct mistakes *m, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The setting with this section and key; NULL where there is none. */
+const struct setting *setting_find(const char *section, const char *key);
+/* Puts `text` into the field of `base` (a struct config or a section): a list grows by it.
+ * Mistakes are told; then the field keeps what it held. */
+void setting_assign(const struct setting *s, void *base, const char *text, struct mistakes *m);
+/* The same; a list whose elements are words grows by each. */
+void setting_assign_list(const struct setting *s, void *base, const char *text, struct mistakes *m);
+/* Frees what the field holds and zeroes it. */
+void setting_clear(const struct setting *s, void *base);
+
+/* Puts `text` into `c` unless a stronger level has set it; `line` as in struct config_set_by. */
+void config_assign(struct config *c, const struct setting *s, enum setting_level level,
+                   const char *text, struct mistakes *m);
+/* The same for a list whose elements stand between blanks. */
+void config_assign_words(struct config *c, const struct setting *s, enum setting_level level,
+                         const char *text, struct mistakes *m);
+
+#endif

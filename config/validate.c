@@ -1,0 +1,226 @@
+/* What only the whole shows: sites that contradict each other or themselves, listeners in each
+ * other's way. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/settings.h"
+#include "server/rules/entry.h"
+
+/* The line that set a setting of the whole; 0 where none did. */
+static unsigned line_of(const struct config *c, const char *section, const char *key)
+{
+    return c->set_by[setting_find(section, key) - config_settings].line;
+}
+
+/* Points `m` at what set this setting: a line of the file, or a name. */
+static void blame(struct mistakes *m, const struct config *c, const char *section, const char *key)
+{
+    m->line = line_of(c, section, key);
+    m->file = m->line > 0 ? c->file : NULL;
+}
+
+static bool is_wildcard(const char *address)
+{
+    return strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
+}
+
+static void judge_listeners(const struct config *c, struct mistakes *m)
+{
+    const char *public_port = strrchr(c->listen, ':') + 1;
+    const char *admin_port = strrchr(c->admin_listen, ':') + 1;
+
+    if (strtoul(public_port, NULL, 10) != strtoul(admin_port, NULL, 10) ||
+        strtoul(public_port, NULL, 10) == 0)
+        return;
+    if (strcmp(c->listen, c->admin_listen) != 0 && !is_wildcard(c->listen) &&
+        !is_wildcard(c->admin_listen))
+        return;
+    blame(m, c, "admin", "listen");
+    mistakes_add(m, "the admin listener (%s) is in the way of the public one (%s)", c->admin_listen,
+                 c->listen);
+}
+
+static void judge_tls(const struct config *c, struct mistakes *m)
+{
+    if ((c->tls_cert == NULL) == (c->tls_key == NULL))
+        return;
+    blame(m, c, "server", c->tls_cert != NULL ? "tls_cert" : "tls_key");
+    mistakes_add(m, "tls_cert and tls_key go together; %s is missing",
+                 c->tls_cert != NULL ? "tls_key" : "tls_cert");
+}
+
+static void judge_limits(const struct config *c, struct mistakes *m)
+{
+    if (c->max_body_bytes > c->max_bulk_bytes) {
+        blame(m, c, "limits", "max_body");
+        mistakes_add(m, "max_body is larger than max_bulk");
+    }
+}
+
+/* Origins and hosts are in their normal form: they were read so. */
+static const char *origin_host(const char *origin)
+{
+    return strstr(origin, "//") + 2;
+}
+
+static bool has_index(const struct config_site *site, const char *path)
+{
+    for (size_t i = 0; i < site->index_count; i++)
+        if (strcmp(site->indexes[i], path) == 0)
+            return true;
+    return site->index_count == 0 && strcmp(path, "/sitemap_index.xml") == 0;
+}
+
+static void judge_repeated(char *const *texts, size_t count, const char *what, struct mistakes *m)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(texts[i], texts[j]) == 0) {
+                mistakes_add(m, "%s %s stands twice", what, texts[i]);
+                break;
+            }
+}
+
+static void judge_robots_file(const struct config_site *site, struct mistakes *m)
+{
+    struct stat found;
+
+    if (!site->robots)
+        mistakes_add(m, "robots_file is of no use with robots = no");
+    else if (stat(site->robots_file, &found) != 0 || access(site->robots_file, R_OK) != 0)
+        mistakes_add(m, "robots_file %s cannot be read: %s", site->robots_file, strerror(errno));
+    else if (!S_ISREG(found.st_mode))
+        mistakes_add(m, "robots_file %s is no file", site->robots_file);
+}
+
+/* Each is in the table that requests are looked up in, made anew with every change of a site. */
+#define SITE_ALIASES_MAX 1000u
+
+static void judge_aliases(const struct config_site *site, struct mistakes *m)
+{
+    if (site->alias_count > SITE_ALIASES_MAX) {
+        mistakes_add(m, "has %zu aliases; at most %u are allowed", site->alias_count,
+                     SITE_ALIASES_MAX);
+        return;
+    }
+    for (size_t i = 0; i < site->alias_count; i++) {
+        const struct config_alias *alias = &site->aliases[i];
+
+        if (has_index(site, alias->from))
+            mistakes_add(m, "alias %s is the path of an index", alias->from);
+        else if (strcmp(alias->from, "/robots.txt") == 0)
+            mistakes_add(m, "alias /robots.txt: write robots = no to leave that path to others");
+        else if (strcmp(alias->from, alias->to) == 0)
+            mistakes_add(m, "alias %s leads to itself", alias->from);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(alias->from, site->aliases[j].from) == 0)
+                mistakes_add(m, "alias %s stands twice", alias->from);
+    }
+}
+
+static void judge_site(const struct config_site *site, struct mistakes *m)
+{
+    judge_repeated(site->indexes, site->index_count, "index", m);
+    judge_repeated(site->cross_hosts, site->cross_host_count, "cross_host", m);
+    judge_repeated(site->host_aliases, site->host_alias_count, "host_alias", m);
+    judge_aliases(site, m);
+    if (site->robots_file != NULL)
+        judge_robots_file(site, m);
+    if (site->index_count > site->max_indexes)
+        mistakes_add(m, "has more indexes than max_indexes allows");
+}
+
+static bool answers_to(const struct config_site *site, const char *host)
+{
+    if (strcmp(origin_host(site->origin), host) == 0)
+        return true;
+    for (size_t i = 0; i < site->host_alias_count; i++)
+        if (strcmp(site->host_aliases[i], host) == 0)
+            return true;
+    return false;
+}
+
+/* Two sites may not stand in for one another: the request's host selects the site. */
+static void judge_pair(const struct config_site *site, const struct config_site *earlier,
+                       struct mistakes *m)
+{
+    const char *host = origin_host(site->origin);
+
+    if (strcmp(site->origin, earlier->origin) == 0) {
+        mistakes_add(m, "origin %s is already that of [site \"%s\"]", site->origin,
+                     earlier->named.name);
+        return;
+    }
+    if (answers_to(earlier, host))
+        mistakes_add(m, "host %s already answers for [site \"%s\"]", host, earlier->named.name);
+    for (size_t i = 0; i < site->host_alias_count; i++)
+        if (answers_to(earlier, site->host_aliases[i]))
+            mistakes_add(m, "host_alias %s already answers for [site \"%s\"]",
+                         site->host_aliases[i], earlier->named.name);
+}
+
+/* True where `key` stands in the section: with a bad value that has been told already. */
+static bool is_there(const struct config_named *section, const char *word, const char *key)
+{
+    const struct section_table *table = section_find(word, strlen(word));
+
+    return section->seen[section_setting(table, key) - table->settings] != 0;
+}
+
+static void judge_source(const struct config_source *source, struct mistakes *m)
+{
+    const char *name = source->named.name;
+    struct stat found;
+
+    /* The owner of entries is called by it, in URLs and on the command line. */
+    if (entry_check_name(name, strlen(name)) != RULE_OK)
+        mistakes_add(m, "[source \"%s\"]: a name is made of A-Z a-z 0-9 . _ -", name);
+    if (source->directory == NULL && !is_there(&source->named, "source", "directory"))
+        mistakes_add(m, "[source \"%s\"] needs a directory, as directory = /srv/sitemaps", name);
+    else if (source->directory != NULL && stat(source->directory, &found) == 0 &&
+             !S_ISDIR(found.st_mode))
+        mistakes_add(m, "directory %s is no folder", source->directory);
+    if (source->url == NULL && !is_there(&source->named, "source", "url"))
+        mistakes_add(m, "[source \"%s\"] needs a url, as url = https://www.example.com/sitemaps/",
+                     name);
+}
+
+static void judge_sources(const struct config *c, struct mistakes *m)
+{
+    for (size_t i = 0; i < c->source_count; i++) {
+        m->line = c->sources[i].named.line;
+        judge_source(&c->sources[i], m);
+    }
+}
+
+bool config_validate(const struct config *c, config_report *report, void *context)
+{
+    struct mistakes m = {.report = report, .context = context};
+
+    judge_listeners(c, &m);
+    judge_limits(c, &m);
+    judge_tls(c, &m);
+    m.file = c->file;
+    for (size_t i = 0; i < c->site_count; i++) {
+        const struct config_site *site = &c->sites[i];
+
+        m.line = site->named.line;
+        if (site->origin == NULL) {
+            if (!is_there(&site->named, "site", "origin"))
+                mistakes_add(&m,
+                             "[site \"%s\"] needs an origin, as origin = "
+                             "https://www.example.com",
+                             site->named.name);
+            continue;
+        }
+        judge_site(site, &m);
+        for (size_t j = 0; j < i; j++)
+            if (c->sites[j].origin != NULL)
+                judge_pair(site, &c->sites[j], &m);
+    }
+    judge_sources(c, &m);
+    return m.count == 0;
+}

@@ -1,0 +1,627 @@
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "db/catalogue.h"
+#include "db/file/connection.h"
+#include "db/file/handle.h"
+#include "db/file/schema.h"
+#include "db/read/registry_store.h"
+#include "db/read/row.h"
+#include "db/read/view_pool.h"
+#include "db/source.h"
+#include "server/base/text.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/render.h"
+#include "server/rules/scope.h"
+#include "server/rules/url.h"
+
+/* A check of the catalogue under way. Internal to db/: check.c asks the engine and looks at the
+ * small tables, check_scan walks over all entries, check_sources over the files of sources. */
+
+struct check {
+    sqlite3 *db; /* inside one read transaction */
+    void (*problem)(void *context, const char *sentence);
+    void *context;
+    uint64_t count;
+    enum catalogue_status failure; /* not OK: the check itself could not go on */
+    /* As the catalogue's row says. */
+    int64_t revision, serial;
+};
+
+static void check_report(struct check *check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void check_result(struct check *check, int sqlite_result, const char *what);
+static sqlite3_stmt *check_prepare(struct check *check, const char *sql, const char *what);
+static void check_for_rows(struct check *check, const char *sql, const char *what,
+                           void (*each)(struct check *check, sqlite3_stmt *row));
+
+/* What directory sources keep of their files. An entry that its file lost is no finding: somebody
+ * removed it, or its index, and the next scan brings it back. */
+
+static const char *text_of(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+
+    return text != NULL ? text : "";
+}
+
+/* Columns: path, source's name, site, loc, state, hash's length or 16, problem, refused. */
+static void on_file(struct check *check, sqlite3_stmt *row)
+{
+    const char *path = text_of(row, 0), *source = text_of(row, 1), *loc = text_of(row, 3);
+    int state = sqlite3_column_int(row, 4);
+    bool in_trouble = sqlite3_column_type(row, 6) != SQLITE_NULL;
+    struct url url;
+
+    if (path[0] == '\0' || path[0] == '/')
+        check_report(check, "source %s: \"%.300s\" is no path of a file", source, path);
+    if (state < SOURCE_FILE_LISTED || state > SOURCE_FILE_QUARANTINED) {
+        check_report(check, "source %s: file %.300s has no state that there is", source, path);
+        return;
+    }
+    if (in_trouble != (state == SOURCE_FILE_QUARANTINED))
+        check_report(check, "source %s: file %.300s %s", source, path,
+                     in_trouble ? "has a problem, but is not quarantined"
+                                : "is quarantined without a problem");
+    if (sqlite3_column_int(row, 7) != 0 && state != SOURCE_FILE_QUARANTINED)
+        check_report(check, "source %s: file %.300s is refused, but not quarantined", source, path);
+    if (sqlite3_column_int(row, 5) != 16)
+        check_report(check, "source %s: file %.300s has a hash of %d bytes", source, path,
+                     sqlite3_column_int(row, 5));
+    if (state == SOURCE_FILE_LISTED && sqlite3_column_type(row, 2) == SQLITE_NULL)
+        check_report(check, "source %s: file %.300s is listed in no site", source, path);
+    if (state == SOURCE_FILE_LISTED &&
+        (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK || strcmp(url.text, loc) != 0))
+        check_report(check, "source %s: file %.300s is listed as \"%.300s\", no normal loc", source,
+                     path, loc);
+}
+
+static void on_count(struct check *check, sqlite3_stmt *row)
+{
+    check_report(check, "source %s: says %lld %s, has %lld", text_of(row, 0),
+                 (long long)sqlite3_column_int64(row, 2), text_of(row, 1),
+                 (long long)sqlite3_column_int64(row, 3));
+}
+
+static void on_stranger(struct check *check, sqlite3_stmt *row)
+{
+    check_report(check, "source %s: has files, but was never scanned", text_of(row, 0));
+}
+
+/* What directory sources keep of their files. */
+static void check_sources(struct check *check)
+{
+    check_for_rows(check,
+                   "SELECT f.path, s.name, f.site, f.loc, f.state, coalesce(length(f.hash), 16),"
+                   " f.problem, f.refused FROM source_file AS f LEFT JOIN source AS s"
+                   " ON s.id = f.source",
+                   "files of sources", on_file);
+    check_for_rows(
+        check,
+        "WITH counted AS (SELECT t.source, t.files, t.listed, t.quarantined, count(f.path) AS n,"
+        "  count(iif(f.state = 0, 1, NULL)) AS n_listed,"
+        "  count(iif(f.state = 3, 1, NULL)) AS n_quarantined"
+        "  FROM source_state AS t LEFT JOIN source_file AS f ON f.source = t.source"
+        "  GROUP BY t.source),"
+        " said(source, what, says, has) AS (SELECT source, 'files', files, n FROM counted"
+        "  UNION ALL SELECT source, 'listed files', listed, n_listed FROM counted"
+        "  UNION ALL SELECT source, 'quarantined files', quarantined, n_quarantined FROM counted)"
+        " SELECT (SELECT name FROM source WHERE id = source), what, says, has FROM said"
+        " WHERE says <> has",
+        "sources", on_count);
+    check_for_rows(check,
+                   "SELECT DISTINCT (SELECT name FROM source WHERE id = f.source) FROM"
+                   " source_file AS f WHERE f.source NOT IN (SELECT source FROM source_state)",
+                   "sources", on_stranger);
+}
+
+/* The recount: entries, segments and pages are each in the order of index and number, so that one
+ * walk over all three at once is enough. */
+
+/* A time that nothing is ahead of: what was in the future once is no damage. */
+#define SCAN_NOW ((int64_t)1 << 40)
+
+/* Rows of `page` or `segment`, read alongside the entries. */
+struct companion {
+    const char *name;   /* "page", "segment" */
+    sqlite3_stmt *row;  /* index_id, number, entries, revision, bytes */
+    bool has_row;       /* it stands on a row */
+    uint32_t positions; /* of one page or segment */
+    uint32_t first_number;
+    /* What the entries met so far amount to. */
+    int64_t index; /* 0: none yet */
+    int64_t number;
+    uint64_t entries, bytes;
+};
+
+struct scan {
+    struct check *check;
+    struct companion page, segment;
+    sqlite3_stmt *find_index;
+    /* The index last asked for. */
+    int64_t index;
+    bool known, removed, purged;
+    int64_t site;
+};
+
+/* Looks an index up, unless it is the last one. */
+static void look_up(struct scan *s, int64_t index)
+{
+    int rc;
+
+    if (s->index == index)
+        return;
+    s->index = index;
+    s->known = false;
+    sqlite3_reset(s->find_index);
+    rc = sqlite3_bind_int64(s->find_index, 1, index);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(s->find_index);
+    if (rc != SQLITE_ROW) {
+        check_result(s->check, rc, "indexes");
+        return;
+    }
+    s->known = true;
+    s->site = sqlite3_column_int64(s->find_index, 0);
+    s->removed = sqlite3_column_int(s->find_index, 1) != 0;
+    s->purged = sqlite3_column_int(s->find_index, 2) != 0;
+}
+
+static void step(struct scan *s, struct companion *c)
+{
+    int rc = sqlite3_step(c->row);
+
+    c->has_row = rc == SQLITE_ROW;
+    if (!c->has_row)
+        check_result(s->check, rc, c->name);
+}
+
+/* ---- pages and segments ---------------------------------------------------------------- */
+
+/* The row that `c` stands on, where the entries say `entries` and `bytes`. */
+static void judge_row(struct scan *s, struct companion *c, uint64_t entries, uint64_t bytes)
+{
+    long long index = sqlite3_column_int64(c->row, 0), number = sqlite3_column_int64(c->row, 1);
+    long long said = sqlite3_column_int64(c->row, 2);
+
+    look_up(s, index);
+    if (!s->known || s->removed)
+        return; /* a tombstone, or found by foreign_key_check */
+    if (number < c->first_number)
+        check_report(s->check, "%s %lld of index %lld: there is no such number", c->name, number,
+                     index);
+    if (said != (long long)entries)
+        check_report(s->check, "%s %lld of index %lld: says %lld %s, has %llu", c->name, number,
+                     index, said, plural((uint64_t)said, "entry", "entries"),
+                     (unsigned long long)entries);
+    if (sqlite3_column_int64(c->row, 3) > s->check->revision)
+        check_report(s->check, "%s %lld of index %lld: has a revision that is still to come",
+                     c->name, number, index);
+    if (c == &s->segment)
+        return;
+    bytes += render_frame_bytes();
+    if (sqlite3_column_int64(c->row, 4) != (int64_t)bytes)
+        check_report(s->check, "page %lld of index %lld: says %lld bytes, has %llu", number, index,
+                     (long long)sqlite3_column_int64(c->row, 4), (unsigned long long)bytes);
+    if (bytes > LIMIT_PAGE_BYTES)
+        check_report(s->check, "page %lld of index %lld: has more than %u bytes", number, index,
+                     LIMIT_PAGE_BYTES);
+}
+
+/* Where the row that `c` stands on lies: before (-1), at (0) or behind (1) a page or segment. */
+static int compare(const struct companion *c, int64_t index, int64_t number)
+{
+    int64_t row_index = sqlite3_column_int64(c->row, 0);
+    int64_t row_number = sqlite3_column_int64(c->row, 1);
+
+    if (row_index != index)
+        return row_index < index ? -1 : 1;
+    return (row_number > number) - (row_number < number);
+}
+
+/* The entries of a page or segment are all met: compares them with its row. */
+static void close_unit(struct scan *s, struct companion *c)
+{
+    if (c->index == 0)
+        return;
+    while (c->has_row && compare(c, c->index, c->number) < 0) {
+        judge_row(s, c, 0, 0);
+        step(s, c);
+    }
+    if (c->has_row && compare(c, c->index, c->number) == 0) {
+        judge_row(s, c, c->entries, c->bytes);
+        step(s, c);
+    } else {
+        check_report(s->check, "%s %lld of index %lld: has %llu %s, but no row", c->name,
+                     (long long)c->number, (long long)c->index, (unsigned long long)c->entries,
+                     plural(c->entries, "entry", "entries"));
+    }
+    c->index = 0;
+}
+
+static void count_in(struct scan *s, struct companion *c, int64_t index, uint32_t position,
+                     uint32_t bytes)
+{
+    int64_t number = (int64_t)(position / c->positions) + c->first_number;
+
+    if (c->index != index || c->number != number) {
+        close_unit(s, c);
+        c->index = index;
+        c->number = number;
+        c->entries = c->bytes = 0;
+    }
+    c->entries++;
+    c->bytes += bytes;
+}
+
+/* Rows behind the last entry. */
+static void close_rest(struct scan *s, struct companion *c)
+{
+    close_unit(s, c);
+    while (c->has_row && s->check->failure == CATALOGUE_OK) {
+        judge_row(s, c, 0, 0);
+        step(s, c);
+    }
+}
+
+/* ---- entries --------------------------------------------------------------------------- */
+
+static void judge_loc(struct scan *s, const char *where, const char *loc, size_t len)
+{
+    struct url url;
+
+    if (url_parse(loc, len, &url, NULL) != RULE_OK || url.len != len ||
+        memcmp(url.text, loc, len) != 0)
+        check_report(s->check, "%s: \"%.300s\" is no normal loc", where, loc);
+}
+
+static void judge_lastmod(struct scan *s, const char *where, const char *text, size_t len)
+{
+    struct lastmod lastmod;
+
+    if (lastmod_parse(text, len, SCAN_NOW, &lastmod, NULL) != RULE_OK ||
+        strcmp(lastmod.text, text) != 0)
+        check_report(s->check, "%s: \"%.100s\" is no normal lastmod", where, text);
+}
+
+/* Columns: address, site, loc, lastmod, serial, whether its source exists. */
+static void entry_validate(struct scan *s, sqlite3_stmt *row)
+{
+    int64_t index = id_address_index(sqlite3_column_int64(row, 0));
+    uint32_t position = id_address_position(sqlite3_column_int64(row, 0));
+    const char *loc = (const char *)sqlite3_column_text(row, 2);
+    size_t loc_len = (size_t)sqlite3_column_bytes(row, 2);
+    const char *lastmod = (const char *)sqlite3_column_text(row, 3);
+    int64_t serial = sqlite3_column_int64(row, 4);
+    bool first_of_index = s->index != index;
+    char where[80];
+
+    look_up(s, index);
+    if (!s->known || s->purged) {
+        if (first_of_index)
+            check_report(s->check, "index %lld: does not exist, but has entries", (long long)index);
+        return;
+    }
+    if (s->removed || loc == NULL)
+        return; /* its purge is under way; no loc: integrity_check told */
+    sqlite3_snprintf(sizeof where, where, "entry at %lld:%u", (long long)index, position);
+    if (sqlite3_column_int64(row, 1) != s->site)
+        check_report(s->check, "%s: is of site %lld, its index of %lld", where,
+                     (long long)sqlite3_column_int64(row, 1), (long long)s->site);
+    if (serial < 1 || serial > s->check->serial)
+        check_report(s->check, "%s: its serial %lld was never given", where, (long long)serial);
+    if (sqlite3_column_int(row, 5) == 0)
+        check_report(s->check, "%s: its source does not exist", where);
+    judge_loc(s, where, loc, loc_len);
+    if (lastmod != NULL)
+        judge_lastmod(s, where, lastmod, (size_t)sqlite3_column_bytes(row, 3));
+    count_in(s, &s->page, index, position, render_entry_bytes(loc, loc_len));
+    count_in(s, &s->segment, index, position, 0);
+}
+
+/* Judges each entry, and counts what pages and segments say of them. One pass along the clustered
+ * addresses; the memory it takes does not depend on their number. */
+static void check_scan(struct check *check)
+{
+    struct scan s = {
+        .check = check,
+        .page = {.name = "page", .positions = LIMIT_PAGE_ENTRIES, .first_number = 1},
+        .segment = {.name = "segment", .positions = SEGMENT_POSITIONS},
+        .index = INT64_MIN, /* no address has it */
+    };
+    sqlite3_stmt *row = check_prepare(
+        check,
+        "SELECT address, site, loc, lastmod, serial,"
+        " EXISTS (SELECT 1 FROM source WHERE id = source) FROM sitemap ORDER BY address",
+        "entries");
+    int rc = SQLITE_DONE;
+
+    s.page.row = check_prepare(check,
+                               "SELECT index_id, number, entries, revision, bytes"
+                               " FROM page ORDER BY index_id, number",
+                               "pages");
+    s.segment.row = check_prepare(check,
+                                  "SELECT index_id, number, entries, revision FROM segment"
+                                  " ORDER BY index_id, number",
+                                  "segments");
+    s.find_index = check_prepare(check,
+                                 "SELECT i.site, i.removed OR s.removed, i.purged"
+                                 " FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
+                                 " WHERE i.id = ?1",
+                                 "indexes");
+    if (row != NULL && s.page.row != NULL && s.segment.row != NULL && s.find_index != NULL) {
+        step(&s, &s.page);
+        step(&s, &s.segment);
+        while (check->failure == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
+            entry_validate(&s, row);
+        if (check->failure == CATALOGUE_OK)
+            check_result(check, rc, "entries");
+        close_rest(&s, &s.page);
+        close_rest(&s, &s.segment);
+    }
+    sqlite3_finalize(row);
+    sqlite3_finalize(s.page.row);
+    sqlite3_finalize(s.segment.row);
+    sqlite3_finalize(s.find_index);
+}
+
+/* The engine's own messages; more of them say no more. */
+#define CHECK_MAX_MESSAGES "100"
+
+static void check_report(struct check *check, const char *format, ...)
+{
+    char sentence[512];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    for (char *at = sentence; (at = strchr(at, '\n')) != NULL;)
+        *at = ' '; /* the engine's messages have lines */
+    check->count++;
+    if (check->problem != NULL)
+        check->problem(check->context, sentence);
+}
+
+/* Judges the result that ended a statement (anything but ROW): damage is a finding, anything else
+ * a failure of the check. `what` says what was being read. */
+static void check_result(struct check *check, int sqlite_result, const char *what)
+{
+    enum catalogue_status status = connection_status(sqlite_result);
+
+    if (status == CATALOGUE_CORRUPT || (sqlite_result & 0xff) == SQLITE_ERROR)
+        check_report(check, "%s: cannot be read: %s", what, sqlite3_errmsg(check->db));
+    else if (status != CATALOGUE_OK)
+        check->failure = status;
+}
+
+/* Prepares; reports and gives NULL where it cannot be. */
+static sqlite3_stmt *check_prepare(struct check *check, const char *sql, const char *what)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(check->db, sql, -1, &statement, NULL);
+
+    if (rc != SQLITE_OK)
+        check_result(check, rc, what);
+    return statement;
+}
+
+/* Runs `sql` and calls `each` for every row. */
+static void check_for_rows(struct check *check, const char *sql, const char *what,
+                           void (*each)(struct check *check, sqlite3_stmt *row))
+{
+    sqlite3_stmt *row = check_prepare(check, sql, what);
+    int rc = SQLITE_DONE;
+
+    while (row != NULL && check->failure == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
+        each(check, row);
+    if (row != NULL && check->failure == CATALOGUE_OK)
+        check_result(check, rc, what);
+    sqlite3_finalize(row);
+}
+
+/* ---- the file as the engine sees it ---------------------------------------------------- */
+
+static void on_integrity(struct check *check, sqlite3_stmt *row)
+{
+    if (strcmp(text_of(row, 0), "ok") != 0)
+        check_report(check, "the file: %s", text_of(row, 0));
+}
+
+static void on_foreign_key(struct check *check, sqlite3_stmt *row)
+{
+    check_report(check, "table %s: a row refers to a %s that does not exist", text_of(row, 0),
+                 text_of(row, 2));
+}
+
+static void on_schema(struct check *check, sqlite3_stmt *row)
+{
+    check_report(check, "the schema: %s is %s", text_of(row, 0), text_of(row, 1));
+}
+
+/* Compares with a catalogue made this moment: a dropped index would let a loc stand twice. */
+static void check_schema(struct check *check)
+{
+    char why[256];
+    sqlite3 *fresh = NULL;
+    sqlite3_stmt *row = NULL;
+    int rc = sqlite3_open_v2(":memory:", &fresh, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+
+    if (rc != SQLITE_OK || schema_prepare(fresh, ":memory:", why, sizeof why) != CATALOGUE_OK ||
+        sqlite3_prepare_v2(fresh, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL", -1,
+                           &row, NULL) != SQLITE_OK) {
+        check->failure = CATALOGUE_NO_MEMORY;
+        goto done;
+    }
+    while (sqlite3_step(row) == SQLITE_ROW) {
+        char *sql = sqlite3_mprintf(
+            "SELECT %Q, CASE WHEN count(*) = 0 THEN 'missing' ELSE 'not as it was made' END"
+            " FROM sqlite_schema WHERE name = %Q HAVING coalesce(max(sql), '') <> %Q",
+            text_of(row, 0), text_of(row, 0), text_of(row, 1));
+        if (sql == NULL) {
+            check->failure = CATALOGUE_NO_MEMORY;
+            break;
+        }
+        check_for_rows(check, sql, "the schema", on_schema);
+        sqlite3_free(sql);
+    }
+done:
+    sqlite3_finalize(row);
+    sqlite3_close(fresh);
+}
+
+/* ---- the small tables ------------------------------------------------------------------ */
+
+static void on_catalogue(struct check *check, sqlite3_stmt *row)
+{
+    int64_t registry_revision = sqlite3_column_int64(row, 2);
+
+    check->revision = sqlite3_column_int64(row, 1);
+    check->serial = sqlite3_column_int64(row, 3);
+    if (strlen(text_of(row, 0)) != 32)
+        check_report(check, "the catalogue: its epoch has not 32 digits");
+    if (registry_revision < 0 || registry_revision > check->revision)
+        check_report(check, "the catalogue: registry revision %lld is past revision %lld",
+                     (long long)registry_revision, (long long)check->revision);
+}
+
+static void on_site(struct check *check, sqlite3_stmt *row)
+{
+    const char *origin = text_of(row, 1);
+    struct url url;
+
+    if (url_parse_origin(origin, strlen(origin), &url) != RULE_OK || strcmp(url.text, origin) != 0)
+        check_report(check, "site %lld: \"%s\" is no normal origin",
+                     (long long)sqlite3_column_int64(row, 0), origin);
+    if (sqlite3_column_int64(row, 2) < 1)
+        check_report(check, "site %lld: may have no page at all",
+                     (long long)sqlite3_column_int64(row, 0));
+}
+
+static void on_host(struct check *check, sqlite3_stmt *row)
+{
+    const char *host = text_of(row, 1);
+    char normal[HOST_MAX_CHARS + 7];
+
+    if (url_parse_host(host, strlen(host), normal) != RULE_OK || strcmp(normal, host) != 0)
+        check_report(check, "site %lld: \"%s\" is no normal host",
+                     (long long)sqlite3_column_int64(row, 0), host);
+}
+
+static void on_index(struct check *check, sqlite3_stmt *row)
+{
+    long long id = sqlite3_column_int64(row, 0);
+    const char *path = text_of(row, 1), *pattern = text_of(row, 2);
+
+    if (scope_check_index_path(path) != RULE_OK)
+        check_report(check, "index %lld: \"%s\" is no path of an index", id, path);
+    if (scope_check_pattern(pattern) != RULE_OK)
+        check_report(check, "index %lld: \"%s\" is no page pattern", id, pattern);
+    if (sqlite3_column_int(row, 3) != 0)
+        check_report(check, "index %lld: its site was removed, it was not", id);
+    if (sqlite3_column_int(row, 4) != 0)
+        check_report(check, "index %lld: was purged, but not removed", id);
+}
+
+static void on_token(struct check *check, sqlite3_stmt *row)
+{
+    check_report(check, "token %lld: its hash has %d bytes",
+                 (long long)sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1));
+}
+
+static void on_double(struct check *check, sqlite3_stmt *row)
+{
+    check_report(check, "site %lld: %s stands %d times", (long long)sqlite3_column_int64(row, 0),
+                 text_of(row, 1), sqlite3_column_int(row, 2));
+}
+
+static void on_segment_newer(struct check *check, sqlite3_stmt *row)
+{
+    check_report(check, "segment %d of index %lld: has a later revision than its page",
+                 sqlite3_column_int(row, 1), (long long)sqlite3_column_int64(row, 0));
+}
+
+static void check_tables(struct check *check)
+{
+    uint64_t before = check->count;
+    struct registry *registry;
+    enum catalogue_status status;
+
+    check_for_rows(check, "SELECT id, origin, max_pages FROM site WHERE removed = 0", "sites",
+                   on_site);
+    check_for_rows(check,
+                   "SELECT site, host FROM site_host WHERE site IN"
+                   " (SELECT id FROM site WHERE removed = 0)",
+                   "hosts", on_host);
+    check_for_rows(
+        check,
+        "SELECT i.id, i.path, i.page_pattern, s.removed, i.purged FROM sitemap_index AS i"
+        " JOIN site AS s ON s.id = i.site WHERE i.removed = 0",
+        "indexes", on_index);
+    check_for_rows(check, "SELECT id, length(sha256) FROM token WHERE length(sha256) <> 32",
+                   "tokens", on_token);
+    check_for_rows(check,
+                   "SELECT site, loc, count(*) FROM sitemap GROUP BY site, loc HAVING count(*) > 1",
+                   "entries by loc", on_double);
+    check_for_rows(check,
+                   "SELECT g.index_id, g.number FROM segment AS g JOIN sitemap_index AS i"
+                   " ON i.id = g.index_id AND i.removed = 0 LEFT JOIN page AS p"
+                   " ON p.index_id = g.index_id AND p.number = g.number / 200 + 1"
+                   " WHERE coalesce(p.revision, -1) < g.revision",
+                   "segments", on_segment_newer);
+    if (check->failure != CATALOGUE_OK)
+        return;
+    /* What nobody can serve is a problem even where the checks above know no reason. */
+    status = registry_load(check->db, &registry);
+    if (status == CATALOGUE_OK)
+        registry_unref(registry);
+    else if (status != CATALOGUE_CORRUPT)
+        check->failure = status;
+    else if (check->count == before)
+        check_report(check, "the registry: cannot be read");
+}
+_Static_assert(PAGE_SEGMENTS == 200, "as the statement above says");
+
+/* ---- all of it ------------------------------------------------------------------------- */
+
+enum catalogue_status catalogue_check(struct catalogue *c,
+                                      void (*problem)(void *context, const char *sentence),
+                                      void *context, uint64_t *count)
+{
+    struct check check = {.problem = problem, .context = context, .revision = -1};
+    char why[256];
+    int rc;
+
+    *count = 0;
+    check.failure = view_pool_connect(c->views, &check.db, why, sizeof why);
+    if (check.failure != CATALOGUE_OK)
+        return check.failure;
+    rc = sqlite3_exec(check.db, "BEGIN; SELECT 1 FROM catalogue", NULL, NULL, NULL);
+    check_result(&check, rc, "the catalogue");
+    if (rc == SQLITE_OK) {
+        check_for_rows(&check, "PRAGMA integrity_check(" CHECK_MAX_MESSAGES ")", "the file",
+                       on_integrity);
+        check_for_rows(&check, "PRAGMA foreign_key_check", "references", on_foreign_key);
+        check_for_rows(&check,
+                       "SELECT epoch, revision, registry_revision, serial FROM catalogue"
+                       " WHERE one = 1",
+                       "the catalogue", on_catalogue);
+        if (check.revision < 0 && check.failure == CATALOGUE_OK)
+            check_report(&check, "the catalogue: its row is missing");
+    }
+    if (rc == SQLITE_OK && check.failure == CATALOGUE_OK)
+        check_schema(&check);
+    if (rc == SQLITE_OK && check.failure == CATALOGUE_OK)
+        check_tables(&check);
+    if (rc == SQLITE_OK && check.failure == CATALOGUE_OK)
+        check_scan(&check);
+    if (rc == SQLITE_OK && check.failure == CATALOGUE_OK)
+        check_sources(&check);
+    connection_close(check.db);
+    *count = check.count;
+    return check.failure;
+}

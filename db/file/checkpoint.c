@@ -1,0 +1,116 @@
+#include "db/file/checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "server/base/clock.h"
+
+/* Of a frame in the log, before its page (https://www.sqlite.org/fileformat2.html#walformat). */
+#define FRAME_HEADER_BYTES 24
+
+static void note_waiting(struct checkpoint *cp)
+{
+    int waiting = cp->frames > cp->done ? cp->frames - cp->done : 0;
+    atomic_store(&cp->wal_bytes, (uint64_t)waiting * (uint64_t)cp->frame_bytes);
+}
+
+static int on_commit(void *context, sqlite3 *db, const char *name, int frames)
+{
+    struct checkpoint *cp = context;
+    (void)db;
+    (void)name;
+    if (frames < cp->frames)
+        cp->next = cp->done = 0; /* the log began anew */
+    cp->frames = frames;
+    cp->pending = true;
+    note_waiting(cp);
+    return SQLITE_OK;
+}
+
+static int read_page_bytes(sqlite3 *db)
+{
+    sqlite3_stmt *row = NULL;
+    int bytes = 0;
+    if (sqlite3_prepare_v2(db, "PRAGMA page_size", -1, &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW)
+        bytes = sqlite3_column_int(row, 0);
+    sqlite3_finalize(row);
+    return bytes > 0 ? bytes : 4096;
+}
+
+void checkpoint_attach(struct checkpoint *cp, sqlite3 *db, bool server)
+{
+    cp->db = db;
+    cp->frame_bytes = read_page_bytes(db) + FRAME_HEADER_BYTES;
+    cp->frames = cp->done = 0;
+    cp->next = 0;
+    cp->pending = false;
+    cp->wal_size = 0;
+    memset(&cp->wal_time, 0, sizeof cp->wal_time);
+    atomic_store(&cp->wal_bytes, 0);
+    sqlite3_wal_hook(db, on_commit, cp);
+    if (server) {
+        char sql[64];
+        snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%d", CHECKPOINT_WAL_KEPT);
+        sqlite3_exec(db, sql, NULL, NULL, NULL);
+    }
+}
+
+static bool stat_wal(const struct checkpoint *cp, struct stat *out)
+{
+    const char *path = sqlite3_db_filename(cp->db, "main");
+    char wal[4096 + 8];
+    if (!path || strlen(path) >= 4096)
+        return false;
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    return stat(wal, out) == 0;
+}
+
+static void run(struct checkpoint *cp, int mode)
+{
+    int in_log = -1, done = -1;
+    uint64_t began_ns = clock_now_ns();
+    int rc = sqlite3_wal_checkpoint_v2(cp->db, "main", mode, &in_log, &done);
+    atomic_fetch_add(&cp->count, 1);
+    histogram_add(&cp->took_ns, &histogram_times, clock_now_ns() - began_ns);
+    /* Readers may hold some of it back, or another process be at it: later, when it has grown. */
+    cp->next = (in_log > cp->frames ? in_log : cp->frames) + CHECKPOINT_WAL_BYTES / cp->frame_bytes;
+    struct stat wal;
+    if (done >= 0) {
+        cp->frames = in_log; /* with those of other processes */
+        cp->done = done;
+        note_waiting(cp);
+    }
+    if (rc == SQLITE_OK && in_log == done) {
+        cp->pending = false;
+        if (stat_wal(cp, &wal)) {
+            cp->wal_size = wal.st_size;
+            cp->wal_time = wal.st_mtim;
+        }
+    }
+}
+
+void checkpoint_after_commit(struct checkpoint *cp)
+{
+    int due = cp->next > 0 ? cp->next : CHECKPOINT_WAL_BYTES / cp->frame_bytes;
+    if (cp->pending && cp->frames >= due)
+        run(cp, SQLITE_CHECKPOINT_PASSIVE);
+}
+
+void checkpoint_when_idle(struct checkpoint *cp)
+{
+    struct stat wal;
+    if (!stat_wal(cp, &wal) || wal.st_size < CHECKPOINT_WAL_BYTES)
+        return;
+    if (wal.st_size == cp->wal_size && wal.st_mtim.tv_sec == cp->wal_time.tv_sec &&
+        wal.st_mtim.tv_nsec == cp->wal_time.tv_nsec)
+        return;
+    run(cp, SQLITE_CHECKPOINT_PASSIVE);
+}
+
+void checkpoint_at_close(struct checkpoint *cp)
+{
+    if (cp->pending)
+        run(cp, SQLITE_CHECKPOINT_TRUNCATE);
+}

@@ -1,0 +1,118 @@
+#include "db/file/filesystem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+/* Its mounts are local (ntfs-3g, virtiofs, an encrypted folder) or remote: their type tells. */
+#define FUSE_TYPE 0x65735546UL
+
+const char *network_name_of_type(unsigned long type)
+{
+    static const struct {
+        unsigned long type;
+        const char *name;
+    } known[] = {
+        {0x6969, "NFS"},       {0x517b, "SMB"},       {0xff534d42, "CIFS"},
+        {0xfe534d42, "SMB2"},  {0x01021997, "9P"},    {0x5346414f, "AFS"},
+        {0x6b414653, "AFS"},   {0x00c36400, "Ceph"},  {0x0bd00bd0, "Lustre"},
+        {0x73757245, "Coda"},  {0x564c, "NCP"},       {0x01161970, "GFS2"},
+        {0x7461636f, "OCFS2"}, {0x47504653, "GPFS"},  {0x19830326, "BeeGFS"},
+        {0xaad7aaea, "PanFS"}, {0x20030528, "PVFS2"}, {0x786f4256, "VirtualBox folder"},
+    };
+    /* f_type is signed on some platforms: compare the low 32 bits. */
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].type == (type & 0xffffffffUL))
+            return known[i].name;
+    return NULL;
+}
+
+const char *network_name_of_mount(const char *mount_type)
+{
+    static const char *const known[] = {"sshfs",  "glusterfs", "s3fs",   "rclone",  "davfs2",
+                                        "davfs",  "gcsfuse",   "goofys", "juicefs", "ceph",
+                                        "cephfs", "mount-s3",  "cifs",   "nfs"};
+    if (strncmp(mount_type, "fuse.", 5) != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(mount_type + 5, known[i]) == 0)
+            return known[i];
+    return NULL;
+}
+
+bool network_find_mount(FILE *mountinfo, dev_t device, char *out, size_t size)
+{
+    char *line = NULL;
+    size_t room = 0;
+    bool found = false;
+
+    while (!found && getline(&line, &room, mountinfo) > 0) {
+        unsigned major_number, minor_number;
+        const char *type = strstr(line, " - ");
+        if (type == NULL || sscanf(line, "%*u %*u %u:%u", &major_number, &minor_number) != 2 ||
+            makedev(major_number, minor_number) != device)
+            continue;
+        size_t len = strcspn(type + 3, " \n");
+        found = len < size;
+        if (found)
+            snprintf(out, size, "%.*s", (int)len, type + 3);
+    }
+    free(line);
+    return found;
+}
+
+static const char *fuse_mount(const char *path)
+{
+    char type[64];
+    struct stat st;
+    const char *name = NULL;
+    FILE *mountinfo = stat(path, &st) == 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
+
+    if (mountinfo == NULL)
+        return NULL;
+    if (network_find_mount(mountinfo, st.st_dev, type, sizeof type))
+        name = network_name_of_mount(type);
+    fclose(mountinfo);
+    return name;
+}
+
+const char *network_filesystem(const char *path)
+{
+    struct statfs fs;
+
+    if (statfs(path, &fs) != 0)
+        return NULL;
+    unsigned long type = (unsigned long)fs.f_type & 0xffffffffUL;
+    return type == FUSE_TYPE ? fuse_mount(path) : network_name_of_type(type);
+}
+
+#define PATH_BYTES 4096
+
+static uint64_t size_of(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 ? (uint64_t)file.st_size : 0;
+}
+
+void space_look(struct space *s, const char *path, int64_t now_ms)
+{
+    char wal[PATH_BYTES + 8];
+    struct statvfs disk;
+
+    if (s->looked_ms != 0 && now_ms < s->looked_ms + SPACE_LOOK_MS)
+        return;
+    s->looked_ms = now_ms;
+    atomic_store(&s->file_bytes, size_of(path));
+    if (strlen(path) < PATH_BYTES) {
+        snprintf(wal, sizeof wal, "%s-wal", path);
+        atomic_store(&s->wal_bytes, size_of(wal));
+    }
+    if (statvfs(path, &disk) == 0) {
+        atomic_store(&s->disk_bytes, (uint64_t)disk.f_blocks * disk.f_frsize);
+        atomic_store(&s->free_bytes, (uint64_t)disk.f_bavail * disk.f_frsize);
+    }
+}

@@ -1,0 +1,36 @@
+/* Whether a path lies on a network filesystem. WAL keeps its index in memory that all processes
+ * share, which no network filesystem has (https://www.sqlite.org/wal.html, "Disadvantages"): two
+ * hosts would corrupt the file without a word, and locks are not to be trusted on many of them.
+ * Internal to db/. Thread safe. */
+#ifndef SITEMAPD_DB_FILE_FILESYSTEM_H
+#define SITEMAPD_DB_FILE_FILESYSTEM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/* The filesystem's name where `path` (which exists) lies on one, else NULL. Static. */
+const char *network_filesystem(const char *path);
+
+/* The parts of it, for its tests. By statfs's f_type; by the type of a mount (fuse.sshfs). */
+const char *network_name_of_type(unsigned long type);
+const char *network_name_of_mount(const char *mount_type);
+/* Writes the type of the mount of `device` to `out`, reading proc_pid_mountinfo(5). */
+bool network_find_mount(FILE *mountinfo, dev_t device, char *out, size_t size);
+
+/* How large the catalogue is on its disk, and what is left there. Internal to db/. */
+
+#define SPACE_LOOK_MS 1000
+
+/* All zero: not looked at yet. Written by one thread, read by any. */
+struct space {
+    atomic_uint_fast64_t file_bytes, wal_bytes, disk_bytes, free_bytes;
+    int64_t looked_ms; /* the writing thread's */
+};
+
+/* Looks, at most once in SPACE_LOOK_MS; may wait for the file system. `now_ms`: monotonic. */
+void space_look(struct space *s, const char *path, int64_t now_ms);
+
+#endif

@@ -1,0 +1,50 @@
+/* What a catalogue handle is made of. Internal to db/: the writer (writer.c) and the readers
+ * (view_pool.c, watch.c) share only what stands here.
+ *
+ * Lifetimes: catalogue_open makes writer, then views, then watch; catalogue_close frees them in
+ * reverse, so that the writer's connection is the last one of this handle. Every field but the
+ * atomics is constant from the return of catalogue_open on. */
+#ifndef SITEMAPD_DB_FILE_HANDLE_H
+#define SITEMAPD_DB_FILE_HANDLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "db/file/filesystem.h"
+
+struct writer;    /* db/write/writer.h: the thread, its queue and its connection */
+struct view_pool; /* CATALOGUE_VIEWS read connections, lent out one by one */
+struct watch;     /* data_version and stat of the path, for catalogue_wait */
+
+struct catalogue {
+    char *path;                       /* owned */
+    struct catalogue_options options; /* options.path is `path` */
+    struct writer *writer;
+    struct view_pool *views;
+    struct watch *watch;
+    /* Set by the watch while the path names no file or another one than the writer's: writes are
+     * answered UNAVAILABLE. Cleared by the writer once writer_reopen succeeded. */
+    atomic_bool lost;
+    struct space space;
+};
+
+/* The read side. Each makes its part of the handle; `why` gets a sentence on failure, and the
+ * frees take NULL. Called with `path` and `options` set and the file migrated. */
+enum catalogue_status view_pool_new(struct catalogue *c, struct view_pool **out, char *why,
+                                    size_t why_size);
+void view_pool_free(struct view_pool *pool);
+enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *why,
+                                size_t why_size);
+void watch_free(struct watch *watch);
+
+/* Tells the writer that the path names a usable file again, maybe another one: between two
+ * transactions it closes its connection, opens the path anew and clears `lost`. Returns at once;
+ * where the reopening fails `lost` stays set and the watch asks again. Thread safe. */
+void writer_reopen(struct catalogue *c);
+
+/* The writer calls catalogue_wake() after each commit that made a revision. */
+
+#endif

@@ -1,0 +1,354 @@
+/* Puts a backup in the place of a catalogue. The copy is proved before anything of the old file is
+ * touched, and begins a new life of its own:
+ *
+ * - another epoch, since cursors of changes that the backup does not have would count on (410);
+ * - serials and ids above those of the file that it replaces, so that no id is ever given again;
+ * - revisions above the old ones, and every page changed now: a visitor who holds a later page than
+ *   the backup's must not be told 304 by its date (the tags, made of content, hold on). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "db/file/connection.h"
+
+struct restore {
+    const char *backup, *path;
+    char *temporary; /* owned: beside `path` */
+    sqlite3 *old; /* held alone while it is replaced; NULL where there is none, or no catalogue */
+    int64_t serial, revision, site, index, token; /* of the old file */
+    bool old_known;
+    const struct catalogue_restore_options *options;
+    uint64_t problems;
+    char *why;
+    size_t why_size;
+};
+
+#define LOCKS_BEGIN  0x40000000 /* where SQLite locks a file; a connection that reads holds one */
+#define LOCKS_LEN    512
+#define COPY_STEP    1048576u
+#define UNKNOWN_LEAP 1000000000 /* of serials, where the old file cannot tell what it gave */
+
+/* The sentence `path: why` and a status for errno, or for a sentence. */
+static enum catalogue_status restore_fail_errno(struct restore *r, const char *path)
+{
+    int error = errno;
+
+    snprintf(r->why, r->why_size, "%s: %s", path, strerror(error));
+    return error == ENOSPC || error == EDQUOT ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
+}
+
+static enum catalogue_status restore_fail(struct restore *r, enum catalogue_status status,
+                                          const char *path, const char *sentence)
+{
+    snprintf(r->why, r->why_size, "%s: %s", path, sentence);
+    return status;
+}
+
+/* ---- the copy -------------------------------------------------------------------------- */
+
+/* Refuses what is no backup, by its surroundings: a file with a log beside it is at work, and the
+ * copy of it alone may be torn. */
+static enum catalogue_status restore_check_backup(struct restore *r)
+{
+    char log[4096];
+    struct stat st;
+
+    if (stat(r->backup, &st) != 0)
+        return restore_fail_errno(r, r->backup);
+    if (!S_ISREG(st.st_mode))
+        return restore_fail(r, CATALOGUE_REFUSED, r->backup, "is not a regular file");
+    if (st.st_size == 0)
+        return restore_fail(r, CATALOGUE_CORRUPT, r->backup, "is empty");
+    snprintf(log, sizeof log, "%s-wal", r->backup);
+    if (stat(log, &st) == 0 && st.st_size > 0)
+        return restore_fail(r, CATALOGUE_REFUSED, r->backup,
+                            "is a catalogue at work, no backup; make one with `sitemapd backup`");
+    return CATALOGUE_OK;
+}
+
+static bool copy_bytes(int from, int to)
+{
+    char *bytes = malloc(COPY_STEP);
+    ssize_t n = bytes != NULL ? 1 : -1;
+
+    while (n > 0) {
+        ssize_t done = 0;
+
+        n = read(from, bytes, COPY_STEP);
+        while (n > 0 && done < n) {
+            ssize_t written = write(to, bytes + done, (size_t)(n - done));
+
+            if (written < 0)
+                n = -1;
+            else
+                done += written;
+        }
+    }
+    free(bytes);
+    return n == 0;
+}
+
+/* Copies the backup beside the catalogue, for its owner alone. */
+static enum catalogue_status restore_copy(struct restore *r)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    int from = open(r->backup, O_RDONLY | O_CLOEXEC), to;
+
+    if (from < 0)
+        return restore_fail_errno(r, r->backup);
+    if (!connection_make_folders(r->path)) {
+        status = restore_fail_errno(r, r->path);
+        close(from);
+        return status;
+    }
+    if (asprintf(&r->temporary, "%s.restore.XXXXXX", r->path) < 0) {
+        r->temporary = NULL;
+        close(from);
+        return CATALOGUE_NO_MEMORY;
+    }
+    to = mkostemp(r->temporary, O_CLOEXEC);
+    if (to < 0) {
+        status = restore_fail_errno(r, r->path);
+        free(r->temporary);
+        r->temporary = NULL;
+    } else {
+        if (!copy_bytes(from, to) || !connection_give_away(r->path, to))
+            status = restore_fail_errno(r, r->path);
+        close(to);
+    }
+    close(from);
+    return status;
+}
+
+static void count_problem(void *context, const char *sentence)
+{
+    struct restore *r = context;
+
+    r->problems++;
+    r->options->problem(r->options->context, sentence);
+}
+
+/* Brings the copy to this version's schema and checks all of it. */
+static enum catalogue_status restore_prove(struct restore *r)
+{
+    const struct catalogue_options options = {.path = r->temporary,
+                                              .must_exist = true,
+                                              .write_timeout_ms = 10000,
+                                              .max_queued = 1,
+                                              .default_max_pages = LIMIT_SITE_PAGES};
+    struct catalogue *c;
+    char why[256];
+    const char *behind;
+    uint64_t count;
+    enum catalogue_status status = catalogue_open(&options, &c, why, sizeof why);
+
+    if (status == CATALOGUE_OK) {
+        status = catalogue_check(c, count_problem, r, &count);
+        catalogue_close(c);
+        if (status != CATALOGUE_OK)
+            return restore_fail(r, status, r->backup, "cannot be read as a catalogue");
+    } else { /* the sentence names the copy, which nobody knows */
+        behind = strncmp(why, r->temporary, strlen(r->temporary)) == 0
+                     ? why + strlen(r->temporary) + strspn(why + strlen(r->temporary), ": ")
+                     : why;
+        return restore_fail(r, status, r->backup, behind);
+    }
+    return r->problems == 0
+               ? CATALOGUE_OK
+               : restore_fail(r, CATALOGUE_CORRUPT, r->backup, "is damaged; nothing was restored");
+}
+
+/* ---- the new life ---------------------------------------------------------------------- */
+
+/* Gives the copy another epoch, and serials, ids and revisions above the old file's. */
+static enum catalogue_status restore_renew(struct restore *r)
+{
+    sqlite3 *db;
+    enum catalogue_status status =
+        connection_open(r->temporary, CONNECTION_WRITE, &db, r->why, r->why_size);
+    char *sql;
+
+    if (status != CATALOGUE_OK)
+        return status;
+    sql = sqlite3_mprintf(
+        "BEGIN IMMEDIATE;"
+        "UPDATE catalogue SET epoch = lower(hex(randomblob(16))),"
+        " serial = max(serial, %lld) + %d, revision = max(revision, %lld) + 1,"
+        " changed_at = %lld;"
+        "UPDATE catalogue SET registry_revision = revision;"
+        "UPDATE page SET revision = (SELECT revision FROM catalogue),"
+        " changed_at = (SELECT changed_at FROM catalogue), same_second = max(1, same_second,"
+        "  iif(changed_at > (SELECT changed_at FROM catalogue), changed_at, 0)),"
+        " stamp = random();"
+        "UPDATE sqlite_sequence SET seq = max(seq, CASE name WHEN 'site' THEN %lld"
+        " WHEN 'sitemap_index' THEN %lld WHEN 'token' THEN %lld ELSE 0 END);"
+        "COMMIT; PRAGMA wal_checkpoint(TRUNCATE)",
+        (long long)r->serial, r->old_known ? 0 : UNKNOWN_LEAP, (long long)r->revision,
+        (long long)time(NULL), (long long)r->site, (long long)r->index, (long long)r->token);
+    if (sql == NULL)
+        status = CATALOGUE_NO_MEMORY;
+    else if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        status = restore_fail(r, CATALOGUE_UNAVAILABLE, r->path, sqlite3_errmsg(db));
+    sqlite3_free(sql);
+    connection_close(db);
+    return status;
+}
+
+/* ---- the old file ---------------------------------------------------------------------- */
+
+/* The process that has a connection to the file; 0: none. */
+static pid_t user_of(const char *path)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCKS_BEGIN, .l_len = LOCKS_LEN};
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    pid_t user = 0;
+
+    if (fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+        user = lock.l_pid;
+    if (fd >= 0)
+        close(fd);
+    return user;
+}
+
+static enum catalogue_status check_place(struct restore *r)
+{
+    struct stat st;
+    pid_t user;
+
+    if (stat(r->path, &st) != 0)
+        return errno == ENOENT ? CATALOGUE_OK : restore_fail_errno(r, r->path);
+    if (!r->options->replace)
+        return restore_fail(r, CATALOGUE_CONFLICT, r->path, "is there already");
+    user = user_of(r->path);
+    if (user == 0)
+        return CATALOGUE_OK;
+    snprintf(r->why, r->why_size, "%s: process %ld works on it; stop it first", r->path,
+             (long)user);
+    return CATALOGUE_BUSY;
+}
+
+static int64_t read_number(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *row = NULL;
+    int64_t value = 0;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
+        value = sqlite3_column_int64(row, 0);
+    sqlite3_finalize(row);
+    return value;
+}
+
+/* Takes the old file for this process alone and puts its write-ahead log away: under the new file
+ * it would be replayed into that. What cannot be read as a catalogue holds nothing to be kept. */
+static enum catalogue_status hold_old(struct restore *r)
+{
+    int rc;
+
+    if (access(r->path, F_OK) != 0)
+        return CATALOGUE_OK;
+    rc = sqlite3_open_v2(r->path, &r->old, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(r->old,
+                          "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE;"
+                          "BEGIN EXCLUSIVE; SELECT serial FROM catalogue",
+                          NULL, NULL, NULL);
+    if (rc == SQLITE_BUSY)
+        return restore_fail(r, CATALOGUE_BUSY, r->path,
+                            "another process works on it; stop it first");
+    r->old_known = rc == SQLITE_OK;
+    if (!r->old_known)
+        return CATALOGUE_OK;
+    r->serial = read_number(r->old, "SELECT serial FROM catalogue");
+    r->revision = read_number(r->old, "SELECT revision FROM catalogue");
+    r->site = read_number(r->old, "SELECT seq FROM sqlite_sequence WHERE name = 'site'");
+    r->index = read_number(r->old, "SELECT seq FROM sqlite_sequence WHERE name = 'sitemap_index'");
+    r->token = read_number(r->old, "SELECT seq FROM sqlite_sequence WHERE name = 'token'");
+    return CATALOGUE_OK;
+}
+
+/* ---- the new file ---------------------------------------------------------------------- */
+
+static bool sync_path(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+    bool synced = fd >= 0 && fsync(fd) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return synced;
+}
+
+static void remove_beside(const char *path)
+{
+    static const char *const ends[] = {"-wal", "-shm", "-journal"};
+    char name[4096];
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (snprintf(name, sizeof name, "%s%s", path, ends[i]) < (int)sizeof name)
+            unlink(name);
+}
+
+static enum catalogue_status put_in_place(struct restore *r)
+{
+    char *folder = strdup(r->path), *slash = folder != NULL ? strrchr(folder, '/') : NULL;
+    enum catalogue_status status = CATALOGUE_OK;
+
+    if (folder == NULL)
+        return CATALOGUE_NO_MEMORY;
+    if (slash != NULL)
+        slash[slash == folder] = '\0';
+    remove_beside(r->temporary);
+    if (!sync_path(r->temporary, O_RDWR))
+        status = restore_fail_errno(r, r->path);
+    if (status == CATALOGUE_OK)
+        remove_beside(r->path);
+    if (status == CATALOGUE_OK && rename(r->temporary, r->path) != 0)
+        status = restore_fail_errno(r, r->path);
+    if (status == CATALOGUE_OK && !sync_path(slash != NULL ? folder : ".", O_RDONLY | O_DIRECTORY))
+        status = restore_fail_errno(r, r->path);
+    free(folder);
+    return status;
+}
+
+enum catalogue_status catalogue_restore(const char *backup, const char *path,
+                                        const struct catalogue_restore_options *options, char *why,
+                                        size_t why_size)
+{
+    struct restore r = {
+        .backup = backup, .path = path, .options = options, .why = why, .why_size = why_size};
+    enum catalogue_status status;
+
+    char *real = realpath(path, NULL); /* a link stays, and leads to the new file */
+
+    why[0] = '\0';
+    r.path = real != NULL ? real : path;
+    status = restore_check_backup(&r);
+    if (status == CATALOGUE_OK)
+        status = check_place(&r);
+    if (status == CATALOGUE_OK)
+        status = restore_copy(&r);
+    if (status == CATALOGUE_OK)
+        status = restore_prove(&r);
+    if (status == CATALOGUE_OK)
+        status = hold_old(&r);
+    if (status == CATALOGUE_OK)
+        status = restore_renew(&r);
+    if (status == CATALOGUE_OK)
+        status = put_in_place(&r);
+    sqlite3_close(r.old);
+    if (status != CATALOGUE_OK && r.temporary != NULL) {
+        unlink(r.temporary);
+        remove_beside(r.temporary);
+    }
+    free(r.temporary);
+    free(real);
+    if (status != CATALOGUE_OK && why[0] == '\0')
+        snprintf(why, why_size, "%s: %s", path, catalogue_status_word(status));
+    return status;
+}

@@ -1,0 +1,26 @@
+/* The tables of a catalogue file and its forward-only migrations. Internal to db/. */
+#ifndef SITEMAPD_DB_FILE_SCHEMA_H
+#define SITEMAPD_DB_FILE_SCHEMA_H
+
+#include <stddef.h>
+
+#include "db/catalogue.h"
+
+#define SCHEMA_APPLICATION_ID 0x534d4150 /* "SMAP", PRAGMA application_id */
+#define SCHEMA_VERSION        7          /* PRAGMA user_version */
+
+struct sqlite3;
+
+/* Judges what the file is without writing: OK for a catalogue up to SCHEMA_VERSION and for an
+ * empty file, NEWER, or UNAVAILABLE for what is not ours. `why` gets a sentence on failure, which
+ * names the file as `path`. */
+enum catalogue_status schema_identify(struct sqlite3 *db, const char *path, char *why,
+                                      size_t why_size);
+
+/* Brings the file to SCHEMA_VERSION in one transaction: makes the tables in an empty file,
+ * migrates an older one, refuses a newer one (NEWER) and what is not ours (UNAVAILABLE).
+ * `why` gets a sentence on failure. */
+enum catalogue_status schema_prepare(struct sqlite3 *db, const char *path, char *why,
+                                     size_t why_size);
+
+#endif

@@ -1,0 +1,201 @@
+/* Version 1 of the schema, as SQL. Never changed once released: a later version is a migration.
+ *
+ * sitemap.address = index_id << 32 | position: entries of a page are neighbours in the b-tree, and
+ * an entry's id needs no index of its own. A free position has no row. */
+#ifndef SITEMAPD_DB_FILE_SCHEMA_VERSIONS_H
+#define SITEMAPD_DB_FILE_SCHEMA_VERSIONS_H
+
+static const char schema_v1[] =
+    "CREATE TABLE catalogue("
+    " one INTEGER PRIMARY KEY CHECK (one = 1),"
+    " epoch TEXT NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " registry_revision INTEGER NOT NULL,"
+    " serial INTEGER NOT NULL,"    /* one step per entry made */
+    " changed_at INTEGER NOT NULL" /* of the last transaction, as its clock said */
+    ") STRICT;"
+    "CREATE TABLE site("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " origin TEXT NOT NULL,"
+    " managed INTEGER NOT NULL,"
+    " max_pages INTEGER NOT NULL,"
+    " removed INTEGER NOT NULL DEFAULT 0"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX site_origin ON site(origin) WHERE removed = 0;"
+    "CREATE TABLE site_host("
+    " site INTEGER NOT NULL REFERENCES site(id),"
+    " host TEXT NOT NULL,"
+    " kind TEXT NOT NULL CHECK (kind IN ('cross', 'alias')),"
+    " PRIMARY KEY (site, kind, host)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE sitemap_index("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " site INTEGER NOT NULL REFERENCES site(id),"
+    " path TEXT NOT NULL,"
+    " page_pattern TEXT NOT NULL,"
+    " removed INTEGER NOT NULL DEFAULT 0,"
+    " purged INTEGER NOT NULL DEFAULT 0" /* removed, and no row of it is left */
+    ") STRICT;"
+    "CREATE UNIQUE INDEX sitemap_index_path ON sitemap_index(site, path) WHERE removed = 0;"
+    "CREATE TABLE page("
+    " index_id INTEGER NOT NULL REFERENCES sitemap_index(id),"
+    " number INTEGER NOT NULL,"
+    " entries INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL,"
+    " changed_at INTEGER NOT NULL,"
+    " same_second INTEGER NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " PRIMARY KEY (index_id, number)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX page_revision ON page(revision);"
+    "CREATE TABLE segment("
+    " index_id INTEGER NOT NULL REFERENCES sitemap_index(id),"
+    " number INTEGER NOT NULL," /* position / 500 within the index */
+    " entries INTEGER NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " PRIMARY KEY (index_id, number)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE source(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;"
+    "CREATE TABLE sitemap("
+    " address INTEGER PRIMARY KEY,"
+    " site INTEGER NOT NULL,"
+    " loc TEXT NOT NULL,"
+    " lastmod TEXT,"
+    " digest TEXT,"
+    " source INTEGER NOT NULL,"
+    " serial INTEGER NOT NULL,"
+    " registered_at INTEGER NOT NULL,"
+    " changed_at INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX sitemap_loc ON sitemap(site, loc);"
+    "CREATE TABLE index_peak("
+    " index_id INTEGER NOT NULL REFERENCES sitemap_index(id),"
+    " day INTEGER NOT NULL," /* Unix days */
+    " entries INTEGER NOT NULL,"
+    " PRIMARY KEY (index_id, day)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE token("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " name TEXT NOT NULL UNIQUE,"
+    " sha256 BLOB NOT NULL,"
+    " site INTEGER REFERENCES site(id)," /* NULL: every site */
+    " created_at INTEGER NOT NULL"
+    ") STRICT;";
+
+/* Version 2 of the schema, as the step from version 1: what directory sources know of their files.
+ * Never changed once released: a later version is a migration.
+ *
+ * source_file.site is the site that its entry is (or was last) in, NULL where it never had one:
+ * with it (site, loc) finds the entry of a file and the file of an entry. The counts in
+ * source_state are kept by those who write files, so that nobody has to count a hundred thousand.
+ */
+
+static const char schema_v2[] =
+    "CREATE TABLE source_file("
+    " source INTEGER NOT NULL REFERENCES source(id),"
+    " path TEXT NOT NULL,"
+    " site INTEGER,"
+    " loc TEXT,"
+    " state INTEGER NOT NULL,"   /* enum source_file_state */
+    " refused INTEGER NOT NULL," /* QUARANTINED for its place, not for what it holds */
+    " device INTEGER NOT NULL,"
+    " inode INTEGER NOT NULL,"
+    " size INTEGER NOT NULL,"
+    " mtime_ns INTEGER NOT NULL,"
+    " hash BLOB," /* 16 bytes, the high ones first; NULL: never read well */
+    " lastmod TEXT,"
+    " urls INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL,"
+    " newest_lastmod TEXT,"
+    " one_lastmod INTEGER NOT NULL,"
+    " future INTEGER NOT NULL,"
+    " problem TEXT,"
+    " detail TEXT,"
+    " line INTEGER NOT NULL,"
+    " \"column\" INTEGER NOT NULL,"
+    " problem_since INTEGER NOT NULL,"
+    " PRIMARY KEY (source, path)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX source_file_loc ON source_file(site, loc) WHERE site IS NOT NULL;"
+    "CREATE TABLE source_state("
+    " source INTEGER PRIMARY KEY REFERENCES source(id),"
+    " scanned_at INTEGER NOT NULL,"
+    " good_at INTEGER NOT NULL,"
+    " held INTEGER NOT NULL,"
+    " files INTEGER NOT NULL,"
+    " listed INTEGER NOT NULL,"
+    " quarantined INTEGER NOT NULL"
+    ") STRICT;";
+
+/* Version 3 of the schema, as the step from version 2: what tells two states of a page apart for
+ * certain. Never changed once released: a later version is a migration.
+ *
+ * page.stamp is drawn at random whenever the row is written. A file that was copied back from a
+ * backup repeats revisions, and a clock that stands still or was set repeats times; stamps do not
+ * repeat. 0: none was drawn. */
+
+static const char schema_v3[] = "ALTER TABLE page ADD COLUMN stamp INTEGER NOT NULL DEFAULT 0;"
+                                "UPDATE page SET stamp = random();";
+
+/* Version 4 of the schema, as the step from version 3: segments of 250 positions in place of 500.
+ * Never changed once released: a later version is a migration.
+ *
+ * Each old segment becomes its two halves, with its revision: what a reader remembers as older than
+ * that stays older. A half without entries has its row too, as everywhere. */
+
+static const char schema_v4[] =
+    "ALTER TABLE segment RENAME TO segment_of_500;"
+    "CREATE TABLE segment("
+    " index_id INTEGER NOT NULL REFERENCES sitemap_index(id),"
+    " number INTEGER NOT NULL," /* position / 250 within the index */
+    " entries INTEGER NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " PRIMARY KEY (index_id, number)"
+    ") STRICT, WITHOUT ROWID;"
+    "INSERT INTO segment(index_id, number, entries, revision)"
+    " SELECT old.index_id, old.number * 2 + half.column1,"
+    "  (SELECT count(*) FROM sitemap WHERE address"
+    "   BETWEEN (old.index_id << 32) + (old.number * 2 + half.column1) * 250"
+    "   AND (old.index_id << 32) + (old.number * 2 + half.column1) * 250 + 249),"
+    "  old.revision FROM segment_of_500 AS old, (VALUES (0), (1)) AS half;"
+    "DROP TABLE segment_of_500;";
+
+/* Version 5 of the schema, as the step from version 4: a site's own robots.txt. Never changed once
+ * released: a later version is a migration.
+ *
+ * robots is the text, NULL: none. robots_off: /robots.txt is left to others. robots_revision and
+ * robots_changed_at are of the last change of either, 0: there was none. */
+
+static const char schema_v5[] = "ALTER TABLE site ADD COLUMN robots TEXT;"
+                                "ALTER TABLE site ADD COLUMN robots_off INTEGER NOT NULL DEFAULT 0;"
+                                "ALTER TABLE site ADD COLUMN robots_revision INTEGER NOT NULL"
+                                " DEFAULT 0;"
+                                "ALTER TABLE site ADD COLUMN robots_changed_at INTEGER NOT NULL"
+                                " DEFAULT 0;";
+
+/* Version 6 of the schema, as the step from version 5: what is remarked of the files of sources.
+ * Never changed once released: a later version is a migration.
+ *
+ * All files are read once more, since more is asked of them than when they were read: a file whose
+ * inode is 0 is known again by nothing. What they hold is compared as ever, so that nothing moves
+ * that did not change. */
+
+static const char schema_v6[] =
+    "ALTER TABLE source_file ADD COLUMN remarks TEXT;" /* as its source writes them; NULL: none */
+    "CREATE INDEX source_file_remarked ON source_file(source)"
+    " WHERE remarks IS NOT NULL AND state = 0;"
+    "UPDATE source_file SET inode = 0;";
+
+/* Version 7 of the schema, as the step from version 6: what is the node's own. Never changed once
+ * released: a later version is a migration.
+ *
+ * Tables named local_ hold what this node knows or tries, and nothing that anyone is served: a
+ * transaction that writes only them makes no revision, steps no serial and leaves changed_at alone.
+ * local_probe.steps differs after each try whether the disk takes a write. */
+
+static const char schema_v7[] = "CREATE TABLE local_probe("
+                                " one INTEGER PRIMARY KEY CHECK (one = 1),"
+                                " steps INTEGER NOT NULL"
+                                ") STRICT;";
+
+#endif

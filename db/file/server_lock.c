@@ -1,0 +1,159 @@
+#include "db/file/server_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "db/file/connection.h"
+
+static bool is_held(const struct server_lock *lock, const char *name)
+{
+    struct stat held, there;
+
+    return lock->fd > 0 && fstat(lock->fd, &held) == 0 && stat(name, &there) == 0 &&
+           held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+/* BUSY with its owner, or another failure with errno. */
+static enum catalogue_status take(int fd, struct flock *owner)
+{
+    for (;;) {
+        struct flock mine = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+        *owner = mine;
+        if (fcntl(fd, F_SETLK, &mine) == 0)
+            return CATALOGUE_OK;
+        if ((errno != EAGAIN && errno != EACCES) || fcntl(fd, F_GETLK, owner) != 0)
+            return CATALOGUE_UNAVAILABLE;
+        if (owner->l_type != F_UNLCK) /* else it ended in between */
+            return CATALOGUE_BUSY;
+    }
+}
+
+static void explain(enum catalogue_status status, const struct flock *owner, const char *path,
+                    char *why, size_t why_size)
+{
+    if (status == CATALOGUE_UNAVAILABLE)
+        snprintf(why, why_size, "%s.lock: cannot be locked: %s", path, strerror(errno));
+    else if (owner->l_pid > 0)
+        snprintf(why, why_size,
+                 "%s: process %ld serves it already; a catalogue has one server: stop that one "
+                 "first",
+                 path, (long)owner->l_pid);
+    else /* what the kernel says of a process in another pid namespace */
+        snprintf(why, why_size,
+                 "%s: another process serves it already, in another container; a catalogue has "
+                 "one server: stop that one first",
+                 path);
+}
+
+enum catalogue_status server_lock_hold(struct server_lock *lock, const char *path, char *why,
+                                       size_t why_size)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    char *real = realpath(path, NULL), *name = NULL;
+    struct flock owner;
+    int fd = -1;
+
+    if (real == NULL || asprintf(&name, "%s.lock", real) < 0) {
+        status = errno == ENOMEM ? CATALOGUE_NO_MEMORY : CATALOGUE_UNAVAILABLE;
+        snprintf(why, why_size, "%s: %s", path, strerror(errno));
+        free(real);
+        return status;
+    }
+    if (is_held(lock, name))
+        goto done;
+    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0) {
+        snprintf(why, why_size,
+                 "%s.lock: cannot be opened: %s; this user must be allowed to write it, and to "
+                 "make files in its folder",
+                 path, strerror(errno));
+        status = errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
+        goto done;
+    }
+    connection_give_away(name, fd);
+    status = take(fd, &owner);
+    if (status != CATALOGUE_OK) {
+        explain(status, &owner, path, why, why_size);
+        close(fd);
+        goto done;
+    }
+    server_lock_done(lock);
+    lock->fd = fd;
+    lock->noted = false;
+done:
+    free(name);
+    free(real);
+    return status;
+}
+
+/* One line of this length always: it is written over the one before. */
+#define LINE_FORMAT "inode %20ju epoch %32.32s revision %20ju\n"
+#define LINE_BYTES  96
+
+static void read_served(const struct server_lock *lock, struct served *out)
+{
+    char line[LINE_BYTES + 1] = "";
+
+    if (pread(lock->fd, line, LINE_BYTES, 0) <= 0 ||
+        sscanf(line, "inode %ju epoch %32[0-9a-f] revision %ju", &out->inode, out->epoch,
+               &out->revision) != 3)
+        out->epoch[0] = '\0';
+}
+
+bool server_lock_knows(const struct server_lock *lock, const struct served *now)
+{
+    struct served last = lock->served;
+
+    if (last.epoch[0] == '\0')
+        read_served(lock, &last);
+    return last.epoch[0] == '\0' ||
+           (last.inode == now->inode && strcmp(last.epoch, now->epoch) == 0 &&
+            last.revision <= now->revision);
+}
+
+void server_lock_note(struct server_lock *lock, const struct served *now)
+{
+    char line[LINE_BYTES + 1];
+    int len;
+
+    if (lock->noted && lock->served.inode == now->inode && lock->served.revision == now->revision &&
+        strcmp(lock->served.epoch, now->epoch) == 0)
+        return; /* an idle server writes nothing */
+    lock->served = *now;
+    len = snprintf(line, sizeof line, LINE_FORMAT, now->inode, now->epoch, now->revision);
+    /* Where it cannot be written, what it said is of an earlier state, or of none. */
+    lock->noted = lock->fd > 0 && pwrite(lock->fd, line, (size_t)len, 0) == len;
+}
+
+bool server_lock_is_held(const char *path)
+{
+    struct flock owner = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    char *real = realpath(path, NULL), *name = NULL;
+    bool held = false;
+
+    if (real != NULL && asprintf(&name, "%s.lock", real) >= 0) {
+        int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+        if (fd >= 0) {
+            held = fcntl(fd, F_GETLK, &owner) == 0 && owner.l_type != F_UNLCK;
+            close(fd);
+        }
+        free(name);
+    }
+    free(real);
+    return held;
+}
+
+void server_lock_done(struct server_lock *lock)
+{
+    if (lock->fd > 0)
+        close(lock->fd);
+    lock->fd = 0;
+}

@@ -1,0 +1,69 @@
+#include "db/file/statements.h"
+
+#include <string.h>
+
+#include "db/file/connection.h"
+
+static const char *const texts[ST_COUNT] = {
+#define X(name, sql) [ST_##name] = sql,
+    STATEMENTS(X)
+#undef X
+};
+
+void statements_init(struct statements *s, sqlite3 *db)
+{
+    memset(s, 0, sizeof *s);
+    s->db = db;
+}
+
+void statements_done(struct statements *s)
+{
+    for (int i = 0; i < ST_COUNT; i++)
+        sqlite3_finalize(s->prepared[i]);
+    memset(s, 0, sizeof *s);
+}
+
+sqlite3_stmt *statements_get(struct statements *s, enum statement which)
+{
+    sqlite3_stmt **slot = &s->prepared[which];
+    if (*slot == NULL)
+        *slot = connection_prepare(s->db, texts[which]);
+    else
+        sqlite3_reset(*slot);
+    return *slot;
+}
+
+int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text)
+{
+    if (text == NULL)
+        return sqlite3_bind_null(statement, parameter);
+    return sqlite3_bind_text(statement, parameter, text, -1, SQLITE_STATIC);
+}
+
+enum catalogue_status statement_run(sqlite3_stmt *statement)
+{
+    int rc = sqlite3_step(statement);
+    int reset = sqlite3_reset(statement);
+    if (rc == SQLITE_DONE || rc == SQLITE_ROW)
+        rc = SQLITE_OK;
+    return connection_status(rc == SQLITE_OK ? reset : rc);
+}
+
+enum catalogue_status statement_first(sqlite3_stmt *statement, bool *found)
+{
+    int rc = sqlite3_step(statement);
+    *found = rc == SQLITE_ROW;
+    return connection_status(rc);
+}
+
+enum catalogue_status statement_number(sqlite3_stmt *statement, int64_t missing, int64_t *out)
+{
+    bool found;
+    enum catalogue_status status = statement_first(statement, &found);
+    if (status == CATALOGUE_OK) {
+        bool has = found && sqlite3_column_type(statement, 0) != SQLITE_NULL;
+        *out = has ? sqlite3_column_int64(statement, 0) : missing;
+    }
+    sqlite3_reset(statement);
+    return status;
+}

@@ -1,0 +1,164 @@
+/* Every SQL text that the writer runs per change, and its prepared statement, kept for as long as
+ * the connection. Internal to db/. */
+#ifndef SITEMAPD_DB_FILE_STATEMENTS_H
+#define SITEMAPD_DB_FILE_STATEMENTS_H
+
+#include <sqlite3.h>
+
+#include "db/catalogue.h"
+
+#define ENTRY_COLUMNS                                                                              \
+    "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at"
+
+/* X(name, sql) */
+#define STATEMENTS(X)                                                                              \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
+    X(COMMIT, "COMMIT")                                                                            \
+    X(ROLLBACK, "ROLLBACK")                                                                        \
+    X(CATALOGUE_READ, "SELECT epoch, revision, registry_revision, serial, changed_at"              \
+                      " FROM catalogue WHERE one = 1")                                             \
+    X(CATALOGUE_WRITE, "UPDATE catalogue SET revision = ?1, registry_revision = ?2,"               \
+                       " serial = ?3, changed_at = ?4 WHERE one = 1")                              \
+    X(CHANGED_INDEXES,                                                                             \
+      "SELECT DISTINCT s.origin || i.path FROM (SELECT index_id FROM page"                         \
+      " WHERE revision > ?1 AND revision <= ?2 ORDER BY revision LIMIT 1000) AS p"                 \
+      " CROSS JOIN sitemap_index AS i ON i.id = p.index_id"                                        \
+      " CROSS JOIN site AS s ON s.id = i.site LIMIT 4")                                            \
+    X(CATALOGUE_RENEW, "UPDATE catalogue SET epoch = lower(hex(randomblob(16))) WHERE one = 1")    \
+    X(LOCAL_PROBE, "INSERT INTO local_probe(one, steps) VALUES (1, 1)"                             \
+                   " ON CONFLICT DO UPDATE SET steps = steps + 1")                                 \
+    X(ENTRY_BY_LOC, "SELECT " ENTRY_COLUMNS " FROM sitemap WHERE site = ?1 AND loc = ?2")          \
+    X(LOC_FROM, "SELECT loc, address FROM sitemap WHERE site = ?1 AND loc >= ?2 AND loc < ?3"      \
+                " ORDER BY loc LIMIT 1")                                                           \
+    X(ENTRY_BY_ADDRESS, "SELECT " ENTRY_COLUMNS " FROM sitemap WHERE address = ?1")                \
+    X(ENTRY_INSERT, "INSERT INTO sitemap(" ENTRY_COLUMNS ")"                                       \
+                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"                                 \
+                    " ON CONFLICT (site, loc) DO NOTHING")                                         \
+    X(ENTRY_UPDATE, "UPDATE sitemap SET lastmod = ?2, digest = ?3, changed_at = ?4"                \
+                    " WHERE address = ?1")                                                         \
+    X(ENTRY_READDRESS, "UPDATE sitemap SET address = ?2 WHERE address = ?1")                       \
+    X(ENTRY_DELETE, "DELETE FROM sitemap WHERE address = ?1")                                      \
+    X(SOURCE_FIND, "SELECT id FROM source WHERE name = ?1")                                        \
+    X(SOURCE_ADD, "INSERT INTO source(name) VALUES (?1)")                                          \
+    X(SOURCE_NAME, "SELECT name FROM source WHERE id = ?1")                                        \
+    X(PAGES_READ, "SELECT number, entries, bytes, changed_at, same_second FROM page"               \
+                  " WHERE index_id = ?1 ORDER BY number")                                          \
+    /* Whether one of the pages changed last was so in a second, or later. */                      \
+    X(PAGES_OF_SECOND, "SELECT EXISTS (SELECT 1 FROM (SELECT changed_at FROM page"                 \
+                       " ORDER BY revision DESC LIMIT ?2) WHERE changed_at >= ?1)")                \
+    X(PAGE_WRITE, "INSERT INTO page(index_id, number, entries, bytes, changed_at, same_second,"    \
+                  " revision, stamp) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, random())"                \
+                  " ON CONFLICT DO UPDATE SET entries = excluded.entries,"                         \
+                  " bytes = excluded.bytes, changed_at = excluded.changed_at,"                     \
+                  " same_second = excluded.same_second, revision = excluded.revision,"             \
+                  " stamp = excluded.stamp")                                                       \
+    X(SITE_PAGES_USED, "SELECT count(*) FROM sitemap_index AS i JOIN page AS p"                    \
+                       " ON p.index_id = i.id"                                                     \
+                       " WHERE i.site = ?1 AND i.removed = 0 AND p.entries > 0")                   \
+    X(SEGMENTS_READ, "SELECT number, entries FROM segment"                                         \
+                     " WHERE index_id = ?1 AND number BETWEEN ?2 AND ?3")                          \
+    X(SEGMENT_WRITE, "INSERT INTO segment(index_id, number, entries, revision)"                    \
+                     " VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET"                          \
+                     " entries = excluded.entries, revision = excluded.revision")                  \
+    X(POSITIONS_READ, "SELECT address FROM sitemap WHERE address BETWEEN ?1 AND ?2")               \
+    X(PEAK_READ, "SELECT max(entries) FROM index_peak WHERE index_id = ?1 AND day > ?2")           \
+    X(PEAK_RAISE, "INSERT INTO index_peak(index_id, day, entries) VALUES (?1, ?2, ?3)"             \
+                  " ON CONFLICT DO UPDATE SET entries = excluded.entries"                          \
+                  " WHERE excluded.entries > entries")                                             \
+    X(PEAK_LOWER, "UPDATE index_peak SET entries = max(entries - ?2, ?3)"                          \
+                  " WHERE index_id = ?1 AND entries > ?3")                                         \
+    X(PEAK_FUTURE_DROP, "DELETE FROM index_peak WHERE index_id = ?1 AND day > ?2")                 \
+    X(PEAK_FORGET, "DELETE FROM index_peak WHERE index_id = ?1 AND day <= ?2")                     \
+    X(KEEP_CLEAR, "DELETE FROM temp.keep")                                                         \
+    X(KEEP_ADD, "INSERT OR IGNORE INTO temp.keep(address, ordinal, wanted) VALUES (?1, ?2, ?3)")   \
+    X(KEEP_FIND, "SELECT ordinal FROM temp.keep WHERE address = ?1")                               \
+    X(KEEP_WANTED, "SELECT address FROM temp.keep WHERE wanted = 1 AND address > ?1"               \
+                   " ORDER BY address LIMIT 1")                                                    \
+    X(FRESH_CLEAR, "DELETE FROM temp.fresh")                                                       \
+    X(FRESH_ADD, "INSERT OR IGNORE INTO temp.fresh(loc) VALUES (?1)")                              \
+    X(SEGMENT_PRUNE, "DELETE FROM sitemap WHERE address BETWEEN ?1 AND ?2"                         \
+                     " AND (?3 IS NULL OR source = ?3)"                                            \
+                     " AND (?4 IS NULL OR substr(loc, 1, length(?4)) = ?4)"                        \
+                     " AND address NOT IN (SELECT address FROM temp.keep)"                         \
+                     " RETURNING address, loc")                                                    \
+    X(FILE_READ, "SELECT state, site, loc, problem, problem_since FROM source_file"                \
+                 " WHERE source = ?1 AND path = ?2")                                               \
+    X(FILE_WRITE, "REPLACE INTO source_file(source, path, site, loc, state, refused, device,"      \
+                  " inode, size, mtime_ns, hash, lastmod, urls, bytes, newest_lastmod,"            \
+                  " one_lastmod, future, problem, detail, line, \"column\", problem_since,"        \
+                  " remarks)"                                                                      \
+                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"     \
+                  " ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)")                                      \
+    X(FILE_QUARANTINE,                                                                             \
+      "UPDATE source_file SET state = ?12, refused = 0,"                                           \
+      " loc = iif(site IS NULL, ?13, loc), device = ?3, inode = ?4,"                               \
+      " size = ?5, mtime_ns = ?6, problem = ?7, detail = ?8, line = ?9,"                           \
+      " \"column\" = ?10, problem_since = ?11, remarks = NULL WHERE source = ?1 AND path = ?2")    \
+    X(FILE_DELETE, "DELETE FROM source_file WHERE source = ?1 AND path = ?2")                      \
+    X(FILES_ANY, "SELECT EXISTS (SELECT 1 FROM source_file WHERE source = ?1)")                    \
+    X(STATE_WRITE, "INSERT INTO source_state(source, scanned_at, good_at, held, files, listed,"    \
+                   " quarantined) VALUES (?1, ?2, iif(?3 = 0, ?2, 0), ?3, ?4, ?5, ?6)"             \
+                   " ON CONFLICT DO UPDATE SET scanned_at = ?2,"                                   \
+                   " good_at = iif(?3 = 0, ?2, good_at), held = ?3, files = files + ?4,"           \
+                   " listed = listed + ?5, quarantined = quarantined + ?6")                        \
+    X(SITE_FIND, "SELECT id FROM site WHERE origin = ?1 AND removed = 0")                          \
+    X(SITE_ADD, "INSERT INTO site(origin, managed, max_pages) VALUES (?1, ?2, ?3)")                \
+    X(SITE_WRITE, "UPDATE site SET managed = ?2, max_pages = ?3 WHERE id = ?1")                    \
+    X(SITE_ROBOTS, "UPDATE site SET robots = ?2, robots_off = ?3, robots_revision = ?4,"           \
+                   " robots_changed_at = ?5 WHERE id = ?1")                                        \
+    X(SITE_REMOVE, "UPDATE site SET removed = 1, robots = NULL WHERE id = ?1")                     \
+    X(SITE_TOKENS_DROP, "DELETE FROM token WHERE site = ?1")                                       \
+    X(HOSTS_CLEAR, "DELETE FROM site_host WHERE site = ?1 AND kind = ?2")                          \
+    X(HOST_ADD, "INSERT OR IGNORE INTO site_host(site, host, kind) VALUES (?1, ?2, ?3)")           \
+    X(INDEX_ADD, "INSERT INTO sitemap_index(site, path, page_pattern) VALUES (?1, ?2, ?3)")        \
+    X(INDEX_LAST, "SELECT coalesce(max(id), 0) FROM sitemap_index")                                \
+    X(INDEX_REMOVE, "UPDATE sitemap_index SET removed = 1 WHERE id = ?1")                          \
+    X(PURGE_FIND, "SELECT id FROM sitemap_index WHERE removed = 1 AND purged = 0"                  \
+                  " ORDER BY id LIMIT 1")                                                          \
+    X(PURGE_LAST, "SELECT max(address) FROM (SELECT address FROM sitemap"                          \
+                  " WHERE address BETWEEN ?1 AND ?2 ORDER BY address LIMIT ?3)")                   \
+    X(PURGE_ENTRIES, "DELETE FROM sitemap WHERE address BETWEEN ?1 AND ?2")                        \
+    X(PURGE_SEGMENTS, "DELETE FROM segment WHERE index_id = ?1")                                   \
+    X(PURGE_PEAKS, "DELETE FROM index_peak WHERE index_id = ?1")                                   \
+    X(PURGE_DONE, "UPDATE sitemap_index SET purged = 1 WHERE id = ?1")                             \
+    X(TOKEN_FIND, "SELECT id FROM token WHERE name = ?1")                                          \
+    X(TOKEN_ADD, "INSERT INTO token(name, sha256, site, created_at) VALUES (?1, ?2, ?3, ?4)")      \
+    X(TOKEN_HOLDS, "SELECT 1 FROM token"                                                           \
+                   " WHERE id = ?1 AND sha256 = ?2 AND coalesce(site, 0) = ?3")                    \
+    X(TOKEN_DROP, "DELETE FROM token WHERE id = ?1")
+
+enum statement {
+#define X(name, sql) ST_##name,
+    STATEMENTS(X)
+#undef X
+        ST_COUNT
+};
+
+/* Made once on the writer's connection: what a replace remembers of its list. Temporary tables, not
+ * memory: a list may be as long as the largest bulk. */
+#define STATEMENTS_TEMP_TABLES                                                                     \
+    "CREATE TEMP TABLE keep(address INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL,"                \
+    " wanted INTEGER NOT NULL);"                                                                   \
+    "CREATE INDEX temp.keep_wanted ON keep(address) WHERE wanted = 1;"                             \
+    "CREATE TEMP TABLE fresh(loc TEXT PRIMARY KEY) WITHOUT ROWID;"
+
+struct statements {
+    sqlite3 *db;
+    sqlite3_stmt *prepared[ST_COUNT];
+};
+
+void statements_init(struct statements *s, sqlite3 *db);
+void statements_done(struct statements *s);
+/* The statement, reset, without bindings to rely on. NULL on failure: sqlite3_errcode tells. */
+sqlite3_stmt *statements_get(struct statements *s, enum statement which);
+
+/* Binds text or, where `text` is NULL, NULL. Borrowed until the statement is reset. */
+int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text);
+/* Steps once to the end and resets. */
+enum catalogue_status statement_run(sqlite3_stmt *statement);
+/* Steps to the first row: `*found` tells whether there is one. The caller resets. */
+enum catalogue_status statement_first(sqlite3_stmt *statement, bool *found);
+/* The first column of the only row, or `missing`. Resets. */
+enum catalogue_status statement_number(sqlite3_stmt *statement, int64_t missing, int64_t *out);
+
+#endif

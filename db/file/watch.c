@@ -1,0 +1,352 @@
+#include "db/file/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "db/file/connection.h"
+#include "db/file/schema.h"
+#include "server/base/clock.h"
+
+/* A file that was replaced (a backup renamed into place) leaves the old one's write-ahead log at
+ * the path of the new one's. The engine cannot tell the two apart and would replay the old pages
+ * into the new file, so the log is put away before anything opens the new file. It is ours to put
+ * away only if it is the very log that this watch held open. */
+
+/* ---- the connection -------------------------------------------------------------------- */
+
+static int watch_read_version(sqlite3_stmt *data_version, int64_t *out)
+{
+    int rc = sqlite3_step(data_version);
+
+    if (rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(data_version, 0);
+    /* The reset ends the implicit transaction: a later step must see what is new then. */
+    sqlite3_reset(data_version);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+/* Remembers which file the write-ahead log is. It exists from the first read on (once the file is
+ * in WAL mode, which a copy made elsewhere may not be), and stays as long as a connection is open.
+ */
+static void watch_find_log(struct watch *w)
+{
+    const char *path = sqlite3_filename_wal(sqlite3_db_filename(w->db, "main"));
+
+    w->log_known = file_identity_read(path, &w->log);
+}
+
+/* Takes over an open connection. A result other than SQLITE_OK leaves it to the caller, and the
+ * watch as it was; the connection itself may have forgotten it. */
+static int watch_adopt(struct watch *w, sqlite3 *db, const struct file_identity *file)
+{
+    sqlite3_stmt *data_version = connection_prepare(db, "PRAGMA data_version");
+    int64_t version = 0;
+    int rc =
+        data_version == NULL ? sqlite3_errcode(db) : watch_read_version(data_version, &version);
+
+    if (rc != SQLITE_OK) {
+        sqlite3_finalize(data_version);
+        return rc;
+    }
+    sqlite3_finalize(w->data_version);
+    connection_close(w->db);
+    w->db = db;
+    w->data_version = data_version;
+    w->version = version;
+    w->file = *file;
+    watch_find_log(w);
+    return SQLITE_OK;
+}
+
+/* Opens the path, provided that it names `file` before and after. NULL: see `*status`, `why`. */
+static sqlite3 *watch_open_path(struct watch *w, const struct file_identity *file,
+                                enum connection_mode mode, enum catalogue_status *status, char *why,
+                                size_t why_size)
+{
+    struct file_identity now;
+    sqlite3 *db;
+
+    *status = connection_open(w->catalogue->path, mode, &db, why, why_size);
+    if (*status != CATALOGUE_OK)
+        return NULL;
+    if (file_identity_read(w->catalogue->path, &now) && file_identity_equal(&now, file))
+        return db;
+    connection_close(db);
+    snprintf(why, why_size, "%s: was replaced just now", w->catalogue->path);
+    *status = CATALOGUE_UNAVAILABLE;
+    return NULL;
+}
+
+/* ---- another file ---------------------------------------------------------------------- */
+
+/* Puts the old file's log away, where another file has taken the old one's very place. What the
+ * old file lacks of it is written back first: somebody may have moved that file elsewhere. */
+static void clear_stale_log(struct watch *w)
+{
+    const char *old_path = sqlite3_db_filename(w->db, "main");
+    const char *log_path = sqlite3_filename_wal(old_path);
+    struct file_identity log;
+    char *real_path = realpath(w->catalogue->path, NULL);
+    /* A symbolic link turned elsewhere leaves the old file with its log where they were. */
+    bool in_place = real_path != NULL && strcmp(real_path, old_path) == 0;
+
+    free(real_path);
+    if (!in_place || !w->log_known || !file_identity_read(log_path, &log) ||
+        !file_identity_equal(&log, &w->log))
+        return;
+    sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (unlink(log_path) == 0) {
+        char *index_path = sqlite3_mprintf("%s-shm", old_path);
+        if (index_path != NULL)
+            unlink(index_path);
+        sqlite3_free(index_path);
+    }
+}
+
+/* The file's version; 0 where it is no catalogue: an empty file may be one that is being copied. */
+static int64_t catalogue_version(sqlite3 *db)
+{
+    sqlite3_stmt *row = connection_prepare(db, "SELECT epoch FROM catalogue WHERE one = 1");
+    int64_t version = 0;
+
+    if (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+        sqlite3_finalize(row);
+        row = connection_prepare(db, "PRAGMA user_version");
+        if (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+            version = sqlite3_column_int64(row, 0);
+    }
+    sqlite3_finalize(row);
+    return version;
+}
+
+/* A backup may be of an earlier version. */
+static bool migrate(struct watch *w, const struct file_identity *file)
+{
+    enum catalogue_status status;
+    char why[256];
+    sqlite3 *db = watch_open_path(w, file, CONNECTION_WRITE, &status, why, sizeof why);
+
+    if (db == NULL)
+        return false;
+    status = schema_prepare(db, w->catalogue->path, why, sizeof why);
+    connection_close(db);
+    return status == CATALOGUE_OK;
+}
+
+/* What was told of this file's pages, and when, nobody knows: a copy that was made between two
+ * changes of one second bears the date of both. Until a page changes its date gives no 304. */
+static bool distrust_dates(struct watch *w, const struct file_identity *file)
+{
+    enum catalogue_status status;
+    char why[256];
+    sqlite3 *db = watch_open_path(w, file, CONNECTION_WRITE, &status, why, sizeof why);
+    int rc;
+
+    if (db == NULL)
+        return false;
+    rc =
+        sqlite3_exec(db, "UPDATE page SET same_second = 1 WHERE same_second = 0", NULL, NULL, NULL);
+    connection_close(db);
+    /* What cannot be written for good is read all the same. */
+    return rc == SQLITE_OK || connection_status(rc) != CATALOGUE_BUSY;
+}
+
+/* Opens what the path names now, migrating it where it is of an earlier version. False: there is
+ * no catalogue there (yet), and the watch is as it was. */
+static bool watch_reopen(struct watch *w)
+{
+    enum catalogue_status status;
+    struct file_identity file;
+    int64_t version = 0;
+    char why[256];
+    sqlite3 *db;
+
+    if (!file_identity_read(w->catalogue->path, &file))
+        return false;
+    if (!file_identity_equal(&file, &w->file))
+        clear_stale_log(w);
+    /* For reading, which leaves the file as it is until we know it to be ours. */
+    db = watch_open_path(w, &file, CONNECTION_READ, &status, why, sizeof why);
+    if (db == NULL)
+        return false;
+    version = catalogue_version(db);
+    if (version < 1 || (version < SCHEMA_VERSION && !migrate(w, &file)) ||
+        (!file_identity_equal(&file, &w->file) && !distrust_dates(w, &file)) ||
+        watch_adopt(w, db, &file) != SQLITE_OK) {
+        connection_close(db);
+        return false;
+    }
+    return true;
+}
+
+/* Whether there is something newer: own commits wake a condition variable, those of other processes
+ * show in PRAGMA data_version, and a stat of the path tells whether it still names our file. */
+
+/* ---- looking --------------------------------------------------------------------------- */
+
+static enum catalogue_wait_result lose(struct watch *w)
+{
+    w->lost = true;
+    atomic_store(&w->catalogue->lost, true);
+    view_pool_lose(w->catalogue->views);
+    return CATALOGUE_WAIT_LOST;
+}
+
+static enum catalogue_wait_result poll_lost(struct watch *w)
+{
+    if (!watch_reopen(w))
+        return CATALOGUE_WAIT_TIMEOUT;
+    w->lost = false;
+    view_pool_renew(w->catalogue->views, &w->file);
+    writer_reopen(w->catalogue);
+    return CATALOGUE_WAIT_REOPENED;
+}
+
+/* One look. TIMEOUT: nothing new. */
+static enum catalogue_wait_result poll_once(struct watch *w)
+{
+    struct file_identity now;
+    int64_t version = w->version;
+    int rc;
+
+    space_look(&w->catalogue->space, w->catalogue->path, clock_now_ms());
+    if (w->lost)
+        return poll_lost(w);
+    if (!file_identity_read(w->catalogue->path, &now) || !file_identity_equal(&now, &w->file))
+        return lose(w);
+    if (atomic_load(&w->catalogue->lost))
+        writer_reopen(w->catalogue); /* it did not succeed yet */
+    rc = watch_read_version(w->data_version, &version);
+    if (rc != SQLITE_OK) {
+        enum catalogue_status status = connection_status(rc);
+        bool passing = status == CATALOGUE_BUSY || status == CATALOGUE_NO_MEMORY;
+        return passing ? CATALOGUE_WAIT_TIMEOUT : lose(w);
+    }
+    if (version == w->version)
+        return CATALOGUE_WAIT_TIMEOUT;
+    w->version = version;
+    if (!w->log_known)
+        watch_find_log(w);
+    return CATALOGUE_WAIT_CHANGED;
+}
+
+/* ---- waiting --------------------------------------------------------------------------- */
+
+/* Until somebody wakes us or `until_ms`. Takes the wake-up. */
+static bool wait_woken(struct watch *w, int64_t until_ms)
+{
+    struct timespec until = {until_ms / 1000, until_ms % 1000 * 1000000};
+    bool woken;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->woken && pthread_cond_timedwait(&w->wakes, &w->lock, &until) != ETIMEDOUT)
+        ;
+    woken = w->woken;
+    w->woken = false;
+    pthread_mutex_unlock(&w->lock);
+    return woken;
+}
+
+enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_ms)
+{
+    struct watch *w = c->watch;
+    int64_t deadline_ms = clock_now_ms() + timeout_ms;
+    bool woken = wait_woken(w, 0); /* before the first look, which then covers that commit too */
+
+    for (;;) {
+        enum catalogue_wait_result result = poll_once(w);
+        int64_t now = clock_now_ms();
+        if (result != CATALOGUE_WAIT_TIMEOUT)
+            return result;
+        if (woken)
+            return CATALOGUE_WAIT_CHANGED;
+        if (now >= deadline_ms)
+            return CATALOGUE_WAIT_TIMEOUT;
+        woken = wait_woken(w, now + CATALOGUE_POLL_MS < deadline_ms ? now + CATALOGUE_POLL_MS
+                                                                    : deadline_ms);
+    }
+}
+
+void catalogue_wake(struct catalogue *c)
+{
+    struct watch *w = c->watch;
+
+    if (w == NULL)
+        return; /* a commit while the handle is being made or closed */
+    pthread_mutex_lock(&w->lock);
+    w->woken = true;
+    pthread_cond_signal(&w->wakes);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+static bool make_sync(struct watch *w)
+{
+    pthread_condattr_t monotonic;
+    bool made;
+
+    if (pthread_condattr_init(&monotonic) != 0)
+        return false;
+    made = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+           pthread_cond_init(&w->wakes, &monotonic) == 0;
+    pthread_condattr_destroy(&monotonic);
+    if (made)
+        pthread_mutex_init(&w->lock, NULL);
+    return made;
+}
+
+enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *why, size_t why_size)
+{
+    struct watch *w = calloc(1, sizeof *w);
+    enum catalogue_status status = CATALOGUE_NO_MEMORY;
+    struct file_identity file;
+    sqlite3 *db;
+
+    *out = NULL;
+    if (w == NULL || !make_sync(w)) {
+        snprintf(why, why_size, "%s: out of memory", c->path);
+        free(w);
+        return CATALOGUE_NO_MEMORY;
+    }
+    w->catalogue = c;
+    if (!file_identity_read(c->path, &file)) {
+        snprintf(why, why_size, "%s: %s", c->path, strerror(errno));
+        status = CATALOGUE_UNAVAILABLE;
+        goto fail;
+    }
+    db = watch_open_path(w, &file, CONNECTION_READ, &status, why, why_size);
+    if (db == NULL)
+        goto fail;
+    int rc = watch_adopt(w, db, &file);
+    if (rc != SQLITE_OK) {
+        snprintf(why, why_size, "%s: %s", c->path, sqlite3_errstr(rc));
+        status = connection_status(rc);
+        if (status == CATALOGUE_OK)
+            status = CATALOGUE_UNAVAILABLE;
+        connection_close(db);
+        goto fail;
+    }
+    space_look(&c->space, c->path, clock_now_ms());
+    *out = w;
+    return CATALOGUE_OK;
+
+fail:
+    watch_free(w);
+    return status;
+}
+
+void watch_free(struct watch *w)
+{
+    if (w == NULL)
+        return;
+    sqlite3_finalize(w->data_version);
+    connection_close(w->db);
+    pthread_cond_destroy(&w->wakes);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}

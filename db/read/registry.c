@@ -1,0 +1,473 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/read/registry_store.h"
+#include "db/registry.h"
+#include "server/rules/scope.h"
+
+struct registry *registry_ref(const struct registry *r)
+{
+    struct registry_store *store = (struct registry_store *)(uintptr_t)r;
+
+    if (store == NULL)
+        return NULL;
+    atomic_fetch_add_explicit(&store->references, 1, memory_order_relaxed);
+    return &store->pub;
+}
+
+void registry_unref(const struct registry *r)
+{
+    struct registry_store *store = (struct registry_store *)(uintptr_t)r;
+
+    if (store == NULL)
+        return;
+    /* Release: what this thread read is read before another one frees it; acquire: the freeing. */
+    if (atomic_fetch_sub_explicit(&store->references, 1, memory_order_acq_rel) == 1)
+        registry_store_free(store);
+}
+
+/* ---- by text -------------------------------------------------------------------------- */
+
+static const struct registry_site *find_origin(const struct registry_store *store,
+                                               const char *origin, size_t len)
+{
+    struct map_probe probe = map_probe(&store->origin_map, map_hash(MAP_HASH_BASIS, origin, len));
+
+    for (uint32_t at; map_next(&probe, &at);) {
+        const struct registry_site *site = &store->sites[at];
+        if (site->origin_url.origin_len == len && memcmp(site->origin, origin, len) == 0)
+            return site;
+    }
+    return NULL;
+}
+
+/* The claims of a host are neighbours: `*count` of them. */
+static const struct host_claim *find_claims(const struct registry_store *store, const char *host,
+                                            size_t len, size_t *count)
+{
+    struct map_probe probe = map_probe(&store->host_map, map_hash(MAP_HASH_BASIS, host, len));
+
+    *count = 0;
+    for (uint32_t at; map_next(&probe, &at);) {
+        const struct host_claim *c = &store->claims[at];
+        if (c->host_len != len || memcmp(c->host, host, len) != 0)
+            continue;
+        *count = c->same_host;
+        return c;
+    }
+    return NULL;
+}
+
+/* `hash` is that of the directory's path, begun with store_path_basis. */
+static const struct directory *find_directory(const struct registry_store *store, uint32_t site,
+                                              const char *path, size_t len, uint32_t hash)
+{
+    struct map_probe probe = map_probe(&store->directory_map, hash);
+
+    for (uint32_t at; map_next(&probe, &at);) {
+        const struct directory *d = &store->directories[at];
+        if (d->site == site && d->path_len == len && memcmp(d->path, path, len) == 0)
+            return d;
+    }
+    return NULL;
+}
+
+/* The index whose path is `stem` and ".xml"; `hash` is that of the stem, begun the same way. */
+static const struct registry_index *find_stem(const struct registry_store *store, uint32_t site,
+                                              const char *stem, size_t len, uint32_t hash)
+{
+    struct map_probe probe = map_probe(&store->stem_map, hash);
+    int64_t site_id = store->sites[site].id;
+
+    for (uint32_t at; map_next(&probe, &at);) {
+        const struct registry_index *index = &store->indexes[at];
+        if (index->site_id == site_id && strncmp(index->path, stem, len) == 0 &&
+            store_stem_len(index) == len)
+            return index;
+    }
+    return NULL;
+}
+
+/* The claim that a request for the host (normalised, without port; `port` 0: none written) follows:
+ * of an origin before those of aliases, of the very port before those of any. NULL: no site's. */
+static const struct host_claim *best_claim(const struct registry_store *store, const char *host,
+                                           size_t len, uint16_t port)
+{
+    const struct host_claim *best = NULL;
+    size_t count;
+    const struct host_claim *claims = find_claims(store, host, len, &count);
+
+    for (size_t i = 0; i < count && claims[i].kind != CLAIM_CROSS; i++) {
+        if (claims[i].port != 0 && claims[i].port != port)
+            continue;
+        if (best == NULL ||
+            (claims[i].kind == best->kind && best->port == 0 && claims[i].port != 0))
+            best = &claims[i];
+    }
+    return best;
+}
+
+const struct registry_site *registry_site_by_origin(const struct registry *r, const char *origin)
+{
+    return find_origin(registry_store_of(r), origin, strlen(origin));
+}
+
+const struct registry_site *registry_site_by_id(const struct registry *r, int64_t id)
+{
+    const struct registry_store *store = registry_store_of(r);
+    size_t low = 0, high = r->site_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (store->sites_by_id[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->site_count && store->sites_by_id[low]->id == id ? store->sites_by_id[low]
+                                                                    : NULL;
+}
+
+const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id)
+{
+    const struct registry_store *store = registry_store_of(r);
+    size_t low = 0, high = store->index_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (store->indexes_by_id[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < store->index_count && store->indexes_by_id[low]->id == id
+               ? store->indexes_by_id[low]
+               : NULL;
+}
+
+const struct registry_site *registry_site_by_host(const struct registry *r, const char *host)
+{
+    const struct registry_store *store = registry_store_of(r);
+    const struct host_claim *claim;
+    char normal[HOST_MAX_CHARS + 7];
+    uint16_t port;
+    size_t len;
+
+    if (url_parse_host(host, strlen(host), normal) != RULE_OK)
+        return NULL;
+    len = store_split_host(normal, &port);
+    claim = best_claim(store, normal, len, port);
+    return claim != NULL ? &r->sites[claim->site] : NULL;
+}
+
+static const struct registry_index *index_by_path(const struct registry_site *site,
+                                                  const char *path)
+{
+    size_t low = 0, high = site->index_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(site->indexes[middle].path, path);
+        if (order == 0)
+            return &site->indexes[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* `name` as it stands, which is the normal form as a rule: a bulk names its index in every row. */
+static const struct registry_index *index_by_text(const struct registry *r, const char *name,
+                                                  const struct registry_site **site)
+{
+    const char *path = name;
+
+    if (name[0] == '/') {
+        *site = r->site_count == 1 ? &r->sites[0] : NULL;
+    } else {
+        const char *slashes = strstr(name, "://");
+        path = slashes != NULL ? strchr(slashes + 3, '/') : NULL;
+        *site =
+            path != NULL ? find_origin(registry_store_of(r), name, (size_t)(path - name)) : NULL;
+    }
+    return *site != NULL ? index_by_path(*site, path) : NULL;
+}
+
+/* `name` (of `len` bytes) in its normal form, as a URL. */
+static bool normalise_name(const struct registry *r, const char *name, size_t len, struct url *out)
+{
+    char text[LOC_MAX_CHARS + 1];
+    size_t origin_len;
+
+    if (name[0] != '/')
+        return url_parse(name, len, out, NULL) == RULE_OK;
+    if (r->site_count != 1)
+        return false;
+    origin_len = r->sites[0].origin_url.origin_len;
+    if (origin_len + len > sizeof text)
+        return false;
+    memcpy(text, r->sites[0].origin, origin_len);
+    memcpy(text + origin_len, name, len);
+    return url_parse(text, origin_len + len, out, NULL) == RULE_OK;
+}
+
+const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
+                                                    const struct registry_site **site)
+{
+    const struct registry_site *found_site;
+    const struct registry_index *index = index_by_text(r, name, &found_site);
+    struct url url;
+
+    if (index == NULL && normalise_name(r, name, strlen(name), &url))
+        index = index_by_text(r, url.text, &found_site);
+    if (index != NULL && site != NULL)
+        *site = found_site;
+    return index;
+}
+
+/* ---- where a loc belongs --------------------------------------------------------------- */
+
+/* Runs once for each row of a bulk, so: no allocation, and nothing that grows
+ * with the number of sites, of indexes elsewhere, or of page names. */
+
+static bool port_fits(const struct host_claim *claim, const struct url *loc)
+{
+    return claim->port == 0 || claim->port == loc->port;
+}
+
+static const struct host_claim *loc_claims(const struct registry *r, const struct url *loc,
+                                           size_t *count)
+{
+    return find_claims(registry_store_of(r), loc->text + loc->host_at, loc->host_len, count);
+}
+
+/* The first claim as a cross host of a site that does not stand before `ordinal` in their order;
+ * by halves, since a CDN's host may be a cross host of every site there is. */
+static size_t find_cross(const struct host_claim *claims, size_t count, uint32_t ordinal)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) { /* cross hosts stand last, their sites descending */
+        size_t middle = low + (high - low) / 2;
+        if (claims[middle].kind != CLAIM_CROSS || claims[middle].site > ordinal)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct registry_site *registry_next_cross_site(const struct registry *r,
+                                                     const struct url *loc, int64_t only,
+                                                     const struct registry_site *after)
+{
+    const struct registry_site *from = only != 0 ? registry_site_by_id(r, only) : after;
+    size_t count, at;
+    const struct host_claim *claims = loc_claims(r, loc, &count);
+
+    if (only != 0 && (from == NULL || after != NULL))
+        return NULL;
+    at = from != NULL ? find_cross(claims, count, (uint32_t)(from - r->sites)) : count;
+    if (only != 0) { /* it may list a host with several ports */
+        for (; at < count && &r->sites[claims[at].site] == from; at++)
+            if (port_fits(&claims[at], loc))
+                return from;
+        return NULL;
+    }
+    while (at-- > 0 && claims[at].kind == CLAIM_CROSS)
+        if (port_fits(&claims[at], loc))
+            return &r->sites[claims[at].site];
+    return NULL;
+}
+
+static bool is_cross_host(const struct registry *r, const struct registry_site *site,
+                          const struct url *loc)
+{
+    return registry_next_cross_site(r, loc, site->id, NULL) != NULL;
+}
+
+static const struct registry_site *site_of(const struct registry *r, const char *host,
+                                           enum claim_kind kind,
+                                           const struct registry_site *besides)
+{
+    uint16_t port;
+    size_t count, len = store_split_host(host, &port);
+    const struct host_claim *claims = find_claims(registry_store_of(r), host, len, &count);
+
+    for (size_t i = 0; i < count && claims[i].kind <= kind; i++) {
+        if (claims[i].kind == kind && &r->sites[claims[i].site] != besides &&
+            (port == 0 || claims[i].port == 0 || claims[i].port == port))
+            return &r->sites[claims[i].site];
+    }
+    return NULL;
+}
+
+const struct registry_site *registry_site_of_host(const struct registry *r, const char *host,
+                                                  const struct registry_site *besides)
+{
+    return site_of(r, host, CLAIM_ORIGIN, besides);
+}
+
+const struct registry_site *registry_site_of_alias(const struct registry *r, const char *host,
+                                                   const struct registry_site *besides)
+{
+    return site_of(r, host, CLAIM_ALIAS, besides);
+}
+
+/* Why a loc whose origin is no site's has no place without an index named. */
+static enum rule_code refuse_stranger(const struct registry *r, const struct url *loc,
+                                      struct placement *out)
+{
+    enum rule_code code = RULE_SITE_UNKNOWN;
+    size_t count;
+    const struct host_claim *claims = loc_claims(r, loc, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (claims[i].kind == CLAIM_CROSS && port_fits(&claims[i], loc)) {
+            out->site = &r->sites[claims[i].site];
+            return RULE_INDEX_NEEDED;
+        }
+        if (claims[i].kind == CLAIM_ORIGIN && code == RULE_SITE_UNKNOWN) {
+            out->site = &r->sites[claims[i].site];
+            code = RULE_OUTSIDE_SITE;
+        }
+    }
+    return code;
+}
+
+static size_t directory_len(const struct url *loc)
+{
+    return scope_directory_len(loc->text + loc->origin_len, loc->path_len);
+}
+
+/* True where an index of the site calls one of its pages so: each of them begins with its path
+ * without ".xml", so the table is asked for every beginning of the name, the hash carried on. No
+ * pattern has a slash, so that a beginning has all of the directory. */
+static bool names_page(const struct registry *r, uint32_t site, const struct url *loc)
+{
+    const struct registry_store *store = registry_store_of(r);
+    const char *path = loc->text + loc->origin_len;
+    size_t directory = directory_len(loc);
+    uint32_t hash = map_hash(store_path_basis(site), path, directory);
+
+    for (size_t len = directory; len < loc->path_len && len < INDEX_PATH_MAX_CHARS; len++) {
+        const struct registry_index *index = find_stem(store, site, path, len, hash);
+        if (index != NULL && scope_page_number(index->path, index->page_pattern,
+                                               r->sites[site].max_pages, path, loc->path_len) != 0)
+            return true;
+        hash = map_hash(hash, path + len, 1);
+    }
+    return false;
+}
+
+/* True where the loc is answered with a page, present or possible, of the site that a request for
+ * it would choose; an index of `site` is to list it. A host that another site has as its alias does
+ * not count: a site may name any host that is nobody's origin, and would so take others' locs on a
+ * CDN that serves them all. */
+static bool is_page(const struct registry *r, const struct registry_site *site,
+                    const struct url *loc)
+{
+    bool standard = loc->port == 80 || loc->port == 443;
+    const struct host_claim *claim;
+
+    if (loc->len != loc->origin_len + loc->path_len)
+        return false; /* a query never gets a page */
+    /* Who writes no port has the standard ones, of either scheme. */
+    claim = best_claim(registry_store_of(r), loc->text + loc->host_at, loc->host_len, loc->port);
+    if (claim == NULL || (claim->port == 0 && !standard) ||
+        (claim->kind == CLAIM_ALIAS && &r->sites[claim->site] != site))
+        return false;
+    return names_page(r, claim->site, loc);
+}
+
+/* The index whose directory holds the loc, the deepest; of several there the oldest, so that a new
+ * index beside it diverts nothing. One walk along the path, the hash carried on from slash to
+ * slash. */
+static const struct registry_index *deepest_index(const struct registry *r, uint32_t site,
+                                                  const struct url *loc)
+{
+    const struct registry_store *store = registry_store_of(r);
+    const char *path = loc->text + loc->origin_len;
+    uint32_t hash = store_path_basis(site);
+    const struct registry_index *deepest = NULL;
+
+    size_t end = directory_len(loc); /* its last slash */
+    for (size_t at = 0; at < end && at < INDEX_PATH_MAX_CHARS; at++) {
+        const struct directory *directory;
+        hash = map_hash(hash, path + at, 1);
+        if (path[at] != '/')
+            continue;
+        directory = find_directory(store, site, path, at + 1, hash);
+        if (directory != NULL)
+            deepest = store->by_directory[directory->first];
+    }
+    return deepest;
+}
+
+static enum rule_code place_named(const struct registry *r, const struct url *loc,
+                                  const char *index_name, struct placement *out)
+{
+    const struct registry_site *site;
+    const struct registry_index *index = registry_index_by_name(r, index_name, &site);
+
+    if (index == NULL)
+        return RULE_INDEX_UNKNOWN;
+    out->site = site;
+    if (!url_same_origin(&site->origin_url, loc)) {
+        if (!is_cross_host(r, site, loc))
+            return RULE_OUTSIDE_SITE;
+        out->cross = true;
+    }
+    if (is_page(r, site, loc))
+        return RULE_LOC_IS_PAGE;
+    if (!out->cross && !scope_holds(index->path, loc))
+        return RULE_OUTSIDE_DIRECTORY;
+    out->index = index;
+    return RULE_OK;
+}
+
+enum rule_code registry_place(const struct registry *r, const struct url *loc,
+                              const char *index_name, struct placement *out)
+{
+    const struct registry_site *site;
+
+    *out = (struct placement){NULL, NULL, false};
+    if (index_name != NULL)
+        return place_named(r, loc, index_name, out);
+
+    site = find_origin(registry_store_of(r), loc->text, loc->origin_len);
+    if (site == NULL)
+        return refuse_stranger(r, loc, out);
+    out->site = site;
+    if (is_page(r, site, loc))
+        return RULE_LOC_IS_PAGE;
+    out->index = deepest_index(r, (uint32_t)(site - r->sites), loc);
+    return out->index != NULL ? RULE_OK : RULE_OUTSIDE_DIRECTORY;
+}
+
+const char *registry_place_why(const struct registry *r, enum rule_code code, const struct url *loc,
+                               const struct registry_site *site)
+{
+    const struct url *own = site != NULL ? &site->origin_url : NULL;
+
+    if (code == RULE_SITE_UNKNOWN && r->site_count == 0)
+        return "belongs to no site: there is none yet; make one first (`sitemapd site add ORIGIN`, "
+               "or POST /v1/sites)";
+    if (code == RULE_SITE_UNKNOWN)
+        return "belongs to no site of this catalogue; if it is a site's file on another host (a "
+               "CDN), add that host to the site's cross hosts (--add-cross-host) and name the "
+               "index";
+    if (code != RULE_OUTSIDE_SITE || own == NULL)
+        return rule_code_sentence(code);
+    if (own->host_len != loc->host_len ||
+        memcmp(own->text + own->host_at, loc->text + loc->host_at, loc->host_len) != 0)
+        return "is on another host than its index; the site's cross hosts alone may be listed too "
+               "(cross_hosts, site update --add-cross-host)";
+    if (own->https && !loc->https)
+        return "is http, and its site is https: the host is right, the scheme is not; write https";
+    if (!own->https && loc->https)
+        return "is https, and its site is http: the host is right, the scheme is not; write http";
+    return "is on another port than its site";
+}

@@ -1,0 +1,104 @@
+/* A registry while it is made, and the maps behind its lookups. Internal to db/: registry_store.c
+ * fills one, registry.c looks things up in it; everybody else sees `struct registry`.
+ *
+ * Invariants after registry_store_seal: nothing changes but `references`; every pointer of the
+ * public struct leads into this store. */
+#ifndef SITEMAPD_DB_READ_REGISTRY_STORE_H
+#define SITEMAPD_DB_READ_REGISTRY_STORE_H
+
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "db/catalogue.h"
+#include "db/registry.h"
+#include "server/base/map.h"
+
+/* What says that a host is a site's. The order is that of preference. */
+enum claim_kind { CLAIM_ORIGIN, CLAIM_ALIAS, CLAIM_CROSS };
+
+struct host_claim {
+    const char *host; /* without port; not NUL-terminated */
+    uint32_t host_len;
+    enum claim_kind kind;
+    uint32_t site;      /* ordinal in registry.sites */
+    bool managed;       /* an alias that the configuration gave: before others */
+    uint16_t port;      /* as written; 0: none, fits every port */
+    uint32_t same_host; /* of the first of a host: how many there are */
+};
+
+/* The indexes of one site that lie in one directory. */
+struct directory {
+    const char *path; /* up to and with its last slash; not NUL-terminated */
+    uint32_t path_len;
+    uint32_t site;         /* ordinal in registry.sites */
+    uint32_t first, count; /* of registry_store.by_directory, by id ascending */
+};
+
+struct registry_store {
+    struct registry pub; /* first: the public pointer is this struct's */
+    atomic_uint references;
+
+    /* Owned arrays; the public ones are views of these. Capacities are fixed by `_new`. */
+    struct registry_site *sites;
+    struct registry_index *indexes;
+    struct registry_token *tokens;
+    uint32_t *pages;
+    const char **hosts;
+    char *strings;
+    size_t site_capacity, index_capacity, token_capacity, page_capacity, host_capacity;
+    size_t string_capacity;
+    size_t index_count, page_count, host_count, string_len;
+
+    /* For lookups, owned. */
+    const struct registry_site **sites_by_id;
+    const struct registry_index **indexes_by_id;
+    const struct registry_index **by_directory;
+    struct directory *directories;
+    size_t directory_count;
+    struct host_claim *claims; /* by host, kind, then site descending */
+    size_t claim_count;
+    struct map origin_map;    /* of sites */
+    struct map host_map;      /* of the first claim of each host */
+    struct map directory_map; /* of directories */
+    struct map stem_map;      /* of indexes, by their path without ".xml" */
+};
+
+/* How much is to be loaded, at most. */
+struct registry_sizes {
+    size_t sites, indexes, tokens, pages, hosts, string_bytes;
+};
+/* Frees a store, whole or half built, whatever its references. Takes NULL. */
+void registry_store_free(struct registry_store *store);
+
+static inline const struct registry_store *registry_store_of(const struct registry *r)
+{
+    return (const struct registry_store *)r;
+}
+
+/* Where the hashes of a site's paths begin: those of its directories, and of its indexes. */
+static inline uint32_t store_path_basis(uint32_t site)
+{
+    return map_hash(MAP_HASH_BASIS, (const char *)&site, sizeof site);
+}
+
+/* Of its path, without ".xml". */
+static inline size_t store_stem_len(const struct registry_index *index)
+{
+    return strlen(index->path) - strlen(".xml");
+}
+/* Parts "host" or "host:port" (normalised): the length without port, `*port` 0 where none is
+ * written. Knows "[::1]:8080". */
+size_t store_split_host(const char *host, uint16_t *port);
+
+/* Reads a registry from the file. Internal to db/: views and the writer use it. */
+
+/* Reads inside the caller's transaction, so that all of it is of one revision (the writer's own
+ * uncommitted changes included). Removed sites and indexes are left out. The caller owns the one
+ * reference; on failure `*out` is NULL. */
+enum catalogue_status registry_load(sqlite3 *db, struct registry **out);
+
+#endif

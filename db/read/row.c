@@ -1,0 +1,323 @@
+#include "db/read/row.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/rules/limits.h"
+
+void id_format(int64_t index, uint32_t position, int64_t serial, char out[ENTRY_ID_SIZE])
+{
+    snprintf(out, ENTRY_ID_SIZE, "%" PRIx64 "-%" PRIx32 "-%" PRIx64, (uint64_t)index, position,
+             (uint64_t)serial);
+}
+
+/* Reads lower-case hex up to `end`, at most 16 digits. NULL where there is none. */
+static const char *read_hex(const char *text, char end, uint64_t *out)
+{
+    uint64_t value = 0;
+    const char *at = text;
+    for (; *at != end; at++) {
+        unsigned digit;
+        if (*at >= '0' && *at <= '9')
+            digit = (unsigned)(*at - '0');
+        else if (*at >= 'a' && *at <= 'f')
+            digit = (unsigned)(*at - 'a') + 10;
+        else
+            return NULL;
+        if (at - text == 16)
+            return NULL;
+        value = value << 4 | digit;
+    }
+    if (at == text)
+        return NULL;
+    *out = value;
+    return at;
+}
+
+bool id_parse(const char *id, int64_t *index, uint32_t *position, int64_t *serial)
+{
+    uint64_t i, p, s;
+    const char *at = read_hex(id, '-', &i);
+    if (!at || !(at = read_hex(at + 1, '-', &p)) || !read_hex(at + 1, '\0', &s))
+        return false;
+    if (i > ID_MAX_INDEX || p > UINT32_MAX || s > INT64_MAX)
+        return false;
+    /* One entry, one id: "01-0-1" must not be another name of "1-0-1". */
+    char canonical[ENTRY_ID_SIZE];
+    id_format((int64_t)i, (uint32_t)p, (int64_t)s, canonical);
+    if (strcmp(canonical, id) != 0)
+        return false;
+    *index = (int64_t)i;
+    *position = (uint32_t)p;
+    *serial = (int64_t)s;
+    return true;
+}
+
+/* Base64url (RFC 4648 5, without padding) of: version, kind, owner, then position or loc. Numbers
+ * are big-endian. */
+#define CURSOR_VERSION 1
+#define CURSOR_HEAD    10 /* version, kind, 8 bytes of owner */
+#define CURSOR_MAX     (CURSOR_HEAD + LOC_MAX_CHARS)
+_Static_assert((CURSOR_MAX * 4 + 2) / 3 < ENTRY_CURSOR_SIZE, "the longest loc fits");
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+static size_t put_number(unsigned char *out, uint64_t number, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = (unsigned char)(number >> 8 * (bytes - 1 - i));
+    return bytes;
+}
+
+static uint64_t get_number(const unsigned char *in, size_t bytes)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < bytes; i++)
+        number = number << 8 | in[i];
+    return number;
+}
+
+static void encode(const unsigned char *in, size_t len, char *out)
+{
+    uint32_t bits = 0;
+    unsigned held = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        bits = bits << 8 | in[i];
+        held += 8;
+        while (held >= 6) {
+            held -= 6;
+            *out++ = alphabet[bits >> held & 63];
+        }
+    }
+    if (held > 0)
+        *out++ = alphabet[bits << (6 - held) & 63];
+    *out = '\0';
+}
+
+/* False for characters outside the alphabet, text that is too long, and bits left over that are
+ * not 0: one place has one text. */
+static bool decode(const char *text, unsigned char *out, size_t size, size_t *len)
+{
+    uint32_t bits = 0;
+    unsigned held = 0;
+
+    for (*len = 0; *text != '\0'; text++) {
+        const char *found = strchr(alphabet, *text);
+        if (found == NULL)
+            return false;
+        bits = bits << 6 | (uint32_t)(found - alphabet);
+        held += 6;
+        if (held >= 8) {
+            if (*len == size)
+                return false;
+            held -= 8;
+            out[(*len)++] = (unsigned char)(bits >> held);
+        }
+    }
+    return held < 6 && (bits & ((1u << held) - 1)) == 0;
+}
+
+void cursor_format(const struct cursor *cursor, char out[ENTRY_CURSOR_SIZE])
+{
+    unsigned char bytes[CURSOR_MAX];
+    size_t len = 0;
+
+    bytes[len++] = CURSOR_VERSION;
+    bytes[len++] = (unsigned char)cursor->kind;
+    len += put_number(bytes + len, (uint64_t)cursor->owner, 8);
+    if (cursor->kind == CURSOR_POSITION) {
+        len += put_number(bytes + len, cursor->position, 4);
+    } else {
+        size_t loc_len = strnlen(cursor->loc, LOC_MAX_CHARS);
+        memcpy(bytes + len, cursor->loc, loc_len);
+        len += loc_len;
+    }
+    encode(bytes, len, out);
+}
+
+bool cursor_parse(const char *text, struct cursor *out)
+{
+    unsigned char bytes[CURSOR_MAX];
+    size_t len, rest;
+
+    if (!decode(text, bytes, sizeof bytes, &len) || len < CURSOR_HEAD || bytes[0] != CURSOR_VERSION)
+        return false;
+    out->owner = (int64_t)get_number(bytes + 2, 8);
+    rest = len - CURSOR_HEAD;
+    if (bytes[1] == CURSOR_POSITION && rest == 4) {
+        out->kind = CURSOR_POSITION;
+        out->position = (uint32_t)get_number(bytes + CURSOR_HEAD, 4);
+    } else if (bytes[1] == CURSOR_LOC && rest > 0 && memchr(bytes + CURSOR_HEAD, 0, rest) == NULL) {
+        out->kind = CURSOR_LOC;
+        memcpy(out->loc, bytes + CURSOR_HEAD, rest);
+        out->loc[rest] = '\0';
+    } else {
+        return false;
+    }
+    return out->owner > 0;
+}
+
+/* Single entries: by id, by loc; and what a record is worth to If-Match. */
+
+bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out)
+{
+    int64_t address = sqlite3_column_int64(row, 0);
+
+    memset(out, 0, sizeof *out);
+    out->index_id = id_address_index(address);
+    out->position = id_address_position(address);
+    out->page = out->position / LIMIT_PAGE_ENTRIES + 1;
+    out->site_id = sqlite3_column_int64(row, 1);
+    /* The struct owns its strings elsewhere, hence no const; here nobody writes to them. */
+    out->loc = (char *)(uintptr_t)sqlite3_column_text(row, 2);
+    out->lastmod = (char *)(uintptr_t)sqlite3_column_text(row, 3);
+    out->digest = (char *)(uintptr_t)sqlite3_column_text(row, 4);
+    out->source = (char *)(uintptr_t)sqlite3_column_text(row, 5);
+    out->registered_at = sqlite3_column_int64(row, 7);
+    out->changed_at = sqlite3_column_int64(row, 8);
+    id_format(out->index_id, out->position, sqlite3_column_int64(row, 6), out->id);
+    return out->loc != NULL && out->source != NULL;
+}
+
+int64_t entry_row_source(sqlite3_stmt *row)
+{
+    return sqlite3_column_int64(row, 9);
+}
+
+static bool copy_text(char *const from, char **to)
+{
+    *to = from != NULL ? strdup(from) : NULL;
+    return from == NULL || *to != NULL;
+}
+
+static bool copy_record(const struct entry_record *from, struct entry_record *out)
+{
+    bool copied;
+
+    *out = *from;
+    copied = copy_text(from->loc, &out->loc);
+    copied = copy_text(from->lastmod, &out->lastmod) && copied;
+    copied = copy_text(from->digest, &out->digest) && copied;
+    copied = copy_text(from->source, &out->source) && copied;
+    copied = copy_text(from->file_newest_lastmod, &out->file_newest_lastmod) && copied;
+    if (!copied)
+        entry_record_done(out);
+    return copied;
+}
+
+void entry_record_done(struct entry_record *record)
+{
+    if (record == NULL)
+        return;
+    free(record->loc);
+    free(record->lastmod);
+    free(record->digest);
+    free(record->source);
+    free(record->file_newest_lastmod);
+    record->loc = record->lastmod = record->digest = record->source = NULL;
+    record->file_newest_lastmod = NULL;
+}
+
+/* Steps to the only row of a bound statement and copies it. */
+static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *row, int rc,
+                                      struct entry_record *out)
+{
+    enum catalogue_status status;
+    struct entry_record record;
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_DONE)
+        status = CATALOGUE_NOT_FOUND;
+    else if (rc != SQLITE_ROW)
+        status = view_status(v, rc);
+    else if (!entry_row_borrow(row, &record))
+        status = sqlite3_errcode(v->db) == SQLITE_NOMEM ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
+    else if ((rc = entry_row_borrow_file(v, VIEW_ENTRY_FILE, entry_row_source(row), &record)) !=
+             SQLITE_OK)
+        status = view_status(v, rc);
+    else
+        status = copy_record(&record, out) ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+    sqlite3_reset(row);
+    return status;
+}
+
+enum catalogue_status catalogue_view_entry_by_id(struct catalogue_view *v, const char *id,
+                                                 struct entry_record *out)
+{
+    int64_t index, serial;
+    uint32_t position;
+    sqlite3_stmt *row;
+    int rc;
+
+    if (!id_parse(id, &index, &position, &serial))
+        return CATALOGUE_NOT_FOUND;
+    row = view_statement(v, VIEW_ENTRY_BY_ADDRESS,
+                         "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
+                         " WHERE e.address = ?1 AND e.serial = ?2 AND " ENTRY_ROW_LIVE);
+    rc = view_bind(row, "ii", id_address(index, position), serial);
+    return take_one(v, row, rc, out);
+}
+
+enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int64_t site_id,
+                                                  const char *loc, struct entry_record *out)
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_ENTRY_BY_LOC,
+                                       "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
+                                       " WHERE e.site = ?1 AND e.loc = ?2 AND " ENTRY_ROW_LIVE);
+
+    int rc = view_bind(row, "it", site_id, loc);
+    return take_one(v, row, rc, out);
+}
+
+/* FNV-1a over 128 bits: told apart by chance only, and no library beyond the engine. */
+typedef unsigned __int128 etag_hash;
+
+static etag_hash hash_bytes(etag_hash hash, const void *bytes, size_t len)
+{
+    const etag_hash prime = ((etag_hash)1 << 88) + 0x13b;
+    const unsigned char *at = bytes;
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ at[i]) * prime;
+    return hash;
+}
+
+/* With a mark before it and its NUL behind it, so that an absent text differs from an empty one
+ * and no two neighbours can trade bytes. */
+static etag_hash hash_text(etag_hash hash, const char *text)
+{
+    hash = hash_bytes(hash, text != NULL ? "+" : "-", 1);
+    return text != NULL ? hash_bytes(hash, text, strlen(text) + 1) : hash;
+}
+
+static etag_hash hash_number(etag_hash hash, int64_t number)
+{
+    unsigned char bytes[8]; /* of one order on every machine */
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)((uint64_t)number >> 8 * i);
+    return hash_bytes(hash, bytes, sizeof bytes);
+}
+
+void catalogue_entry_etag(const struct entry_record *record, char out[40])
+{
+    etag_hash hash = (etag_hash)0x6c62272e07bb0142u << 64 | 0x62b821756295c58du;
+
+    hash = hash_text(hash, record->id); /* index, position, serial */
+    hash = hash_text(hash, record->loc);
+    hash = hash_text(hash, record->lastmod);
+    hash = hash_text(hash, record->digest);
+    hash = hash_text(hash, record->source);
+    hash = hash_number(hash, record->site_id);
+    hash = hash_number(hash, record->index_id);
+    hash = hash_number(hash, record->position);
+    hash = hash_number(hash, record->registered_at);
+    hash = hash_number(hash, record->changed_at);
+    snprintf(out, 40, "\"%016llx%016llx\"", (unsigned long long)(hash >> 64),
+             (unsigned long long)hash);
+}

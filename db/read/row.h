@@ -1,0 +1,81 @@
+/* The opaque text id of an entry: index, position and serial. Found by its address without an
+ * index of its own, and never valid for another entry, since a serial is given once.
+ * Internal to db/. Pure functions, thread safe. */
+#ifndef SITEMAPD_DB_READ_ROW_H
+#define SITEMAPD_DB_READ_ROW_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "db/read/view_pool.h"
+#include "server/rules/limits.h"
+
+/* Addresses are signed 64 bit numbers of the engine, so an index id has 31 bits. */
+#define ID_MAX_INDEX INT32_MAX
+
+/* The address (rowid) of a position of an index. */
+static inline int64_t id_address(int64_t index, uint32_t position)
+{
+    return (int64_t)((uint64_t)index << 32 | position);
+}
+static inline int64_t id_address_index(int64_t address)
+{
+    return address >> 32;
+}
+static inline uint32_t id_address_position(int64_t address)
+{
+    return (uint32_t)(address & UINT32_MAX);
+}
+
+void id_format(int64_t index, uint32_t position, int64_t serial, char out[ENTRY_ID_SIZE]);
+/* Reads an id in exactly the form that id_format writes. False, with nothing written, otherwise. */
+bool id_parse(const char *id, int64_t *index, uint32_t *position, int64_t *serial);
+
+/* The text that says where a list goes on. Internal to db/.
+ *
+ * A cursor names a place, not a row: the address or the loc that was last listed. So it stays good
+ * when that entry is removed, and what is added meanwhile stands before or behind it. */
+
+enum cursor_kind {
+    CURSOR_POSITION = 'p', /* lists by index and position */
+    CURSOR_LOC = 'l',      /* lists by site and loc */
+};
+
+struct cursor {
+    enum cursor_kind kind;
+    int64_t owner;               /* CURSOR_POSITION: index id; CURSOR_LOC: site id */
+    uint32_t position;           /* CURSOR_POSITION */
+    char loc[LOC_MAX_CHARS + 1]; /* CURSOR_LOC */
+};
+
+void cursor_format(const struct cursor *cursor, char out[ENTRY_CURSOR_SIZE]);
+/* Reads exactly what cursor_format writes. False, with `*out` undefined, otherwise. */
+bool cursor_parse(const char *text, struct cursor *out);
+
+/* The columns that make an entry record, and reading them. Internal to db/, the read side. */
+
+/* Of `sitemap AS e`. */
+#define ENTRY_ROW_COLUMNS                                                                          \
+    "e.address, e.site, e.loc, e.lastmod, e.digest,"                                               \
+    " (SELECT name FROM source WHERE id = e.source), e.serial, e.registered_at, e.changed_at,"     \
+    " e.source"
+/* True for rows of an index and site that were not removed: what is being purged never shows. */
+#define ENTRY_ROW_LIVE                                                                             \
+    "(SELECT i.removed = 0 AND s.removed = 0 FROM sitemap_index AS i"                              \
+    " JOIN site AS s ON s.id = i.site WHERE i.id = e.address >> 32)"
+
+/* Fills `*out` with strings that are the row's: valid until its next step or reset, not to be
+ * freed. False where the row is damaged or memory ran out (sqlite3_errcode tells). What its file
+ * holds is looked up by the next. */
+bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out);
+/* The owner of the entry that the row is. */
+int64_t entry_row_source(sqlite3_stmt *row);
+/* Adds what the entry's file holds, by the statement `which`; the string is valid as long as that
+ * stands on its row. Costs a lookup where its source has files, next to nothing where it has not. A
+ * result code of the engine. */
+int entry_row_borrow_file(struct catalogue_view *v, enum view_statement which, int64_t source,
+                          struct entry_record *record);
+
+#endif

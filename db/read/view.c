@@ -1,0 +1,424 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "db/read/registry_store.h"
+#include "db/read/row.h"
+#include "db/read/view_pool.h"
+#include "db/source.h"
+#include "server/rules/limits.h"
+#include "server/rules/scope.h"
+
+/* Directory sources: their files, how they stand, and what the file of an entry holds. */
+
+#define FILE_COLUMNS                                                                               \
+    "f.path, f.loc, f.state, f.refused, f.device, f.inode, f.size, f.mtime_ns, f.hash, f.lastmod," \
+    " f.urls, f.bytes, f.newest_lastmod, f.one_lastmod, f.future, f.problem, f.detail, f.line,"    \
+    " f.\"column\", f.problem_since, f.remarks, EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site "  \
+    "= f.site"                                                                                     \
+    " AND e.loc = f.loc AND e.source = f.source AND " ENTRY_ROW_LIVE ")"
+#define FILE_OF_SOURCE                                                                             \
+    "SELECT " FILE_COLUMNS " FROM source_file AS f"                                                \
+    " WHERE f.source = (SELECT id FROM source WHERE name = ?1)"
+
+static const char *text_of(sqlite3_stmt *row, int column)
+{
+    return (const char *)sqlite3_column_text(row, column);
+}
+
+static uint64_t number_of(sqlite3_stmt *row, int column)
+{
+    return (uint64_t)sqlite3_column_int64(row, column);
+}
+
+static void read_hash(sqlite3_stmt *row, int column, uint64_t hash[2])
+{
+    const unsigned char *bytes = sqlite3_column_blob(row, column);
+
+    hash[0] = hash[1] = 0;
+    if (bytes == NULL || sqlite3_column_bytes(row, column) != 16)
+        return;
+    for (size_t i = 0; i < 16; i++)
+        hash[i / 8] = hash[i / 8] << 8 | bytes[i];
+}
+
+static void read_file(sqlite3_stmt *row, struct source_file *out)
+{
+    out->path = text_of(row, 0);
+    out->loc = text_of(row, 1);
+    out->state = (enum source_file_state)sqlite3_column_int(row, 2);
+    out->refused = sqlite3_column_int(row, 3) != 0;
+    out->device = number_of(row, 4);
+    out->inode = number_of(row, 5);
+    out->size = number_of(row, 6);
+    out->mtime_ns = sqlite3_column_int64(row, 7);
+    read_hash(row, 8, out->hash);
+    out->lastmod = text_of(row, 9);
+    out->urls = number_of(row, 10);
+    out->bytes = number_of(row, 11);
+    out->newest_lastmod = text_of(row, 12);
+    out->one_lastmod = sqlite3_column_int(row, 13) != 0;
+    out->future = sqlite3_column_int(row, 14) != 0;
+    out->problem = text_of(row, 15);
+    out->detail = text_of(row, 16);
+    out->line = number_of(row, 17);
+    out->column = number_of(row, 18);
+    out->problem_since = sqlite3_column_int64(row, 19);
+    out->remarks = text_of(row, 20);
+    out->has_entry = sqlite3_column_int(row, 21) != 0;
+}
+
+enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,
+                                                  bool (*each)(void *context,
+                                                               const struct source_file *file),
+                                                  void *context)
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_SOURCE_FILES, FILE_OF_SOURCE " ORDER BY f.path");
+    bool ended = false;
+
+    int rc = view_bind(row, "t", source);
+    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct source_file file;
+        read_file(row, &file);
+        rc = file.path != NULL ? SQLITE_OK : SQLITE_NOMEM;
+        if (rc == SQLITE_OK)
+            ended = !each(context, &file);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
+                                                 const char *path, struct source_file *out,
+                                                 bool *found)
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_SOURCE_FILE, FILE_OF_SOURCE " AND f.path = ?2");
+
+    *found = false;
+    int rc = view_bind(row, "tt", source, path);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    /* It stays on its row, which holds the strings, until it is used again or the view ends. */
+    if (rc == SQLITE_ROW) {
+        *found = true;
+        read_file(row, out);
+        if (out->path == NULL)
+            rc = SQLITE_NOMEM;
+    } else {
+        sqlite3_reset(row);
+    }
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
+                                                  struct source_state *out)
+{
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_SOURCE_STATE,
+                       "SELECT scanned_at, good_at, files, listed, quarantined, held,"
+                       " (SELECT count(*) FROM source_file AS f WHERE f.source = s.source"
+                       "  AND f.remarks IS NOT NULL AND f.state = 0) FROM source_state AS s"
+                       " WHERE s.source = (SELECT id FROM source WHERE name = ?1)");
+
+    memset(out, 0, sizeof *out);
+    int rc = view_bind(row, "t", source);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW) {
+        out->scanned_at = sqlite3_column_int64(row, 0);
+        out->good_at = sqlite3_column_int64(row, 1);
+        out->files = number_of(row, 2);
+        out->listed = number_of(row, 3);
+        out->quarantined = number_of(row, 4);
+        out->held = number_of(row, 5);
+        out->remarked = number_of(row, 6);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+/* ---- the file of an entry -------------------------------------------------------------- */
+
+/* Whether a source has files at all; remembered, since neighbours mostly have the same owner. */
+static int owner_has_files(struct catalogue_view *v, int64_t source, bool *has)
+{
+    sqlite3_stmt *row;
+    int rc;
+
+    *has = v->file_owner_has;
+    if (v->file_owner == source)
+        return SQLITE_OK;
+    row = view_statement(v, VIEW_OWNER_HAS_FILES, "SELECT 1 FROM source_state WHERE source = ?1");
+    rc = view_bind(row, "i", source);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    sqlite3_reset(row);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        return rc;
+    v->file_owner = source;
+    *has = v->file_owner_has = rc == SQLITE_ROW;
+    return SQLITE_OK;
+}
+
+int entry_row_borrow_file(struct catalogue_view *v, enum view_statement which, int64_t source,
+                          struct entry_record *record)
+{
+    sqlite3_stmt *row;
+    bool has;
+    int rc = owner_has_files(v, source, &has);
+
+    if (rc != SQLITE_OK || !has)
+        return rc;
+    /* The plus keeps the engine from reading all files of the source instead. */
+    row = view_statement(v, which,
+                         "SELECT urls, bytes, newest_lastmod FROM source_file"
+                         " WHERE +source = ?1 AND site = ?2 AND loc = ?3");
+    rc = view_bind(row, "iit", source, record->site_id, record->loc);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_DONE)
+        return SQLITE_OK;
+    if (rc != SQLITE_ROW)
+        return rc;
+    record->has_file = true;
+    record->file_urls = number_of(row, 0);
+    record->file_bytes = number_of(row, 1);
+    record->file_newest_lastmod = (char *)(uintptr_t)sqlite3_column_text(row, 2);
+    return SQLITE_OK;
+}
+
+/* Views: what the publisher reads, all of one revision. */
+
+/* ---- the catalogue as a whole ---------------------------------------------------------- */
+
+static enum catalogue_status count_entries(struct catalogue_view *v, uint64_t *out)
+{
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_ENTRIES,
+        "SELECT coalesce(sum(entries), 0) FROM page WHERE entries > 0 AND index_id IN"
+        " (SELECT i.id FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
+        "  WHERE i.removed = 0 AND s.removed = 0)");
+    int rc = row != NULL ? sqlite3_step(row) : SQLITE_ERROR;
+
+    if (rc != SQLITE_ROW)
+        return view_status(v, rc);
+    *out = (uint64_t)sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
+                                               struct catalogue_revisions *out)
+{
+    struct view_pool *pool = v->pool;
+    enum catalogue_status status;
+    bool known;
+
+    memcpy(out->epoch, v->epoch, sizeof out->epoch);
+    out->revision = v->revision;
+    out->registry_revision = v->registry_revision;
+
+    pthread_mutex_lock(&pool->lock);
+    known = pool->entries_known && pool->generation == v->generation &&
+            pool->entries_revision == v->revision;
+    out->entries = pool->entries;
+    pthread_mutex_unlock(&pool->lock);
+    if (known)
+        return CATALOGUE_OK;
+
+    status = count_entries(v, &out->entries);
+    if (status != CATALOGUE_OK)
+        return status;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->generation == v->generation &&
+        !(pool->entries_known && pool->entries_revision > v->revision)) {
+        pool->entries_known = true;
+        pool->entries_revision = v->revision;
+        pool->entries = out->entries;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return CATALOGUE_OK;
+}
+
+/* The pool's registry, if it is the view's: the file's registry revision says so. */
+static struct registry *cached_registry(struct catalogue_view *v)
+{
+    struct view_pool *pool = v->pool;
+    struct registry *found = NULL;
+
+    pthread_mutex_lock(&pool->lock);
+    if (pool->registry != NULL && pool->generation == v->generation &&
+        pool->registry->registry_revision == v->registry_revision &&
+        strcmp(pool->registry->epoch, v->epoch) == 0)
+        found = registry_ref(pool->registry);
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+static void cache_registry(struct catalogue_view *v, const struct registry *fresh)
+{
+    struct view_pool *pool = v->pool;
+    struct registry *stale = NULL;
+
+    pthread_mutex_lock(&pool->lock);
+    if (pool->generation == v->generation &&
+        (pool->registry == NULL || pool->registry->registry_revision < fresh->registry_revision)) {
+        stale = pool->registry;
+        pool->registry = registry_ref(fresh);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    registry_unref(stale);
+}
+
+enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct registry **out)
+{
+    enum catalogue_status status;
+
+    *out = cached_registry(v);
+    if (*out != NULL)
+        return CATALOGUE_OK;
+    status = registry_load(v->db, out);
+    if (status != CATALOGUE_OK) {
+        v->broken = status != CATALOGUE_NO_MEMORY && status != CATALOGUE_BUSY;
+        return status;
+    }
+    cache_registry(v, *out);
+    return CATALOGUE_OK;
+}
+
+/* ---- pages ----------------------------------------------------------------------------- */
+
+#define PAGE_COLUMNS                                                                               \
+    "p.index_id, p.number, p.entries, p.bytes, p.changed_at, p.same_second, p.revision,"           \
+    " p.stamp, i.removed OR s.removed OR p.entries = 0"
+/* CROSS JOIN keeps the order of the tables: pages are few among many, indexes are looked up. */
+#define PAGE_TABLES                                                                                \
+    " FROM page AS p CROSS JOIN sitemap_index AS i ON i.id = p.index_id"                           \
+    " CROSS JOIN site AS s ON s.id = i.site"
+
+static void take_page(sqlite3_stmt *row, struct page_record *out)
+{
+    out->index_id = sqlite3_column_int64(row, 0);
+    out->number = (uint32_t)sqlite3_column_int64(row, 1);
+    out->entries = (uint32_t)sqlite3_column_int64(row, 2);
+    out->bytes = (uint64_t)sqlite3_column_int64(row, 3);
+    out->changed_at = sqlite3_column_int64(row, 4);
+    out->same_second = sqlite3_column_int(row, 5) != 0;
+    out->revision = (uint64_t)sqlite3_column_int64(row, 6);
+    out->stamp = (uint64_t)sqlite3_column_int64(row, 7);
+    out->removed = sqlite3_column_int(row, 8) != 0;
+}
+
+/* Columns 9 to 11: origin, path, pattern. False where they make no URL. */
+static bool page_url(sqlite3_stmt *row, uint32_t number, char *out, size_t size)
+{
+    const char *origin = (const char *)sqlite3_column_text(row, 9);
+    const char *path = (const char *)sqlite3_column_text(row, 10);
+    const char *pattern = (const char *)sqlite3_column_text(row, 11);
+    char page_path[PAGE_PATH_SIZE];
+
+    if (origin == NULL || path == NULL || pattern == NULL ||
+        scope_check_index_path(path) != RULE_OK || scope_check_pattern(pattern) != RULE_OK)
+        return false;
+    scope_page_path(path, pattern, number, false, page_path);
+    return snprintf(out, size, "%s%s", origin, page_path) < (int)size;
+}
+
+enum catalogue_status catalogue_view_pages_since(
+    struct catalogue_view *v, uint64_t since, size_t limit,
+    bool (*each)(void *context, const struct page_record *page, const char *url), void *context)
+{
+    char url[sizeof "https://:65535" + HOST_MAX_CHARS + PAGE_PATH_SIZE];
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_PAGES_SINCE,
+                       "SELECT " PAGE_COLUMNS ", s.origin, i.path, i.page_pattern" PAGE_TABLES
+                       " WHERE p.revision > ?1 ORDER BY p.revision, p.index_id, p.number LIMIT ?2");
+
+    if (since > INT64_MAX)
+        return CATALOGUE_OK;
+    int rc = view_bind(row, "ii", (int64_t)since, limit > 0 ? (int64_t)limit : -1);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct page_record page;
+        take_page(row, &page);
+        rc = SQLITE_OK;
+        if (!page_url(row, page.number, url, sizeof url))
+            rc = SQLITE_CORRUPT;
+        else if (!each(context, &page, url))
+            break;
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
+                                          uint32_t number, struct page_record *out)
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_PAGE,
+                                       "SELECT " PAGE_COLUMNS PAGE_TABLES
+                                       " WHERE p.index_id = ?1 AND p.number = ?2");
+
+    int rc = view_bind(row, "ii", index_id, (int64_t)number);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        take_page(row, out);
+    sqlite3_reset(row);
+    return rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
+}
+
+/* ---- segments and entries of a page ---------------------------------------------------- */
+
+enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,
+                                                    uint32_t number, uint64_t since,
+                                                    uint64_t changed[PAGE_SEGMENT_BITS])
+{
+    int64_t first = ((int64_t)number - 1) * PAGE_SEGMENTS;
+    sqlite3_stmt *row = view_statement(v, VIEW_SEGMENTS_SINCE,
+                                       "SELECT number - ?2 FROM segment WHERE index_id = ?1"
+                                       " AND number BETWEEN ?2 AND ?3 AND revision > ?4");
+
+    memset(changed, 0, PAGE_SEGMENT_BITS * sizeof *changed);
+    if (number < 1 || since > INT64_MAX)
+        return CATALOGUE_OK;
+    int rc = view_bind(row, "iiii", index_id, first, first + PAGE_SEGMENTS - 1, (int64_t)since);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        unsigned segment = (unsigned)sqlite3_column_int(row, 0);
+        changed[segment / 64] |= (uint64_t)1 << segment % 64;
+        rc = SQLITE_OK;
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status
+catalogue_view_positions(struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
+                         bool (*each)(void *context, uint32_t position, const char *loc,
+                                      size_t loc_len, const char *lastmod),
+                         void *context)
+{
+    /* The condition on the index is asked once a call, not once a row. */
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_POSITIONS,
+                       "SELECT address, loc, lastmod FROM sitemap WHERE address BETWEEN ?1 AND ?2"
+                       " AND (SELECT i.removed = 0 AND s.removed = 0 FROM sitemap_index AS i"
+                       "  JOIN site AS s ON s.id = i.site WHERE i.id = ?3)"
+                       " ORDER BY address");
+    uint64_t last = (uint64_t)first + count - 1;
+    bool failed = false;
+
+    if (count == 0 || index_id < 1 || index_id > ID_MAX_INDEX)
+        return CATALOGUE_OK;
+    if (last > UINT32_MAX)
+        last = UINT32_MAX;
+    int rc = view_bind(row, "iii", id_address(index_id, first),
+                       id_address(index_id, (uint32_t)last), index_id);
+    while (rc == SQLITE_OK && !failed && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const char *loc = (const char *)sqlite3_column_text(row, 1);
+        const char *lastmod = (const char *)sqlite3_column_text(row, 2);
+        rc = loc != NULL ? SQLITE_OK : SQLITE_NOMEM;
+        if (loc != NULL)
+            failed = !each(context, id_address_position(sqlite3_column_int64(row, 0)), loc,
+                           (size_t)sqlite3_column_bytes(row, 1), lastmod);
+    }
+    sqlite3_reset(row);
+    return failed ? CATALOGUE_NO_MEMORY : view_status(v, rc);
+}

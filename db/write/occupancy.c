@@ -1,0 +1,606 @@
+#include "db/write/occupancy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/read/row.h"
+#include "db/write/guard.h"
+#include "db/write/tx.h"
+#include "server/rules/entry.h"
+#include "server/rules/render.h"
+
+static bool bit_is_set(const uint64_t words[], uint32_t bit)
+{
+    return (words[bit / 64] >> (bit % 64) & 1) != 0;
+}
+
+static void bit_set(uint64_t words[], uint32_t bit)
+{
+    words[bit / 64] |= (uint64_t)1 << (bit % 64);
+}
+
+static void bit_unset(uint64_t words[], uint32_t bit)
+{
+    words[bit / 64] &= ~((uint64_t)1 << (bit % 64));
+}
+
+struct occupancy *occupancy_new(void)
+{
+    return calloc(1, sizeof(struct occupancy));
+}
+
+static void free_index(struct occupancy_index *index)
+{
+    for (uint32_t i = 0; i < index->page_count; i++) {
+        free(index->pages[i]->segments);
+        free(index->pages[i]);
+    }
+    free(index->pages);
+    free(index);
+}
+
+void occupancy_drop(struct occupancy *occupancy)
+{
+    while (occupancy->indexes) {
+        struct occupancy_index *index = occupancy->indexes;
+        occupancy->indexes = index->next;
+        free_index(index);
+    }
+    while (occupancy->sites) {
+        struct occupancy_site *site = occupancy->sites;
+        occupancy->sites = site->next;
+        free(site);
+    }
+    occupancy->dirty = NULL;
+    occupancy->bytes = 0;
+}
+
+void occupancy_free(struct occupancy *occupancy)
+{
+    if (!occupancy)
+        return;
+    occupancy_drop(occupancy);
+    free(occupancy);
+}
+
+static void settle_index(struct occupancy_index *index)
+{
+    for (struct occupancy_page *page = index->dirty_pages; page; page = page->next_dirty) {
+        page->dirty = false;
+        if (page->segments)
+            memset(page->segments->dirty, 0, sizeof page->segments->dirty);
+    }
+    index->dirty_pages = NULL;
+    index->dirty = false;
+    index->peak_reset = false;
+    index->singles = 0;
+}
+
+void occupancy_settle(struct occupancy *occupancy)
+{
+    for (struct occupancy_index *index = occupancy->dirty; index; index = index->next_dirty)
+        settle_index(index);
+    occupancy->dirty = NULL;
+    for (struct occupancy_index **at = &occupancy->indexes; *at;) {
+        struct occupancy_index *index = *at;
+        if (index->buried) {
+            *at = index->next;
+            occupancy->bytes -= index->page_count * OCCUPANCY_PAGE_BYTES;
+            free_index(index);
+        } else {
+            at = &index->next;
+        }
+    }
+    if (occupancy->bytes > OCCUPANCY_MAX_BYTES)
+        occupancy_drop(occupancy);
+}
+
+static enum catalogue_status find_site(struct tx *tx, int64_t id, struct occupancy_site **out)
+{
+    struct occupancy *occupancy = tx->occupancy;
+    for (struct occupancy_site *site = occupancy->sites; site; site = site->next) {
+        if (site->id == id) {
+            *out = site;
+            return CATALOGUE_OK;
+        }
+    }
+    /* No index of this site is cached, so none of its pages differs from the file. */
+    int64_t used;
+    enum catalogue_status status = tx_number(tx, ST_SITE_PAGES_USED, 0, &used, id);
+    if (status != CATALOGUE_OK)
+        return status;
+    struct occupancy_site *site = calloc(1, sizeof *site);
+    if (!site)
+        return CATALOGUE_NO_MEMORY;
+    site->id = id;
+    site->pages_used = (uint32_t)used;
+    site->next = occupancy->sites;
+    occupancy->sites = site;
+    *out = site;
+    return CATALOGUE_OK;
+}
+
+static bool reserve_pages(struct occupancy_index *index, uint32_t count)
+{
+    if (count <= index->page_capacity)
+        return true;
+    uint32_t capacity = index->page_capacity ? index->page_capacity : 4;
+    while (capacity < count)
+        capacity *= 2;
+    struct occupancy_page **pages =
+        realloc(index->pages, capacity * sizeof(struct occupancy_page *));
+    if (!pages)
+        return false;
+    index->pages = pages;
+    index->page_capacity = capacity;
+    return true;
+}
+
+/* The page, made (with no row yet) where the index has not got so many. NULL: no memory. */
+static struct occupancy_page *page_of(struct tx *tx, struct occupancy_index *index, uint32_t number)
+{
+    if (!reserve_pages(index, number))
+        return NULL;
+    while (index->page_count < number) {
+        struct occupancy_page *page = calloc(1, sizeof *page);
+        if (!page)
+            return NULL;
+        page->number = index->page_count + 1;
+        page->bytes = render_frame_bytes();
+        index->pages[index->page_count++] = page;
+        tx->occupancy->bytes += OCCUPANCY_PAGE_BYTES;
+    }
+    return index->pages[number - 1];
+}
+
+static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *index)
+{
+    sqlite3_stmt *rows = tx_statement(tx, ST_PAGES_READ);
+    if (!rows)
+        return tx_failure(tx);
+    sqlite3_bind_int64(rows, 1, index->id);
+    bool found;
+    enum catalogue_status status;
+    while ((status = statement_first(rows, &found)) == CATALOGUE_OK && found) {
+        int64_t number = sqlite3_column_int64(rows, 0);
+        if (number < 1 || number > UINT32_MAX / LIMIT_PAGE_ENTRIES) {
+            status = CATALOGUE_CORRUPT;
+            break;
+        }
+        struct occupancy_page *page = page_of(tx, index, (uint32_t)number);
+        if (!page) {
+            status = CATALOGUE_NO_MEMORY;
+            break;
+        }
+        page->entries = (uint32_t)sqlite3_column_int64(rows, 1);
+        page->bytes = (uint64_t)sqlite3_column_int64(rows, 2);
+        page->changed_at = sqlite3_column_int64(rows, 3);
+        page->same_second = sqlite3_column_int64(rows, 4);
+        index->entries += page->entries;
+    }
+    sqlite3_reset(rows);
+    return status;
+}
+
+enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t index_id,
+                                      struct occupancy_index **out)
+{
+    struct occupancy *occupancy = tx->occupancy;
+    for (struct occupancy_index **at = &occupancy->indexes; *at; at = &(*at)->next) {
+        struct occupancy_index *index = *at;
+        if (index->id != index_id)
+            continue;
+        /* To the front: the one used last is looked for next. */
+        *at = index->next;
+        index->next = occupancy->indexes;
+        occupancy->indexes = index;
+        *out = index;
+        return CATALOGUE_OK;
+    }
+    struct occupancy_site *site = NULL;
+    enum catalogue_status status = find_site(tx, site_id, &site);
+    if (status != CATALOGUE_OK)
+        return status;
+    struct occupancy_index *index = calloc(1, sizeof *index);
+    if (!index)
+        return CATALOGUE_NO_MEMORY;
+    index->id = index_id;
+    index->site = site;
+    index->first_open = 1;
+    status = load_pages(tx, index);
+    if (status != CATALOGUE_OK) {
+        occupancy->bytes -= index->page_count * OCCUPANCY_PAGE_BYTES;
+        free_index(index);
+        return status;
+    }
+    index->next = occupancy->indexes;
+    occupancy->indexes = index;
+    *out = index;
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status occupancy_load_segments(struct tx *tx, const struct occupancy_index *index,
+                                              struct occupancy_page *page)
+{
+    if (page->segments)
+        return CATALOGUE_OK;
+    struct occupancy_segments *segments = calloc(1, sizeof *segments);
+    if (!segments)
+        return CATALOGUE_NO_MEMORY;
+    int64_t first = (int64_t)(page->number - 1) * PAGE_SEGMENTS;
+    sqlite3_stmt *rows = tx_statement(tx, ST_SEGMENTS_READ);
+    if (!rows) {
+        free(segments);
+        return tx_failure(tx);
+    }
+    sqlite3_bind_int64(rows, 1, index->id);
+    sqlite3_bind_int64(rows, 2, first);
+    sqlite3_bind_int64(rows, 3, first + PAGE_SEGMENTS - 1);
+    bool found;
+    enum catalogue_status status;
+    while ((status = statement_first(rows, &found)) == CATALOGUE_OK && found)
+        segments->entries[sqlite3_column_int64(rows, 0) - first] =
+            (uint16_t)sqlite3_column_int(rows, 1);
+    sqlite3_reset(rows);
+    if (status == CATALOGUE_OK)
+        page->segments = segments;
+    else
+        free(segments);
+    return status;
+}
+
+/* Loads which positions of segment `s` (0 to 99) are taken. */
+static enum catalogue_status load_taken(struct tx *tx, const struct occupancy_index *index,
+                                        struct occupancy_page *page, uint32_t s)
+{
+    struct occupancy_segments *segments = page->segments;
+    if (bit_is_set(segments->known, s))
+        return CATALOGUE_OK;
+    uint64_t *taken = segments->taken[s];
+    memset(taken, 0, sizeof segments->taken[s]);
+    /* The words are longer than the segment: what is beyond it is never free. */
+    for (uint32_t bit = SEGMENT_POSITIONS; bit < OCCUPANCY_WORDS * 64; bit++)
+        bit_set(taken, bit);
+    if (segments->entries[s] > 0) {
+        uint32_t first = (page->number - 1) * LIMIT_PAGE_ENTRIES + s * SEGMENT_POSITIONS;
+        sqlite3_stmt *rows = tx_statement(tx, ST_POSITIONS_READ);
+        if (!rows)
+            return tx_failure(tx);
+        sqlite3_bind_int64(rows, 1, id_address(index->id, first));
+        sqlite3_bind_int64(rows, 2, id_address(index->id, first + SEGMENT_POSITIONS - 1));
+        bool found;
+        enum catalogue_status status;
+        while ((status = statement_first(rows, &found)) == CATALOGUE_OK && found)
+            bit_set(taken, id_address_position(sqlite3_column_int64(rows, 0)) - first);
+        sqlite3_reset(rows);
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+    bit_set(segments->known, s);
+    return CATALOGUE_OK;
+}
+
+/* The lightest loc there can be: a page without room for it has room for none. */
+#define LIGHTEST_LOC "http://a.b/c"
+_Static_assert(sizeof LIGHTEST_LOC - 1 == LOC_MIN_CHARS, "the shortest loc");
+
+static bool page_has_room(const struct occupancy_page *page, uint32_t weight)
+{
+    return page->entries < LIMIT_PAGE_ENTRIES && page->bytes + weight <= LIMIT_PAGE_BYTES;
+}
+
+/* True where an entry may come to page `number`: there is room, and if it is empty now, the site
+ * may have one more page. */
+static bool page_eligible(const struct occupancy_index *index, const struct occupancy_room *room,
+                          uint32_t number)
+{
+    const struct occupancy_page *page =
+        number <= index->page_count ? index->pages[number - 1] : NULL;
+    if (page && page->entries > 0)
+        return page_has_room(page, room->weight);
+    return number <= room->max_pages && index->site->pages_used < room->max_pages + room->spare;
+}
+
+/* The lowest page that may take it; 0 where none may. */
+static uint32_t find_page(struct occupancy_index *index, const struct occupancy_room *room)
+{
+    uint32_t lightest = render_entry_bytes(LIGHTEST_LOC, LOC_MIN_CHARS);
+    while (index->first_open <= index->page_count &&
+           !page_has_room(index->pages[index->first_open - 1], lightest))
+        index->first_open++;
+    for (uint32_t number = index->first_open; number <= index->page_count + 1; number++)
+        if (page_eligible(index, room, number))
+            return number;
+    return 0;
+}
+
+static enum catalogue_status find_in_page(struct tx *tx, struct occupancy_index *index,
+                                          struct occupancy_page *page, uint32_t *position)
+{
+    enum catalogue_status status = occupancy_load_segments(tx, index, page);
+    if (status != CATALOGUE_OK)
+        return status;
+    uint32_t s = page->segments->first_open;
+    while (s < PAGE_SEGMENTS && page->segments->entries[s] >= SEGMENT_POSITIONS)
+        s++;
+    page->segments->first_open = s;
+    if (s == PAGE_SEGMENTS)
+        return CATALOGUE_CORRUPT; /* the page said that it has room */
+    status = load_taken(tx, index, page, s);
+    if (status != CATALOGUE_OK)
+        return status;
+    const uint64_t *taken = page->segments->taken[s];
+    uint32_t word = 0;
+    while (word < OCCUPANCY_WORDS && taken[word] == UINT64_MAX)
+        word++;
+    if (word == OCCUPANCY_WORDS)
+        return CATALOGUE_CORRUPT;
+    uint32_t bit = word * 64 + (uint32_t)__builtin_ctzll(~taken[word]);
+    *position = (page->number - 1) * LIMIT_PAGE_ENTRIES + s * SEGMENT_POSITIONS + bit;
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status try_wanted(struct tx *tx, struct occupancy_index *index,
+                                        const struct occupancy_room *room, bool *free_there)
+{
+    uint32_t number = room->wanted / LIMIT_PAGE_ENTRIES + 1;
+    *free_there = false;
+    if (!page_eligible(index, room, number))
+        return CATALOGUE_OK;
+    struct occupancy_page *page = page_of(tx, index, number);
+    if (!page)
+        return CATALOGUE_NO_MEMORY;
+    enum catalogue_status status = occupancy_load_segments(tx, index, page);
+    uint32_t s = room->wanted % LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS;
+    if (status == CATALOGUE_OK)
+        status = load_taken(tx, index, page, s);
+    if (status == CATALOGUE_OK)
+        *free_there = !bit_is_set(page->segments->taken[s], room->wanted % SEGMENT_POSITIONS);
+    return status;
+}
+
+enum catalogue_status occupancy_find(struct tx *tx, struct occupancy_index *index,
+                                     const struct occupancy_room *room, uint32_t *position)
+{
+    *position = POSITION_NONE;
+    if (room->wanted != POSITION_NONE) {
+        bool free_there;
+        enum catalogue_status status = try_wanted(tx, index, room, &free_there);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (free_there) {
+            *position = room->wanted;
+            return CATALOGUE_OK;
+        }
+    }
+    uint32_t number = find_page(index, room);
+    if (number == 0)
+        return CATALOGUE_OK;
+    struct occupancy_page *page = page_of(tx, index, number);
+    return page ? find_in_page(tx, index, page, position) : CATALOGUE_NO_MEMORY;
+}
+
+void occupancy_index_dirty(struct tx *tx, struct occupancy_index *index)
+{
+    tx->changed = true;
+    if (index->dirty)
+        return;
+    index->dirty = true;
+    index->high = index->entries;
+    index->singles = 0;
+    index->moved = 0;
+    index->next_dirty = tx->occupancy->dirty;
+    tx->occupancy->dirty = index;
+}
+
+static void page_dirty(struct tx *tx, struct occupancy_index *index, struct occupancy_page *page)
+{
+    occupancy_index_dirty(tx, index);
+    if (page->dirty)
+        return;
+    page->dirty = true;
+    page->had_content = page->entries > 0;
+    page->redated = false;
+    page->next_dirty = index->dirty_pages;
+    index->dirty_pages = page;
+}
+
+/* The page of `position` with its segments, both marked as changed. */
+static enum catalogue_status open_page(struct tx *tx, struct occupancy_index *index,
+                                       uint32_t position, struct occupancy_page **out)
+{
+    struct occupancy_page *page = page_of(tx, index, position / LIMIT_PAGE_ENTRIES + 1);
+    if (!page)
+        return CATALOGUE_NO_MEMORY;
+    enum catalogue_status status = occupancy_load_segments(tx, index, page);
+    if (status != CATALOGUE_OK)
+        return status;
+    page_dirty(tx, index, page);
+    bit_set(page->segments->dirty, position % LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS);
+    *out = page;
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status occupancy_take(struct tx *tx, struct occupancy_index *index,
+                                     uint32_t position, uint32_t weight)
+{
+    struct occupancy_page *page;
+    enum catalogue_status status = open_page(tx, index, position, &page);
+    if (status != CATALOGUE_OK)
+        return status;
+    uint32_t s = position % LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS;
+    if (bit_is_set(page->segments->known, s))
+        bit_set(page->segments->taken[s], position % SEGMENT_POSITIONS);
+    page->segments->entries[s]++;
+    page->bytes += weight;
+    index->entries++;
+    if (page->entries++ == 0)
+        index->site->pages_used++;
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status occupancy_release(struct tx *tx, struct occupancy_index *index,
+                                        uint32_t position, uint32_t weight)
+{
+    struct occupancy_page *page;
+    enum catalogue_status status = open_page(tx, index, position, &page);
+    if (status != CATALOGUE_OK)
+        return status;
+    uint32_t s = position % LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS;
+    if (page->entries == 0 || page->segments->entries[s] == 0 || page->bytes < weight)
+        return CATALOGUE_CORRUPT;
+    if (bit_is_set(page->segments->known, s))
+        bit_unset(page->segments->taken[s], position % SEGMENT_POSITIONS);
+    page->segments->entries[s]--;
+    if (s < page->segments->first_open)
+        page->segments->first_open = s;
+    page->bytes -= weight;
+    index->entries--;
+    if (--page->entries == 0)
+        index->site->pages_used--;
+    if (page->number < index->first_open)
+        index->first_open = page->number;
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status occupancy_touch(struct tx *tx, struct occupancy_index *index,
+                                      uint32_t position)
+{
+    struct occupancy_page *page;
+    return open_page(tx, index, position, &page);
+}
+
+bool occupancy_would_empty(const struct occupancy_index *index, uint32_t position)
+{
+    uint32_t number = position / LIMIT_PAGE_ENTRIES + 1;
+    return number <= index->page_count && index->pages[number - 1]->entries == 1;
+}
+
+void occupancy_redate(struct tx *tx, struct occupancy_index *index)
+{
+    for (uint32_t i = 0; i < index->page_count; i++) {
+        if (index->pages[i]->entries == 0)
+            continue;
+        page_dirty(tx, index, index->pages[i]);
+        index->pages[i]->redated = true;
+    }
+}
+
+void occupancy_bury(struct tx *tx, struct occupancy_index *index)
+{
+    for (uint32_t i = 0; i < index->page_count; i++) {
+        if (index->pages[i]->entries == 0)
+            continue;
+        page_dirty(tx, index, index->pages[i]);
+        index->site->pages_used--;
+    }
+    occupancy_index_dirty(tx, index);
+    index->buried = true;
+}
+
+static enum catalogue_status write_segments(struct tx *tx, const struct occupancy_index *index,
+                                            const struct occupancy_page *page, uint64_t revision)
+{
+    const struct occupancy_segments *segments = page->segments;
+    enum catalogue_status status = CATALOGUE_OK;
+    for (uint32_t s = 0; status == CATALOGUE_OK && s < PAGE_SEGMENTS; s++) {
+        if (!bit_is_set(segments->dirty, s))
+            continue;
+        status = tx_run(tx, ST_SEGMENT_WRITE, index->id,
+                        (sqlite3_int64)(page->number - 1) * PAGE_SEGMENTS + s, segments->entries[s],
+                        (sqlite3_int64)revision);
+    }
+    return status;
+}
+
+/* Whether any other page was told to clients with a date of this second, be it there still or not.
+ */
+struct second {
+    int64_t at;
+    bool told;
+};
+
+/* So many of those that changed last are looked at: after a clock went back, the ones of this
+ * second need not be the very last. */
+#define SECOND_LAST_PAGES 4096
+
+static bool is_gone(const struct occupancy_index *index, const struct occupancy_page *page)
+{
+    return page->had_content && (index->buried || page->entries == 0);
+}
+
+/* To an address that was another's, or may have been: of an index that is made again, of a site
+ * whose host another one answered for until now. */
+static bool comes_new(const struct occupancy_index *index, const struct occupancy_page *page)
+{
+    return page->redated || (!page->had_content && !index->buried);
+}
+
+static enum catalogue_status read_second(struct tx *tx, struct second *out)
+{
+    bool asked = false;
+    for (struct occupancy_index *index = tx->occupancy->dirty; index; index = index->next_dirty) {
+        for (struct occupancy_page *page = index->dirty_pages; page; page = page->next_dirty) {
+            asked |= comes_new(index, page);
+            out->told |= is_gone(index, page) && page->changed_at >= out->at;
+        }
+    }
+    if (!asked || out->told)
+        return CATALOGUE_OK;
+    int64_t told = 0;
+    enum catalogue_status status =
+        tx_number(tx, ST_PAGES_OF_SECOND, 0, &told, out->at, SECOND_LAST_PAGES);
+    out->told = told != 0;
+    return status;
+}
+
+/* Two versions with one date: the date alone cannot tell them apart, so that If-Modified-Since must
+ * not be answered with 304. A clock that went back goes through the same seconds again. */
+static int64_t judge_date(const struct occupancy_index *index, const struct occupancy_page *page,
+                          const struct second *second)
+{
+    int64_t until = page->same_second > 1 ? page->same_second : 0;
+    if (page->had_content && page->changed_at > second->at && page->changed_at > until)
+        until = page->changed_at;
+    if (until >= second->at)
+        return until;
+    return (page->changed_at == second->at && (page->had_content || page->same_second != 0)) ||
+           (comes_new(index, page) && second->told);
+}
+
+static enum catalogue_status write_page(struct tx *tx, const struct occupancy_index *index,
+                                        struct occupancy_page *page, uint64_t revision,
+                                        const struct second *second)
+{
+    page->same_second = judge_date(index, page, second);
+    page->changed_at = second->at;
+    enum catalogue_status status = tx_run(tx, ST_PAGE_WRITE, index->id, page->number, page->entries,
+                                          (sqlite3_int64)page->bytes, page->changed_at,
+                                          page->same_second, (sqlite3_int64)revision);
+    if (status == CATALOGUE_OK && page->segments && !index->buried)
+        status = write_segments(tx, index, page, revision);
+    return status;
+}
+
+enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t changed_at,
+                                      bool *pages_differ)
+{
+    struct second second = {.at = changed_at};
+    enum catalogue_status status = read_second(tx, &second);
+    if (status != CATALOGUE_OK)
+        return status;
+    for (struct occupancy_index *index = tx->occupancy->dirty; index; index = index->next_dirty) {
+        for (struct occupancy_page *page = index->dirty_pages; page; page = page->next_dirty) {
+            if (index->buried || page->had_content != (page->entries > 0))
+                *pages_differ = true;
+            status = write_page(tx, index, page, revision, &second);
+            if (status != CATALOGUE_OK)
+                return status;
+        }
+        if (!index->buried)
+            status = guard_write_peak(tx, index, changed_at);
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+    return CATALOGUE_OK;
+}

@@ -1,0 +1,36 @@
+/* What other processes commit while a server has the catalogue open: commands on its file, mostly.
+ * Each transaction of the writer begins with a look at the revision, and an idle writer looks once
+ * a second; revisions that it did not make itself are told (catalogue_options.event) with the
+ * indexes that they changed. Internal to the writer: its thread only. */
+#ifndef SITEMAPD_DB_WRITE_OUTSIDE_H
+#define SITEMAPD_DB_WRITE_OUTSIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/write/tx.h"
+
+/* How often it is told at most: what comes between goes into one line. */
+#define OUTSIDE_TELL_MS 1000
+/* Indexes that are named, and how long a name may be; beyond, there are "more". */
+#define OUTSIDE_NAMES     3
+#define OUTSIDE_NAME_SIZE 256
+
+struct outside {
+    char epoch[33];       /* "": nothing is known yet */
+    uint64_t known;       /* the revision that was made or seen last */
+    uint64_t count, last; /* revisions seen and not told, and the last of them */
+    int64_t told_ms;
+    unsigned named;
+    bool more; /* indexes changed that are not named */
+    char names[OUTSIDE_NAMES][OUTSIDE_NAME_SIZE];
+};
+
+/* After tx_begin or tx_look. A failure of the engine: the transaction may be gone. */
+enum catalogue_status outside_look(struct outside *o, struct tx *tx);
+/* After an own commit. */
+void outside_committed(struct outside *o, const struct tx *tx);
+/* Hands over what was seen, unless it did so just now. */
+void outside_tell(struct outside *o, const struct catalogue_options *options, int64_t now_ms);
+
+#endif

@@ -1,0 +1,114 @@
+/* A write transaction, and what the writer remembers between two of them: the file's revision,
+ * its registry and the occupancy. Internal to db/; one thread, the writer's.
+ *
+ * Functions here and those named apply_ return CATALOGUE_OK or a failure of the engine (or of
+ * memory), after which the whole transaction is rolled back. What a rule refuses is no failure: it
+ * is written into the change's result, and nothing into the file.
+ *
+ * Invariant: between tx_begin and tx_commit every change of an entry goes through the occupancy,
+ * so that pages, segments and peaks are written once, last before COMMIT. They bear the revision of
+ * the transaction's last change: nobody ever sees the file at one of those before it. */
+#ifndef SITEMAPD_DB_WRITE_TX_H
+#define SITEMAPD_DB_WRITE_TX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "db/file/statements.h"
+#include "db/registry.h"
+
+/* Names come judged (entry_check_name), but an empty one stands for "none". */
+#define TX_SOURCE_CACHE 128
+
+struct occupancy;
+
+/* What other threads see and set. */
+struct tx_shared {
+    /* Every statement begun, all in all: what changes cost, whatever the clock says. */
+    atomic_uint_fast64_t statements;
+    /* From now on no statement is given: whatever is under way fails and is rolled back. */
+    atomic_bool abandoned;
+};
+
+struct tx {
+    const struct catalogue_options *options;
+    sqlite3 *db;
+    struct statements statements;
+    struct occupancy *occupancy;
+
+    /* As the file says at tx_begin; after tx_commit as we wrote it. */
+    char epoch[33];
+    uint64_t revision; /* steps with each change that wrote something, see tx_end_change */
+    uint64_t registry_revision;
+    int64_t serial;     /* steps with each entry made */
+    int64_t changed_at; /* of the last transaction, as its clock said */
+
+    /* Of this transaction. */
+    uint64_t found_revision; /* of the file, when it began */
+    int64_t now;             /* the clock's, which may have been set back since changed_at */
+    int64_t first_serial;    /* entries with a greater one were made in this transaction */
+    bool changed;            /* the change under way wrote something: it gets a revision */
+    bool registry_changed;   /* sites, hosts, indexes or tokens were written */
+
+    /* Valid while `registry_of` is the file's registry revision and nothing changed it since. */
+    struct registry *registry;
+    uint64_t registry_of;
+    bool registry_stale;
+
+    struct tx_shared *shared; /* borrowed; may be NULL */
+    /* True where what a site's token sent is to end, since others wait; NULL: nobody does. */
+    bool (*is_pressed)(void *context, int64_t token_site_id);
+    void *pressed_context;
+    /* What the engine said when a transaction was rolled back for its sake. */
+    char why[160];
+
+    /* The last source name resolved. */
+    char source_name[TX_SOURCE_CACHE];
+    int64_t source_id; /* 0: none cached */
+};
+
+/* Takes the connection (not its ownership). False when out of memory. */
+bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db);
+void tx_done(struct tx *tx);
+
+/* Between two transactions: reads what another process may have written since. */
+enum catalogue_status tx_look(struct tx *tx);
+/* BEGIN IMMEDIATE, and forgets what another process's revision has made untrue. */
+enum catalogue_status tx_begin(struct tx *tx);
+/* The change under way is over. Where it wrote something it gets the next revision, which is its
+ * own though the transaction may be shared; returns the catalogue's revision after it. */
+uint64_t tx_end_change(struct tx *tx);
+/* Ends the last change, stamps what changed with its revision and commits. Where nothing changed,
+ * or only what is the node's own (the tables local_, what is kept of a source's files), there is no
+ * revision. On failure the transaction is gone. */
+enum catalogue_status tx_commit(struct tx *tx);
+/* Undoes everything. */
+void tx_rollback(struct tx *tx);
+
+/* The statement, ready to bind. NULL: return tx_failure(). */
+sqlite3_stmt *tx_statement(struct tx *tx, enum statement which);
+/* Runs a statement whose parameters are all numbers: these, as many as it has. tx_number writes the
+ * first column of its only row, or `missing`. */
+#define tx_run(tx, which, ...) tx_run_with((tx), (which), TX_NUMBERS(__VA_ARGS__))
+#define tx_number(tx, which, missing, out, ...)                                                    \
+    tx_number_with((tx), (which), (missing), (out), TX_NUMBERS(__VA_ARGS__))
+#define TX_NUMBERS(...)                                                                            \
+    (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
+enum catalogue_status tx_run_with(struct tx *tx, enum statement which, const int64_t numbers[],
+                                  size_t count);
+enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_t missing,
+                                     int64_t *out, const int64_t numbers[], size_t count);
+/* The connection's last error; never OK. */
+enum catalogue_status tx_failure(struct tx *tx);
+
+/* The registry as this transaction sees it, borrowed until the next change of it. */
+enum catalogue_status tx_registry(struct tx *tx, const struct registry **out);
+/* Something of the registry was written. */
+void tx_registry_touch(struct tx *tx);
+
+/* The id of a source's name, 0 where there is none and `make` is false. */
+enum catalogue_status tx_source(struct tx *tx, const char *name, bool make, int64_t *id);
+
+#endif

@@ -1,0 +1,969 @@
+#include "db/write/writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "db/file/connection.h"
+#include "db/file/schema.h"
+#include "db/write/apply.h"
+#include "server/base/clock.h"
+
+static void line_init(struct request_line *line)
+{
+    line->first = NULL;
+    line->last = &line->first;
+}
+
+static void line_append(struct request_line *line, struct write_request *request)
+{
+    request->next = NULL;
+    *line->last = request;
+    line->last = &request->next;
+}
+
+static bool queue_init(struct queue *q, size_t max)
+{
+    pthread_condattr_t attributes;
+    line_init(&q->small);
+    line_init(&q->alone);
+    q->depth = 0;
+    q->turns = 0;
+    memset(q->shares, 0, sizeof q->shares);
+    q->max = max ? max : QUEUE_MAX_DEFAULT;
+    q->closed = false;
+    q->poked = false;
+    q->over = false;
+    if (pthread_condattr_init(&attributes) != 0)
+        return false;
+    if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) != 0 ||
+        pthread_cond_init(&q->arrived, &attributes) != 0)
+        goto fail_arrived;
+    if (pthread_cond_init(&q->dated, &attributes) != 0)
+        goto fail_dated;
+    if (pthread_mutex_init(&q->lock, NULL) != 0)
+        goto fail_lock;
+    pthread_condattr_destroy(&attributes);
+    return true;
+
+fail_lock:
+    pthread_cond_destroy(&q->dated);
+fail_dated:
+    pthread_cond_destroy(&q->arrived);
+fail_arrived:
+    pthread_condattr_destroy(&attributes);
+    return false;
+}
+
+static void queue_done(struct queue *q)
+{
+    pthread_mutex_destroy(&q->lock);
+    pthread_cond_destroy(&q->arrived);
+    pthread_cond_destroy(&q->dated);
+}
+
+static struct queue_share *share_of(struct queue *q, const struct write_request *request)
+{
+    return &q->shares[(uint64_t)request->change.token_site_id % QUEUE_SHARES];
+}
+
+/* One site's tokens have half of the places: nobody's writes, however many, leave others none. */
+static bool has_place(struct queue *q, const struct write_request *request)
+{
+    return q->depth < q->max &&
+           (request->change.token_site_id == 0 || share_of(q, request)->waiting < (q->max + 1) / 2);
+}
+
+static void note_taken(struct queue *q, const struct write_request *request)
+{
+    q->depth--;
+    share_of(q, request)->waiting--;
+}
+
+/* Takes ownership where it answers QUEUE_TAKEN. */
+static enum queue_answer queue_push(struct queue *q, struct write_request *request)
+{
+    enum queue_answer answer = QUEUE_TAKEN;
+    pthread_mutex_lock(&q->lock);
+    if (q->closed) {
+        answer = QUEUE_CLOSED;
+    } else if (!has_place(q, request)) {
+        answer = QUEUE_FULL;
+    } else {
+        line_append(apply_alone(request->change.kind) ? &q->alone : &q->small, request);
+        share_of(q, request)->waiting++;
+        if (q->depth++ == 0)
+            pthread_cond_signal(&q->dated);
+        pthread_cond_signal(&q->arrived);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return answer;
+}
+
+/* No more pushes; what waits may still be taken. */
+static void queue_close(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->closed = true;
+    pthread_cond_signal(&q->arrived);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Wakes queue_wait though nothing arrived. */
+static void queue_poke(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->poked = true;
+    pthread_cond_signal(&q->arrived);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Waits until something is queued, it was poked or closed, or the time is over. */
+static void queue_wait(struct queue *q, int timeout_ms)
+{
+    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, timeout_ms);
+    pthread_mutex_lock(&q->lock);
+    while (q->depth == 0 && !q->poked && !q->closed &&
+           pthread_cond_timedwait(&q->arrived, &q->lock, &until) == 0)
+        continue;
+    q->poked = false;
+    pthread_mutex_unlock(&q->lock);
+}
+
+static bool queue_is_closed(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    bool closed = q->closed;
+    pthread_mutex_unlock(&q->lock);
+    return closed;
+}
+
+size_t queue_depth(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    size_t depth = q->depth;
+    pthread_mutex_unlock(&q->lock);
+    return depth;
+}
+
+/* True where there is a small change, or one that goes alone. */
+static bool queue_has(struct queue *q, bool alone)
+{
+    pthread_mutex_lock(&q->lock);
+    bool has = (alone ? q->alone.first : q->small.first) != NULL;
+    pthread_mutex_unlock(&q->lock);
+    return has;
+}
+
+/* The first one of whoever has waited longest for a turn comes to the front. */
+static void bring_forward(struct queue *q, struct request_line *line)
+{
+    struct write_request **best = &line->first, *request;
+    for (struct write_request **at = best; *at; at = &(*at)->next)
+        if (share_of(q, *at)->turn < share_of(q, *best)->turn)
+            best = at;
+    request = *best;
+    if (best == &line->first)
+        return;
+    *best = request->next;
+    if (!*best)
+        line->last = best;
+    request->next = line->first;
+    line->first = request;
+}
+
+/* Up to `max` small changes in order of arrival, or one that goes alone: of the site (by its token)
+ * that has had none for longest, so that nobody's lists, however many, hold up another's for longer
+ * than one of them takes. NULL where none waits. The caller owns the list. */
+static struct write_request *queue_take(struct queue *q, bool alone, size_t max)
+{
+    struct request_line *line = alone ? &q->alone : &q->small;
+    struct write_request *first, **end;
+    size_t count = 0;
+    pthread_mutex_lock(&q->lock);
+    if (alone && line->first) {
+        bring_forward(q, line);
+        share_of(q, line->first)->turn = ++q->turns;
+    }
+    first = line->first;
+    end = &line->first;
+    while (*end && count < (alone ? 1 : max)) {
+        note_taken(q, *end);
+        end = &(*end)->next;
+        count++;
+    }
+    line->first = *end;
+    if (!line->first)
+        line->last = &line->first;
+    if (count > 0)
+        *end = NULL;
+    pthread_mutex_unlock(&q->lock);
+    return count > 0 ? first : NULL;
+}
+
+static void take_expired(struct queue *q, struct request_line *line, int64_t now_ms,
+                         struct request_line *out)
+{
+    struct write_request *request = line->first;
+    line_init(line);
+    while (request) {
+        struct write_request *next = request->next;
+        if (request->deadline_ms <= now_ms) {
+            line_append(out, request);
+            note_taken(q, request);
+        } else {
+            line_append(line, request);
+        }
+        request = next;
+    }
+}
+
+/* All whose deadline has passed. */
+static struct write_request *queue_take_expired(struct queue *q, int64_t now_ms)
+{
+    struct request_line expired;
+    line_init(&expired);
+    pthread_mutex_lock(&q->lock);
+    if (q->depth > 0) {
+        take_expired(q, &q->small, now_ms, &expired);
+        take_expired(q, &q->alone, now_ms, &expired);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return expired.first;
+}
+
+/* Puts back what was taken last, before all that came since: it waits as if it had stayed. */
+static void queue_give_back(struct queue *q, bool alone, struct write_request *list)
+{
+    struct request_line *line = alone ? &q->alone : &q->small;
+    struct write_request **end = &list;
+    if (!list)
+        return;
+    pthread_mutex_lock(&q->lock);
+    for (; *end; end = &(*end)->next) {
+        q->depth++;
+        share_of(q, *end)->waiting++;
+    }
+    *end = line->first;
+    if (!line->first)
+        line->last = end;
+    line->first = list;
+    pthread_cond_signal(&q->dated); /* its deadlines come before those that are waited for */
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Each line is in the order of deadlines: all wait equally long. */
+static int64_t earliest(const struct queue *q)
+{
+    int64_t small = q->small.first ? q->small.first->deadline_ms : INT64_MAX;
+    int64_t alone = q->alone.first ? q->alone.first->deadline_ms : INT64_MAX;
+    return small < alone ? small : alone;
+}
+
+static bool line_presses(const struct request_line *line, int64_t site_id, int64_t until_ms)
+{
+    for (const struct write_request *r = line->first; r && r->deadline_ms <= until_ms; r = r->next)
+        if (r->change.token_site_id != site_id)
+            return true;
+    return false;
+}
+
+/* True where a write waits that came by another token than one of this site, with no more time than
+ * until then. */
+static bool queue_presses(struct queue *q, int64_t site_id, int64_t until_ms)
+{
+    pthread_mutex_lock(&q->lock);
+    bool presses =
+        line_presses(&q->small, site_id, until_ms) || line_presses(&q->alone, site_id, until_ms);
+    pthread_mutex_unlock(&q->lock);
+    return presses;
+}
+
+/* Waits until a deadline has passed. False once queue_end_expiry was called. */
+static bool queue_wait_expired(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    while (!q->over) {
+        int64_t due_ms = earliest(q);
+        if (due_ms <= clock_now_ms())
+            break;
+        struct timespec until = {due_ms / 1000, (long)(due_ms % 1000) * 1000000L};
+        if (due_ms == INT64_MAX)
+            pthread_cond_wait(&q->dated, &q->lock);
+        else
+            pthread_cond_timedwait(&q->dated, &q->lock, &until);
+    }
+    bool goes_on = !q->over;
+    pthread_mutex_unlock(&q->lock);
+    return goes_on;
+}
+
+static void queue_end_expiry(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->over = true;
+    pthread_cond_signal(&q->dated);
+    pthread_mutex_unlock(&q->lock);
+}
+
+const struct histogram_bounds catalogue_batches = {
+    .count = 9,
+    .upper = {1, 2, 5, 10, 20, 50, 100, 200, WRITER_BATCH_MAX},
+};
+
+static void read_space(const struct space *s, struct catalogue_stats *out)
+{
+    out->file_bytes = atomic_load(&s->file_bytes);
+    out->wal_file_bytes = atomic_load(&s->wal_bytes);
+    out->disk_bytes = atomic_load(&s->disk_bytes);
+    out->disk_free_bytes = atomic_load(&s->free_bytes);
+}
+
+/* Notes a transaction of `count` changes that was committed just now; the end began at `end_ns`. */
+static void writer_measure(struct writer *w, uint64_t began_ns, uint64_t end_ns, size_t count)
+{
+    uint64_t now_ns = clock_now_ns();
+    histogram_add(&w->write_ns, &histogram_times, now_ns - began_ns);
+    histogram_add(&w->commit_ns, &histogram_times, now_ns - end_ns);
+    histogram_add(&w->batch, &catalogue_batches, count);
+}
+
+/* Notes when entries were registered, for the stats. The writer's thread, after the commit. */
+static void writer_note_registered(struct writer *w, const struct write_request *list)
+{
+    for (const struct write_request *r = list; r; r = r->next) {
+        switch (r->change.kind) {
+        case CHANGE_ENTRY_PUT:
+        case CHANGE_ENTRY_REMOVE:
+        case CHANGE_BULK:
+        case CHANGE_REPLACE:
+            if (r->result.status != CATALOGUE_OK || r->change.dry_run)
+                break;
+            atomic_store(&w->registered_at, (int64_t)time(NULL));
+            return;
+        default:
+            break;
+        }
+    }
+}
+
+void writer_stats(struct writer *w, struct catalogue_stats *out)
+{
+    memset(out, 0, sizeof *out);
+    int64_t since_ms = atomic_load(&w->busy_since_ms);
+    out->busy_ms = since_ms != 0 ? (uint64_t)(clock_now_ms() - since_ms) : 0;
+    out->write_timeout_ms = w->catalogue->options.write_timeout_ms;
+    out->statements = atomic_load(&w->shared.statements);
+    out->commits = atomic_load(&w->commits);
+    out->batched_changes = atomic_load(&w->batched);
+    out->queue_depth = queue_depth(&w->queue);
+    out->max_queued = w->queue.max;
+    out->revision = atomic_load(&w->committed);
+    out->registered_at = atomic_load(&w->registered_at);
+    out->held = atomic_load(&w->held);
+    for (size_t i = 0; i < sizeof out->failed / sizeof out->failed[0]; i++)
+        out->failed[i] = atomic_load(&w->failed[i]);
+    histogram_collect(&w->write_ns, &out->write_ns);
+    histogram_collect(&w->commit_ns, &out->commit_ns);
+    histogram_collect(&w->batch, &out->batch);
+    histogram_collect(&w->checkpoint.took_ns, &out->checkpoint_ns);
+    read_space(&w->catalogue->space, out);
+    out->wal_bytes = atomic_load(&w->checkpoint.wal_bytes);
+    out->checkpoints = atomic_load(&w->checkpoint.count);
+    pthread_mutex_lock(&w->trouble_lock);
+    out->writable = w->writable;
+    memcpy(out->trouble, w->trouble, sizeof out->trouble);
+    pthread_mutex_unlock(&w->trouble_lock);
+    if (out->writable && atomic_load(&w->catalogue->lost)) {
+        out->writable = false;
+        snprintf(out->trouble, sizeof out->trouble, "the catalogue file is gone or was replaced");
+    }
+}
+
+/* ---- the file */
+
+/* Called by the engine while another process holds the lock. Requests go on expiring meanwhile; who
+ * abandons all need not wait for it. */
+static int on_busy(void *context, int attempt)
+{
+    struct writer *w = context;
+    (void)attempt;
+    if (clock_now_ms() >= w->lock_until_ms || atomic_load(&w->shared.abandoned))
+        return 0;
+    if (w->waits_for_queue && queue_depth(&w->queue) == 0)
+        return 0;
+    if (atomic_load(&w->catalogue->lost))
+        return 0;
+    struct timespec pause = {0, WRITER_LOCK_STEP_MS * 1000000L};
+    nanosleep(&pause, NULL);
+    return 1;
+}
+
+/* Opens the file and notes which one it is; a rename between the two is noticed. */
+static enum catalogue_status open_noted(struct writer *w, bool create, char *why, size_t why_size)
+{
+    const char *path = w->catalogue->path;
+    enum connection_mode mode = create ? CONNECTION_CREATE : CONNECTION_WRITE;
+    struct stat before, after;
+    bool existed = stat(path, &before) == 0;
+    enum catalogue_status status = connection_open(path, mode, &w->db, why, why_size);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (stat(path, &after) != 0 ||
+        (existed && (before.st_dev != after.st_dev || before.st_ino != after.st_ino))) {
+        snprintf(why, why_size, "%s: was replaced while it was opened", path);
+        return CATALOGUE_UNAVAILABLE;
+    }
+    w->device = after.st_dev;
+    w->inode = after.st_ino;
+    return CATALOGUE_OK;
+}
+
+static struct served served_now(const struct writer *w)
+{
+    struct served now = {.inode = w->inode, .revision = w->tx.revision};
+
+    memcpy(now.epoch, w->tx.epoch, sizeof now.epoch);
+    return now;
+}
+
+/* Takes note of the file's state, which is as the last transaction or look found or left it. */
+static void writer_saw(struct writer *w)
+{
+    struct served now = served_now(w);
+
+    atomic_store(&w->changed_at, w->tx.changed_at);
+    if (w->catalogue->options.server)
+        server_lock_note(&w->lock, &now);
+}
+
+/* Another file is another epoch, so that a cursor of changes that were made in the one is never
+ * taken for one of the other's: a copy has the epoch of what it was copied from, and goes through
+ * the same revisions again. */
+static enum catalogue_status take_over(struct writer *w)
+{
+    enum catalogue_status status = tx_look(&w->tx);
+    struct served now = served_now(w);
+
+    if (status == CATALOGUE_OK && !server_lock_knows(&w->lock, &now)) {
+        sqlite3_stmt *renew = tx_statement(&w->tx, ST_CATALOGUE_RENEW);
+        status = renew ? statement_run(renew) : tx_failure(&w->tx);
+        if (status == CATALOGUE_OK)
+            status = tx_look(&w->tx);
+    }
+    if (status == CATALOGUE_OK)
+        writer_saw(w);
+    return status;
+}
+
+static void writer_disconnect(struct writer *w)
+{
+    if (!w->db)
+        return;
+    tx_done(&w->tx);
+    connection_close(w->db);
+    w->db = NULL;
+}
+
+/* What a site's token sent may keep the writer from others for half of the time that these may
+ * wait; it is measured by time, since nobody knows what a line costs on this disk. For tx. */
+static bool is_pressed(void *context, int64_t site_id)
+{
+    struct writer *w = context;
+    int64_t half_ms = w->catalogue->options.write_timeout_ms / 2, now_ms = clock_now_ms();
+    return now_ms - atomic_load(&w->busy_since_ms) >= half_ms &&
+           queue_presses(&w->queue, site_id, now_ms + half_ms);
+}
+
+/* Opens the connection and all that hangs on it. */
+static enum catalogue_status writer_connect(struct writer *w, bool create, char *why,
+                                            size_t why_size)
+{
+    enum catalogue_status status = open_noted(w, create, why, why_size);
+    if (status == CATALOGUE_OK && w->catalogue->options.server)
+        status = server_lock_hold(&w->lock, w->catalogue->path, why, why_size);
+    if (status == CATALOGUE_OK)
+        status = schema_prepare(w->db, w->catalogue->path, why, why_size);
+    if (status != CATALOGUE_OK) {
+        connection_close(w->db);
+        w->db = NULL;
+        return status;
+    }
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA cache_size=-%d", WRITER_CACHE_KIB);
+    int rc = sqlite3_exec(w->db, sql, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(w->db, STATEMENTS_TEMP_TABLES, NULL, NULL, NULL);
+    if (rc != SQLITE_OK) {
+        status = connection_status(rc);
+        connection_explain(w->catalogue->path, w->db, why, why_size);
+    } else if (!tx_init(&w->tx, &w->catalogue->options, w->db)) {
+        status = CATALOGUE_NO_MEMORY;
+        snprintf(why, why_size, "out of memory");
+    }
+    if (status == CATALOGUE_OK && w->catalogue->options.server) {
+        status = take_over(w);
+        if (status != CATALOGUE_OK)
+            connection_explain(w->catalogue->path, w->db, why, why_size);
+    }
+    if (status != CATALOGUE_OK) {
+        writer_disconnect(w);
+        return status;
+    }
+    sqlite3_busy_handler(w->db, on_busy, w);
+    w->tx.shared = &w->shared;
+    w->tx.is_pressed = is_pressed;
+    w->tx.pressed_context = w;
+    checkpoint_attach(&w->checkpoint, w->db, w->catalogue->options.server);
+    w->purge_pending = true;
+    return CATALOGUE_OK;
+}
+
+/* OK while the path still names the file that is open. */
+static enum catalogue_status writer_usable(struct writer *w)
+{
+    if (!w->db || atomic_load(&w->catalogue->lost))
+        return CATALOGUE_UNAVAILABLE;
+    /* The watch looks now and then; a write into a file that nobody will find must not be
+     * acknowledged in between. */
+    struct stat now;
+    if (stat(w->catalogue->path, &now) != 0 || now.st_dev != w->device || now.st_ino != w->inode)
+        return CATALOGUE_UNAVAILABLE;
+    return CATALOGUE_OK;
+}
+
+static void writer_note(struct writer *w, enum catalogue_status status, const char *why)
+{
+    pthread_mutex_lock(&w->trouble_lock);
+    w->writable = status == CATALOGUE_OK;
+    if (w->writable)
+        w->trouble[0] = '\0';
+    else
+        snprintf(w->trouble, sizeof w->trouble, "%s%s%.200s", catalogue_status_word(status),
+                 why && *why ? ": " : "", why ? why : "");
+    pthread_mutex_unlock(&w->trouble_lock);
+}
+
+/* Reopens if the watch asked for it. */
+static void writer_follow(struct writer *w)
+{
+    if (!atomic_exchange(&w->reopen_wanted, false))
+        return;
+    char why[512] = "";
+    writer_disconnect(w);
+    enum catalogue_status status = writer_connect(w, false, why, sizeof why);
+    writer_note(w, status, why);
+    if (status == CATALOGUE_OK) {
+        atomic_store(&w->committed, 0); /* it may be another file, with revisions of its own */
+        atomic_store(&w->catalogue->lost, false);
+    }
+}
+
+/* ---- answers */
+
+/* Answers a list of requests that were not applied. Any thread. */
+static void writer_answer_failed(struct writer *w, struct write_request *list,
+                                 enum catalogue_status status, const char *why)
+{
+    while (list) {
+        struct write_request *request = list;
+        list = request->next;
+        atomic_fetch_add(&w->failed[status], 1);
+        entry_record_done(&request->result.entry);
+        memset(&request->result, 0, sizeof request->result);
+        request->result.status = status;
+        snprintf(request->result.detail, sizeof request->result.detail, "%s", why ? why : "");
+        request->done(request->done_context, &request->result);
+        free(request);
+    }
+}
+
+/* BEGIN; `for_queue`: while the requests still wait there. */
+static enum catalogue_status writer_begin(struct writer *w, bool for_queue)
+{
+    if (atomic_load(&w->shared.abandoned))
+        return CATALOGUE_CANCELLED;
+    uint32_t timeout_ms = w->catalogue->options.write_timeout_ms;
+    w->waits_for_queue = for_queue;
+    w->lock_until_ms = for_queue ? clock_now_ms() + timeout_ms : 0;
+    enum catalogue_status status = tx_begin(&w->tx);
+    if (status == CATALOGUE_OK) {
+        status = outside_look(&w->outside, &w->tx);
+        if (status != CATALOGUE_OK)
+            tx_rollback(&w->tx);
+    }
+    return status;
+}
+
+/* COMMIT, and what others are told of it. */
+static enum catalogue_status writer_commit(struct writer *w)
+{
+    enum catalogue_status status = tx_commit(&w->tx);
+    if (status == CATALOGUE_OK)
+        outside_committed(&w->outside, &w->tx);
+    return status;
+}
+
+/* Looked for by a read of its own: an idle writer must not take the lock from others. */
+static bool has_purge_work(struct writer *w)
+{
+    sqlite3_stmt *find = tx_statement(&w->tx, ST_PURGE_FIND);
+    int64_t index_id = 0;
+    return find && statement_number(find, 0, &index_id) == CATALOGUE_OK && index_id != 0;
+}
+
+/* Drops a batch of a removed index's rows; true where there may be more. */
+static bool writer_purge_some(struct writer *w)
+{
+    if (!w->purge_pending || writer_usable(w) != CATALOGUE_OK)
+        return false;
+    w->purge_pending = has_purge_work(w);
+    if (!w->purge_pending || writer_begin(w, false) != CATALOGUE_OK)
+        return false;
+    struct change_result ignored = {.status = CATALOGUE_OK};
+    bool more = false;
+    enum catalogue_status status = apply_purge(&w->tx, &ignored, &more);
+    if (status == CATALOGUE_OK)
+        status = writer_commit(w);
+    else
+        tx_rollback(&w->tx);
+    if (status == CATALOGUE_OK) {
+        w->purge_pending = more;
+        checkpoint_after_commit(&w->checkpoint);
+    }
+    return status == CATALOGUE_OK && more;
+}
+
+/* Finds out whether a trouble is over, though nobody writes. What it writes must differ from what
+ * is there: SQLite leaves a page alone that would stay the same, and the disk is not asked. */
+static void probe(struct writer *w)
+{
+    enum catalogue_status status = writer_begin(w, false);
+    if (status == CATALOGUE_OK) {
+        sqlite3_stmt *row = tx_statement(&w->tx, ST_LOCAL_PROBE);
+        status = row ? statement_run(row) : tx_failure(&w->tx);
+        if (status == CATALOGUE_OK)
+            status = writer_commit(w);
+        else
+            tx_rollback(&w->tx);
+    }
+    writer_note(w, status, w->tx.why);
+}
+
+static void writer_look_around(struct writer *w)
+{
+    if (clock_now_ms() < w->idle_at_ms)
+        return;
+    w->idle_at_ms = clock_now_ms() + WRITER_IDLE_MS;
+    if (writer_usable(w) != CATALOGUE_OK)
+        return;
+    char ignored[512];
+    server_lock_hold(&w->lock, w->catalogue->path, ignored, sizeof ignored);
+    if (tx_look(&w->tx) == CATALOGUE_OK) {
+        writer_saw(w);
+        outside_look(&w->outside, &w->tx);
+    }
+    w->purge_pending = true; /* maybe another process removed an index */
+    checkpoint_when_idle(&w->checkpoint);
+    pthread_mutex_lock(&w->trouble_lock);
+    bool writable = w->writable;
+    pthread_mutex_unlock(&w->trouble_lock);
+    if (!writable)
+        probe(w);
+}
+
+/* ---- one transaction */
+
+static void answer_applied(struct write_request *list)
+{
+    while (list) {
+        struct write_request *request = list;
+        list = request->next;
+        request->done(request->done_context, &request->result);
+        entry_record_done(&request->result.entry);
+        free(request);
+    }
+}
+
+/* The guard held something back: refused the change, or kept a scan's removals. */
+static bool was_held(const struct write_request *request)
+{
+    const struct change_result *result = &request->result;
+    return !request->change.dry_run &&
+           (result->code == RULE_SHRINK_GUARD || result->would_remove > 0);
+}
+
+static bool removes_index(const struct write_request *request)
+{
+    return request->change.kind == CHANGE_INDEX_REMOVE ||
+           request->change.kind == CHANGE_SITE_REMOVE;
+}
+
+/* Ends the list behind `last`, and lets what follows wait for its turn again. */
+static void put_off(struct writer *w, struct write_request *last)
+{
+    struct write_request *rest = last->next;
+    last->next = NULL;
+    queue_give_back(&w->queue, false, rest);
+}
+
+/* Applies the requests in the open transaction and ends it. Answers those that had their turn. */
+static void carry_out(struct writer *w, struct write_request *list)
+{
+    struct tx *tx = &w->tx;
+    enum catalogue_status status = CATALOGUE_OK;
+    bool keep = true;
+    size_t count = 0;
+    uint64_t before = tx->revision;
+    uint64_t began_ns = clock_now_ns(), end_ns = began_ns;
+    for (struct write_request *r = list; r && status == CATALOGUE_OK; r = r->next, count++) {
+        status = apply_change(tx, &r->change, &r->result, &keep);
+        r->result.revision = keep ? tx_end_change(tx) : before;
+        if (was_held(r))
+            atomic_fetch_add(&w->held, 1);
+        if (removes_index(r))
+            w->purge_pending = true;
+        if (r->next && clock_now_ns() - began_ns > WRITER_BATCH_MS * 1000000ull)
+            put_off(w, r);
+    }
+    bool changed = tx->revision != before;
+    if (status != CATALOGUE_OK || !keep) {
+        tx_rollback(tx);
+    } else {
+        end_ns = clock_now_ns();
+        status = writer_commit(w);
+    }
+
+    if (status != CATALOGUE_OK) {
+        char why[sizeof tx->why];
+        memcpy(why, tx->why, sizeof why);
+        if (atomic_load(&w->shared.abandoned))
+            status = CATALOGUE_CANCELLED;
+        else
+            writer_note(w, status, why);
+        writer_answer_failed(w, list, status, why);
+        return;
+    }
+    if (!keep)
+        list->result.changed = false; /* alone in its transaction */
+    if (changed) {
+        writer_note(w, CATALOGUE_OK, NULL);
+        atomic_fetch_add(&w->commits, 1);
+        atomic_fetch_add(&w->batched, count);
+        atomic_store(&w->committed, tx->revision);
+        writer_saw(w);
+        writer_measure(w, began_ns, end_ns, count);
+        catalogue_wake(w->catalogue);
+    }
+    writer_note_registered(w, list);
+    answer_applied(list);
+}
+
+static void set_cache(struct writer *w, int kib)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA cache_size=-%d", kib);
+    sqlite3_exec(w->db, sql, NULL, NULL, NULL);
+}
+
+/* One transaction of small changes, or of the next one that goes alone. */
+static void take_turn(struct writer *w, bool alone)
+{
+    enum catalogue_status status = writer_usable(w);
+    if (status != CATALOGUE_OK) {
+        static const char gone[] = "the catalogue file is gone or was replaced";
+        writer_note(w, status, gone);
+        writer_answer_failed(w, queue_take(&w->queue, alone, WRITER_BATCH_MAX), status, gone);
+        return;
+    }
+    status = writer_begin(w, true);
+    if (status == CATALOGUE_BUSY) {
+        /* Those whose time is over were answered; the others try again. */
+        writer_note(w, status, "another process holds the lock");
+        struct timespec pause = {0, WRITER_LOCK_STEP_MS * 1000000L};
+        nanosleep(&pause, NULL);
+        return;
+    }
+    if (status != CATALOGUE_OK) {
+        if (status != CATALOGUE_CANCELLED)
+            writer_note(w, status, w->tx.why);
+        writer_answer_failed(w, queue_take(&w->queue, alone, WRITER_BATCH_MAX), status, w->tx.why);
+        return;
+    }
+    struct write_request *list = queue_take(&w->queue, alone, WRITER_BATCH_MAX);
+    if (!list) {
+        tx_commit(&w->tx);
+        return;
+    }
+    if (alone)
+        set_cache(w, WRITER_BULK_CACHE_KIB);
+    atomic_store(&w->busy_since_ms, clock_now_ms());
+    carry_out(w, list);
+    atomic_store(&w->busy_since_ms, 0);
+    if (alone) {
+        set_cache(w, WRITER_CACHE_KIB);
+        sqlite3_db_release_memory(w->db);
+    }
+    if (w->catalogue->options.server)
+        checkpoint_after_commit(&w->checkpoint);
+}
+
+/* True where there was something to do. */
+static bool serve_queue(struct writer *w)
+{
+    bool small = queue_has(&w->queue, false), alone = queue_has(&w->queue, true);
+    if (!small && !alone)
+        return false;
+    bool turn = alone && (w->alone_next || !small);
+    w->alone_next = !turn;
+    take_turn(w, turn);
+    return true;
+}
+
+static void *run(void *context)
+{
+    struct writer *w = context;
+    id_t own = (id_t)gettid();
+    if (w->catalogue->options.server && getpriority(PRIO_PROCESS, own) < WRITER_NICE)
+        setpriority(PRIO_PROCESS, own, WRITER_NICE);
+    for (;;) {
+        writer_follow(w);
+        outside_tell(&w->outside, &w->catalogue->options, clock_now_ms());
+        if (serve_queue(w))
+            continue;
+        if (queue_is_closed(&w->queue))
+            return NULL;
+        if (w->catalogue->options.server) {
+            if (writer_purge_some(w))
+                continue;
+            writer_look_around(w);
+        }
+        queue_wait(&w->queue, WRITER_IDLE_MS);
+    }
+}
+
+static void *answer_expired(void *context)
+{
+    struct writer *w = context;
+    while (queue_wait_expired(&w->queue)) {
+        struct write_request *expired = queue_take_expired(&w->queue, clock_now_ms());
+        writer_answer_failed(w, expired, CATALOGUE_BUSY,
+                             "the catalogue was busy for as long as a write may wait");
+    }
+    return NULL;
+}
+
+/* ---- start, stop, submit */
+
+static bool start_threads(struct writer *w)
+{
+    if (pthread_create(&w->expiry, NULL, answer_expired, w) != 0)
+        return false;
+    if (pthread_create(&w->thread, NULL, run, w) == 0)
+        return true;
+    queue_end_expiry(&w->queue);
+    pthread_join(w->expiry, NULL);
+    return false;
+}
+
+enum catalogue_status writer_start(struct catalogue *c, struct writer **out, char *why,
+                                   size_t why_size)
+{
+    *out = NULL;
+    struct writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return CATALOGUE_NO_MEMORY;
+    w->catalogue = c;
+    w->writable = true;
+    enum catalogue_status status = CATALOGUE_NO_MEMORY;
+    if (!queue_init(&w->queue, c->options.max_queued))
+        goto fail_queue;
+    if (pthread_mutex_init(&w->trouble_lock, NULL) != 0)
+        goto fail_lock;
+    status = writer_connect(w, !c->options.must_exist, why, why_size);
+    if (status != CATALOGUE_OK)
+        goto fail_connect;
+    *out = w;
+    if (start_threads(w))
+        return CATALOGUE_OK;
+
+    snprintf(why, why_size, "cannot start the writer's threads");
+    status = CATALOGUE_NO_MEMORY;
+    *out = NULL;
+    writer_disconnect(w);
+fail_connect:
+    server_lock_done(&w->lock);
+    pthread_mutex_destroy(&w->trouble_lock);
+fail_lock:
+    queue_done(&w->queue);
+fail_queue:
+    free(w);
+    return status;
+}
+
+void writer_finish(struct writer *w)
+{
+    if (!w || w->finished)
+        return;
+    queue_close(&w->queue);
+    pthread_join(w->thread, NULL);
+    queue_end_expiry(&w->queue);
+    pthread_join(w->expiry, NULL);
+    w->finished = true;
+}
+
+void writer_abandon(struct writer *w)
+{
+    atomic_store(&w->shared.abandoned, true);
+    queue_poke(&w->queue);
+}
+
+void writer_free(struct writer *w)
+{
+    if (!w)
+        return;
+    if (w->catalogue->options.server && writer_usable(w) == CATALOGUE_OK)
+        checkpoint_at_close(&w->checkpoint);
+    writer_disconnect(w);
+    server_lock_done(&w->lock);
+    pthread_mutex_destroy(&w->trouble_lock);
+    queue_done(&w->queue);
+    free(w);
+}
+
+void writer_reopen(struct catalogue *c)
+{
+    atomic_store(&c->writer->reopen_wanted, true);
+    queue_poke(&c->writer->queue);
+}
+
+void writer_submit(struct writer *w, const struct change *change, change_done *done,
+                   void *done_context)
+{
+    struct write_request *request = calloc(1, sizeof *request);
+    if (!request) {
+        struct change_result result = {.status = CATALOGUE_NO_MEMORY};
+        atomic_fetch_add(&w->failed[CATALOGUE_NO_MEMORY], 1);
+        done(done_context, &result);
+        return;
+    }
+    request->change = *change;
+    request->done = done;
+    request->done_context = done_context;
+    request->deadline_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;
+    switch (queue_push(&w->queue, request)) {
+    case QUEUE_TAKEN:
+        break;
+    case QUEUE_FULL:
+        writer_answer_failed(w, request, CATALOGUE_BUSY, "too many writes are waiting");
+        break;
+    case QUEUE_CLOSED:
+        writer_answer_failed(w, request, CATALOGUE_CANCELLED, "the catalogue is closing");
+        break;
+    }
+}

@@ -1,0 +1,145 @@
+/* The writes that wait for the writer: bounded, each with a deadline, after which it is taken out
+ * and can no more be applied. Two lines: small changes, which share transactions, and those that
+ * need one alone. Internal to db/. Thread safe unless it says otherwise. */
+#ifndef SITEMAPD_DB_WRITE_WRITER_H
+#define SITEMAPD_DB_WRITE_WRITER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "db/catalogue.h"
+#include "db/file/checkpoint.h"
+#include "db/file/handle.h"
+#include "db/file/server_lock.h"
+#include "db/write/outside.h"
+#include "db/write/tx.h"
+
+/* Waiting writes where catalogue_options.max_queued is 0. */
+#define QUEUE_MAX_DEFAULT 10000u
+/* Sites whose ids differ by a multiple of it have one share together. */
+#define QUEUE_SHARES 256u
+
+struct write_request {
+    struct change change; /* a copy; what it points to is the caller's */
+    change_done *done;
+    void *done_context;
+    struct change_result result;
+    int64_t deadline_ms; /* queue_now_ms */
+    struct write_request *next;
+};
+
+struct request_line {
+    struct write_request *first;
+    struct write_request **last;
+};
+
+/* What one site's tokens have of the queue; those for all sites have one, too. */
+struct queue_share {
+    uint64_t turn;  /* when it last had the writer for itself */
+    size_t waiting; /* of those in the queue */
+};
+
+struct queue {
+    pthread_mutex_t lock;
+    pthread_cond_t arrived;
+    struct request_line small, alone; /* the lock guards these and what follows */
+    pthread_cond_t dated;             /* an earlier deadline came, or it is over */
+    size_t depth, max;
+    uint64_t turns;
+    struct queue_share shares[QUEUE_SHARES];
+    bool closed;
+    bool poked;
+    bool over; /* for who waits for deadlines */
+};
+
+enum queue_answer { QUEUE_TAKEN, QUEUE_FULL, QUEUE_CLOSED };
+size_t queue_depth(struct queue *q);
+
+/* The writer: one thread, one connection, the queue in front of it. It takes all the small changes
+ * that wait into one transaction (group commit: they share one fsync) and each bulk, replace or
+ * scan into its own, by turns, so that a small change waits for at most one bulk. Internal to db/.
+ *
+ * Invariants:
+ * 1. A request belongs to the queue, or to the writer's thread, or is answered; `done` is called
+ *    once, after the lock of the queue was let go: by the writer, or for what expires in the queue
+ *    by a thread that does nothing else.
+ * 2. Requests are taken from the queue only once BEGIN has succeeded (or can't): while another
+ *    process holds the lock they wait in the queue, and each expires at its own deadline.
+ * 3. BUSY, UNAVAILABLE, … are answered only for what is not, and will not be, in the file. */
+
+/* Where catalogue_options.write_timeout_ms is 0. */
+#define WRITER_TIMEOUT_DEFAULT_MS 10000u
+/* Changes of one group commit: bounds how long the first waits for the last. */
+#define WRITER_BATCH_MAX 512
+/* The same by time: what has not had its turn then waits for the next transaction, and can expire
+ * meanwhile. */
+#define WRITER_BATCH_MS 100
+/* Between two looks at a lock that another process holds. */
+#define WRITER_LOCK_STEP_MS 5
+/* How often an idle writer looks around: other processes' log, removed indexes, trouble. */
+#define WRITER_IDLE_MS 1000
+/* The engine's page cache: for small changes, and for a bulk, after which it is given back. */
+#define WRITER_CACHE_KIB      4096
+#define WRITER_BULK_CACHE_KIB 65536
+/* A server's writer gives way to the threads that answer crawlers. A thread that wakes within its
+ * own last share of the core is not let in before the next tick (4 ms), and a list keeps the core
+ * for seconds: of equal weight, one GET in a hundred waited for that (docs/benchmarks.md). Alone,
+ * it is as fast as ever; against a core full of other work, it has a quarter: less, and those who
+ * wait for its lock would wait for that work. */
+#define WRITER_NICE 5
+
+struct writer {
+    struct catalogue *catalogue;
+    struct queue queue;
+    pthread_t thread;
+    pthread_t expiry; /* answers whose time is over, whatever the writer is at */
+    bool finished;    /* both were joined */
+    struct tx_shared shared;
+    atomic_int_fast64_t busy_since_ms; /* queue_now_ms; 0: no requests are taken */
+    atomic_bool reopen_wanted;
+
+    /* The writer's thread only, once it runs. */
+    sqlite3 *db; /* NULL: a reopening failed */
+    struct tx tx;
+    struct checkpoint checkpoint;
+    struct server_lock lock;
+    struct outside outside;
+    dev_t device; /* of the file that `db` has open */
+    ino_t inode;
+    bool alone_next;       /* a bulk waited while small changes had their turn */
+    bool purge_pending;    /* there may be rows of removed indexes */
+    int64_t lock_until_ms; /* how long the busy handler waits */
+    bool waits_for_queue;  /* and gives up when nothing is queued any more */
+    int64_t idle_at_ms;    /* when to look around again */
+
+    atomic_uint_fast64_t commits, batched, committed, held;
+    atomic_int_fast64_t registered_at;
+    _Atomic int64_t changed_at; /* of the file's last change, as its clock said; 0: none is known */
+    atomic_uint_fast64_t failed[CATALOGUE_CANCELLED + 1];
+    struct histogram write_ns, commit_ns, batch;
+    pthread_mutex_t trouble_lock; /* guards what follows */
+    bool writable;
+    char trouble[256];
+};
+
+/* Opens the file (making or migrating it) and starts the thread. The catalogue's path and options
+ * are set. On failure `*out` is NULL and `why` holds a sentence. */
+enum catalogue_status writer_start(struct catalogue *c, struct writer **out, char *why,
+                                   size_t why_size);
+/* Finishes what is queued and ends the thread, once. Takes NULL. */
+void writer_finish(struct writer *w);
+/* After writer_finish: checkpoints, closes. Takes NULL. */
+void writer_free(struct writer *w);
+
+/* As catalogue_submit, with a context of its own for `done`. Thread safe. */
+void writer_submit(struct writer *w, const struct change *change, change_done *done,
+                   void *done_context);
+/* As catalogue_abandon. Thread safe. */
+void writer_abandon(struct writer *w);
+void writer_stats(struct writer *w, struct catalogue_stats *out);
+
+#endif

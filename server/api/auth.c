@@ -1,0 +1,221 @@
+#include "server/api/auth.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/api/errors.h"
+#include "server/api/routes.h"
+#include "server/log/log.h"
+#include "server/token.h"
+
+/* A table of fixed size: an address maps to a few neighbouring slots, and where all are taken the
+ * oldest window gives way. Many addresses can thus forget one another's failures, never use
+ * memory without bound. */
+#define SLOTS  1024u
+#define PROBES 8u
+
+#define ENVIRONMENT_TOKEN "environment" /* what the log calls it */
+
+struct page_place_failures {
+    char peer[48]; /* an IPv6 address as text fits */
+    int64_t window_began;
+    unsigned failures; /* 0: free */
+};
+
+struct auth {
+    pthread_mutex_t lock; /* held for a few comparisons, never over I/O */
+    struct page_place_failures slots[SLOTS];
+};
+
+struct auth *auth_new(void)
+{
+    struct auth *auth = calloc(1, sizeof *auth);
+
+    if (auth == NULL)
+        return NULL;
+    if (pthread_mutex_init(&auth->lock, NULL) != 0) {
+        free(auth);
+        return NULL;
+    }
+    return auth;
+}
+
+void auth_free(struct auth *auth)
+{
+    if (auth == NULL)
+        return;
+    pthread_mutex_destroy(&auth->lock);
+    free(auth);
+}
+
+static unsigned hash_peer(const char *peer)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (; *peer != '\0'; peer++)
+        hash = (hash ^ (unsigned char)*peer) * 16777619u;
+    return hash;
+}
+
+static bool expired(const struct page_place_failures *slot, int64_t now)
+{
+    return now < slot->window_began || now - slot->window_began >= AUTH_WINDOW_SECONDS;
+}
+
+static struct page_place_failures *find_slot(struct auth *auth, const char *peer, int64_t now)
+{
+    unsigned first = hash_peer(peer);
+    struct page_place_failures *best = NULL;
+
+    for (unsigned i = 0; i < PROBES; i++) {
+        struct page_place_failures *slot = &auth->slots[(first + i) % SLOTS];
+
+        if (slot->failures != 0 && strcmp(slot->peer, peer) == 0) {
+            best = slot;
+            break;
+        }
+        if (best == NULL || (best->failures != 0 &&
+                             (slot->failures == 0 || slot->window_began < best->window_began)))
+            best = slot;
+    }
+    if (best->failures == 0 || strcmp(best->peer, peer) != 0 || expired(best, now)) {
+        snprintf(best->peer, sizeof best->peer, "%s", peer);
+        best->window_began = now;
+        best->failures = 0;
+    }
+    return best;
+}
+
+unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *report)
+{
+    struct page_place_failures *slot;
+    unsigned wait_seconds = 0;
+
+    pthread_mutex_lock(&auth->lock);
+    slot = find_slot(auth, peer != NULL ? peer : "", now);
+    if (slot->failures <= AUTH_MAX_FAILURES)
+        slot->failures++;
+    *report = slot->failures == 1;
+    if (slot->failures > AUTH_MAX_FAILURES) {
+        wait_seconds = (unsigned)(AUTH_WINDOW_SECONDS - (now - slot->window_began));
+        *report = slot->failures == AUTH_MAX_FAILURES + 1;
+        slot->failures = AUTH_MAX_FAILURES + 2; /* reported */
+    }
+    pthread_mutex_unlock(&auth->lock);
+    return wait_seconds;
+}
+
+/* The token of `Authorization: Bearer TOKEN`; the scheme's case does not count (RFC 9110 11.1).
+ * NULL where there is none. */
+static const char *bearer_token(const char *header, size_t *len)
+{
+    if (header == NULL || strncasecmp(header, "Bearer", 6) != 0 || header[6] != ' ')
+        return NULL;
+    header += 6;
+    while (*header == ' ')
+        header++;
+    *len = strcspn(header, " \t");
+    return *len > 0 && header[*len] == '\0' ? header : NULL;
+}
+
+/* Notes in the request whose token this is. Compares with every token there is, each in constant
+ * time, so that the time taken tells nothing of which one was near. */
+static bool identify(const struct app_context *app, const uint8_t sha256[32],
+                     struct request *request)
+{
+    const struct site_map *routing = publisher_site_map(app->publisher);
+    const struct registry *registry = site_map_registry(routing);
+
+    for (size_t i = 0; i < registry->token_count; i++) {
+        const struct registry_token *token = &registry->tokens[i];
+
+        if (!token_equal(token->sha256, sha256))
+            continue;
+        snprintf(request->token_text, sizeof request->token_text, "%s", token->name);
+        request->token_name = request->token_text;
+        request->token_id = token->id;
+        request->token_site_id = token->site_id;
+    }
+    publisher_site_map_done(routing);
+
+    if (app->environment_token_sha256 != NULL &&
+        token_equal(app->environment_token_sha256, sha256)) {
+        request->token_name = ENVIRONMENT_TOKEN;
+        request->token_id = request->token_site_id = 0;
+    }
+    return request->token_name != NULL;
+}
+
+static void reply_wrong_token(const struct app_context *app, struct request *request)
+{
+    bool report = true;
+    unsigned wait_seconds = 0;
+    char text[16];
+
+    if (app->auth != NULL)
+        wait_seconds = auth_failed(app->auth, request->peer, request->now, &report);
+    if (report)
+        log_request(LOG_LEVEL_WARNING, "auth-failed", request->id, "%s sent a wrong token%s",
+                    request->peer != NULL ? request->peer : "an unknown address",
+                    wait_seconds > 0 ? " too often; further ones are answered 429" : "");
+    if (wait_seconds == 0) {
+        errors_reply_unauthorised(&request->reply, "this token is not known, or was revoked");
+        return;
+    }
+    reply_problem(&request->reply, 429, "too-many-failures", NULL,
+                  "too many wrong tokens came from this address");
+    snprintf(text, sizeof text, "%u", wait_seconds);
+    reply_header(&request->reply, "Retry-After", text);
+}
+
+bool auth_holds(const struct registry *registry, struct request *request)
+{
+    if (request->token_id == 0) /* the environment's, or the route needs none */
+        return true;
+    for (size_t i = 0; i < registry->token_count; i++) {
+        const struct registry_token *token = &registry->tokens[i];
+
+        if (token->id == request->token_id && token->site_id == request->token_site_id &&
+            token_equal(token->sha256, request->token_sha256))
+            return true;
+    }
+    errors_reply_revoked(&request->reply);
+    return false;
+}
+
+bool auth_still_holds(const struct app_context *app, struct request *request)
+{
+    const struct site_map *routing = publisher_site_map(app->publisher);
+    bool still = auth_holds(site_map_registry(routing), request);
+
+    publisher_site_map_done(routing);
+    return still;
+}
+
+bool routes_authorise(void *context, struct request *request)
+{
+    const struct app_context *app = context;
+    size_t len = 0;
+    const char *token = bearer_token(request_header(request, HEADER_AUTHORIZATION), &len);
+    uint8_t sha256[32];
+
+    /* To come without a token is no guess and does not count as one. */
+    if (token == NULL) {
+        errors_reply_unauthorised(&request->reply,
+                                  "this call needs a token: Authorization: Bearer TOKEN");
+        return false;
+    }
+    if (!token_sha256(token, len, sha256)) {
+        errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
+        return false;
+    }
+    if (!identify(app, sha256, request)) {
+        reply_wrong_token(app, request);
+        return false;
+    }
+    memcpy(request->token_sha256, sha256, sizeof sha256);
+    return true;
+}

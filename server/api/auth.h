@@ -1,0 +1,43 @@
+/* Who may call the API: bearer tokens of the catalogue and of the environment (RFC 6750), and a
+ * bound on guessing.
+ *
+ * An address that failed too often within a minute gets 429 for each further wrong token. A right
+ * one is always let in: behind a reverse proxy all callers share one address, and a stranger's
+ * guesses must not lock the others out. Made tokens have 256 bits; no rate of guessing finds one.
+ */
+#ifndef SITEMAPD_API_AUTH_H
+#define SITEMAPD_API_AUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define AUTH_MAX_FAILURES   30u /* of one address within a window */
+#define AUTH_WINDOW_SECONDS 60
+
+struct auth;
+
+/* NULL when out of memory. */
+struct auth *auth_new(void);
+/* Takes NULL. */
+void auth_free(struct auth *auth);
+
+/* Notes a failure of `peer` (NULL: unknown) at `now`. Returns 0, or the seconds for which the
+ * address is to wait. `*report` is set where this is the first failure of a window or the first
+ * past the limit: what is worth a line in the log. Thread safe; never waits for I/O. */
+unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *report);
+
+/* A request is judged when its header has come; its body, or what it waits for, may take long. So
+ * each call is judged again before it tells anything, and a write by the writer itself, in its
+ * transaction (change.bearer_id). A token is its id, hash and scope: another one of the same name
+ * does not do. Both are false, with the reply filled (401), where it has been revoked. Thread safe.
+ */
+struct app_context;
+struct registry;
+struct request;
+/* By the registry in memory, which follows the catalogue within CATALOGUE_POLL_MS: where nothing of
+ * the catalogue is told, or what is told was read before. */
+bool auth_still_holds(const struct app_context *app, struct request *request);
+/* By the registry of the view that the answer is made of. */
+bool auth_holds(const struct registry *registry, struct request *request);
+
+#endif

@@ -1,0 +1,443 @@
+#include "server/api/call.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api/auth.h"
+#include "server/api/errors.h"
+#include "server/api/handlers.h"
+#include "server/api/upload.h"
+#include "server/log/log.h"
+#include "server/rules/negotiate.h"
+#include "server/rules/url.h"
+#include "server/token.h"
+
+/* How many a list tells. */
+#define LIST_DEFAULT 100u
+#define LIST_MAX     1000u
+
+static bool read_query(struct request *request, struct query *query)
+{
+    static const char *const none[] = {NULL};
+    const char *const *known = request->route->parameters;
+    const char *unknown;
+
+    switch (query_parse(request->query, query)) {
+    case QUERY_OK:
+        break;
+    case QUERY_MALFORMED:
+        reply_problem(&request->reply, 400, "malformed-query", NULL,
+                      "the query is not valid percent-encoded UTF-8");
+        return false;
+    case QUERY_TOO_MANY:
+        reply_problem(&request->reply, 400, "malformed-query", NULL,
+                      "the query has too many parameters");
+        return false;
+    case QUERY_REPEATED:
+        reply_problem(&request->reply, 400, "repeated-parameter", NULL,
+                      "a query parameter is given twice");
+        return false;
+    case QUERY_NO_MEMORY:
+        errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
+        return false;
+    }
+    unknown = query_unknown(query, known != NULL ? known : none);
+    if (unknown == NULL)
+        return true;
+    reply_problem(&request->reply, 400, "unknown-parameter", unknown,
+                  "this call knows no such query parameter");
+    query_done(query);
+    return false;
+}
+
+/* Who sends a condition relies on it: ignored, it would let a lost update pass. On reads all but
+ * If-Match may be (RFC 9110 13.1.4: there are no dates here). */
+static bool refuse_condition(struct request *request)
+{
+    static const struct {
+        enum known_header header;
+        const char *name;
+    } conditions[] = {{HEADER_IF_MATCH, "If-Match"},
+                      {HEADER_IF_NONE_MATCH, "If-None-Match"},
+                      {HEADER_IF_UNMODIFIED_SINCE, "If-Unmodified-Since"}};
+    bool heeds = request->route->heeds_if_match;
+    bool reads = (request->method & (HTTP_GET | HTTP_HEAD)) != 0;
+    char detail[128];
+
+    for (size_t i = heeds ? 1 : 0; i < (reads ? 1 : sizeof conditions / sizeof *conditions); i++) {
+        if (request_header(request, conditions[i].header) == NULL)
+            continue;
+        snprintf(detail, sizeof detail,
+                 "this call does not heed %s, so nothing was done; ask again without it",
+                 conditions[i].name);
+        reply_problem(&request->reply, 400, "precondition-not-supported", conditions[i].name,
+                      detail);
+        return true;
+    }
+    return false;
+}
+
+enum handled call_begin(void *context, struct request *request)
+{
+    const size_t *size = request->route->call_size;
+    struct query query;
+    struct call *call;
+
+    if (refuse_condition(request) || !read_query(request, &query))
+        return HANDLED;
+    call = calloc(1, size != NULL ? *size : sizeof *call);
+    if (call == NULL) {
+        query_done(&query);
+        errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
+        return HANDLED;
+    }
+    call->app = context;
+    call->request = request;
+    call->query = query;
+    call->change.max_removed = MAX_REMOVED_GUARDED;
+    request->state = call;
+    return HANDLE_CONTINUE;
+}
+
+/* The `done` hook of every route that made a call. */
+static void call_done(void *context, struct request *request)
+{
+    struct call *call = request->state;
+
+    (void)context;
+    if (call == NULL)
+        return;
+    request->state = NULL;
+    if (call->cleanup != NULL)
+        call->cleanup(call);
+    json_fields_free(call->body);
+    entry_record_done(&call->result.entry);
+    query_done(&call->query);
+    free(call);
+}
+
+/* ---- reads ------------------------------------------------------------------------------- */
+
+void call_look(struct call *call, call_work *work)
+{
+    struct reply *reply = &call->request->reply;
+    struct catalogue_view *view;
+    struct registry *registry;
+    enum catalogue_status status = catalogue_view_begin(call->app->catalogue, &view);
+
+    if (status != CATALOGUE_OK) {
+        errors_reply_status(reply, status);
+        return;
+    }
+    status = catalogue_view_registry(view, &registry);
+    if (status == CATALOGUE_OK) {
+        if (auth_holds(registry, call->request) && work != NULL)
+            status = work(call, view, registry);
+        registry_unref(registry);
+    }
+    catalogue_view_end(view);
+    if (status != CATALOGUE_OK)
+        errors_reply_status(reply, status);
+}
+
+static void run_read(void *context)
+{
+    struct call *call = context;
+
+    call_look(call, call->work);
+    request_resume(call->request);
+}
+
+enum handled call_run(struct call *call, void (*job)(void *call))
+{
+    if (workers_run(call->app->readers, job, call))
+        return HANDLE_LATER;
+    errors_reply_status(&call->request->reply, CATALOGUE_BUSY);
+    return HANDLED;
+}
+
+enum handled call_read(struct call *call, call_work *work)
+{
+    call->work = work;
+    return call_run(call, run_read);
+}
+
+/* ---- writes ------------------------------------------------------------------------------ */
+
+static void answer_write(struct request *request)
+{
+    struct call *call = request->state;
+
+    if (call->result.status == CATALOGUE_OK)
+        call->answer(call);
+    else if (call->refuse != NULL && !call->result.revoked)
+        call->refuse(call);
+    else
+        errors_reply_result(&request->reply, &call->result);
+}
+
+/* The publisher's thread. Whatever became of the wait, the write is durable: 503 would say "not
+ * applied". */
+static void write_visible(void *context, enum await_result result)
+{
+    struct call *call = context;
+
+    (void)result;
+    call->request->answer = answer_write;
+    request_resume(call->request);
+}
+
+/* The writer's thread. */
+static void write_done(void *context, struct change_result *result)
+{
+    struct call *call = context;
+
+    entry_record_done(&call->result.entry);
+    call->result = *result;
+    memset(&result->entry, 0, sizeof result->entry);
+
+    if (call->result.status == CATALOGUE_OK)
+        publisher_await_revision(call->app->publisher, call->result.revision, write_visible, call);
+    else
+        write_visible(call, AWAIT_DONE);
+}
+
+enum handled call_write(struct call *call, void (*answer)(struct call *))
+{
+    call->answer = answer;
+    call->change.context = call;
+    if (call->change.source == NULL)
+        call->change.source = call->request->token_name;
+    call->change.token_site_id = call->request->token_site_id;
+    call->change.bearer_id = call->request->token_id;
+    call->change.bearer_sha256 = call->request->token_sha256;
+    catalogue_submit(call->app->catalogue, &call->change, write_done);
+    return HANDLE_LATER;
+}
+
+/* ---- body and parameters ----------------------------------------------------------------- */
+
+bool call_body(struct call *call, struct json_field *fields, size_t count)
+{
+    const struct request *request = call->request;
+    struct reply *reply = &call->request->reply;
+    struct json_fields_error error;
+
+    if (!auth_still_holds(call->app, call->request))
+        return false;
+    if (request->body.len > call->app->max_body_bytes) {
+        reply_problem(reply, 413, "body-too-large", NULL,
+                      "the body is larger than this server takes (max_body_bytes)");
+        return false;
+    }
+    switch (json_fields_read(str_text(&request->body), request->body.len, fields, count,
+                             &call->body, &error)) {
+    case JSON_FIELDS_OK:
+        return true;
+    case JSON_FIELDS_MALFORMED:
+        errors_reply_rule(reply, RULE_JSON, NULL, error.detail);
+        break;
+    case JSON_FIELDS_UNKNOWN:
+        errors_reply_rule(reply, RULE_FIELD_UNKNOWN, error.field, NULL);
+        break;
+    case JSON_FIELDS_WRONG_TYPE:
+        errors_reply_rule(reply, RULE_FIELD_TYPE, error.field, error.detail);
+        break;
+    case JSON_FIELDS_MISSING:
+        reply_problem(reply, 422, "missing-field", error.field, "this field is needed");
+        break;
+    case JSON_FIELDS_NO_MEMORY:
+        errors_reply_status(reply, CATALOGUE_NO_MEMORY);
+        break;
+    }
+    return false;
+}
+
+const char *call_parameter(const struct call *call, const char *name)
+{
+    const char *value = query_value(&call->query, name);
+
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+bool call_number(struct call *call, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
+                 uint64_t *out)
+{
+    const char *text = query_value(&call->query, name);
+    char detail[96];
+
+    if (text == NULL) {
+        *out = fallback;
+        return true;
+    }
+    if (query_number(text, max, out) && *out >= min)
+        return true;
+    snprintf(detail, sizeof detail, "must be a number from %" PRIu64 " to %" PRIu64, min, max);
+    reply_problem(&call->request->reply, 400, "malformed-parameter", name, detail);
+    return false;
+}
+
+bool call_limit(struct call *call, uint64_t *out)
+{
+    return call_number(call, "limit", 1, LIST_MAX, LIST_DEFAULT, out);
+}
+
+bool call_max_removed(struct call *call)
+{
+    uint64_t value;
+
+    if (query_value(&call->query, "max_removed") == NULL)
+        return true;
+    if (!call_number(call, "max_removed", 0, INT64_MAX, 0, &value))
+        return false;
+    call->change.max_removed = (int64_t)value;
+    return true;
+}
+
+bool call_url(struct call *call, const char *name, const char *text, struct url *out)
+{
+    enum rule_code code = url_parse(text, strlen(text), out, NULL);
+
+    if (code == RULE_OK)
+        return true;
+    errors_reply_rule(&call->request->reply, code, name, NULL);
+    return false;
+}
+
+int64_t call_id(const char *text)
+{
+    uint64_t id;
+
+    /* One spelling of each id, as for entries: no leading zero. */
+    if (text == NULL || *text == '0' || !query_number(text, INT64_MAX, &id))
+        return 0;
+    return (int64_t)id;
+}
+
+/* ---- replies ----------------------------------------------------------------------------- */
+
+void call_reply_with_tag(struct call *call, const char *etag)
+{
+    struct reply *reply = &call->request->reply;
+
+    if (negotiate_none_match(request_header(call->request, HEADER_IF_NONE_MATCH), etag, false)) {
+        str_clear(&reply->body);
+        reply->status = 304;
+        reply_header(reply, "Cache-Control", "no-store");
+    } else {
+        reply_json(reply, 200);
+    }
+    reply_header(reply, "ETag", etag);
+}
+
+/* The tag covers the body itself: two tokens see different lists at one URL, and an index's pages
+ * have etags only while they are in memory, so a tag made of revisions would lie. */
+void call_reply_tagged(struct call *call)
+{
+    struct reply *reply = &call->request->reply;
+    uint8_t hash[32];
+    char etag[40];
+    size_t at = 0;
+
+    if (reply->body.failed || !token_sha256(str_text(&reply->body), reply->body.len, hash)) {
+        errors_reply_status(reply, CATALOGUE_NO_MEMORY);
+        return;
+    }
+    etag[at++] = '"';
+    for (size_t i = 0; i < 16; i++, at += 2)
+        snprintf(etag + at, 3, "%02x", hash[i]);
+    etag[at++] = '"';
+    etag[at] = '\0';
+    call_reply_with_tag(call, etag);
+}
+
+void call_audit(struct call *call, const char *action, const char *subject)
+{
+    const struct change_result *result = &call->result;
+    const struct request *request = call->request;
+
+    if (!result->changed)
+        return;
+    log_request(LOG_LEVEL_INFO, action, request->id,
+                "%.1200s by token %s: %" PRIu64 " created, %" PRIu64 " updated, %" PRIu64
+                " removed, revision %" PRIu64,
+                subject, request->token_name != NULL ? request->token_name : "-", result->created,
+                result->updated, result->removed, result->revision);
+}
+
+/* The admin listener's table: every route, as docs/api.md tells of them. */
+
+/* Documents that describe a site or an index; app->max_body_bytes may be less. */
+#define DOCUMENT_BYTES (1u << 20)
+/* Lists: upload.c holds them to max_bulk_bytes, which is configured. */
+#define LIST_BYTES UINT64_MAX
+
+static const char *const json[] = {"application/json", NULL};
+static const char *const lists[] = {"application/json", "application/x-ndjson", NULL};
+
+#define PARAMETERS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* Answered from memory, for whoever asks. */
+#define PLAIN(path_, label_, finish_)                                                              \
+    {                                                                                              \
+        .methods = HTTP_GET, .path = (path_), .label = (label_), .asks_to_wait = true,             \
+        .finish = (finish_)                                                                        \
+    }
+/* For who has a token; a body's rows add its size and types. */
+#define CALL(method_, path_, label_, finish_, ...)                                                 \
+    {                                                                                              \
+        .methods = (method_), .path = (path_), .label = (label_), .authorised = true,              \
+        .begin = call_begin, .finish = (finish_), .done = call_done, __VA_ARGS__                   \
+    }
+#define DOCUMENT .max_body_bytes = DOCUMENT_BYTES, .content_types = json
+/* A list of entries, or one: read as it comes. */
+#define UPLOAD(method_, begin_, ...)                                                               \
+    {                                                                                              \
+        .methods = (method_), .path = "/v1/sitemaps", .label = "sitemaps", .authorised = true,     \
+        .max_body_bytes = LIST_BYTES, .content_types = lists, .call_size = &upload_size,           \
+        .begin = (begin_), .body = upload_body, .finish = upload_finish, .done = call_done,        \
+        __VA_ARGS__                                                                                \
+    }
+
+const struct route routes_admin[] = {
+    PLAIN("/healthz", "healthz", health_alive),
+    PLAIN("/readyz", "readyz", health_ready),
+    PLAIN("/metrics", "metrics", metrics_get),
+    PLAIN("/openapi.json", "openapi", openapi_get),
+
+    CALL(HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list,
+         .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc")),
+    UPLOAD(HTTP_POST, sitemaps_post_begin, .heeds_if_match = true,
+           .parameters = PARAMETERS("on_error", "index", "source", "max_removed")),
+    UPLOAD(HTTP_PUT, sitemaps_put_begin,
+           .parameters = PARAMETERS("on_error", "index", "source", "prefix", "max_removed")),
+    CALL(HTTP_DELETE, "/v1/sitemaps", "sitemaps", sitemaps_delete, .heeds_if_match = true,
+         .call_size = &removal_size, .parameters = PARAMETERS("loc")),
+    CALL(HTTP_GET, "/v1/sitemaps/{id}", "sitemap", sitemap_get, .parameters = NULL),
+    CALL(HTTP_DELETE, "/v1/sitemaps/{id}", "sitemap", sitemap_delete, .heeds_if_match = true),
+
+    CALL(HTTP_GET, "/v1/sites", "sites", sites_list, .parameters = PARAMETERS("after", "limit")),
+    CALL(HTTP_POST, "/v1/sites", "sites", sites_post, DOCUMENT, .call_size = &site_write_size),
+    CALL(HTTP_GET, "/v1/sites/{id}", "site", site_get, .parameters = NULL),
+    CALL(HTTP_PATCH, "/v1/sites/{id}", "site", site_patch, DOCUMENT, .call_size = &site_write_size),
+    CALL(HTTP_DELETE, "/v1/sites/{id}", "site", site_delete, .call_size = &site_write_size,
+         .parameters = PARAMETERS("max_removed")),
+
+    CALL(HTTP_GET, "/v1/indexes", "indexes", indexes_list,
+         .parameters = PARAMETERS("site", "after", "limit")),
+    CALL(HTTP_POST, "/v1/indexes", "indexes", indexes_post, DOCUMENT,
+         .call_size = &index_write_size),
+    CALL(HTTP_GET, "/v1/indexes/{id}", "index", index_get, .parameters = NULL),
+    CALL(HTTP_DELETE, "/v1/indexes/{id}", "index", index_delete, .call_size = &index_write_size,
+         .parameters = PARAMETERS("max_removed")),
+
+    CALL(HTTP_GET, "/v1/sources", "sources", sources_list, .parameters = NULL),
+    CALL(HTTP_POST, "/v1/sources/{name}/scan", "source-scan", source_scan,
+         .call_size = &scan_call_size, .parameters = PARAMETERS("max_removed")),
+
+    CALL(HTTP_GET, "/v1/changes", "changes", changes_get, .call_size = &changes_size,
+         .parameters = PARAMETERS("since", "wait")),
+};
+const size_t routes_admin_count = sizeof routes_admin / sizeof routes_admin[0];

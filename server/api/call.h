@@ -1,0 +1,93 @@
+/* A call of the API: what a handler keeps between its hooks, and the two ways in which it is
+ * answered later: a read on a worker thread, a write by the catalogue's writer. No HTTP thread ever
+ * waits for either. Internal to server/api/.
+ *
+ * 1. request->state is the call from call_begin on; call_done frees it. The listener runs `done`
+ *    once and never while an answer is pending, so whether the client is still there changes
+ *    nothing.
+ * 2. After request_resume neither the call nor the request is touched. */
+#ifndef SITEMAPD_API_CALL_H
+#define SITEMAPD_API_CALL_H
+
+#include <stddef.h>
+
+#include "db/catalogue.h"
+#include "server/api/routes.h"
+#include "server/input/json_fields.h"
+#include "server/rules/query.h"
+
+struct call;
+
+/* What a call does with a view of the catalogue, on a worker; the token holds in it. It fills the
+ * reply, or returns what becomes the reply. */
+typedef enum catalogue_status call_work(struct call *call, struct catalogue_view *view,
+                                        const struct registry *registry);
+
+/* The first member of what a route keeps of a request (route.call_size). */
+struct call {
+    struct app_context *app;
+    struct request *request;
+    struct query query;
+    struct json_fields *body;           /* owned: what call_body read */
+    void (*cleanup)(struct call *call); /* frees what a larger struct added; may be NULL */
+
+    call_work *work; /* of call_read */
+
+    /* A write. `answer` fills the reply of one that was applied and is visible to GETs; `refuse`
+     * (NULL: errors_reply_result) of one that was not; both on the listener's thread, so that
+     * neither writer nor publisher formats anything. */
+    struct change change;
+    struct change_result result; /* owned copy */
+    void (*answer)(struct call *call);
+    void (*refuse)(struct call *call);
+};
+
+/* The routes' `begin`: makes the call of a request, zero but for what is known, and reads the
+ * query. HANDLED, with the reply filled, where it has a parameter that the route does not know, or
+ * a condition that would be ignored. */
+enum handled call_begin(void *context, struct request *request);
+
+/* Runs `job` with the call on a worker, which resumes the request; 503 where all are busy. */
+enum handled call_run(struct call *call, void (*job)(void *call));
+/* Runs `work` with a view on a worker, then resumes the request. */
+enum handled call_read(struct call *call, call_work *work);
+/* On a worker: runs `work` (NULL: nothing) with a view, where the token still holds in it. Where it
+ * does not, or the catalogue cannot be read, or `work` failed, the reply is filled: its status is
+ * not 0. */
+void call_look(struct call *call, call_work *work);
+/* Submits call->change; `source` is filled where it is empty, and who asks, for the writer to
+ * judge. HANDLE_LATER always. Any thread. */
+enum handled call_write(struct call *call, void (*answer)(struct call *));
+
+/* Reads the request's body, an object with these fields and no others, into call->body, whose
+ * values `fields` then has. False, with the reply filled: 401 where the token was revoked while the
+ * body came, 413, 400 for what is no JSON object, 422 for a field. */
+bool call_body(struct call *call, struct json_field *fields, size_t count);
+
+/* The value of a query parameter or NULL where it is absent or empty. */
+const char *call_parameter(const struct call *call, const char *name);
+/* Reads a number parameter. Absent: `fallback`. False, with the reply filled (400), where it is no
+ * decimal from `min` to `max`. */
+bool call_number(struct call *call, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
+                 uint64_t *out);
+/* Reads `limit`, how many a list is to tell. */
+bool call_limit(struct call *call, uint64_t *out);
+/* Reads `max_removed` into call->change; absent: the guard decides. */
+bool call_max_removed(struct call *call);
+/* Reads the URL of a parameter, normalised, into `out`. False, with the reply filled (422), where
+ * it is none. */
+struct url;
+bool call_url(struct call *call, const char *name, const char *text, struct url *out);
+/* Reads a site's or index's id; 0 where the text is none. */
+int64_t call_id(const char *text);
+
+/* Ends a read: a strong ETag made of the body, 304 where If-None-Match names it, else 200. */
+void call_reply_tagged(struct call *call);
+/* The same with a tag that is known (quotes included). */
+void call_reply_with_tag(struct call *call, const char *etag);
+
+/* One line in the log for a write that changed something: who, what. For `answer`; the log takes
+ * it without waiting. `action` is static. */
+void call_audit(struct call *call, const char *action, const char *subject);
+
+#endif

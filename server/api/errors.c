@@ -1,0 +1,219 @@
+#include "server/api/errors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct problem {
+    unsigned status;
+    const char *detail;
+    const char *retry_after; /* seconds, NULL: no header */
+};
+
+/* 503 always means: not applied, nothing of it; ask again. */
+static struct problem problem_of_status(enum catalogue_status status)
+{
+    switch (status) {
+    case CATALOGUE_OK:
+        break;
+    case CATALOGUE_REFUSED:
+        return (struct problem){422, "a rule refused it", NULL};
+    case CATALOGUE_NOT_FOUND:
+        return (struct problem){404, "there is no such thing here", NULL};
+    case CATALOGUE_CONFLICT:
+        return (struct problem){409, "it conflicts with what the catalogue holds", NULL};
+    case CATALOGUE_FULL:
+        return (struct problem){409, "a limit of the catalogue is reached", NULL};
+    case CATALOGUE_BUSY:
+        return (struct problem){503,
+                                "too much is waiting, or another process holds the catalogue; "
+                                "nothing was applied",
+                                "1"};
+    case CATALOGUE_UNAVAILABLE:
+        return (struct problem){503,
+                                "the catalogue cannot be read or written now; nothing was "
+                                "applied",
+                                "5"};
+    case CATALOGUE_NEWER:
+        return (struct problem){503, "the catalogue was made by a newer version of sitemapd", "60"};
+    case CATALOGUE_NO_SPACE:
+        return (struct problem){503,
+                                "there is no space left for the catalogue; nothing was "
+                                "applied",
+                                "60"};
+    case CATALOGUE_CORRUPT:
+        return (struct problem){503, "the catalogue is damaged; nothing was applied", "60"};
+    case CATALOGUE_NO_MEMORY:
+        return (struct problem){503, "out of memory; nothing was applied", "5"};
+    case CATALOGUE_CANCELLED:
+        return (struct problem){503, "the server is stopping; nothing was applied", "5"};
+    }
+    return (struct problem){500, "an error of the server's own", NULL};
+}
+
+void errors_reply_status(struct reply *reply, enum catalogue_status status)
+{
+    struct problem problem = problem_of_status(status);
+
+    reply_problem(reply, problem.status, catalogue_status_word(status), NULL, problem.detail);
+    if (problem.retry_after != NULL)
+        reply_header(reply, "Retry-After", problem.retry_after);
+}
+
+/* A rule that judges a value says 422; those that judge the state of the catalogue or the form of
+ * the body have a status of their own. */
+static unsigned status_of_rule(enum rule_code code)
+{
+    switch (code) {
+    case RULE_JSON:
+        return 400;
+    case RULE_SHRINK_GUARD:
+    case RULE_HOST_TAKEN:
+        return 409;
+    case RULE_ALL_SITES:
+        return 403;
+    case RULE_LIST_TOO_LONG:
+        return 413;
+    default:
+        return 422;
+    }
+}
+
+void errors_reply_rule(struct reply *reply, enum rule_code code, const char *field,
+                       const char *detail)
+{
+    if (detail == NULL || *detail == '\0')
+        detail = rule_code_sentence(code);
+    reply_problem(reply, status_of_rule(code), rule_code_word(code), field, detail);
+}
+
+void errors_reply_scope(struct reply *reply)
+{
+    reply_problem(reply, 403, "token-of-another-site", NULL,
+                  "this token is for another site of the catalogue");
+}
+
+void errors_reply_unauthorised(struct reply *reply, const char *detail)
+{
+    reply_problem(reply, 401, "unauthorized", NULL, detail);
+    reply_header(reply, "WWW-Authenticate", "Bearer realm=\"sitemapd\"");
+}
+
+void errors_reply_revoked(struct reply *reply)
+{
+    errors_reply_unauthorised(reply, "this token was revoked while the call was under way");
+}
+
+void errors_reply_not_found(struct reply *reply, const char *what)
+{
+    char detail[96];
+
+    snprintf(detail, sizeof detail, "there is no such %s", what);
+    reply_problem(reply, 404, "not-found", NULL, detail);
+}
+
+void errors_reply_result(struct reply *reply, const struct change_result *result)
+{
+    const char *detail = result->detail[0] != '\0' ? result->detail : NULL;
+
+    if (result->revoked) {
+        errors_reply_revoked(reply);
+    } else if (result->forbidden) {
+        errors_reply_scope(reply);
+    } else if (result->status == CATALOGUE_REFUSED) {
+        errors_reply_rule(reply, result->code, result->field, detail);
+        if (result->code == RULE_SHRINK_GUARD)
+            errors_add_number(reply, "would_remove", result->would_remove);
+    } else if (result->precondition_failed) {
+        reply_problem(reply, 412, "precondition-failed", NULL,
+                      detail != NULL ? detail : "the entry is not the one that If-Match names");
+    } else if (result->managed) {
+        reply_problem(reply, 409, "managed-by-config", NULL,
+                      detail != NULL ? detail
+                                     : "the configuration file manages this site; change it there");
+    } else if (detail != NULL && problem_of_status(result->status).status < 500) {
+        reply_problem(reply, problem_of_status(result->status).status,
+                      catalogue_status_word(result->status), result->field, detail);
+    } else {
+        errors_reply_status(reply, result->status);
+    }
+}
+
+void errors_reply_reader(struct reply *reply, const struct reader_error *error)
+{
+    const char *code = error->code != NULL ? error->code : "malformed-body";
+    unsigned status = 400;
+    char detail[320];
+
+    switch (error->status) {
+    case READER_TOO_LARGE:
+        status = 413;
+        break;
+    case READER_NO_MEMORY:
+        errors_reply_status(reply, CATALOGUE_NO_MEMORY);
+        return;
+    case READER_OK:
+    case READER_MALFORMED:
+    case READER_WRONG_KIND:
+    case READER_FORBIDDEN:
+    case READER_STOPPED:
+        break;
+    }
+    /* JSON that ends too early is as malformed as any; a compressed body has no lines. */
+    if (error->line != 0 && strcmp(code, "truncated") == 0)
+        code = rule_code_word(RULE_JSON);
+    /* Most sentences name the place themselves. */
+    if (error->line != 0 && strncmp(error->detail, "line ", 5) != 0)
+        snprintf(detail, sizeof detail, "line %" PRIu64 ": %s", error->line, error->detail);
+    else
+        snprintf(detail, sizeof detail, "%s", error->detail);
+    reply_problem(reply, status, code, NULL, detail);
+}
+
+void errors_reply_spool(struct reply *reply, enum spool_status status)
+{
+    switch (status) {
+    case SPOOL_FULL:
+        reply_problem(reply, 413, "body-too-large", NULL,
+                      "the list is larger than this server takes");
+        return;
+    case SPOOL_CROWDED:
+        reply_problem(reply, 503, "spool-full", NULL,
+                      "the lists that others are sending take all the room that max_spool allows; "
+                      "nothing was applied");
+        reply_header(reply, "Retry-After", "5");
+        return;
+    case SPOOL_NO_SPACE:
+        errors_reply_status(reply, CATALOGUE_NO_SPACE);
+        return;
+    case SPOOL_NO_MEMORY:
+        errors_reply_status(reply, CATALOGUE_NO_MEMORY);
+        return;
+    case SPOOL_OK:
+    case SPOOL_FAILED:
+        break;
+    }
+    errors_reply_status(reply, CATALOGUE_UNAVAILABLE);
+}
+
+void errors_add_member(struct reply *reply, const char *name, const char *json)
+{
+    struct str *body = &reply->body;
+
+    while (body->len > 0 && body->data[body->len - 1] != '}')
+        body->len--;
+    if (body->len == 0)
+        return;
+    body->data[--body->len] = '\0';
+    str_append_format(body, ",\"%s\":", name);
+    str_append_text(body, json);
+    str_append_text(body, "}\n");
+}
+
+void errors_add_number(struct reply *reply, const char *name, uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    errors_add_member(reply, name, text);
+}

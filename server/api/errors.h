@@ -1,0 +1,35 @@
+/* What went wrong, as HTTP: the one place where the words of the catalogue, the rules and the
+ * readers get a status. Each fills a reply with an RFC 9457 problem. Internal to server/api/. */
+#ifndef SITEMAPD_API_ERRORS_H
+#define SITEMAPD_API_ERRORS_H
+
+#include "db/catalogue.h"
+#include "server/http/request.h"
+#include "server/input/reader.h"
+#include "server/input/spool.h"
+#include "server/rules/code.h"
+
+/* The catalogue could not do it. */
+void errors_reply_status(struct reply *reply, enum catalogue_status status);
+/* A write was not applied: its status, or the rule that refused it. */
+void errors_reply_result(struct reply *reply, const struct change_result *result);
+/* A rule refused a value; `detail` NULL or "": the rule's own sentence. */
+void errors_reply_rule(struct reply *reply, enum rule_code code, const char *field,
+                       const char *detail);
+/* A body could not be read. */
+void errors_reply_reader(struct reply *reply, const struct reader_error *error);
+void errors_reply_spool(struct reply *reply, enum spool_status status);
+/* A write or sight that the token's scope forbids. */
+void errors_reply_scope(struct reply *reply);
+/* 401 with its challenge. */
+void errors_reply_unauthorised(struct reply *reply, const char *detail);
+/* The token was good when the request began. */
+void errors_reply_revoked(struct reply *reply);
+void errors_reply_not_found(struct reply *reply, const char *what);
+
+/* Adds a member to the problem (or any JSON object) that `reply->body` holds; `json` is its value
+ * as JSON text. */
+void errors_add_member(struct reply *reply, const char *name, const char *json);
+void errors_add_number(struct reply *reply, const char *name, uint64_t value);
+
+#endif

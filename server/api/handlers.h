@@ -1,0 +1,31 @@
+/* What the admin listener's table (call.c) names, by the noun's file. Internal to server/api/. */
+#ifndef SITEMAPD_API_HANDLERS_H
+#define SITEMAPD_API_HANDLERS_H
+
+#include <stddef.h>
+
+#include "server/api/routes.h"
+#include "server/http/request.h"
+
+typedef enum handled route_hook(void *context, struct request *request);
+
+/* health.c, metrics.c, openapi.c: answered at once */
+route_hook health_alive, health_ready, metrics_get, openapi_get;
+/* sitemaps.c; the body of POST and PUT is upload.c's */
+route_hook sitemaps_list, sitemap_get, sitemap_delete, sitemaps_delete;
+route_hook sitemaps_post_begin, sitemaps_put_begin;
+/* sites.c, indexes.c */
+route_hook sites_list, site_get, sites_post, site_patch, site_delete;
+route_hook indexes_list, index_get, indexes_post, index_delete;
+/* sources.c, changes.c */
+route_hook sources_list, source_scan, changes_get;
+
+/* The calls that are more than a struct call: route.call_size. */
+extern const size_t upload_size, removal_size, site_write_size, index_write_size;
+extern const size_t scan_call_size, changes_size;
+
+/* openapi.json, as bytes that the build makes of it. */
+extern const unsigned char openapi_document[];
+extern const size_t openapi_document_len;
+
+#endif

@@ -1,0 +1,18 @@
+/* The entry object of the API, written in one place. Internal to server/api/. */
+#ifndef SITEMAPD_API_JSON_H
+#define SITEMAPD_API_JSON_H
+
+#include "db/catalogue.h"
+#include "server/base/str.h"
+
+/* Appends the object. The index's URL is looked up in `registry`; `remarks` joins the warnings that
+ * the stored entry always bears. */
+void entry_json_append(struct str *out, const struct entry_record *record,
+                       const struct registry *registry, rule_set remarks);
+
+/* Appends the JSON string of a URL of two parts. */
+void json_append_url(struct str *out, const char *origin, const char *path);
+/* Appends a quoted RFC 3339 time. */
+void entry_json_append_time(struct str *out, int64_t unix_seconds);
+
+#endif

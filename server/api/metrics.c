@@ -1,0 +1,604 @@
+#include <stdio.h>
+#include <time.h>
+
+#include "server/api/exposition.h"
+#include "server/api/handlers.h"
+#include "server/api/routes.h"
+#include "server/base/process.h"
+#include "server/base/str.h"
+#include "server/http/listener.h"
+#include "server/http/slow_readers.h"
+#include "server/log/access_log.h"
+#include "server/log/log.h"
+#include "server/pages/served_file.h"
+#include "server/sources/sources.h"
+
+/* /metrics, family by family. All of it comes from memory: no disk, no catalogue read on the
+ * HTTP thread. Internal to server/api/. */
+
+/* So many indexes and sources have series of their own, the first in their order (origin and path;
+ * the configuration's); what is beyond is added up under the name "other". */
+#define METRICS_MAX_INDEXES 200u
+#define METRICS_MAX_SOURCES 200u
+
+/* The configuration in force, and the certificate of the public listener. */
+
+static void metrics_append_config(struct str *out, const struct app_context *app)
+{
+    int64_t expires = app->certificate_expires;
+
+    metric_family(out, "sitemapd_config_reloads_total", "counter",
+                  "Reloads of the configuration, by what came of them.");
+    metric_sample(out, "sitemapd_config_reloads_total", LABELS("result", "applied"),
+                  app->reloads_applied);
+    metric_sample(out, "sitemapd_config_reloads_total", LABELS("result", "refused"),
+                  app->reloads_refused);
+    metric_gauge(out, "sitemapd_config_refused", "1 where the last reload was refused.",
+                 app->reload_refused ? 1 : 0);
+    metric_gauge(out, "sitemapd_config_loaded_seconds",
+                 "When the configuration in force was read, Unix time.",
+                 (uint64_t)app->config_loaded_at);
+    if (expires > 0)
+        metric_gauge(out, "sitemapd_tls_certificate_expires_seconds",
+                     "When the certificate of the public listener expires, Unix time.",
+                     (uint64_t)expires);
+}
+
+/* What the listeners count. */
+
+/* A listener that is up, with what it counts: read once, so that the families agree. */
+struct one {
+    const char *name;
+    const struct listener *listener;
+    struct listener_totals totals;
+    uint32_t connections, suspended;
+    uint64_t over_budget; /* connections ended for the memory of what they read */
+    uint64_t in_the_way;  /* or for others who read */
+};
+
+struct all {
+    struct str *out;
+    size_t count;
+    struct one each[2];
+    const char *at; /* the name of the one that a callback is called for */
+};
+
+static void collect(struct all *all, const char *name, const struct listener *l)
+{
+    struct one *one = &all->each[all->count];
+
+    if (l == NULL)
+        return;
+    all->count++;
+    one->name = name;
+    one->listener = l;
+    listener_totals(l, &one->totals);
+    listener_load(l, &one->connections, &one->suspended);
+}
+
+static void append_requests(void *context, const char *route, unsigned status, uint64_t count)
+{
+    const struct all *all = context;
+    char text[12];
+
+    snprintf(text, sizeof text, "%u", status);
+    metric_sample(all->out, "sitemapd_http_requests_total",
+                  LABELS("listener", all->at, "route", route, "status", text), count);
+}
+
+static void append_times(void *context, const char *route, const struct histogram_values *took)
+{
+    const struct all *all = context;
+
+    metric_histogram(all->out, "sitemapd_http_request_duration_seconds",
+                     LABELS("listener", all->at, "route", route), &histogram_times, took);
+}
+
+static void append_by_route(struct all *all)
+{
+    metric_family(all->out, "sitemapd_http_requests_total", "counter",
+                  "Requests answered, by listener, route, status.");
+    for (size_t i = 0; i < all->count; i++) {
+        all->at = all->each[i].name;
+        listener_counts(all->each[i].listener, append_requests, all);
+    }
+    metric_family(all->out, "sitemapd_http_request_duration_seconds", "histogram",
+                  "From the end of a request's header until its reply was handed to the kernel.");
+    for (size_t i = 0; i < all->count; i++) {
+        all->at = all->each[i].name;
+        listener_times(all->each[i].listener, append_times, all);
+    }
+}
+
+static void append_by_encoding(const struct all *all)
+{
+    static const char *const names[COUNTS_ENCODINGS] = {"none", "identity", "gzip"};
+
+    metric_family(all->out, "sitemapd_http_responses_total", "counter",
+                  "Replies by the content coding of their body; none: without a body.");
+    for (size_t i = 0; i < all->count; i++)
+        for (size_t e = 0; e < COUNTS_ENCODINGS; e++)
+            metric_sample(all->out, "sitemapd_http_responses_total",
+                          LABELS("listener", all->each[i].name, "encoding", names[e]),
+                          all->each[i].totals.sums.answers[e]);
+    metric_family(all->out, "sitemapd_http_response_bytes_total", "counter",
+                  "Bytes of bodies in replies, as encoded, without headers.");
+    for (size_t i = 0; i < all->count; i++)
+        for (size_t e = COUNTS_NONE + 1; e < COUNTS_ENCODINGS; e++)
+            metric_sample(all->out, "sitemapd_http_response_bytes_total",
+                          LABELS("listener", all->each[i].name, "encoding", names[e]),
+                          all->each[i].totals.sums.bytes[e]);
+}
+
+/* One value of each listener. */
+static void family(const struct all *all, const char *name, const char *type, const char *help,
+                   uint64_t (*value)(const struct one *one))
+{
+    metric_family(all->out, name, type, help);
+    for (size_t i = 0; i < all->count; i++)
+        metric_sample(all->out, name, LABELS("listener", all->each[i].name), value(&all->each[i]));
+}
+
+static uint64_t received_of(const struct one *one)
+{
+    return one->totals.sums.received;
+}
+
+static uint64_t aborted_of(const struct one *one)
+{
+    return one->totals.aborted;
+}
+
+static uint64_t connections_of(const struct one *one)
+{
+    return one->connections;
+}
+
+static uint64_t max_connections_of(const struct one *one)
+{
+    return one->totals.max_connections;
+}
+
+static uint64_t suspended_of(const struct one *one)
+{
+    return one->suspended;
+}
+
+static uint64_t max_suspended_of(const struct one *one)
+{
+    return one->totals.max_suspended;
+}
+
+static uint64_t accepted_of(const struct one *one)
+{
+    return one->totals.accepted;
+}
+
+static uint64_t failed_of(const struct one *one)
+{
+    return one->totals.failed;
+}
+
+static uint64_t full_of(const struct one *one)
+{
+    return one->totals.full;
+}
+
+static void append_cut(const struct all *all)
+{
+    metric_family(all->out, "sitemapd_http_connections_cut_total", "counter",
+                  "Connections that the server ended, by reason.");
+    for (size_t i = 0; i < all->count; i++) {
+        const struct listener_totals *totals = &all->each[i].totals;
+        const struct {
+            const char *reason;
+            uint64_t count;
+        } cut[] = {
+            {"address-limit", totals->over_limit},
+            {"make-room", totals->evicted},
+            {"header-timeout", totals->late[LISTENER_WAIT_HEADER]},
+            {"body-timeout", totals->late[LISTENER_WAIT_BODY]},
+            {"reply-timeout", totals->late[LISTENER_WAIT_REPLY]},
+            {"snapshot-budget", all->each[i].over_budget},
+            {"slow-readers", all->each[i].in_the_way},
+        };
+        for (size_t r = 0; r < sizeof cut / sizeof cut[0]; r++)
+            metric_sample(all->out, "sitemapd_http_connections_cut_total",
+                          LABELS("listener", all->each[i].name, "reason", cut[r].reason),
+                          cut[r].count);
+    }
+}
+
+static void metrics_append_listeners(struct str *out, const struct app_context *app)
+{
+    struct all all = {.out = out};
+
+    collect(&all, "public", app->public_listener);
+    if (all.count > 0 && app->slow_readers != NULL)
+        readers_count_cut(app->slow_readers, &all.each[0].over_budget, &all.each[0].in_the_way);
+    collect(&all, "admin", app->admin_listener);
+    append_by_route(&all);
+    append_by_encoding(&all);
+    family(&all, "sitemapd_http_request_body_bytes_total", "counter",
+           "Bytes of bodies in answered requests.", received_of);
+    family(&all, "sitemapd_http_requests_aborted_total", "counter",
+           "Requests that ended before their reply was out: the client left or was cut.",
+           aborted_of);
+    family(&all, "sitemapd_http_connections", "gauge", "Connections now open.", connections_of);
+    family(&all, "sitemapd_http_connections_limit", "gauge", "Connections that may be open.",
+           max_connections_of);
+    family(&all, "sitemapd_http_suspended", "gauge", "Requests now waiting for an answer.",
+           suspended_of);
+    family(&all, "sitemapd_http_suspended_limit", "gauge", "Requests that may wait.",
+           max_suspended_of);
+    family(&all, "sitemapd_http_connections_accepted_total", "counter", "Connections accepted.",
+           accepted_of);
+    family(&all, "sitemapd_http_accept_failures_total", "counter",
+           "Connections that could not be taken in, for want of descriptors or memory.", failed_of);
+    family(&all, "sitemapd_http_full_total", "counter",
+           "Times that who came had to wait, since every place was taken.", full_of);
+    append_cut(&all);
+}
+
+/* What the catalogue holds, by index. */
+
+struct census {
+    struct str pages, entries; /* the samples of both families, written in one walk */
+    uint64_t indexes, all_pages;
+    uint64_t other_pages, other_entries;
+};
+
+static void count_index(void *context, const char *origin, const char *path, uint64_t pages,
+                        uint64_t entries)
+{
+    struct census *c = context;
+    struct str url = STR_INIT;
+
+    c->all_pages += pages;
+    if (c->indexes++ >= METRICS_MAX_INDEXES) {
+        c->other_pages += pages;
+        c->other_entries += entries;
+        return;
+    }
+    str_append_text(&url, origin);
+    str_append_text(&url, path);
+    struct labels labels = LABELS("index", str_text(&url));
+    metric_sample(&c->pages, "sitemapd_index_pages", labels, pages);
+    metric_sample(&c->entries, "sitemapd_index_entries", labels, entries);
+    c->pages.failed |= url.failed;
+    str_done(&url);
+}
+
+static void append_index_family(struct str *out, struct str *samples, const char *name,
+                                const char *help, const uint64_t *other)
+{
+    metric_family(out, name, "gauge", help);
+    str_append(out, str_text(samples), samples->len);
+    if (other != NULL)
+        metric_sample(out, name, LABELS("index", "other"), *other);
+    out->failed |= samples->failed;
+    str_done(samples);
+}
+
+static void metrics_append_indexes(struct str *out, struct publisher *publisher)
+{
+    struct census c = {.pages = STR_INIT, .entries = STR_INIT};
+
+    publisher_each_index(publisher, count_index, &c);
+    bool others = c.indexes > METRICS_MAX_INDEXES;
+    metric_gauge(out, "sitemapd_indexes", "Sitemap indexes.", c.indexes);
+    metric_gauge(out, "sitemapd_pages", "Pages with entries, of all indexes.", c.all_pages);
+    append_index_family(out, &c.pages, "sitemapd_index_pages", "Pages with entries, by index.",
+                        others ? &c.other_pages : NULL);
+    append_index_family(out, &c.entries, "sitemapd_index_entries", "Sitemaps registered, by index.",
+                        others ? &c.other_entries : NULL);
+}
+
+/* The process_ family that every Prometheus client has. */
+
+#ifndef SITEMAPD_VERSION
+#define SITEMAPD_VERSION "unknown"
+#endif
+
+static void metrics_append_process(struct str *out)
+{
+    struct process_usage usage;
+
+    metric_family(out, "sitemapd_build_info", "gauge", "Always 1; the version is in the label.");
+    metric_sample(out, "sitemapd_build_info", LABELS("version", SITEMAPD_VERSION), 1);
+    if (!process_usage_read(&usage))
+        return;
+    metric_gauge(out, "process_resident_memory_bytes", "Resident memory.", usage.resident_bytes);
+    metric_gauge(out, "process_virtual_memory_bytes", "Virtual memory.", usage.virtual_bytes);
+    metric_family(out, "process_cpu_seconds_total", "counter", "CPU time, user and system.");
+    metric_sample_ms(out, "process_cpu_seconds_total", NO_LABELS, usage.cpu_ms);
+    metric_family(out, "process_start_time_seconds", "gauge", "Start of the process, Unix time.");
+    metric_sample_ms(out, "process_start_time_seconds", NO_LABELS, usage.started_ms);
+    metric_gauge(out, "process_threads", "Threads.", usage.threads);
+    metric_gauge(out, "process_open_fds", "Descriptors now open.", usage.open_fds);
+    if (usage.max_fds != UINT64_MAX)
+        metric_gauge(out, "process_max_fds", "Descriptors that may be open.", usage.max_fds);
+}
+
+/* How each source stands, as of its last scan. */
+
+/* One family of all sources: a gauge or counter that `value` reads. What is beyond the bound is
+ * added up; of times the earliest counts (`earliest`). */
+struct family {
+    const char *name, *type, *help;
+    uint64_t (*value)(const struct source_health *health);
+    bool earliest;
+};
+
+static uint64_t files_of(const struct source_health *h)
+{
+    return h->state.files;
+}
+
+static uint64_t listed_of(const struct source_health *h)
+{
+    return h->state.listed;
+}
+
+static uint64_t problems_of(const struct source_health *h)
+{
+    return h->state.quarantined;
+}
+
+static uint64_t remarked_of(const struct source_health *h)
+{
+    return h->state.remarked;
+}
+
+static uint64_t held_of(const struct source_health *h)
+{
+    return h->state.held;
+}
+
+static uint64_t good_at_of(const struct source_health *h)
+{
+    return h->state.good_at < 0 ? 0 : (uint64_t)h->state.good_at;
+}
+
+static uint64_t failing_of(const struct source_health *h)
+{
+    return h->failing ? 1 : 0;
+}
+
+static uint64_t watch_limited_of(const struct source_health *h)
+{
+    return h->watching == SOURCE_WATCH_LIMIT ? 1 : 0;
+}
+
+static uint64_t scans_of(const struct source_health *h)
+{
+    return h->scans;
+}
+
+static uint64_t files_read_of(const struct source_health *h)
+{
+    return h->files_read;
+}
+
+static const struct family families[] = {
+    {"sitemapd_source_files", "gauge", "Files that the source knows.", files_of, false},
+    {"sitemapd_source_listed", "gauge", "Of these with an entry.", listed_of, false},
+    {"sitemapd_source_problems", "gauge", "Of these refused.", problems_of, false},
+    {"sitemapd_source_remarked", "gauge", "Of the listed ones those with remarks.", remarked_of,
+     false},
+    {"sitemapd_source_held_removals", "gauge", "Removals that the shrink guard holds back.",
+     held_of, false},
+    {"sitemapd_source_last_good_scan_seconds", "gauge",
+     "When the last scan was applied whole, Unix time; 0: never.", good_at_of, true},
+    {"sitemapd_source_failing", "gauge", "1: the last scan could not be made.", failing_of, false},
+    {"sitemapd_source_watch_limited", "gauge",
+     "1: the kernel's limit of watches is reached, rescans alone find changes.", watch_limited_of,
+     false},
+    {"sitemapd_source_scans_total", "counter", "Scans since the start.", scans_of, false},
+    {"sitemapd_source_files_read_total", "counter", "Files verified.", files_read_of, false},
+};
+
+static void append_family(struct str *out, const struct family *family,
+                          const struct source_list *list)
+{
+    size_t count = sources_count(list);
+    uint64_t other = family->earliest ? UINT64_MAX : 0;
+
+    metric_family(out, family->name, family->type, family->help);
+    for (size_t at = 0; at < count; at++) {
+        struct source_health health;
+
+        sources_health(list, at, &health);
+        uint64_t value = family->value(&health);
+        if (at < METRICS_MAX_SOURCES)
+            metric_sample(out, family->name, LABELS("source", health.name), value);
+        else if (!family->earliest)
+            other += value;
+        else if (value < other)
+            other = value;
+    }
+    if (count > METRICS_MAX_SOURCES)
+        metric_sample(out, family->name, LABELS("source", "other"), other);
+}
+
+static void metrics_append_sources(struct str *out, struct sources *sources)
+{
+    struct source_list *list = sources_hold(sources);
+    for (size_t i = 0; sources_count(list) > 0 && i < sizeof families / sizeof families[0]; i++)
+        append_family(out, &families[i], list);
+    sources_let_go(list);
+}
+
+/* /metrics: what the publisher, the catalogue and the cache of files count, and the other parts. */
+
+static void append_histogram(struct str *out, const char *name, const char *help,
+                             const struct histogram_bounds *bounds,
+                             const struct histogram_values *values)
+{
+    metric_family(out, name, "histogram", help);
+    metric_histogram(out, name, NO_LABELS, bounds, values);
+}
+
+static void append_publisher(struct str *out, const struct publisher_stats *stats)
+{
+    metric_counter(out, "sitemapd_segments_rendered_total", "Segments rendered and compressed.",
+                   stats->segments_rendered);
+    metric_counter(out, "sitemapd_pages_published_total", "Pages published as a new snapshot.",
+                   stats->pages_published);
+    metric_counter(out, "sitemapd_pages_built_cold_total",
+                   "Pages built because a GET asked for them.", stats->pages_built_cold);
+    metric_counter(out, "sitemapd_pages_loaded_total", "Cold pages that the page store had.",
+                   stats->pages_loaded);
+    metric_gauge(out, "sitemapd_page_store_bytes", "Bytes of pages kept on disk.",
+                 stats->page_store_bytes);
+    metric_counter(out, "sitemapd_publish_failures_total", "Publications that failed.",
+                   stats->publish_failures);
+    append_histogram(out, "sitemapd_publish_duration_seconds",
+                     "From finding a change of the catalogue until it is served.", &histogram_times,
+                     &stats->publish_ns);
+    append_histogram(out, "sitemapd_page_build_duration_seconds",
+                     "Building a page that a GET asked for.", &histogram_times, &stats->build_ns);
+    metric_gauge(out, "sitemapd_page_builds_queued", "Pages that wait for a thread to build them.",
+                 stats->builds_queued);
+    metric_counter(out, "sitemapd_snapshot_evictions_total",
+                   "Snapshots dropped for the budget's sake.", stats->evictions);
+    metric_gauge(out, "sitemapd_snapshots", "Pages in memory.", stats->snapshots);
+    metric_gauge(out, "sitemapd_snapshot_bytes", "Bytes of all snapshots in memory.",
+                 stats->snapshot_bytes);
+    metric_family(out, "sitemapd_snapshot_age_seconds", "gauge",
+                  "How long ago what is served was known to be all that is committed.");
+    metric_sample_ms(out, "sitemapd_snapshot_age_seconds", NO_LABELS, stats->age_ms);
+    metric_gauge(out, "sitemapd_catalogue_revision", "Revision of the catalogue last read.",
+                 stats->seen_revision);
+    metric_gauge(out, "sitemapd_entries", "Sitemaps registered.", stats->entries);
+    metric_gauge(out, "sitemapd_catalogue_readable",
+                 "1 where the last read of the catalogue succeeded.", stats->readable ? 1 : 0);
+}
+
+static void append_writes(struct str *out, const struct catalogue_stats *stats)
+{
+    metric_counter(out, "sitemapd_catalogue_commits_total", "Transactions committed.",
+                   stats->commits);
+    metric_counter(out, "sitemapd_catalogue_changes_total", "Writes applied.",
+                   stats->batched_changes);
+    append_histogram(out, "sitemapd_catalogue_batch_changes", "Writes that share a transaction.",
+                     &catalogue_batches, &stats->batch);
+    append_histogram(out, "sitemapd_catalogue_transaction_duration_seconds",
+                     "Applying and committing a transaction.", &histogram_times, &stats->write_ns);
+    append_histogram(out, "sitemapd_catalogue_commit_duration_seconds",
+                     "Of it the commit alone, until it is durable.", &histogram_times,
+                     &stats->commit_ns);
+    metric_family(out, "sitemapd_catalogue_failed_writes_total", "counter",
+                  "Writes not applied for the catalogue's sake, by reason.");
+    for (size_t i = CATALOGUE_BUSY; i <= CATALOGUE_CANCELLED; i++)
+        metric_sample(out, "sitemapd_catalogue_failed_writes_total",
+                      LABELS("reason", catalogue_status_word((enum catalogue_status)i)),
+                      stats->failed[i]);
+    metric_counter(out, "sitemapd_shrink_guard_held_total",
+                   "Writes that the shrink guard refused, and scans of which it held removals.",
+                   stats->held);
+    metric_gauge(out, "sitemapd_catalogue_queue_depth", "Writes now waiting.", stats->queue_depth);
+    metric_gauge(out, "sitemapd_catalogue_queue_limit", "Writes that may wait.", stats->max_queued);
+}
+
+/* What the catalogue says outlasts this process; what came with the values that were there already
+ * is this process's alone. */
+static void append_registration(struct str *out, const struct publisher_stats *publisher,
+                                const struct catalogue_stats *catalogue)
+{
+    int64_t now = (int64_t)time(NULL), at = catalogue->registered_at;
+    if (publisher->changed_at > at)
+        at = publisher->changed_at;
+    metric_gauge(out, "sitemapd_last_registration_seconds",
+                 "When entries were last registered, replaced or removed, Unix time; 0: never.",
+                 (uint64_t)(at < now ? at : now));
+}
+
+static void append_file(struct str *out, const struct catalogue_stats *stats)
+{
+    metric_gauge(out, "sitemapd_catalogue_committed_revision",
+                 "Revision of this process's last commit; 0: none yet.", stats->revision);
+    metric_gauge(out, "sitemapd_catalogue_writable", "1 where the last commit or probe succeeded.",
+                 stats->writable ? 1 : 0);
+    metric_counter(out, "sitemapd_catalogue_checkpoints_total",
+                   "Checkpoints of the write-ahead log.", stats->checkpoints);
+    append_histogram(out, "sitemapd_catalogue_checkpoint_duration_seconds",
+                     "Bringing the write-ahead log back into the file.", &histogram_times,
+                     &stats->checkpoint_ns);
+    metric_gauge(out, "sitemapd_catalogue_wal_bytes",
+                 "Bytes of the write-ahead log that are not back in the file yet.",
+                 stats->wal_bytes);
+    metric_gauge(out, "sitemapd_catalogue_wal_file_bytes", "Bytes of the write-ahead log's file.",
+                 stats->wal_file_bytes);
+    metric_gauge(out, "sitemapd_catalogue_file_bytes", "Bytes of the catalogue's file.",
+                 stats->file_bytes);
+    if (stats->disk_bytes == 0)
+        return;
+    metric_gauge(out, "sitemapd_catalogue_disk_bytes", "Size of the file system it is on.",
+                 stats->disk_bytes);
+    metric_gauge(out, "sitemapd_catalogue_disk_free_bytes", "What is free there for this user.",
+                 stats->disk_free_bytes);
+}
+
+static void append_blobs(struct str *out, const struct served_file_cache_stats *stats)
+{
+    metric_gauge(out, "sitemapd_files", "Served files in memory.", stats->files);
+    metric_gauge(out, "sitemapd_file_bytes",
+                 "Bytes of served files in memory, loading and being sent.", stats->bytes);
+    metric_counter(out, "sitemapd_file_checks_total", "Times a served file was looked at.",
+                   stats->checks);
+    metric_counter(out, "sitemapd_file_loads_total", "Times a served file was read.", stats->loads);
+    metric_counter(out, "sitemapd_file_evictions_total", "Files dropped for the budget's sake.",
+                   stats->evictions);
+    metric_counter(out, "sitemapd_file_failures_total",
+                   "Files that could not be read now: 503, or the last one was served on.",
+                   stats->failures);
+}
+
+static void append_log(struct str *out, const struct app_context *app)
+{
+    metric_counter(out, "sitemapd_access_log_dropped_total",
+                   "Lines of the access log that found no room.",
+                   access_log_dropped(app->access_log));
+    metric_counter(out, "sitemapd_log_dropped_total", "Lines of the log that found no room.",
+                   log_dropped());
+}
+
+enum handled metrics_get(void *context, struct request *request)
+{
+    struct app_context *app = context;
+    struct reply *reply = &request->reply;
+    struct str *out = &reply->body;
+    struct publisher_stats publisher;
+    struct catalogue_stats catalogue;
+
+    publisher_stats_get(app->publisher, &publisher);
+    catalogue_stats_get(app->catalogue, &catalogue);
+
+    metrics_append_process(out);
+    metrics_append_config(out, app);
+    metrics_append_listeners(out, app);
+    append_publisher(out, &publisher);
+    metrics_append_indexes(out, app->publisher);
+    append_writes(out, &catalogue);
+    append_registration(out, &publisher, &catalogue);
+    append_file(out, &catalogue);
+    metric_gauge(out, "sitemapd_reads_queued", "API reads that wait for a thread.",
+                 workers_queued(app->readers));
+    metric_gauge(out, "sitemapd_long_polls", "Calls of /v1/changes that wait for a change.",
+                 atomic_load(&app->polls));
+    append_log(out, app);
+    if (app->sources != NULL)
+        metrics_append_sources(out, app->sources);
+    if (app->files != NULL) {
+        struct served_file_cache_stats files;
+
+        served_file_cache_stats_get(app->files, &files);
+        append_blobs(out, &files);
+    }
+
+    reply->status = 200;
+    reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    reply_header(reply, "Cache-Control", "no-store");
+    return HANDLED;
+}

@@ -1,0 +1,66 @@
+/* The handlers: public pages and robots.txt; the admin API under /v1; health, metrics, OpenAPI.
+ * They see no socket: each takes a struct request and fills its reply. */
+#ifndef SITEMAPD_API_ROUTES_H
+#define SITEMAPD_API_ROUTES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "server/http/request.h"
+#include "server/input/spool.h"
+#include "server/pages/publisher.h"
+#include "server/pages/workers.h"
+
+struct access_log;
+struct served_file_cache;
+struct listener;
+struct readers;
+struct sources;
+
+#define POLL_SITES 256u
+
+/* What every handler may use. Lives as long as the listeners do. */
+struct app_context {
+    struct catalogue *catalogue;
+    struct publisher *publisher;
+    struct workers *readers;      /* API reads and parsing run here */
+    const char *spool_folder;     /* the database's */
+    struct spool_room spool_room; /* of all lists together; a reload moves its bound */
+    const char *cache_control;
+    const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
+    _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */
+    _Atomic uint32_t max_rejections;
+    uint32_t max_polls; /* long polls that may wait at once; 0: any number */
+    atomic_uint polls;  /* that wait now */
+    /* Of these, by tokens for one site: half at most. Ids that differ by a multiple share one. */
+    atomic_uint polls_of[POLL_SITES];
+    /* For metrics; NULL in tests, and at first: the listeners answer before the last one is up. */
+    _Atomic(struct listener *) public_listener, admin_listener;
+    struct access_log *access_log; /* NULL: off */
+    struct readers *slow_readers;  /* NULL in tests */
+    /* The configuration, for metrics: reloads by what came of them, whether the last one was
+     * refused, and when what is in force was read (Unix seconds). */
+    _Atomic uint64_t reloads_applied, reloads_refused;
+    atomic_bool reload_refused;
+    _Atomic int64_t config_loaded_at;
+    _Atomic int64_t certificate_expires;       /* Unix seconds; 0: no TLS */
+    struct auth *auth;                         /* failure limits, see auth.h */
+    struct sources *sources;                   /* directory sources; NULL: none */
+    _Atomic(struct served_file_cache *) files; /* of sources with `serve`; NULL: none yet */
+    /* sources_match, where there are `files`. */
+    bool (*files_match)(struct sources *s, const char *origin, const char *url_path, size_t *number,
+                        char *path);
+};
+
+/* The public listener's catch-all route, and the admin listener's table. Static. */
+extern const struct route routes_public;
+extern const struct route routes_admin[];
+extern const size_t routes_admin_count;
+
+/* The listener's authorise hook (context: struct app_context). */
+bool routes_authorise(void *context, struct request *request);
+
+#endif

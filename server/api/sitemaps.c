@@ -1,0 +1,495 @@
+/* /v1/sitemaps: the entries. What comes in as a body upload.c has read when it is submitted here.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/api/call.h"
+#include "server/api/errors.h"
+#include "server/api/handlers.h"
+#include "server/api/json.h"
+#include "server/api/upload.h"
+#include "server/rules/url.h"
+
+/* ---- GET: a list --------------------------------------------------------------------------- */
+
+struct listing {
+    struct call *call;
+    const struct registry *registry;
+    struct entry_list list;
+    uint64_t limit, count;
+    struct url prefix, loc; /* as given, normalised; text "" where absent */
+    bool more;
+    char cursor[ENTRY_CURSOR_SIZE];
+};
+
+/* False, with the reply filled, where a parameter is none. */
+static bool read_parameters(struct listing *listing)
+{
+    struct call *call = listing->call;
+    const char *prefix = call_parameter(call, "prefix"), *loc = call_parameter(call, "loc");
+
+    if (!call_limit(call, &listing->limit) ||
+        (prefix != NULL && !call_url(call, "prefix", prefix, &listing->prefix)) ||
+        (loc != NULL && !call_url(call, "loc", loc, &listing->loc)))
+        return false;
+    listing->list = (struct entry_list){
+        .site_id = call->request->token_site_id,
+        .prefix = prefix != NULL ? listing->prefix.text : NULL,
+        .source = call_parameter(call, "source"),
+        .after = call_parameter(call, "after"),
+        .limit = (size_t)listing->limit + 1, /* one more tells whether there are more */
+    };
+    return true;
+}
+
+static bool append_record(void *context, const struct entry_record *record)
+{
+    struct listing *listing = context;
+    struct str *out = &listing->call->request->reply.body;
+
+    if (listing->count == listing->limit) {
+        listing->more = true;
+        return false;
+    }
+    if (listing->count++ > 0)
+        str_append_char(out, ',');
+    entry_json_append(out, record, listing->registry, 0);
+    if (listing->count == listing->limit)
+        catalogue_entry_cursor(&listing->list, record, listing->cursor);
+    return !out->failed;
+}
+
+/* At most one entry of each site has this loc. */
+static enum catalogue_status append_by_loc(struct listing *listing, struct catalogue_view *view)
+{
+    const struct registry *registry = listing->registry;
+
+    for (size_t i = 0; i < registry->site_count; i++) {
+        struct entry_record record;
+        enum catalogue_status status;
+
+        if (listing->list.site_id != 0 && registry->sites[i].id != listing->list.site_id)
+            continue;
+        status =
+            catalogue_view_entry_by_loc(view, registry->sites[i].id, listing->loc.text, &record);
+        if (status == CATALOGUE_NOT_FOUND)
+            continue;
+        if (status != CATALOGUE_OK)
+            return status;
+        if ((listing->list.index_id == 0 || record.index_id == listing->list.index_id) &&
+            (listing->list.source == NULL || strcmp(record.source, listing->list.source) == 0))
+            append_record(listing, &record);
+        entry_record_done(&record);
+    }
+    return CATALOGUE_OK;
+}
+
+/* Finds the index that the query names. False, with the reply filled, where there is none or it is
+ * not the token's to see. */
+static bool find_index(struct listing *listing)
+{
+    const char *name = call_parameter(listing->call, "index");
+    const struct registry_site *site = NULL;
+    const struct registry_index *index;
+
+    if (name == NULL)
+        return true;
+    index = registry_index_by_name(listing->registry, name, &site);
+    if (index == NULL || (listing->list.site_id != 0 && index->site_id != listing->list.site_id)) {
+        reply_problem(&listing->call->request->reply, 404, rule_code_word(RULE_INDEX_UNKNOWN),
+                      "index", rule_code_sentence(RULE_INDEX_UNKNOWN));
+        return false;
+    }
+    listing->list.index_id = index->id;
+    return true;
+}
+
+static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    struct reply *reply = &call->request->reply;
+    struct listing listing = {.call = call, .registry = registry};
+    enum catalogue_status status;
+
+    if (!read_parameters(&listing) || !find_index(&listing))
+        return CATALOGUE_OK;
+    str_append_text(&reply->body, "{\"sitemaps\":[");
+    if (listing.loc.len > 0)
+        status = append_by_loc(&listing, view);
+    else
+        status = catalogue_view_list(view, &listing.list, append_record, &listing);
+    if (status == CATALOGUE_CONFLICT) {
+        reply_problem(reply, 400, "malformed-cursor", "after",
+                      "is not the `next` of an earlier list with these parameters");
+        return CATALOGUE_OK;
+    }
+    str_append_text(&reply->body, "],\"next\":");
+    str_append_json_text(&reply->body, listing.more ? listing.cursor : NULL);
+    str_append_text(&reply->body, "}\n");
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(call);
+    return status;
+}
+
+enum handled sitemaps_list(void *context, struct request *request)
+{
+    (void)context;
+    return call_read(request->state, list_work);
+}
+
+/* ---- GET: one ------------------------------------------------------------------------------ */
+
+static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
+                                      const struct registry *registry)
+{
+    struct request *request = call->request;
+    struct entry_record record;
+    enum catalogue_status status = catalogue_view_entry_by_id(view, request->path_tail, &record);
+    char etag[40];
+
+    if (status == CATALOGUE_OK && request->token_site_id != 0 &&
+        record.site_id != request->token_site_id) {
+        entry_record_done(&record);
+        status = CATALOGUE_NOT_FOUND;
+    }
+    if (status == CATALOGUE_NOT_FOUND) {
+        errors_reply_not_found(&request->reply, "sitemap");
+        return CATALOGUE_OK;
+    }
+    if (status != CATALOGUE_OK)
+        return status;
+    entry_json_append(&request->reply.body, &record, registry, 0);
+    str_append_char(&request->reply.body, '\n');
+    catalogue_entry_etag(&record, etag);
+    call_reply_with_tag(call, etag);
+    entry_record_done(&record);
+    return CATALOGUE_OK;
+}
+
+enum handled sitemap_get(void *context, struct request *request)
+{
+    (void)context;
+    return call_read(request->state, get_work);
+}
+
+/* ---- POST, PUT: what came of it ------------------------------------------------------------ */
+
+static void append_counts(struct str *out, const struct change_result *result)
+{
+    str_append_format(out,
+                      "{\"created\":%" PRIu64 ",\"updated\":%" PRIu64 ",\"unchanged\":%" PRIu64
+                      ",\"removed\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"revision\":%" PRIu64
+                      ",\"rejected\":",
+                      result->created, result->updated, result->unchanged, result->removed,
+                      result->moved, result->revision);
+}
+
+static void append_sitemap(struct call *call)
+{
+    struct str *out = &call->request->reply.body;
+    const struct site_map *routing = publisher_site_map(call->app->publisher);
+
+    str_append_text(out, ",\"sitemap\":");
+    entry_json_append(out, &call->result.entry, site_map_registry(routing),
+                      call->result.remarks | call->change.entry.remarks);
+    publisher_site_map_done(routing);
+}
+
+#define SINGLE_BYTES 1000u
+
+static void answer_single(struct call *call)
+{
+    struct reply *reply = &call->request->reply;
+    const struct entry_record *entry = &call->result.entry;
+    bool created = call->result.created > 0;
+    char etag[40], location[16 + ENTRY_ID_SIZE];
+
+    str_reserve(&reply->body, SINGLE_BYTES); /* most are as long: no growing by halves */
+    append_counts(&reply->body, &call->result);
+    str_append_text(&reply->body, "[]");
+    if (entry->loc != NULL)
+        append_sitemap(call);
+    str_append_text(&reply->body, "}\n");
+    reply_json(reply, created ? 201 : 200);
+    if (entry->loc != NULL) {
+        catalogue_entry_etag(entry, etag);
+        reply_header(reply, "ETag", etag);
+    }
+    if (created) {
+        strcpy(location, "/v1/sitemaps/");
+        strncat(location, entry->id, ENTRY_ID_SIZE);
+        reply_header(reply, "Location", location);
+    }
+    call_audit(call, "sitemap-put", entry->loc != NULL ? entry->loc : "an entry");
+}
+
+static void append_findings(struct str *out, const char *name, struct findings *findings)
+{
+    str_append_format(out, "\"%s\":", name);
+    findings_append(findings, out);
+    str_append_format(out, ",\"%s_total\":%" PRIu64, name, findings->total);
+}
+
+/* Nothing was applied: the lines to blame, all that are to be listed. */
+static void reply_lines_refused(struct upload *upload)
+{
+    struct reply *reply = &upload->call.request->reply;
+    struct str list = STR_INIT;
+
+    reply_problem(reply, 422, "entries-refused", NULL,
+                  "lines of the list were refused, so nothing was applied; on_error=skip takes the "
+                  "good ones");
+    findings_append(&upload->rejections, &list);
+    if (list.failed)
+        reply->body.failed = true;
+    errors_add_member(reply, "rejected", str_text(&list));
+    errors_add_number(reply, "rejected_total", upload->rejections.total);
+    str_done(&list);
+}
+
+static void answer_list(struct call *call)
+{
+    static const struct entry of_no_line = {.loc = NULL, .line = 0};
+    struct upload *upload = (struct upload *)call;
+    struct str *out = &call->request->reply.body;
+
+    if (!upload->skip && upload->rejections.total > 0) {
+        reply_lines_refused(upload);
+        return;
+    }
+    if (call->result.remarks != 0)
+        findings_add_remarks(&upload->warnings, &of_no_line, call->result.remarks);
+    append_counts(out, &call->result);
+    findings_append(&upload->rejections, out);
+    str_append_format(out, ",\"rejected_total\":%" PRIu64 ",", upload->rejections.total);
+    append_findings(out, "warnings", &upload->warnings);
+    str_append_text(out, "}\n");
+    reply_json(&call->request->reply, 200);
+    call_audit(call, call->change.kind == CHANGE_REPLACE ? "index-replace" : "sitemaps-put",
+               call->change.index_name != NULL ? call->change.index_name : "a list");
+}
+
+static void refuse_list(struct call *call)
+{
+    struct upload *upload = (struct upload *)call;
+    const struct change_result *result = &call->result;
+    bool refused = result->status == CATALOGUE_REFUSED && !result->forbidden;
+
+    if (refused && !upload->skip && upload->rejections.total > 0 &&
+        result->code != RULE_LIST_TOO_LONG)
+        reply_lines_refused(upload);
+    else if (refused && (result->code == RULE_INDEX_UNKNOWN || result->code == RULE_SITE_UNKNOWN))
+        reply_problem(&call->request->reply, 404, rule_code_word(result->code), "index",
+                      result->detail[0] != '\0' ? result->detail
+                                                : rule_code_sentence(result->code));
+    else
+        errors_reply_result(&call->request->reply, result);
+}
+
+/* ---- submitting -------------------------------------------------------------------------- */
+
+static void on_remark(void *context, const struct entry *entry, rule_set remarks)
+{
+    struct upload *upload = context;
+
+    findings_add_remarks(&upload->warnings, entry, remarks);
+}
+
+static void on_reject(void *context, const struct rejection *rejection)
+{
+    struct upload *upload = context;
+
+    findings_add_rejection(&upload->rejections, rejection);
+}
+
+static void submit_list(struct upload *upload, enum change_kind kind)
+{
+    struct call *call = &upload->call;
+    bool strict_refused = !upload->skip && upload->rejections.total > 0;
+
+    if (strict_refused && spool_count(upload->spool) == 0) {
+        reply_lines_refused(upload);
+        request_resume(call->request);
+        return;
+    }
+    upload->stream = spool_stream(upload->spool);
+    call->change.kind = kind;
+    call->change.stream = &upload->stream;
+    call->change.skip = upload->skip;
+    call->change.on_reject = on_reject;
+    call->change.on_remark = on_remark;
+    /* It will not be applied; the catalogue is asked all the same, so that the reply lists every
+     * bad line at once and not those of the form first, those of the place next time. */
+    call->change.dry_run = strict_refused;
+    call->refuse = refuse_list;
+    call_write(call, answer_list);
+}
+
+static void submit_single(struct upload *upload)
+{
+    struct call *call = &upload->call;
+    struct reply *reply = &call->request->reply;
+    struct change *change = &call->change;
+
+    if (upload->rejections.total > 0) {
+        errors_reply_rule(reply, upload->first.code, upload->first.field, upload->first.detail);
+        request_resume(call->request);
+        return;
+    }
+    if (upload->single.storage != NULL) {
+        change->entry = upload->single.entry;
+    } else { /* the reader took what the plain look did not, as behind a byte order mark */
+        upload->stream = spool_stream(upload->spool);
+        if (upload->stream.next(upload->stream.context, &change->entry) != 1) {
+            errors_reply_status(reply, CATALOGUE_UNAVAILABLE);
+            request_resume(call->request);
+            return;
+        }
+    }
+    if (change->entry.index == NULL)
+        change->entry.index = call_parameter(call, "index");
+    change->kind = CHANGE_ENTRY_PUT;
+    change->if_match = request_header(call->request, HEADER_IF_MATCH);
+    call_write(call, answer_single);
+}
+
+static void submit_post(struct upload *upload)
+{
+    struct call *call = &upload->call;
+
+    if (upload_is_single(upload)) {
+        submit_single(upload);
+        return;
+    }
+    if (request_header(call->request, HEADER_IF_MATCH) != NULL) {
+        reply_problem(&call->request->reply, 400, "precondition-on-list", NULL,
+                      "If-Match goes with a single entry, not with a list");
+        request_resume(call->request);
+        return;
+    }
+    call->change.index_name = call_parameter(call, "index");
+    submit_list(upload, CHANGE_BULK);
+}
+
+static void submit_put(struct upload *upload)
+{
+    if (!upload->ndjson && upload_is_single(upload)) {
+        reply_problem(&upload->call.request->reply, 400, "list-needed", NULL,
+                      "an index is replaced by a list: a JSON array or NDJSON");
+        request_resume(upload->call.request);
+        return;
+    }
+    submit_list(upload, CHANGE_REPLACE);
+}
+
+/* ---- POST, PUT --------------------------------------------------------------------------- */
+
+/* Reads the owner's name into change.source; false, with the reply filled, where it is none. */
+static bool read_source(struct call *call, const char *source)
+{
+    if (source == NULL)
+        return true;
+    call->change.source = source;
+    if (entry_check_name(source, strlen(source)) == RULE_OK)
+        return true;
+    errors_reply_rule(&call->request->reply, RULE_NAME, "source", NULL);
+    return false;
+}
+
+enum handled sitemaps_post_begin(void *context, struct request *request)
+{
+    struct upload *upload;
+
+    if (upload_begin(context, request, submit_post) == HANDLED)
+        return HANDLED;
+    upload = request->state;
+    if (!read_source(&upload->call, call_parameter(&upload->call, "source")) ||
+        !call_max_removed(&upload->call))
+        return HANDLED;
+    return HANDLE_CONTINUE;
+}
+
+/* A replace removes only what its source owns, by default the token's own entries: a pipeline that
+ * lists its files must not drop those of another. `source=*` says: whoever owns them. */
+static bool read_owner(struct call *call)
+{
+    const char *source = call_parameter(call, "source");
+
+    if (source != NULL && strcmp(source, "*") == 0)
+        return true;
+    if (!read_source(call, source))
+        return false;
+    call->change.replace_source = source != NULL ? source : call->request->token_name;
+    return true;
+}
+
+enum handled sitemaps_put_begin(void *context, struct request *request)
+{
+    struct upload *upload;
+    const char *prefix;
+
+    if (upload_begin(context, request, submit_put) == HANDLED)
+        return HANDLED;
+    upload = request->state;
+    upload->call.change.index_name = call_parameter(&upload->call, "index");
+    if (upload->call.change.index_name == NULL) {
+        reply_problem(&request->reply, 400, "missing-parameter", "index",
+                      "name the index to replace: ?index=URL");
+        return HANDLED;
+    }
+    if (!read_owner(&upload->call) || !call_max_removed(&upload->call))
+        return HANDLED;
+    prefix = call_parameter(&upload->call, "prefix");
+    if (prefix != NULL) {
+        if (!call_url(&upload->call, "prefix", prefix, &upload->prefix))
+            return HANDLED;
+        upload->call.change.replace_prefix = upload->prefix.text;
+    }
+    return HANDLE_CONTINUE;
+}
+
+/* ---- DELETE ------------------------------------------------------------------------------ */
+
+struct removal {
+    struct call call; /* first */
+    struct url loc;
+};
+const size_t removal_size = sizeof(struct removal);
+
+static void answer_removed(struct call *call)
+{
+    call->request->reply.status = 204;
+    reply_header(&call->request->reply, "Cache-Control", "no-store");
+    call_audit(call, "sitemap-remove",
+               call->result.entry.loc != NULL ? call->result.entry.loc : "an entry");
+}
+
+enum handled sitemap_delete(void *context, struct request *request)
+{
+    struct call *call = request->state;
+
+    (void)context;
+    call->change.kind = CHANGE_ENTRY_REMOVE;
+    call->change.entry_id = request->path_tail;
+    call->change.if_match = request_header(request, HEADER_IF_MATCH);
+    return call_write(call, answer_removed);
+}
+
+enum handled sitemaps_delete(void *context, struct request *request)
+{
+    struct removal *removal = request->state;
+    const char *loc = call_parameter(&removal->call, "loc");
+
+    (void)context;
+    if (loc == NULL) {
+        reply_problem(&request->reply, 400, "missing-parameter", "loc",
+                      "name the sitemap to remove: ?loc=URL");
+        return HANDLED;
+    }
+    if (!call_url(&removal->call, "loc", loc, &removal->loc))
+        return HANDLED;
+    removal->call.change.kind = CHANGE_ENTRY_REMOVE;
+    removal->call.change.loc = removal->loc.text;
+    removal->call.change.if_match = request_header(request, HEADER_IF_MATCH);
+    return call_write(&removal->call, answer_removed);
+}

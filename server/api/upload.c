@@ -1,0 +1,425 @@
+#include "server/api/upload.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/api/auth.h"
+#include "server/api/errors.h"
+#include "server/api/json.h"
+#include "server/rules/query.h"
+
+const size_t upload_size = sizeof(struct upload);
+
+static void findings_init(struct findings *f, uint32_t max)
+{
+    *f = (struct findings){.max = max};
+}
+
+/* Takes `json` over. */
+static void keep(struct findings *f, uint64_t line, struct str *json)
+{
+    if (f->count == f->capacity) {
+        uint32_t capacity = f->capacity == 0 ? 16 : f->capacity * 2;
+        struct finding *items = reallocarray(f->items, capacity, sizeof *items);
+
+        if (items == NULL) {
+            f->failed = true;
+            str_done(json);
+            return;
+        }
+        f->items = items;
+        f->capacity = capacity;
+    }
+    if (json->failed) {
+        f->failed = true;
+        str_done(json);
+        return;
+    }
+    f->items[f->count++] = (struct finding){.line = line, .json = json->data};
+}
+
+static void begin(struct str *json, uint64_t line, const char *loc)
+{
+    str_append_format(json, "{\"line\":%" PRIu64 ",\"loc\":", line);
+    str_append_json_text(json, loc);
+}
+
+void findings_add_rejection(struct findings *f, const struct rejection *rejection)
+{
+    struct str json = STR_INIT;
+    const char *detail = rejection->detail;
+
+    f->total++;
+    if (f->count >= f->max)
+        return;
+    begin(&json, rejection->line, rejection->loc);
+    str_append_text(&json, ",\"code\":");
+    str_append_json_text(&json, rule_code_word(rejection->code));
+    if (rejection->field != NULL) {
+        str_append_text(&json, ",\"field\":");
+        str_append_json_text(&json, rejection->field);
+    }
+    str_append_text(&json, ",\"detail\":");
+    str_append_json_text(&json, *detail != '\0' ? detail : rule_code_sentence(rejection->code));
+    str_append_char(&json, '}');
+    keep(f, rejection->line, &json);
+}
+
+void findings_add_remarks(struct findings *f, const struct entry *entry, rule_set remarks)
+{
+    struct str json = STR_INIT;
+
+    f->total++;
+    if (f->count >= f->max)
+        return;
+    begin(&json, entry->line, entry->loc);
+    str_append_text(&json, ",\"codes\":");
+    rule_set_append_json(&json, remarks);
+    str_append_char(&json, '}');
+    keep(f, entry->line, &json);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    uint64_t x = ((const struct finding *)a)->line, y = ((const struct finding *)b)->line;
+
+    return (x > y) - (x < y);
+}
+
+void findings_append(struct findings *f, struct str *out)
+{
+    /* Those of the reader came first, those of the catalogue after them. */
+    if (f->count > 1)
+        qsort(f->items, f->count, sizeof *f->items, compare_lines);
+    str_append_char(out, '[');
+    for (uint32_t i = 0; i < f->count; i++) {
+        if (i > 0)
+            str_append_char(out, ',');
+        str_append_text(out, f->items[i].json);
+    }
+    str_append_char(out, ']');
+    if (f->failed)
+        out->failed = true;
+}
+
+static void findings_done(struct findings *f)
+{
+    for (uint32_t i = 0; i < f->count; i++)
+        free(f->items[i].json);
+    free(f->items);
+    *f = (struct findings){.max = 0};
+}
+
+/* A spooled entry takes more room than its line where the loc is short. */
+#define SPOOL_FACTOR 4u
+
+/* Warnings that a list's reply names: a date that was given and dropped, a loc that is likely to be
+ * another than was meant. The rest is lint, which each entry shows. */
+#define TOLD                                                                                       \
+    (RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
+     RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) | RULE_BIT(RULE_LOC_AMP))
+
+static bool take_entry(void *context, const struct entry *entry)
+{
+    struct upload *upload = context;
+
+    upload->spooled = spool_add(upload->spool, entry);
+    if (upload->spooled == SPOOL_OK && (entry->remarks & TOLD) != 0)
+        findings_add_remarks(&upload->warnings, entry, entry->remarks & TOLD);
+    return upload->spooled == SPOOL_OK;
+}
+
+/* A name that is none of an entry's is not the rejection's to point to, but its sentence begins
+ * with it, in quotes. */
+static void keep_first(struct upload *upload, const struct rejection *rejection)
+{
+    const char *field = rejection->field;
+    int len = field != NULL ? (int)strlen(field) : 0;
+
+    if (field == NULL && rejection->code == RULE_FIELD_UNKNOWN && rejection->detail[0] == '"') {
+        field = rejection->detail + 1;
+        len = (int)strcspn(field, "\"");
+    }
+    upload->first = *rejection;
+    upload->first.loc = NULL;
+    upload->first.field = field != NULL ? upload->first_field : NULL;
+    snprintf(upload->first_field, sizeof upload->first_field, "%.*s", len,
+             field != NULL ? field : "");
+}
+
+static bool take_rejection(void *context, const struct rejection *rejection)
+{
+    struct upload *upload = context;
+
+    if (upload->rejections.total == 0)
+        keep_first(upload, rejection);
+    findings_add_rejection(&upload->rejections, rejection);
+    return true;
+}
+
+static void upload_cleanup(struct call *call)
+{
+    struct upload *upload = (struct upload *)call;
+
+    json_entry_done(&upload->single);
+    reader_free(upload->reader);
+    spool_free(upload->spool);
+    str_done(&upload->held);
+    findings_done(&upload->rejections);
+    findings_done(&upload->warnings);
+}
+
+/* ---- begin ------------------------------------------------------------------------------- */
+
+static bool type_is(const char *header, const char *type)
+{
+    size_t len = strlen(type);
+
+    return header != NULL && strncasecmp(header, type, len) == 0 &&
+           (header[len] == '\0' || header[len] == ';' || header[len] == ' ');
+}
+
+static bool read_headers(struct upload *upload)
+{
+    struct request *request = upload->call.request;
+    const char *encoding = request_header(request, HEADER_CONTENT_ENCODING);
+    const char *length = request_header(request, HEADER_CONTENT_LENGTH);
+    uint64_t bytes;
+
+    upload->ndjson = type_is(request_header(request, HEADER_CONTENT_TYPE), "application/x-ndjson");
+    if (encoding != NULL && strcasecmp(encoding, "identity") != 0) {
+        upload->gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
+        if (!upload->gzip) {
+            reply_problem(&request->reply, 415, "unsupported-encoding", NULL,
+                          "a body comes as it is or with Content-Encoding: gzip");
+            reply_header(&request->reply, "Accept-Encoding", "gzip, identity");
+            return false;
+        }
+    }
+    /* Told before the body is sent where its length is known. */
+    if (length == NULL ||
+        (query_number(length, UINT64_MAX, &bytes) && bytes <= upload->call.app->max_bulk_bytes))
+        return true;
+    reply_problem(&request->reply, 413, "body-too-large", NULL,
+                  "the body is larger than this server takes (max_bulk_bytes)");
+    return false;
+}
+
+static bool read_on_error(struct upload *upload)
+{
+    const char *text = query_value(&upload->call.query, "on_error");
+
+    upload->skip = text != NULL && strcmp(text, "skip") == 0;
+    if (text == NULL || upload->skip || strcmp(text, "fail") == 0)
+        return true;
+    reply_problem(&upload->call.request->reply, 400, "malformed-parameter", "on_error",
+                  "must be fail or skip");
+    return false;
+}
+
+static struct reader_options options_of(const struct upload *upload)
+{
+    const struct app_context *app = upload->call.app;
+
+    return (struct reader_options){
+        .format = upload->ndjson ? READER_NDJSON : READER_JSON,
+        .lenient = upload->skip,
+        .allow_gzip = upload->gzip,
+        .max_bytes = app->max_bulk_bytes,
+        .max_entries = app->max_bulk_entries,
+        .max_ratio = UPLOAD_MAX_RATIO,
+        .now = upload->call.request->now,
+    };
+}
+
+/* False where memory is out: the reply is filled. */
+static bool open_reader(struct upload *upload)
+{
+    struct app_context *app = upload->call.app;
+    const struct reader_options options = options_of(upload);
+    const struct reader_sink sink = {
+        .context = upload, .entry = take_entry, .reject = take_rejection};
+    uint64_t max_spool = app->max_bulk_bytes > UINT64_MAX / SPOOL_FACTOR - SPOOL_MEMORY_BYTES
+                             ? UINT64_MAX
+                             : app->max_bulk_bytes * SPOOL_FACTOR + SPOOL_MEMORY_BYTES;
+
+    if (upload->reader != NULL)
+        return true;
+    upload->reader = reader_new(&options, &sink);
+    upload->spool = spool_new(app->spool_folder, max_spool);
+    if (upload->spool != NULL)
+        spool_share(upload->spool, &app->spool_room, upload->call.request->token_site_id);
+    if (upload->reader != NULL && upload->spool != NULL)
+        return true;
+    upload->over = true;
+    errors_reply_status(&upload->call.request->reply, CATALOGUE_NO_MEMORY);
+    return false;
+}
+
+enum handled upload_begin(void *context, struct request *request, void (*submit)(struct upload *))
+{
+    struct upload *upload;
+
+    if (call_begin(context, request) == HANDLED)
+        return HANDLED;
+    upload = request->state;
+    upload->call.cleanup = upload_cleanup;
+    upload->submit = submit;
+    findings_init(&upload->rejections, upload->call.app->max_rejections);
+    findings_init(&upload->warnings, upload->call.app->max_rejections);
+    return read_headers(upload) && read_on_error(upload) ? HANDLE_CONTINUE : HANDLED;
+}
+
+/* ---- the body ---------------------------------------------------------------------------- */
+
+/* Fills the reply of a body that could not be read, once; later pieces are dropped. */
+static void give_up(struct upload *upload)
+{
+    struct reply *reply = &upload->call.request->reply;
+
+    if (upload->over)
+        return;
+    upload->over = true;
+    if (upload->spooled != SPOOL_OK)
+        errors_reply_spool(reply, upload->spooled);
+    else
+        errors_reply_reader(reply, reader_error(upload->reader));
+}
+
+static void feed(struct upload *upload, const void *bytes, size_t len)
+{
+    if (len > 0 && !upload->over && reader_feed(upload->reader, bytes, len) != READER_OK)
+        give_up(upload);
+}
+
+static void feed_held(struct upload *upload)
+{
+    feed(upload, upload->held.data, upload->held.len);
+    str_done(&upload->held);
+}
+
+static void run_piece(void *context)
+{
+    struct upload *upload = context;
+
+    feed_held(upload);
+    request_resume(upload->call.request);
+}
+
+/* A gzip body says so in its first byte, with which no JSON begins; what merely claims to be one is
+ * refused, lest the reader take it for what it is under a header that lies. */
+static bool gzip_promised(struct upload *upload, const void *bytes, size_t len)
+{
+    const unsigned char *first = upload->held.len > 0 ? (unsigned char *)upload->held.data : bytes;
+
+    if (!upload->gzip || upload->streaming || upload->held.len + len == 0 || *first == 0x1f)
+        return true;
+    upload->over = true;
+    reply_problem(&upload->call.request->reply, 400, "malformed-gzip", NULL,
+                  "Content-Encoding says gzip, but the body is not");
+    return false;
+}
+
+enum handled upload_body(void *context, struct request *request, const void *bytes, size_t len)
+{
+    struct upload *upload = request->state;
+    struct app_context *app = context;
+
+    upload->received += len;
+    if (upload->received > app->max_bulk_bytes) {
+        reply_done(&request->reply);
+        reply_init(&request->reply);
+        reply_problem(&request->reply, 413, "body-too-large", NULL,
+                      "the body is larger than this server takes (max_bulk_bytes)");
+        return HANDLED;
+    }
+    if (upload->over)
+        return HANDLE_CONTINUE;
+    if (!upload->streaming && upload->received <= UPLOAD_INLINE_BYTES) {
+        str_append(&upload->held, bytes, len);
+        return HANDLE_CONTINUE;
+    }
+    if (!gzip_promised(upload, bytes, len))
+        return HANDLE_CONTINUE;
+    if (!open_reader(upload))
+        return HANDLED;
+    upload->streaming = true;
+    /* A copy: once this returns, the library moves what is left of a chunked body to the front of
+     * its buffer, and so this piece under the worker's eyes. */
+    str_append(&upload->held, bytes, len);
+    if (upload->held.failed) {
+        errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
+        return HANDLED;
+    }
+    return call_run(&upload->call, run_piece);
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+/* True where all of the body is one good entry. What is wrong with another the reader tells. */
+static bool read_single(struct upload *upload)
+{
+    const struct reader_options options = options_of(upload);
+    const char *text = str_text(&upload->held);
+    struct rejection rejection;
+
+    if (upload->ndjson || text[strspn(text, " \t\r\n")] != '{' ||
+        upload->held.len > READER_MAX_ITEM_BYTES)
+        return false;
+    if (json_entry_parse(text, upload->held.len, 0, &options, &upload->single, &rejection) ==
+        RULE_OK)
+        return true;
+    json_entry_done(&upload->single); /* has the refused loc */
+    return false;
+}
+
+static bool read_to_end(struct upload *upload)
+{
+    if (upload->held.failed) {
+        upload->over = true;
+        errors_reply_status(&upload->call.request->reply, CATALOGUE_NO_MEMORY);
+        return false;
+    }
+    if (!upload->streaming && !upload->gzip && read_single(upload))
+        return true;
+    if (!open_reader(upload))
+        return false;
+    feed_held(upload);
+    if (!upload->over && reader_finish(upload->reader) != READER_OK)
+        give_up(upload);
+    return !upload->over;
+}
+
+static void run_end(void *context)
+{
+    struct upload *upload = context;
+
+    if (read_to_end(upload))
+        upload->submit(upload);
+    else
+        request_resume(upload->call.request);
+}
+
+bool upload_is_single(const struct upload *upload)
+{
+    return upload->single.storage != NULL || reader_single_object(upload->reader);
+}
+
+enum handled upload_finish(void *context, struct request *request)
+{
+    struct upload *upload = request->state;
+    struct app_context *app = context;
+
+    if (upload->over || !gzip_promised(upload, NULL, 0) || !auth_still_holds(app, request))
+        return HANDLED;
+    if (!upload->streaming && !upload->gzip) {
+        if (!read_to_end(upload))
+            return HANDLED;
+        upload->submit(upload);
+        return HANDLE_LATER;
+    }
+    return call_run(&upload->call, run_end);
+}

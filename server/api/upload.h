@@ -1,0 +1,79 @@
+/* What a list's reply says of single lines: those refused, and those taken without their bad date.
+ * Bounded in number; the rest is only counted. Internal to server/api/. Not thread safe; the
+ * threads that handle one request come one after the other. */
+#ifndef SITEMAPD_API_UPLOAD_H
+#define SITEMAPD_API_UPLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/api/call.h"
+#include "server/base/str.h"
+#include "server/input/reader.h"
+#include "server/input/spool.h"
+#include "server/rules/entry.h"
+#include "server/rules/url.h"
+
+struct finding {
+    uint64_t line;
+    char *json; /* owned: the object */
+};
+
+struct findings {
+    uint32_t max; /* kept */
+    uint64_t total;
+    uint32_t count, capacity;
+    struct finding *items;
+    bool failed; /* out of memory: some are missing */
+};
+/* {"line", "loc", "code", "detail"} */
+void findings_add_rejection(struct findings *f, const struct rejection *rejection);
+/* {"line", "loc", "codes"} */
+void findings_add_remarks(struct findings *f, const struct entry *entry, rule_set remarks);
+/* Appends them as a JSON array, by line. */
+void findings_append(struct findings *f, struct str *out);
+
+/* Entries on their way in: the body of POST and PUT /v1/sitemaps. A small body that is one good
+ * entry is taken as it is. Any other is read as it arrives, judged, and spooled until its
+ * transaction takes it: a small one at its end on the HTTP thread, a large or compressed one piece
+ * by piece on the workers, while the sender waits, so that neither memory nor a thread is held by a
+ * slow one. Internal to server/api/. */
+
+#define UPLOAD_INLINE_BYTES 65536u /* up to here a body is read on the HTTP thread */
+#define UPLOAD_MAX_RATIO    200u   /* decoded : encoded of a gzip body */
+
+struct upload {
+    struct call call; /* first */
+    bool skip;        /* on_error=skip */
+    bool gzip;        /* Content-Encoding: gzip */
+    bool ndjson;
+    struct str held;   /* came and is not read yet: all of a small body, else one piece */
+    bool streaming;    /* pieces go to the workers */
+    uint64_t received; /* encoded bytes */
+
+    struct json_entry single; /* storage not NULL: the body was this entry */
+    struct reader *reader;    /* else: made with the spool, once it is needed */
+    struct spool *spool;
+    enum spool_status spooled;
+    bool over; /* it failed: what still comes is read and dropped, so that the
+                  sender gets to read the answer */
+    struct findings rejections, warnings;
+    struct rejection first; /* the first of the rejections; loc is NULL, field
+                               points to first_field */
+    char first_field[64];
+    struct entry_stream stream; /* what is submitted */
+    struct url prefix;          /* PUT: normalised */
+    /* Called once the body was read without error, on an HTTP thread or a worker: submits. The
+     * request is answered later in any case. */
+    void (*submit)(struct upload *upload);
+};
+
+/* For the routes' `begin`: makes the call and judges the headers. HANDLED: the reply is filled. */
+enum handled upload_begin(void *context, struct request *request, void (*submit)(struct upload *));
+/* Whether the body was one object and no list. Once it was read. */
+bool upload_is_single(const struct upload *upload);
+/* The routes' `body` and `finish` hooks. */
+enum handled upload_body(void *context, struct request *request, const void *bytes, size_t len);
+enum handled upload_finish(void *context, struct request *request);
+
+#endif

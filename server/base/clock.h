@@ -1,0 +1,56 @@
+/* The clocks: one function for each that is read. Durations, deadlines and ages are of the
+ * monotonic clock, which nobody sets; what people and files are told is Unix time. Any thread, no
+ * error. */
+#ifndef SITEMAPD_BASE_CLOCK_H
+#define SITEMAPD_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define CLOCK_MS_NS     1000000L
+#define CLOCK_SECOND_NS 1000000000L
+
+static inline int64_t clock_read_ns(clockid_t which)
+{
+    struct timespec t;
+
+    clock_gettime(which, &t);
+    return (int64_t)t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
+}
+
+static inline uint64_t clock_now_ns(void)
+{
+    return (uint64_t)clock_read_ns(CLOCK_MONOTONIC);
+}
+
+static inline int64_t clock_now_ms(void)
+{
+    return clock_read_ns(CLOCK_MONOTONIC) / CLOCK_MS_NS;
+}
+
+/* The same some milliseconds behind, for what is asked often. */
+static inline int64_t clock_coarse_ms(void)
+{
+    return clock_read_ns(CLOCK_MONOTONIC_COARSE) / CLOCK_MS_NS;
+}
+
+static inline int64_t clock_unix_ns(void)
+{
+    return clock_read_ns(CLOCK_REALTIME);
+}
+
+static inline int64_t clock_unix_ms(void)
+{
+    return clock_unix_ns() / CLOCK_MS_NS;
+}
+
+/* When `ms` from now are over, as pthread_cond_timedwait and its like take it: by the clock `which`
+ * that the condition has (CLOCK_REALTIME unless it was told another). */
+static inline struct timespec clock_after_ms(clockid_t which, int64_t ms)
+{
+    int64_t ns = clock_read_ns(which) + ms * CLOCK_MS_NS;
+
+    return (struct timespec){.tv_sec = ns / CLOCK_SECOND_NS, .tv_nsec = ns % CLOCK_SECOND_NS};
+}
+
+#endif

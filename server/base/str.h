@@ -1,0 +1,60 @@
+/* A growable byte string with a sticky out-of-memory flag: append freely, check once.
+ *
+ * All functions: O(1) amortised, no errno, not thread safe for one object. After a failed
+ * allocation the contents stay as they were, `failed` is set, and later appends do nothing. */
+#ifndef SITEMAPD_BASE_STR_H
+#define SITEMAPD_BASE_STR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct str {
+    char *data;      /* owned; NUL-terminated when not NULL */
+    size_t len;      /* bytes, without the NUL */
+    size_t capacity; /* bytes allocated */
+    bool failed;     /* an allocation failed; the contents are incomplete */
+};
+
+#define STR_INIT                                                                                   \
+    {                                                                                              \
+        NULL, 0, 0, false                                                                          \
+    }
+
+/* Makes room for `extra` more bytes and the NUL. False when out of memory. */
+bool str_reserve(struct str *s, size_t extra);
+void str_append(struct str *s, const void *bytes, size_t len);
+void str_append_text(struct str *s, const char *text);
+void str_append_char(struct str *s, char c);
+void str_append_u64(struct str *s, uint64_t value);
+void str_append_format(struct str *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Appends `text` as a JSON string with its quotes (RFC 8259 7); bytes that are not UTF-8 become
+ * U+FFFD. NULL appends `null`. */
+void str_append_json(struct str *s, const char *text, size_t len);
+/* The same of a whole text. */
+void str_append_json_text(struct str *s, const char *text);
+/* Appends `,"name":"text"`: a member behind another. */
+void str_append_json_member(struct str *s, const char *name, const char *text);
+/* The text, never NULL: "" where nothing was appended. Borrowed until the next append. */
+const char *str_text(const struct str *s);
+/* Empties, keeps the memory, clears `failed`. */
+void str_clear(struct str *s);
+/* Frees the memory; the object may be used again. Takes NULL. */
+void str_done(struct str *s);
+
+/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing past U+10FFFF.
+ * Pure functions, thread safe. */
+
+/* The length (1 to 4) of the character that `text` begins with, 0 where it is none. `len` is at
+ * least 1. */
+size_t utf8_char_len(const char *text, size_t len);
+
+/* True where all `len` bytes are UTF-8. */
+bool utf8_is_valid(const char *text, size_t len);
+
+/* True where the character of `char_len` bytes at `text` is a control: C0, DEL or C1. */
+bool utf8_is_control(const char *text, size_t char_len);
+
+#endif

@@ -1,0 +1,255 @@
+#include <string.h>
+#include <time.h>
+
+#include "server/cli/commands.h"
+#include "server/cli/output.h"
+#include "server/cli/session.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/loc.h"
+#include "server/rules/url.h"
+
+/* `add` and `remove`: one entry. */
+
+/* Reads a loc, or tells what is wrong with it. */
+static int read_loc(const char *text, struct url *out, rule_set *remarks)
+{
+    size_t len = strlen(text);
+    enum rule_code code = url_parse(text, len, out, remarks);
+    char punycode[HOST_MAX_CHARS + 1];
+
+    /* Percent-encoded it would be a part of the path that nobody sees. */
+    if (code == RULE_OK && explain_blank_back(text, len) > 0)
+        code = RULE_LOC_SPACE;
+    if (code == RULE_OK)
+        return EXIT_DONE;
+    if (code == RULE_LOC_HOST_IDN && url_punycode_hint(text, len, punycode, sizeof punycode))
+        return cli_fail(text, "%s: %s (%s)", rule_code_sentence(code), punycode,
+                        rule_code_word(code));
+    if (code == RULE_LOC_RELATIVE && text[0] != '/' &&
+        explain_loc(code, text, len) == rule_code_sentence(code) &&
+        memchr(text, '.', strcspn(text, "/")) != NULL)
+        return cli_fail(text, "%s (%s); did you mean https://%s?", rule_code_sentence(code),
+                        rule_code_word(code), text);
+    return cli_fail(text, "%s (%s)", explain_loc(code, text, len), rule_code_word(code));
+}
+
+/* Fills the entry's lastmod; a date in the future is dropped and remarked, like everywhere. */
+static int read_lastmod(const char *text, struct lastmod *lastmod, struct entry *entry)
+{
+    enum rule_code code;
+
+    if (text == NULL)
+        return EXIT_DONE;
+    code = lastmod_parse(text, strlen(text), (int64_t)time(NULL), lastmod, &entry->remarks);
+    if (code == RULE_LASTMOD_FUTURE) {
+        entry->remarks |= RULE_BIT(code);
+        return EXIT_DONE;
+    }
+    if (code != RULE_OK)
+        return cli_fail("--lastmod", "\"%s\" %s (%s)", text, rule_code_sentence(code),
+                        rule_code_word(code));
+    entry->lastmod = lastmod->text;
+    entry->lastmod_state = FIELD_SET;
+    return EXIT_DONE;
+}
+
+static int read_digest(const char *text, struct entry *entry)
+{
+    enum rule_code code;
+
+    if (text == NULL)
+        return EXIT_DONE;
+    code = entry_check_digest(text, strlen(text));
+    if (code != RULE_OK)
+        return cli_fail("--digest", "%s (%s)", rule_code_sentence(code), rule_code_word(code));
+    entry->digest = text;
+    entry->digest_state = FIELD_SET;
+    return EXIT_DONE;
+}
+
+static int print_outcome(struct cli *cli, const struct change_result *result, rule_set remarks)
+{
+    const struct entry_record *record = &result->entry;
+    const char *done = result->created > 0   ? "added"
+                       : result->updated > 0 ? "updated"
+                                             : "unchanged";
+    struct registry *registry = session_registry(cli);
+    const struct registry_index *index;
+    struct str out = STR_INIT;
+
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    if (arguments_has(&cli->arguments, "--json")) {
+        text_append_entry(&out, record, registry, remarks);
+    } else {
+        index = registry_index_by_id(registry, record->index_id);
+        str_append_format(&out, "%s: %s in ", record->loc, done);
+        text_append_index_url(&out, registry_site_by_id(registry, record->site_id), index);
+        str_append_format(&out, ", page %u\n", record->page);
+        text_warn(record->loc, remarks);
+    }
+    fputs(str_text(&out), stdout);
+    str_done(&out);
+    registry_unref(registry);
+    return EXIT_DONE;
+}
+
+int command_add(struct cli *cli)
+{
+    const struct arguments *a = &cli->arguments;
+    const char *source = arguments_value(a, "--source");
+    struct change change = {.kind = CHANGE_ENTRY_PUT, .source = COMMAND_SOURCE};
+    struct change_result result;
+    struct lastmod lastmod;
+    struct url url;
+    int status = read_loc(a->words[0], &url, &change.entry.remarks);
+
+    if (status == EXIT_DONE)
+        status = read_lastmod(arguments_value(a, "--lastmod"), &lastmod, &change.entry);
+    if (status == EXIT_DONE)
+        status = read_digest(arguments_value(a, "--digest"), &change.entry);
+    if (status == EXIT_DONE && source != NULL) {
+        if (entry_check_name(source, strlen(source)) != RULE_OK)
+            return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
+        change.source = source;
+    }
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
+    if (status != EXIT_DONE)
+        return status;
+    change.entry.loc = url.text;
+    change.entry.position = POSITION_NONE;
+    change.entry.index = arguments_value(a, "--index");
+    status = session_apply(cli, &change, url.text, &result);
+    if (status == EXIT_DONE)
+        status = print_outcome(cli, &result, result.remarks | change.entry.remarks);
+    entry_record_done(&result.entry);
+    return status;
+}
+
+int command_remove(struct cli *cli)
+{
+    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .max_removed = MAX_REMOVED_GUARDED};
+    struct change_result result;
+    struct url url;
+    int status = read_loc(cli->arguments.words[0], &url, NULL);
+
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
+    if (status != EXIT_DONE)
+        return status;
+    change.loc = url.text;
+    status = session_apply(cli, &change, url.text, &result);
+    if (status == EXIT_DONE)
+        printf("%s: removed\n", url.text);
+    entry_record_done(&result.entry);
+    return status;
+}
+
+/* `list` and `export`: entries, streamed from one view. */
+
+struct entry_listing {
+    const struct registry *registry;
+    struct str line;
+    int index_width; /* 0: JSON or export */
+    bool export;
+    bool headed;
+};
+
+/* Columns whose widths are known before the first row, so that rows stream: the loc is last. */
+#define LASTMOD_WIDTH 25
+
+static void print_row(struct entry_listing *l, const struct entry_record *record)
+{
+    const struct registry_index *index = registry_index_by_id(l->registry, record->index_id);
+    const struct registry_site *site = registry_site_by_id(l->registry, record->site_id);
+
+    if (!l->headed)
+        printf("%s%-*s  %4s  %-*s  %s%s\n", ink_on(stdout, INK_HEADING), LASTMOD_WIDTH, "LASTMOD",
+               "PAGE", l->index_width, "INDEX", "LOC", ink_off(stdout));
+    l->headed = true;
+    text_append_index_url(&l->line, site, index);
+    printf("%-*s  %4u  %-*s  %s\n", LASTMOD_WIDTH, record->lastmod != NULL ? record->lastmod : "-",
+           record->page, l->index_width, str_text(&l->line), record->loc);
+}
+
+static bool print_entry(void *context, const struct entry_record *record)
+{
+    struct entry_listing *l = context;
+
+    str_clear(&l->line);
+    if (l->index_width > 0) {
+        print_row(l, record);
+        return !ferror(stdout);
+    }
+    if (l->export)
+        text_append_export(&l->line, record, l->registry);
+    else
+        text_append_entry(&l->line, record, l->registry, 0);
+    if (!l->line.failed)
+        fwrite(l->line.data, 1, l->line.len, stdout);
+    return !l->line.failed && !ferror(stdout);
+}
+
+static int widest_index(const struct registry *registry)
+{
+    size_t widest = strlen("INDEX");
+
+    for (size_t i = 0; i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+
+        for (size_t j = 0; j < site->index_count; j++) {
+            size_t len = strlen(site->origin) + strlen(site->indexes[j].path);
+
+            if (len > widest)
+                widest = len;
+        }
+    }
+    return (int)widest;
+}
+
+static int list_entries(struct cli *cli, bool json, bool export)
+{
+    struct entry_listing l = {.line = STR_INIT, .export = export};
+    struct entry_list list = {.prefix = arguments_value(&cli->arguments, "--prefix")};
+    const struct registry_index *index;
+    enum catalogue_status read;
+    struct registry *registry;
+    struct catalogue_view *view;
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    view = session_view(cli, &registry);
+    if (view == NULL)
+        return EXIT_COULD_NOT;
+    status = names_index_option(cli, registry, &index);
+    if (status == EXIT_DONE) {
+        l.registry = registry;
+        l.index_width = json || export ? 0 : widest_index(registry);
+        list.index_id = index != NULL ? index->id : 0;
+        read = catalogue_view_list(view, &list, print_entry, &l);
+        if (read != CATALOGUE_OK)
+            status = session_unreadable(cli, read);
+        else if (l.line.failed)
+            status = cli_fail("list", "out of memory");
+        else if (l.index_width > 0 && !l.headed)
+            cli_note("list", registry->site_count == 0
+                                 ? "no site yet; make one with `sitemapd site add ORIGIN`"
+                                 : "no entries; register one with `sitemapd add LOC`");
+    }
+    str_done(&l.line);
+    registry_unref(registry);
+    catalogue_view_end(view);
+    return status;
+}
+
+int command_list(struct cli *cli)
+{
+    return list_entries(cli, arguments_has(&cli->arguments, "--json"), false);
+}
+
+int command_export(struct cli *cli)
+{
+    return list_entries(cli, false, true);
+}

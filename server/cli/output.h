@@ -1,0 +1,72 @@
+/* Colours, only where a person looks: on a terminal that can (TERM is set and not "dumb") and
+ * without NO_COLOR (https://no-color.org). Internal to server/cli/. */
+#ifndef SITEMAPD_CLI_OUTPUT_H
+#define SITEMAPD_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "db/catalogue.h"
+#include "server/base/str.h"
+#include "server/cli/session.h"
+
+enum ink { INK_HEADING, INK_CODE, INK_GOOD, INK_WARNING, INK_WRONG, INK_FAINT };
+
+/* The escape sequence that begins it on `to`, "" where `to` shows no colours. Static. */
+const char *ink_on(FILE *to, enum ink ink);
+/* What ends it. Static. */
+const char *ink_off(FILE *to);
+/* Characters in a line of `to`: the terminal's, 60 to 100; 80 elsewhere. */
+int ink_width(FILE *to);
+
+/* A progress bar on stderr, where that is a terminal; else nothing. Internal to server/cli/. One
+ * thread at a time. */
+
+struct progress {
+    bool shown;        /* stderr is a terminal that can move its cursor */
+    const char *label; /* borrowed */
+    const char *unit;  /* "bytes", "entries"; borrowed */
+    uint64_t total;    /* 0: not known */
+    int64_t drawn_at;  /* monotonic milliseconds; 0: not yet */
+};
+
+void progress_start(struct progress *p, const char *label, const char *unit, uint64_t total);
+/* Draws at most ten times a second. */
+void progress_update(struct progress *p, uint64_t done);
+/* Takes the bar away. */
+void progress_end(struct progress *p);
+
+/* `site list`, `index list`, `token list`: what the registry holds, as a table or as one JSON
+ * object for each line. Internal to server/cli/. */
+
+struct listing {
+    struct catalogue_view *view;
+    const struct registry *registry;
+    bool json;
+    struct str out;
+};
+
+/* Appends all rows to `l->out`. */
+typedef enum catalogue_status listing_append(struct listing *l);
+
+/* Opens the catalogue, lets `append` write and prints that, whole or not at all. `heading` stands
+ * above a table, NULL for none; `none` is told on stderr where a table has no row. Returns an exit
+ * status. */
+int listing_print(struct cli *cli, const char *heading, const char *none, listing_append *append);
+
+/* Entries and other small things as text for people and as JSON. Internal to server/cli/. */
+
+/* Appends the URL of an index, not quoted. */
+void text_append_index_url(struct str *out, const struct registry_site *site,
+                           const struct registry_index *index);
+/* All that the API says of an entry; `remarks` beside those that its text always bears. */
+void text_append_entry(struct str *out, const struct entry_record *record,
+                       const struct registry *registry, rule_set remarks);
+/* One line of an export. */
+void text_append_export(struct str *out, const struct entry_record *record,
+                        const struct registry *registry);
+/* Prints each remark on stderr: `sitemapd: LOC: warning: sentence (word)`. */
+void text_warn(const char *what, rule_set remarks);
+
+#endif

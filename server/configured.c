@@ -1,0 +1,362 @@
+#include "server/configured.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/base/str.h"
+#include "server/log/log.h"
+#include "server/rules/robots.h"
+#include "server/token.h"
+
+#define FIRST_TOKEN_NAME "first"
+
+/* What a refused change is told: its code, or what became of it, and a sentence. */
+static bool tell_failure(const char *name, const char *what, const struct change_result *result)
+{
+    log_failure(name, "cannot make the %s: %s: %s", what,
+                result->status == CATALOGUE_REFUSED ? rule_code_word(result->code)
+                                                    : catalogue_status_word(result->status),
+                result->detail);
+    return false;
+}
+
+/* The registry now; NULL (and a log line) where the catalogue cannot be read. */
+static struct registry *read_registry(struct catalogue *c)
+{
+    struct catalogue_view *v;
+    struct registry *registry = NULL;
+    enum catalogue_status status = catalogue_view_begin(c, &v);
+    if (status == CATALOGUE_OK) {
+        status = catalogue_view_registry(v, &registry);
+        catalogue_view_end(v);
+    }
+    if (status != CATALOGUE_OK) {
+        log_failure("catalogue", "cannot be read: %s", catalogue_status_word(status));
+        return NULL;
+    }
+    return registry;
+}
+
+/* ---- declaring ------------------------------------------------------------------------- */
+
+struct declared {
+    struct site_declaration *sites;
+    size_t count;
+    const char **names; /* what their lists lie in, each NULL-terminated */
+};
+
+static const char *const *list(const char ***at, char *const *items, size_t count)
+{
+    const char **begin = *at;
+    for (size_t i = 0; i < count; i++)
+        *(*at)++ = items[i];
+    *(*at)++ = NULL;
+    return begin;
+}
+
+/* The strings stay the configuration's. False when out of memory. */
+static bool declare(const struct config *config, bool starts, struct declared *out)
+{
+    static char *const usual[] = {(char *)BOOTSTRAP_INDEX_PATH};
+    size_t names = 0, more = starts ? config->origin_count : 0;
+    for (size_t i = 0; i < config->site_count; i++)
+        names += config->sites[i].index_count + config->sites[i].cross_host_count +
+                 config->sites[i].host_alias_count + 4;
+    out->count = 0;
+    out->sites = calloc(config->site_count + more + 1, sizeof *out->sites);
+    out->names = calloc(names + more * 2 + 1, sizeof *out->names);
+    if (out->sites == NULL || out->names == NULL)
+        return false;
+    const char **at = out->names;
+    for (size_t i = 0; i < config->site_count; i++) {
+        const struct config_site *site = &config->sites[i];
+        out->sites[out->count++] = (struct site_declaration){
+            .origin = site->origin,
+            .managed = true,
+            .index_paths = site->index_count > 0 ? list(&at, site->indexes, site->index_count)
+                                                 : list(&at, usual, 1),
+            .cross_hosts = list(&at, site->cross_hosts, site->cross_host_count),
+            .alias_hosts = list(&at, site->host_aliases, site->host_alias_count),
+            .page_pattern = site->page_pattern,
+            .max_pages = site->max_indexes,
+        };
+    }
+    for (size_t i = 0; i < more; i++)
+        out->sites[out->count++] = (struct site_declaration){.origin = config->origins[i],
+                                                             .index_paths = list(&at, usual, 1)};
+    return true;
+}
+
+/* ---- telling --------------------------------------------------------------------------- */
+
+static bool is_among(const char *const *paths, const char *path)
+{
+    for (; *paths != NULL; paths++)
+        if (strcmp(*paths, path) == 0)
+            return true;
+    return false;
+}
+
+static bool is_configured(const struct declared *d, const struct registry_site *site)
+{
+    for (size_t i = 0; i < d->count; i++)
+        if (d->sites[i].managed && strcmp(d->sites[i].origin, site->origin) == 0)
+            return true;
+    return false;
+}
+
+/* What was another's to set until now. */
+static void tell_taken(const struct registry *before, const struct declared *d)
+{
+    for (size_t i = 0; i < before->site_count; i++) {
+        const struct registry_site *site = &before->sites[i];
+        bool configured = is_configured(d, site);
+        if (site->managed && !configured)
+            log_event(
+                LOG_LEVEL_WARNING, "site-no-longer-configured",
+                "%s is not in the configuration any more; it stays, and the API may change it",
+                site->origin);
+        if (configured && (site->robots != NULL || site->robots_off))
+            log_event(LOG_LEVEL_WARNING, "robots-put-aside",
+                      "%s: its robots.txt is what the configuration says; what was set by API or "
+                      "command line is dropped",
+                      site->origin);
+    }
+}
+
+/* An index whose line was taken out goes on being served: its entries are not the file's to throw
+ * away, and the shrink guard has nobody to ask here. And the URLs of pages that crawlers know do
+ * not change beneath them: an index keeps the pattern that it was made with. */
+static void tell_kept(const struct registry *after, const struct site_declaration *d)
+{
+    const struct registry_site *site = registry_site_by_origin(after, d->origin);
+    for (size_t i = 0; d->managed && site != NULL && i < site->index_count; i++) {
+        const struct registry_index *index = &site->indexes[i];
+        if (!is_among(d->index_paths, index->path))
+            log_event(LOG_LEVEL_WARNING, "index-no-longer-configured",
+                      "%s%s is not in the site's section; it stays, entries and all", site->origin,
+                      index->path);
+        else if (d->page_pattern != NULL && strcmp(index->page_pattern, d->page_pattern) != 0)
+            log_event(LOG_LEVEL_WARNING, "page-pattern-kept",
+                      "%s%s: its pages keep the pattern that it was made with, %s; not %s",
+                      site->origin, index->path, index->page_pattern, d->page_pattern);
+    }
+}
+
+/* ---- making it so ---------------------------------------------------------------------- */
+
+static bool tell_refused(const struct declared *d, const struct change_result *result)
+{
+    bool judged = result->status == CATALOGUE_REFUSED || result->status == CATALOGUE_CONFLICT ||
+                  result->status == CATALOGUE_FULL;
+    const char *path = judged ? result->refused_index : NULL;
+    struct str name = STR_INIT;
+    str_append_text(&name,
+                    judged && d->count > 0 ? d->sites[result->refused_at].origin : "catalogue");
+    str_append_text(&name, path != NULL ? path : "");
+    tell_failure(str_text(&name), path != NULL ? "index" : "site", result);
+    str_done(&name);
+    return false;
+}
+
+static bool apply(struct catalogue *c, const struct registry *before, const struct declared *d)
+{
+    struct change change = {
+        .kind = CHANGE_CONFIGURE, .declared = d->sites, .declared_count = d->count};
+    struct change_result result;
+    if (registry_is_declared(before, d->sites, d->count))
+        return true;
+    if (catalogue_apply(c, &change, &result) != CATALOGUE_OK)
+        return tell_refused(d, &result);
+    tell_taken(before, d);
+    return true;
+}
+
+bool bootstrap_sites(struct catalogue *c, const struct config *config, bool starts)
+{
+    struct declared d = {0};
+    struct registry *before = read_registry(c), *after = NULL;
+    bool done = before != NULL && declare(config, starts, &d);
+    if (before != NULL && !done)
+        log_failure("configuration", "out of memory");
+    done = done && apply(c, before, &d) && (after = read_registry(c)) != NULL;
+    for (size_t i = 0; done && i < d.count; i++)
+        tell_kept(after, &d.sites[i]);
+    registry_unref(before);
+    registry_unref(after);
+    free(d.sites);
+    free(d.names);
+    return done;
+}
+
+/* ---- the token ------------------------------------------------------------------------- */
+
+/* The file is whole and on disk before the catalogue knows the token: a crash between leaves an
+ * unknown token in the file, and the next start writes another. */
+static bool write_token_file(const char *path, const char *token)
+{
+    struct str text = STR_INIT;
+    struct str temporary = STR_INIT;
+    bool done = false;
+    str_append_text(&text, token);
+    str_append_char(&text, '\n');
+    str_append_text(&temporary, path);
+    str_append_text(&temporary, ".new");
+    int fd = -1;
+    if (!text.failed && !temporary.failed) {
+        unlink(str_text(&temporary));
+        fd = open(str_text(&temporary), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
+    if (fd >= 0) {
+        done = write(fd, text.data, text.len) == (ssize_t)text.len && fsync(fd) == 0;
+        done = close(fd) == 0 && done && rename(str_text(&temporary), path) == 0;
+    }
+    if (!done)
+        log_failure(path, "cannot be written: %s", strerror(errno));
+    if (text.data != NULL)
+        explicit_bzero(text.data, text.len);
+    str_done(&text);
+    str_done(&temporary);
+    return done;
+}
+
+bool bootstrap_token(struct catalogue *c, const struct config *config)
+{
+    struct registry *registry = read_registry(c);
+    if (registry == NULL)
+        return false;
+    size_t tokens = registry->token_count;
+    registry_unref(registry);
+    if (tokens > 0 || config->token != NULL)
+        return true;
+
+    char token[TOKEN_TEXT_SIZE];
+    uint8_t sha256[32];
+    struct str path = STR_INIT;
+    str_append_text(&path, config->database);
+    str_append_text(&path, ".token");
+    bool done = !path.failed && token_make(token) && token_sha256(token, strlen(token), sha256) &&
+                write_token_file(str_text(&path), token);
+    explicit_bzero(token, sizeof token);
+    struct change change = {
+        .kind = CHANGE_TOKEN_ADD,
+        .token_name = FIRST_TOKEN_NAME,
+        .token_sha256 = sha256,
+    };
+    struct change_result result;
+    enum catalogue_status status = done ? catalogue_apply(c, &change, &result) : CATALOGUE_OK;
+    if (status != CATALOGUE_OK && status != CATALOGUE_CONFLICT)
+        done = tell_failure(FIRST_TOKEN_NAME, "token", &result);
+    if (done)
+        log_event(LOG_LEVEL_INFO, "token-made", "the API token is in %s", str_text(&path));
+    str_done(&path);
+    return done;
+}
+
+/* ---- what the publisher is told --------------------------------------------------------- */
+
+struct policies {
+    struct publish_policies public;
+    struct config *config;         /* has most of the texts; a reference */
+    struct publish_alias *aliases; /* of all sites, one behind the other */
+    char **robots;                 /* of each site; owned */
+};
+
+/* NULL with errno. Whatever took a file's place since the configuration was judged: a pipe is not
+ * waited for. */
+static FILE *open_file(const char *path)
+{
+    struct stat found;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return NULL;
+    bool plain = fstat(fd, &found) == 0 && S_ISREG(found.st_mode);
+    FILE *file = plain ? fdopen(fd, "r") : NULL;
+    if (file == NULL) {
+        close(fd);
+        errno = plain ? ENOMEM : EINVAL; /* fdopen fails for nothing else here */
+    }
+    return file;
+}
+
+static char *read_robots(const char *path)
+{
+    char *text = NULL;
+    FILE *file = open_file(path);
+    if (file != NULL)
+        text = malloc(ROBOTS_MAX_BYTES + 2);
+    size_t len = file == NULL || text == NULL ? 0 : fread(text, 1, ROBOTS_MAX_BYTES + 1, file);
+    const char *why = NULL;
+    if (file == NULL || text == NULL || ferror(file))
+        why = strerror(errno);
+    else /* as the API and the command line judge a site's own */
+        why = robots_fault(text, len);
+    if (file != NULL)
+        fclose(file);
+    if (why != NULL || text == NULL) {
+        log_failure(path, "robots_file: %s", why);
+        free(text);
+        return NULL;
+    }
+    text[len] = '\0';
+    return text;
+}
+
+static void policies_free(struct publish_policies *public)
+{
+    struct policies *p = (struct policies *)public;
+    for (size_t i = 0; p->robots != NULL && i < p->config->site_count; i++)
+        free(p->robots[i]);
+    free(p->robots);
+    free(p->aliases);
+    free(p->public.sites);
+    config_unref(p->config);
+    free(p);
+}
+
+struct publish_policies *configured_policies(struct config *config)
+{
+    size_t alias_count = 0;
+    for (size_t i = 0; i < config->site_count; i++)
+        alias_count += config->sites[i].alias_count;
+    struct policies *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    p->config = config_ref(config);
+    p->public = (struct publish_policies){
+        .strict_host = config->strict_host,
+        .count = config->site_count,
+        .sites = calloc(config->site_count + 1, sizeof *p->public.sites),
+        .free = policies_free,
+    };
+    p->robots = calloc(config->site_count + 1, sizeof *p->robots);
+    p->aliases = calloc(alias_count + 1, sizeof *p->aliases);
+    if (p->public.sites == NULL || p->robots == NULL || p->aliases == NULL)
+        goto failed;
+
+    struct publish_alias *alias = p->aliases;
+    for (size_t i = 0; i < config->site_count; i++) {
+        const struct config_site *from = &config->sites[i];
+        if (from->robots_file != NULL && (p->robots[i] = read_robots(from->robots_file)) == NULL)
+            goto failed;
+        p->public.sites[i] = (struct publish_site){
+            .origin = from->origin,
+            .robots_off = !from->robots,
+            .robots_prefix = p->robots[i],
+            .alias_count = from->alias_count,
+            .aliases = alias,
+        };
+        for (size_t k = 0; k < from->alias_count; k++)
+            *alias++ = (struct publish_alias){from->aliases[k].from, from->aliases[k].to};
+    }
+    return &p->public;
+
+failed:
+    policies_free(&p->public);
+    return NULL;
+}

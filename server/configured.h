@@ -1,0 +1,31 @@
+/* What a start makes sure of in the catalogue: the configuration's sites, those of `--site`, and a
+ * token. Each is safe to repeat: a second start changes nothing. */
+#ifndef SITEMAPD_CONFIGURED_H
+#define SITEMAPD_CONFIGURED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/config.h"
+#include "db/catalogue.h"
+#include "server/pages/publisher.h"
+
+/* The index that a site gets where nobody says otherwise. */
+#define BOOTSTRAP_INDEX_PATH "/sitemap_index.xml"
+
+/* Makes the sites as the configuration declares them, managed by it, with their hosts and indexes;
+ * where the server `starts`, makes sure that each origin of SITEMAPD_SITE and --site is a site with
+ * an index; sites that the configuration no longer has become ordinary ones. One change, applied
+ * whole or not at all, and none where nothing differs: for a start and for every reload. Logs what
+ * it did and what went wrong. False: could not. */
+bool bootstrap_sites(struct catalogue *c, const struct config *config, bool starts);
+/* With no token in the catalogue and none in the configuration: makes one, writes it to
+ * `<database>.token` (0600), logs that path and never the token. */
+bool bootstrap_token(struct catalogue *c, const struct config *config);
+
+/* What the configuration says of its sites, in the publisher's form: aliases and robots files, each
+ * of which is read now. Holds a reference of `config`. Freed by its own `free`. NULL: a file could
+ * not be read, which is logged, or no memory. */
+struct publish_policies *configured_policies(struct config *config);
+
+#endif

@@ -1,0 +1,372 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/base/text.h"
+#include "server/doctor/visit.h"
+#include "server/input/sitemap_file.h"
+
+/* What the verifier of sitemaps remarks, with what to do about it. */
+
+static enum doctor_level level_of(enum rule_code code)
+{
+    /* Whoever proved the site in a search console, or whose crawlers are not strict, loses nothing.
+     */
+    return code == RULE_OUTSIDE_DIRECTORY ? DOCTOR_NOTE : DOCTOR_WARNING;
+}
+
+static const char *todo_of(enum rule_code code)
+{
+    switch (code) {
+    case RULE_OUTSIDE_SITE:
+        return "list the pages of each host in a sitemap of that host; or name the index in that "
+               "host's robots.txt, or prove both hosts in the search consoles";
+    case RULE_OUTSIDE_DIRECTORY:
+        return "put the sitemap at the top of the site, or prove the site in the search consoles: "
+               "else it counts for its own directory alone";
+    case RULE_SCHEME_DIFFERS:
+        return "list the URLs that the pages have, with the sitemap's own scheme";
+    case RULE_LASTMOD_INVALID:
+    case RULE_LASTMOD_NO_ZONE:
+    case RULE_LASTMOD_FUTURE:
+        return "give W3C dates with time and zone, never of the future; such a date is ignored";
+    case RULE_ONE_LASTMOD:
+        return "date each page by its own change; crawlers learn to ignore build stamps";
+    case RULE_NAMESPACE:
+        return "give the urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\", as it is";
+    case RULE_GZIP_UNMARKED:
+        return "name it .gz, or say Content-Type: application/gzip: some crawlers take it for "
+               "damaged text";
+    default:
+        return "correct them where the sitemap is made; crawlers skip such pages";
+    }
+}
+
+/* Tells what the verifier remarked of a sitemap. True where some of it is more than a note. */
+static bool visit_remarks(struct visit *v, const char *loc, const struct sitemap_remarks *remarks)
+{
+    bool serious = false;
+
+    for (size_t i = 0; i < remarks->count; i++) {
+        const struct sitemap_remark *r = &remarks->at[i];
+        enum doctor_level level = level_of(r->code);
+        const struct visit_about about = {
+            .code = rule_code_word(r->code),
+            .url = loc,
+            .line = r->lines[0],
+            .column = r->column,
+            .count = r->count,
+        };
+        char told[SITEMAP_REMARK_TOLD], place[64] = "";
+
+        if (r->lines[0] > 0)
+            snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", r->lines[0],
+                     r->column);
+        sitemap_remark_tell(r, told);
+        visit_tell(v, level, "child", &about, todo_of(r->code), "%s: %s%s (%s)", loc, place, told,
+                   about.code);
+        serious = serious || level != DOCTOR_NOTE;
+    }
+    return serious;
+}
+
+/* Sitemaps on other hosts than the index: whether crawlers may fetch them, and will take them. */
+
+static bool is_origin(const char *origin, const struct url *loc)
+{
+    return strncmp(origin, loc->text, loc->origin_len) == 0 && origin[loc->origin_len] == '\0';
+}
+
+/* SIZE_MAX where it is none of them. */
+static size_t find(const struct visit_hosts *hosts, const struct url *loc)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        if (url_same_origin(&hosts->first[i], loc))
+            return i;
+    return SIZE_MAX;
+}
+
+void visit_hosts_add(const struct visit *v, struct visit_hosts *hosts, const struct url *loc)
+{
+    size_t at = find(hosts, loc);
+
+    if (is_origin(v->robots.origin, loc) || (at == SIZE_MAX && hosts->count == VISIT_MAX_HOSTS))
+        return;
+    if (at == SIZE_MAX) {
+        at = hosts->count++;
+        hosts->first[at] = *loc;
+    }
+    hosts->locs[at]++;
+}
+
+const struct visit_robots *
+visit_hosts_robots(const struct visit *v, const struct visit_hosts *hosts, const struct url *loc)
+{
+    size_t at = find(hosts, loc);
+
+    if (is_origin(v->robots.origin, loc))
+        return &v->robots;
+    return at == SIZE_MAX ? NULL : &hosts->robots[at];
+}
+
+/* It is the host whose pages are listed that must prove itself: by a robots.txt that names the
+ * index. For pages of the index's own host its own does. */
+static void judge_proof(struct visit *v, const struct visit_robots *r, const struct url *first,
+                        uint64_t locs)
+{
+    struct visit_about about = {.code = "cross-host", .url = first->text, .count = locs};
+    char todo[LOC_MAX_CHARS * 2 + 128];
+
+    if (visit_names_index(v, r)) {
+        about.code = "cross-host-proved";
+        visit_tell(v, DOCTOR_NOTE, "cross-host", &about,
+                   "nothing, where it is meant; Yandex ignores sitemaps of another host",
+                   "%" PRIu64 " %s on %s, %s first; its robots.txt names the index", locs,
+                   plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text);
+        return;
+    }
+    snprintf(todo, sizeof todo,
+             "where they list pages of %s alone, nothing; else name the index in %s/robots.txt, or "
+             "prove both hosts in the search consoles",
+             v->robots.origin, r->origin);
+    visit_tell(v, DOCTOR_WARNING, "cross-host", &about, todo,
+               "%" PRIu64 " %s on another host, %s, %s first: crawlers may fetch %s, and take no "
+               "pages of that host from %s",
+               locs, plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text,
+               plural(locs, "it", "them"), plural(locs, "it", "them"));
+}
+
+static void judge(struct visit *v, const struct visit_robots *r, const struct url *first,
+                  uint64_t locs)
+{
+    const char *forbidden = visit_forbidden(r, first);
+    struct visit_about about = {.url = first->text, .count = locs};
+
+    if (r->status == 0 || r->status >= 500 || r->status == 429) {
+        about.code = "robots-unreachable";
+        visit_tell(
+            v, DOCTOR_WRONG, "cross-host", &about,
+            "make its robots.txt answer, or answer 404: while it fails, crawlers fetch nothing "
+            "there",
+            "%s/robots.txt does not answer", r->origin);
+    } else if (forbidden != NULL) {
+        about.code = "robots-forbids";
+        visit_tell(v, DOCTOR_WRONG, "cross-host", &about, "take the Disallow off there",
+                   "%s/robots.txt forbids %s to %s", r->origin, first->text, forbidden);
+    } else {
+        judge_proof(v, r, first, locs);
+    }
+}
+
+void visit_hosts_judge(struct visit *v, struct visit_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count && !v->no_memory; i++) {
+        visit_fetch_robots(v, &hosts->first[i], &hosts->robots[i]);
+        judge(v, &hosts->robots[i], &hosts->first[i], hosts->locs[i]);
+    }
+}
+
+void visit_hosts_done(struct visit_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        str_done(&hosts->robots[i].text);
+}
+
+/* One sitemap that an index lists. */
+
+static const char *todo_of_status(unsigned status)
+{
+    if (status == 404 || status == 410)
+        return "take it out of the index (`sitemapd remove`), or put the file back";
+    if (status / 100 == 3)
+        return "list the URL that it leads to";
+    if (status == 401 || status == 403)
+        return "let crawlers in: no password, no rule against bots";
+    return "look into the logs of the server that it lies on";
+}
+
+static void say(struct visit *v, enum doctor_level level, const char *loc, const char *code,
+                const char *todo, const char *what)
+{
+    visit_tell(v, level, "child", &(struct visit_about){.code = code, .url = loc}, todo, "%s: %s",
+               loc, what);
+}
+
+static const char *todo_of_broken(const char *code)
+{
+    if (strcmp(code, "not-gzip") == 0)
+        return "compress it, or take .gz off its name: Google tells of a compression error";
+    if (strcmp(code, "no-usable-url") == 0)
+        return "write whole URLs where the sitemap is made: as it is, no crawler has any use for "
+               "it";
+    return "correct the file where it is made";
+}
+
+static void say_broken(struct visit *v, const char *loc, const struct sitemap_file *file)
+{
+    char place[64] = "";
+
+    if (file->line > 0)
+        snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", file->line,
+                 file->column);
+    visit_tell(v, DOCTOR_WRONG, "child",
+               &(struct visit_about){file->code, loc, file->line, file->column, 0},
+               todo_of_broken(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
+}
+
+static void judge_file(struct visit *v, const char *loc, const struct sitemap_file *file)
+{
+    switch (file->kind) {
+    case SITEMAP_FILE_URLSET:
+    case SITEMAP_FILE_TEXT:
+        if (!visit_remarks(v, loc, &file->remarks))
+            visit_tell(v, DOCTOR_OK, "child", &(struct visit_about){.url = loc}, NULL,
+                       "%s: %" PRIu64 " %s", loc, file->urls, plural(file->urls, "URL", "URLs"));
+        break;
+    case SITEMAP_FILE_EMPTY:
+        say(v, DOCTOR_WARNING, loc, "empty-sitemap", "leave it out of the index until it has one",
+            "has no URL");
+        break;
+    case SITEMAP_FILE_INDEX:
+        say(v, DOCTOR_WRONG, loc, "nested-index",
+            "list its sitemaps themselves: an index may hold no index", "is an index itself");
+        break;
+    case SITEMAP_FILE_OTHER:
+        say(v, DOCTOR_WRONG, loc, "not-a-sitemap",
+            "put the sitemap back, or take it out of the index: this may be an error page with "
+            "200",
+            "is no sitemap");
+        break;
+    case SITEMAP_FILE_BROKEN:
+        say_broken(v, loc, file);
+        break;
+    }
+}
+
+/* What the name says of the bytes, and the headers. A .gz that comes with Content-Encoding is
+ * unpacked by whoever fetches it. */
+static enum sitemap_packing packing_of(const struct url *url, const struct fetch_reply *r)
+{
+    size_t end = (size_t)url->origin_len + url->path_len;
+    bool gz = url->path_len > 3 && memcmp(url->text + end - 3, ".gz", 3) == 0;
+
+    if (fetch_header(r, "Content-Encoding") != NULL)
+        return SITEMAP_PACKING_ANY;
+    if (gz)
+        return SITEMAP_PACKING_GZIP;
+    return fetch_header_lists(r, "Content-Type", "application/gzip") ||
+                   fetch_header_lists(r, "Content-Type", "application/x-gzip")
+               ? SITEMAP_PACKING_ANY
+               : SITEMAP_PACKING_PLAIN;
+}
+
+/* Pages of the index's own host may stand in a sitemap of another one: the robots.txt that names
+ * the index is theirs. */
+static void verify(struct visit *v, const struct url *loc, const struct fetch_reply *r,
+                   const struct str *body)
+{
+    char host[LOC_MAX_CHARS + 1];
+    const char *hosts[] = {host};
+    struct sitemap_expect expect = {
+        .now = v->options->now,
+        .url = loc,
+        .hosts = hosts,
+        .host_count = 1,
+        .packing = packing_of(loc, r),
+    };
+    struct sitemap_verifier *verifier;
+    struct sitemap_file file;
+
+    snprintf(host, sizeof host, "%.*s", v->url.origin_len - v->url.host_at,
+             v->url.text + v->url.host_at);
+    verifier = sitemap_verifier_new(&expect);
+    if (verifier != NULL)
+        sitemap_verifier_feed(verifier, str_text(body), body->len);
+    if (verifier == NULL || !sitemap_verifier_finish(verifier, &file))
+        v->no_memory = true;
+    else
+        judge_file(v, loc->text, &file);
+    sitemap_verifier_free(verifier);
+}
+
+/* It keeps the sitemap itself out of search results, and its pages in; Google and Bing say so. */
+static void note_unindexed(struct visit *v, const char *loc, const struct fetch_reply *r)
+{
+    for (size_t i = 0; i < r->header_count; i++) {
+        const struct fetch_header *header = &r->headers[i];
+
+        if (strcasecmp(header->name, "X-Robots-Tag") != 0 ||
+            (strcasestr(header->value, "noindex") == NULL &&
+             strcasestr(header->value, "none") == NULL))
+            continue;
+        if (v->unindexed++ == 0)
+            snprintf(v->first_unindexed, sizeof v->first_unindexed, "%s", loc);
+        return;
+    }
+}
+
+static void judge_answer(struct visit *v, const struct url *loc, const struct url *last,
+                         unsigned hops, const struct fetch_reply *r)
+{
+    struct str body = STR_INIT;
+    struct visit_about about = {.url = loc->text};
+
+    note_unindexed(v, loc->text, r);
+    if (hops > 0 && r->status / 100 != 3) {
+        about.code = "redirect";
+        visit_tell(v, DOCTOR_WARNING, "child", &about,
+                   "list the URL that it leads to: crawlers follow a few redirects at most, and "
+                   "hold a sitemap to where it is found",
+                   "%s: is redirected to %s", loc->text, last->text);
+    }
+    about.code = "status";
+    if (r->status != 200)
+        visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_status(r->status), "%s: answers %u%s",
+                   loc->text, r->status, hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
+    else if (r->cut)
+        say(v, DOCTOR_WRONG, loc->text, "file-too-large", "split it: 50 MiB is the limit",
+            "is larger than 52,428,800 bytes");
+    else if (visit_decode(v, "child", loc->text, r, &body))
+        verify(v, loc, r, &body);
+    str_done(&body);
+}
+
+void visit_child(struct visit *v, const char *text, const struct visit_robots *robots)
+{
+    const char *forbidden;
+    struct fetch_reply r;
+    struct url loc, url;
+    unsigned hops;
+
+    if (url_parse(text, strlen(text), &loc, NULL) != RULE_OK)
+        return;
+    url = loc;
+    visit_own(v, &url);
+    forbidden = robots != NULL ? visit_forbidden(robots, &url) : NULL;
+    if (forbidden != NULL)
+        visit_tell(v, DOCTOR_WRONG, "child",
+                   &(struct visit_about){.code = "robots-forbids", .url = loc.text},
+                   "take the Disallow off, or add an Allow for it",
+                   "%s: robots.txt forbids it to %s", loc.text, forbidden);
+    if (visit_follow(v, &url, "Accept-Encoding: gzip\r\n", VISIT_MAX_PAGE, &r, &hops) != FETCH_OK)
+        visit_tell(v, DOCTOR_WRONG, "child",
+                   &(struct visit_about){.code = "reach", .url = loc.text},
+                   "check the name, the server and its certificate", "%s: cannot be fetched: %s",
+                   loc.text, r.why);
+    else
+        judge_answer(v, &loc, &url, hops, &r);
+    fetch_reply_done(&r);
+}
+
+void visit_children_end(struct visit *v)
+{
+    const struct visit_about about = {
+        .code = "noindex", .url = v->first_unindexed, .count = v->unindexed};
+
+    if (v->unindexed > 0)
+        visit_tell(v, DOCTOR_NOTE, "child", &about,
+                   "nothing: Google and Bing read it and take its pages all the same",
+                   "%s%s: X-Robots-Tag: noindex, which keeps the file itself out of search results",
+                   v->first_unindexed, v->unindexed > 1 ? " and others" : "");
+}

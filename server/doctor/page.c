@@ -1,0 +1,453 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/base/text.h"
+#include "server/doctor/visit.h"
+#include "server/input/reader.h"
+#include "server/rules/scope.h"
+
+/* The answer to a plain GET with Accept-Encoding: gzip, as crawlers send it. */
+
+#define GZIP_HEADERS     "Accept-Encoding: gzip\r\nAccept: */*\r\n"
+#define SOON_ENDS_S      (14 * 86400)
+#define WORTH_COMPRESSED 1400u /* bytes: less is one packet either way */
+
+static void say_unreachable(struct visit *v, enum fetch_status status)
+{
+    static const char *const todos[] = {
+        [FETCH_RESOLVE] = "check the name in the URL and its DNS records",
+        [FETCH_CONNECT] = "check that the web server runs, listens there, and that no firewall is "
+                          "between",
+        [FETCH_TLS] =
+            "give the web server a certificate for this host, with its whole chain; ask a "
+            "listener without TLS by http://",
+        [FETCH_TIMEOUT] = "check firewall and load: crawlers give up as well",
+        [FETCH_PROTOCOL] = "check what listens there, and the proxies between",
+    };
+
+    if (status != FETCH_NO_MEMORY)
+        visit_say(v, DOCTOR_WRONG, "reach", todos[status], "%s cannot be fetched: %s", v->url.text,
+                  v->page.why);
+}
+
+static void say_reached(struct visit *v)
+{
+    int64_t left = v->page.certificate_ends - v->options->now;
+
+    if (!v->url.https)
+        visit_say(v, DOCTOR_OK, "reach", NULL, "%s answers", v->url.text);
+    else if (left < SOON_ENDS_S)
+        visit_say(v, DOCTOR_WARNING, "reach", "renew the certificate",
+                  "%s answers, but its certificate ends in %" PRId64 " %s", v->url.text,
+                  left / 86400, plural((uint64_t)(left / 86400), "day", "days"));
+    else
+        visit_say(v, DOCTOR_OK, "reach", NULL,
+                  "%s answers by %s; its certificate is good for %" PRId64 " days", v->url.text,
+                  v->page.protocol, left / 86400);
+}
+
+static void judge_redirects(struct visit *v, unsigned hops)
+{
+    if (hops == 0)
+        visit_say(v, DOCTOR_OK, "redirect", NULL, "none");
+    else if (hops == VISIT_MAX_HOPS && v->page.status / 100 == 3)
+        visit_say(v, DOCTOR_WRONG, "redirect", "end the loop; crawlers give up after a few",
+                  "more than %u redirects", VISIT_MAX_HOPS);
+    else if (!url_same_host(&v->url, v->options->url))
+        visit_say(
+            v, DOCTOR_WARNING, "redirect",
+            "give crawlers the last URL in robots.txt, or pass the path on without a redirect",
+            "it leads to another host: %s", v->url.text);
+    else
+        visit_say(v, DOCTOR_WARNING, "redirect", "name the last URL in robots.txt and to crawlers",
+                  "%u on the way to %s", hops, v->url.text);
+}
+
+static const char *todo_of_status(unsigned status)
+{
+    switch (status) {
+    case 401:
+        return "take the password off this path: crawlers have none";
+    case 403:
+        return "let crawlers in: check the firewall's or CDN's rules against bots";
+    case 404:
+    case 410:
+        return "check that the proxy passes this path on (sitemap_index.xml and its further "
+               "pages), "
+               "and that the index has entries: `sitemapd index list`";
+    case 421:
+        return "pass the Host header on as it came (nginx: proxy_set_header Host $host), or add "
+               "the name as host alias of the site; where `sitemapd site list` shows no site yet, "
+               "make it: `sitemapd site add ORIGIN`";
+    case 429:
+        return "raise the rate limit for crawlers";
+    case 502:
+    case 504:
+        return "check that sitemapd runs and where the proxy looks for it";
+    case 503:
+        return "ask `sitemapd healthcheck` what is the matter; else it is the proxy's own answer";
+    default:
+        return status / 100 == 3 ? "give the redirect a Location that crawlers can follow"
+                                 : "look into the logs of the web server and of sitemapd";
+    }
+}
+
+static bool judge_status(struct visit *v)
+{
+    if (v->page.status == 200) {
+        visit_say(v, DOCTOR_OK, "status", NULL, "200");
+        return true;
+    }
+    visit_say(v, DOCTOR_WRONG, "status", todo_of_status(v->page.status), "%u where 200 is due",
+              v->page.status);
+    return false;
+}
+
+static void judge_type(struct visit *v)
+{
+    static const char todo[] = "let the proxy pass Content-Type on as the server sends it";
+    const char *type = fetch_header(&v->page, "Content-Type");
+    size_t len = strlen(v->url.text);
+    bool gz = len > 3 && strcmp(v->url.text + len - 3, ".gz") == 0;
+
+    if (type == NULL)
+        visit_say(v, DOCTOR_WARNING, "type", todo, "there is no Content-Type");
+    else if (fetch_header_lists(&v->page, "Content-Type",
+                                gz ? "application/gzip" : "application/xml") ||
+             fetch_header_lists(&v->page, "Content-Type", gz ? "application/x-gzip" : "text/xml"))
+        visit_say(v, DOCTOR_OK, "type", NULL, "%s", type);
+    else if (fetch_header_lists(&v->page, "Content-Type", "text/html"))
+        visit_say(
+            v, DOCTOR_WRONG, "type",
+            "find out who answers here: it is a page for people, or a proxy that changes types",
+            "%s where XML is due", type);
+    else
+        visit_say(v, DOCTOR_WARNING, "type", todo, "%s where %s is due", type,
+                  gz ? "application/gzip" : "application/xml");
+}
+
+static void say_encoding(struct visit *v)
+{
+    bool encoded = fetch_header(&v->page, "Content-Encoding") != NULL;
+
+    if (encoded)
+        visit_say(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, %zu decoded", v->page.body.len,
+                  v->body.len);
+    else if (fetch_header_lists(&v->page, "Content-Type", "application/gzip") ||
+             v->body.len < WORTH_COMPRESSED)
+        visit_say(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, as they are", v->page.body.len);
+    else
+        visit_say(
+            v, DOCTOR_WARNING, "gzip",
+            "let the proxy pass Accept-Encoding on (nginx takes none away; a CDN may), or the "
+            "answer as it is",
+            "%zu bytes come uncompressed, though gzip was asked for", v->page.body.len);
+}
+
+bool visit_page(struct visit *v)
+{
+    unsigned hops;
+    enum fetch_status status =
+        visit_follow(v, &v->url, GZIP_HEADERS, VISIT_MAX_PAGE, &v->page, &hops);
+
+    if (status != FETCH_OK) {
+        say_unreachable(v, status);
+        return false;
+    }
+    say_reached(v);
+    judge_redirects(v, hops);
+    if (!judge_status(v))
+        return false;
+    judge_type(v);
+    if (v->page.cut) {
+        visit_say(v, DOCTOR_WRONG, "gzip", "split it: 50 MiB is the limit",
+                  "there are more than 52,428,800 bytes");
+        return false;
+    }
+    if (!visit_decode(v, "gzip", NULL, &v->page, &v->body))
+        return false;
+    say_encoding(v);
+    return true;
+}
+
+/* The index itself: well-formed, within the limits, and each loc a URL that may stand in it. */
+
+#define MAX_ENTRIES 50000u
+
+struct found {
+    struct visit *visit;
+    struct str locs; /* each with its NUL */
+    size_t *at;      /* owned; where each begins */
+    size_t count, capacity;
+    uint64_t refused, undated, bad_dates, outside;
+    char first_refused[512], first_bad_date[512], first_outside[LOC_MAX_CHARS + 1];
+    uint64_t refused_line, bad_date_line, outside_line;
+    enum rule_code refused_code, bad_date_code;
+};
+
+static const char *loc_of(const struct found *f, size_t i)
+{
+    return f->locs.data + f->at[i];
+}
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+static void note_place(struct found *f, const char *loc, uint64_t line)
+{
+    char path[LOC_MAX_CHARS + 1];
+    const struct url *index = &f->visit->url;
+    struct url url;
+
+    snprintf(path, sizeof path, "%.*s", index->path_len, index->text + index->origin_len);
+    if (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK || !url_same_host(&url, index) ||
+        scope_holds(path, &url))
+        return;
+    if (f->outside++ > 0)
+        return;
+    snprintf(f->first_outside, sizeof f->first_outside, "%s", loc);
+    f->outside_line = line;
+}
+
+static bool take_entry(void *context, const struct entry *entry)
+{
+    const rule_set bad = RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |
+                         RULE_BIT(RULE_LASTMOD_FUTURE);
+    struct found *f = context;
+
+    if (f->count == f->capacity) {
+        size_t capacity = f->capacity > 0 ? f->capacity * 2 : 256;
+        size_t *grown = realloc(f->at, capacity * sizeof *grown);
+
+        if (grown == NULL)
+            return false;
+        f->at = grown;
+        f->capacity = capacity;
+    }
+    f->at[f->count++] = f->locs.len;
+    str_append(&f->locs, entry->loc, strlen(entry->loc) + 1);
+    note_place(f, entry->loc, entry->line);
+    if ((entry->remarks & bad) != 0 && f->bad_dates++ == 0) {
+        snprintf(f->first_bad_date, sizeof f->first_bad_date, "%.400s", entry->loc);
+        f->bad_date_line = entry->line;
+        f->bad_date_code = entry->remarks & RULE_BIT(RULE_LASTMOD_FUTURE)    ? RULE_LASTMOD_FUTURE
+                           : entry->remarks & RULE_BIT(RULE_LASTMOD_NO_ZONE) ? RULE_LASTMOD_NO_ZONE
+                                                                             : RULE_LASTMOD_INVALID;
+    }
+    if (entry->lastmod == NULL && (entry->remarks & bad) == 0)
+        f->undated++;
+    return !f->locs.failed;
+}
+
+static bool take_rejection(void *context, const struct rejection *rejection)
+{
+    struct found *f = context;
+
+    if (f->refused++ > 0)
+        return true;
+    f->refused_line = rejection->line;
+    f->refused_code = rejection->code;
+    snprintf(f->first_refused, sizeof f->first_refused, "line %" PRIu64 ", %.300s: %.120s",
+             rejection->line, rejection->loc != NULL ? rejection->loc : "no loc",
+             rejection->detail);
+    return true;
+}
+
+static const char *todo_of(const struct reader_error *error)
+{
+    if (strcmp(error->code, "html-not-index") == 0)
+        return "find out who answers here with a page for people: a login, an error page with 200, "
+               "or a web server that does not pass the path on";
+    if (strcmp(error->code, "urlset-not-index") == 0)
+        return "give the URL of the index; this is a sitemap, good by itself but no index";
+    return "serve the index as sitemapd renders it (`sitemapd render`), and look for what changes "
+           "it on the way";
+}
+
+static void say_broken(struct visit *v, const struct reader_error *error)
+{
+    char place[64] = "";
+
+    if (error->line > 0)
+        snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", error->line,
+                 error->column);
+    visit_tell(v, DOCTOR_WRONG, "index",
+               &(struct visit_about){error->code, NULL, error->line, error->column, 0},
+               todo_of(error), "%s%s (%s)", place, error->detail, error->code);
+}
+
+/* Reads the index; told where it is none. */
+static bool read_index(struct visit *v, struct found *f)
+{
+    const struct reader_options options = {
+        .format = READER_XML,
+        .lenient = true,
+        .allow_gzip = true,
+        .max_bytes = VISIT_MAX_PAGE,
+        .max_entries = MAX_ENTRIES,
+        .now = v->options->now,
+    };
+    const struct reader_sink sink = {.context = f, .entry = take_entry, .reject = take_rejection};
+    struct reader *reader = reader_new(&options, &sink);
+    const struct reader_error *error;
+    bool good;
+
+    if (reader == NULL) {
+        v->no_memory = true;
+        return false;
+    }
+    reader_feed(reader, v->body.data, v->body.len);
+    good = reader_finish(reader) == READER_OK;
+    error = reader_error(reader);
+    v->no_memory =
+        v->no_memory || error->status == READER_NO_MEMORY || error->status == READER_STOPPED;
+    if (!good && !v->no_memory)
+        say_broken(v, error);
+    reader_free(reader);
+    return good;
+}
+
+/* ---- judging --------------------------------------------------------------------------- */
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* How many locs stand there more than once; the first of them goes to `*which`. */
+static size_t count_doubles(struct found *f, const char **which)
+{
+    const char **sorted = calloc(f->count + 1, sizeof *sorted);
+    size_t doubles = 0;
+
+    if (sorted == NULL) {
+        f->visit->no_memory = true;
+        return 0;
+    }
+    for (size_t i = 0; i < f->count; i++)
+        sorted[i] = loc_of(f, i);
+    qsort(sorted, f->count, sizeof *sorted, compare_texts);
+    for (size_t i = 1; i < f->count; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0 && doubles++ == 0)
+            *which = sorted[i];
+    free(sorted);
+    return doubles;
+}
+
+static void judge_entries(struct visit *v, struct found *f)
+{
+    const char *twice = "";
+    size_t doubles = count_doubles(f, &twice);
+
+    if (f->refused > 0)
+        visit_tell(v, DOCTOR_WRONG, "index",
+                   &(struct visit_about){rule_code_word(f->refused_code), NULL, f->refused_line, 0,
+                                         f->refused},
+                   "correct these locs where they are made",
+                   "%" PRIu64 " of its locs %s no good: %s", f->refused,
+                   plural(f->refused, "is", "are"), f->first_refused);
+    if (f->outside > 0)
+        visit_tell(v, DOCTOR_WARNING, "index",
+                   &(struct visit_about){rule_code_word(RULE_OUTSIDE_DIRECTORY), f->first_outside,
+                                         f->outside_line, 0, f->outside},
+                   "put them into an index at the top of the site: one lists its own directory and "
+                   "below",
+                   "%" PRIu64 " %s outside its directory, %s first (line %" PRIu64 ")", f->outside,
+                   plural(f->outside, "loc lies", "locs lie"), f->first_outside, f->outside_line);
+    if (f->bad_dates > 0)
+        visit_tell(v, DOCTOR_WARNING, "index",
+                   &(struct visit_about){rule_code_word(f->bad_date_code), f->first_bad_date,
+                                         f->bad_date_line, 0, f->bad_dates},
+                   "give W3C dates with time and zone, never of the future",
+                   "%" PRIu64 " lastmod %s no good, of %s first (line %" PRIu64 ", %s)",
+                   f->bad_dates, plural(f->bad_dates, "is", "are"), f->first_bad_date,
+                   f->bad_date_line, rule_code_word(f->bad_date_code));
+    if (doubles > 0)
+        visit_tell(v, DOCTOR_WARNING, "index",
+                   &(struct visit_about){
+                       .code = rule_code_word(RULE_DUPLICATE), .url = twice, .count = doubles},
+                   "list each sitemap once", "%zu %s there more than once, %s first", doubles,
+                   plural(doubles, "loc stands", "locs stand"), twice);
+    if (f->count == 0 && f->refused == 0)
+        visit_tell(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "empty-index"},
+                   "register the sitemaps of the site", "it lists nothing");
+    else if (f->count > 0 && f->refused == 0)
+        visit_say(v, DOCTOR_OK, "index", NULL, "valid; %zu %s, %" PRIu64 " without lastmod",
+                  f->count, plural(f->count, "sitemap", "sitemaps"), f->undated);
+}
+
+/* ---- hosts and children ---------------------------------------------------------------- */
+
+static bool parse_loc(const struct visit *v, const char *loc, struct url *out)
+{
+    bool good = url_parse(loc, strlen(loc), out, NULL) == RULE_OK;
+
+    if (good)
+        visit_own(v, out);
+    return good;
+}
+
+static bool is_address(const struct url *url)
+{
+    const char *host = url->text + url->host_at;
+
+    return *host == '[' || strspn(host, "0123456789.") >= url->host_len ||
+           (url->host_len == 9 && memcmp(host, "localhost", 9) == 0);
+}
+
+/* A server that is asked for by its address, before there is DNS or beside it: what follows is
+ * about the site, which may be elsewhere, or nowhere yet. */
+static void judge_address(struct visit *v, const struct found *f)
+{
+    char todo[LOC_MAX_CHARS * 3];
+    struct url first;
+
+    if (!is_address(&v->url) || v->options->connect != NULL || f->count == 0 ||
+        !parse_loc(v, loc_of(f, 0), &first) || is_address(&first))
+        return;
+    snprintf(todo, sizeof todo,
+             "to look at this very server: sitemapd doctor %s://%.*s%s --connect %.*s:%u",
+             v->url.https ? "https" : "http", first.host_len, first.text + first.host_at,
+             v->url.text + v->url.origin_len, v->url.host_len, v->url.text + v->url.host_at,
+             v->url.port);
+    visit_say(v, DOCTOR_WARNING, "index", todo,
+              "it is asked for by an address, and lists sitemaps of %.*s, which are fetched from "
+              "wherever that name leads",
+              first.origin_len, first.text);
+}
+
+/* Looks at every host, then at children spread evenly over the index, first and last among them. */
+static void visit_children(struct visit *v, struct found *f)
+{
+    struct visit_hosts hosts = {0};
+    size_t sample = v->options->sample < f->count ? v->options->sample : f->count;
+    struct url url;
+
+    for (size_t i = 0; i < f->count && !v->no_memory; i++)
+        if (parse_loc(v, loc_of(f, i), &url))
+            visit_hosts_add(v, &hosts, &url);
+    visit_hosts_judge(v, &hosts);
+    for (size_t i = 0; i < sample && !v->no_memory; i++) {
+        const char *loc = loc_of(f, sample == 1 ? 0 : i * (f->count - 1) / (sample - 1));
+
+        if (parse_loc(v, loc, &url))
+            visit_child(v, loc, visit_hosts_robots(v, &hosts, &url));
+    }
+    visit_children_end(v);
+    visit_hosts_done(&hosts);
+}
+
+void visit_index(struct visit *v)
+{
+    struct found f = {.visit = v, .locs = STR_INIT};
+
+    if (read_index(v, &f)) {
+        judge_entries(v, &f);
+        judge_address(v, &f);
+        visit_children(v, &f);
+    }
+    str_done(&f.locs);
+    free(f.at);
+}

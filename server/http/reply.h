@@ -1,0 +1,60 @@
+/* How a resource is answered: which representation, whether the client has it already, which part
+ * of it (RFC 9110 12.5.3, 13.2.2, 14.2), and the responses that libmicrohttpd sends.
+ *
+ * A page has its responses made once, when it is published; all threads queue them for every 200,
+ * 304 and HEAD. Those of a file, of a part, and of a page that is inflated as it is sent are made
+ * for the one request. */
+#ifndef SITEMAPD_HTTP_REPLY_H
+#define SITEMAPD_HTTP_REPLY_H
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/http/request.h"
+#include "server/http/slow_readers.h"
+#include "server/pages/resource.h"
+
+/* Fills request->reply for GET or HEAD: 200, 206, 304, 412 or 416. Takes over the caller's
+ * reference to `r`. `as_file`: the `.xml.gz` of a page. `cache_control` is borrowed and lives
+ * longer than the listener. No microhttpd in it. */
+void resource_reply(struct request *request, struct resource *r, bool as_file,
+                    const char *cache_control);
+
+/* The publisher's `attach` hook: makes the responses of a page. `cache_control` is text, which
+ * lives longer than every page and every listener. False: no memory. */
+bool page_response_attach(void *cache_control, struct resource *s);
+/* The publisher's `cut_slow_readers` hook: `readers` is the struct readers. */
+void page_response_cut(void *readers, uint64_t bytes);
+
+/* ---- internal to server/http/ ------------------------------------------------------------- */
+
+/* libmicrohttpd 1.0 can leave Content-Length away, for which some clients wait for a body; older
+ * ones always send one. */
+#define NOT_MODIFIED_HAS_LENGTH (MHD_VERSION < 0x00097701)
+
+/* A response for 304, whose fields the caller adds; NULL: no memory. `len`: of the 200 that it
+ * stands for, told where it must be: no other may be (RFC 9110 8.6). */
+struct MHD_Response *not_modified_new(uint64_t len);
+
+enum resource_send {
+    RESOURCE_SENT,
+    RESOURCE_BUSY,   /* too many pages are being inflated, by others as fast as this one */
+    RESOURCE_FAILED, /* no memory, or the library took it not */
+};
+
+/* Who reads it: entered in `readers` (NULL: nobody counts) unless it is small. */
+struct recipient {
+    struct readers *readers;
+    struct reader *reader; /* the caller has it leave when the request is completed */
+    const char *address;   /* as in struct reading */
+    int fd;
+    bool close; /* a file's response says that the connection ends behind it */
+};
+
+/* Queues what resource_reply filled. The bytes are sent from the resource's buffers: the reply
+ * holds its reference until the request is completed. `*bytes`: the body's. */
+enum resource_send resource_send_queue(struct MHD_Connection *mhd, const struct request *request,
+                                       const struct recipient *to, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,216 @@
+#include "server/http/slow_readers.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+void readers_init(struct readers *r, uint32_t places)
+{
+    *r = (struct readers){.places = places};
+    pthread_mutex_init(&r->lock, NULL);
+}
+
+void readers_done(struct readers *r)
+{
+    pthread_mutex_destroy(&r->lock);
+}
+
+static bool read_address(const char *text, struct sockaddr_storage *out)
+{
+    struct sockaddr_in *in = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+    *out = (struct sockaddr_storage){0};
+    if (inet_pton(AF_INET, text, &in->sin_addr) == 1)
+        out->ss_family = AF_INET;
+    else if (inet_pton(AF_INET6, text, &in6->sin6_addr) == 1)
+        out->ss_family = AF_INET6;
+    return out->ss_family != 0;
+}
+
+/* It is in nobody's way from now on. */
+static void give_up(struct readers *r, struct reader *reader)
+{
+    peers_leave(&r->peers, reader->peer);
+    peers_leave(&r->keepers, reader->keeper);
+    reader->peer = reader->keeper = NULL;
+    if (reader->place)
+        r->taken--;
+    reader->place = false;
+}
+
+static void cut(struct readers *r, struct reader *reader, uint64_t *count)
+{
+    reader->cut = true;
+    ++*count;
+    give_up(r, reader);
+    shutdown(reader->fd, SHUT_RDWR);
+}
+
+static bool is_slow(const struct reader *reader, int64_t now_ms)
+{
+    return now_ms - reader->since_ms >= READERS_SLOW_MS;
+}
+
+/* The one of `peer`, or of `keeper`, that has been at it longest; NULL where it is not slow. They
+ * are in order, so that only slow ones are looked at. */
+static struct reader *slowest_of(const struct readers *r, const struct peer *peer,
+                                 const struct peer *keeper, int64_t now_ms)
+{
+    for (struct reader *e = r->first; e != NULL && is_slow(e, now_ms); e = e->next)
+        if ((peer != NULL && e->peer == peer) || (keeper != NULL && e->keeper == keeper))
+            return e;
+    return NULL;
+}
+
+/* Of those that keep a place: who keeps the most, and who has kept one longest. */
+static void look_at_places(const struct readers *r, struct reader **most, struct reader **longest)
+{
+    *most = *longest = NULL;
+    for (struct reader *e = r->first; e != NULL; e = e->next) {
+        if (!e->place)
+            continue;
+        if (*longest == NULL)
+            *longest = e;
+        if (e->keeper != NULL &&
+            (*most == NULL || peer_count(e->keeper) > peer_count((*most)->keeper)))
+            *most = e;
+    }
+}
+
+/* Who goes, so that another has a place; NULL: nobody. `own`: places that the other keeps. */
+static struct reader *who_goes(const struct readers *r, uint32_t own, int64_t now_ms)
+{
+    struct reader *most, *longest;
+
+    look_at_places(r, &most, &longest);
+    if (most != NULL && peer_count(most->keeper) > own + 1)
+        return most;
+    return longest != NULL && is_slow(longest, now_ms) ? longest : NULL;
+}
+
+/* Rule 2. */
+static bool take_place(struct readers *r, struct reader *reader,
+                       const struct sockaddr_storage *address, int64_t now_ms)
+{
+    /* Counted as one more at first. */
+    struct peer *keeper =
+        address == NULL ? NULL
+                        : peers_enter(&r->keepers, (const struct sockaddr *)address, UINT32_MAX);
+    uint32_t own = keeper == NULL ? 0 : peer_count(keeper) - 1;
+    bool its_half = keeper != NULL && own >= (r->places + 1) / 2 && r->places > 1;
+    /* Beyond its half an address keeps only what is read at once. */
+    struct reader *victim = its_half ? slowest_of(r, NULL, keeper, now_ms) : NULL;
+
+    if (victim == NULL && r->taken >= r->places) {
+        victim = who_goes(r, own, now_ms);
+        if (victim == NULL) {
+            peers_leave(&r->keepers, keeper);
+            return false;
+        }
+    }
+    if (victim != NULL)
+        cut(r, victim, &r->cut_for_others);
+    r->taken++;
+    reader->place = true;
+    reader->keeper = keeper;
+    return true;
+}
+
+/* Rule 1. */
+static void count(struct readers *r, struct reader *reader, const struct sockaddr_storage *address,
+                  int64_t now_ms)
+{
+    struct peer *peer = peers_enter(&r->peers, (const struct sockaddr *)address, UINT32_MAX);
+
+    reader->peer = peer;
+    if (peer == NULL || peer_count(peer) <= READERS_PER_ADDRESS)
+        return;
+    struct reader *slowest = slowest_of(r, peer, NULL, now_ms);
+    if (slowest != NULL)
+        cut(r, slowest, &r->cut_for_others);
+}
+
+bool readers_enter(struct readers *r, struct reader *reader, const struct reading *what)
+{
+    struct sockaddr_storage address;
+    bool counted = what->address != NULL && read_address(what->address, &address);
+
+    *reader = (struct reader){.held = what->held, .fd = what->fd, .since_ms = what->now_ms};
+    pthread_mutex_lock(&r->lock);
+    bool entered = !what->place || take_place(r, reader, counted ? &address : NULL, what->now_ms);
+    if (entered) {
+        if (counted)
+            count(r, reader, &address, what->now_ms);
+        reader->of = r;
+        reader->previous = r->last;
+        *(r->last != NULL ? &r->last->next : &r->first) = reader;
+        r->last = reader;
+        what->held->readers++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return entered;
+}
+
+uint64_t readers_leave(struct reader *reader)
+{
+    struct readers *r = reader->of;
+    uint64_t ended = 0;
+
+    if (r == NULL)
+        return 0;
+    struct held *held = reader->held;
+    pthread_mutex_lock(&r->lock);
+    give_up(r, reader);
+    *(reader->previous != NULL ? &reader->previous->next : &r->first) = reader->next;
+    *(reader->next != NULL ? &reader->next->previous : &r->last) = reader->previous;
+    if (--held->readers == 0 && held->ending) {
+        held->ending = false;
+        ended = held->bytes;
+    }
+    pthread_mutex_unlock(&r->lock);
+    reader->of = NULL;
+    return ended;
+}
+
+void readers_freed(struct readers *r, enum held_kind kind, uint64_t bytes)
+{
+    pthread_mutex_lock(&r->lock);
+    r->ending_bytes[kind] -= bytes;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Of a page that is current somebody else would ask again: nothing is won. A file is evicted when
+ * nobody reads it. */
+static bool may_be_taken(const struct reader *reader, int64_t now_ms)
+{
+    const struct held *held = reader->held;
+
+    if (held->kind == HELD_PAGE)
+        return atomic_load_explicit(&held->retired, memory_order_relaxed);
+    return is_slow(reader, now_ms);
+}
+
+void readers_cut(struct readers *r, enum held_kind kind, uint64_t bytes, int64_t now_ms)
+{
+    pthread_mutex_lock(&r->lock);
+    for (struct reader *reader = r->first; reader != NULL; reader = reader->next) {
+        struct held *held = reader->held;
+        if (held->kind != kind || (!held->ending && !may_be_taken(reader, now_ms)))
+            continue;
+        if (!held->ending && r->ending_bytes[kind] < bytes) {
+            held->ending = true;
+            r->ending_bytes[kind] += held->bytes;
+        }
+        if (held->ending && !reader->cut)
+            cut(r, reader, &r->cut_for_memory);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+void readers_count_cut(struct readers *r, uint64_t *for_memory, uint64_t *for_others)
+{
+    pthread_mutex_lock(&r->lock);
+    *for_memory = r->cut_for_memory;
+    *for_others = r->cut_for_others;
+    pthread_mutex_unlock(&r->lock);
+}

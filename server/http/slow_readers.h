@@ -1,0 +1,86 @@
+/* Who reads which page or file, so that what slow readers keep can be taken back: the memory that
+ * they hold, and the places of those for whom a page is inflated. Knows connections by their
+ * descriptor only; no microhttpd here. Thread safe.
+ *
+ * Three rules, each ending connections of those that have been at it longest first:
+ * 1. Of an address no more than READERS_PER_ADDRESS are slow (READERS_SLOW_MS) at a time.
+ * 2. There are so many places. An address that keeps half of them has one more only for a slow one
+ *    of its own, if there is any. Where all are taken, the address that keeps the most gives one up
+ *    to whoever keeps fewer; else a slow one goes. Only where nobody is slow and nobody keeps more
+ *    than others, no place is to be had.
+ * 3. Memory that is wanted back: from retired pages, or from files that are read slowly.
+ * A reader that was cut keeps neither a place nor its address's count from then on.
+ *
+ * A descriptor is used between enter and leave alone; the listener leaves when the request is
+ * completed, before its connection is closed, so that it is never another's. */
+#ifndef SITEMAPD_HTTP_SLOW_READERS_H
+#define SITEMAPD_HTTP_SLOW_READERS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/http/connection.h"
+#include "server/pages/resource.h"
+
+/* Replies up to here are not looked at: they leave with one write into the socket's buffer, or hold
+ * as little as the connection itself does. */
+#define READERS_MIN_BYTES   16384u
+#define READERS_SLOW_MS     2000 /* who has been at a reply for so long may have to make room */
+#define READERS_PER_ADDRESS 64u
+
+struct reader;
+struct readers {
+    pthread_mutex_t lock;        /* guards all that follows, and each struct held */
+    struct reader *first, *last; /* those that have been at it longest come first */
+    struct peers peers;          /* of all readers */
+    struct peers keepers;        /* of those that keep a place */
+    uint32_t places, taken;
+    uint64_t ending_bytes[HELD_KINDS]; /* of what was cut and is not free yet */
+    uint64_t cut_for_memory, cut_for_others;
+};
+
+/* One reply on its way out. Zero while it is none. */
+struct reader {
+    struct readers *of; /* NULL: is none */
+    struct reader *previous, *next;
+    struct held *held;
+    struct peer *peer, *keeper; /* NULL: not counted */
+    int64_t since_ms;
+    int fd;
+    bool place; /* keeps one */
+    bool cut;
+};
+
+/* What a reply asks for. */
+struct reading {
+    struct held *held;
+    const char *address; /* of the client, as text; NULL: not counted, it speaks for many */
+    int fd;
+    bool place;     /* it needs one */
+    int64_t now_ms; /* of the monotonic clock */
+};
+
+/* `places` for those whose replies are made while they are read. */
+void readers_init(struct readers *r, uint32_t places);
+/* No reader is left. */
+void readers_done(struct readers *r);
+
+/* `reader` begins to read `what->held`, of which the caller has a reference until it has left.
+ * False where it needs a place and there is none. */
+bool readers_enter(struct readers *r, struct reader *reader, const struct reading *what);
+/* Takes a reader that never entered. Bytes that its end was to free, if it was the last to be
+ * ended; else 0. They count as about to be free until readers_freed. */
+uint64_t readers_leave(struct reader *reader);
+/* The caller has given its reference back: else others would be ended for the same bytes. */
+void readers_freed(struct readers *r, enum held_kind kind, uint64_t bytes);
+
+/* Rule 3: ends all readers of what is held, one after another, until `bytes` of that kind are about
+ * to be free. What is about to be from an earlier call counts. Never blocks for long; any thread.
+ */
+void readers_cut(struct readers *r, enum held_kind kind, uint64_t bytes, int64_t now_ms);
+/* Readers whose connections were ended since the start: by rule 3, and by the others. */
+void readers_count_cut(struct readers *r, uint64_t *for_memory, uint64_t *for_others);
+
+#endif

@@ -1,0 +1,180 @@
+#include "server/input/entry_validate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/base/str.h"
+#include "server/rules/loc.h"
+
+void entry_validate_quote(char *out, size_t size, const char *text, size_t len)
+{
+    size_t room = size - 4; /* for "..." and the NUL */
+    size_t used = 0;
+    for (size_t at = 0; at < len;) {
+        size_t step = utf8_char_len(text + at, len - at);
+        bool shown = step > 0 && !utf8_is_control(text + at, step);
+        size_t written = shown ? step : 1;
+        if (used + written > room) {
+            memcpy(out + used, "...", 4);
+            return;
+        }
+        memcpy(out + used, shown ? text + at : "?", written);
+        used += written;
+        at += step > 0 ? step : 1;
+    }
+    out[used] = '\0';
+}
+
+/* Keeps the loc as it was given, cut at LOC_MAX_CHARS, but never within a character. */
+static const char *keep_given(struct validated_entry *out, const char *loc, size_t len)
+{
+    if (!loc)
+        return NULL;
+    if (len > LOC_MAX_CHARS) {
+        len = LOC_MAX_CHARS;
+        for (int back = 0; back < 3 && ((unsigned char)loc[len] & 0xc0) == 0x80; back++)
+            len--;
+    }
+    memcpy(out->given, loc, len);
+    out->given[len] = '\0';
+    return out->given;
+}
+
+enum rule_code entry_validate_reject(const struct raw_entry *raw, struct validated_entry *out,
+                                     struct rejection *rejection, enum rule_code code,
+                                     const char *field, const char *why)
+{
+    rejection->line = raw->line;
+    rejection->loc = keep_given(out, raw->loc, raw->loc_len);
+    rejection->code = code;
+    rejection->field = field;
+    if (why)
+        snprintf(rejection->detail, sizeof rejection->detail, "%s", why);
+    else
+        snprintf(rejection->detail, sizeof rejection->detail, "%s%s%s", field ? field : "",
+                 field ? " " : "", rule_code_sentence(code));
+    return code;
+}
+
+static enum rule_code reject_loc(const struct raw_entry *raw, struct validated_entry *out,
+                                 struct rejection *rejection, enum rule_code code)
+{
+    char why[256], hint[128];
+    if (code == RULE_LOC_HOST_IDN && url_punycode_hint(raw->loc, raw->loc_len, hint, sizeof hint)) {
+        snprintf(why, sizeof why, "loc has a non-ASCII host; use its punycode form: %s", hint);
+        return entry_validate_reject(raw, out, rejection, code, "loc", why);
+    }
+    if (code == RULE_LOC_MISSING) /* its sentence names the loc already */
+        return entry_validate_reject(raw, out, rejection, code, "loc", rule_code_sentence(code));
+    snprintf(why, sizeof why, "loc %s", explain_loc(code, raw->loc, raw->loc_len));
+    return entry_validate_reject(raw, out, rejection, code, "loc", why);
+}
+
+static enum rule_code judge_loc(const struct raw_entry *raw, struct validated_entry *out,
+                                struct rejection *rejection)
+{
+    if (raw->loc_fault != RULE_OK)
+        return raw->loc_why
+                   ? entry_validate_reject(raw, out, rejection, raw->loc_fault, "loc", raw->loc_why)
+                   : reject_loc(raw, out, rejection, raw->loc_fault);
+    if (!raw->loc)
+        return reject_loc(raw, out, rejection, RULE_LOC_MISSING);
+    enum rule_code code = url_parse(raw->loc, raw->loc_len, &out->url, &out->entry.remarks);
+    /* Percent-encoded it would be a part of the path that nobody sees. */
+    if (code == RULE_OK && explain_blank_back(raw->loc, raw->loc_len) > 0)
+        code = RULE_LOC_SPACE;
+    if (code != RULE_OK)
+        return reject_loc(raw, out, rejection, code);
+    out->entry.loc = out->url.text;
+    out->entry.remarks |= loc_lint(out->url.text, out->url.len, out->url.origin_len);
+    return RULE_OK;
+}
+
+static enum rule_code reject_lastmod(const struct raw_entry *raw, struct validated_entry *out,
+                                     struct rejection *rejection, enum rule_code code)
+{
+    char shown[64], why[256];
+    entry_validate_quote(shown, sizeof shown, raw->lastmod ? raw->lastmod : "", raw->lastmod_len);
+    snprintf(why, sizeof why, "lastmod \"%s\" %s", shown,
+             raw->lastmod_why ? raw->lastmod_why : rule_code_sentence(code));
+    return entry_validate_reject(raw, out, rejection, code, "lastmod", why);
+}
+
+/* A bad lastmod must not cost the loc where many come at once; a date in the future is dropped
+ * everywhere. */
+static enum rule_code judge_lastmod(const struct raw_entry *raw,
+                                    const struct reader_options *options,
+                                    struct validated_entry *out, struct rejection *rejection)
+{
+    struct entry *entry = &out->entry;
+    if (options->drop_lastmod || raw->lastmod_state == FIELD_ABSENT)
+        return RULE_OK;
+    if (raw->lastmod_state == FIELD_NULL) {
+        entry->lastmod_state = FIELD_NULL;
+        return RULE_OK;
+    }
+    enum rule_code code = RULE_LASTMOD_INVALID;
+    if (!raw->lastmod_why)
+        code = lastmod_parse(raw->lastmod, raw->lastmod_len, options->now, &out->lastmod,
+                             &entry->remarks);
+    if (code == RULE_OK) {
+        entry->lastmod = out->lastmod.text;
+        entry->lastmod_state = FIELD_SET;
+        return RULE_OK;
+    }
+    if (code != RULE_LASTMOD_FUTURE && !options->lenient)
+        return reject_lastmod(raw, out, rejection, code);
+    /* What is dropped is not served: its granularity is no longer worth a remark. */
+    entry->remarks &= ~(RULE_BIT(RULE_LASTMOD_COARSE) | RULE_BIT(RULE_LASTMOD_DATE_ONLY));
+    entry->remarks |= RULE_BIT(code);
+    return RULE_OK;
+}
+
+static enum rule_code judge_rest(const struct raw_entry *raw, struct validated_entry *out,
+                                 struct rejection *rejection)
+{
+    struct entry *entry = &out->entry;
+    entry->digest_state = raw->digest_state;
+    if (raw->digest_state == FIELD_SET) {
+        enum rule_code code = entry_check_digest(raw->digest, raw->digest_len);
+        if (code == RULE_OK && raw->digest_len > DIGEST_MAX_BYTES)
+            code = RULE_DIGEST;
+        if (code != RULE_OK)
+            return entry_validate_reject(raw, out, rejection, code, "digest", NULL);
+        memcpy(out->digest, raw->digest, raw->digest_len);
+        out->digest[raw->digest_len] = '\0';
+        entry->digest = out->digest;
+    }
+    if (raw->index) {
+        /* No index has such a name; with the NUL it might seem to have one. */
+        if (raw->index_len > LOC_MAX_CHARS || memchr(raw->index, '\0', raw->index_len))
+            return entry_validate_reject(raw, out, rejection, RULE_INDEX_UNKNOWN, "index", NULL);
+        memcpy(out->index, raw->index, raw->index_len);
+        out->index[raw->index_len] = '\0';
+        entry->index = out->index;
+    }
+    if (raw->source_len > 0) {
+        if (entry_check_name(raw->source, raw->source_len) != RULE_OK)
+            return entry_validate_reject(raw, out, rejection, RULE_NAME, "source", NULL);
+        memcpy(out->source, raw->source, raw->source_len);
+        out->source[raw->source_len] = '\0';
+        entry->source = out->source;
+    }
+    return RULE_OK;
+}
+
+enum rule_code entry_validate(const struct raw_entry *raw, const struct reader_options *options,
+                              struct validated_entry *out, struct rejection *rejection)
+{
+    out->entry = (struct entry){
+        .position = raw->position,
+        .line = raw->line,
+        .remarks = raw->remarks,
+    };
+    enum rule_code code = judge_loc(raw, out, rejection);
+    if (code == RULE_OK)
+        code = judge_lastmod(raw, options, out, rejection);
+    if (code == RULE_OK)
+        code = judge_rest(raw, out, rejection);
+    return code;
+}

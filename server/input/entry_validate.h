@@ -1,0 +1,56 @@
+/* The one judgement that every format's fields go through: raw text in, an entry or a rejection
+ * out. Internal to input. */
+#ifndef SITEMAPD_INPUT_ENTRY_VALIDATE_H
+#define SITEMAPD_INPUT_ENTRY_VALIDATE_H
+
+#include "server/input/reader.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/url.h"
+
+/* What a format found, not NUL-terminated; all borrowed. Zero it, then fill what is there. */
+struct raw_entry {
+    const char *loc; /* NULL: none */
+    size_t loc_len;
+    enum rule_code loc_fault; /* set by the format where it knows better than url_parse */
+    const char *loc_why;      /* the sentence for loc_fault; NULL: the code's own */
+    const char *lastmod;
+    size_t lastmod_len;
+    enum field_state lastmod_state;
+    const char *lastmod_why; /* not NULL: the lastmod is invalid, and this is why */
+    const char *digest;
+    size_t digest_len;
+    enum field_state digest_state;
+    const char *index; /* NULL: none */
+    size_t index_len;
+    const char *source; /* NULL: none */
+    size_t source_len;
+    uint32_t position; /* or POSITION_NONE */
+    uint64_t line;
+    rule_set remarks;
+};
+
+/* Where the judged strings live; one for a whole document, so that no entry costs a malloc. */
+struct validated_entry {
+    struct entry entry; /* strings point into this object */
+    struct url url;
+    struct lastmod lastmod;
+    char digest[DIGEST_MAX_BYTES + 1];
+    char index[LOC_MAX_CHARS + 1];
+    char source[NAME_MAX_BYTES + 1];
+    char given[LOC_MAX_CHARS + 1]; /* rejection.loc points here */
+};
+
+/* On RULE_OK `out->entry` is filled; otherwise `rejection`, whose loc points into `out`. */
+enum rule_code entry_validate(const struct raw_entry *raw, const struct reader_options *options,
+                              struct validated_entry *out, struct rejection *rejection);
+
+/* Fills `rejection` for this raw entry: its line, its loc (kept in `out`), the code, the field
+ * and a sentence, the code's own where `why` is NULL. Returns `code`. */
+enum rule_code entry_validate_reject(const struct raw_entry *raw, struct validated_entry *out,
+                                     struct rejection *rejection, enum rule_code code,
+                                     const char *field, const char *why);
+
+/* Writes `text` for people: cut at a character, controls and bad bytes as `?`. `size` >= 8. */
+void entry_validate_quote(char *out, size_t size, const char *text, size_t len);
+
+#endif

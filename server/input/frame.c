@@ -1,0 +1,615 @@
+#include "server/input/frame.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "server/base/text.h"
+
+/* ---- errors and entries ---- */
+
+__attribute__((format(printf, 6, 0))) static bool
+set_error(struct reader_error *error, enum reader_status status, const char *code, uint64_t line,
+          uint64_t column, const char *format, va_list arguments)
+{
+    if (error->status != READER_OK)
+        return false;
+    error->status = status;
+    error->code = code;
+    error->line = line;
+    error->column = column;
+    vsnprintf(error->detail, sizeof error->detail, format, arguments);
+    return false;
+}
+
+__attribute__((format(printf, 6, 7))) static bool
+error_set(struct reader_error *error, enum reader_status status, const char *code, uint64_t line,
+          uint64_t column, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    set_error(error, status, code, line, column, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool reader_state_ok(const struct reader_state *c)
+{
+    return c->error.status == READER_OK;
+}
+
+bool reader_state_fail(struct reader_state *c, enum reader_status status, const char *code,
+                       uint64_t line, uint64_t column, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    set_error(&c->error, status, code, line, column, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool reader_state_no_memory(struct reader_state *c)
+{
+    return reader_state_fail(c, READER_NO_MEMORY, "no-memory", 0, 0, "out of memory");
+}
+
+static bool count_one(struct reader_state *c, uint64_t line)
+{
+    if (!reader_state_ok(c))
+        return false;
+    if (c->options.max_entries && c->count >= c->options.max_entries)
+        return reader_state_fail(c, READER_TOO_LARGE, "too-many-entries", line, 0,
+                                 "there are more than %" PRIu64 " %s", c->options.max_entries,
+                                 plural(c->options.max_entries, "entry", "entries"));
+    c->count++;
+    return true;
+}
+
+static bool stopped(struct reader_state *c, uint64_t line)
+{
+    return reader_state_fail(c, READER_STOPPED, "stopped", line, 0, "stopped by the receiver");
+}
+
+bool reader_state_reject(struct reader_state *c, const struct rejection *rejection)
+{
+    if (!count_one(c, rejection->line))
+        return false;
+    return c->sink.reject(c->sink.context, rejection) || stopped(c, rejection->line);
+}
+
+bool reader_state_take(struct reader_state *c, const struct raw_entry *raw)
+{
+    if (!reader_state_ok(c))
+        return false;
+    struct rejection rejection;
+    if (entry_validate(raw, &c->options, &c->judged, &rejection) != RULE_OK)
+        return reader_state_reject(c, &rejection);
+    if (!count_one(c, raw->line))
+        return false;
+    return c->sink.entry(c->sink.context, &c->judged.entry) || stopped(c, raw->line);
+}
+
+void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line)
+{
+    if (reader_state_ok(c) && c->sink.remark)
+        c->sink.remark(c->sink.context, code, line);
+}
+
+/* ---- memory ---- */
+
+static _Thread_local bool failed;
+
+static void *checked(void *memory)
+{
+    if (memory == NULL)
+        failed = true;
+    return memory;
+}
+
+static void *allocate(size_t size)
+{
+    return checked(malloc(size));
+}
+
+static void *resize(void *old, size_t size)
+{
+    return checked(realloc(old, size));
+}
+
+XML_Parser memory_new_parser(const char *encoding, char separator)
+{
+    static const XML_Memory_Handling_Suite suite = {allocate, resize, free};
+    const char text[] = {separator, '\0'};
+    return XML_ParserCreate_MM(encoding, &suite, text);
+}
+
+static void install(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
+void memory_watch(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install);
+    failed = false;
+}
+
+bool memory_failed(void)
+{
+    return failed;
+}
+
+/* ---- gunzip ---- */
+
+#define OUT_BYTES        65536u
+#define RATIO_FREE_BYTES 1048576u /* small bodies may be as repetitive as they like */
+#define GZIP_WINDOW_BITS (15 + 16)
+
+enum gunzip_state {
+    BETWEEN, /* before a member */
+    MEMBER,
+    PADDING, /* zeros behind the last member, as tape archives have them (gzip(1) skips them) */
+};
+
+struct gunzip {
+    struct reader_error *error;
+    uint32_t max_ratio;
+    gunzip_take *take;
+    void *context;
+    z_stream z;
+    enum gunzip_state state;
+    bool any; /* a member has ended */
+    uint64_t in, out;
+    unsigned char buffer[OUT_BYTES];
+};
+
+struct gunzip *gunzip_new(struct reader_error *error, uint32_t max_ratio, gunzip_take *take,
+                          void *context)
+{
+    struct gunzip *g = calloc(1, sizeof *g);
+    if (!g)
+        return NULL;
+    if (inflateInit2(&g->z, GZIP_WINDOW_BITS) != Z_OK) {
+        free(g);
+        return NULL;
+    }
+    g->error = error;
+    g->max_ratio = max_ratio;
+    g->take = take;
+    g->context = context;
+    return g;
+}
+
+static bool malformed(struct gunzip *g, const char *why)
+{
+    return error_set(g->error, READER_MALFORMED, "malformed-gzip", 0, 0,
+                     "gzip data is broken after %llu decoded %s: %s", (unsigned long long)g->out,
+                     plural(g->out, "byte", "bytes"), why);
+}
+
+static bool judge_ratio(struct gunzip *g)
+{
+    if (!g->max_ratio || g->out <= RATIO_FREE_BYTES || g->out / g->max_ratio <= g->in)
+        return true;
+    return error_set(g->error, READER_TOO_LARGE, "gzip-bomb", 0, 0,
+                     "%llu bytes of gzip grow to more than %lu times as many",
+                     (unsigned long long)g->in, (unsigned long)g->max_ratio);
+}
+
+/* One call of inflate. Its output ends at a multiple of OUT_BYTES of the decoded stream at the
+ * latest, and only there, with all before it taken, the ratio is judged: so the verdict does not
+ * depend on how the input happened to be cut. */
+static bool inflate_some(struct gunzip *g, bool *idle)
+{
+    size_t room = OUT_BYTES - (size_t)(g->out % OUT_BYTES);
+    uInt before = g->z.avail_in;
+    g->z.next_out = g->buffer;
+    g->z.avail_out = (uInt)room;
+    int result = inflate(&g->z, Z_NO_FLUSH);
+    size_t produced = room - g->z.avail_out;
+    g->in += before - g->z.avail_in;
+    g->out += produced;
+    *idle = produced == 0 && before == g->z.avail_in && result != Z_STREAM_END;
+    if (produced > 0 && !g->take(g->context, (const char *)g->buffer, produced))
+        return false;
+    if (produced > 0 && g->out % OUT_BYTES == 0 && !judge_ratio(g))
+        return false;
+    switch (result) {
+    case Z_OK:
+    case Z_BUF_ERROR: /* no progress without more input */
+        return true;
+    case Z_STREAM_END:
+        g->state = BETWEEN;
+        g->any = true;
+        return inflateReset(&g->z) == Z_OK || malformed(g, "cannot reset");
+    case Z_MEM_ERROR:
+        return error_set(g->error, READER_NO_MEMORY, "no-memory", 0, 0, "out of memory");
+    case Z_NEED_DICT:
+        return malformed(g, "needs a dictionary");
+    default:
+        return malformed(g, g->z.msg ? g->z.msg : "data error");
+    }
+}
+
+/* Skips zeros behind a member. False: something else follows them. */
+static bool skip_padding(struct gunzip *g)
+{
+    while (g->z.avail_in > 0 && *g->z.next_in == 0) {
+        g->z.next_in++;
+        g->z.avail_in--;
+        g->in++;
+        g->state = PADDING;
+    }
+    return g->z.avail_in == 0 || g->state != PADDING ||
+           malformed(g, "bytes that are no gzip follow");
+}
+
+static bool feed_part(struct gunzip *g, const unsigned char *bytes, uInt len)
+{
+    g->z.next_in = (z_const Bytef *)bytes;
+    g->z.avail_in = len;
+    /* Even with all input taken, zlib may hold output that had no room. */
+    for (bool idle = false; !idle;) {
+        if (g->state != MEMBER) {
+            if (g->any && !skip_padding(g))
+                return false;
+            if (g->z.avail_in == 0)
+                return true;
+            g->state = MEMBER;
+        }
+        if (!inflate_some(g, &idle))
+            return false;
+    }
+    return true;
+}
+
+bool gunzip_feed(struct gunzip *g, const void *bytes, size_t len)
+{
+    const unsigned char *at = bytes;
+    while (len > 0) {
+        uInt part = len > OUT_BYTES ? OUT_BYTES : (uInt)len;
+        if (!feed_part(g, at, part))
+            return false;
+        at += part;
+        len -= part;
+    }
+    return true;
+}
+
+bool gunzip_finish(struct gunzip *g)
+{
+    if (g->state != MEMBER && g->any)
+        return true;
+    return error_set(g->error, READER_MALFORMED, "truncated", 0, 0,
+                     "the gzip data ends too early, after %llu decoded %s",
+                     (unsigned long long)g->out, plural(g->out, "byte", "bytes"));
+}
+
+void gunzip_free(struct gunzip *g)
+{
+    if (!g)
+        return;
+    inflateEnd(&g->z);
+    free(g);
+}
+
+/* ---- what a text begins with ---- */
+
+size_t detect_space(const char *head, size_t len)
+{
+    size_t at = 0;
+    while (at < len &&
+           (head[at] == ' ' || head[at] == '\t' || head[at] == '\r' || head[at] == '\n'))
+        at++;
+    return at;
+}
+
+size_t detect_space_behind(const char *text, size_t len)
+{
+    size_t end = len;
+    while (end > 0 && detect_space(text + end - 1, 1) == 1)
+        end--;
+    return len - end;
+}
+
+bool detect_utf16(const char *head, size_t len)
+{
+    return len >= 2 && (memcmp(head, "\xff\xfe", 2) == 0 || memcmp(head, "\xfe\xff", 2) == 0);
+}
+
+/* Skips up to and with `end`; to the end where there is none. */
+static size_t skip_past(const char *head, size_t len, const char *end)
+{
+    const char *found = memmem(head, len, end, strlen(end));
+    return found ? (size_t)(found - head) + strlen(end) : len;
+}
+
+static bool begins_with(const char *head, size_t len, const char *word)
+{
+    size_t size = strlen(word);
+    return len >= size && ascii_equals(head, size, word) &&
+           (len == size || (!ascii_is_alnum(head[size]) && head[size] != '-'));
+}
+
+/* The white space, comments and processing instructions that `head` begins with. */
+static size_t skip_misc(const char *head, size_t len)
+{
+    size_t at = 0;
+    for (;;) {
+        size_t left = len - at;
+        size_t skip = detect_space(head + at, left);
+        if (skip == 0 && left >= 4 && memcmp(head + at, "<!--", 4) == 0)
+            skip = skip_past(head + at, left, "-->");
+        else if (skip == 0 && left >= 2 && memcmp(head + at, "<?", 2) == 0)
+            skip = skip_past(head + at, left, "?>");
+        if (skip == 0)
+            return at;
+        at += skip;
+    }
+}
+
+bool detect_urlset(const char *head, size_t len)
+{
+    size_t at = skip_misc(head, len);
+    if (at == len || head[at] != '<')
+        return false;
+    size_t name = ++at;
+    while (at < len && (ascii_is_alnum(head[at]) || strchr("-._", head[at]) != NULL))
+        at++;
+    if (at < len && head[at] == ':') /* that was a prefix */
+        name = at + 1;
+    return begins_with(head + name, len - name, "urlset");
+}
+
+bool detect_html(const char *head, size_t len)
+{
+    static const char *const words[] = {"<html", "<head", "<body", "<title", "<meta"};
+    size_t skip = skip_misc(head, len);
+    head += skip;
+    len -= skip;
+    if (begins_with(head, len, "<!doctype")) {
+        size_t at = strlen("<!doctype");
+        at += detect_space(head + at, len - at);
+        return begins_with(head + at, len - at, "html");
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (begins_with(head, len, words[i]))
+            return true;
+    return false;
+}
+
+/* ---- the frame ---- */
+
+/* What is left of a broken gzip tells something from so many bytes on. */
+#define REST_MIN_BYTES 16u
+
+void place_advance(struct place *place, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        place_step(place, bytes[i]);
+}
+
+void frame_init(struct frame *f, struct reader_state *core, frame_open *open, void *context)
+{
+    f->core = core;
+    f->open = open;
+    f->context = context;
+    f->too_large = "body-too-large";
+    f->place = (struct place){1, 1};
+}
+
+void frame_done(struct frame *f)
+{
+    gunzip_free(f->gunzip);
+    if (f->handler)
+        f->handler->free(f->self);
+}
+
+bool frame_use(struct frame *f, const struct handler *handler, void *self)
+{
+    f->handler = self ? handler : NULL;
+    f->self = self;
+    return self || reader_state_no_memory(f->core);
+}
+
+static void drop(struct frame *f, size_t len)
+{
+    memmove(f->block, f->block + len, f->block_len - len);
+    f->block_len -= len;
+}
+
+/* Gives the block to the handler, which is opened first where there is `enough` to tell it by. */
+static bool hand_on(struct frame *f, size_t enough)
+{
+    if (!f->handler) {
+        if (!f->bom_done && f->block_len >= 3 && memcmp(f->block, "\xef\xbb\xbf", 3) == 0)
+            drop(f, 3);
+        f->bom_done = true;
+        size_t space = detect_space(f->block, f->block_len);
+        place_advance(&f->place, f->block, space);
+        drop(f, space);
+        if (f->block_len < enough)
+            return true;
+        if (!f->open(f->context, f->block, f->block_len))
+            return false;
+    }
+    size_t len = f->block_len;
+    f->block_len = 0;
+    return len == 0 || f->handler->feed(f->self, f->block, len);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Decoded bytes, whether they were gzip or not. */
+static bool take_decoded(void *context, const char *bytes, size_t len)
+{
+    struct frame *f = context;
+    struct reader_state *core = f->core;
+    uint64_t max_bytes = core->options.max_bytes ? core->options.max_bytes : UINT64_MAX;
+    while (len > 0) {
+        if (core->bytes == max_bytes)
+            return hand_on(f, FRAME_HEAD_BYTES) &&
+                   reader_state_fail(core, READER_TOO_LARGE, f->too_large, 0, 0,
+                                     "is larger than %" PRIu64 " bytes", max_bytes);
+        size_t part = least(len, sizeof f->block - f->block_len);
+        if (part > max_bytes - core->bytes)
+            part = (size_t)(max_bytes - core->bytes);
+        core->bytes += part;
+        if (part == sizeof f->block && f->handler) {
+            if (!f->handler->feed(f->self, bytes, part)) /* no copy */
+                return false;
+        } else {
+            memcpy(f->block + f->block_len, bytes, part);
+            f->block_len += part;
+            if (f->block_len == sizeof f->block && !hand_on(f, FRAME_HEAD_BYTES))
+                return false;
+        }
+        bytes += part;
+        len -= part;
+    }
+    return true;
+}
+
+/* gunzip has failed. What it had decoded may still show that the input is none of ours. */
+static bool unpacking_failed(struct frame *f)
+{
+    const struct reader_error *error = &f->unpacking;
+    if (!reader_state_ok(f->core) || error->status == READER_OK)
+        return false;
+    if (error->status == READER_NO_MEMORY)
+        return reader_state_no_memory(f->core);
+    return hand_on(f, REST_MIN_BYTES) &&
+           reader_state_fail(f->core, error->status, error->code, 0, 0, "%s", error->detail);
+}
+
+/* RFC 1952 2.3.1: no text begins with 1f 8b. */
+static bool decide_magic(struct frame *f, unsigned char second)
+{
+    const struct reader_options *options = &f->core->options;
+    unsigned char bytes[2] = {f->magic, second};
+    f->magic_held = false;
+    f->stage = STAGE_PLAIN;
+    if (bytes[0] != 0x1f || bytes[1] != 0x8b)
+        return take_decoded(f, (const char *)bytes, sizeof bytes);
+    if (!options->allow_gzip)
+        return reader_state_fail(f->core, READER_FORBIDDEN, "gzip-not-allowed", 0, 0,
+                                 "is gzip, which is not accepted here");
+    f->stage = STAGE_GZIP;
+    f->gunzip = gunzip_new(&f->unpacking, options->max_ratio, take_decoded, f);
+    if (!f->gunzip)
+        return reader_state_no_memory(f->core);
+    return gunzip_feed(f->gunzip, bytes, sizeof bytes) || unpacking_failed(f);
+}
+
+bool frame_feed(struct frame *f, const void *bytes, size_t len)
+{
+    const unsigned char *at = bytes;
+    if (!reader_state_ok(f->core) || len == 0)
+        return reader_state_ok(f->core);
+    if (f->stage == STAGE_MAGIC && !f->magic_held) {
+        f->magic = *at++;
+        f->magic_held = true;
+        len--;
+    }
+    if (f->stage == STAGE_MAGIC && len > 0) {
+        if (!decide_magic(f, *at++))
+            return false;
+        len--;
+    }
+    if (len == 0)
+        return true;
+    if (f->stage == STAGE_GZIP)
+        return gunzip_feed(f->gunzip, at, len) || unpacking_failed(f);
+    return take_decoded(f, (const char *)at, len);
+}
+
+bool frame_finish(struct frame *f)
+{
+    if (!reader_state_ok(f->core) || f->finished)
+        return reader_state_ok(f->core);
+    f->finished = true;
+    if (f->magic_held && !take_decoded(f, (const char *)&f->magic, 1))
+        return false;
+    if (f->stage == STAGE_GZIP && !gunzip_finish(f->gunzip))
+        return unpacking_failed(f);
+    return hand_on(f, 0) && (!f->handler || f->handler->finish(f->self));
+}
+
+/* ---- lines ---- */
+
+static void begin_line(struct lines *l, uint64_t number)
+{
+    l->number = number;
+    l->len = 0;
+    l->pending = false;
+    l->cut = false;
+}
+
+struct lines *lines_new(lines_take *take, void *context, uint64_t number)
+{
+    struct lines *l = malloc(sizeof *l);
+    if (!l)
+        return NULL;
+    l->take = take;
+    l->context = context;
+    begin_line(l, number);
+    return l;
+}
+
+static void keep(struct lines *l, const char *bytes, size_t len)
+{
+    size_t part = least(len, sizeof l->buffer - l->len);
+    l->cut = l->cut || part < len;
+    memcpy(l->buffer + l->len, bytes, part);
+    l->len += part;
+    l->pending = true;
+}
+
+static bool end_line(struct lines *l)
+{
+    struct line line = {l->buffer, l->len, l->number, l->cut};
+    begin_line(l, l->number + 1);
+    return l->take(l->context, &line);
+}
+
+bool lines_feed(void *self, const char *bytes, size_t len)
+{
+    struct lines *l = self;
+    while (len > 0) {
+        const char *newline = memchr(bytes, '\n', len);
+        size_t part = newline ? (size_t)(newline - bytes) : len;
+        if (!newline) {
+            keep(l, bytes, part);
+            return true;
+        }
+        if (!l->pending && part <= sizeof l->buffer) {
+            /* Whole within this piece: no copy. */
+            struct line line = {bytes, part, l->number, false};
+            l->number++;
+            if (!l->take(l->context, &line))
+                return false;
+        } else {
+            keep(l, bytes, part);
+            if (!end_line(l))
+                return false;
+        }
+        bytes += part + 1;
+        len -= part + 1;
+    }
+    return true;
+}
+
+bool lines_finish(void *self)
+{
+    struct lines *l = self;
+    return l->pending ? end_line(l) : true;
+}

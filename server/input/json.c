@@ -1,0 +1,738 @@
+/* JSON, in three steps: a body is split into its elements as the bytes arrive, by counting brackets
+ * outside strings, so that only one element is held (an object or an array of them: json_stream;
+ * lines: ndjson); an element becomes raw fields, of the common form without a tree
+ * (json_flat_read), of any other by jansson, which sees no text that is nested deep; and those are
+ * judged as any format's. */
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/text.h"
+#include "server/input/frame.h"
+
+#define ENTRY_MAX_DEPTH 16u /* an entry is flat; `export` nests once ("warnings": []) */
+
+/* ---- brackets ---- */
+
+/* How deep a text is nested, byte by byte. */
+struct nesting {
+    unsigned depth;
+    bool string, escape;
+};
+
+/* Steps over one byte. True where it ends a string, or closes the outermost bracket. */
+static inline bool nesting_step(struct nesting *n, char c)
+{
+    if (n->string) {
+        if (n->escape)
+            n->escape = false;
+        else if (c == '\\')
+            n->escape = true;
+        else
+            n->string = c != '"';
+        return !n->string;
+    }
+    if (c == '"')
+        n->string = true;
+    else if (c == '{' || c == '[')
+        n->depth++;
+    else if ((c == '}' || c == ']') && n->depth > 0)
+        return --n->depth == 0;
+    return false;
+}
+
+/* ---- the common form ---- */
+
+/* A bulk is a million lines of this form: a tree of each, with its allocations and the hash of its
+ * names, would cost as much as all that is done with it afterwards. */
+
+struct text {
+    const char *at; /* NULL: absent */
+    size_t len;
+};
+
+struct cursor {
+    const char *at, *end;
+};
+
+/* RFC 8259 2 */
+static void skip_space(struct cursor *c)
+{
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r'))
+        c->at++;
+}
+
+static bool take(struct cursor *c, char wanted)
+{
+    skip_space(c);
+    if (c->at == c->end || *c->at != wanted)
+        return false;
+    c->at++;
+    return true;
+}
+
+/* True: none of the eight bytes ends a string, or asks for a closer look. */
+static inline bool is_plain(uint64_t word)
+{
+    return !(word_has_high(word) || word_has_below(word, 0x20) || word_has(word, '"') ||
+             word_has(word, '\\') || word_has(word, 0x7f));
+}
+
+static bool take_string(struct cursor *c, struct text *out)
+{
+    if (!take(c, '"'))
+        return false;
+    out->at = c->at;
+    while ((size_t)(c->end - c->at) >= WORD_BYTES && is_plain(word_at(c->at)))
+        c->at += WORD_BYTES;
+    for (; c->at < c->end; c->at++) {
+        unsigned char byte = (unsigned char)*c->at;
+        if (byte == '"') {
+            out->len = (size_t)(c->at - out->at);
+            c->at++;
+            return true;
+        }
+        if (byte < 0x20 || byte >= 0x7f || byte == '\\')
+            return false;
+    }
+    return false;
+}
+
+enum { FIELD_LOC, FIELD_LASTMOD, FIELD_DIGEST, FIELD_INDEX, FIELD_COUNT };
+
+static int field_of(struct text name)
+{
+    static const char *const names[FIELD_COUNT] = {"loc", "lastmod", "digest", "index"};
+    int field = 0;
+
+    while (field < FIELD_COUNT &&
+           (strlen(names[field]) != name.len || memcmp(names[field], name.at, name.len) != 0))
+        field++;
+    return field;
+}
+
+static bool take_member(struct cursor *c, struct text fields[FIELD_COUNT])
+{
+    struct text name;
+
+    if (!take_string(c, &name))
+        return false;
+    int field = field_of(name);
+    if (field == FIELD_COUNT || fields[field].at)
+        return false;
+    return take(c, ':') && take_string(c, &fields[field]);
+}
+
+bool json_flat_read(const char *text, size_t len, const struct reader_options *options,
+                    struct raw_entry *raw)
+{
+    struct cursor c = {text, text + len};
+    struct text fields[FIELD_COUNT] = {{NULL, 0}};
+
+    if (!take(&c, '{'))
+        return false;
+    do {
+        if (!take_member(&c, fields))
+            return false;
+    } while (take(&c, ','));
+    if (!take(&c, '}'))
+        return false;
+    skip_space(&c);
+    if (c.at != c.end || !fields[FIELD_LOC].at)
+        return false;
+
+    raw->loc = fields[FIELD_LOC].at;
+    raw->loc_len = fields[FIELD_LOC].len;
+    if (fields[FIELD_LASTMOD].at && !options->drop_lastmod) {
+        raw->lastmod = fields[FIELD_LASTMOD].at;
+        raw->lastmod_len = fields[FIELD_LASTMOD].len;
+        raw->lastmod_state = FIELD_SET;
+    }
+    if (fields[FIELD_DIGEST].at) {
+        raw->digest = fields[FIELD_DIGEST].at;
+        raw->digest_len = fields[FIELD_DIGEST].len;
+        raw->digest_state = FIELD_SET;
+    }
+    raw->index = fields[FIELD_INDEX].at;
+    raw->index_len = fields[FIELD_INDEX].len;
+    return true;
+}
+
+/* ---- any form ---- */
+
+enum json_raw_status {
+    JSON_RAW_OK,
+    JSON_RAW_REJECTED, /* is JSON, but no entry, or a name stands twice */
+    JSON_RAW_SYNTAX,   /* is no JSON */
+    JSON_RAW_NO_MEMORY,
+};
+
+/* Before jansson recurses. */
+static bool too_deep(const char *text, size_t len)
+{
+    struct nesting nesting = {0};
+    for (size_t i = 0; i < len && nesting.depth <= ENTRY_MAX_DEPTH; i++)
+        nesting_step(&nesting, text[i]);
+    return nesting.depth > ENTRY_MAX_DEPTH;
+}
+
+static enum json_raw_status fail_json(const json_error_t *error, const struct raw_entry *raw,
+                                      struct validated_entry *judged, struct rejection *rejection,
+                                      uint64_t *line, uint64_t *column)
+{
+    enum json_error_code code = json_error_code(error);
+    if (code == json_error_out_of_memory || memory_failed())
+        return JSON_RAW_NO_MEMORY;
+    *line = error->line > 0 ? (uint64_t)error->line : 1;
+    *column = error->column > 0 ? (uint64_t)error->column : 1;
+    char shown[JSON_ERROR_TEXT_LENGTH + 8], why[256];
+    entry_validate_quote(shown, sizeof shown, error->text, strlen(error->text));
+    if (*line > 1)
+        snprintf(why, sizeof why, "line %d, column %d of it: %s", error->line, error->column,
+                 shown);
+    else
+        snprintf(why, sizeof why, "column %d: %s", error->column, shown);
+    /* What people send most often that is no line of JSON: see the two hints. */
+    size_t len = strlen(why);
+    if (strstr(shown, "end of file expected near '{'") != NULL)
+        snprintf(why + len, sizeof why - len,
+                 "; one object a line (with curl, --data-binary: -d takes line ends away)");
+    else if (strstr(shown, "invalid token near 'http") != NULL)
+        snprintf(why + len, sizeof why - len, "; a line is an object: {\"loc\": \"https://...\"}");
+    entry_validate_reject(raw, judged, rejection, RULE_JSON, NULL, why);
+    /* The text is whole JSON all the same: only this entry is at fault. */
+    return code == json_error_duplicate_key || code == json_error_null_byte_in_key
+               ? JSON_RAW_REJECTED
+               : JSON_RAW_SYNTAX;
+}
+
+/* What `export` writes beside the entry and belongs to the catalogue that it was in; `position` and
+ * `source` are read. */
+static bool is_export_field(const char *name)
+{
+    static const char *const names[] = {"id",         "page",     "registered_at",
+                                        "changed_at", "warnings", NULL};
+    for (const char *const *n = names; *n; n++)
+        if (strcmp(*n, name) == 0)
+            return true;
+    return false;
+}
+
+/* A string, or null where that has a meaning. False: another type. */
+static bool read_text(const json_t *value, bool nullable, const char **text, size_t *len,
+                      enum field_state *state)
+{
+    if (nullable && json_is_null(value)) {
+        *state = FIELD_NULL;
+        return true;
+    }
+    if (!json_is_string(value))
+        return false;
+    *text = json_string_value(value);
+    *len = json_string_length(value);
+    *state = FIELD_SET;
+    return true;
+}
+
+struct fields {
+    const struct reader_options *options;
+    struct raw_entry *raw;
+    struct validated_entry *judged;
+    struct rejection *rejection;
+};
+
+static enum rule_code read_position(const struct fields *f, const json_t *value)
+{
+    if (!json_is_integer(value))
+        return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_TYPE, "position",
+                                     NULL);
+    json_int_t position = json_integer_value(value);
+    if (position < 0 || position >= (json_int_t)POSITION_NONE)
+        return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_POSITION, "position",
+                                     NULL);
+    f->raw->position = (uint32_t)position;
+    return RULE_OK;
+}
+
+static enum rule_code reject_unknown(const struct fields *f, const char *name)
+{
+    char shown[96], why[256];
+    entry_validate_quote(shown, sizeof shown, name, strlen(name));
+    snprintf(why, sizeof why, "\"%s\" %s", shown, rule_code_sentence(RULE_FIELD_UNKNOWN));
+    return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_UNKNOWN, NULL, why);
+}
+
+static enum rule_code read_field(const struct fields *f, const char *name, const json_t *value)
+{
+    struct raw_entry *raw = f->raw;
+    const char *field;
+    enum field_state state; /* of a field that has none */
+    bool fits;
+    if (strcmp(name, "loc") == 0) {
+        field = "loc"; /* read first, so that every rejection can name it */
+        fits = json_is_string(value);
+    } else if (strcmp(name, "lastmod") == 0) {
+        field = "lastmod";
+        fits = f->options->drop_lastmod ||
+               read_text(value, true, &raw->lastmod, &raw->lastmod_len, &raw->lastmod_state);
+    } else if (strcmp(name, "digest") == 0) {
+        field = "digest";
+        fits = read_text(value, true, &raw->digest, &raw->digest_len, &raw->digest_state);
+    } else if (strcmp(name, "index") == 0) {
+        field = "index";
+        fits = read_text(value, false, &raw->index, &raw->index_len, &state);
+    } else if (f->options->allow_export_fields && strcmp(name, "position") == 0) {
+        return read_position(f, value);
+    } else if (f->options->allow_export_fields && strcmp(name, "source") == 0) {
+        field = "source";
+        fits = read_text(value, true, &raw->source, &raw->source_len, &state);
+    } else if (f->options->allow_export_fields && is_export_field(name)) {
+        return RULE_OK;
+    } else {
+        return reject_unknown(f, name);
+    }
+    return fits ? RULE_OK
+                : entry_validate_reject(raw, f->judged, f->rejection, RULE_FIELD_TYPE, field, NULL);
+}
+
+static enum rule_code read_object(const struct fields *f, json_t *root)
+{
+    const char *name;
+    json_t *value;
+    if (!json_is_object(root))
+        return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_TYPE, NULL,
+                                     "is not a JSON object");
+    value = json_object_get(root, "loc");
+    if (json_is_string(value)) {
+        f->raw->loc = json_string_value(value);
+        f->raw->loc_len = json_string_length(value);
+    }
+    json_object_foreach(root, name, value)
+    {
+        enum rule_code code = read_field(f, name, value);
+        if (code != RULE_OK)
+            return code;
+    }
+    return RULE_OK;
+}
+
+/* Reads `text`. On OK `raw` is filled and borrows from `text` and from `*root`, which the caller
+ * then releases with json_decref (it may be NULL). Otherwise `*root` is NULL and `rejection` is
+ * filled, its loc kept in `judged`. On SYNTAX `*line` and `*column` (1-based, in characters, within
+ * `text`) say where. */
+static enum json_raw_status json_raw_read(const char *text, size_t len, uint64_t line_number,
+                                          const struct reader_options *options,
+                                          struct validated_entry *judged, json_t **root,
+                                          struct raw_entry *raw, struct rejection *rejection,
+                                          uint64_t *line, uint64_t *column)
+{
+    *root = NULL;
+    *raw = (struct raw_entry){.position = POSITION_NONE, .line = line_number};
+    if (json_flat_read(text, len, options, raw))
+        return JSON_RAW_OK;
+    if (too_deep(text, len)) {
+        entry_validate_reject(raw, judged, rejection, RULE_JSON, NULL, "is nested too deep");
+        return JSON_RAW_REJECTED;
+    }
+    /* A NUL in a string is let through here so that the field's own rule can refuse it by name. */
+    json_error_t error;
+    memory_watch();
+    *root =
+        json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    if (!*root)
+        return fail_json(&error, raw, judged, rejection, line, column);
+    struct fields fields = {options, raw, judged, rejection};
+    enum json_raw_status status = JSON_RAW_REJECTED;
+    if (memory_failed()) /* a string that found no room to grow has lost a character */
+        status = JSON_RAW_NO_MEMORY;
+    else if (read_object(&fields, *root) == RULE_OK)
+        return JSON_RAW_OK;
+    json_decref(*root);
+    *root = NULL;
+    return status;
+}
+
+/* ---- one object a line ---- */
+
+static bool take_line(void *context, const struct line *line)
+{
+    struct reader_state *core = context;
+    struct rejection rejection;
+    if (line->cut) {
+        struct raw_entry nothing = {.line = line->number};
+        entry_validate_reject(&nothing, &core->judged, &rejection, RULE_JSON, NULL,
+                              "is longer than 65536 bytes");
+        return reader_state_reject(core, &rejection);
+    }
+    if (detect_space(line->text, line->len) == line->len)
+        return true;
+    json_t *root;
+    struct raw_entry raw;
+    uint64_t at_line, at_column;
+    switch (json_raw_read(line->text, line->len, line->number, &core->options, &core->judged, &root,
+                          &raw, &rejection, &at_line, &at_column)) {
+    case JSON_RAW_OK: {
+        bool go_on = reader_state_take(core, &raw);
+        json_decref(root);
+        return go_on;
+    }
+    case JSON_RAW_REJECTED:
+    case JSON_RAW_SYNTAX:
+        return reader_state_reject(core, &rejection);
+    case JSON_RAW_NO_MEMORY:
+        break;
+    }
+    return reader_state_no_memory(core);
+}
+
+static const struct handler ndjson_handler = {lines_feed, lines_finish, free};
+
+bool ndjson_open(struct frame *f)
+{
+    return frame_use(f, &ndjson_handler, lines_new(take_line, f->core, f->place.line));
+}
+
+/* ---- one object, or one array of them ---- */
+
+enum stream_state {
+    AT_START,  /* before the body's first character */
+    AT_FIRST,  /* behind `[`: an element or `]` */
+    AT_NEXT,   /* behind a comma: an element */
+    AT_NESTED, /* in an element that is an object or array */
+    AT_STRING, /* in an element that is a string: no entry, but JSON */
+    AT_SCALAR, /* in any other element: ends where a comma, bracket or space comes */
+    AT_BEHIND, /* behind an element: a comma or `]` */
+    AT_END,    /* nothing but white space */
+};
+
+struct json_stream {
+    struct reader_state *core;
+    enum stream_state state;
+    bool single;
+    struct nesting nesting; /* within AT_NESTED or AT_STRING */
+    struct place place;     /* of the byte being read */
+    struct place element;   /* where the element being read begins */
+    uint64_t number;        /* of that element, 1-based */
+    size_t len;
+    char buffer[READER_MAX_ITEM_BYTES];
+};
+
+static bool malformed(struct json_stream *s, const char *why)
+{
+    return reader_state_fail(s->core, READER_MALFORMED, "malformed-json", s->place.line,
+                             s->place.column, "line %" PRIu64 ", column %" PRIu64 ": %s",
+                             s->place.line, s->place.column, why);
+}
+
+/* jansson saw the element alone: its place is counted from where the element begins. */
+static bool malformed_element(struct json_stream *s, const char *why, uint64_t line,
+                              uint64_t column)
+{
+    uint64_t at_line = s->element.line + line - 1;
+    uint64_t at_column = line == 1 ? s->element.column + column - 1 : column;
+    const char *cause = strstr(why, ": ");
+    return reader_state_fail(s->core, READER_MALFORMED, "malformed-json", at_line, at_column,
+                             "line %" PRIu64 ", column %" PRIu64 ": %s", at_line, at_column,
+                             cause ? cause + 2 : why);
+}
+
+static bool end_element(struct json_stream *s)
+{
+    struct reader_state *core = s->core;
+    struct rejection rejection;
+    json_t *root;
+    struct raw_entry raw;
+    uint64_t line, column;
+    s->state = s->single ? AT_END : AT_BEHIND;
+    switch (json_raw_read(s->buffer, s->len, s->single ? 0 : s->number, &core->options,
+                          &core->judged, &root, &raw, &rejection, &line, &column)) {
+    case JSON_RAW_OK: {
+        bool go_on = reader_state_take(core, &raw);
+        json_decref(root);
+        return go_on;
+    }
+    case JSON_RAW_REJECTED:
+        return reader_state_reject(core, &rejection);
+    case JSON_RAW_SYNTAX:
+        return malformed_element(s, rejection.detail, line, column);
+    case JSON_RAW_NO_MEMORY:
+        break;
+    }
+    return reader_state_no_memory(core);
+}
+
+static bool keep(struct json_stream *s, char c)
+{
+    if (s->len == sizeof s->buffer)
+        return reader_state_fail(s->core, READER_TOO_LARGE, "item-too-large", s->element.line,
+                                 s->element.column,
+                                 "line %" PRIu64 ": an object is longer than %u bytes",
+                                 s->element.line, READER_MAX_ITEM_BYTES);
+    s->buffer[s->len++] = c;
+    return true;
+}
+
+static bool begin_element(struct json_stream *s, char c)
+{
+    if (c == ',' || c == ':' || c == ']' || c == '}')
+        return malformed(s, "a value is missing");
+    s->element = s->place;
+    s->number++;
+    s->len = 0;
+    s->nesting = (struct nesting){0};
+    nesting_step(&s->nesting, c);
+    s->state = s->nesting.depth ? AT_NESTED : s->nesting.string ? AT_STRING : AT_SCALAR;
+    return keep(s, c);
+}
+
+static bool take_nested(struct json_stream *s, char c)
+{
+    if (!keep(s, c))
+        return false;
+    if (nesting_step(&s->nesting, c) && s->nesting.depth == 0)
+        return end_element(s);
+    if (s->nesting.depth > ENTRY_MAX_DEPTH)
+        return reader_state_fail(s->core, READER_TOO_LARGE, "nested-too-deep", s->place.line,
+                                 s->place.column, "line %" PRIu64 ": is nested too deep",
+                                 s->place.line);
+    return true;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Between elements. */
+static bool take_frame(struct json_stream *s, char c)
+{
+    if (is_space(c))
+        return true;
+    switch (s->state) {
+    case AT_START:
+        if (c == '[') {
+            s->state = AT_FIRST;
+            return true;
+        }
+        s->single = c == '{';
+        return s->single ? begin_element(s, c) : malformed(s, "neither an object nor an array");
+    case AT_FIRST:
+    case AT_NEXT:
+        if (c == ']' && s->state == AT_FIRST) {
+            s->state = AT_END;
+            return true;
+        }
+        return begin_element(s, c);
+    case AT_BEHIND:
+        if (c != ',' && c != ']')
+            return malformed(s, "a comma or ] is missing");
+        s->state = c == ',' ? AT_NEXT : AT_END;
+        return true;
+    default:
+        return malformed(s, c == '{' ? "another object follows; several are an array, or one a "
+                                       "line as application/x-ndjson (with curl, --data-binary: "
+                                       "-d takes line ends away)"
+                                     : "something follows the end");
+    }
+}
+
+static bool take_byte(struct json_stream *s, char c)
+{
+    switch (s->state) {
+    case AT_NESTED:
+        return take_nested(s, c);
+    case AT_STRING:
+        return keep(s, c) && (!nesting_step(&s->nesting, c) || end_element(s));
+    case AT_SCALAR:
+        if (c != ',' && c != ']' && !is_space(c))
+            return keep(s, c);
+        return end_element(s) && take_frame(s, c);
+    default:
+        return take_frame(s, c);
+    }
+}
+
+static bool stream_feed(void *self, const char *bytes, size_t len)
+{
+    struct json_stream *s = self;
+    for (size_t i = 0; i < len; i++) {
+        if (!take_byte(s, bytes[i]))
+            return false;
+        place_step(&s->place, bytes[i]);
+    }
+    return true;
+}
+
+static bool stream_finish(void *self)
+{
+    struct json_stream *s = self;
+    if (s->state == AT_END)
+        return true;
+    if (s->state == AT_START)
+        return malformed(s, "the body is empty");
+    return reader_state_fail(s->core, READER_MALFORMED, "truncated", s->place.line, s->place.column,
+                             "line %" PRIu64 ", column %" PRIu64 ": the JSON ends too early",
+                             s->place.line, s->place.column);
+}
+
+static const struct handler stream_handler = {stream_feed, stream_finish, free};
+
+bool json_stream_open(struct frame *f)
+{
+    struct json_stream *s = malloc(sizeof *s);
+    if (s) {
+        memset(s, 0, offsetof(struct json_stream, buffer));
+        s->core = f->core;
+        s->place = f->place;
+    }
+    return frame_use(f, &stream_handler, s);
+}
+
+bool json_stream_single(const struct frame *f)
+{
+    return f->handler == &stream_handler && ((const struct json_stream *)f->self)->single;
+}
+
+/* ---- NDJSON or one object, told by the first line ---- */
+
+struct either {
+    struct frame *frame;
+    struct nesting nesting;
+    bool whole; /* an object has ended */
+    size_t len;
+    char data[READER_MAX_ITEM_BYTES]; /* what came so far */
+};
+
+/* Gives what was kept to the handler that it is for. `e` is gone then. */
+static bool decide(struct either *e)
+{
+    struct frame *f = e->frame;
+    bool going_on = e->whole ? ndjson_open(f) : json_stream_open(f);
+    going_on = going_on && f->handler->feed(f->self, e->data, e->len);
+    free(e);
+    return going_on;
+}
+
+static bool either_feed(void *self, const char *bytes, size_t len)
+{
+    struct either *e = self;
+    struct frame *f = e->frame;
+    for (size_t i = 0; i < len; i++) {
+        if (bytes[i] == '\n' || e->len == sizeof e->data)
+            return decide(e) && f->handler->feed(f->self, bytes + i, len - i);
+        e->whole = (nesting_step(&e->nesting, bytes[i]) && e->nesting.depth == 0) || e->whole;
+        e->data[e->len++] = bytes[i];
+    }
+    return true;
+}
+
+static bool either_finish(void *self)
+{
+    struct either *e = self;
+    struct frame *f = e->frame;
+    return decide(e) && f->handler->finish(f->self);
+}
+
+static const struct handler either_handler = {either_feed, either_finish, free};
+
+bool json_either_open(struct frame *f)
+{
+    struct either *e = malloc(sizeof *e);
+    if (e) {
+        memset(e, 0, offsetof(struct either, data));
+        e->frame = f;
+    }
+    return frame_use(f, &either_handler, e);
+}
+
+/* ---- one entry ---- */
+
+/* Copies `text` (which may be NULL) to `*at` and moves on. */
+static const char *store(char **at, const char *text)
+{
+    if (!text)
+        return NULL;
+    size_t size = strlen(text) + 1;
+    const char *kept = memcpy(*at, text, size);
+    *at += size;
+    return kept;
+}
+
+static size_t size_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static enum rule_code no_memory(struct rejection *rejection, uint64_t line)
+{
+    *rejection = (struct rejection){.line = line, .code = RULE_JSON};
+    strcpy(rejection->detail, "out of memory");
+    return RULE_JSON;
+}
+
+static bool keep_entry(const struct entry *entry, struct json_entry *out)
+{
+    size_t size = size_of(entry->loc) + size_of(entry->lastmod) + size_of(entry->digest) +
+                  size_of(entry->index) + size_of(entry->source);
+    char *at = malloc(size + 1); /* an entry may have no text at all */
+    if (!at)
+        return false;
+    out->storage = at;
+    out->entry = *entry;
+    out->entry.loc = store(&at, entry->loc);
+    out->entry.lastmod = store(&at, entry->lastmod);
+    out->entry.digest = store(&at, entry->digest);
+    out->entry.index = store(&at, entry->index);
+    out->entry.source = store(&at, entry->source);
+    return true;
+}
+
+static bool keep_rejected_loc(struct rejection *rejection, struct json_entry *out)
+{
+    if (!rejection->loc)
+        return true;
+    out->storage = strdup(rejection->loc);
+    rejection->loc = out->storage;
+    return out->storage != NULL;
+}
+
+enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
+                                const struct reader_options *options, struct json_entry *out,
+                                struct rejection *rejection)
+{
+    *out = (struct json_entry){.storage = NULL};
+    struct validated_entry *judged =
+        malloc(sizeof *judged); /* 9 kB: too much for a thread's stack */
+    if (!judged)
+        return no_memory(rejection, line);
+    json_t *root;
+    struct raw_entry raw;
+    uint64_t at_line, at_column;
+    enum json_raw_status status = json_raw_read(text, len, line, options, judged, &root, &raw,
+                                                rejection, &at_line, &at_column);
+    enum rule_code code = RULE_JSON;
+    bool kept = false;
+    if (status == JSON_RAW_OK) {
+        code = entry_validate(&raw, options, judged, rejection);
+        kept =
+            code == RULE_OK ? keep_entry(&judged->entry, out) : keep_rejected_loc(rejection, out);
+        json_decref(root);
+    } else if (status != JSON_RAW_NO_MEMORY) {
+        code = rejection->code;
+        kept = keep_rejected_loc(rejection, out);
+    }
+    free(judged);
+    return kept ? code : no_memory(rejection, line);
+}
+
+void json_entry_done(struct json_entry *e)
+{
+    if (!e)
+        return;
+    free(e->storage);
+    e->storage = NULL;
+}

@@ -1,0 +1,183 @@
+#include "server/input/json_fields.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/str.h"
+#include "server/input/frame.h"
+
+#define MAX_LISTS 4u /* JSON_FIELD_TEXTS in one table */
+
+struct json_fields {
+    json_t *root;
+    size_t list_count;
+    const char **lists[MAX_LISTS]; /* owned arrays of strings that `root` owns */
+};
+
+void json_fields_free(struct json_fields *object)
+{
+    if (object == NULL)
+        return;
+    for (size_t i = 0; i < object->list_count; i++)
+        free(object->lists[i]);
+    json_decref(object->root);
+    free(object);
+}
+
+/* Cut behind a whole character: the reply that repeats it is UTF-8 (RFC 8259 8.1). */
+static void copy_cut(char *out, size_t size, const char *text)
+{
+    size_t len = strlen(text), at = 0, step;
+
+    while (at < len && (step = utf8_char_len(text + at, len - at)) != 0 && at + step < size)
+        at += step;
+    memcpy(out, text, at);
+    out[at] = '\0';
+}
+
+static enum json_fields_status wrong_type(struct json_fields_error *error, const char *expected)
+{
+    snprintf(error->detail, sizeof error->detail, "must be %s", expected);
+    return JSON_FIELDS_WRONG_TYPE;
+}
+
+static enum json_fields_status read_texts(struct json_fields *object, const json_t *value,
+                                          struct json_field *field, struct json_fields_error *error)
+{
+    size_t count = json_array_size(value);
+    const char **texts;
+
+    if (!json_is_array(value))
+        return wrong_type(error, "an array of strings");
+    texts = object->list_count < MAX_LISTS ? calloc(count + 1, sizeof *texts) : NULL;
+    if (texts == NULL)
+        return JSON_FIELDS_NO_MEMORY;
+    object->lists[object->list_count++] = texts;
+    for (size_t i = 0; i < count; i++) {
+        texts[i] = json_string_value(json_array_get(value, i));
+        if (texts[i] == NULL)
+            return wrong_type(error, "an array of strings");
+    }
+    field->texts = texts;
+    return JSON_FIELDS_OK;
+}
+
+static enum json_fields_status read_value(struct json_fields *object, const json_t *value,
+                                          struct json_field *field, struct json_fields_error *error)
+{
+    char expected[64];
+
+    field->present = true;
+    switch (field->type) {
+    case JSON_FIELD_TEXT:
+        field->text = json_string_value(value);
+        return field->text != NULL ? JSON_FIELDS_OK : wrong_type(error, "a string");
+    case JSON_FIELD_TEXTS:
+        return read_texts(object, value, field, error);
+    case JSON_FIELD_NUMBER:
+        field->number = (uint64_t)json_integer_value(value);
+        if (json_is_integer(value) && json_integer_value(value) >= 0 && field->number <= field->max)
+            return JSON_FIELDS_OK;
+        snprintf(expected, sizeof expected, "an integer from 0 to %llu",
+                 (unsigned long long)field->max);
+        return wrong_type(error, expected);
+    case JSON_FIELD_SWITCH:
+        field->text = json_string_value(value);
+        field->off = json_is_false(value);
+        if (field->text != NULL || json_is_boolean(value))
+            return JSON_FIELDS_OK;
+        break;
+    case JSON_FIELD_OPTION:
+        field->text = json_string_value(value);
+        field->off = json_is_false(value);
+        if (field->text != NULL || field->off || json_is_null(value))
+            return JSON_FIELDS_OK;
+        return wrong_type(error, "a string, null or false");
+    }
+    return wrong_type(error, "a string, true or false");
+}
+
+static enum json_fields_status read_fields(struct json_fields *object, struct json_field *fields,
+                                           size_t count, struct json_fields_error *error)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(object->root, name, value)
+    {
+        enum json_fields_status status;
+        size_t i = 0;
+
+        while (i < count && strcmp(fields[i].name, name) != 0)
+            i++;
+        status = i == count ? JSON_FIELDS_UNKNOWN : read_value(object, value, &fields[i], error);
+        if (status != JSON_FIELDS_OK) {
+            copy_cut(error->field, sizeof error->field, name);
+            return status;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!fields[i].required || fields[i].present)
+            continue;
+        snprintf(error->field, sizeof error->field, "%s", fields[i].name);
+        return JSON_FIELDS_MISSING;
+    }
+    return JSON_FIELDS_OK;
+}
+
+/* NULL, with `status` set, where the text is no JSON object. */
+static json_t *load(const char *text, size_t len, enum json_fields_status *status,
+                    struct json_fields_error *error)
+{
+    json_error_t fault;
+    json_t *root;
+
+    memory_watch();
+    root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &fault);
+    if (root == NULL) {
+        bool no_memory = json_error_code(&fault) == json_error_out_of_memory || memory_failed();
+        *status = no_memory ? JSON_FIELDS_NO_MEMORY : JSON_FIELDS_MALFORMED;
+        snprintf(error->detail, sizeof error->detail, "line %d, column %d: %s", fault.line,
+                 fault.column, fault.text);
+        return NULL;
+    }
+    if (json_is_object(root) && !memory_failed())
+        return root;
+    json_decref(root);
+    if (memory_failed()) { /* a string that found no room to grow has lost a character */
+        *status = JSON_FIELDS_NO_MEMORY;
+        return NULL;
+    }
+    *status = JSON_FIELDS_MALFORMED;
+    snprintf(error->detail, sizeof error->detail, "the body must be a JSON object");
+    return NULL;
+}
+
+enum json_fields_status json_fields_read(const char *text, size_t len, struct json_field *fields,
+                                         size_t count, struct json_fields **out,
+                                         struct json_fields_error *error)
+{
+    enum json_fields_status status = JSON_FIELDS_OK;
+    struct json_fields *object;
+    json_t *root;
+
+    *out = NULL;
+    *error = (struct json_fields_error){.field = ""};
+    root = load(text, len, &status, error);
+    if (root == NULL)
+        return status;
+    object = calloc(1, sizeof *object);
+    if (object == NULL) {
+        json_decref(root);
+        return JSON_FIELDS_NO_MEMORY;
+    }
+    object->root = root;
+    status = read_fields(object, fields, count, error);
+    if (status == JSON_FIELDS_OK)
+        *out = object;
+    else
+        json_fields_free(object);
+    return status;
+}

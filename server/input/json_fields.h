@@ -1,0 +1,53 @@
+/* A small JSON object read by a table of its fields: what the API takes for sites and indexes. */
+#ifndef SITEMAPD_INPUT_JSON_FIELDS_H
+#define SITEMAPD_INPUT_JSON_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum json_field_type {
+    JSON_FIELD_TEXT,   /* .text */
+    JSON_FIELD_TEXTS,  /* .texts: an array of strings */
+    JSON_FIELD_NUMBER, /* .number: an integer from 0 to .max */
+    JSON_FIELD_SWITCH, /* a string (.text), true, or false (.off) */
+    JSON_FIELD_OPTION, /* a string (.text), null (.text NULL), or false (.off) */
+};
+
+struct json_field {
+    const char *name;
+    enum json_field_type type;
+    bool required;
+    uint64_t max; /* JSON_FIELD_NUMBER */
+    bool present;
+    const char *text;         /* borrowed from the object */
+    const char *const *texts; /* NULL-terminated; owned by the object */
+    uint64_t number;
+    bool off;
+};
+
+enum json_fields_status {
+    JSON_FIELDS_OK,
+    JSON_FIELDS_MALFORMED,  /* no JSON, no object, a name twice: `detail` says where */
+    JSON_FIELDS_UNKNOWN,    /* `field` is none of these */
+    JSON_FIELDS_WRONG_TYPE, /* `detail` says what `field` must be */
+    JSON_FIELDS_MISSING,    /* `field` is required */
+    JSON_FIELDS_NO_MEMORY,
+};
+
+struct json_fields_error {
+    char field[64]; /* cut where it is longer; "" where none is to blame */
+    char detail[256];
+};
+
+struct json_fields;
+
+/* Reads `text`. On OK `fields` are filled and `*out` holds what they point to, until
+ * json_fields_free; otherwise `*out` is NULL and `*error` is filled. Thread safe. */
+enum json_fields_status json_fields_read(const char *text, size_t len, struct json_field *fields,
+                                         size_t count, struct json_fields **out,
+                                         struct json_fields_error *error);
+/* Takes NULL. */
+void json_fields_free(struct json_fields *object);
+
+#endif

@@ -1,0 +1,137 @@
+#include "server/input/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/input/frame.h"
+#include "server/rules/loc.h"
+
+/* ---- a list: one URL a line ---- */
+
+static bool take_line(void *context, const struct line *line)
+{
+    struct reader_state *core = context;
+    const char *text = line->text;
+    size_t len = line->len;
+    if (len > 0 && text[len - 1] == '\r') /* of CRLF, which is no padding */
+        len--;
+    size_t whole = len;
+    size_t front = explain_blank_front(text, len);
+    text += front;
+    len -= front;
+    len -= explain_blank_back(text, len);
+    if (len == 0 ? !line->cut : *text == '#')
+        return true;
+    struct raw_entry raw = {
+        .loc = text,
+        .loc_len = len,
+        .loc_fault = line->cut ? RULE_LOC_TOO_LONG : RULE_OK,
+        .position = POSITION_NONE,
+        .line = line->number,
+        .remarks = len < whole ? RULE_BIT(RULE_LOC_PADDED) : 0,
+    };
+    return reader_state_take(core, &raw);
+}
+
+static bool list_feed(void *self, const char *bytes, size_t len)
+{
+    struct lines *lines = self;
+    const char *nul = memchr(bytes, '\0', len);
+    if (!lines_feed(lines, bytes, nul ? (size_t)(nul - bytes) : len))
+        return false;
+    if (nul)
+        return reader_state_fail(lines->context, READER_WRONG_KIND, "not-text", lines->number, 0,
+                                 "has a NUL byte, which no text has");
+    return true;
+}
+
+static const struct handler list_handler = {list_feed, lines_finish, free};
+
+/* True where what a body begins with is no text: more than a tenth of control characters. (A NUL,
+ * which no text has, is found by list_feed wherever it stands.) */
+static bool list_is_binary(const char *head, size_t len)
+{
+    size_t controls = 0;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)head[i];
+        if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || c == 0x7f)
+            controls++;
+    }
+    return controls * 10 > len;
+}
+
+/* ---- the reader ---- */
+
+struct reader {
+    struct reader_state core;
+    struct frame frame;
+};
+
+/* Tells the format, unless it was told, and opens its handler. */
+static bool open_format(void *context, const char *head, size_t len)
+{
+    struct reader *r = context;
+    struct frame *f = &r->frame;
+    enum reader_format wanted = r->core.options.format;
+    char first = len > 0 ? *head : '\0';
+    bool xml = wanted == READER_XML ||
+               (wanted == READER_AUTO && (first == '<' || detect_utf16(head, len)));
+    if (xml && detect_html(head, len))
+        return reader_state_fail(&r->core, READER_WRONG_KIND, "html-not-index", f->place.line, 0,
+                                 "is an HTML page, not a sitemap index");
+    if (xml)
+        return xml_index_open(f);
+    if (wanted == READER_JSON)
+        return json_stream_open(f);
+    if (wanted == READER_NDJSON)
+        return ndjson_open(f);
+    if (list_is_binary(head, len < FRAME_HEAD_BYTES ? len : FRAME_HEAD_BYTES))
+        return reader_state_fail(&r->core, READER_WRONG_KIND, "not-text", 0, 0, "is not text");
+    if (wanted == READER_AUTO && first == '[')
+        return json_stream_open(f);
+    if (wanted == READER_AUTO && first == '{')
+        return json_either_open(f);
+    return frame_use(f, &list_handler, lines_new(take_line, &r->core, f->place.line));
+}
+
+struct reader *reader_new(const struct reader_options *options, const struct reader_sink *sink)
+{
+    struct reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->core.options = *options;
+    r->core.sink = *sink;
+    r->core.error.code = "ok";
+    frame_init(&r->frame, &r->core, open_format, r);
+    return r;
+}
+
+void reader_free(struct reader *r)
+{
+    if (!r)
+        return;
+    frame_done(&r->frame);
+    free(r);
+}
+
+enum reader_status reader_feed(struct reader *r, const void *bytes, size_t len)
+{
+    frame_feed(&r->frame, bytes, len);
+    return r->core.error.status;
+}
+
+enum reader_status reader_finish(struct reader *r)
+{
+    frame_finish(&r->frame);
+    return r->core.error.status;
+}
+
+const struct reader_error *reader_error(const struct reader *r)
+{
+    return &r->core.error;
+}
+
+bool reader_single_object(const struct reader *r)
+{
+    return json_stream_single(&r->frame);
+}

@@ -1,0 +1,103 @@
+/* Reads lists of sitemaps in every format there is, as the bytes arrive: sitemap index XML, NDJSON,
+ * a JSON object or array, a plain list of URLs; each also gzipped. Judges and normalises each entry
+ * by server/rules and hands it on. Memory is bounded by READER_MAX_ITEM_BYTES and the tables of
+ * zlib, expat and jansson, whatever the input. */
+#ifndef SITEMAPD_INPUT_READER_H
+#define SITEMAPD_INPUT_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/rules/entry.h"
+
+#define READER_MAX_ITEM_BYTES 65536u /* one line, array element or <sitemap> element */
+
+enum reader_format {
+    READER_AUTO,   /* told by content: gzip magic, '<', '{', '[', else a list */
+    READER_JSON,   /* one object or one array of objects */
+    READER_NDJSON, /* one object a line; blank lines are skipped */
+    READER_XML,    /* a sitemap index */
+    READER_LIST,   /* one URL a line; blank lines and lines that begin with # are skipped */
+};
+
+struct reader_options {
+    enum reader_format format;
+    bool lenient; /* a bad lastmod costs only itself (import, on_error=skip, sources) */
+    bool allow_gzip;
+    bool drop_lastmod;        /* --drop-lastmod: as if no lastmod had been given */
+    bool allow_export_fields; /* NDJSON of `export` has id, page, position, … : read or ignored;
+                                 else an unknown field is refused */
+    uint64_t max_bytes;       /* decoded; 0: no limit */
+    uint64_t max_entries;     /* 0: no limit */
+    uint32_t max_ratio;       /* decoded : encoded, judged past 1 MiB decoded; 0: no limit */
+    int64_t now;              /* Unix seconds */
+};
+
+enum reader_status {
+    READER_OK,
+    READER_MALFORMED,  /* broken as a whole: XML not well-formed, no JSON, truncated */
+    READER_WRONG_KIND, /* well-formed, but a urlset, HTML, a feed, … */
+    READER_TOO_LARGE,  /* max_bytes, max_entries, max_ratio, an item too long, nesting too deep */
+    READER_FORBIDDEN,  /* DOCTYPE, gzip not allowed */
+    READER_NO_MEMORY,
+    READER_STOPPED, /* a callback returned false */
+};
+
+struct reader_error {
+    enum reader_status status;
+    /* Stable word, static: "ok"; malformed: "malformed-xml", "malformed-json", "malformed-gzip",
+     * "truncated"; wrong kind: "urlset-not-index", "html-not-index", "feed-not-index",
+     * "not-an-index" (another root), "not-text"; too large: "body-too-large", "too-many-entries",
+     * "item-too-large", "nested-too-deep", "gzip-bomb"; forbidden: "doctype", "gzip-not-allowed";
+     * "no-memory"; "stopped". */
+    const char *code;
+    uint64_t line, column; /* 1-based; 0 where unknown */
+    char detail[256];      /* a sentence for people */
+};
+
+/* What is handed on before a failure is found is not taken back: where all or nothing is meant,
+ * keep it (spool.h) until reader_finish says READER_OK. How the input is cut into calls of
+ * reader_feed changes nothing. */
+struct reader_sink {
+    void *context;
+    /* An entry that passed the rules; strings are valid for the call. Remarks are in
+     * entry->remarks. False stops the reader. */
+    bool (*entry)(void *context, const struct entry *entry);
+    /* One that did not. False stops the reader. */
+    bool (*reject)(void *context, const struct rejection *rejection);
+    /* A remark on the document itself: RULE_NAMESPACE once, RULE_EXTRA_ELEMENT for each one of
+     * them; may be NULL. */
+    void (*remark)(void *context, enum rule_code code, uint64_t line);
+};
+
+struct reader;
+
+/* NULL when out of memory. `options` and `sink` are copied. One thread at a time. */
+struct reader *reader_new(const struct reader_options *options, const struct reader_sink *sink);
+/* Takes the next bytes. After a status that is not OK every later call returns the same. */
+enum reader_status reader_feed(struct reader *r, const void *bytes, size_t len);
+/* The input is over: what is incomplete now is truncated (READER_MALFORMED). */
+enum reader_status reader_finish(struct reader *r);
+/* What went wrong; status READER_OK where nothing did. Borrowed. */
+const struct reader_error *reader_error(const struct reader *r);
+/* Whether a JSON body was a single object. */
+bool reader_single_object(const struct reader *r);
+void reader_free(struct reader *r);
+
+/* One entry as JSON, `{"loc", "lastmod"?, "digest"?, "index"?}`, with owned copies of its strings.
+ */
+struct json_entry {
+    struct entry entry;
+    char *storage; /* owned */
+};
+
+/* Judges one JSON text (an object). On RULE_OK `out` is filled and the caller frees it with
+ * json_entry_done; otherwise `rejection` says why (its loc, where there was one, points into
+ * `out->storage`, so json_entry_done is due then too). `line` goes into both. Thread safe. */
+enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
+                                const struct reader_options *options, struct json_entry *out,
+                                struct rejection *rejection);
+void json_entry_done(struct json_entry *e);
+
+#endif

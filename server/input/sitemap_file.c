@@ -1,0 +1,642 @@
+/* The verifier is a frame (frame.h) whose handler is a text list (here) or a urlset
+ * (sitemap_urlset.c). Both say what they read to one hash and one count of pages; the verdict is
+ * made of those at the end. */
+#include "server/input/sitemap_file.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "server/base/text.h"
+#include "server/input/entry_validate.h"
+#include "server/input/frame.h"
+#include "server/input/sitemap_parts.h"
+#include "server/rules/loc.h"
+#include "server/rules/scope.h"
+#include "server/rules/url.h"
+
+/* ---- remarks ---- */
+
+static struct sitemap_remark *find(struct sitemap_remarks *r, enum rule_code code)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->at[i].code == code)
+            return &r->at[i];
+    return NULL;
+}
+
+const struct sitemap_remark *sitemap_remarks_find(const struct sitemap_remarks *r,
+                                                  enum rule_code code)
+{
+    return find((struct sitemap_remarks *)r, code);
+}
+
+/* Counts one more. `given` (may be NULL) is what stands there, `len` bytes. */
+static void sitemap_remarks_add(struct sitemap_remarks *r, enum rule_code code, uint64_t line,
+                                uint64_t column, const char *given, size_t len)
+{
+    struct sitemap_remark *remark = find(r, code);
+    if (remark == NULL) {
+        if (r->count == SITEMAP_MAX_REMARKS)
+            return;
+        remark = &r->at[r->count++];
+        *remark = (struct sitemap_remark){.code = code, .column = column};
+        if (given != NULL)
+            entry_validate_quote(remark->given, sizeof remark->given, given, len);
+    }
+    if (remark->count < SITEMAP_REMARK_PLACES)
+        remark->lines[remark->count] = line;
+    remark->count++;
+}
+
+/* Of a page in a sitemap, where the sentence of the code is about an entry of an index. */
+static const char *sentence(enum rule_code code, const char *given)
+{
+    switch (code) {
+    case RULE_NAMESPACE:
+        return given[0] != '\0' ? rule_code_sentence(code)
+                                : "there is no namespace; taken as meant";
+    case RULE_OUTSIDE_SITE:
+        return "is on another host than the sitemap and its site";
+    case RULE_OUTSIDE_DIRECTORY:
+        return "is not in the sitemap's directory or below it";
+    case RULE_SCHEME_DIFFERS:
+        return "has another scheme than the sitemap";
+    case RULE_LASTMOD_FUTURE:
+        return "is more than a day ahead";
+    case RULE_LASTMOD_INVALID:
+        return "is not a W3C Datetime, as 2026-11-22 or 2026-11-22T08:30:00+01:00";
+    default:
+        return given[0] != '\0' ? explain_loc(code, given, strlen(given))
+                                : rule_code_sentence(code);
+    }
+}
+
+void sitemap_remark_tell(const struct sitemap_remark *remark, char *out)
+{
+    size_t len, size = SITEMAP_REMARK_TOLD;
+    if (remark->code == RULE_ONE_LASTMOD) {
+        snprintf(out, size, "all of its pages bear the same lastmod, %s: a build stamp",
+                 remark->given);
+        return;
+    }
+    bool quoted = remark->given[0] != '\0';
+    len = (size_t)snprintf(out, size, "%s%s%s%s", quoted ? "\"" : "", remark->given,
+                           quoted ? "\" " : "", sentence(remark->code, remark->given));
+    if (remark->count < 2)
+        return;
+    len += (size_t)snprintf(out + len, size - len, "; %" PRIu64 " in all", remark->count);
+    for (size_t i = 1; i < SITEMAP_REMARK_PLACES && remark->lines[i] > 0; i++)
+        if (remark->lines[i] != remark->lines[i - 1])
+            len += (size_t)snprintf(out + len, size - len, "%s%" PRIu64,
+                                    i == 1 ? ", also line " : ", ", remark->lines[i]);
+}
+
+void sitemap_remarks_write(const struct sitemap_remarks *r, char *out)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < r->count; i++) {
+        const struct sitemap_remark *remark = &r->at[i];
+        len += (size_t)snprintf(out + len, SITEMAP_REMARKS_TEXT - len, "%s %" PRIu64 " %" PRIu64,
+                                rule_code_word(remark->code), remark->count, remark->column);
+        for (size_t place = 0; place < SITEMAP_REMARK_PLACES; place++)
+            len += (size_t)snprintf(out + len, SITEMAP_REMARKS_TEXT - len, " %" PRIu64,
+                                    remark->lines[place]);
+        len += (size_t)snprintf(out + len, SITEMAP_REMARKS_TEXT - len, " %s\n", remark->given);
+    }
+}
+
+static bool read_code(const char *word, enum rule_code *out)
+{
+    for (unsigned code = 0; code < RULE_CODE_COUNT; code++)
+        if (strcmp(rule_code_word((enum rule_code)code), word) == 0) {
+            *out = (enum rule_code)code;
+            return true;
+        }
+    return false;
+}
+
+static bool read_one(const char *line, size_t len, struct sitemap_remark *out)
+{
+    char text[SITEMAP_REMARKS_TEXT], word[64];
+    int given = 0;
+    _Static_assert(SITEMAP_REMARK_PLACES == 3, "as many numbers are read");
+    snprintf(text, sizeof text, "%.*s", (int)len, line);
+    *out = (struct sitemap_remark){0};
+    if (sscanf(text, "%63s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", word,
+               &out->count, &out->column, &out->lines[0], &out->lines[1], &out->lines[2],
+               &given) != 6)
+        return false;
+    if (text[given] == ' ')
+        snprintf(out->given, sizeof out->given, "%s", text + given + 1);
+    return read_code(word, &out->code);
+}
+
+void sitemap_remarks_read(const char *text, struct sitemap_remarks *out)
+{
+    out->count = 0;
+    for (const char *at = text; *at != '\0' && out->count < SITEMAP_MAX_REMARKS;) {
+        size_t len = strcspn(at, "\n");
+        if (len < SITEMAP_REMARKS_TEXT && read_one(at, len, &out->at[out->count]))
+            out->count++;
+        at += len + (at[len] == '\n');
+    }
+}
+
+/* ---- the hash of what it says ---- */
+
+#define STAGE_BYTES  4096u
+#define HEADER_BYTES 5u /* the tag and the length */
+
+/* Fields are short (a tag's name, a date); gathering them saves a call into the library each. */
+struct sitemap_hash {
+    XXH3_state_t *state;
+    size_t staged;
+    unsigned char stage[STAGE_BYTES];
+};
+
+/* NULL when out of memory. */
+static struct sitemap_hash *sitemap_hash_new(void)
+{
+    struct sitemap_hash *h = malloc(sizeof *h);
+    if (!h)
+        return NULL;
+    h->staged = 0;
+    h->state = XXH3_createState();
+    if (!h->state) {
+        free(h);
+        return NULL;
+    }
+    XXH3_128bits_reset(h->state);
+    return h;
+}
+
+static void flush(struct sitemap_hash *h)
+{
+    XXH3_128bits_update(h->state, h->stage, h->staged);
+    h->staged = 0;
+}
+
+void sitemap_hash_field(struct sitemap_hash *h, enum sitemap_hash_tag tag, const char *bytes,
+                        size_t len)
+{
+    if (h->staged + HEADER_BYTES + len > STAGE_BYTES)
+        flush(h);
+    unsigned char *at = h->stage + h->staged;
+    at[0] = (unsigned char)tag;
+    for (unsigned i = 0; i < 4; i++) /* no field is 4 GiB long; the order of bytes is fixed */
+        at[1 + i] = (unsigned char)(len >> (8 * i));
+    h->staged += HEADER_BYTES;
+    if (len > STAGE_BYTES - HEADER_BYTES) {
+        flush(h);
+        XXH3_128bits_update(h->state, bytes, len);
+    } else if (len > 0) {
+        memcpy(at + HEADER_BYTES, bytes, len);
+        h->staged += len;
+    }
+}
+
+struct attribute {
+    const char *name, *value;
+};
+
+static int compare_attributes(const void *a, const void *b)
+{
+    const struct attribute *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+void sitemap_hash_attributes(struct sitemap_hash *h, const char **list)
+{
+    struct attribute *attributes = (struct attribute *)(void *)list;
+    size_t count = 0;
+    bool sorted = true;
+    for (; attributes[count].name; count++)
+        sorted = sorted &&
+                 (count == 0 || compare_attributes(&attributes[count - 1], &attributes[count]) < 0);
+    if (!sorted)
+        qsort(attributes, count, sizeof *attributes, compare_attributes);
+    for (size_t i = 0; i < count; i++) {
+        const struct attribute *a = &attributes[i];
+        sitemap_hash_field(h, HASH_ATTRIBUTE, a->name, strlen(a->name));
+        sitemap_hash_field(h, HASH_VALUE, a->value, strlen(a->value));
+    }
+}
+
+/* The hash of all fields so far, high half first. */
+static void sitemap_hash_get(struct sitemap_hash *h, uint64_t out[2])
+{
+    flush(h);
+    XXH128_hash_t hash = XXH3_128bits_digest(h->state);
+    out[0] = hash.high64;
+    out[1] = hash.low64;
+}
+
+static void sitemap_hash_free(struct sitemap_hash *h)
+{
+    if (!h)
+        return;
+    XXH3_freeState(h->state);
+    free(h);
+}
+
+/* ---- pages ---- */
+
+bool sitemap_work_add_page(struct sitemap_work *w, uint64_t line, uint64_t column)
+{
+    if (w->pages.urls == SITEMAP_FILE_MAX_URLS)
+        return reader_state_fail(&w->core, READER_TOO_LARGE, "too-many-urls", line, column,
+                                 "there are more than %u URLs", SITEMAP_FILE_MAX_URLS);
+    w->pages.urls++;
+    return true;
+}
+
+bool sitemap_work_other(struct sitemap_work *w, enum sitemap_file_kind kind)
+{
+    w->kind = kind;
+    return reader_state_fail(&w->core, READER_WRONG_KIND, "not-a-sitemap", 0, 0,
+                             "is not a sitemap");
+}
+
+/* True where `text` begins as an absolute http or https URL does. */
+static bool sitemap_pages_is_url(const char *text, size_t len)
+{
+    return (len > 7 && ascii_equals(text, 7, "http://")) ||
+           (len > 8 && ascii_equals(text, 8, "https://"));
+}
+
+/* `expect` is borrowed. Of zeroed memory. */
+static void sitemap_pages_init(struct sitemap_pages *p, const struct sitemap_expect *expect)
+{
+    const struct url *own = expect->url;
+    p->expect = *expect;
+    if (own)
+        p->folder_len =
+            own->origin_len + scope_directory_len(own->text + own->origin_len, own->path_len);
+}
+
+static void remark(struct sitemap_pages *p, enum rule_code code, struct place at, const char *given,
+                   size_t len)
+{
+    sitemap_remarks_add(&p->remarks, code, at.line, at.column, given, len);
+}
+
+/* A host that is named without a port is meant with any, as everywhere in the registry. */
+static bool is_host(const char *host, const struct url *url)
+{
+    size_t len = strlen(host);
+    const char *at = url->text + url->host_at;
+    size_t whole = url->origin_len - url->host_at;
+    return (len == url->host_len || len == whole) && memcmp(host, at, len) == 0;
+}
+
+bool sitemap_expect_host(const struct sitemap_expect *expect, const struct url *page)
+{
+    const struct url *own = expect->url;
+    const char *at = page->text + page->host_at;
+    size_t len = page->origin_len - page->host_at;
+    /* Default ports are dropped: http://h and https://h are one host of two schemes. */
+    bool known = len == (size_t)(own->origin_len - own->host_at) &&
+                 memcmp(at, own->text + own->host_at, len) == 0;
+    for (size_t i = 0; i < expect->host_count && !known; i++)
+        known = is_host(expect->hosts[i], page);
+    return known;
+}
+
+/* What is said of the pages of an origin that is not the file's own. */
+static enum rule_code judge_origin(const struct sitemap_expect *expect, const struct url *page)
+{
+    return !sitemap_expect_host(expect, page)  ? RULE_OUTSIDE_SITE
+           : expect->url->https != page->https ? RULE_SCHEME_DIFFERS
+                                               : RULE_OK;
+}
+
+/* The protocol's rule: a sitemap lists pages of its own host, scheme and directory. */
+static void judge_place(struct sitemap_pages *p, struct place at, const struct url *url)
+{
+    const struct url *own = p->expect.url;
+    enum rule_code code;
+    if (own == NULL)
+        return;
+    if (url->len >= p->folder_len && memcmp(url->text, own->text, p->folder_len) == 0)
+        return;
+    if (url_same_origin(url, own)) {
+        code = RULE_OUTSIDE_DIRECTORY;
+    } else {
+        bool same =
+            p->other_len == url->origin_len && memcmp(p->other, url->text, url->origin_len) == 0;
+        code = same ? p->other_code : judge_origin(&p->expect, url);
+        p->other_code = code;
+        p->other_len = url->origin_len <= sizeof p->other ? url->origin_len : 0;
+        memcpy(p->other, url->text, p->other_len);
+    }
+    if (code != RULE_OK)
+        remark(p, code, at, url->text, url->len);
+}
+
+enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const char *text,
+                                 size_t len)
+{
+    struct url url;
+    enum rule_code code = len == 0 ? RULE_LOC_MISSING : url_parse(text, len, &url, NULL);
+    if (code == RULE_OK)
+        judge_place(p, at, &url);
+    else
+        remark(p, code, at, text, len);
+    return code;
+}
+
+enum rule_code sitemap_pages_refuse(struct sitemap_pages *p, struct place at, enum rule_code code)
+{
+    remark(p, code, at, NULL, 0);
+    return code;
+}
+
+/* What crawlers cannot ask for, however they mend what they find. Of the rest (a raw space, a
+ * fragment, a name that is not ASCII) most make something. */
+static bool is_useless(enum rule_code code)
+{
+    return code == RULE_LOC_MISSING || code == RULE_LOC_RELATIVE || code == RULE_LOC_SCHEME;
+}
+
+void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code)
+{
+    p->bad_urls += code != RULE_OK;
+    p->useless += is_useless(code);
+}
+
+/* Refuses the file since none of its URLs is of use. */
+static void sitemap_pages_refuse_all(const struct sitemap_pages *p, struct reader_state *core)
+{
+    char told[SITEMAP_REMARK_TOLD];
+    const struct sitemap_remark *first = p->remarks.at;
+    for (size_t i = p->remarks.count; i-- > 0;)
+        if (is_useless(p->remarks.at[i].code))
+            first = &p->remarks.at[i];
+    char urls[48] = "its one URL cannot";
+    if (p->urls > 1)
+        snprintf(urls, sizeof urls, "none of its %" PRIu64 " URLs can", p->urls);
+    sitemap_remark_tell(first, told);
+    reader_state_fail(core, READER_MALFORMED, "no-usable-url", first->lines[0], first->column,
+                      "%s be used: %s", urls, told);
+}
+
+void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const char *name,
+                             const char *local)
+{
+    size_t len = local > name ? (size_t)(local - name) - 1 : 0; /* without the separator */
+    remark(p, RULE_NAMESPACE, at, len > 0 ? name : NULL, len);
+}
+
+/* The digits behind the point of a stored lastmod. */
+static size_t fraction(const char *text, const char **digits)
+{
+    const char *point = strchr(text, '.');
+    *digits = point ? point + 1 : "";
+    return strspn(*digits, "0123456789");
+}
+
+/* Within one second the fractions decide: 0.5 is later than 0.25, and no later than 0.50. */
+static bool is_later(const struct lastmod *a, const struct lastmod *b)
+{
+    if (a->unix_seconds != b->unix_seconds)
+        return a->unix_seconds > b->unix_seconds;
+    const char *x, *y;
+    size_t x_len = fraction(a->text, &x), y_len = fraction(b->text, &y);
+    for (size_t i = 0; i < LASTMOD_FRACTION_DIGITS; i++) {
+        char c = i < x_len ? x[i] : '0', d = i < y_len ? y[i] : '0';
+        if (c != d)
+            return c > d;
+    }
+    return false;
+}
+
+static void read_lastmod(struct sitemap_pages *p, const char *text, size_t len)
+{
+    struct lastmod found;
+    p->one_code = lastmod_parse(text, len, p->expect.now, &found, NULL);
+    if (p->one_code != RULE_OK)
+        return;
+    if (p->dated > 0 && strcmp(found.text, p->one.text) != 0)
+        p->lastmods_differ = true;
+    if (p->dated == 0 || is_later(&found, &p->newest))
+        p->newest = found;
+    p->one = found;
+}
+
+void sitemap_pages_lastmod(struct sitemap_pages *p, struct place at, const char *text, size_t len)
+{
+    bool same = len > 0 && len == p->given_len && memcmp(text, p->given, len) == 0;
+    if (!same) {
+        read_lastmod(p, text, len);
+        p->given_len = len <= sizeof p->given ? len : 0;
+        if (p->given_len > 0)
+            memcpy(p->given, text, len);
+    }
+    if (p->one_code == RULE_OK)
+        p->dated++;
+    else if (len > 0) /* <lastmod/> is as good as none */
+        remark(p, p->one_code, at, text, len);
+}
+
+/* See struct sitemap_file. */
+static bool sitemap_pages_one_lastmod(const struct sitemap_pages *p)
+{
+    return p->urls > 1 && p->dated == p->urls && !p->lastmods_differ;
+}
+
+/* ---- a text list ---- */
+
+_Static_assert(SITEMAP_FILE_MAX_TEXT == READER_MAX_ITEM_BYTES, "lines holds the longest line");
+
+/* A text that merely begins with a URL (a note, a CSV export) is no list. */
+static bool is_prose(const struct sitemap_work *w)
+{
+    return 2 * w->strange > w->pages.urls;
+}
+
+/* What a list is refused for, unless it is none. */
+static bool refuse_long(struct sitemap_work *w, uint64_t line)
+{
+    if (is_prose(w))
+        return sitemap_work_other(w, SITEMAP_FILE_OTHER);
+    return reader_state_fail(&w->core, READER_TOO_LARGE, "text-too-long", line, 1,
+                             "a line is longer than %u bytes", SITEMAP_FILE_MAX_TEXT);
+}
+
+static bool take_line(void *context, const struct line *line)
+{
+    struct sitemap_work *w = context;
+    struct sitemap_pages *pages = &w->pages;
+    size_t skip = detect_space(line->text, line->len);
+    const char *text = line->text + skip;
+    size_t len = line->len - skip;
+    len -= detect_space_behind(text, len);
+    if (line->cut)
+        return refuse_long(w, line->number);
+    if (len == 0)
+        return true;
+    if (pages->urls == SITEMAP_FILE_MAX_URLS && is_prose(w))
+        return sitemap_work_other(w, SITEMAP_FILE_OTHER);
+    if (!sitemap_work_add_page(w, line->number, 1))
+        return false;
+    sitemap_hash_field(w->hash, HASH_LINE, text, len);
+    struct place at = {line->number, skip + 1};
+    sitemap_pages_count(pages, sitemap_pages_loc(pages, at, text, len));
+    if (!sitemap_pages_is_url(text, len))
+        w->strange++;
+    return true;
+}
+
+static bool list_finish(void *self)
+{
+    struct lines *lines = self;
+    struct sitemap_work *w = lines->context;
+    if (!lines_finish(lines))
+        return false;
+    return !is_prose(w) || sitemap_work_other(w, SITEMAP_FILE_OTHER);
+}
+
+static const struct handler list_handler = {lines_feed, list_finish, free};
+
+/* ---- the verifier ---- */
+
+/* Markup repeats itself: a sitemap of forty languages is 100 times its gzip. deflate's utmost is
+ * 1032, which only what repeats one byte comes near to. */
+#define MAX_RATIO 500u
+
+struct sitemap_verifier {
+    struct sitemap_work work;
+    struct frame frame;
+};
+
+static bool is_wide(const char *text, size_t len)
+{
+    return detect_utf16(text, len) ||
+           (len >= 2 && (memcmp(text, "<\0", 2) == 0 || memcmp(text, "\0<", 2) == 0));
+}
+
+static bool is_declaration(const char *text, size_t len)
+{
+    return len > 5 && memcmp(text, "<?xml", 5) == 0 && detect_space(text + 5, 1) == 1;
+}
+
+/* Tells by the head what the file is. */
+static bool open_form(void *context, const char *head, size_t len)
+{
+    struct sitemap_verifier *v = context;
+    struct sitemap_work *w = &v->work;
+    struct frame *f = &v->frame;
+    enum sitemap_start start = START_PLAIN;
+    if (w->core.bytes == 0)
+        return reader_state_fail(&w->core, READER_MALFORMED, "empty-file", 0, 0,
+                                 "is empty: nothing was written to it, or not yet");
+    if (len == 0) /* all of it was blank */
+        return true;
+    if (is_wide(head, len)) {
+        start = START_WIDE;
+    } else if (sitemap_pages_is_url(head, len)) {
+        sitemap_hash_field(w->hash, HASH_LIST, "", 0);
+        return frame_use(f, &list_handler, lines_new(take_line, w, f->place.line));
+    } else if (*head != '<' || detect_html(head, len)) {
+        return sitemap_work_other(w, SITEMAP_FILE_OTHER);
+    } else if (is_declaration(head, len)) {
+        bool first = f->place.line == 1 && f->place.column == 1;
+        start = first ? START_DECLARED : START_LATE;
+    }
+    return sitemap_urlset_open(f, w, start, detect_urlset(head, len));
+}
+
+struct sitemap_verifier *sitemap_verifier_new(const struct sitemap_expect *expect)
+{
+    struct sitemap_verifier *v = calloc(1, sizeof *v);
+    if (!v)
+        return NULL;
+    v->work.hash = sitemap_hash_new();
+    if (!v->work.hash) {
+        free(v);
+        return NULL;
+    }
+    sitemap_pages_init(&v->work.pages, expect);
+    v->work.core.options = (struct reader_options){
+        .allow_gzip = true, .max_bytes = SITEMAP_FILE_MAX_BYTES, .max_ratio = MAX_RATIO};
+    frame_init(&v->frame, &v->work.core, open_form, v);
+    v->frame.too_large = "file-too-large";
+    return v;
+}
+
+void sitemap_verifier_free(struct sitemap_verifier *v)
+{
+    if (!v)
+        return;
+    frame_done(&v->frame);
+    sitemap_hash_free(v->work.hash);
+    free(v);
+}
+
+bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t len)
+{
+    return frame_feed(&v->frame, bytes, len);
+}
+
+/* What crawlers can make nothing of, though it is a sitemap by its form. */
+static void judge_use(struct sitemap_verifier *v)
+{
+    const struct sitemap_pages *pages = &v->work.pages;
+    if (pages->expect.packing == SITEMAP_PACKING_GZIP && v->frame.stage != STAGE_GZIP)
+        reader_state_fail(&v->work.core, READER_MALFORMED, "not-gzip", 0, 0,
+                          "is named as gzip and is none: crawlers cannot unpack it");
+    else if (pages->urls > 0 && pages->useless == pages->urls)
+        sitemap_pages_refuse_all(pages, &v->work.core);
+}
+
+static void tell_content(struct sitemap_verifier *v, struct sitemap_file *out)
+{
+    struct sitemap_pages *pages = &v->work.pages;
+    if (pages->expect.packing == SITEMAP_PACKING_PLAIN && v->frame.stage == STAGE_GZIP)
+        sitemap_remarks_add(&pages->remarks, RULE_GZIP_UNMARKED, 0, 0, NULL, 0);
+    out->kind = pages->urls == 0                    ? SITEMAP_FILE_EMPTY
+                : v->frame.handler != &list_handler ? SITEMAP_FILE_URLSET
+                                                    : SITEMAP_FILE_TEXT;
+    out->urls = pages->urls;
+    out->bad_urls = pages->bad_urls;
+    out->one_lastmod = sitemap_pages_one_lastmod(pages);
+    if (out->one_lastmod)
+        sitemap_remarks_add(&pages->remarks, RULE_ONE_LASTMOD, 0, 0, pages->one.text,
+                            strlen(pages->one.text));
+    memcpy(out->newest_lastmod, pages->newest.text, sizeof out->newest_lastmod);
+    sitemap_hash_get(v->work.hash, out->hash);
+}
+
+static void tell_fault(const struct reader_error *error, struct sitemap_file *out)
+{
+    out->kind = SITEMAP_FILE_BROKEN;
+    out->code = error->code;
+    out->line = error->line;
+    out->column = error->column;
+    snprintf(out->detail, sizeof out->detail, "%.*s", (int)sizeof out->detail - 1, error->detail);
+}
+
+bool sitemap_verifier_finish(struct sitemap_verifier *v, struct sitemap_file *out)
+{
+    const struct reader_error *error = &v->work.core.error;
+    if (!v->frame.finished && frame_finish(&v->frame))
+        judge_use(v);
+    if (error->status == READER_NO_MEMORY)
+        return false;
+    *out = (struct sitemap_file){
+        .gzip = v->frame.stage == STAGE_GZIP, .bytes = v->work.core.bytes, .code = ""};
+    if (error->status == READER_OK)
+        tell_content(v, out);
+    else if (error->status == READER_WRONG_KIND)
+        out->kind = v->work.kind;
+    else
+        tell_fault(error, out);
+    if (error->status != READER_WRONG_KIND)
+        out->remarks = v->work.pages.remarks;
+    return true;
+}

@@ -1,0 +1,114 @@
+/* What is remarked of a sitemap that is good as a whole: for each rule how many break it, where the
+ * first ones stand and what the first one says. Bounded, however many there are. Plain values;
+ * pure functions, thread safe. */
+#ifndef SITEMAPD_INPUT_SITEMAP_FILE_H
+#define SITEMAPD_INPUT_SITEMAP_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/rules/code.h"
+#include "server/rules/limits.h"
+#include "server/rules/url.h"
+
+#define SITEMAP_MAX_REMARKS   8u    /* rules of one file; what breaks a further one is not told */
+#define SITEMAP_REMARK_PLACES 3u    /* of each */
+#define SITEMAP_REMARK_GIVEN  96u   /* bytes of what stands there, with the NUL */
+#define SITEMAP_REMARK_TOLD   320u  /* bytes that hold any sentence */
+#define SITEMAP_REMARKS_TEXT  2048u /* bytes that hold any text form */
+
+struct sitemap_remark {
+    enum rule_code code;
+    uint64_t count;                        /* pages, or what else breaks the rule */
+    uint64_t lines[SITEMAP_REMARK_PLACES]; /* 1-based, of the first ones; 0: unknown, or no more */
+    uint64_t column;                       /* of the first one; 0: unknown */
+    char given[SITEMAP_REMARK_GIVEN]; /* what stands there, for people; "" where nothing does */
+};
+
+struct sitemap_remarks {
+    size_t count;
+    struct sitemap_remark at[SITEMAP_MAX_REMARKS]; /* in the order of the first ones */
+};
+/* NULL where the rule is not broken. */
+const struct sitemap_remark *sitemap_remarks_find(const struct sitemap_remarks *r,
+                                                  enum rule_code code);
+
+/* Writes a sentence of one remark, without the place of the first one, SITEMAP_REMARK_TOLD bytes:
+ * `"/a" must be an absolute URL; 3 times, next on line 7`. */
+void sitemap_remark_tell(const struct sitemap_remark *remark, char *out);
+
+/* The text form that is kept: a line for each. SITEMAP_REMARKS_TEXT bytes; "" for none. */
+void sitemap_remarks_write(const struct sitemap_remarks *r, char *out);
+/* The same back. Skips what it does not know. */
+void sitemap_remarks_read(const char *text, struct sitemap_remarks *out);
+
+/* Verifies one sitemap file as its bytes arrive: a `urlset` with any extension namespaces, or a
+ * text list of URLs, each also gzipped (told by content, not name). Counts, holds it to the
+ * protocol's limits, and hashes what it says, so that a changed comment, indentation, a re-gzip or
+ * a touch is no change. Memory is bounded whatever the input: nothing of the file is kept. */
+
+#define SITEMAP_FILE_MAX_URLS  50000u
+#define SITEMAP_FILE_MAX_BYTES 52428800u /* decoded */
+#define SITEMAP_FILE_MAX_DEPTH 32u       /* nested elements */
+#define SITEMAP_FILE_MAX_TEXT  65536u    /* bytes of one element's text, or one line */
+
+enum sitemap_file_kind {
+    SITEMAP_FILE_URLSET,
+    SITEMAP_FILE_TEXT,
+    SITEMAP_FILE_EMPTY,  /* a urlset or text list without URLs: left out, without fault */
+    SITEMAP_FILE_INDEX,  /* a sitemap index: an index may not list one; beside sitemaps, ignored */
+    SITEMAP_FILE_OTHER,  /* no sitemap at all: robots.txt, HTML, a feed, an image; ignored */
+    SITEMAP_FILE_BROKEN, /* meant as a sitemap, but refused: see `code` */
+};
+
+/* What the name of a file, or its Content-Type, says of its bytes. */
+enum sitemap_packing { SITEMAP_PACKING_ANY, SITEMAP_PACKING_PLAIN, SITEMAP_PACKING_GZIP };
+
+/* What a file is judged by, beside its content. Borrowed until its verifier is freed. */
+struct sitemap_expect {
+    int64_t now;           /* Unix seconds, for the pages' lastmods */
+    const struct url *url; /* the file's own; NULL: where its pages are is not judged */
+    /* Hosts ("www.example.com", or with a port) whose pages it may list beside its own host's: its
+     * site's, with the aliases and cross hosts. NULL where host_count is 0. */
+    const char *const *hosts;
+    size_t host_count;
+    enum sitemap_packing packing;
+};
+
+struct sitemap_file {
+    enum sitemap_file_kind kind;
+    bool gzip; /* the bytes were gzip */
+    uint64_t urls;
+    uint64_t bytes;                             /* decoded */
+    uint64_t hash[2];                           /* XXH3-128 of the parsed content */
+    char newest_lastmod[LASTMOD_MAX_CHARS + 1]; /* of its pages; "" where none bears one */
+    bool one_lastmod;  /* more than one URL, and all bear the same lastmod: a build stamp */
+    uint64_t bad_urls; /* without a loc, or with one that the rules refuse */
+    /* What is wrong with some of its pages, or with itself, and costs it nothing. Of a file that is
+     * BROKEN what was seen until then. */
+    struct sitemap_remarks remarks;
+    /* BROKEN: why. `code` is a stable word: "malformed-xml", "truncated", "doctype",
+     * "too-many-urls", "file-too-large", "gzip-bomb", "malformed-gzip", "nesting-too-deep",
+     * "text-too-long", "not-utf8", "empty-file" (no byte: half-written), "no-usable-url" (it has
+     * URLs, and no crawler can ask for any), "not-gzip" (its name says so, its bytes do not);
+     * static, "" otherwise. */
+    const char *code;
+    uint64_t line, column; /* 1-based; 0: unknown */
+    char detail[192];
+};
+
+/* Whether a page's host is the file's own, or one of `hosts`; `expect->url` is set. */
+bool sitemap_expect_host(const struct sitemap_expect *expect, const struct url *page);
+
+struct sitemap_verifier;
+
+/* NULL when out of memory. One thread. */
+struct sitemap_verifier *sitemap_verifier_new(const struct sitemap_expect *expect);
+/* Takes the next bytes. False once the verdict is final (the rest need not be read). */
+bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t len);
+/* The input is over: fills `*out`. False when out of memory. */
+bool sitemap_verifier_finish(struct sitemap_verifier *v, struct sitemap_file *out);
+void sitemap_verifier_free(struct sitemap_verifier *v);
+
+#endif

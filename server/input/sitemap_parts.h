@@ -1,0 +1,102 @@
+/* What the two forms of a sitemap (XML, text) work on: the hash of what it says, what is known of
+ * its pages, and its verdict. Internal to server/input/. */
+#ifndef SITEMAPD_INPUT_SITEMAP_PARTS_H
+#define SITEMAPD_INPUT_SITEMAP_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/input/frame.h"
+#include "server/input/sitemap_file.h"
+#include "server/rules/lastmod.h"
+
+/* The hash is XXH3-128 over a stream of framed fields, so that no two sequences of fields run into
+ * the same bytes. What a field is. The values are hashed, and hashes are kept in catalogues: never
+ * renumber. */
+enum sitemap_hash_tag {
+    HASH_LIST = 'L',      /* a text list begins; an XML file begins with its root's start */
+    HASH_LINE = 'l',      /* one line of it */
+    HASH_START = '<',     /* an element begins: `URI LF name` */
+    HASH_ATTRIBUTE = '@', /* of the element that has just begun: `URI LF name` */
+    HASH_VALUE = '=',     /* of that attribute */
+    HASH_TEXT = 't',      /* character data between two tags */
+    HASH_END = '>',       /* an element ends */
+};
+
+struct sitemap_hash;
+void sitemap_hash_field(struct sitemap_hash *h, enum sitemap_hash_tag tag, const char *bytes,
+                        size_t len);
+/* The attributes of an element, in the order of their names: `list` is names and values in turn
+ * with NULL behind, as expat gives it, and is sorted in place. Names are unique. */
+void sitemap_hash_attributes(struct sitemap_hash *h, const char **list);
+
+/* What is known of the pages that a sitemap lists. */
+
+#define PAGE_LASTMOD_BYTES 64u  /* longer ones are not compared with the one before */
+#define PAGE_ORIGIN_BYTES  280u /* hold any origin */
+
+struct sitemap_pages {
+    struct sitemap_expect expect;
+    size_t folder_len; /* of the file's own URL, up to and with its last slash; 0: not judged */
+    uint64_t urls, bad_urls;
+    uint64_t useless; /* of the bad ones those that no crawler can ask for */
+    struct sitemap_remarks remarks;
+    /* The last origin other than the file's own, and what is to be said of its pages: neighbours
+     * mostly share theirs. */
+    char other[PAGE_ORIGIN_BYTES];
+    size_t other_len;
+    enum rule_code other_code;
+    uint64_t dated;        /* of them with a lastmod that is valid and not ahead */
+    bool lastmods_differ;  /* among those */
+    struct lastmod newest; /* "" where none is dated */
+    /* The last lastmod that was read, and from what: builds stamp all pages alike, and what is
+     * alike need not be read twice. */
+    struct lastmod one;      /* of the last valid one */
+    enum rule_code one_code; /* of what `given` holds */
+    size_t given_len;        /* 0: none, or too long to keep */
+    char given[PAGE_LASTMOD_BYTES];
+};
+
+/* What a form works on. Of `core` only error, options and bytes are used; READER_WRONG_KIND is no
+ * fault but says that the file is `kind`. */
+struct sitemap_work {
+    struct reader_state core;
+    uint64_t strange; /* lines of a list that do not even begin as a URL does */
+    enum sitemap_file_kind kind;
+    struct sitemap_pages pages;
+    struct sitemap_hash *hash;
+};
+
+/* Counts one more page. False: it is one too many, and the core knows. */
+bool sitemap_work_add_page(struct sitemap_work *w, uint64_t line, uint64_t column);
+/* The file is no sitemap, but `kind`. Returns false, for tail calls. */
+bool sitemap_work_other(struct sitemap_work *w, enum sitemap_file_kind kind);
+/* Judges a loc, which stands at `at`, and remarks what is wrong with it. RULE_OK, or what
+ * sitemap_pages_count is to be told. */
+enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const char *text,
+                                 size_t len);
+/* Remarks a page that is refused for another reason. Returns `code`. */
+enum rule_code sitemap_pages_refuse(struct sitemap_pages *p, struct place at, enum rule_code code);
+/* A page is over: counts it as bad unless `code` is RULE_OK. Once for each. */
+void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code);
+/* Takes the lastmod of a page, which stands at `at`. */
+void sitemap_pages_lastmod(struct sitemap_pages *p, struct place at, const char *text, size_t len);
+/* Remarks that the namespace is not quite the protocol's: `name` up to `local`, as expat gives it.
+ */
+void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const char *name,
+                             const char *local);
+
+/* How an XML file begins. */
+enum sitemap_start {
+    START_PLAIN,    /* '<' of something */
+    START_DECLARED, /* an XML declaration: meant as XML, whatever becomes of it */
+    START_LATE,     /* the same, behind white space, where XML does not allow it */
+    START_WIDE,     /* UTF-16 by its first bytes */
+};
+
+/* Opens a sitemap as XML at f->place. `begun`: the tag of a urlset is seen to begin. */
+bool sitemap_urlset_open(struct frame *f, struct sitemap_work *work, enum sitemap_start start,
+                         bool begun);
+
+#endif

@@ -1,0 +1,386 @@
+/* A urlset as XML, tag by tag as the bytes arrive: every tag and text goes into the hash, and of
+ * each url the loc and the lastmod are judged at their end. What a file is that breaks before its
+ * root is known is told by its prolog: meant as a sitemap, or something else. */
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/str.h"
+#include "server/base/text.h"
+#include "server/input/frame.h"
+#include "server/input/sitemap_parts.h"
+#include "server/input/xml.h"
+
+/* ---- a url, from its tag to its end ---- */
+
+struct sitemap_item {
+    bool open;
+    enum { FIELD_NONE, FIELD_LOC, FIELD_LASTMOD } field; /* that is open */
+    bool markup;                                         /* an element stands within it */
+    struct place at;                                     /* where the url begins */
+    struct place field_at;                               /* and its open field */
+    unsigned locs, lastmods;                             /* so far */
+    enum rule_code loc_code;                             /* what the loc is */
+};
+
+/* False: it is one too many, and the work's core knows. */
+static bool sitemap_item_begin(struct sitemap_item *item, struct sitemap_work *work,
+                               struct place at)
+{
+    *item = (struct sitemap_item){.open = true, .at = at};
+    return sitemap_work_add_page(work, at.line, at.column);
+}
+
+/* An element of the sitemap's own namespace begins within the url. */
+static void sitemap_item_begin_field(struct sitemap_item *item, const char *local, struct place at)
+{
+    item->markup = false;
+    item->field_at = at;
+    if (strcmp(local, "loc") == 0) {
+        item->field = FIELD_LOC;
+        item->locs++;
+    } else if (strcmp(local, "lastmod") == 0) {
+        item->field = FIELD_LASTMOD;
+        item->lastmods++;
+    }
+}
+
+static void take_loc(struct sitemap_item *item, struct sitemap_pages *pages, const char *text,
+                     size_t len)
+{
+    if (item->locs == 1 && !item->markup)
+        item->loc_code = sitemap_pages_loc(pages, item->field_at, text, len);
+    else if (item->locs <= 2) /* of several, which one is meant is anyone's guess */
+        item->loc_code = sitemap_pages_refuse(pages, item->field_at, RULE_LOC_MALFORMED);
+}
+
+static void take_lastmod(struct sitemap_item *item, struct sitemap_pages *pages, const char *text,
+                         size_t len)
+{
+    if (item->lastmods == 1 && !item->markup)
+        sitemap_pages_lastmod(pages, item->field_at, text, len);
+    else if (item->lastmods <= 2)
+        sitemap_pages_refuse(pages, item->field_at, RULE_LASTMOD_INVALID);
+}
+
+/* It ends, and this stood in it. */
+static void sitemap_item_end_field(struct sitemap_item *item, struct sitemap_pages *pages,
+                                   const char *text, size_t len)
+{
+    if (item->field == FIELD_LOC)
+        take_loc(item, pages, text, len);
+    else if (item->field == FIELD_LASTMOD)
+        take_lastmod(item, pages, text, len);
+    item->field = FIELD_NONE;
+}
+
+static void sitemap_item_end(struct sitemap_item *item, struct sitemap_pages *pages)
+{
+    if (item->locs == 0)
+        item->loc_code = sitemap_pages_refuse(pages, item->at, RULE_LOC_MISSING);
+    sitemap_pages_count(pages, item->loc_code);
+    item->open = false;
+}
+
+/* ---- what stands before the root, and what it means for a urlset ---- */
+
+struct sitemap_prolog {
+    enum sitemap_start start;
+    struct place start_at;
+    bool urlset;              /* the tag of a urlset begins, whether it ever ends or not */
+    struct place declared_at; /* the XML declaration; line 0: none was read */
+    bool foreign;             /* it names an encoding other than UTF-8 */
+    char encoding[48];        /* that encoding, for people */
+    bool doctype;
+    struct place doctype_at;
+};
+
+struct sitemap_prolog_fault {
+    const char *code; /* NULL: none */
+    struct place at;
+    char why[96];
+};
+
+/* UTF-8, by its name or as it is often misspelt, and what is a part of it. */
+static bool is_utf8_name(const char *encoding)
+{
+    static const char *const names[] = {"utf-8", "utf8", "us-ascii", "ascii"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (ascii_equals(encoding, strlen(encoding), names[i]))
+            return true;
+    return false;
+}
+
+/* Takes the XML declaration's encoding (NULL: it names none). */
+static void sitemap_prolog_declare(struct sitemap_prolog *p, struct place at, const char *encoding)
+{
+    p->declared_at = at;
+    if (!encoding)
+        return;
+    p->foreign = !is_utf8_name(encoding);
+    entry_validate_quote(p->encoding, sizeof p->encoding, encoding, strlen(encoding));
+}
+
+/* What a urlset behind this prolog is refused for. */
+static struct sitemap_prolog_fault sitemap_prolog_judge(const struct sitemap_prolog *p)
+{
+    struct sitemap_prolog_fault fault = {.code = NULL};
+    const char *why = "";
+    if (p->doctype) {
+        fault.code = "doctype";
+        fault.at = p->doctype_at;
+        why = "has a DOCTYPE, which is not accepted";
+    } else if (p->start == START_LATE) {
+        fault.code = "malformed-xml";
+        fault.at = p->start_at;
+        why = "white space before the XML declaration";
+    } else if (p->start == START_WIDE) {
+        fault.code = "not-utf8";
+        fault.at = p->start_at;
+        why = "is UTF-16; a sitemap must be UTF-8";
+    } else if (p->foreign) {
+        fault.code = "not-utf8";
+        fault.at = p->declared_at;
+        snprintf(fault.why, sizeof fault.why, "is declared as %s; a sitemap must be UTF-8",
+                 p->encoding);
+        return fault;
+    }
+    snprintf(fault.why, sizeof fault.why, "%s", why);
+    return fault;
+}
+
+/* ---- the urlset ---- */
+
+#define DOCTYPE_MAX_BYTES 65536u /* from a DOCTYPE to the root element */
+
+struct sitemap_urlset {
+    struct xml xml; /* first */
+    struct sitemap_work *work;
+    struct sitemap_prolog prolog;
+    unsigned depth;           /* of open elements; 1: within the root */
+    bool root_seen;           /* and it is a urlset */
+    struct sitemap_item item; /* the open element of depth 2, where it is a url */
+    uint64_t doctype_bytes;   /* bytes given to expat since the DOCTYPE */
+    struct xml_text run;      /* the character data since the last tag */
+    char run_data[SITEMAP_FILE_MAX_TEXT];
+};
+
+/* Ends it as a broken sitemap. */
+static bool refuse_at(struct sitemap_urlset *u, struct place place, const char *code,
+                      const char *why)
+{
+    xml_stop(&u->xml);
+    return reader_state_fail(&u->work->core, READER_MALFORMED, code, place.line, place.column, "%s",
+                             why);
+}
+
+static bool refuse(struct sitemap_urlset *u, const char *code, const char *why)
+{
+    return refuse_at(u, xml_place(&u->xml), code, why);
+}
+
+/* Ends it as something else than a urlset. */
+static bool dismiss(struct sitemap_urlset *u, enum sitemap_file_kind kind)
+{
+    xml_stop(&u->xml);
+    return sitemap_work_other(u->work, kind);
+}
+
+/* Whether the file is a sitemap, or meant as one, for all that is known. */
+static bool is_meant(const struct sitemap_urlset *u)
+{
+    const struct sitemap_prolog *p = &u->prolog;
+    return u->root_seen || p->urlset || p->start == START_DECLARED || p->start == START_LATE ||
+           p->declared_at.line > 0;
+}
+
+static bool token_too_long(struct xml *xml)
+{
+    struct sitemap_urlset *u = (struct sitemap_urlset *)(void *)xml;
+    return is_meant(u) ? refuse(u, "text-too-long", "a tag or comment is too long")
+                       : dismiss(u, SITEMAP_FILE_OTHER);
+}
+
+static bool begin_root(struct sitemap_urlset *u, const char *name)
+{
+    const char *local = xml_name_local(name);
+    if (xml_name_space(name) == XML_SPACE_OTHER)
+        return dismiss(u, SITEMAP_FILE_OTHER);
+    if (strcmp(local, "sitemapindex") == 0)
+        return dismiss(u, SITEMAP_FILE_INDEX);
+    if (strcmp(local, "urlset") != 0)
+        return dismiss(u, SITEMAP_FILE_OTHER);
+    u->root_seen = true;
+    if (xml_name_space(name) == XML_SPACE_MEANT)
+        sitemap_pages_namespace(&u->work->pages, xml_place(&u->xml), name, local);
+    struct sitemap_prolog_fault fault = sitemap_prolog_judge(&u->prolog);
+    return !fault.code || refuse_at(u, fault.at, fault.code, fault.why);
+}
+
+/* The character data since the last tag, which a tag ends. Returns its length. */
+static size_t end_run(struct sitemap_urlset *u)
+{
+    size_t len = xml_text_end(&u->run);
+    u->run.len = 0;
+    if (len > 0)
+        sitemap_hash_field(u->work->hash, HASH_TEXT, u->run.data, len);
+    return len;
+}
+
+static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **attributes)
+{
+    struct sitemap_urlset *u = user;
+    if (!xml_token(&u->xml))
+        return;
+    if (!u->root_seen && !begin_root(u, name))
+        return;
+    if (++u->depth > SITEMAP_FILE_MAX_DEPTH) {
+        refuse(u, "nesting-too-deep", "elements are nested too deep");
+        return;
+    }
+    end_run(u);
+    sitemap_hash_field(u->work->hash, HASH_START, name, strlen(name));
+    if (attributes[0])
+        sitemap_hash_attributes(u->work->hash, attributes);
+    bool ours = u->depth <= 3 && xml_name_space(name) != XML_SPACE_OTHER;
+    if (u->depth == 2 && ours && strcmp(xml_name_local(name), "url") == 0) {
+        if (!sitemap_item_begin(&u->item, u->work, xml_place(&u->xml)))
+            xml_stop(&u->xml);
+    } else if (u->depth == 3 && ours && u->item.open) {
+        sitemap_item_begin_field(&u->item, xml_name_local(name), xml_place(&u->xml));
+    } else if (u->depth > 3) {
+        u->item.markup = true;
+    }
+}
+
+static void XMLCALL on_end(void *user, const XML_Char *name)
+{
+    struct sitemap_urlset *u = user;
+    (void)name;
+    if (!xml_token(&u->xml))
+        return;
+    size_t len = end_run(u);
+    sitemap_hash_field(u->work->hash, HASH_END, "", 0);
+    if (u->depth == 3)
+        sitemap_item_end_field(&u->item, &u->work->pages, u->run.data, len);
+    else if (u->depth == 2 && u->item.open)
+        sitemap_item_end(&u->item, &u->work->pages);
+    u->depth--;
+}
+
+/* No line ends within a piece that expat gives, unless it is one: so the column of each byte of
+ * it is known, and does not depend on where the piece begins. */
+static void XMLCALL on_text(void *user, const XML_Char *text, int len)
+{
+    struct sitemap_urlset *u = user;
+    if (!xml_event(&u->xml))
+        return;
+    size_t at = xml_text_append(&u->run, text, (size_t)len);
+    if (at == (size_t)len)
+        return;
+    struct place place = xml_place(&u->xml);
+    place_advance(&place, text, at);
+    refuse_at(u, place, "text-too-long", "the text of an element is too long");
+}
+
+static void XMLCALL on_declaration(void *user, const XML_Char *version, const XML_Char *encoding,
+                                   int standalone)
+{
+    struct sitemap_urlset *u = user;
+    (void)version, (void)standalone;
+    if (xml_token(&u->xml))
+        sitemap_prolog_declare(&u->prolog, xml_place(&u->xml), encoding);
+}
+
+/* Entities can grow without end and name files of the server. The names that tell enough end it
+ * here; otherwise the root does, in whose content alone an entity could be used. */
+static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char *system_id,
+                               const XML_Char *public_id, int internal_subset)
+{
+    struct sitemap_urlset *u = user;
+    const char *colon = strrchr(name, ':');
+    const char *local = colon ? colon + 1 : name;
+    (void)system_id, (void)public_id, (void)internal_subset;
+    if (!xml_event(&u->xml))
+        return;
+    u->prolog.doctype = true;
+    u->prolog.doctype_at = xml_place(&u->xml);
+    if (strcmp(local, "urlset") == 0)
+        refuse(u, "doctype", "has a DOCTYPE, which is not accepted");
+    else if (ascii_equals(local, strlen(local), "html"))
+        dismiss(u, SITEMAP_FILE_OTHER);
+}
+
+/* True where expat has stopped at bytes that are no UTF-8 (Latin-1, mostly). */
+static bool is_bad_utf8(const struct sitemap_urlset *u)
+{
+    size_t len;
+    const char *rest = xml_rest(&u->xml, &len);
+    return u->prolog.start != START_WIDE && rest != NULL && utf8_char_len(rest, len) == 0;
+}
+
+static bool broken(struct xml *xml, enum XML_Error error, const char *code, const char *why)
+{
+    struct sitemap_urlset *u = (struct sitemap_urlset *)(void *)xml;
+    if ((!u->root_seen && u->prolog.doctype) || !is_meant(u))
+        return sitemap_work_other(u->work, SITEMAP_FILE_OTHER);
+    if (error == XML_ERROR_INVALID_TOKEN && is_bad_utf8(u))
+        return refuse(u, "not-utf8", "not UTF-8");
+    return refuse(u, code, why);
+}
+
+static bool urlset_feed(void *self, const char *bytes, size_t len)
+{
+    struct sitemap_urlset *u = self;
+    u->doctype_bytes += u->prolog.doctype ? len : 0;
+    if (!xml_feed(&u->xml, bytes, len))
+        return false;
+    if (!u->root_seen && u->prolog.doctype && u->doctype_bytes > DOCTYPE_MAX_BYTES)
+        return sitemap_work_other(u->work, SITEMAP_FILE_OTHER);
+    return true;
+}
+
+static bool urlset_finish(void *self)
+{
+    return xml_finish(self);
+}
+
+static void urlset_free(void *self)
+{
+    xml_done(self);
+    free(self);
+}
+
+static const struct handler urlset_handler = {urlset_feed, urlset_finish, urlset_free};
+
+static const struct xml_hooks hooks = {
+    .start = on_start,
+    .end = on_end,
+    .text = on_text,
+    .doctype = on_doctype,
+    .declaration = on_declaration,
+    .token_too_long = token_too_long,
+    .broken = broken,
+};
+
+bool sitemap_urlset_open(struct frame *f, struct sitemap_work *work, enum sitemap_start start,
+                         bool begun)
+{
+    struct sitemap_urlset *u = malloc(sizeof *u);
+    if (u) {
+        /* Whatever is declared, the bytes are read as UTF-8: a declaration that expat does not
+         * know ("utf8", "windows-1251") must not hide what the root is. */
+        const char *encoding = start == START_WIDE ? NULL : "UTF-8";
+        memset(u, 0, offsetof(struct sitemap_urlset, run_data));
+        xml_text_init(&u->run, u->run_data, sizeof u->run_data);
+        u->work = work;
+        u->prolog = (struct sitemap_prolog){.start = start, .urlset = begun, .start_at = f->place};
+        if (!xml_init(&u->xml, f->core, f->place, encoding, &hooks)) {
+            free(u);
+            u = NULL;
+        }
+    }
+    return frame_use(f, &urlset_handler, u);
+}

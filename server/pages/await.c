@@ -1,0 +1,137 @@
+#include "server/pages/await.h"
+
+#include <stdlib.h>
+
+#include "server/base/clock.h"
+
+void await_list_init(struct await_list *l)
+{
+    pthread_mutex_init(&l->lock, NULL);
+    l->first = NULL;
+    l->published = 0;
+    l->quiet = false;
+    l->stopping = false;
+}
+
+static bool satisfied(const struct await *a, uint64_t published)
+{
+    return a->kind == AWAIT_REVISION ? a->revision <= published : a->revision < published;
+}
+
+void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revision,
+                    uint32_t timeout_ms, await_revision_done *done, void *context)
+{
+    struct await *a = malloc(sizeof *a);
+    if (a == NULL) {
+        done(context, AWAIT_UNAVAILABLE);
+        return;
+    }
+    *a = (struct await){
+        .kind = kind,
+        .revision = revision,
+        .deadline_ms = timeout_ms == 0 ? 0 : clock_now_ms() + timeout_ms,
+        .done = done,
+        .context = context,
+    };
+    pthread_mutex_lock(&l->lock);
+    bool now = satisfied(a, l->published);
+    bool stopping = l->stopping || (l->quiet && kind == AWAIT_NEWER);
+    if (!now && !stopping) {
+        a->next = l->first;
+        l->first = a;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (now || stopping) {
+        free(a);
+        done(context, now ? AWAIT_DONE : AWAIT_STOPPING);
+    }
+}
+
+/* Whom to resume: of these kinds, and where it is said those alone that are satisfied, or whose
+ * time is over. */
+struct who {
+    unsigned kinds; /* enum await_kind, or'ed */
+    bool satisfied;
+    int64_t over_ms; /* 0: whatever the time */
+};
+
+#define EVERYBODY (AWAIT_REVISION | AWAIT_NEWER)
+
+static bool is_meant(const struct await *a, const struct who *who, uint64_t published)
+{
+    return (who->kinds & a->kind) != 0 && (!who->satisfied || satisfied(a, published)) &&
+           (who->over_ms == 0 || (a->deadline_ms != 0 && a->deadline_ms <= who->over_ms));
+}
+
+/* Takes the lock's owner's place: unlocks before it calls anybody, since they resume connections.
+ */
+static void resume_and_unlock(struct await_list *l, struct who who, enum await_result result)
+{
+    struct await *taken = NULL;
+    for (struct await **at = &l->first; *at != NULL;) {
+        struct await *a = *at;
+        if (!is_meant(a, &who, l->published)) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        a->next = taken;
+        taken = a;
+    }
+    pthread_mutex_unlock(&l->lock);
+    while (taken != NULL) {
+        struct await *a = taken;
+        taken = a->next;
+        a->done(a->context, result);
+        free(a);
+    }
+}
+
+void await_list_publish(struct await_list *l, uint64_t revision)
+{
+    pthread_mutex_lock(&l->lock);
+    l->published = revision;
+    resume_and_unlock(l, (struct who){.kinds = EVERYBODY, .satisfied = true}, AWAIT_DONE);
+}
+
+void await_list_reset(struct await_list *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->published = 0;
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION}, AWAIT_UNAVAILABLE);
+    /* Long polls look again, and learn that their catalogue is another one. */
+    pthread_mutex_lock(&l->lock);
+    resume_and_unlock(l, (struct who){.kinds = EVERYBODY}, AWAIT_DONE);
+}
+
+void await_list_fail(struct await_list *l)
+{
+    pthread_mutex_lock(&l->lock);
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION}, AWAIT_UNAVAILABLE);
+}
+
+void await_list_expire(struct await_list *l, int64_t now_ms)
+{
+    pthread_mutex_lock(&l->lock);
+    resume_and_unlock(l, (struct who){.kinds = EVERYBODY, .over_ms = now_ms}, AWAIT_DONE);
+}
+
+void await_list_quiesce(struct await_list *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->quiet = true;
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER}, AWAIT_STOPPING);
+}
+
+void await_list_stop(struct await_list *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->stopping = true;
+    resume_and_unlock(l, (struct who){.kinds = EVERYBODY}, AWAIT_STOPPING);
+}
+
+void await_list_done(struct await_list *l)
+{
+    await_list_stop(l);
+    pthread_mutex_destroy(&l->lock);
+}

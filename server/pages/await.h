@@ -1,0 +1,51 @@
+/* Who waits for a revision: acknowledgements of writes, and long polls. Internal to publish. */
+#ifndef SITEMAPD_PAGES_AWAIT_H
+#define SITEMAPD_PAGES_AWAIT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/pages/publisher.h"
+
+enum await_kind {
+    AWAIT_REVISION = 1, /* resumed once everything up to `revision` is published */
+    AWAIT_NEWER = 2,    /* resumed once something newer than `revision` is */
+};
+
+struct await {
+    struct await *next;
+    enum await_kind kind;
+    uint64_t revision;
+    int64_t deadline_ms; /* CLOCK_MONOTONIC; 0: none */
+    await_revision_done *done;
+    void *context;
+};
+
+struct await_list {
+    pthread_mutex_t lock;
+    struct await *first;
+    uint64_t published; /* everything up to here */
+    bool quiet;         /* no long poll waits any more */
+    bool stopping;      /* nobody does */
+};
+
+void await_list_init(struct await_list *l);
+/* Calls `done` at once where nothing is to be waited for, or out of memory (UNAVAILABLE). */
+void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revision,
+                    uint32_t timeout_ms, await_revision_done *done, void *context);
+/* Everything up to `revision` is published: resumes whom that satisfies. */
+void await_list_publish(struct await_list *l, uint64_t revision);
+/* Another catalogue stands at the path: what was awaited of the old one will not come. */
+void await_list_reset(struct await_list *l);
+/* Resumes the acknowledgements with UNAVAILABLE: the catalogue is gone. Polls go on waiting. */
+void await_list_fail(struct await_list *l);
+/* Resumes those whose time is over. */
+void await_list_expire(struct await_list *l, int64_t now_ms);
+/* Resumes the long polls with STOPPING, now and from now on; acknowledgements still come. */
+void await_list_quiesce(struct await_list *l);
+/* Resumes all with STOPPING, and whoever comes later at once. */
+void await_list_stop(struct await_list *l);
+void await_list_done(struct await_list *l);
+
+#endif

@@ -1,0 +1,88 @@
+/* Deflates one piece of a page at a time: each a fresh raw stream that ends on a byte boundary, so
+ * that pieces can be joined in any order (RFC 1951 3.2.3). A reset begins and Z_SYNC_FLUSH ends it:
+ * the bytes of Z_FULL_FLUSH, which would only clear once more what the reset clears. Internal to
+ * publish. */
+#ifndef SITEMAPD_PAGES_GZIP_PAGE_H
+#define SITEMAPD_PAGES_GZIP_PAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "server/base/str.h"
+#include "server/pages/page_store.h"
+#include "server/pages/resource.h"
+
+struct deflater;
+
+/* `level` 1 to 9. NULL when out of memory. One thread at a time. */
+struct deflater *deflater_new(int level);
+/* Appends the compressed piece to `out`; out->failed tells of memory. The bytes depend on input,
+ * level and zlib's version alone, never on buffer sizes or on what was compressed before. */
+void deflater_piece(struct deflater *d, const void *raw, size_t len, struct str *out);
+void deflater_free(struct deflater *d);
+
+/* Joins deflated pieces into one gzip member (RFC 1952) in one buffer, and derives the page's
+ * etags from the hashes of its segments. Internal to publish. */
+
+/* The constant pieces of every page. */
+struct gzip_page_frame {
+    struct str head, tail; /* deflated */
+    uint32_t head_crc, tail_crc, tail_crc_shift;
+};
+
+bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d);
+void gzip_page_frame_done(struct gzip_page_frame *frame);
+
+struct gzip_page_input {
+    const struct gzip_page_frame *frame;
+    int level; /* part of gzip's etags */
+    const struct snapshot_segment *segments;
+    const bool *fresh; /* its piece is in `pieces`, else in `old` */
+    uint32_t count;    /* segments, up to the last with entries */
+    const uint8_t *pieces;
+    const uint8_t *old; /* buffer of the base snapshot, or NULL */
+};
+
+/* A new snapshot with buffer, lengths, entries, segments and etags set; the caller owns its one
+ * reference. NULL when out of memory. */
+struct resource *gzip_page_snapshot(const struct gzip_page_input *input);
+
+/* Makes snapshots: renders and deflates the segments that changed, splices them with the untouched
+ * ones of an older snapshot, and seals the whole as one gzip member. Internal to publish. */
+
+/* Steps with any change of how bytes are framed: it is part of gzip's etags. */
+#define BUILDER_FRAMING_VERSION 1
+
+/* A thread's workspace: compressor and buffers, reused from page to page. */
+struct builder;
+
+/* NULL when out of memory. */
+struct builder *builder_new(int level);
+void builder_free(struct builder *b);
+
+/* Builds the snapshot of `page`, as the view shows it, at the view's `revision`. `base` (may be
+ * NULL) is an older snapshot of the same page, whose untouched segments are taken over. On OK the
+ * caller owns a reference to `*out`; `*rendered` is how many segments were rendered. The page must
+ * have entries. */
+enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, uint64_t revision,
+                                   const struct page_record *page, const struct resource *base,
+                                   struct resource **out, uint32_t *rendered);
+
+/* The same of segments that were stored: a snapshot of `page` as the view at `revision` shows it,
+ * if they are of that state. NULL when out of memory. */
+struct resource *builder_restore(struct builder *b, const struct page_pieces *pieces,
+                                 uint64_t revision, const struct page_record *page);
+/* Where stored pages are read into; the builder's own, until it is used again. */
+struct str *builder_buffer(struct builder *b);
+/* A hash of what decides the bytes of a page beside its entries: this program's version, how it
+ * renders and frames, zlib and its level. A sample page is built for it, so that what no version
+ * number tells is noticed too. False when out of memory. */
+bool builder_made_by(struct builder *b, uint64_t out[2]);
+
+/* How many segments of the page changed since `base`, without rendering any. */
+enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,
+                                      const struct resource *base, uint32_t *out);
+
+#endif

@@ -1,0 +1,123 @@
+/* A page as a file: what the page store keeps of a snapshot, to bytes and back. Holds the deflated
+ * segments alone; frame, checksum and etags are made anew by gzip_page_snapshot, so that none of
+ * them can disagree with the segments. In the byte order of the machine, and says so. Internal to
+ * publish; pure, thread safe. */
+#ifndef SITEMAPD_PAGES_PAGE_STORE_H
+#define SITEMAPD_PAGES_PAGE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/base/str.h"
+#include "server/pages/resource.h"
+#include "server/rules/limits.h"
+
+/* Steps with any change of the layout. */
+#define PAGE_FILE_VERSION 1
+/* No file is larger, none that says so is read: a page of LIMIT_PAGE_BYTES that does not compress,
+ * with room to spare. */
+#define PAGE_FILE_MAX_BYTES  (LIMIT_PAGE_BYTES + (8u << 20))
+#define PAGE_FILE_EPOCH_SIZE 40
+
+/* Which state of which page. Revisions repeat where an older copy of the catalogue is put back,
+ * and times where the clock stands: `stamp` tells two states apart (page_record). */
+struct page_key {
+    char epoch[PAGE_FILE_EPOCH_SIZE]; /* of the catalogue; NULs behind the text */
+    int64_t index_id;
+    uint32_t number;
+    uint32_t entries;
+    uint64_t revision, stamp; /* of the page's record */
+    int64_t changed_at;
+    bool same_second;
+};
+
+/* The segments of a page apart from each other. */
+struct page_pieces {
+    struct snapshot_segment segments[PAGE_SEGMENTS]; /* offsets are within `bytes` */
+    uint32_t count;
+    const uint8_t *bytes; /* borrowed from what was decoded or encoded */
+    size_t len;
+};
+
+/* Appends to `head` all of the file that stands before the pieces, and points `out` to these in
+ * `s`. `made_by` is the program's (builder_made_by). False when out of memory. */
+bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
+                      const struct resource *s, struct str *head, struct page_pieces *out);
+#define PAGE_FILE_HEAD_BYTES 144
+/* True where the bytes are whole and are this state of this page, made by a program that makes the
+ * same ones; `*out` points into them. False leaves `*out` undefined. */
+bool page_file_decode(const uint8_t *bytes, size_t len, const struct page_key *key,
+                      const uint64_t made_by[2], struct page_pieces *out);
+
+/* The first bytes of a file, enough for page_file_belongs. */
+#define PAGE_FILE_PEEK_BYTES 96
+/* True where a file with these first bytes may be one of this catalogue and program. */
+bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
+                       const uint64_t made_by[2]);
+
+/* Pages kept on disk, so that a restart, or a page that was evicted, does not render and deflate
+ * it again. A folder of our own (0700) with a file for each page. It holds nothing that cannot be
+ * made anew, so it may be deleted at any time, and nothing in it is believed before it was checked
+ * (page_file). Files are written beside and renamed, without fsync: what a power cut tore is told
+ * by its hash. A disk that fails turns the store off for a while, and serving goes on without it.
+ *
+ * One process writes, whoever holds the lock on the folder; others on the same catalogue only read.
+ * Internal to publish. */
+
+/* How long a store whose disk failed is left alone, unless the options say otherwise. */
+#define PAGE_STORE_RETRY_MS 60000
+/* What is left free on the disk for the catalogue: a page that would take it is not stored. */
+#define PAGE_STORE_SPARE_BYTES (64ull << 20)
+
+struct page_store;
+
+struct page_store_options {
+    const char *folder;    /* copied; made by page_store_ready */
+    uint64_t budget_bytes; /* of all files */
+    uint64_t made_by[2];   /* builder_made_by */
+    void (*event)(void *context, const char *event, const char *detail); /* any thread; or NULL */
+    void *event_context;
+    int64_t retry_ms; /* 0: PAGE_STORE_RETRY_MS */
+};
+
+/* Touches no disk. NULL when out of memory. */
+struct page_store *page_store_new(const struct page_store_options *options);
+/* Takes NULL. */
+void page_store_free(struct page_store *store);
+
+enum page_store_found {
+    PAGE_STORE_HIT,
+    PAGE_STORE_NONE,   /* no file, or the store is off */
+    PAGE_STORE_MISFIT, /* a file, but not of this state of the page: of no use any more */
+};
+/* Reads the file of a page into `buffer`, which `out` then points into. Reads a disk: not on HTTP
+ * threads. Thread safe. */
+enum page_store_found page_store_load(struct page_store *store, const struct page_key *key,
+                                      struct str *buffer, struct page_pieces *out);
+
+/* ---- for one thread, the keeper's ---- */
+
+/* True where files may be written now. Opens the folder where it is not; `*fresh` tells that it was
+ * just opened: page_store_sweep is due. */
+bool page_store_ready(struct page_store *store, bool *fresh);
+enum page_store_saved {
+    PAGE_STORE_SAVED,
+    PAGE_STORE_FULL,  /* no room: there is no file of this page now */
+    PAGE_STORE_FAILED /* the store is off for a while */
+};
+/* Stores the page; `*written` is the size of its file. Only after page_store_ready. */
+enum page_store_saved page_store_save(struct page_store *store, const struct page_key *key,
+                                      const struct resource *s, uint64_t *written);
+/* Removes the page's file if there is one. Only after page_store_ready. */
+void page_store_remove(struct page_store *store, int64_t index_id, uint32_t number);
+/* Removes the files of other epochs and programs, of pages that `keep` does not know, and what was
+ * left half written; counts the rest. Names that are not of our pattern are left alone. */
+void page_store_sweep(struct page_store *store, const char *epoch,
+                      bool (*keep)(void *context, int64_t index_id, uint32_t number),
+                      void *context);
+
+/* Bytes of all files as last counted. Any thread. */
+uint64_t page_store_bytes(struct page_store *store);
+
+#endif

@@ -1,0 +1,300 @@
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/pages/await.h"
+#include "server/pages/publisher_state.h"
+
+#define TICK_MS 1000
+#define NICE    10
+/* A page is stored when it has been as it is for so long: one that changes more often never is,
+ * but at a stop. */
+#define SETTLE_MS 5000
+/* And not more often than this. */
+#define LEAST_MS 30000
+/* How long a stop goes on storing pages. */
+#define STOP_MS 2000
+/* Bytes written at most in a second: commits wait for the same disk. */
+#define TICK_BYTES (16u << 20)
+
+struct page_store_writer {
+    struct publisher *publisher;
+    struct page_store *store;
+    int64_t settle_ms, least_ms, tick_ms;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool ending; /* lock */
+    atomic_bool sweep_due;
+};
+
+/* ---- loading ------------------------------------------------------------------------------- */
+
+static void key_of(const struct page_place *s, struct page_key *out)
+{
+    memset(out, 0, sizeof *out);
+    _Static_assert(sizeof s->epoch <= sizeof out->epoch, "an epoch fits");
+    memcpy(out->epoch, s->epoch, strlen(s->epoch));
+    out->index_id = s->index_id;
+    out->number = s->number;
+}
+
+struct resource *page_store_writer_load(struct page_store_writer *k, struct builder *b,
+                                        struct page_place *s, uint64_t revision,
+                                        const struct page_record *page)
+{
+    struct page_key key;
+    struct page_pieces pieces;
+    if (k == NULL)
+        return NULL;
+    key_of(s, &key);
+    key.entries = page->entries;
+    key.revision = page->revision;
+    key.stamp = page->stamp;
+    key.changed_at = page->changed_at;
+    key.same_second = page->same_second;
+    enum page_store_found found = page_store_load(k->store, &key, builder_buffer(b), &pieces);
+    if (found == PAGE_STORE_HIT) {
+        atomic_store(&s->stored, page->stamp);
+        return builder_restore(b, &pieces, revision, page);
+    }
+    atomic_store(&s->stored, 0);
+    if (found == PAGE_STORE_MISFIT)
+        atomic_store(&s->misfit, true);
+    return NULL;
+}
+
+uint64_t page_store_writer_bytes(struct page_store_writer *k)
+{
+    return k == NULL ? 0 : page_store_bytes(k->store);
+}
+
+/* ---- storing ------------------------------------------------------------------------------- */
+
+/* Whether the state with this stamp, which is in memory, is to be written now. */
+static bool is_due(struct page_store_writer *k, struct page_place *s, uint64_t stamp, int64_t now,
+                   bool all)
+{
+    if (stamp == 0 || stamp == atomic_load(&s->stored))
+        return false;
+    if (all)
+        return true;
+    if (stamp != s->watched) {
+        s->watched = stamp;
+        s->watched_since_ms = now;
+        return false;
+    }
+    return now - s->watched_since_ms >= k->settle_ms &&
+           (s->tried_at_ms == 0 || now - s->tried_at_ms >= k->least_ms);
+}
+
+/* The next slot from bucket `*at` on that there is something to do for, with a reference, and its
+ * snapshot with one where it is to be written. */
+static struct page_place *next_due(struct page_store_writer *k, size_t *at, int64_t now, bool all,
+                                   struct resource **snapshot)
+{
+    struct publisher *p = k->publisher;
+    struct page_place *found = NULL;
+    *snapshot = NULL;
+    pthread_mutex_lock(&p->table_lock);
+    for (; found == NULL && *at < p->slots.capacity; (*at)++) {
+        struct page_place *s = p->slots.buckets[*at];
+        if (s == NULL)
+            continue;
+        pthread_mutex_lock(&s->lock);
+        if (s->current != NULL && is_due(k, s, s->current->page_stamp, now, all)) {
+            *snapshot = s->current;
+            resource_ref(*snapshot);
+        }
+        pthread_mutex_unlock(&s->lock);
+        if (*snapshot != NULL || atomic_load(&s->misfit))
+            found = s;
+    }
+    if (found != NULL)
+        page_place_ref(found);
+    pthread_mutex_unlock(&p->table_lock);
+    return found;
+}
+
+static enum page_store_saved save(struct page_store_writer *k, struct page_place *s,
+                                  const struct resource *snapshot, uint64_t *written)
+{
+    struct page_key key;
+    key_of(s, &key);
+    key.entries = snapshot->entries;
+    key.revision = snapshot->page_revision;
+    key.stamp = snapshot->page_stamp;
+    key.changed_at = snapshot->changed_at;
+    key.same_second = snapshot->same_second;
+    enum page_store_saved saved = page_store_save(k->store, &key, snapshot, written);
+    if (saved == PAGE_STORE_SAVED)
+        atomic_store(&s->stored, snapshot->page_stamp);
+    s->tried_at_ms = clock_now_ms();
+    return saved;
+}
+
+/* Writes what is due, at most `max_bytes` or until `deadline_ms`. `all`: whether or not it has
+ * stood. */
+static void store_pages(struct page_store_writer *k, bool all, uint64_t max_bytes,
+                        int64_t deadline_ms)
+{
+    uint64_t bytes = 0;
+    size_t at = 0;
+    bool on = true;
+    while (on && bytes < max_bytes && clock_now_ms() < deadline_ms) {
+        struct resource *snapshot;
+        struct page_place *s = next_due(k, &at, clock_now_ms(), all, &snapshot);
+        if (s == NULL)
+            break;
+        uint64_t written = 0;
+        if (atomic_exchange(&s->misfit, false))
+            page_store_remove(k->store, s->index_id, s->number);
+        if (snapshot != NULL)
+            on = save(k, s, snapshot, &written) != PAGE_STORE_FAILED;
+        bytes += written;
+        resource_unref(snapshot);
+        page_place_unref(s);
+    }
+}
+
+static bool is_page(void *context, int64_t index_id, uint32_t number)
+{
+    struct publisher *p = context;
+    pthread_mutex_lock(&p->table_lock);
+    bool found = place_table_find(&p->slots, index_id, number) != NULL;
+    pthread_mutex_unlock(&p->table_lock);
+    return found;
+}
+
+static void sweep(struct page_store_writer *k)
+{
+    char epoch[SLOT_EPOCH_SIZE];
+    pthread_mutex_lock(&k->publisher->table_lock);
+    memcpy(epoch, k->publisher->slots.epoch, sizeof epoch);
+    pthread_mutex_unlock(&k->publisher->table_lock);
+    page_store_sweep(k->store, epoch, is_page, k->publisher);
+}
+
+/* Another folder stands there now, or none did: what was stored is not in it. */
+static void forget_stored(struct page_store_writer *k)
+{
+    struct publisher *p = k->publisher;
+    pthread_mutex_lock(&p->table_lock);
+    for (size_t i = 0; i < p->slots.capacity; i++)
+        if (p->slots.buckets[i] != NULL)
+            atomic_store(&p->slots.buckets[i]->stored, 0);
+    pthread_mutex_unlock(&p->table_lock);
+}
+
+static bool make_ready(struct page_store_writer *k, bool *opened_before)
+{
+    bool fresh;
+    if (!page_store_ready(k->store, &fresh))
+        return false;
+    if (fresh && *opened_before)
+        forget_stored(k);
+    *opened_before = true;
+    if (atomic_exchange(&k->sweep_due, false) || fresh)
+        sweep(k);
+    return true;
+}
+
+static void *keep(void *context)
+{
+    struct page_store_writer *k = context;
+    bool opened_before = false;
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    pthread_mutex_lock(&k->lock);
+    while (!k->ending) {
+        pthread_mutex_unlock(&k->lock);
+        if (make_ready(k, &opened_before))
+            store_pages(k, false, TICK_BYTES, INT64_MAX);
+        pthread_mutex_lock(&k->lock);
+        if (k->ending)
+            break;
+        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, k->tick_ms);
+        pthread_cond_timedwait(&k->moved, &k->lock, &until);
+    }
+    pthread_mutex_unlock(&k->lock);
+    return NULL;
+}
+
+/* ---- start and stop ------------------------------------------------------------------------ */
+
+static struct page_store *make_store(const struct publisher *p)
+{
+    struct page_store_options options = {
+        .folder = p->options.page_store_folder,
+        .budget_bytes = p->options.page_store_bytes,
+        .event = p->options.event,
+        .event_context = p->options.event_context,
+    };
+    struct builder *b = builder_new(p->options.compression_level);
+    bool known = b != NULL && builder_made_by(b, options.made_by);
+    builder_free(b);
+    return known ? page_store_new(&options) : NULL;
+}
+
+static int64_t or_default(uint32_t value, int64_t fallback)
+{
+    return value > 0 ? value : fallback;
+}
+
+struct page_store_writer *page_store_writer_start(struct publisher *p)
+{
+    if (p->options.page_store_folder == NULL || p->options.page_store_bytes == 0)
+        return NULL;
+    struct page_store_writer *k = calloc(1, sizeof *k);
+    if (k == NULL)
+        return NULL;
+    k->publisher = p;
+    k->settle_ms = or_default(p->options.page_store_settle_ms, SETTLE_MS);
+    k->least_ms = or_default(p->options.page_store_least_ms, LEAST_MS);
+    k->tick_ms = k->settle_ms < TICK_MS ? k->settle_ms : TICK_MS;
+    k->store = make_store(p);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&k->lock, NULL);
+    pthread_cond_init(&k->moved, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (k->store != NULL && pthread_create(&k->thread, NULL, keep, k) == 0)
+        return k;
+    page_store_free(k->store);
+    pthread_cond_destroy(&k->moved);
+    pthread_mutex_destroy(&k->lock);
+    free(k);
+    return NULL;
+}
+
+void page_store_writer_pages_moved(struct page_store_writer *k)
+{
+    if (k != NULL)
+        atomic_store(&k->sweep_due, true);
+}
+
+void page_store_writer_stop(struct page_store_writer *k)
+{
+    bool fresh;
+    if (k == NULL)
+        return;
+    int64_t deadline_ms = clock_now_ms() + STOP_MS;
+    pthread_mutex_lock(&k->lock);
+    k->ending = true;
+    pthread_cond_signal(&k->moved);
+    pthread_mutex_unlock(&k->lock);
+    pthread_join(k->thread, NULL);
+    if (page_store_ready(k->store, &fresh)) {
+        if (fresh)
+            sweep(k);
+        store_pages(k, true, UINT64_MAX, deadline_ms);
+    }
+    page_store_free(k->store);
+    pthread_cond_destroy(&k->moved);
+    pthread_mutex_destroy(&k->lock);
+    free(k);
+}

@@ -1,0 +1,849 @@
+#include "server/pages/publisher.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/base/clock.h"
+#include "server/pages/publisher_state.h"
+#include "server/pages/site_map.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/render.h"
+#include "server/rules/url.h"
+
+/* How it works. One thread waits for commits and runs passes; a pool builds cold pages; HTTP
+ * threads only take references and join wait lists. The race that all is about, a commit against a
+ * build:
+ *
+ *     a build reads at revision 5   ->  a pass raises `wanted` to 6, answers the write
+ *                                       nobody may be given 5 from here on
+ *     page_place_install(5)               ->  SLOT_OUTDATED: built again, upon what it has
+ *
+ * Whoever asked before `wanted` was raised may be given 5, so that a build which loses every race
+ * (COLD_MAX_ATTEMPTS) still ends for those who wait for it. A build that read at 7 and is installed
+ * before the pass has rendered 6 makes that one SLOT_SUPERSEDED.
+ *
+ * Locks, the outer first: pass_lock, table_lock, a slot's lock. None is held over rendering,
+ * compression or a callback. */
+
+/* A page with more changed segments than this (a bulk) is dropped, not rebuilt: the next reader
+ * builds it on another thread, and acknowledgements do not wait for it. */
+#define PASS_MAX_SEGMENTS 50u
+/* All that one pass renders; pages beyond it are dropped too. */
+#define PASS_MAX_TOTAL_SEGMENTS 800u
+/* Cold builds that lose the race against commits this often answer those who asked before them. */
+#define COLD_MAX_ATTEMPTS 4
+/* Pages that may wait for a build thread. */
+#define COLD_MAX_QUEUED 4096u
+
+static void publisher_note(struct publisher *p, const char *event, const char *detail)
+{
+    if (p->options.event != NULL)
+        p->options.event(p->options.event_context, event, detail);
+}
+
+/* ---- policies ------------------------------------------------------------------------------ */
+
+static void policies_free(struct publish_policies *policies)
+{
+    if (policies != NULL)
+        policies->free(policies);
+}
+
+/* ---- budget -------------------------------------------------------------------------------- */
+
+static void released(void *context, size_t bytes)
+{
+    struct publisher *p = context;
+    atomic_fetch_sub(&p->snapshot_bytes, bytes);
+    atomic_fetch_sub(&p->snapshots, 1);
+}
+
+/* Counts a fresh snapshot in, attaches the response. False: no memory. */
+static bool budget_admit(struct publisher *p, struct resource *s)
+{
+    /* From here on the last unref counts it out again, also where attaching fails. */
+    resource_count(s, released, p);
+    atomic_fetch_add(&p->snapshot_bytes, s->held.bytes);
+    atomic_fetch_add(&p->snapshots, 1);
+    return p->options.attach == NULL || p->options.attach(p->options.attach_context, s);
+}
+
+/* The slot with a snapshot that was read longest ago, with a reference; where there is one, of
+ * those that nobody reads now: the others' going frees nothing until their readers are done. */
+static struct page_place *least_used(struct publisher *p, const struct page_place *keep)
+{
+    struct page_place *found = NULL;
+    uint64_t oldest = UINT64_MAX;
+    bool unread = false;
+    pthread_mutex_lock(&p->table_lock);
+    for (size_t i = 0; i < p->slots.capacity; i++) {
+        struct page_place *s = p->slots.buckets[i];
+        if (s == NULL || s == keep)
+            continue;
+        uint64_t used = atomic_load_explicit(&s->used, memory_order_relaxed);
+        if (used >= oldest && unread)
+            continue;
+        pthread_mutex_lock(&s->lock);
+        unsigned references = s->current == NULL ? 0 : atomic_load(&s->current->references);
+        pthread_mutex_unlock(&s->lock);
+        bool better = references == 1 ? !unread || used < oldest : !unread && used < oldest;
+        if (references > 0 && better) {
+            oldest = used;
+            found = s;
+            unread = references == 1;
+        }
+    }
+    if (found != NULL)
+        page_place_ref(found);
+    pthread_mutex_unlock(&p->table_lock);
+    return found;
+}
+
+/* Evicts the least used snapshots until the budget holds, sparing `keep`; then the readers of
+ * retired ones are cut off. */
+static void budget_enforce(struct publisher *p, const struct page_place *keep)
+{
+    uint64_t budget = atomic_load(&p->budget_bytes);
+    uint64_t bytes;
+    while ((bytes = atomic_load(&p->snapshot_bytes)) > budget) {
+        struct page_place *victim = least_used(p, keep);
+        if (victim == NULL) {
+            /* What is left is this page, and what slow readers hold. */
+            if (p->options.cut_slow_readers != NULL)
+                p->options.cut_slow_readers(p->options.cut_context, bytes - budget);
+            return;
+        }
+        if (page_place_drop(victim))
+            atomic_fetch_add(&p->evictions, 1);
+        page_place_unref(victim);
+    }
+}
+
+/* ---- cold pages ---------------------------------------------------------------------------- */
+
+/* Built on a pool of threads, once however many ask, and never installed where a
+ * commit has overtaken them (publisher.h, invariants 1, 3 and 5). */
+
+struct cold_job {
+    struct publisher *publisher;
+    struct page_place *slot; /* owned reference */
+};
+
+static struct builder *borrow_builder(struct publisher *p)
+{
+    struct builder *b = NULL;
+    pthread_mutex_lock(&p->builders_lock);
+    if (p->idle_builder_count > 0)
+        b = p->idle_builders[--p->idle_builder_count];
+    pthread_mutex_unlock(&p->builders_lock);
+    return b != NULL ? b : builder_new(p->options.compression_level);
+}
+
+static void return_builder(struct publisher *p, struct builder *b)
+{
+    pthread_mutex_lock(&p->builders_lock);
+    if (b != NULL && p->idle_builder_count < BUILD_MAX_THREADS) {
+        p->idle_builders[p->idle_builder_count++] = b;
+        b = NULL;
+    }
+    pthread_mutex_unlock(&p->builders_lock);
+    builder_free(b);
+}
+
+/* Reads the page at the newest revision and builds it upon `base`, or loads it where it is stored.
+ * `*out` stays NULL where the page has no entries. */
+static enum catalogue_status build(struct publisher *p, struct builder *b, struct page_place *s,
+                                   const struct resource *base, uint64_t *revision, bool *loaded,
+                                   struct resource **out)
+{
+    struct catalogue_view *v;
+    struct catalogue_revisions revisions;
+    struct page_record page;
+    uint32_t rendered = 0;
+    *out = NULL;
+    *loaded = false;
+    *revision = 0;
+    enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
+    if (status != CATALOGUE_OK)
+        return status;
+    status = catalogue_view_revisions(v, &revisions);
+    if (status != CATALOGUE_OK)
+        goto end;
+    *revision = revisions.revision;
+    /* Another file stands at the path, where this id may be another index: the routing table that
+     * led here is about to go. */
+    if (strcmp(revisions.epoch, s->epoch) != 0) {
+        status = CATALOGUE_UNAVAILABLE;
+        goto end;
+    }
+    status = catalogue_view_page(v, s->index_id, s->number, &page);
+    if (status == CATALOGUE_NOT_FOUND || (status == CATALOGUE_OK && page.removed)) {
+        status = CATALOGUE_OK;
+        goto end;
+    }
+    if (status == CATALOGUE_OK && base == NULL)
+        *out = page_store_writer_load(p->keeper, b, s, revisions.revision, &page);
+    *loaded = *out != NULL;
+    if (status == CATALOGUE_OK && *out == NULL)
+        status = builder_page(b, v, revisions.revision, &page, base, out, &rendered);
+end:
+    catalogue_view_end(v);
+    atomic_fetch_add(&p->segments_rendered, rendered);
+    if (*out != NULL && p->options.build_pause != NULL)
+        p->options.build_pause(p->options.build_pause_context, s->index_id, s->number, *revision);
+    return status;
+}
+
+/* Builds until what was built may be installed. Where commits overtake each attempt, the last one
+ * answers those who asked before it: `*left` tells of others, who go on waiting. */
+static enum catalogue_status build_and_install(struct publisher *p, struct builder *b,
+                                               struct page_place *s,
+                                               struct resource_waiter **waiters, bool *left,
+                                               bool *loaded, struct resource **out)
+{
+    struct resource *base = NULL;
+    *out = NULL;
+    for (int attempt = 1;; attempt++) {
+        bool last = attempt >= COLD_MAX_ATTEMPTS;
+        uint64_t revision;
+        struct resource *snapshot;
+        enum catalogue_status status = build(p, b, s, base, &revision, loaded, &snapshot);
+        if (status == CATALOGUE_OK && snapshot != NULL && !budget_admit(p, snapshot))
+            status = CATALOGUE_NO_MEMORY;
+        if (status == CATALOGUE_OK && snapshot != NULL) {
+            resource_ref(snapshot); /* one for the slot, one for the waiters */
+            if (page_place_install(s, snapshot) != SLOT_INSTALLED)
+                resource_unref(snapshot);
+        }
+        resource_unref(base);
+        if (status != CATALOGUE_OK) {
+            resource_unref(snapshot);
+            return status;
+        }
+        *waiters = page_place_finish(s, revision, last, left);
+        if (last || !*left) {
+            *out = snapshot;
+            return CATALOGUE_OK;
+        }
+        base = snapshot;
+    }
+}
+
+static void cold_start(struct publisher *p, struct page_place *s);
+
+static void cold_run(void *context)
+{
+    struct cold_job *job = context;
+    struct publisher *p = job->publisher;
+    struct page_place *s = job->slot;
+    struct resource_waiter *waiters = NULL;
+    struct resource *snapshot = NULL;
+    uint64_t began_ns = clock_now_ns();
+    bool loaded = false, left = false;
+    free(job);
+
+    struct builder *b = borrow_builder(p);
+    enum catalogue_status status = CATALOGUE_NO_MEMORY;
+    if (b != NULL)
+        status = build_and_install(p, b, s, &waiters, &left, &loaded, &snapshot);
+    return_builder(p, b);
+    if (status != CATALOGUE_OK) {
+        waiters = page_place_finish(s, UINT64_MAX, true, &left);
+        atomic_fetch_add(&p->publish_failures, 1);
+        publisher_note(p, "page-not-built", catalogue_status_word(status));
+        resource_answer(waiters, AWAIT_UNAVAILABLE, NULL);
+    } else {
+        if (snapshot != NULL && loaded) {
+            atomic_fetch_add(&p->pages_loaded, 1);
+        } else if (snapshot != NULL) {
+            atomic_fetch_add(&p->pages_built_cold, 1);
+            histogram_add(&p->build_ns, &histogram_times, clock_now_ns() - began_ns);
+        }
+        resource_answer(waiters, snapshot == NULL ? AWAIT_NONE : AWAIT_DONE, snapshot);
+        budget_enforce(p, s);
+        if (left) /* behind the other pages that wait */
+            cold_start(p, s);
+    }
+    page_place_unref(s);
+}
+
+/* Starts the build of a cold slot whose `building` flag is set. */
+static void cold_start(struct publisher *p, struct page_place *s)
+{
+    struct cold_job *job = malloc(sizeof *job);
+    if (job != NULL) {
+        page_place_ref(s);
+        *job = (struct cold_job){p, s};
+        if (workers_run(p->builds, cold_run, job))
+            return;
+        page_place_unref(s);
+        free(job);
+    }
+    bool left;
+    resource_answer(page_place_finish(s, UINT64_MAX, true, &left), AWAIT_UNAVAILABLE, NULL);
+}
+
+/* ---- the pass ------------------------------------------------------------------------------ */
+
+/* How every change is found, whatever its cause (ARCHITECTURE.md, "How the data flows").
+ * One read transaction; the registry if it moved; `wanted` raised in every slot whose page moved,
+ * before anything is acknowledged. That much under `pass_lock`; then, without it, hot pages are
+ * rebuilt and whoever waited is resumed. */
+
+struct moved_page {
+    struct page_record page;
+    struct page_place *slot; /* owned reference; NULL: nobody can ask for it */
+};
+
+struct page_list {
+    struct moved_page *pages; /* owned */
+    size_t count, capacity;
+    bool failed;
+};
+
+static bool collect_page(void *context, const struct page_record *page, const char *url)
+{
+    struct page_list *l = context;
+    (void)url;
+    if (l->count == l->capacity) {
+        size_t capacity = l->capacity == 0 ? 16 : l->capacity * 2;
+        struct moved_page *pages = realloc(l->pages, capacity * sizeof *pages);
+        if (pages == NULL) {
+            l->failed = true;
+            return false;
+        }
+        l->pages = pages;
+        l->capacity = capacity;
+    }
+    l->pages[l->count++] = (struct moved_page){.page = *page};
+    return true;
+}
+
+/* Replaces the routing table; the old one lives until its last request is done. `anew`: it is of
+ * another catalogue than before, so the slots are others too. What is served until then stays if
+ * the new one cannot be read. */
+static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v,
+                                             const char *epoch, bool anew)
+{
+    struct registry *registry;
+    struct place_table other = {.count = 0};
+    enum catalogue_status status = catalogue_view_registry(v, &registry);
+    if (status != CATALOGUE_OK)
+        return status;
+    snprintf(other.epoch, sizeof other.epoch, "%s", epoch);
+    pthread_mutex_lock(&p->table_lock);
+    struct site_map *fresh = site_map_new(registry, p->policies, anew ? &other : &p->slots);
+    if (fresh != NULL && anew) {
+        struct place_table old = p->slots;
+        p->slots = other;
+        other = old;
+    }
+    if (fresh != NULL)
+        place_table_sweep(&p->slots);
+    pthread_mutex_unlock(&p->table_lock);
+    registry_unref(registry);
+    if (fresh != NULL) {
+        pthread_rwlock_wrlock(&p->site_map_lock);
+        const struct site_map *old = p->routing;
+        p->routing = fresh;
+        pthread_rwlock_unlock(&p->site_map_lock);
+        publisher_site_map_done(old);
+    }
+    place_table_clear(&other);
+    page_store_writer_pages_moved(p->keeper);
+    return fresh != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+}
+
+/* Renders what changed since `base` and installs the result. False: the page must be dropped. */
+static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t revision,
+                      const struct page_record *page, struct page_place *s, struct resource *base,
+                      uint32_t *budget)
+{
+    uint32_t changed, rendered;
+    struct resource *fresh;
+    if (builder_changed(v, page, base, &changed) != CATALOGUE_OK)
+        return false;
+    if (changed > PASS_MAX_SEGMENTS || changed > *budget)
+        return false;
+    *budget -= changed;
+    if (builder_page(p->builder, v, revision, page, base, &fresh, &rendered) != CATALOGUE_OK) {
+        atomic_fetch_add(&p->publish_failures, 1);
+        return false;
+    }
+    atomic_fetch_add(&p->segments_rendered, rendered);
+    if (p->options.build_pause != NULL)
+        p->options.build_pause(p->options.build_pause_context, page->index_id, page->number,
+                               revision);
+    if (!budget_admit(p, fresh)) {
+        atomic_fetch_add(&p->publish_failures, 1);
+        resource_unref(fresh);
+        return false;
+    }
+    switch (page_place_install(s, fresh)) {
+    case SLOT_INSTALLED:
+        atomic_fetch_add(&p->pages_published, 1);
+        budget_enforce(p, s);
+        return true;
+    case SLOT_SUPERSEDED: /* a cold build was quicker, with as new a view */
+        resource_unref(fresh);
+        return true;
+    case SLOT_OUTDATED: /* cannot be: only passes raise `wanted`, and this is one */
+        break;
+    }
+    resource_unref(fresh);
+    return false;
+}
+
+/* When a page last changed. A time that is still to come is of a clock that was ahead: it would
+ * hide every later one. Passes alone write it. */
+static void note_changed(struct publisher *p, const struct page_record *page)
+{
+    if (page->changed_at > atomic_load(&p->changed_at) && page->changed_at <= (int64_t)time(NULL))
+        atomic_store(&p->changed_at, page->changed_at);
+}
+
+/* Has each page's place know what is wanted of it. */
+static void want_pages(struct publisher *p, struct page_list *list)
+{
+    pthread_mutex_lock(&p->table_lock);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct page_record *page = &list->pages[i].page;
+        struct page_place *s = place_table_find(&p->slots, page->index_id, page->number);
+        note_changed(p, page);
+        if (s == NULL)
+            continue;
+        page_place_ref(s);
+        list->pages[i].slot = s;
+        page_place_want(s, page->revision);
+        atomic_store(&s->entries, page->removed ? 0 : page->entries);
+    }
+    pthread_mutex_unlock(&p->table_lock);
+}
+
+/* Rebuilds those that are in memory, or drops them. Gives the references back. */
+static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_t revision,
+                          const struct page_list *list)
+{
+    uint32_t budget = PASS_MAX_TOTAL_SEGMENTS;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct page_record *page = &list->pages[i].page;
+        struct page_place *s = list->pages[i].slot;
+        if (s == NULL)
+            continue;
+        pthread_mutex_lock(&s->lock);
+        struct resource *base = s->current;
+        if (base != NULL)
+            resource_ref(base);
+        pthread_mutex_unlock(&s->lock);
+        /* One that is cold, or being built: the build meets `wanted`. */
+        if (base != NULL && base->revision < page->revision &&
+            (page->removed || !republish(p, v, revision, page, s, base, &budget)))
+            page_place_drop(s);
+        resource_unref(base);
+        page_place_unref(s);
+    }
+}
+
+/* What the pages hold when the publisher starts; later passes follow what changes. */
+static enum catalogue_status count_entries(struct publisher *p, struct catalogue_view *v)
+{
+    for (size_t i = 0; i < p->slots.capacity; i++) {
+        struct page_place *s = p->slots.buckets[i];
+        struct page_record page;
+        if (s == NULL)
+            continue;
+        enum catalogue_status status = catalogue_view_page(v, s->index_id, s->number, &page);
+        if (status == CATALOGUE_OK) {
+            atomic_store(&s->entries, page.removed ? 0 : page.entries);
+            note_changed(p, &page);
+        } else if (status != CATALOGUE_NOT_FOUND)
+            return status;
+    }
+    return CATALOGUE_OK;
+}
+
+/* Forgets the catalogue: another file stands at the path. */
+static void pass_reset(struct publisher *p)
+{
+    p->epoch[0] = '\0';
+    atomic_store(&p->seen, 0);
+    atomic_store(&p->changed_at, 0);
+    await_list_reset(&p->awaits);
+}
+
+/* Under pass_lock: what moved since `seen`, with what is wanted raised. `*news`: anything did;
+ * `*first`: all of it, so there is nothing to rebuild. On failure the publisher is as before, and
+ * the next pass finds the same. */
+static enum catalogue_status find_news(struct publisher *p, struct catalogue_view *v,
+                                       struct catalogue_revisions *now, bool *news, bool *first,
+                                       struct page_list *list)
+{
+    enum catalogue_status status = catalogue_view_revisions(v, now);
+    if (status != CATALOGUE_OK)
+        return status;
+    uint64_t seen = atomic_load(&p->seen);
+    bool same = strcmp(p->epoch, now->epoch) == 0;
+    *first = p->epoch[0] == '\0';
+    *news = !same || now->revision != seen;
+    if (!*news)
+        return CATALOGUE_OK;
+    if (!*first && (!same || now->revision < seen)) {
+        pass_reset(p); /* another catalogue, or an older copy, has taken the place */
+        *first = true;
+    }
+    if (*first || p->registry_revision != now->registry_revision) {
+        status = refresh_routing(p, v, now->epoch, *first);
+        if (status != CATALOGUE_OK)
+            return status;
+        p->registry_revision = now->registry_revision;
+    }
+    if (*first) {
+        status = count_entries(p, v);
+    } else {
+        status = catalogue_view_pages_since(v, seen, 0, collect_page, list);
+        if (status == CATALOGUE_OK && list->failed)
+            status = CATALOGUE_NO_MEMORY;
+        if (status == CATALOGUE_OK)
+            want_pages(p, list);
+    }
+    if (status == CATALOGUE_OK)
+        memcpy(p->epoch, now->epoch, sizeof p->epoch);
+    return status;
+}
+
+/* One pass: everything committed is found and published. */
+static enum catalogue_status pass_run(struct publisher *p)
+{
+    struct catalogue_view *v = NULL;
+    struct catalogue_revisions now;
+    struct page_list list = {NULL, 0, 0, false};
+    bool news = false, first = false;
+    pthread_mutex_lock(&p->pass_lock);
+    uint64_t began_ns = clock_now_ns();
+    enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
+    if (status == CATALOGUE_OK)
+        status = find_news(p, v, &now, &news, &first, &list);
+    pthread_mutex_unlock(&p->pass_lock);
+    if (status == CATALOGUE_OK)
+        publish_pages(p, v, now.revision, &list);
+    free(list.pages);
+    catalogue_view_end(v);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (news) {
+        atomic_store(&p->entries, now.entries);
+        if (!first) /* before anyone can know of it: who was answered finds it counted */
+            histogram_add(&p->publish_ns, &histogram_times, clock_now_ns() - began_ns);
+        atomic_store(&p->seen, now.revision);
+        await_list_publish(&p->awaits, now.revision);
+    }
+    atomic_store(&p->fresh_ns, began_ns);
+    return CATALOGUE_OK;
+}
+
+bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies,
+                           uint64_t snapshot_budget_bytes)
+{
+    struct catalogue_view *v;
+    struct catalogue_revisions now;
+    pthread_mutex_lock(&p->pass_lock);
+    struct publish_policies *old = p->policies, *unused = policies;
+    enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
+    if (status == CATALOGUE_OK) {
+        p->policies = policies;
+        status = catalogue_view_revisions(v, &now);
+        /* A registry newer than what was seen does no harm: the next pass makes the table again.
+         * Where another catalogue has taken the place, it makes it of that. */
+        if (status == CATALOGUE_OK && strcmp(now.epoch, p->epoch) == 0)
+            status = refresh_routing(p, v, now.epoch, false);
+        catalogue_view_end(v);
+        if (status == CATALOGUE_OK)
+            unused = old;
+        else
+            p->policies = old;
+    }
+    pthread_mutex_unlock(&p->pass_lock);
+    policies_free(unused);
+    if (status == CATALOGUE_OK)
+        atomic_store(&p->budget_bytes, snapshot_budget_bytes);
+    return status == CATALOGUE_OK;
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+/* How long the thread sleeps at most: deadlines of long polls are kept this closely. */
+#define TICK_MS 100u
+
+/* Records whether the catalogue can be read, and tells of the change. */
+static void publisher_set_readable(struct publisher *p, bool readable, const char *why)
+{
+    pthread_mutex_lock(&p->trouble_lock);
+    bool moved = p->readable != readable;
+    p->readable = readable;
+    snprintf(p->trouble, sizeof p->trouble, "%s", readable ? "" : why);
+    pthread_mutex_unlock(&p->trouble_lock);
+    if (moved)
+        publisher_note(p, readable ? "catalogue-readable" : "catalogue-unreadable", why);
+}
+
+static void handle(struct publisher *p, enum catalogue_wait_result result, bool *retry)
+{
+    if (result == CATALOGUE_WAIT_LOST) {
+        publisher_set_readable(p, false, "the file is gone or was replaced");
+        await_list_fail(&p->awaits);
+        return;
+    }
+    if (result == CATALOGUE_WAIT_REOPENED) {
+        pthread_mutex_lock(&p->pass_lock);
+        pass_reset(p);
+        pthread_mutex_unlock(&p->pass_lock);
+    }
+    if (result == CATALOGUE_WAIT_TIMEOUT && !*retry) {
+        if (p->readable) /* else it is lost, and not back yet */
+            atomic_store(&p->fresh_ns, clock_now_ns());
+        return;
+    }
+    enum catalogue_status status = pass_run(p);
+    *retry = status != CATALOGUE_OK;
+    publisher_set_readable(p, status == CATALOGUE_OK, catalogue_status_word(status));
+}
+
+static void note_clock(struct publisher *p, const char *event, int64_t seconds)
+{
+    char text[21];
+    lastmod_format_utc(seconds, text);
+    publisher_note(p, event, text);
+}
+
+/* Tells once of a clock that was set while we looked, and of a catalogue from its future. The time
+ * of a suspend is no setting: CLOCK_BOOTTIME counts it too. */
+static void watch_clock(struct publisher *p)
+{
+    int64_t now = (int64_t)time(NULL), up = clock_read_ns(CLOCK_BOOTTIME) / 1000000000;
+    int64_t moved = now - up - p->clock_offset;
+    if (p->clock_offset != 0 && (moved > CLOCK_SLACK_SECONDS || moved < -CLOCK_SLACK_SECONDS))
+        note_clock(p, "clock-set", now);
+    p->clock_offset = now - up;
+
+    int64_t changed_at = catalogue_changed_at(p->catalogue);
+    bool ahead = changed_at > now + CLOCK_SLACK_SECONDS;
+    if (ahead != p->clock_behind)
+        note_clock(p, ahead ? "clock-behind" : "clock-agrees", ahead ? changed_at : now);
+    p->clock_behind = ahead;
+}
+
+static void *publish(void *context)
+{
+    struct publisher *p = context;
+    bool retry = false;
+    while (!atomic_load(&p->stopping)) {
+        handle(p, catalogue_wait(p->catalogue, TICK_MS), &retry);
+        watch_clock(p);
+        await_list_expire(&p->awaits, clock_now_ms());
+    }
+    return NULL;
+}
+
+static void publisher_free(struct publisher *p)
+{
+    workers_free(p->builds); /* runs what is queued, so every page's waiter is answered */
+    page_store_writer_stop(p->keeper);
+    place_table_clear(&p->slots);
+    publisher_site_map_done(p->routing);
+    for (unsigned i = 0; i < p->idle_builder_count; i++)
+        builder_free(p->idle_builders[i]);
+    builder_free(p->builder);
+    policies_free(p->policies);
+    await_list_done(&p->awaits);
+    pthread_mutex_destroy(&p->trouble_lock);
+    pthread_mutex_destroy(&p->builders_lock);
+    pthread_mutex_destroy(&p->pass_lock);
+    pthread_mutex_destroy(&p->table_lock);
+    pthread_rwlock_destroy(&p->site_map_lock);
+    free(p);
+}
+
+enum catalogue_status publisher_start(const struct publisher_options *options,
+                                      struct publisher **out)
+{
+    *out = NULL;
+    struct publisher *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        policies_free(options->policies);
+        return CATALOGUE_NO_MEMORY;
+    }
+    p->options = *options;
+    p->policies = options->policies;
+    p->catalogue = options->catalogue;
+    p->readable = true;
+    atomic_init(&p->budget_bytes, options->snapshot_budget_bytes);
+    pthread_rwlock_init(&p->site_map_lock, NULL);
+    pthread_mutex_init(&p->table_lock, NULL);
+    pthread_mutex_init(&p->pass_lock, NULL);
+    pthread_mutex_init(&p->builders_lock, NULL);
+    pthread_mutex_init(&p->trouble_lock, NULL);
+    await_list_init(&p->awaits);
+
+    enum catalogue_status status = CATALOGUE_NO_MEMORY;
+    unsigned threads = options->build_threads == 0 ? 1 : options->build_threads;
+    if (threads > BUILD_MAX_THREADS)
+        threads = BUILD_MAX_THREADS;
+    p->builder = builder_new(options->compression_level);
+    p->builds = workers_new(threads, COLD_MAX_QUEUED);
+    if (p->builder == NULL || p->builds == NULL)
+        goto failed;
+    status = pass_run(p);
+    if (status != CATALOGUE_OK)
+        goto failed;
+    /* Without it all goes on, slower after a restart. */
+    p->keeper = page_store_writer_start(p);
+    if (pthread_create(&p->thread, NULL, publish, p) != 0) {
+        status = CATALOGUE_NO_MEMORY;
+        goto failed;
+    }
+    p->thread_started = true;
+    *out = p;
+    return CATALOGUE_OK;
+
+failed:
+    publisher_free(p);
+    return status;
+}
+
+void publisher_quiesce(struct publisher *p)
+{
+    await_list_quiesce(&p->awaits);
+}
+
+void publisher_stop(struct publisher *p)
+{
+    if (p == NULL)
+        return;
+    atomic_store(&p->stopping, true);
+    catalogue_wake(p->catalogue);
+    if (p->thread_started)
+        pthread_join(p->thread, NULL);
+    await_list_stop(&p->awaits);
+    publisher_free(p);
+}
+
+/* ---- what HTTP asks ------------------------------------------------------------------------ */
+
+const struct site_map *publisher_site_map(struct publisher *p)
+{
+    pthread_rwlock_rdlock(&p->site_map_lock);
+    const struct site_map *r = p->routing;
+    site_map_ref(r);
+    pthread_rwlock_unlock(&p->site_map_lock);
+    return r;
+}
+
+bool publisher_forget(struct publisher *p, struct page_place *s)
+{
+    pthread_mutex_lock(&p->trouble_lock);
+    bool readable = p->readable;
+    pthread_mutex_unlock(&p->trouble_lock);
+    if (readable)
+        page_place_drop(s);
+    return readable;
+}
+
+void publisher_await_page(struct publisher *p, struct page_place *s, resource_awaited *done,
+                          void *context)
+{
+    struct resource_waiter *waiter = resource_waiter_new(done, context);
+    if (waiter == NULL) {
+        done(context, AWAIT_UNAVAILABLE, NULL);
+        return;
+    }
+    bool start;
+    struct resource *snapshot = slot_wait(s, waiter, &start);
+    if (snapshot != NULL) {
+        free(waiter);
+        done(context, AWAIT_DONE, snapshot);
+    } else if (start) {
+        cold_start(p, s);
+    }
+}
+
+void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
+                              void *context)
+{
+    await_list_add(&p->awaits, AWAIT_REVISION, revision, 0, done, context);
+}
+
+void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
+                           await_revision_done *done, void *context)
+{
+    await_list_add(&p->awaits, AWAIT_NEWER, since, timeout_ms, done, context);
+}
+
+bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number, bool gz,
+                         char out[RESOURCE_ETAG_SIZE])
+{
+    bool hot = false;
+    pthread_mutex_lock(&p->table_lock);
+    struct page_place *s = place_table_find(&p->slots, index_id, number);
+    if (s != NULL) {
+        pthread_mutex_lock(&s->lock);
+        hot = s->current != NULL;
+        if (hot)
+            memcpy(out, gz ? s->current->etag_file : s->current->etag_gzip, RESOURCE_ETAG_SIZE);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_unlock(&p->table_lock);
+    return hot;
+}
+
+void publisher_each_index(struct publisher *p,
+                          void (*each)(void *context, const char *origin, const char *path,
+                                       uint64_t pages, uint64_t entries),
+                          void *context)
+{
+    const struct site_map *routing = publisher_site_map(p);
+    const struct registry *registry = site_map_registry(routing);
+    for (size_t i = 0; i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+        for (size_t k = 0; k < site->index_count; k++) {
+            const struct registry_index *index = &site->indexes[k];
+            uint64_t entries = 0;
+            pthread_mutex_lock(&p->table_lock);
+            for (size_t n = 0; n < index->page_count; n++) {
+                struct page_place *s = place_table_find(&p->slots, index->id, index->pages[n]);
+                entries += s == NULL ? 0 : atomic_load(&s->entries);
+            }
+            pthread_mutex_unlock(&p->table_lock);
+            each(context, site->origin, index->path, index->page_count, entries);
+        }
+    }
+    publisher_site_map_done(routing);
+}
+
+void publisher_stats_get(struct publisher *p, struct publisher_stats *out)
+{
+    uint64_t fresh_ns = atomic_load(&p->fresh_ns), now_ns = clock_now_ns();
+    *out = (struct publisher_stats){
+        .segments_rendered = atomic_load(&p->segments_rendered),
+        .pages_published = atomic_load(&p->pages_published),
+        .pages_built_cold = atomic_load(&p->pages_built_cold),
+        .snapshots = atomic_load(&p->snapshots),
+        .snapshot_bytes = atomic_load(&p->snapshot_bytes),
+        .changed_at = atomic_load(&p->changed_at),
+        .seen_revision = atomic_load(&p->seen),
+        .pages_loaded = atomic_load(&p->pages_loaded),
+        .page_store_bytes = page_store_writer_bytes(p->keeper),
+        .evictions = atomic_load(&p->evictions),
+        .publish_failures = atomic_load(&p->publish_failures),
+        .entries = atomic_load(&p->entries),
+        .age_ms = now_ns > fresh_ns ? (now_ns - fresh_ns) / 1000000 : 0,
+        .builds_queued = workers_queued(p->builds),
+    };
+    histogram_collect(&p->publish_ns, &out->publish_ns);
+    histogram_collect(&p->build_ns, &out->build_ns);
+    pthread_mutex_lock(&p->trouble_lock);
+    out->readable = p->readable;
+    memcpy(out->trouble, p->trouble, sizeof out->trouble);
+    pthread_mutex_unlock(&p->trouble_lock);
+}

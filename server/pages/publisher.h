@@ -1,0 +1,170 @@
+/* The publisher: finds every change of the catalogue, whatever its cause, and keeps snapshots and
+ * the routing table fresh, so that no acknowledged write is ever hidden.
+ *
+ * Invariants (numbered; tests name them):
+ * 1. A slot exists before the read transaction of its build begins.
+ * 2. `wanted` of a slot is raised before a waiter of that revision is resumed.
+ * 3. A snapshot is installed only if it is newer than the current one and not older than `wanted`.
+ * 4. A page that cannot be published after a commit loses its stale snapshot before the write is
+ *    answered.
+ * 5. A cold page is built once however many ask. */
+#ifndef SITEMAPD_PAGES_PUBLISHER_H
+#define SITEMAPD_PAGES_PUBLISHER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "server/base/histogram.h"
+#include "server/pages/resource.h"
+
+struct publisher;
+struct page_place; /* one page: its current snapshot, what is wanted of it, who waits */
+struct site_map;   /* hosts and paths of one registry; immutable, shared */
+
+/* What the configuration says of its sites, by normalised origin. The publisher takes it over and
+ * gives it back by its own `free`, at the next one or at the end. */
+struct publish_alias {
+    const char *from, *to;
+};
+struct publish_site {
+    const char *origin;
+    bool robots_off;
+    const char *robots_prefix; /* the operator's own robots file, NULL: none */
+    size_t alias_count;
+    const struct publish_alias *aliases;
+};
+struct publish_policies {
+    bool strict_host;
+    size_t count;
+    struct publish_site *sites;
+    void (*free)(struct publish_policies *p);
+};
+
+struct publisher_options {
+    struct catalogue *catalogue;
+    int compression_level;
+    uint64_t snapshot_budget_bytes;
+    unsigned build_threads;
+    /* Where pages are kept on disk, and how many bytes of them; NULL or 0: nowhere. Borrowed for
+     * publisher_start. */
+    const char *page_store_folder;
+    uint64_t page_store_bytes;
+    uint32_t page_store_settle_ms, page_store_least_ms; /* 0: as page_store_writer.c says */
+    struct publish_policies *policies; /* taken over, whatever comes of it; NULL: none */
+    /* Fills s->attachment and s->attachment_free before `s` is installed. False: no memory. */
+    bool (*attach)(void *context, struct resource *s);
+    void *attach_context;
+    /* The budget does not hold though every page that may be was evicted: takes back at least
+     * `bytes` from those who still send retired snapshots, the longest first, soon. What it is
+     * about to take back already counts. Must not block; any thread. NULL: nobody is cut off. */
+    void (*cut_slow_readers)(void *context, uint64_t bytes);
+    void *cut_context;
+    /* Log hook: something went wrong or came right again; any thread. May be NULL. */
+    void (*event)(void *context, const char *event, const char *detail);
+    void *event_context;
+    /* Tests only: called in a build between its read and its installation. May be NULL. */
+    void (*build_pause)(void *context, int64_t index_id, uint32_t page, uint64_t revision);
+    void *build_pause_context;
+};
+
+/* Reads the registry once (failing if the catalogue cannot be read) and starts the thread. */
+enum catalogue_status publisher_start(const struct publisher_options *options,
+                                      struct publisher **out);
+/* Resumes every waiter (with what there is), stops the threads, drops all snapshots. Nobody may
+ * call anything else during or after it. */
+void publisher_stop(struct publisher *p);
+
+/* What a reload changes: the policies of the sites (taken over, whatever comes of it; NULL: none),
+ * and the budget. The next request finds the new ones. Waits for a pass; not on an HTTP thread.
+ * False: out of memory or the catalogue cannot be read, and all is as before. */
+bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies,
+                           uint64_t snapshot_budget_bytes);
+
+/* ---- what HTTP asks ---------------------------------------------------------------------- */
+
+enum route_kind { ROUTE_NONE, ROUTE_PAGE, ROUTE_PAGE_GZ, ROUTE_ROBOTS, ROUTE_ALIAS };
+
+struct site_target {
+    enum route_kind kind;
+    bool host_known;         /* false: 421 */
+    const char *origin;      /* of the site, where its host is known; borrowed as `slot` */
+    struct page_place *slot; /* PAGE, PAGE_GZ: borrowed while `routing` is held */
+    const char *text;        /* ROBOTS: the body; ALIAS: the target URL */
+    size_t text_len;
+    char robots_etag[RESOURCE_ETAG_SIZE];
+};
+
+/* The current routing table; the caller gives it back with publisher_site_map_done. Never waits for
+ * I/O. Any thread. */
+const struct site_map *publisher_site_map(struct publisher *p);
+void publisher_site_map_done(const struct site_map *shared);
+/* Looks up `host` (the request's, NULL: none) and `path`. No allocation, no lock. */
+void site_map_find(const struct site_map *r, const char *host, const char *path,
+                   struct site_target *out);
+/* The registry that the table was made of. Borrowed while the table is held. */
+const struct registry *site_map_registry(const struct site_map *r);
+
+/* The current snapshot with a reference for the caller, or NULL where the page is cold. */
+struct resource *page_place_snapshot(struct page_place *s);
+/* Has the next reader build the page anew. False while the catalogue cannot be read: what is in
+ * memory is all that there is. Never waits for I/O; any thread. */
+bool publisher_forget(struct publisher *p, struct page_place *s);
+
+/* Asks for the snapshot of a cold page: one that is not older than what was wanted now. AWAIT_NONE:
+ * the page has no entries; AWAIT_UNAVAILABLE: the catalogue cannot be read. */
+void publisher_await_page(struct publisher *p, struct page_place *s, resource_awaited *done,
+                          void *context);
+
+/* Calls `done` once everything up to `revision` is published: at once or later, on another
+ * thread. What acknowledges a write. */
+typedef void await_revision_done(void *context, enum await_result result);
+void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
+                              void *context);
+
+/* Calls `done` when a revision newer than `since` is published, or with AWAIT_STOPPING; or, after
+ * `timeout_ms`, all the same. For long polls; thousands may wait. */
+void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
+                           await_revision_done *done, void *context);
+/* Resumes every long poll now (AWAIT_STOPPING), and later ones at once: the first step of a stop.
+ * Acknowledgements and cold pages are still answered. Any thread. */
+void publisher_quiesce(struct publisher *p);
+
+/* The etags of a page in memory; false where it is cold. `gz` chooses the `.xml.gz`. */
+bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number, bool gz,
+                         char out[RESOURCE_ETAG_SIZE]);
+
+struct publisher_stats {
+    uint64_t segments_rendered, pages_published, pages_built_cold, snapshots, snapshot_bytes;
+    uint64_t seen_revision, evictions, publish_failures;
+    uint64_t pages_loaded;     /* cold pages that were on disk: nothing was rendered */
+    uint64_t page_store_bytes; /* on disk */
+    int64_t changed_at;        /* when a page last changed, whoever did it; 0: none has */
+    uint64_t entries;          /* in all pages, at seen_revision */
+    /* How long ago what is served was known to be all that is committed: a tenth of a second,
+     * unless the catalogue cannot be read or a pass takes long. */
+    uint64_t age_ms;
+    uint64_t builds_queued; /* cold pages that wait for a thread */
+    /* By histogram_times: passes that found a change, and pages built because they were asked for.
+     */
+    struct histogram_values publish_ns, build_ns;
+    bool readable; /* the catalogue could be read at the last try */
+    char trouble[256];
+};
+void publisher_stats_get(struct publisher *p, struct publisher_stats *out);
+/* Calls `each` for every index: pages with entries, and the entries in them, as last published. By
+ * origin, then path. From memory; any thread. The strings are valid for the call. */
+void publisher_each_index(struct publisher *p,
+                          void (*each)(void *context, const char *origin, const char *path,
+                                       uint64_t pages, uint64_t entries),
+                          void *context);
+
+/* Renders one page from a view without any cache: what the server would serve. Appends to `out`.
+ * NOT_FOUND where the page has no entries. For the CLI. */
+struct str;
+enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t index_id,
+                                          uint32_t number, struct str *out);
+
+#endif

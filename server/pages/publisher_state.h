@@ -1,0 +1,98 @@
+/* What a publisher is made of, for its own file and for the keeper of stored pages
+ * (page_store_writer.c). Internal to pages. */
+#ifndef SITEMAPD_PAGES_PUBLISHER_STATE_H
+#define SITEMAPD_PAGES_PUBLISHER_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/pages/await.h"
+#include "server/pages/gzip_page.h"
+#include "server/pages/page_store.h"
+#include "server/pages/publisher.h"
+#include "server/pages/site_map.h"
+#include "server/pages/workers.h"
+
+#define BUILD_MAX_THREADS 16u
+
+struct publisher {
+    struct publisher_options options;
+    struct catalogue *catalogue;
+    struct publish_policies *policies; /* owned; NULL: none. pass_lock */
+
+    pthread_rwlock_t site_map_lock;
+    const struct site_map *routing; /* owned reference */
+
+    pthread_mutex_t table_lock;
+    struct place_table slots; /* changed by passes only */
+
+    struct await_list awaits;
+
+    /* Held by a pass while it finds what moved and raises each `wanted`, and while policies change.
+     * Never while a page is rendered or compressed, and by no build. */
+    pthread_mutex_t pass_lock;
+    struct builder *builder;    /* the passes' own */
+    char epoch[33];             /* of the catalogue seen; "" before the first pass. pass_lock */
+    uint64_t registry_revision; /* pass_lock */
+
+    struct workers *builds;
+    pthread_mutex_t builders_lock;
+    struct builder *idle_builders[BUILD_MAX_THREADS];
+    unsigned idle_builder_count;
+
+    struct page_store_writer *keeper; /* NULL: pages are not stored */
+
+    pthread_t thread;
+    bool thread_started;
+    atomic_bool stopping;
+
+    atomic_uint_fast64_t budget_bytes;
+    atomic_uint_fast64_t snapshot_bytes; /* current and retired */
+    atomic_uint_fast64_t snapshots;
+    atomic_uint_fast64_t seen;
+    atomic_uint_fast64_t entries;
+    atomic_int_fast64_t changed_at;
+    atomic_uint_fast64_t segments_rendered, pages_published, pages_built_cold, pages_loaded,
+        evictions, publish_failures;
+    atomic_uint_fast64_t fresh_ns; /* clock_now_ns when `seen` was the newest */
+    struct histogram publish_ns, build_ns;
+
+    /* The thread's alone: the system's clock less that which nobody sets, 0 at first; whether the
+     * catalogue's last change is ahead of it. */
+    int64_t clock_offset;
+    bool clock_behind;
+
+    pthread_mutex_t trouble_lock;
+    bool readable;
+    char trouble[256];
+};
+
+/* The keeper of stored pages: a thread of low priority that writes the pages in memory to the page
+ * store once they have stood for a while, and at a stop the rest. Nobody ever waits for it but the
+ * stop, for a bounded time. */
+
+struct builder;
+struct publisher;
+struct page_place;
+struct page_store_writer;
+struct page_record;
+
+/* As the publisher's options say. NULL where they turn it off, or when out of memory or threads:
+ * there is no store then, and all functions take NULL. */
+struct page_store_writer *page_store_writer_start(struct publisher *p);
+/* The registry moved: pages may be gone. Any thread. */
+void page_store_writer_pages_moved(struct page_store_writer *k);
+/* Ends the thread, stores what is not stored for a bounded time, and frees. Slots and
+ * snapshots must still be there. */
+void page_store_writer_stop(struct page_store_writer *k);
+
+/* The snapshot of a cold page from the store, or NULL. For build threads. */
+struct resource *page_store_writer_load(struct page_store_writer *k, struct builder *b,
+                                        struct page_place *s, uint64_t revision,
+                                        const struct page_record *page);
+
+uint64_t page_store_writer_bytes(struct page_store_writer *k);
+
+#endif

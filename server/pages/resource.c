@@ -1,0 +1,72 @@
+#include "server/pages/resource.h"
+
+#include <stdlib.h>
+
+struct resource *resource_new(enum held_kind kind)
+{
+    struct resource *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    r->held.kind = kind;
+    r->content_type = "application/xml; charset=utf-8";
+    atomic_init(&r->same_second, false);
+    atomic_init(&r->held.retired, false);
+    atomic_init(&r->references, 1);
+    return r;
+}
+
+void resource_count(struct resource *r, void (*released)(void *context, size_t bytes),
+                    void *context)
+{
+    r->held.bytes = (r->bytes == NULL ? 0 : r->raw_len) + r->gzip_len;
+    r->released = released;
+    r->released_context = context;
+}
+
+void resource_ref(struct resource *r)
+{
+    /* Whoever takes a reference already holds one, or its owner's lock: no ordering is needed. */
+    atomic_fetch_add_explicit(&r->references, 1, memory_order_relaxed);
+}
+
+void resource_unref(struct resource *r)
+{
+    if (r == NULL)
+        return;
+    /* Acquire and release: what other threads read of the buffers happens before their end. */
+    if (atomic_fetch_sub_explicit(&r->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (r->attachment_free != NULL)
+        r->attachment_free(r->attachment);
+    void (*released)(void *, size_t) = r->released;
+    void *context = r->released_context;
+    size_t bytes = r->held.bytes;
+    free((void *)r->bytes);
+    free((void *)r->gzip);
+    free(r->segments);
+    free(r);
+    if (released != NULL)
+        released(context, bytes);
+}
+
+struct resource_waiter *resource_waiter_new(resource_awaited *done, void *context)
+{
+    struct resource_waiter *w = malloc(sizeof *w);
+    if (w != NULL)
+        *w = (struct resource_waiter){.done = done, .context = context};
+    return w;
+}
+
+void resource_answer(struct resource_waiter *waiters, enum await_result result, struct resource *r)
+{
+    if (waiters == NULL)
+        resource_unref(r);
+    while (waiters != NULL) {
+        struct resource_waiter *w = waiters;
+        waiters = w->next;
+        if (r != NULL && waiters != NULL)
+            resource_ref(r);
+        w->done(w->context, result, r);
+        free(w);
+    }
+}

@@ -1,0 +1,124 @@
+/* A resource: immutable bytes ready to send with their validators, of a page or of a served file.
+ * Shared by reference counting and counted against a budget. Thread safe.
+ *
+ * A page's bytes are one gzip member made of independently deflated pieces (head, one for each
+ * segment, tail), each ended on a byte boundary, so that a changed segment is spliced in without
+ * touching the others; uncompressed it is only while it is sent. A file's are as they lie on disk,
+ * and compressed once where that is worth it.
+ *
+ * Whoever sends a resource's bytes holds a reference until the last byte has left (http: from
+ * queueing to the completion of the request). So what is attached may point into its buffers
+ * without a reference of its own, and there is no cycle: the last unref means that nobody sends. A
+ * retired resource lives, and counts against the budget, as long as its slowest reader. */
+#ifndef SITEMAPD_PAGES_RESOURCE_H
+#define SITEMAPD_PAGES_RESOURCE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RESOURCE_ETAG_SIZE 40
+
+enum representation {
+    REPRESENT_IDENTITY,
+    REPRESENT_GZIP,
+    REPRESENT_FILE, /* .xml.gz of a page: the bytes of gzip as a file */
+    REPRESENTATIONS,
+};
+
+struct snapshot_segment {
+    uint32_t offset, len; /* of its deflated piece in `gzip`; len 0: no entries */
+    uint32_t raw_len;     /* bytes of XML */
+    uint32_t crc;         /* CRC-32 of the XML */
+    uint32_t crc_shift;   /* of `raw_len`, for crc32_combine_op; 0: not made yet (gzip_page.c) */
+    uint32_t entries;
+    uint64_t hash[2]; /* XXH3-128 of the XML */
+};
+
+/* The memory that replies on their way out hold, so that slow readers can be made to give it back.
+ * Whoever sends it (http) keeps account here. */
+enum held_kind { HELD_PAGE, HELD_FILE, HELD_KINDS };
+
+struct held {
+    /* Set before it is shared. */
+    enum held_kind kind;
+    uint64_t bytes;      /* that are free when nobody holds it */
+    atomic_bool retired; /* of a page: no slot holds it any more, it lives for its readers alone */
+    /* Under the lock of http's readers. */
+    unsigned readers;
+    bool ending; /* its readers were cut; counted while there are any */
+};
+
+struct resource {
+    const uint8_t *bytes; /* uncompressed; owned, from malloc. NULL: a page */
+    size_t raw_len;       /* uncompressed */
+    const uint8_t *gzip;  /* compressed; owned, from malloc. NULL: a file that is not */
+    size_t gzip_len;
+    char etag_identity[RESOURCE_ETAG_SIZE];
+    char etag_gzip[RESOURCE_ETAG_SIZE];
+    char etag_file[RESOURCE_ETAG_SIZE]; /* pages only */
+    const char *content_type;           /* of what is not REPRESENT_FILE; static */
+    int64_t changed_at;                 /* Unix seconds: its last change; 0: not known */
+    int64_t dated_at;                   /* what its prebuilt replies tell of that */
+    /* As shared_date of struct validators. Of a file others may read it while the cache, once that
+     * second is over, turns it false. */
+    atomic_bool same_second;
+
+    /* Of a page. */
+    uint32_t entries;
+    uint64_t revision;                  /* of the catalogue it was read at */
+    uint64_t page_revision, page_stamp; /* of the page's record there */
+    uint32_t segment_count;             /* up to the last segment with entries */
+    struct snapshot_segment *segments;  /* owned, from malloc */
+
+    /* The one slot for whoever sends it (http): set before it is installed, by the publisher's
+     * `attach` hook, freed with it. NULL: its replies are made when they are asked for. */
+    void *attachment;
+    void (*attachment_free)(void *attachment);
+
+    struct held held;
+    atomic_uint references;
+    /* Tells the budget that held.bytes are free again, after they are; may be NULL. Called by the
+     * last unref, on any thread, with no lock held by it; must not block. */
+    void (*released)(void *context, size_t bytes);
+    void *released_context;
+};
+
+/* An all-zero resource with one reference, the caller's; NULL when out of memory. Until it is
+ * shared the caller fills it as it likes: resource_unref takes a half-filled one. */
+struct resource *resource_new(enum held_kind kind);
+/* From here on it counts: with the bytes of its buffers. Before it is shared. */
+void resource_count(struct resource *r, void (*released)(void *context, size_t bytes),
+                    void *context);
+void resource_ref(struct resource *r);
+/* The last unref frees attachment, buffers and resource, then calls `released`. NULL is taken. Any
+ * thread. */
+void resource_unref(struct resource *r);
+
+/* ---- who waits for one -------------------------------------------------------------------- */
+
+enum await_result {
+    AWAIT_DONE,        /* here it is */
+    AWAIT_NONE,        /* there is none: a page without entries, no such file */
+    AWAIT_UNAVAILABLE, /* it cannot be read now, or no memory: try again later */
+    AWAIT_STOPPING,
+};
+/* Called exactly once, at once or on another thread, with a reference (AWAIT_DONE) or NULL. Must
+ * not block. */
+typedef void resource_awaited(void *context, enum await_result result, struct resource *resource);
+
+struct resource_waiter {
+    struct resource_waiter *next;
+    resource_awaited *done;
+    void *context;
+    uint64_t wanted; /* the revision of a page, when it was asked for */
+};
+
+/* NULL when out of memory. */
+struct resource_waiter *resource_waiter_new(resource_awaited *done, void *context);
+/* Calls and frees all. Takes over the reference to `r` (NULL: `result` says why): the last waiter
+ * gets it, so that none is left behind an answer to count against the budget. */
+void resource_answer(struct resource_waiter *waiters, enum await_result result, struct resource *r);
+
+#endif

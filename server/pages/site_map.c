@@ -1,0 +1,525 @@
+#include "server/pages/site_map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "server/base/clock.h"
+#include "server/base/map.h"
+#include "server/base/str.h"
+#include "server/rules/robots.h"
+#include "server/rules/scope.h"
+
+struct page_place *page_place_new(const char *epoch, int64_t index_id, uint32_t number)
+{
+    struct page_place *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    snprintf(s->epoch, sizeof s->epoch, "%s", epoch);
+    s->index_id = index_id;
+    s->number = number;
+    atomic_init(&s->references, 1);
+    pthread_mutex_init(&s->lock, NULL);
+    return s;
+}
+
+/* Outside the slot's lock: freeing half a megabyte takes its time. */
+static void retire(struct resource *s)
+{
+    if (s == NULL)
+        return;
+    atomic_store_explicit(&s->held.retired, true, memory_order_relaxed);
+    resource_unref(s);
+}
+
+void page_place_ref(struct page_place *s)
+{
+    atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed);
+}
+
+void page_place_unref(struct page_place *s)
+{
+    if (s == NULL || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1)
+        return;
+    retire(s->current);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void page_place_want(struct page_place *s, uint64_t revision)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->wanted < revision)
+        s->wanted = revision;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* A coarse clock is enough to tell the least used, and costs no system call. */
+static void touch(struct page_place *s)
+{
+    atomic_store_explicit(&s->used, (uint64_t)clock_coarse_ms(), memory_order_relaxed);
+}
+
+struct resource *page_place_snapshot(struct page_place *s)
+{
+    touch(s);
+    pthread_mutex_lock(&s->lock);
+    struct resource *snapshot = s->current;
+    if (snapshot != NULL)
+        resource_ref(snapshot);
+    pthread_mutex_unlock(&s->lock);
+    return snapshot;
+}
+
+enum page_place_install page_place_install(struct page_place *s, struct resource *snapshot)
+{
+    enum page_place_install result = SLOT_INSTALLED;
+    struct resource *old = NULL;
+    pthread_mutex_lock(&s->lock);
+    if (snapshot->revision < s->wanted) {
+        result = SLOT_OUTDATED;
+    } else if (s->current != NULL && snapshot->revision <= s->current->revision) {
+        result = SLOT_SUPERSEDED;
+    } else {
+        old = s->current;
+        s->current = snapshot;
+    }
+    pthread_mutex_unlock(&s->lock);
+    retire(old);
+    return result;
+}
+
+bool page_place_drop(struct page_place *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct resource *old = s->current;
+    s->current = NULL;
+    pthread_mutex_unlock(&s->lock);
+    retire(old);
+    return old != NULL;
+}
+
+struct resource *slot_wait(struct page_place *s, struct resource_waiter *waiter, bool *start)
+{
+    *start = false;
+    pthread_mutex_lock(&s->lock);
+    struct resource *snapshot = s->current;
+    if (snapshot != NULL) {
+        resource_ref(snapshot);
+    } else {
+        waiter->next = s->waiters;
+        waiter->wanted = s->wanted;
+        s->waiters = waiter;
+        *start = !s->building;
+        s->building = true;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return snapshot;
+}
+
+struct resource_waiter *page_place_finish(struct page_place *s, uint64_t revision, bool last,
+                                          bool *again)
+{
+    struct resource_waiter *taken = NULL;
+    pthread_mutex_lock(&s->lock);
+    *again = revision < s->wanted;
+    if (last || !*again) {
+        struct resource_waiter **at = &s->waiters;
+        /* The newest come first, who may want more than those before them. */
+        while (*at != NULL && (*at)->wanted > revision)
+            at = &(*at)->next;
+        taken = *at;
+        *at = NULL;
+        *again = s->waiters != NULL;
+        s->building = *again;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return taken;
+}
+
+#define FIRST_CAPACITY 64
+
+static size_t bucket_of(const struct place_table *t, int64_t index_id, uint32_t number)
+{
+    uint64_t hash =
+        (uint64_t)index_id * 0x9e3779b97f4a7c15u ^ (uint64_t)number * 0xc2b2ae3d27d4eb4fu;
+    hash ^= hash >> 29;
+    return (size_t)hash & (t->capacity - 1);
+}
+
+struct page_place *place_table_find(const struct place_table *t, int64_t index_id, uint32_t number)
+{
+    if (t->capacity == 0)
+        return NULL;
+    for (size_t i = bucket_of(t, index_id, number);; i = (i + 1) & (t->capacity - 1)) {
+        struct page_place *s = t->buckets[i];
+        if (s == NULL || (s->index_id == index_id && s->number == number))
+            return s;
+    }
+}
+
+static void place(struct place_table *t, struct page_place *s)
+{
+    size_t i = bucket_of(t, s->index_id, s->number);
+    while (t->buckets[i] != NULL)
+        i = (i + 1) & (t->capacity - 1);
+    t->buckets[i] = s;
+    t->count++;
+}
+
+/* Moves the slots (only those marked, if asked) into `capacity` fresh buckets. */
+static bool rebuild(struct place_table *t, size_t capacity, bool only_marked)
+{
+    struct page_place **old = t->buckets;
+    size_t old_capacity = t->capacity;
+    struct page_place **fresh = calloc(capacity, sizeof *fresh);
+    if (fresh == NULL)
+        return false;
+    t->buckets = fresh;
+    t->capacity = capacity;
+    t->count = 0;
+    for (size_t i = 0; i < old_capacity; i++) {
+        struct page_place *s = old[i];
+        if (s == NULL)
+            continue;
+        if (only_marked && !s->seen_in_registry) {
+            page_place_drop(s);
+            page_place_unref(s);
+            continue;
+        }
+        place(t, s);
+    }
+    free(old);
+    return true;
+}
+
+struct page_place *place_table_get(struct place_table *t, int64_t index_id, uint32_t number)
+{
+    struct page_place *s = place_table_find(t, index_id, number);
+    if (s != NULL)
+        return s;
+    if (t->count * 2 >= t->capacity) {
+        size_t capacity = t->capacity == 0 ? FIRST_CAPACITY : t->capacity * 2;
+        if (!rebuild(t, capacity, false))
+            return NULL;
+    }
+    s = page_place_new(t->epoch, index_id, number);
+    if (s != NULL)
+        place(t, s);
+    return s;
+}
+
+void place_table_sweep(struct place_table *t)
+{
+    size_t gone = 0;
+    for (size_t i = 0; i < t->capacity; i++)
+        gone += t->buckets[i] != NULL && !t->buckets[i]->seen_in_registry;
+    /* Out of memory leaves the unused slots in the table: they are found by nobody. */
+    if (gone > 0)
+        rebuild(t, t->capacity, true);
+    for (size_t i = 0; i < t->capacity; i++)
+        if (t->buckets[i] != NULL)
+            t->buckets[i]->seen_in_registry = false;
+}
+
+void place_table_clear(struct place_table *t)
+{
+    for (size_t i = 0; i < t->capacity; i++) {
+        if (t->buckets[i] == NULL)
+            continue;
+        page_place_drop(t->buckets[i]);
+        page_place_unref(t->buckets[i]);
+    }
+    free(t->buckets);
+    t->buckets = NULL;
+    t->capacity = t->count = 0;
+}
+
+static bool names_our_page(const struct registry_site *site, const char *line, size_t len,
+                           robots_has_page *has_page, void *context)
+{
+    const char *text;
+    size_t text_len;
+    struct url url;
+    if (!robots_sitemap_line(line, len, &text, &text_len) ||
+        url_parse(text, text_len, &url, NULL) != RULE_OK)
+        return false;
+    return url.origin_len == site->origin_url.origin_len &&
+           memcmp(url.text, site->origin, url.origin_len) == 0 &&
+           has_page(context, url.text + url.origin_len);
+}
+
+/* The operator's text without the lines that stand behind it anyway: many a robots.txt was written
+ * when the index was another program's, and a URL that is named twice is a fault to some tools. */
+static void append_own(const struct registry_site *site, const char *own, struct str *out,
+                       robots_has_page *has_page, void *context)
+{
+    while (*own != '\0') {
+        const char *end = strchr(own, '\n');
+        size_t len = end != NULL ? (size_t)(end - own) + 1 : strlen(own);
+        if (!names_our_page(site, own, len, has_page, context))
+            str_append(out, own, len);
+        own += len;
+    }
+}
+
+/* The robots.txt of a site: the operator's text (NULL: none), then a Sitemap line for every page
+ * of every index (sitemaps.org "Specifying the Sitemap location in your robots.txt file"). Lines
+ * of the text that name one of these pages are left out. */
+static void robots_render(const struct registry_site *site, const char *own,
+                          robots_has_page *has_page, void *context, struct str *out)
+{
+    size_t begin = out->len;
+    if (own != NULL)
+        append_own(site, own, out, has_page, context);
+    if (!out->failed && out->len > begin && out->data[out->len - 1] != '\n')
+        str_append_char(out, '\n');
+    for (size_t i = 0; i < site->index_count; i++) {
+        const struct registry_index *index = &site->indexes[i];
+        for (size_t n = 0; n < index->page_count; n++) {
+            char path[PAGE_PATH_SIZE];
+            scope_page_path(index->path, index->page_pattern, index->pages[n], false, path);
+            str_append_text(out, "Sitemap: ");
+            str_append_text(out, site->origin);
+            str_append_text(out, path);
+            str_append_char(out, '\n');
+        }
+    }
+}
+
+struct site_map_entry {
+    uint32_t site; /* place in registry->sites */
+    enum route_kind kind;
+    size_t path; /* offsets into `text` */
+    size_t target, target_len;
+    struct page_place *slot; /* owned reference; pages only */
+};
+
+struct site_map_robots {
+    size_t text, text_len;
+    char etag[RESOURCE_ETAG_SIZE];
+};
+
+struct site_map {
+    atomic_uint references;
+    const struct registry *registry;
+    bool any_host; /* one site and no strict_host */
+    size_t count;
+    struct site_map_entry *entries; /* room for all, see route_count */
+    struct map by_path;             /* places in `entries` by site and path */
+    struct site_map_robots *robots; /* of each site */
+    struct str text;                /* every path, target and robots body */
+};
+
+void site_map_ref(const struct site_map *r)
+{
+    atomic_fetch_add_explicit(&((struct site_map *)r)->references, 1, memory_order_relaxed);
+}
+
+void publisher_site_map_done(const struct site_map *shared)
+{
+    struct site_map *r = (struct site_map *)shared;
+    if (r == NULL || atomic_fetch_sub_explicit(&r->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < r->count; i++)
+        page_place_unref(r->entries[i].slot);
+    free(r->entries);
+    map_done(&r->by_path);
+    free(r->robots);
+    str_done(&r->text);
+    registry_unref(r->registry);
+    free(r);
+}
+
+const struct registry *site_map_registry(const struct site_map *r)
+{
+    return r->registry;
+}
+
+static uint32_t hash_of(uint32_t site, const char *path)
+{
+    return (uint32_t)XXH3_64bits_withSeed(path, strlen(path), site);
+}
+
+static const struct site_map_entry *find_entry(const struct site_map *r, uint32_t site,
+                                               const char *path)
+{
+    struct map_probe probe = map_probe(&r->by_path, hash_of(site, path));
+    for (uint32_t at; map_next(&probe, &at);) {
+        const struct site_map_entry *e = &r->entries[at];
+        if (e->site == site && strcmp(str_text(&r->text) + e->path, path) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+static size_t keep(struct site_map *r, const char *text)
+{
+    size_t at = r->text.len;
+    str_append(&r->text, text, strlen(text) + 1);
+    return at;
+}
+
+/* The first to claim a path keeps it: pages before aliases. */
+static void add(struct site_map *r, uint32_t site, const char *path, enum route_kind kind,
+                struct page_place *slot, const char *target)
+{
+    if (find_entry(r, site, path) != NULL)
+        return;
+    map_add(&r->by_path, hash_of(site, path), (uint32_t)r->count);
+    struct site_map_entry *e = &r->entries[r->count++];
+    e->kind = kind;
+    e->site = site;
+    e->path = keep(r, path);
+    if (target != NULL) {
+        e->target = keep(r, target);
+        e->target_len = strlen(target);
+    }
+    if (slot != NULL) {
+        page_place_ref(slot);
+        e->slot = slot;
+    }
+}
+
+static bool add_pages(struct site_map *r, uint32_t place, struct place_table *slots)
+{
+    const struct registry_site *site = &r->registry->sites[place];
+    for (size_t i = 0; i < site->index_count; i++) {
+        const struct registry_index *index = &site->indexes[i];
+        for (size_t n = 0; n < index->page_count; n++) {
+            struct page_place *slot = place_table_get(slots, index->id, index->pages[n]);
+            if (slot == NULL)
+                return false;
+            slot->seen_in_registry = true;
+            char path[PAGE_PATH_SIZE];
+            scope_page_path(index->path, index->page_pattern, index->pages[n], false, path);
+            add(r, place, path, ROUTE_PAGE, slot, NULL);
+            scope_page_path(index->path, index->page_pattern, index->pages[n], true, path);
+            add(r, place, path, ROUTE_PAGE_GZ, slot, NULL);
+        }
+    }
+    return true;
+}
+
+static const struct publish_site *policy_of(const struct publish_policies *policies,
+                                            const char *origin)
+{
+    for (size_t i = 0; policies != NULL && i < policies->count; i++)
+        if (strcmp(policies->sites[i].origin, origin) == 0)
+            return &policies->sites[i];
+    return NULL;
+}
+
+struct place_in {
+    const struct site_map *routing;
+    uint32_t site;
+};
+
+static bool has_page(void *context, const char *path)
+{
+    const struct place_in *in = context;
+    const struct site_map_entry *e = find_entry(in->routing, in->site, path);
+    return e != NULL && e->kind == ROUTE_PAGE;
+}
+
+/* What the configuration says of a site's robots.txt counts before what the catalogue holds. */
+static void add_robots(struct site_map *r, uint32_t place, const struct publish_site *policy)
+{
+    const struct registry_site *site = &r->registry->sites[place];
+    struct site_map_robots *robots = &r->robots[place];
+    struct place_in in = {r, place};
+    if (policy == NULL ? site->robots_off : policy->robots_off)
+        return;
+    robots->text = r->text.len;
+    robots_render(site, policy == NULL ? site->robots : policy->robots_prefix, has_page, &in,
+                  &r->text);
+    robots->text_len = r->text.len - robots->text;
+    XXH128_hash_t hash = XXH3_128bits(str_text(&r->text) + robots->text, robots->text_len);
+    snprintf(robots->etag, sizeof robots->etag, "\"%016llx%016llx\"",
+             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    add(r, place, "/robots.txt", ROUTE_ROBOTS, NULL, NULL);
+}
+
+static void add_policy(struct site_map *r, uint32_t place, const struct publish_site *policy)
+{
+    const struct registry_site *site = &r->registry->sites[place];
+    add_robots(r, place, policy);
+    for (size_t i = 0; policy != NULL && i < policy->alias_count; i++) {
+        struct str target = STR_INIT;
+        str_append_text(&target, site->origin);
+        str_append_text(&target, policy->aliases[i].to);
+        add(r, place, policy->aliases[i].from, ROUTE_ALIAS, NULL, str_text(&target));
+        r->text.failed |= target.failed;
+        str_done(&target);
+    }
+}
+
+static size_t route_count(const struct registry *registry, const struct publish_policies *policies)
+{
+    size_t count = registry->site_count;
+    for (size_t i = 0; i < registry->site_count; i++)
+        for (size_t k = 0; k < registry->sites[i].index_count; k++)
+            count += 2 * registry->sites[i].indexes[k].page_count;
+    for (size_t i = 0; policies != NULL && i < policies->count; i++)
+        count += policies->sites[i].alias_count;
+    return count;
+}
+
+struct site_map *site_map_new(const struct registry *registry,
+                              const struct publish_policies *policies, struct place_table *slots)
+{
+    struct site_map *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    atomic_init(&r->references, 1);
+    r->registry = registry_ref(registry);
+    r->any_host = registry->site_count == 1 && (policies == NULL || !policies->strict_host);
+    size_t most = route_count(registry, policies);
+    r->entries = calloc(most + 1, sizeof *r->entries);
+    r->robots = calloc(registry->site_count + 1, sizeof *r->robots);
+    if (r->entries == NULL || r->robots == NULL || !map_reserve(&r->by_path, most))
+        goto no_memory;
+    for (uint32_t i = 0; i < registry->site_count; i++) {
+        if (!add_pages(r, i, slots))
+            goto no_memory;
+        add_policy(r, i, policy_of(policies, registry->sites[i].origin));
+    }
+    if (r->text.failed)
+        goto no_memory;
+    return r;
+
+no_memory:
+    publisher_site_map_done(r);
+    return NULL;
+}
+
+void site_map_find(const struct site_map *r, const char *host, const char *path,
+                   struct site_target *out)
+{
+    *out = (struct site_target){.kind = ROUTE_NONE};
+    const struct registry_site *site = NULL;
+    if (r->any_host)
+        site = &r->registry->sites[0];
+    else if (host != NULL)
+        site = registry_site_by_host(r->registry, host);
+    if (site == NULL)
+        return;
+    out->host_known = true;
+    out->origin = site->origin;
+    uint32_t place = (uint32_t)(site - r->registry->sites);
+    const struct site_map_entry *e = find_entry(r, place, path);
+    if (e == NULL)
+        return;
+    out->kind = e->kind;
+    out->slot = e->slot;
+    if (e->kind == ROUTE_ALIAS) {
+        out->text = r->text.data + e->target;
+        out->text_len = e->target_len;
+    } else if (e->kind == ROUTE_ROBOTS) {
+        const struct site_map_robots *robots = &r->robots[place];
+        out->text = r->text.data + robots->text;
+        out->text_len = robots->text_len;
+        memcpy(out->robots_etag, robots->etag, sizeof out->robots_etag);
+    }
+}

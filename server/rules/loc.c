@@ -1,0 +1,136 @@
+#include "server/rules/loc.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/rules/limits.h"
+
+/* What is hardly ever a sitemap. Not txt, which may be a list of URLs, nor php and its like, which
+ * may make one. */
+static const char *const other_files[] = {".html", ".htm", ".xhtml", ".shtml", ".css", ".js",
+                                          ".json", ".pdf", ".jpg",   ".jpeg",  ".png", ".gif",
+                                          ".webp", ".svg", ".ico",   ".mp4",   ".zip"};
+
+static bool is_other_file(const char *path, size_t len)
+{
+    const char *dot = memrchr(path, '.', len);
+    size_t dot_len = dot != NULL ? len - (size_t)(dot - path) : 0;
+
+    /* Nearly all are one of these two. */
+    if (dot == NULL || strcmp(dot, ".xml") == 0 || strcmp(dot, ".gz") == 0)
+        return false;
+    /* A line of a table, not a loc: "/a.xml,2025-01-01". */
+    if (strncasecmp(dot, ".xml", 4) == 0 || strncasecmp(dot, ".gz", 3) == 0)
+        return memchr(dot, ',', dot_len) != NULL || memchr(dot, ';', dot_len) != NULL;
+    for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++)
+        if (strlen(other_files[i]) == dot_len && strncasecmp(dot, other_files[i], dot_len) == 0)
+            return true;
+    return false;
+}
+
+static bool is_no_sitemap(const char *path, size_t len, bool has_query)
+{
+    /* A program may make one of a query: /?sitemap=1, /index.html?sitemap. */
+    if (len == 0 || has_query)
+        return false;
+    return path[len - 1] == '/' || (len == 11 && memcmp(path, "/robots.txt", 11) == 0) ||
+           is_other_file(path, len);
+}
+
+rule_set loc_lint(const char *loc, size_t len, size_t path_at)
+{
+    const char *query = memchr(loc + path_at, '?', len - path_at);
+    size_t path_len = (query != NULL ? (size_t)(query - loc) : len) - path_at;
+    rule_set remarks = 0;
+
+    if (len > LOC_LINT_CHARS)
+        remarks |= RULE_BIT(RULE_LOC_LONG);
+    if (is_no_sitemap(loc + path_at, path_len, query != NULL))
+        remarks |= RULE_BIT(RULE_LOC_NO_SITEMAP);
+    if (memmem(loc + path_at, len - path_at, "&amp;", 5) != NULL)
+        remarks |= RULE_BIT(RULE_LOC_AMP);
+    return remarks;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* White space and marks without a width, in UTF-8. */
+static const char *const hidden[] = {
+    "\xc2\xa0",     /* U+00A0 no-break space */
+    "\xe2\x80\x8b", /* U+200B zero width space */
+    "\xe2\x80\x8e", /* U+200E left-to-right mark */
+    "\xe2\x80\x8f", /* U+200F right-to-left mark */
+    "\xe2\x80\xa8", /* U+2028 line separator */
+    "\xe2\x80\xaf", /* U+202F narrow no-break space */
+    "\xe2\x81\xa0", /* U+2060 word joiner */
+    "\xe3\x80\x80", /* U+3000 ideographic space */
+    "\xef\xbb\xbf", /* U+FEFF byte order mark */
+};
+
+static size_t hidden_at(const char *text, size_t len, bool back)
+{
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+        size_t size = strlen(hidden[i]);
+
+        if (size <= len && memcmp(back ? text + len - size : text, hidden[i], size) == 0)
+            return size;
+    }
+    return 0;
+}
+
+size_t explain_blank_front(const char *text, size_t len)
+{
+    size_t at = 0, step;
+
+    while (at < len) {
+        step = is_blank(text[at]) ? 1 : hidden_at(text + at, len - at, false);
+        if (step == 0)
+            break;
+        at += step;
+    }
+    return at;
+}
+
+size_t explain_blank_back(const char *text, size_t len)
+{
+    size_t left = len, step;
+
+    while (left > 0) {
+        step = is_blank(text[left - 1]) ? 1 : hidden_at(text, left, true);
+        if (step == 0)
+            break;
+        left -= step;
+    }
+    return len - left;
+}
+
+static bool is_robots_line(const char *text, size_t len)
+{
+    static const char key[] = "sitemap";
+    size_t at = explain_blank_front(text, len) + strlen(key);
+
+    if (at >= len || strncasecmp(text + at - strlen(key), key, strlen(key)) != 0)
+        return false;
+    at += explain_blank_front(text + at, len - at);
+    return at < len && text[at] == ':' && !(at + 2 < len && memcmp(text + at, "://", 3) == 0);
+}
+
+const char *explain_loc(enum rule_code code, const char *text, size_t len)
+{
+    bool form = code == RULE_LOC_SPACE || code == RULE_LOC_MALFORMED || code == RULE_LOC_RELATIVE ||
+                code == RULE_LOC_SCHEME;
+
+    if (!form || text == NULL)
+        return rule_code_sentence(code);
+    if (is_robots_line(text, len))
+        return "is a line of a robots.txt; give its URL alone, without \"Sitemap:\"";
+    if (explain_blank_front(text, len) + explain_blank_back(text, len) > 0)
+        return "has white space around it, maybe one that does not show (U+00A0); take it away";
+    if (memchr(text, ' ', len) != NULL && memmem(text, len, "://", 3) == NULL)
+        return "is text, not a URL; it must be an absolute URL (https://host/path)";
+    return rule_code_sentence(code);
+}

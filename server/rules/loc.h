@@ -1,0 +1,25 @@
+/* What a loc that is accepted may still be wrong about, by its own text. Pure, thread safe. */
+#ifndef SITEMAPD_RULES_LOC_H
+#define SITEMAPD_RULES_LOC_H
+
+#include <stddef.h>
+
+#include "server/rules/code.h"
+
+/* RULE_LOC_LONG, RULE_LOC_NO_SITEMAP, RULE_LOC_AMP: of a normalised loc of `len` bytes, which ends
+ * with a NUL and whose path begins at `path_at`. */
+rule_set loc_lint(const char *loc, size_t len, size_t path_at);
+
+/* What to tell people who gave a text that is no loc: its code stays, the sentence names what was
+ * done and what to do. Pure functions, thread safe. */
+
+/* How many bytes of white space `text` begins, or ends with: also what does not show (U+00A0,
+ * U+200B, U+FEFF and their like), which comes along when a URL is copied from a page. */
+size_t explain_blank_front(const char *text, size_t len);
+size_t explain_blank_back(const char *text, size_t len);
+
+/* The sentence for a loc that was refused with `code`, to stand behind the loc or the word "loc".
+ * Static. */
+const char *explain_loc(enum rule_code code, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,652 @@
+#include "server/serve.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "db/catalogue.h"
+#include "server/api/auth.h"
+#include "server/base/clock.h"
+#include "server/base/str.h"
+#include "server/configured.h"
+#include "server/http/address.h"
+#include "server/log/log.h"
+#include "server/pages/publisher.h"
+#include "server/pages/workers.h"
+#include "server/privileges.h"
+#include "server/reload.h"
+#include "server/request_log.h"
+#include "server/serve_state.h"
+#include "server/sockets.h"
+#include "server/sources/sources.h"
+#include "server/token.h"
+
+/* The protocol is one datagram; libsystemd would bring a dozen libraries for it. */
+static void send_text(const char *text)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    size_t len = path == NULL ? 0 : strlen(path);
+
+    if (len < 2 || len >= sizeof to.sun_path || (path[0] != '/' && path[0] != '@'))
+        return;
+    memcpy(to.sun_path, path, len);
+    if (path[0] == '@') /* abstract: its length counts, and there is no NUL at its end */
+        to.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+    ssize_t sent = sendto(fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&to, size);
+    (void)sent; /* a manager that does not listen loses nothing but this */
+    close(fd);
+}
+
+/* What a service manager is told (sd_notify(3)), and its watchdog. Without $NOTIFY_SOCKET nothing
+ * is said. Not thread safe: the main thread's. */
+static void notify_ready(const char *status)
+{
+    char text[512];
+    snprintf(text, sizeof text, "READY=1\nSTATUS=%s\n", status);
+    send_text(text);
+}
+
+void notify_reloading(void)
+{
+    char text[96];
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
+             (unsigned long long)clock_now_ns() / 1000);
+    send_text(text);
+}
+
+static void notify_stopping(const char *status)
+{
+    char text[512];
+    snprintf(text, sizeof text, "STOPPING=1\nSTATUS=%s\n", status);
+    send_text(text);
+}
+
+static void notify_alive(void)
+{
+    send_text("WATCHDOG=1\n");
+}
+
+/* How often the manager wants to hear notify_alive, milliseconds; 0: not at all. */
+static uint32_t notify_watchdog_ms(void)
+{
+    const char *period = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    if (period == NULL || (pid != NULL && strtol(pid, NULL, 10) != getpid()))
+        return 0;
+    unsigned long long ms = strtoull(period, NULL, 10) / 1000;
+    return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+}
+
+#define LAST_LINES_MS 300 /* for the log's own thread */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    pthread_t thread;
+    bool runs, done;
+    struct catalogue *catalogue;
+} stop_limit = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+
+/* True where the stop ended before. The caller holds the lock. */
+static bool wait_ms(unsigned ms)
+{
+    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
+    while (!stop_limit.done && pthread_cond_clockwait(&stop_limit.ended, &stop_limit.lock,
+                                                      CLOCK_MONOTONIC, &until) == 0)
+        continue;
+    return stop_limit.done;
+}
+
+static void *watch(void *context)
+{
+    (void)context;
+    pthread_mutex_lock(&stop_limit.lock);
+    if (!wait_ms(STOP_LIMIT_ABANDON_MS)) {
+        log_event(LOG_LEVEL_WARNING, "stop-slow",
+                  "what was begun is not done after %u s; writes that are not committed are given "
+                  "up and answered 503",
+                  STOP_LIMIT_ABANDON_MS / 1000);
+        catalogue_abandon(stop_limit.catalogue);
+        if (!wait_ms(STOP_LIMIT_END_MS)) {
+            log_event(LOG_LEVEL_ERROR, "stop-forced",
+                      "something does not end (a disk that stands still?); the process ends "
+                      "without it, and the next start recovers what was committed");
+            wait_ms(LAST_LINES_MS);
+            _exit(1);
+        }
+    }
+    pthread_mutex_unlock(&stop_limit.lock);
+    return NULL;
+}
+
+/* Counts from now on, with a thread of its own. The catalogue (NULL: none) is borrowed until
+ * stop_limit_written. One stop at a time; where no thread can be had, there is no bound. */
+static void stop_limit_begin(struct catalogue *catalogue)
+{
+    stop_limit.catalogue = catalogue;
+    stop_limit.done = false;
+    stop_limit.runs = pthread_create(&stop_limit.thread, NULL, watch, NULL) == 0;
+}
+
+/* Nothing more can be given up: the catalogue may be closed. */
+static void stop_limit_written(void)
+{
+    pthread_mutex_lock(&stop_limit.lock);
+    stop_limit.catalogue = NULL;
+    pthread_mutex_unlock(&stop_limit.lock);
+}
+
+/* The stop is done. */
+static void stop_limit_end(void)
+{
+    if (!stop_limit.runs)
+        return;
+    pthread_mutex_lock(&stop_limit.lock);
+    stop_limit.done = true;
+    pthread_cond_signal(&stop_limit.ended);
+    pthread_mutex_unlock(&stop_limit.lock);
+    pthread_join(stop_limit.thread, NULL);
+    stop_limit.runs = false;
+}
+
+#define ADMIN_THREADS 2u
+#define SPARE_MOST    256u
+
+static unsigned app_core_count(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 1 : (unsigned)cores;
+}
+
+static struct listener_options common_options(struct app *app, const struct config *config)
+{
+    return (struct listener_options){
+        .header_timeout_ms = config->header_timeout_ms,
+        .body_timeout_ms = config->body_timeout_ms,
+        .reply_timeout_ms = config->reply_timeout_ms,
+        .idle_timeout_ms = config->idle_timeout_ms,
+        .max_header_bytes = config->max_header_bytes,
+        .max_suspended = config->max_suspended,
+        .readers = &app->readers,
+        .context = &app->context,
+    };
+}
+
+static bool start_listener(const struct listener_options *options, struct listener **out)
+{
+    char why[256];
+    if (listener_start(options, out, why, sizeof why))
+        return true;
+    log_failure(options->name, "cannot listen: %s", why);
+    return false;
+}
+
+/* Where few connections are allowed, fewer may wait: who asks how the server is finds one. */
+static void leave_connections(struct listener_options *options)
+{
+    uint32_t spare = options->max_connections / 4;
+    uint32_t most = options->max_connections - (spare < SPARE_MOST ? spare : SPARE_MOST);
+    if (options->max_connections > 0 && options->max_suspended > most)
+        options->max_suspended = most;
+}
+
+/* Half of what may wait, or where that is cut down, most of it. */
+static uint32_t count_polls(uint32_t configured, uint32_t may_wait)
+{
+    uint32_t polls = configured / 2, most = may_wait - may_wait / 16;
+    if (polls > most)
+        polls = most;
+    return polls > 0 ? polls : 1;
+}
+
+/* A client that opens connections must not take the descriptors that the catalogue needs. */
+static struct descriptor_share share_descriptors(const struct config *config)
+{
+    unsigned threads = ADMIN_THREADS + (config->threads > 0 ? config->threads : app_core_count());
+    uint64_t limit = descriptors_raise(descriptors_wanted(config->max_connections, threads));
+    struct descriptor_share share = descriptors_share(limit, config->max_connections, threads);
+    if (share.public_connections < config->max_connections)
+        log_event(LOG_LEVEL_WARNING, "few-descriptors",
+                  "the limit of open files (%llu) allows %u connections on the public listener and "
+                  "%u on the admin listener; max_connections is %u. Raise the one (ulimit -n, "
+                  "LimitNOFILE in a systemd unit) or lower the other",
+                  (unsigned long long)limit, share.public_connections, share.admin_connections,
+                  config->max_connections);
+    return share;
+}
+
+/* The admin listener first: who registers must not find the door closed once crawlers come. False,
+ * told as a failed start, where one cannot listen. */
+static bool app_start_listeners(struct app *app)
+{
+    const struct config *config = app->config;
+    struct descriptor_share share = share_descriptors(config);
+    struct listener_options admin = common_options(app, config);
+    admin.name = "admin";
+    admin.max_connections = share.admin_connections;
+    leave_connections(&admin);
+    app->context.max_polls = count_polls(config->max_suspended, admin.max_suspended);
+    admin.address = config->admin_listen;
+    admin.socket = &app->sockets.admin;
+    admin.threads = ADMIN_THREADS;
+    admin.problem_json = true;
+    admin.check_host = true;
+    admin.request_ids = true;
+    admin.completed = request_log_admin;
+    admin.allowed_host_count = config->allowed_host_count;
+    admin.allowed_hosts = (const char *const *)config->allowed_hosts;
+    admin.routes = routes_admin;
+    admin.route_count = routes_admin_count;
+    admin.authorise = routes_authorise;
+
+    struct listener_options public = common_options(app, config);
+    public.name = "public";
+    public.max_connections = share.public_connections;
+    leave_connections(&public);
+    public.address = config->listen;
+    public.socket = &app->sockets.public;
+    public.threads = config->threads;
+    public.max_connections_per_address = config->max_connections_per_address;
+    public.trusted_proxy_count = config->trusted_proxy_count;
+    public.trusted_proxies = (const char *const *)config->trusted_proxies;
+    public.fallback = &routes_public;
+    public.completed = app->context.access_log == NULL ? NULL : request_log_public;
+    public.short_slices = true;
+    public.tls = config->tls_cert != NULL;
+
+    if (!start_listener(&admin, &app->admin_listener))
+        return false;
+    app->sockets.admin.fd = -1;
+    app->context.admin_listener = app->admin_listener;
+    if (!start_listener(&public, &app->public_listener))
+        return false;
+    app->sockets.public.fd = -1;
+    app->context.public_listener = app->public_listener;
+    return true;
+}
+
+static void tell_remark(void *context, const char *file, const char *text)
+{
+    (void)context;
+    log_event(LOG_LEVEL_WARNING, "tls-warning", "%s: %s", file, text);
+}
+
+bool app_load_tls(const struct config *config, struct tls_pair **out)
+{
+    char why[512];
+    *out = NULL;
+    if (config->tls_cert == NULL || tls_pair_load(config->tls_cert, config->tls_key, time(NULL),
+                                                  out, tell_remark, NULL, why, sizeof why))
+        return true;
+    log_failure("tls", "%s", why);
+    return false;
+}
+
+void app_use_tls(struct app *app, struct tls_pair *pair)
+{
+    if (pair == NULL)
+        return;
+    char when[32];
+    struct tm utc;
+    time_t expires = (time_t)tls_pair_expires(pair);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&expires, &utc));
+    if (expires > time(NULL)) /* else tls-warning has told */
+        log_event(LOG_LEVEL_INFO, "tls", "the certificate is good until %s", when);
+    app->context.certificate_expires = expires;
+    tls_use(pair);
+}
+
+void app_retune_listeners(struct app *app, const struct config *config)
+{
+    struct listener_options options = common_options(app, config);
+    listener_retune(app->admin_listener, &options);
+    options.max_connections_per_address = config->max_connections_per_address;
+    listener_retune(app->public_listener, &options);
+}
+
+/* The address as a URL that works on this machine: a wildcard is named as loopback. */
+static void print_url(const char *label, const char *scheme, const char *address)
+{
+    const char *host = "";
+    if (strncmp(address, "0.0.0.0:", 8) == 0) {
+        host = "127.0.0.1:";
+        address += 8;
+    } else if (strncmp(address, "[::]:", 5) == 0) {
+        host = "[::1]:";
+        address += 5;
+    }
+    printf(" %s=%s://%s%s", label, scheme, host, address);
+}
+
+void app_notify_ready(const struct app *app)
+{
+    char status[2 * ADDRESS_TEXT_SIZE + 64];
+    snprintf(status, sizeof status, "serving on %s, API on %s",
+             listener_address(app->public_listener), listener_address(app->admin_listener));
+    notify_ready(status);
+}
+
+/* The line on stdout that says where, one in the log, and a word to the service manager. */
+static void app_announce(const struct app *app)
+{
+    log_event(LOG_LEVEL_INFO, "start", "sitemapd %s: catalogue %s, public %s, admin %s",
+              SITEMAPD_VERSION, app->config->database, listener_address(app->public_listener),
+              listener_address(app->admin_listener));
+    const struct site_map *routing = publisher_site_map(app->context.publisher);
+    if (site_map_registry(routing)->site_count == 0)
+        log_event(LOG_LEVEL_WARNING, "no-site",
+                  "there is no site yet, and crawlers get 421: make one with `sitemapd site add "
+                  "ORIGIN`, `serve --site ORIGIN`, a [site] section, or POST /v1/sites");
+    publisher_site_map_done(routing);
+    log_flush(); /* the log of a start is whole where the line below is read */
+    printf("sitemapd: ready");
+    print_url("public", app->config->tls_cert != NULL ? "https" : "http",
+              listener_address(app->public_listener));
+    print_url("admin", "http", listener_address(app->admin_listener));
+    printf("\n");
+    fflush(stdout);
+    app_notify_ready(app);
+}
+
+/* API reads and the parsing of bodies. With the publisher's builds and its pass they never need
+ * more than CATALOGUE_VIEWS views at once. */
+#define READER_THREADS    2u
+#define READER_MAX_QUEUED 4096u
+/* Identity replies that inflate at once; crawlers all take gzip. */
+#define MAX_IDENTITY 64u
+/* How long a stop waits for the requests under way; a bulk load may take its time. */
+#define STOP_TIMEOUT_MS 60000u
+
+static void note(void *context, const char *event, const char *detail)
+{
+    const struct app *app = context;
+    const char *database = app->config->database;
+
+    if (strcmp(event, "catalogue-readable") == 0)
+        log_event(LOG_LEVEL_INFO, event, "%s is read again", database);
+    else if (strcmp(event, "catalogue-unreadable") == 0)
+        log_event(LOG_LEVEL_ERROR, event,
+                  "%s: %s; pages in memory are served on, writes answer 503. Put the file back, or "
+                  "look at its permissions and its disk: it is opened again by itself",
+                  database, detail);
+    else if (strcmp(event, "clock-behind") == 0)
+        log_event(LOG_LEVEL_WARNING, event,
+                  "the catalogue was last changed at %s, says the clock of that change, and this "
+                  "one is behind that: one of the two is wrong. What changes from now on is dated "
+                  "by this one: set it right",
+                  detail);
+    else if (strcmp(event, "clock-agrees") == 0)
+        log_event(LOG_LEVEL_INFO, event, "it is %s, and no change of the catalogue is later",
+                  detail);
+    else if (strcmp(event, "clock-set") == 0)
+        log_event(LOG_LEVEL_WARNING, event, "the clock was set, to %s", detail);
+    else if (strcmp(event, "page-store-off") == 0)
+        log_event(
+            LOG_LEVEL_WARNING, event,
+            "%s; pages are served, but rendered again after a restart. Look at the folder and "
+            "its disk; it may be deleted, or page_store set to 0",
+            detail);
+    else if (strcmp(event, "page-store-on") == 0 || strcmp(event, "catalogue-changed") == 0)
+        log_event(LOG_LEVEL_INFO, event, "%s", detail);
+    else
+        log_event(LOG_LEVEL_ERROR, event, "%s: %s; its request was answered 503", database, detail);
+}
+
+static bool lack_memory(void)
+{
+    log_failure("serve", "out of memory");
+    return false;
+}
+
+static bool open_catalogue(struct app *app)
+{
+    const struct config *config = app->config;
+    char why[1024];
+    struct catalogue_options options = {
+        .path = config->database,
+        .server = true,
+        .write_timeout_ms = config->write_timeout_ms,
+        .max_queued = config->max_queued_writes,
+        .shrink_percent = config->shrink_guard_percent,
+        .default_max_pages = LIMIT_SITE_PAGES,
+        .event = note,
+        .event_context = app,
+    };
+    enum catalogue_status status = catalogue_open(&options, &app->catalogue, why, sizeof why);
+    if (status != CATALOGUE_OK) {
+        size_t len = strlen(config->database); /* most sentences name the file themselves */
+        bool named = strncmp(why, config->database, len) == 0 && strncmp(why + len, ": ", 2) == 0;
+        log_failure(config->database, "%s", named ? why + len + 2 : why);
+        return false;
+    }
+    return bootstrap_sites(app->catalogue, config, true) && bootstrap_token(app->catalogue, config);
+}
+
+static bool start_publisher(struct app *app)
+{
+    struct config *config = app->config;
+    struct publish_policies *policies = configured_policies(config);
+    struct str store = STR_INIT;
+    if (policies == NULL)
+        return lack_memory();
+    str_append_format(&store, "%s.pages", config->database);
+    struct publisher_options options = {
+        .catalogue = app->catalogue,
+        .compression_level = (int)config->compression_level,
+        .snapshot_budget_bytes = source_set_page_budget(NULL, config),
+        .page_store_folder = store.failed ? NULL : str_text(&store),
+        .page_store_bytes = config->page_store_bytes,
+        .build_threads = app_core_count(),
+        .policies = policies,
+        .attach = page_response_attach,
+        .attach_context = (void *)config->cache_control,
+        .cut_slow_readers = page_response_cut,
+        .cut_context = &app->readers,
+        .event = note,
+        .event_context = app,
+    };
+    enum catalogue_status status = publisher_start(&options, &app->context.publisher);
+    str_done(&store);
+    if (status != CATALOGUE_OK)
+        log_failure(config->database, "cannot be read: %s", catalogue_status_word(status));
+    return status == CATALOGUE_OK;
+}
+
+static bool start_sources(struct app *app)
+{
+    if (!source_set_start(app->config, app->catalogue, &app->readers, &app->sources))
+        return false;
+    app->context.sources = source_set_sources(app->sources);
+    app->context.files = source_set_files(app->sources);
+    app->context.files_match = sources_match;
+    return true;
+}
+
+void app_set_limits(struct app *app, const struct config *config)
+{
+    struct app_context *context = &app->context;
+    context->max_body_bytes = config->max_body_bytes;
+    context->max_bulk_bytes = config->max_bulk_bytes;
+    context->max_bulk_entries = config->max_bulk_entries;
+    context->max_rejections = config->max_rejections;
+    context->spool_room.max_bytes = config->max_spool_bytes;
+}
+
+static bool start_tls(struct app *app)
+{
+    struct tls_pair *pair;
+    if (!app_load_tls(app->config, &pair))
+        return false;
+    app_use_tls(app, pair);
+    return true;
+}
+
+static bool fill_context(struct app *app)
+{
+    const struct config *config = app->config;
+    struct app_context *context = &app->context;
+    char *copy = strdup(config->database);
+    app->folder = copy == NULL ? NULL : strdup(dirname(copy));
+    free(copy);
+    context->catalogue = app->catalogue;
+    context->readers = workers_new(READER_THREADS, READER_MAX_QUEUED);
+    context->auth = auth_new();
+    context->spool_folder = app->folder;
+    context->cache_control = config->cache_control;
+    app_set_limits(app, config);
+    context->slow_readers = &app->readers;
+    context->config_loaded_at = time(NULL);
+    if (config->token != NULL) {
+        if (!token_sha256(config->token, strlen(config->token), app->token_sha256))
+            return false;
+        context->environment_token_sha256 = app->token_sha256;
+        config_wipe_token(app->config);
+    }
+    return (app->folder != NULL && context->readers != NULL && context->auth != NULL) ||
+           lack_memory();
+}
+
+/* The order loses nothing: no new requests; what was taken is committed, published and answered;
+ * then the threads that answer end, then those that publish, then the catalogue. Who hands on ends
+ * before whom it hands to: an answer of the writer's may still wait for the publisher. */
+static void stop(struct app *app)
+{
+    stop_limit_begin(app->catalogue);
+    if (app->public_listener != NULL)
+        listener_quiesce(app->public_listener);
+    if (app->admin_listener != NULL)
+        listener_quiesce(app->admin_listener);
+    if (app->context.publisher != NULL)
+        publisher_quiesce(app->context.publisher);
+    source_set_end(app->sources);
+    listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
+    listener_stop(app->public_listener, STOP_TIMEOUT_MS);
+    tls_done();
+    source_set_free(app->sources);
+    catalogue_finish(app->catalogue);
+    stop_limit_written();
+    workers_free(app->context.readers);
+    publisher_stop(app->context.publisher);
+    catalogue_close(app->catalogue);
+    auth_free(app->context.auth);
+    config_unref(app->live);
+    access_log_close(app->context.access_log);
+    free(app->folder);
+    stop_limit_end();
+}
+
+/* Whether the watchdog is to hear of it. Not the publisher: a disk that stands still is no reason
+ * to end what is served from memory. */
+static bool is_alive(const struct app *app, uint32_t within_ms)
+{
+    return listener_stale_ms(app->public_listener) < within_ms &&
+           listener_stale_ms(app->admin_listener) < within_ms;
+}
+
+/* One of the two where it has come, else 0. Takes it. */
+static int take_either(int one, int other)
+{
+    const struct timespec now = {0};
+    sigset_t both;
+    sigemptyset(&both);
+    sigaddset(&both, one);
+    sigaddset(&both, other);
+    int number = sigtimedwait(&both, NULL, &now);
+    return number < 0 ? 0 : number;
+}
+
+/* The next signal; 0: none came within half a watchdog's period. A stop goes before all else that
+ * waits: the kernel hands out the lowest number, which is SIGHUP, and whoever sends that faster
+ * than it is served would keep the server from ever ending. Of each other kind one waits at most.
+ */
+static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
+{
+    struct timespec half = {.tv_sec = watchdog_ms / 2000,
+                            .tv_nsec = (long)(watchdog_ms / 2 % 1000) * 1000000};
+    int number = sigtimedwait(signals, NULL, watchdog_ms > 0 ? &half : NULL);
+    int stop_number = take_either(SIGTERM, SIGINT);
+    if (stop_number != 0)
+        return stop_number;
+    return number < 0 ? 0 : number;
+}
+
+static void wait_for_end(struct app *app, const sigset_t *signals)
+{
+    uint32_t watchdog_ms = notify_watchdog_ms();
+    for (;;) {
+        if (watchdog_ms > 0 && is_alive(app, watchdog_ms))
+            notify_alive();
+        int number = next_signal(signals, watchdog_ms);
+        if (number == SIGHUP) {
+            reload(app);
+            number = take_either(SIGUSR1, SIGUSR1); /* it may be behind SIGHUP for ever, too */
+        }
+        if (number == SIGUSR1) {
+            access_log_reopen(app->context.access_log);
+        } else if (number != 0) {
+            log_event(LOG_LEVEL_INFO, "stop", "%s: finishing what is in flight", strsignal(number));
+            notify_stopping("finishing what is in flight");
+            return;
+        }
+    }
+}
+
+void app_setup_log(const struct config *config)
+{
+    enum log_level level = LOG_LEVEL_INFO;
+    log_level_parse(config->log_level, &level);
+    log_setup(level, strcmp(config->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
+}
+
+int app_serve(struct config *config, const struct config_reader *again)
+{
+    struct app app = {.config = config, .live = config_ref(config), .again = again};
+    sigset_t signals;
+    /* Blocked before any thread starts, so that every thread inherits it and only sigwait sees
+     * them. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN); /* as process 1 we inherit orphans: the kernel buries them */
+    readers_init(&app.readers, MAX_IDENTITY);
+    umask(077);
+    app_setup_log(config);
+    /* What root alone may open comes before its rights go, threads and files after it. */
+    bool up = sockets_open(config, &app.sockets) && start_tls(&app) &&
+              privileges_drop(config->user, config->database);
+    log_start();
+    up = up && request_log_open(config, &app.context.access_log) && open_catalogue(&app) &&
+         fill_context(&app) && start_publisher(&app) && start_sources(&app) &&
+         app_start_listeners(&app);
+    if (up) {
+        privileges_hide_memory();
+        app_announce(&app);
+        wait_for_end(&app, &signals);
+    }
+    stop(&app);
+    sockets_close(&app.sockets);
+    readers_done(&app.readers);
+    if (up)
+        log_event(LOG_LEVEL_INFO, "stopped", "all done");
+    log_stop();
+    return up ? 0 : 1;
+}

@@ -1,0 +1,13 @@
+/* The assembly: the one place that sees every part. Opens the catalogue, starts publisher and
+ * listeners, and ends them in the order that loses nothing. */
+#ifndef SITEMAPD_SERVE_H
+#define SITEMAPD_SERVE_H
+
+struct config;
+struct config_reader;
+
+/* Serves until SIGTERM or SIGINT; SIGHUP reloads through `again`. `config` is borrowed; references
+ * that are taken are given back. Returns the process's exit status. */
+int app_serve(struct config *config, const struct config_reader *again);
+
+#endif

@@ -1,0 +1,56 @@
+/* The running server: what its start, its reload and its stop share. Internal to the assembly. */
+#ifndef SITEMAPD_SERVE_STATE_H
+#define SITEMAPD_SERVE_STATE_H
+
+#include <stdint.h>
+
+#include "config/config.h"
+#include "db/catalogue.h"
+#include "server/api/routes.h"
+#include "server/http/listener.h"
+#include "server/http/reply.h"
+#include "server/log/access_log.h"
+#include "server/sockets.h"
+#include "server/source_set.h"
+#include "server/tls.h"
+
+struct app {
+    struct config *config; /* of the start: what only a restart changes is as it says */
+    struct config *live;   /* as last reloaded, at first the same; owned reference */
+    const struct config_reader *again;
+    struct catalogue *catalogue;
+    struct source_set *sources;
+    struct readers readers;
+    uint8_t token_sha256[32];
+    char *folder; /* the database's */
+    struct app_context context;
+    struct sockets sockets; /* until the listeners take them */
+    struct listener *public_listener, *admin_listener;
+};
+
+/* Takes what a reload may change of `config` too: log, limits. */
+void app_setup_log(const struct config *config);
+void app_set_limits(struct app *app, const struct config *config);
+/* Reads the certificate's files; `*out` is NULL without TLS. False is told. */
+bool app_load_tls(const struct config *config, struct tls_pair **out);
+/* Handshakes use it from now on; takes it over. Takes NULL. */
+void app_use_tls(struct app *app, struct tls_pair *pair);
+/* Has the listeners take what a reload may change. */
+void app_retune_listeners(struct app *app, const struct config *config);
+/* What the service manager shows of a server that runs. */
+void app_notify_ready(const struct app *app);
+/* A reload begins; notify_ready ends it. */
+void notify_reloading(void);
+
+/* The bound of a stop: whatever the disk or a write does, the process ends. Part of the assembly.
+ */
+
+struct catalogue;
+
+/* Work that was taken is finished, for so long. */
+#define STOP_LIMIT_ABANDON_MS 20000u
+/* Then what is not committed is given up and answered; and after this the process ends as it is,
+ * which loses nothing that was acknowledged. */
+#define STOP_LIMIT_END_MS 10000u
+
+#endif

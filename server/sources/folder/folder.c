@@ -1,0 +1,557 @@
+#include "server/sources/folder/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/rules/lastmod.h"
+#include "server/sources/folder/beneath.h"
+
+/* A folder as a scan's kind: the walk (walk.h) names files, each is read only where what is kept of
+ * it does not say all, and then judged.
+ *
+ * A file may be written to while it is read. What changed under the reader is read again within the
+ * scan, some times; what still does, or is broken and was written to a moment ago, is left for the
+ * next scan once, and refused if that finds it so again. A file whose time is too fresh to show the
+ * next change is kept without its inode, so that the next scan reads it, as git does with its
+ * index. */
+
+#define CHANGING_ROUNDS   3
+#define CHANGING_PAUSE_MS 100
+#define READ_BYTES        (64u << 10)
+
+/* Where a file system may keep times coarsely (FAT, NFS): so long after its mtime a file may change
+ * without showing it. */
+#define RACY_MS 2000
+
+static int64_t mtime_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * CLOCK_SECOND_NS + st->st_mtim.tv_nsec;
+}
+
+/* ---- reading a file that may move --------------------------------------------------------- */
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           mtime_ns(a) == mtime_ns(b);
+}
+
+static enum read_status failure(void)
+{
+    return errno == ENOENT || errno == ENOTDIR ? READ_GONE
+           : beneath_is_shortage(errno)        ? READ_SHORTAGE
+                                               : READ_UNREADABLE;
+}
+
+static enum read_status feed(int fd, struct sitemap_verifier *v, const atomic_bool *stop)
+{
+    char bytes[READ_BYTES];
+    for (;;) {
+        if (stop && atomic_load_explicit(stop, memory_order_relaxed))
+            return READ_STOPPED;
+        ssize_t len = read(fd, bytes, sizeof bytes);
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len < 0)
+            return READ_UNREADABLE;
+        if (len == 0 || !sitemap_verifier_feed(v, bytes, (size_t)len))
+            return READ_DONE;
+    }
+}
+
+/* Whether the path still names the bytes that were read. */
+static enum read_status check(int top, const char *path, int fd, const struct stat *before,
+                              struct stat *st)
+{
+    struct stat open_now, named_now;
+    if (fstat(fd, &open_now) != 0)
+        return READ_UNREADABLE;
+    int named = beneath_open(top, path, O_PATH);
+    if (named < 0)
+        return failure();
+    bool told = fstat(named, &named_now) == 0;
+    close(named);
+    *st = told ? named_now : open_now;
+    return told && same_file(before, &open_now) && same_file(before, &named_now) ? READ_DONE
+                                                                                 : READ_CHANGING;
+}
+
+enum read_status folder_read_file(int top, const char *path, const struct sitemap_expect *expect,
+                                  const atomic_bool *stop, struct stat *st,
+                                  struct sitemap_file *out)
+{
+    struct stat before;
+    int fd = beneath_open_file(top, path, &before);
+    if (fd < 0)
+        return failure();
+    *st = before;
+    struct sitemap_verifier *v = sitemap_verifier_new(expect);
+    enum read_status status = v ? feed(fd, v, stop) : READ_SHORTAGE;
+    if (status == READ_DONE && !sitemap_verifier_finish(v, out))
+        status = READ_SHORTAGE;
+    sitemap_verifier_free(v);
+    if (status == READ_DONE)
+        status = check(top, path, fd, &before, st);
+    int kept = errno;
+    close(fd);
+    errno = kept;
+    return status;
+}
+
+/* ---- whether it is as the catalogue keeps it ----------------------------------------------- */
+
+/* What a file's content is refused for: as long as the file stays as it is, so does that. All
+ * other problems may end without the file's being touched. */
+static bool is_of_content(const char *problem)
+{
+    static const char *const words[] = {
+        "malformed-xml", "truncated",        "doctype",       "too-many-urls", "file-too-large",
+        "gzip-bomb",     "malformed-gzip",   "text-too-long", "not-utf8",      "empty-file",
+        "not-a-sitemap", "nesting-too-deep", "nested-index",  "no-usable-url", "not-gzip",
+    };
+    for (size_t i = 0; problem && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(problem, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_unchanged(const struct record *kept, const struct stat *st)
+{
+    return kept->file.inode == st->st_ino && kept->file.size == (uint64_t)st->st_size &&
+           kept->file.mtime_ns == mtime_ns(st);
+}
+
+/* It is remarked for pages of a host that the site has had since. */
+static bool is_outdated(const struct folder *f, const struct record *kept, const struct url *loc)
+{
+    struct sitemap_remarks remarks;
+    struct url page;
+    if (kept->file.remarks == NULL)
+        return false;
+    sitemap_remarks_read(kept->file.remarks, &remarks);
+    const struct sitemap_remark *remark = sitemap_remarks_find(&remarks, RULE_OUTSIDE_SITE);
+    struct sitemap_expect expect = scan_expect(f->pass, kept->file.path, loc);
+    return remark && url_parse(remark->given, strlen(remark->given), &page, NULL) == RULE_OK &&
+           sitemap_expect_host(&expect, &page);
+}
+
+/* False where what is kept of it says all. */
+static bool must_read(const struct folder *f, const struct record *kept, const struct stat *st,
+                      const struct url *loc)
+{
+    return !is_unchanged(kept, st) || is_outdated(f, kept, loc) ||
+           (kept->file.state == SOURCE_FILE_QUARANTINED && !kept->file.refused &&
+            !is_of_content(kept->file.problem));
+}
+
+/* ---- judging it ---------------------------------------------------------------------------- */
+
+/* It has, or had, content that was good. */
+static bool was_sitemap(const struct record *kept)
+{
+    return kept && (kept->file.has_entry || kept->file.state == SOURCE_FILE_LISTED ||
+                    (kept->file.state == SOURCE_FILE_QUARANTINED &&
+                     (kept->file.hash[0] | kept->file.hash[1])));
+}
+
+static void set_stat(struct source_file *file, const struct stat *st)
+{
+    file->device = st->st_dev;
+    file->inode = st->st_ino;
+    file->size = (uint64_t)st->st_size;
+    file->mtime_ns = mtime_ns(st);
+}
+
+/* Sets by what the file will be known again. Changed so shortly ago that its time might not show
+ * the next change, it will not: as git does with its index. */
+static void set_identity(struct folder *f, struct record *now, const struct stat *st,
+                         int64_t read_at_ms)
+{
+    int64_t age_ms = read_at_ms - mtime_ns(st) / 1000000;
+    bool racy = age_ms < RACY_MS && age_ms > -RACY_MS;
+    set_stat(&now->file, st);
+    if (!racy)
+        return;
+    now->file.inode = 0;
+    scan_again(f->pass, RACY_MS + RACY_MS / 4);
+}
+
+/* Leaves a file that is being written for the next scan. False: it was left before, or nobody
+ * comes back. */
+static bool leave(struct folder *f, const char *path, uint32_t again_ms)
+{
+    bool failed = false;
+    if (f->pass->options->alone || record_find(&f->unsettled, path))
+        return false;
+    struct record left = {.file.path = record_keep(&f->leaving, path, &failed)};
+    f->pass->out_of_memory = failed || record_add(&f->leaving, &left) == NULL;
+    scan_again(f->pass, again_ms);
+    return true;
+}
+
+static bool refuse(struct folder *f, const struct record *kept, struct record *now,
+                   const struct sitemap_file *file, int64_t age_ms)
+{
+    uint32_t settle_ms = f->settings->settle_ms;
+    bool known = kept && kept->file.state == SOURCE_FILE_QUARANTINED;
+    /* Written to so lately, it may be half of what it will be. */
+    if (!known && age_ms >= 0 && age_ms < settle_ms && leave(f, now->file.path, settle_ms))
+        return !f->pass->out_of_memory;
+    now->file.line = file->line;
+    now->file.column = file->column;
+    return scan_quarantine(f->pass, kept, now, file->code, file->detail);
+}
+
+static bool judge(struct folder *f, const struct record *kept, struct record *now,
+                  const struct sitemap_file *file, int64_t age_ms)
+{
+    static const uint64_t none[2];
+    struct lastmod_verdict verdict;
+    char remarks[SITEMAP_REMARKS_TEXT];
+    switch (file->kind) {
+    case SITEMAP_FILE_BROKEN:
+        return refuse(f, kept, now, file, age_ms);
+    case SITEMAP_FILE_INDEX:
+        if (was_sitemap(kept))
+            return scan_quarantine(
+                f->pass, kept, now, "nested-index",
+                "was a sitemap and is a sitemap index now; an index may not list one");
+        break;
+    case SITEMAP_FILE_OTHER:
+        /* An error page that a download left in its place must not cost the entry. */
+        if (was_sitemap(kept))
+            return scan_quarantine(f->pass, kept, now, "not-a-sitemap",
+                                   "was a sitemap and is none now");
+        break;
+    case SITEMAP_FILE_EMPTY:
+    case SITEMAP_FILE_URLSET:
+    case SITEMAP_FILE_TEXT:
+        lastmod_policy(kept ? kept->file.hash : none, file->hash, kept ? kept->file.lastmod : NULL,
+                       now->file.mtime_ns >= 0 ? now->file.mtime_ns / 1000000000 : 0,
+                       clock_unix_ms() / 1000, &verdict);
+        now->moved = verdict.moved;
+        memcpy(now->file.hash, file->hash, sizeof now->file.hash);
+        now->file.urls = file->urls;
+        now->file.bytes = file->bytes;
+        now->file.newest_lastmod = *file->newest_lastmod ? file->newest_lastmod : NULL;
+        now->file.one_lastmod = file->one_lastmod;
+        now->file.future = verdict.future;
+        now->file.state = SOURCE_FILE_EMPTY;
+        if (file->kind != SITEMAP_FILE_EMPTY) {
+            now->file.state = SOURCE_FILE_LISTED;
+            now->file.lastmod = verdict.lastmod;
+            sitemap_remarks_write(&file->remarks, remarks);
+            now->file.remarks = remarks[0] != '\0' ? remarks : NULL;
+        } /* else the date last served is kept: it is not to run backwards later either */
+        return scan_take(f->pass, kept, now);
+    }
+    *now = (struct record){.file = {.path = now->file.path,
+                                    .state = SOURCE_FILE_IGNORED,
+                                    .device = now->file.device,
+                                    .inode = now->file.inode,
+                                    .size = now->file.size,
+                                    .mtime_ns = now->file.mtime_ns}};
+    return scan_take(f->pass, kept, now);
+}
+
+/* `last`: no other try comes in this scan. */
+static bool read_and_judge(struct folder *f, struct record *kept, const char *path,
+                           const struct stat *listed, bool last)
+{
+    struct sitemap_file file;
+    struct stat st = *listed;
+    char text[128];
+    bool failed = false;
+    struct url loc;
+    location_loc(&f->location, path, &loc); /* it has one: look_at_file has looked */
+    struct sitemap_expect expect = scan_expect(f->pass, path, &loc);
+    int64_t read_at_ms = clock_unix_ms();
+    struct record now = scan_from_kept(kept, path);
+    enum read_status status =
+        folder_read_file(f->top, path, &expect, f->pass->options->stop, &st, &file);
+    if (status != READ_DONE && status != READ_CHANGING)
+        file = (struct sitemap_file){.kind = SITEMAP_FILE_OTHER};
+    f->pass->out->counts.read++;
+    switch (status) {
+    case READ_STOPPED:
+        return false;
+    case READ_SHORTAGE:
+        f->pass->out_of_memory = true;
+        return false;
+    case READ_GONE:
+        if (kept)
+            kept->seen = false;
+        return true;
+    case READ_UNREADABLE:
+        set_stat(&now.file, &st);
+        return scan_quarantine(f->pass, kept, &now, "unreadable",
+                               errno == ENXIO ? "is not a regular file"
+                                              : strerror_r(errno, text, sizeof text));
+    case READ_CHANGING:
+        if (!last) {
+            struct record again = {.file.path = record_keep(&f->changing, path, &failed)};
+            f->pass->out_of_memory = failed || record_add(&f->changing, &again) == NULL;
+            return !f->pass->out_of_memory;
+        }
+        if (leave(f, path, f->settings->settle_ms))
+            return !f->pass->out_of_memory;
+        return scan_quarantine(f->pass, kept, &now, "changing", "is written to without a pause");
+    case READ_DONE:
+        break;
+    }
+    set_identity(f, &now, &st, read_at_ms);
+    return judge(f, kept, &now, &file, read_at_ms - now.file.mtime_ns / 1000000);
+}
+
+/* Decides about a file that is there. False: the pass ends. */
+static bool look_at_file(struct folder *f, const char *path, const struct stat *st)
+{
+    struct record *kept = scan_meet(f->pass, path);
+    struct url loc;
+    enum rule_code code = location_loc(&f->location, path, &loc);
+    if (code != RULE_OK)
+        return scan_problem(f->pass, path, rule_code_word(code), rule_code_sentence(code), false);
+    if (kept == NULL || must_read(f, kept, st, &loc))
+        return read_and_judge(f, kept, path, st, false);
+    /* As it is kept, but for the device: those of network file systems have other numbers after
+     * each start. */
+    struct record now = *kept;
+    now.file.device = st->st_dev;
+    now.file.path = path;
+    if (kept->file.refused) { /* for its place, which may be another by now: judged again */
+        now = scan_from_kept(kept, path);
+        now.file.remarks = kept->file.remarks;
+        now.file.state = SOURCE_FILE_LISTED;
+        now.file.device = st->st_dev;
+    }
+    return scan_take(f->pass, kept, &now);
+}
+
+/* Reads once more those that were changing. False: the pass ends. */
+static bool read_changing(struct folder *f)
+{
+    for (int round = 1; round <= CHANGING_ROUNDS && f->changing.count > 0; round++) {
+        struct record_list changing = f->changing;
+        struct timespec pause = {0, CHANGING_PAUSE_MS * 1000000L};
+        bool go_on = true;
+        f->changing = (struct record_list){0};
+        nanosleep(&pause, NULL);
+        for (size_t i = 0; i < changing.count && go_on; i++) {
+            const char *path = changing.at[i].file.path;
+            struct stat st = {0};
+            go_on = read_and_judge(f, record_find(&f->pass->kept, path), path, &st,
+                                   round == CHANGING_ROUNDS);
+        }
+        record_list_done(&changing);
+        if (!go_on)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the walk ----------------------------------------------------------------------------- */
+
+static bool visit_folder(void *context, int fd, const char *path)
+{
+    struct folder *f = context;
+    if (f->watch && !tree_watch_folder(f->watch, fd, path)) {
+        /* Half a tree watched would look like a whole one. */
+        tree_watch_free(f->watch);
+        f->watch = NULL;
+        f->pass->out->watch_limit = true;
+    }
+    return !scan_is_stopped(f->pass);
+}
+
+static bool visit_file(void *context, const char *path, const struct stat *st)
+{
+    struct folder *f = context;
+    return !scan_is_stopped(f->pass) && look_at_file(f, path, st);
+}
+
+static bool visit_problem(void *context, const char *path, const char *code, const char *detail,
+                          bool folder)
+{
+    struct folder *f = context;
+    if (folder)
+        record_see_below(&f->pass->kept, path);
+    return scan_problem(f->pass, path, code, detail, folder);
+}
+
+/* An unmounted folder leaves an empty one behind. Entries are kept unless someone says otherwise:
+ * the shrink guard, which would hold them too, may be off. */
+static bool is_unmounted(const struct folder *f, const struct stat *top)
+{
+    if (f->pass->out->counts.files > 0 || f->pass->options->max_removed != MAX_REMOVED_GUARDED)
+        return false;
+    bool any = false;
+    for (size_t i = 0; i < f->pass->kept.count; i++) {
+        const struct record *kept = &f->pass->kept.at[i];
+        any |= kept->file.has_entry;
+        if (kept->file.device == top->st_dev)
+            return false;
+    }
+    return any;
+}
+
+static bool check_top(struct folder *f)
+{
+    const char *directory = f->settings->directory;
+    struct stat opened, named;
+    if (stat(directory, &named) != 0)
+        return scan_fail(f->pass, CATALOGUE_UNAVAILABLE, directory, strerrordesc_np(errno));
+    if (fstat(f->top, &opened) != 0 || opened.st_ino != named.st_ino ||
+        opened.st_dev != named.st_dev)
+        return scan_fail(f->pass, CATALOGUE_UNAVAILABLE, directory,
+                         "was replaced while it was read");
+    if (is_unmounted(f, &opened))
+        return scan_fail(
+            f->pass, CATALOGUE_UNAVAILABLE, directory,
+            "is empty, and on another file system than its files were: is it mounted?");
+    return true;
+}
+
+static bool walk(struct folder *f)
+{
+    struct walk_result result;
+    struct scan_outcome *out = f->pass->out;
+    struct walk_visit visit = {visit_folder, visit_file, visit_problem, f};
+    if (f->watch)
+        tree_watch_walk_begins(f->watch);
+    enum walk_status status = walk_folder(f->top, "", &f->match, &visit, &result);
+    out->links = result.links > 0;
+    out->outside = result.outside;
+    snprintf(out->outside_path, sizeof out->outside_path, "%s", result.outside_path);
+    if (status == WALK_UNREADABLE || status == WALK_FAILED)
+        return scan_fail(f->pass, CATALOGUE_UNAVAILABLE, f->settings->directory,
+                         strerrordesc_np(result.error));
+    if (status != WALK_DONE)
+        return false;
+    if (f->watch)
+        tree_watch_walk_ends(f->watch);
+    return true;
+}
+
+/* ---- the kind ----------------------------------------------------------------------------- */
+
+static bool begin(void *place, struct scan_pass *pass)
+{
+    struct folder *f = place;
+    f->pass = pass;
+    f->top = beneath_open_top(f->settings->directory);
+    return f->top >= 0 ||
+           scan_fail(pass, CATALOGUE_UNAVAILABLE, f->settings->directory, strerrordesc_np(errno));
+}
+
+static bool find(void *place, struct scan_pass *pass)
+{
+    struct folder *f = place;
+    if (!walk(f) || !read_changing(f) || !check_top(f))
+        return false;
+    if (!pass->options->alone) {
+        struct record_list old = f->unsettled;
+        record_sort(&f->leaving);
+        f->unsettled = f->leaving;
+        f->leaving = old;
+    }
+    return true;
+}
+
+static void end(void *place)
+{
+    struct folder *f = place;
+    close(f->top);
+    record_list_done(&f->changing);
+    record_list_done(&f->leaving);
+    f->pass = NULL;
+}
+
+static enum rule_code loc_of(const void *place, const char *path, struct url *out)
+{
+    const struct folder *f = place;
+    return location_loc(&f->location, path, out);
+}
+
+const struct source_kind folder_kind = {begin, find, end, loc_of, "sitemap.xml"};
+
+bool folder_init(struct folder *f, const struct source_settings *settings, char *why,
+                 size_t why_size)
+{
+    f->settings = settings;
+    f->match = (struct match){settings->patterns, settings->excludes};
+    return location_init(&f->location, settings->url, why, why_size);
+}
+
+void folder_done(struct folder *f)
+{
+    tree_watch_free(f->watch);
+    f->watch = NULL;
+    record_list_done(&f->unsettled);
+}
+
+/* ---- watching ----------------------------------------------------------------------------- */
+
+static bool watch_one(void *context, int fd, const char *path)
+{
+    struct folder *f = context;
+    return tree_watch_folder(f->watch, fd, path);
+}
+
+/* A folder came to be: watched at once, with all in it, so that what is being put there counts as
+ * unrest. What the limit does not allow, the scan that follows finds out. */
+static void appeared(void *context, const char *path)
+{
+    struct folder *f = context;
+    struct walk_visit visit = {.folder = watch_one, .context = f};
+    struct walk_result result;
+    int top = beneath_open_top(f->settings->directory);
+    if (top < 0)
+        return;
+    walk_folder(top, path, &f->match, &visit, &result);
+    close(top);
+}
+
+static void not_yet(void *context, const char *path)
+{
+    (void)context;
+    (void)path;
+}
+
+bool folder_watch(struct folder *f)
+{
+    bool limit = false;
+    struct stat st;
+    struct tree_watch_news news;
+    if (f->settings->watch && f->watch == NULL) {
+        f->watch = tree_watch_new(f->settings->directory);
+        limit = f->watch == NULL && errno != ENOMEM;
+    }
+    bool found = stat(f->settings->directory, &st) == 0;
+    f->top_device = found ? st.st_dev : 0;
+    f->top_inode = found ? st.st_ino : 0;
+    if (f->watch)
+        tree_watch_read(f->watch, &f->match, not_yet, f, &news);
+    return limit;
+}
+
+int folder_fd(const struct folder *f)
+{
+    return f->watch ? tree_watch_fd(f->watch) : -1;
+}
+
+void folder_read_news(struct folder *f, struct tree_watch_news *out)
+{
+    tree_watch_read(f->watch, f->links ? NULL : &f->match, appeared, f, out);
+}
+
+bool folder_is_replaced(const struct folder *f)
+{
+    struct stat st;
+    return stat(f->settings->directory, &st) != 0 || st.st_dev != f->top_device ||
+           st.st_ino != f->top_inode;
+}

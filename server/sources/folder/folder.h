@@ -1,0 +1,66 @@
+/* A folder of sitemap files as a source: what a scan asks of it (scan.h), and how it tells that
+ * something has changed. Internal to server/sources/; one thread. */
+#ifndef SITEMAPD_SOURCES_FOLDER_FOLDER_H
+#define SITEMAPD_SOURCES_FOLDER_FOLDER_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "server/sources/folder/walk.h"
+#include "server/sources/folder/watch.h"
+#include "server/sources/scan.h"
+
+struct folder {
+    const struct source_settings *settings; /* borrowed */
+    struct location location;
+    struct match match;
+    /* From scan to scan. */
+    struct tree_watch *watch;     /* NULL: it is not watched. A scan names the folders to it, and
+                                     frees it where the system's limit is reached */
+    struct record_list unsettled; /* what was being written; sorted */
+    bool links;                   /* symlinks were followed: any name may matter */
+    dev_t top_device;             /* as folder_watch found it */
+    ino_t top_inode;
+    /* Of the scan under way. */
+    struct scan_pass *pass;
+    int top;
+    struct record_list changing; /* paths to be read once more */
+    struct record_list leaving;  /* paths left for the next scan */
+};
+
+/* The place of this kind is a struct folder. */
+extern const struct source_kind folder_kind;
+
+/* Of one that is all zero, or to give it other settings: what it remembers stays. `why` gets a
+ * sentence where the URL is none. */
+bool folder_init(struct folder *f, const struct source_settings *settings, char *why,
+                 size_t why_size);
+/* Forgets all, also where it never was begun. */
+void folder_done(struct folder *f);
+
+/* Before a scan: watches from now on, where the settings want it; what has happened until now the
+ * scan sees for itself. Tries again each time, since the system's limit may have been raised. True
+ * where that is reached. */
+bool folder_watch(struct folder *f);
+/* To wait on until folder_read_news has something; -1: it is not watched. */
+int folder_fd(const struct folder *f);
+void folder_read_news(struct folder *f, struct tree_watch_news *out);
+/* Another folder is at its path than folder_watch found, or none. */
+bool folder_is_replaced(const struct folder *f);
+
+enum read_status {
+    READ_DONE,       /* `*out` has the verdict, `*st` what was read */
+    READ_CHANGING,   /* it was written to while it was read; `*st` as it is by now */
+    READ_GONE,       /* there is no such file any more */
+    READ_UNREADABLE, /* errno */
+    READ_STOPPED,
+    READ_SHORTAGE, /* no memory or descriptors: says nothing of the file */
+};
+
+/* Verifies the file at a path below the top, and sees to it that it held still meanwhile. `stop`
+ * may be NULL. */
+enum read_status folder_read_file(int top, const char *path, const struct sitemap_expect *expect,
+                                  const atomic_bool *stop, struct stat *st,
+                                  struct sitemap_file *out);
+
+#endif

@@ -1,0 +1,247 @@
+#include "server/sources/folder/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/sources/sources.h"
+
+/* Creation: of folders, and of files that link(2) makes whole. Attributes: a file that may be read
+ * again. */
+#define EVENTS                                                                                     \
+    (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CREATE | IN_ATTRIB |            \
+     IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
+
+struct watched {
+    int wd;
+    unsigned walk; /* that named it last */
+    char *path;
+};
+
+struct tree_watch {
+    int fd;
+    const char *directory;
+    struct watched *folders; /* by wd ascending */
+    size_t count, capacity;
+    unsigned walk;
+};
+
+struct tree_watch *tree_watch_new(const char *directory)
+{
+    struct tree_watch *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return NULL;
+    w->directory = directory;
+    w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (w->fd < 0) {
+        int error = errno;
+        free(w);
+        errno = error;
+        return NULL;
+    }
+    return w;
+}
+
+void tree_watch_free(struct tree_watch *w)
+{
+    if (w == NULL)
+        return;
+    close(w->fd);
+    for (size_t i = 0; i < w->count; i++)
+        free(w->folders[i].path);
+    free(w->folders);
+    free(w);
+}
+
+int tree_watch_fd(const struct tree_watch *w)
+{
+    return w->fd;
+}
+
+static size_t place_of(const struct tree_watch *w, int wd)
+{
+    size_t low = 0, high = w->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (w->folders[middle].wd < wd)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct watched *folder_of(const struct tree_watch *w, int wd)
+{
+    size_t at = place_of(w, wd);
+    return at < w->count && w->folders[at].wd == wd ? &w->folders[at] : NULL;
+}
+
+static bool remember(struct tree_watch *w, int wd, const char *path)
+{
+    struct watched *known = folder_of(w, wd);
+    if (known && strcmp(known->path, path) == 0) {
+        known->walk = w->walk;
+        return true;
+    }
+    char *copy = strdup(path);
+    if (copy == NULL)
+        return false;
+    if (known) {
+        free(known->path);
+        known->path = copy;
+        known->walk = w->walk;
+        return true;
+    }
+    if (w->count == w->capacity) {
+        size_t capacity = w->capacity ? w->capacity * 2 : 16;
+        struct watched *folders = realloc(w->folders, capacity * sizeof folders[0]);
+        if (folders == NULL) {
+            free(copy);
+            return false;
+        }
+        w->folders = folders;
+        w->capacity = capacity;
+    }
+    size_t at = place_of(w, wd); /* wds ascend: mostly the end */
+    memmove(&w->folders[at + 1], &w->folders[at], (w->count - at) * sizeof w->folders[0]);
+    w->folders[at] = (struct watched){wd, w->walk, copy};
+    w->count++;
+    return true;
+}
+
+static void forget(struct tree_watch *w, int wd)
+{
+    struct watched *known = folder_of(w, wd);
+    if (known == NULL)
+        return;
+    free(known->path);
+    w->count--;
+    memmove(known, known + 1, (size_t)(w->folders + w->count - known) * sizeof *known);
+}
+
+bool tree_watch_folder(struct tree_watch *w, int fd, const char *path)
+{
+    char name[4096];
+    /* By descriptor, so that it is this very folder whatever its path names by now. */
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    int wd = inotify_add_watch(w->fd, name, EVENTS);
+    if (wd < 0 && errno == ENOENT) {
+        int len = snprintf(name, sizeof name, "%s/%s", w->directory, path);
+        if (len < 0 || (size_t)len >= sizeof name)
+            return true;
+        wd = inotify_add_watch(w->fd, name, EVENTS);
+    }
+    if (wd >= 0 && !remember(w, wd, path)) {
+        inotify_rm_watch(w->fd, wd);
+        errno = ENOMEM;
+        return false;
+    }
+    /* Any other failure: it is gone, or must not be read; the walk tells. */
+    return wd >= 0 || (errno != ENOSPC && errno != ENOMEM);
+}
+
+void tree_watch_walk_begins(struct tree_watch *w)
+{
+    w->walk++;
+}
+
+void tree_watch_walk_ends(struct tree_watch *w)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->folders[i].walk == w->walk) {
+            w->folders[left++] = w->folders[i];
+            continue;
+        }
+        inotify_rm_watch(w->fd, w->folders[i].wd);
+        free(w->folders[i].path);
+    }
+    w->count = left;
+}
+
+static bool join(char out[], size_t size, const char *folder, const char *name)
+{
+    int len = snprintf(out, size, "%s%s%s", folder, *folder == '\0' ? "" : "/", name);
+    return len >= 0 && (size_t)len < size;
+}
+
+struct reading {
+    struct tree_watch *watch;
+    const struct match *match;
+    void (*appeared)(void *context, const char *path);
+    void *context;
+    struct tree_watch_news *news;
+};
+
+/* A symlink that appears may lead to anything, whatever its name is. */
+static bool is_link(const struct tree_watch *w, const char *path)
+{
+    char name[4096];
+    struct stat st;
+    int len = snprintf(name, sizeof name, "%s/%s", w->directory, path);
+    return len >= 0 && (size_t)len < sizeof name && lstat(name, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+static void handle(const struct reading *r, const struct inotify_event *event)
+{
+    char path[SOURCE_MAX_PATH_BYTES + 1];
+    if (event->mask & IN_Q_OVERFLOW) {
+        r->news->changed = r->news->overflow = true;
+        return;
+    }
+    const struct watched *folder = folder_of(r->watch, event->wd);
+    if (folder == NULL)
+        return; /* let go of; this was still on its way */
+    if (event->mask & IN_IGNORED) {
+        forget(r->watch, event->wd);
+        return;
+    }
+    if (event->len == 0) {
+        /* The folder itself. Its attributes matter: it may be read again. */
+        r->news->changed = true;
+        return;
+    }
+    if (!join(path, sizeof path, folder->path, event->name)) {
+        r->news->changed = true;
+        return;
+    }
+    bool came = event->mask & (IN_CREATE | IN_MOVED_TO);
+    if (event->mask & IN_ISDIR) {
+        if (r->match && !match_folder(r->match, path))
+            return;
+        r->news->changed = true;
+        if (came)
+            r->appeared(r->context, path);
+        return;
+    }
+    if (r->match == NULL || match_file(r->match, path) || (came && is_link(r->watch, path)))
+        r->news->changed = true;
+}
+
+void tree_watch_read(struct tree_watch *w, const struct match *match,
+                     void (*appeared)(void *context, const char *path), void *context,
+                     struct tree_watch_news *out)
+{
+    _Alignas(struct inotify_event) char bytes[32768];
+    *out = (struct tree_watch_news){0};
+    struct reading reading = {w, match, appeared, context, out};
+    for (;;) {
+        ssize_t len = read(w->fd, bytes, sizeof bytes);
+        if (len < 0 && errno == EINTR)
+            continue;
+        if (len <= 0)
+            return;
+        for (ssize_t at = 0; at < len;) {
+            const struct inotify_event *event = (const struct inotify_event *)(bytes + at);
+            handle(&reading, event);
+            at += (ssize_t)(sizeof *event + event->len);
+        }
+    }
+}

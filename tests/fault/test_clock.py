@@ -1,0 +1,121 @@
+"""A clock that was ahead for a while, and a catalogue that was written meanwhile: it is told, the dates come back to the clock with
+what changes next, and no date ever gives a 304 for other bytes."""
+
+import email.utils
+import mmap
+import os
+import re
+import struct
+import time
+
+import pytest
+
+from harness import ORIGIN, eventually
+
+XML = "/sitemap_index.xml"
+YEARS = 10 * 366 * 86400
+
+
+class Clock:
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "clock")
+        with open(self.path, "wb") as file:
+            file.write(bytes(8))
+        with open(self.path, "r+b") as file:
+            self.page = mmap.mmap(file.fileno(), 8)
+
+    def set(self, ahead):
+        struct.pack_into("=q", self.page, 0, ahead)
+
+    @property
+    def environment(self):
+        return {"LD_PRELOAD": os.environ["FAULT_CLOCK_SHIM"], "FAULT_CLOCK": self.path}
+
+
+@pytest.fixture
+def clock(tmp_path):
+    return Clock(str(tmp_path))
+
+
+def year(text):
+    return int(re.search(r"\d{4}", text)[0])
+
+
+def seconds_of(date):
+    return email.utils.parsedate_to_datetime(date).timestamp()
+
+
+def ready(server):
+    reply = server.api("GET", "/readyz", token=None)
+    assert reply.status == 200
+    return reply.json()["status"], [reason["code"] for reason in reply.json()["reasons"]]
+
+
+def assert_honest(reply):
+    """RFC 9110 8.8.2.1."""
+    assert seconds_of(reply["Last-Modified"]) <= seconds_of(reply["Date"]), reply
+
+
+def test_dates_come_back_to_the_clock(start, clock):
+    server = start(env=clock.environment)
+    this_year = time.gmtime().tm_year
+    assert server.register(ORIGIN + "/a.xml").status == 201
+    assert ready(server) == ("ok", [])
+    clock.set(YEARS)
+    server.told("clock-set")
+    assert year(server.register(ORIGIN + "/b.xml").json()["sitemap"]["registered_at"]) >= this_year + 10
+    ahead = server.get(XML)
+    assert year(ahead["Last-Modified"]) >= this_year + 10
+    assert_honest(ahead)
+
+    clock.set(0)
+    back = server.get(XML)
+    assert_honest(back)
+    assert back.body == ahead.body and back["ETag"] == ahead["ETag"]
+    eventually(lambda: ready(server) == ("degraded", ["clock-behind"]), "it is told", within=5)
+    server.told("clock-behind")
+    assert server.get(XML, {"If-None-Match": ahead["ETag"]}).status == 304
+    for date in (ahead["Last-Modified"], back["Last-Modified"], back["Date"]):
+        assert server.get(XML, {"If-Modified-Since": date}).status == 200
+
+    changed = server.register(ORIGIN + "/c.xml").json()["sitemap"]
+    assert year(changed["registered_at"]) == year(changed["changed_at"]) == this_year
+    eventually(lambda: ready(server) == ("ok", []), "it is over", within=5)
+    server.told("clock-agrees")
+    now = server.get(XML)
+    assert_honest(now)
+    assert year(now["Last-Modified"]) == this_year and len(re.findall(b"<loc>", now.xml())) == 3
+    for date in (ahead["Last-Modified"], back["Last-Modified"], back["Date"], now["Last-Modified"]):
+        assert server.get(XML, {"If-Modified-Since": date}).status == 200
+    assert server.cli("check").code == 0
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_source_comes_back(start, clock, tmp_path, restarted):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    config = f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/files/\nsettle = 0s\n'
+    server = start(env=clock.environment, config=config)
+    this_year = time.gmtime().tm_year
+    scan = lambda: eventually(lambda: server.api("POST", "/v1/sources/files/scan").status == 200, "a scan is made", within=10)
+    date = lambda: next(iter(e["lastmod"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]), None)
+
+    def write(text, at=None):
+        (folder / "a.txt").write_text(f"{ORIGIN}/{text}\n")
+        if at is not None:
+            os.utime(folder / "a.txt", (at, at))
+
+    clock.set(YEARS)
+    write("one", time.time() + YEARS - 100)
+    scan()
+    assert year(date()) >= this_year + 10
+    clock.set(0)
+    if restarted:
+        server.restart()
+        eventually(lambda: ready(server)[1] == ["clock-behind"], "it is told by the new one too", within=5)
+    write("two")
+    eventually(lambda: scan() and year(date()) == this_year, "the date has come back", within=10)
+    first = date()
+    time.sleep(1.1)  # dates have seconds
+    write("three", time.time() - 86400)
+    eventually(lambda: scan() and date() > first, "it does not run backwards", within=10)

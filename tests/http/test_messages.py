@@ -1,0 +1,143 @@
+"""What a newcomer does wrong, and what the program says of it: what is wrong and what to do."""
+
+import pytest
+
+from harness import INDEX, ORIGIN, ask, sitemapd
+
+NBSP, BOM = "\u00a0", "\ufeff"
+CDN = "https://cdn.example.net"
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = str(tmp_path / "own.db")
+    assert sitemapd("site", "add", ORIGIN, database=path).code == 0
+    return path
+
+
+WRONG = [
+    ("http://www.example.com/a.xml", "outside-site", "is http, and its site is https: the host is right, the scheme is not; write https"),
+    (f"{ORIGIN}:8443/a.xml", "outside-site", "is on another port than its site"),
+    (f"{CDN}/a.xml", "site-unknown", "a site's file on another host (a CDN), add that host to the site's cross hosts"),
+    (f"Sitemap: {ORIGIN}/a.xml", "loc-space", "is a line of a robots.txt; give its URL alone"),
+    (f"sitemap:{ORIGIN}/a.xml", "loc-scheme", "is a line of a robots.txt; give its URL alone"),
+    ("ask by mail", "loc-space", "is text, not a URL; it must be an absolute URL (https://host/path)"),
+    (f"{ORIGIN}/my file.xml", "loc-space", "has a raw space; write %20"),
+    (f" {ORIGIN}/a.xml", "loc-space", "has white space around it"),
+    (f"{NBSP}{ORIGIN}/a.xml", "loc-malformed", "one that does not show (U+00A0); take it away"),
+    (f"{ORIGIN}/a.xml{NBSP}", "loc-space", "one that does not show (U+00A0); take it away"),
+    (f"{ORIGIN}/a.xml\u200b", "loc-space", "white space around it"),
+    ("/a.xml", "loc-relative", "must be an absolute URL"),
+]
+
+
+@pytest.mark.parametrize("loc, code, words", WRONG, ids=[repr(w[0]) for w in WRONG])
+def test_a_loc_that_is_none(server, database, tmp_path, loc, code, words):
+    told = sitemapd("add", loc, database=database)
+    assert told.code == 1 and words in told.err and f"({code})" in told.err, told
+    reply = server.register(loc)
+    assert reply.status == 422 and reply.json()["code"] == code and words in reply.json()["detail"], reply
+    reply = server.bulk([loc])
+    assert reply.status == 422 and words in reply.json()["rejected"][0]["detail"], reply
+    reply = server.replace([loc])
+    words = "is on another host than its index" if code == "site-unknown" else words  # one is named
+    assert reply.status == 422 and words in reply.json()["rejected"][0]["detail"], reply
+    words = next(w for l, c, w in WRONG if l == loc)
+    if "white space" in words or "U+00A0" in words:
+        return
+    path = tmp_path / "list"
+    path.write_text(f"{ORIGIN}/good.xml\n{loc}\n")
+    for replace in ((), ("--replace",)):
+        told = sitemapd("import", *replace, path, database=database)
+        assert told.code == 1 and words in told.err and f"({code})" in told.err, told
+
+
+@pytest.mark.parametrize("pad", [NBSP, BOM + " ", "\u200b", "\u3000\t"], ids=ascii)
+def test_padding_that_does_not_show_is_padding(database, tmp_path, pad):
+    path = tmp_path / "list"
+    path.write_text(f"{ORIGIN}/a.xml\n{pad}{ORIGIN}/b.xml{pad}\n{pad}\n")
+    told = sitemapd("import", path, database=database)
+    assert told.code == 0 and "(loc-padded): 1 in all, first in line 2" in told.err, told
+    path.write_text(f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><sitemap><loc>{pad}{ORIGIN}/c.xml{pad}</loc></sitemap></sitemapindex>')
+    told = sitemapd("import", path, database=database)
+    assert told.code == 0 and "(loc-padded)" in told.err, told
+    assert [e["loc"] for e in sitemapd("export", database=database).lines()] == [f"{ORIGIN}/{n}.xml" for n in "abc"]
+
+
+def test_without_a_site_each_way_says_how_to_make_one(start, tmp_path):
+    server = start(sites=())
+    loc, make = ORIGIN + "/a.xml", f"`sitemapd site add {ORIGIN}`"
+    detail = "belongs to no site: there is none yet; make one first (`sitemapd site add ORIGIN`, or POST /v1/sites)"
+    assert detail in server.register(loc).json()["detail"]
+    assert server.bulk([loc]).json()["rejected"][0]["detail"] == detail
+    for told in (server.cli("add", loc), server.cli("import", "-", input=loc + "\n"), server.cli("import", "--replace", "-", input=loc + "\n")):
+        assert told.code == 1 and "no site: there is none yet" in told.err and make in told.err and "cross-host" not in told.err, told
+    assert "no site yet; make one with `sitemapd site add ORIGIN`" in server.cli("list").err
+    ready = lambda: ask(server.admin, "GET", "/readyz", host=server.admin).json()
+    assert ready()["status"] == "degraded" and [r["code"] for r in ready()["reasons"]] == ["no-site"]
+    assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
+    assert ready()["status"] == "ok"
+    assert "register one with" in server.cli("list").err
+
+
+def test_a_child_on_a_cdn_is_no_new_site(database, tmp_path):
+    hint = f"`sitemapd site update ORIGIN --add-cross-host cdn.example.net`, then --index URL"
+    assert hint in sitemapd("add", f"{CDN}/a.xml", database=database).err
+    assert hint in sitemapd("import", "-", input=f"{CDN}/a.xml\n", database=database).err
+    told = sitemapd("add", f"{CDN}/a.xml", "--index", INDEX, database=database)
+    assert told.code == 1 and "--add-cross-host" in told.err
+    # As it says, it works.
+    assert sitemapd("site", "update", ORIGIN, "--add-cross-host", "cdn.example.net", database=database).code == 0
+    assert sitemapd("add", f"{CDN}/a.xml", "--index", INDEX, database=database).code == 0
+
+
+@pytest.mark.parametrize(
+    "lastmod, code, words",
+    [
+        ("yesterday", "lastmod-invalid", "such as 2026-11-21 or 2026-11-21T08:30:00Z"),
+        ("21.11.2026", "lastmod-invalid", "such as 2026-11-21"),
+        ("2026-11-21T08:30:00", "lastmod-no-zone", "2026-11-21T08:30:00+01:00"),
+        ("2096-11-21", "lastmod-in-future", "more than a day ahead"),
+    ],
+)
+def test_a_dropped_lastmod_says_so(database, tmp_path, lastmod, code, words):
+    path = tmp_path / "x"
+    path.write_text(f'{{"loc": "{ORIGIN}/a.xml", "lastmod": "{lastmod}"}}\n')
+    told = sitemapd("import", path, database=database)
+    assert told.code == 0 and f"({code})" in told.err and "the lastmod was dropped: " in told.err and words in told.err, told
+    assert sitemapd("export", database=database).lines()[0]["lastmod"] is None
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
+def test_a_body_whose_line_ends_curl_took_away(server, kind):
+    body = "".join(f'{{"loc": "{ORIGIN}/{i}.xml"}}' for i in range(3)).encode()
+    reply = server.api("POST", "/v1/sitemaps", body=body, content_type=kind)
+    assert reply.status in (400, 422) and b"--data-binary" in reply.body, reply
+
+
+def test_types_and_lines_that_the_api_does_not_take(server):
+    body = f"{ORIGIN}/a.xml\n".encode()
+    reply = server.api("POST", "/v1/sitemaps", body=body, content_type="application/x-www-form-urlencoded")
+    assert reply.status == 415 and "-H 'Content-Type: application/json' --data-binary @FILE" in reply.json()["detail"]
+    reply = server.api("POST", "/v1/sitemaps", body=body, content_type="application/x-ndjson")
+    assert reply.status == 422 and '{"loc": "https://..."}' in reply.json()["rejected"][0]["detail"]
+
+
+def test_a_server_without_a_site_says_so(start):
+    server = start(sites=())
+    for target in ("/", "/sitemap_index.xml", "/robots.txt"):
+        reply = server.get(target)
+        assert reply.status == 421 and b"no site here yet; `sitemapd site add ORIGIN` makes one" in reply.body, reply
+    assert "no-site: there is no site yet" in server.log()
+    assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
+    assert server.get("/robots.txt").status == 200
+    server.restart()
+    assert server.log().count("no-site") == 1, "once there is one, nothing is said"
+
+
+def test_a_url_is_no_file(database):
+    told = sitemapd("import", INDEX, database=database)
+    assert told.code == 1 and f"curl -sf {INDEX} | sitemapd import -" in told.err
+    sitemapd("site", "add", "https://shop.example.org", database=database)
+    told = sitemapd("import", "--index", "/sitemap_index.xml", "-", input="", database=database)
+    assert told.code == 1 and "a path names an index only where there is one site; give its URL" in told.err

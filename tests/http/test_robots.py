@@ -1,0 +1,194 @@
+"""A site's own robots.txt: set by API, command line and configuration, served with the Sitemap lines
+behind it, each URL once."""
+
+import gzip
+import json
+
+import pytest
+
+from harness import INDEX, ORIGIN, Server, eventually, problem, sitemapd
+from test_sites import SHOP, site_add, site_id
+
+OWN = "User-agent: *\nDisallow: /cart\n"
+LINE = f"Sitemap: {INDEX}\n"
+
+
+def robots(server, host="www.example.com"):
+    reply = server.get("/robots.txt", host=host)
+    return reply.body.decode() if reply.status == 200 else reply.status
+
+
+def patch(server, value, site=ORIGIN, token=""):
+    return server.api("PATCH", f"/v1/sites/{site_id(server, site)}", {"robots": value}, token=token)
+
+
+@pytest.fixture
+def filled(server):
+    """One with an entry, so that there is a page to name."""
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    return server
+
+
+def test_the_api_sets_and_clears_it(filled):
+    assert robots(filled) == LINE
+    tag = filled.get("/robots.txt")["ETag"]
+    reply = patch(filled, OWN)
+    assert reply.status == 200 and reply.json()["robots"] == OWN
+    assert robots(filled) == OWN + LINE, "what is acknowledged is served"
+    assert filled.get("/robots.txt", {"If-None-Match": tag}).status == 200
+    me = f"/v1/sites/{site_id(filled, ORIGIN)}"
+    assert filled.api("GET", me).json()["robots"] == OWN
+    assert "robots" not in filled.api("GET", "/v1/sites").json()["sites"][0], "a list leaves the text out"
+    # What is not named stays; the same text again is no change.
+    revision = filled.metrics()["sitemapd_catalogue_revision"]
+    assert patch(filled, OWN).status == 200 and filled.metrics()["sitemapd_catalogue_revision"] == revision
+    assert filled.api("PATCH", me, {"host_aliases": ["example.com"]}).json()["robots"] == OWN
+    filled.restart()
+    assert robots(filled) == OWN + LINE
+    assert patch(filled, False).json()["robots"] is False and robots(filled) == 404
+    assert patch(filled, None).json()["robots"] is None and robots(filled) == LINE
+    assert filled.get("/robots.txt")["ETag"] == tag, "undone, it has its old tag"
+    assert patch(filled, "no line end").status == 200 and robots(filled) == "no line end\n" + LINE
+    assert patch(filled, "").status == 200 and robots(filled) == LINE
+
+
+def test_a_site_is_made_with_it(server):
+    reply = server.api("POST", "/v1/sites", {"origin": SHOP, "robots": OWN})
+    assert reply.status == 201 and reply.json()["robots"] == OWN
+    assert robots(server, "shop.example.org") == OWN
+    done = server.cli("site", "remove", SHOP)
+    assert done.code == 0, done
+    assert server.api("POST", "/v1/sites", {"origin": SHOP}).json()["robots"] is None
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("<!DOCTYPE html><title>404</title>", "page of HTML"),
+        ("\n <html>", "page of HTML"),
+        ("User-agent: *\nDisallow: /\x07", "control character"),
+        ("a: \x9b", "control character"),
+        ("#" * (500 * 1024 + 1), "longer than 500 KiB"),
+    ],
+    ids=["html", "html behind space", "control", "C1", "long"],
+)
+def test_what_is_no_robots_txt_is_refused(filled, tmp_path, text, words):
+    assert patch(filled, OWN).status == 200
+    reply = problem(patch(filled, text), 422, "robots-malformed")
+    assert reply["field"] == "robots" and words in reply["detail"]
+    assert robots(filled) == OWN + LINE
+    path = tmp_path / "robots"
+    path.write_text(text)
+    told = filled.cli("site", "update", ORIGIN, "--robots", path)
+    assert told.code == 1 and words in told.err and "robots-malformed" in told.err, told
+    assert robots(filled) == OWN + LINE
+
+
+def test_wrong_types_and_the_longest(filled):
+    for bad in (1, True, [OWN], {"text": OWN}):
+        assert problem(patch(filled, bad), 422, "wrong-type")["field"] == "robots"
+    text = "# \u00fc\n" + "#" * (500 * 1024 - 5)
+    assert patch(filled, text).status == 200 and robots(filled) == text + "\n" + LINE
+
+
+def test_all_sites_together_are_bounded(server):
+    text = "#" * (500 * 1024)
+    lines = [json.dumps({"origin": f"https://s{i}.example.net", "robots": text, "index": False}) for i in range(33)]
+    codes = [server.api("POST", "/v1/sites", body=line.encode(), content_type="application/json") for line in lines]
+    assert [c.status for c in codes] == [201] * 32 + [409]
+    assert "16 MiB" in codes[-1].json()["detail"] and codes[-1].json()["field"] == "robots"
+    assert patch(server, text[1:], "https://s1.example.net").status == 200, "its own does not count twice"
+
+
+def test_a_token_of_one_site_sets_its_own_alone(filled):
+    site_add(filled, SHOP)
+    token = filled.cli("token", "add", "shop", "--site", SHOP).out.strip()
+    eventually(lambda: patch(filled, OWN, SHOP, token).status == 200, "the token is known")
+    assert robots(filled, "shop.example.org") == OWN
+    assert patch(filled, "User-agent: *\nDisallow: /\n", ORIGIN, token).status in (403, 404)
+    assert robots(filled) == LINE
+
+
+def test_the_changes_tell_of_it(filled):
+    site_add(filled, SHOP)
+    next = filled.api("GET", "/v1/changes?since=0").json()["next"]
+    assert patch(filled, OWN, SHOP).status == 200
+    told = filled.api("GET", f"/v1/changes?since={next}&wait=5").json()
+    assert [(p["url"], p["removed"]) for p in told["pages"]] == [(f"{SHOP}/robots.txt", False)]
+    assert told["pages"][0]["etag"] == filled.get("/robots.txt", host="shop.example.org")["ETag"]
+    assert filled.api("GET", f"/v1/changes?since={told['next']}").json()["pages"] == []
+
+
+def test_lines_that_name_our_pages_stand_once(filled):
+    foreign = f"Sitemap: {SHOP}/x.xml\nSitemap: {ORIGIN}/other.xml\nSitemap: {ORIGIN}/sitemap_index-2.xml\n"
+    foreign += f"# Sitemap: {INDEX}\nSitemap: {INDEX}?page=1\nSitemap: http://www.example.com/sitemap_index.xml\n"
+    ours = [
+        f"Sitemap: {INDEX}\r\n", f"SITEMAP:{INDEX}\n", f"  sitemap :\t{INDEX}  # the index\n",
+        "Sitemap: https://WWW.example.com:443/sitemap_index.xml\n", f"sitemap: {INDEX}",
+    ]
+    assert patch(filled, "\ufeff" + ours[0]).status == 200 and robots(filled) == LINE
+    assert patch(filled, OWN + ours[0] + foreign + "".join(ours[1:])).status == 200
+    assert robots(filled) == OWN + foreign + LINE
+    # A page that comes to be takes its line's place.
+    rows = [{"loc": f"{ORIGIN}/{i}.xml"} for i in range(50_000)]
+    assert filled.bulk(rows).status == 200
+    wanted = OWN + foreign.replace(f"Sitemap: {ORIGIN}/sitemap_index-2.xml\n", "") + LINE + f"Sitemap: {ORIGIN}/sitemap_index-2.xml\n"
+    assert robots(filled) == wanted
+
+
+def test_a_robots_file_of_the_configuration(start, tmp_path):
+    (tmp_path / "robots.txt").write_text(OWN + f"sitemap: {INDEX}\nSitemap: {SHOP}/x.xml\n")
+    conf = tmp_path / "own.conf"
+    conf.write_text(f"[site \"main\"]\norigin = {ORIGIN}\nrobots_file = {tmp_path}/robots.txt\n")
+    server = start("--config", str(conf), sites=())
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert robots(server) == OWN + f"Sitemap: {SHOP}/x.xml\n" + LINE
+    assert problem(patch(server, OWN), 409, "managed-by-config")
+    told = server.cli("site", "update", ORIGIN, "--no-robots")
+    assert told.code == 1 and "belongs to the configuration file" in told.err
+
+
+def test_a_section_takes_over_what_the_api_had_set(start, tmp_path):
+    """The configuration is the whole of its site's policy; what it puts aside is told."""
+    server = start()
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert patch(server, OWN).status == 200
+    conf = tmp_path / "own.conf"
+    conf.write_text(f"[site \"main\"]\norigin = {ORIGIN}\n")
+    server.stop()
+    server = start("--config", str(conf), sites=(), database=server.database)
+    assert robots(server) == LINE
+    assert "robots-put-aside" in server.log()
+    assert server.api("GET", f"/v1/sites/{site_id(server, ORIGIN)}").json()["robots"] is None
+
+
+def test_the_command_line_sets_it(filled, tmp_path):
+    path = tmp_path / "robots.txt"
+    path.write_text(OWN)
+    of = lambda *args, **more: filled.cli("site", "update", ORIGIN, *args, **more)
+    told = of("--robots", path)
+    assert told.code == 0 and "robots.txt: 30 bytes of its own, and the Sitemap lines (before: the Sitemap lines alone)" in told.out, told
+    eventually(lambda: robots(filled) == OWN + LINE, "it is served")
+    assert json.loads(filled.cli("site", "list", "--json").out)["robots"] == OWN
+    assert "30 bytes of its own" in filled.cli("site", "list").out
+    assert of("--robots", path).out.startswith(f"{ORIGIN}: unchanged\n")
+    assert of("--robots", "-", input="Disallow:\n").code == 0
+    eventually(lambda: robots(filled) == "Disallow:\n" + LINE, "from standard input")
+    told = of("--robots-off")
+    assert told.code == 0 and "left to others (before: 10 bytes" in told.out
+    eventually(lambda: robots(filled) == 404, "off")
+    assert of("--no-robots").code == 0
+    eventually(lambda: robots(filled) == LINE, "as at first")
+    for args, code, words in (
+        (("--robots", path, "--no-robots"), 2, "one of"),
+        (("--robots", tmp_path / "none"), 1, "cannot be read"),
+        (("--robots", tmp_path), 1, "cannot be read"),
+        (("--robots", "-"), 1, "is empty"),
+    ):
+        told = of(*args, **({"input": ""} if args[-1] == "-" else {}))
+        assert told.code == code and words in told.err and told.err.count("\n") == 1, told
+    (tmp_path / "nul").write_bytes(b"User-agent: *\n\0Disallow: /\n")
+    assert "control character" in of("--robots", tmp_path / "nul").err
+    (tmp_path / "latin").write_bytes(b"# \xfc\n")
+    assert "UTF-8" in of("--robots", tmp_path / "latin").err
+    assert robots(filled) == LINE

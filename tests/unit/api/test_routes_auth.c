@@ -1,0 +1,172 @@
+/* Who may call: tokens, their sites, and the bound on wrong ones. */
+#include "tests/unit/api/world.h"
+
+#define SHOP "https://shop.example.org"
+
+static struct question get(const char *target, const char *token)
+{
+    return (struct question){.method = HTTP_GET, .target = target, .token = token};
+}
+
+static void test_a_token_is_needed(void **state)
+{
+    struct world *w = *state;
+    struct question q = get("/v1/sitemaps", "");
+    struct answer none = ask_whole(w, &q);
+
+    assert_string_equal(none.authenticate, "Bearer realm=\"sitemapd\"");
+    expect(none, 401, "\"unauthorized\"");
+    q.token = TOKEN "x";
+    expect(ask_whole(w, &q), 401, "\"unauthorized\"");
+    q.token = TOKEN " x";
+    expect(ask_whole(w, &q), 401, "\"unauthorized\"");
+    q.token = TOKEN;
+    expect(ask_whole(w, &q), 200, NULL);
+    expect(ask_whole(w, &(struct question){.method = HTTP_GET, .target = "/healthz", .token = ""}),
+           200, "{\"status\":\"ok\"}");
+}
+
+/* Wrong tokens are slowed down; the right one, of the same address, is let in all the same. */
+static void test_wrong_tokens_are_bounded(void **state)
+{
+    struct world *w = *state;
+    struct question wrong = get("/v1/sitemaps", "wrong"), right = get("/v1/sitemaps", TOKEN);
+
+    for (unsigned i = 0; i < AUTH_MAX_FAILURES; i++)
+        expect(ask_whole(w, &wrong), 401, NULL);
+    struct answer held = ask_whole(w, &wrong);
+    assert_string_equal(held.retry_after, "60");
+    expect(held, 429, "\"too-many-failures\"");
+    expect(ask_whole(w, &right), 200, NULL);
+    wrong.peer = "2001:db8::1";
+    expect(ask_whole(w, &wrong), 401, NULL);
+}
+
+static void test_the_table_of_failures(void **state)
+{
+    struct auth *auth = auth_new();
+    bool report;
+    char peer[48];
+
+    (void)state;
+    assert_non_null(auth);
+    assert_int_equal(auth_failed(auth, "a", 1000, &report), 0);
+    assert_true(report);
+    for (unsigned i = 1; i < AUTH_MAX_FAILURES; i++) {
+        assert_int_equal(auth_failed(auth, "a", 1000, &report), 0);
+        assert_false(report);
+    }
+    assert_int_equal(auth_failed(auth, "a", 1010, &report), AUTH_WINDOW_SECONDS - 10);
+    assert_true(report);
+    assert_int_equal(auth_failed(auth, "a", 1059, &report), 1);
+    assert_false(report);
+    assert_int_equal(auth_failed(auth, "a", 1060, &report), 0);
+    assert_true(report);
+    /* A clock set back begins anew. */
+    assert_int_equal(auth_failed(auth, "a", 900, &report), 0);
+    /* Many addresses need no more room, and none is held for another's failures. */
+    for (int i = 0; i < 100000; i++) {
+        snprintf(peer, sizeof peer, "10.%d.%d.%d", i >> 16, i >> 8 & 255, i & 255);
+        assert_int_equal(auth_failed(auth, peer, 2000, &report), 0);
+    }
+    assert_int_equal(auth_failed(auth, NULL, 2000, &report), 0);
+    auth_free(auth);
+    auth_free(NULL);
+}
+
+static void add_token(struct world *w, const char *name, const char *text, int64_t site_id)
+{
+    uint8_t sha256[32];
+    struct change_result result;
+
+    assert_true(token_sha256(text, strlen(text), sha256));
+    const struct change change = {
+        .kind = CHANGE_TOKEN_ADD, .token_name = name, .token_sha256 = sha256, .site_id = site_id};
+    assert_int_equal(catalogue_apply(w->app.catalogue, &change, &result), CATALOGUE_OK);
+    entry_record_done(&result.entry);
+}
+
+static void test_a_token_of_one_site(void **state)
+{
+    struct world *w = *state;
+    char own[96], other[96], own_site[96], other_site[96], id[32];
+    struct answer made = ask(w, HTTP_POST, "/v1/sites", "{\"origin\":\"" SHOP "\"}");
+
+    assert_int_equal(made.status, 201);
+    member(&made, "id", id, sizeof id);
+    snprintf(own_site, sizeof own_site, "%s", made.location);
+    answer_done(&made);
+    snprintf(other_site, sizeof other_site, "/v1/sites/1");
+    add_token(w, "shop", "the-shops-token", strtoll(id, NULL, 10));
+
+    made = ask(w, HTTP_POST, "/v1/sitemaps", "{\"loc\":\"" ORIGIN "/a.xml\"}");
+    assert_int_equal(made.status, 201);
+    snprintf(other, sizeof other, "%s", made.location);
+    answer_done(&made);
+
+    struct question q = {.method = HTTP_POST,
+                         .target = "/v1/sitemaps",
+                         .token = "the-shops-token",
+                         .body = "{\"loc\":\"" SHOP "/a.xml\"}"};
+    made = ask_whole(w, &q);
+    snprintf(own, sizeof own, "%s", made.location);
+    expect(made, 201, "\"source\":\"shop\"");
+    q.body = "{\"loc\":\"" ORIGIN "/b.xml\"}";
+    expect(ask_whole(w, &q), 403, "\"token-of-another-site\"");
+    q.target = "/v1/sitemaps?index=" INDEX;
+    q.method = HTTP_PUT;
+    q.body = "[]";
+    expect(ask_whole(w, &q), 403, "\"token-of-another-site\"");
+    q.method = HTTP_POST;
+    q.target = "/v1/sites";
+    q.body = "{\"origin\":\"https://third.example\"}";
+    expect(ask_whole(w, &q), 403, "\"token-of-another-site\"");
+    q.target = "/v1/indexes";
+    q.body = "{\"url\":\"" ORIGIN "/more.xml\"}";
+    expect(ask_whole(w, &q), 403, "\"token-of-another-site\"");
+    q.method = HTTP_PATCH;
+    q.target = other_site;
+    q.body = "{\"max_indexes\":3}";
+    expect(ask_whole(w, &q), 403, "\"token-of-another-site\"");
+    q.method = HTTP_DELETE;
+    q.target = other;
+    q.body = NULL;
+    expect(ask_whole(w, &q), 403, "\"token-of-another-site\"");
+    q.target = other_site;
+    expect(ask_whole(w, &q), 403, "\"token-of-another-site\"");
+
+    q.method = HTTP_GET;
+    q.target = own;
+    expect(ask_whole(w, &q), 200, NULL);
+    q.target = other;
+    expect(ask_whole(w, &q), 404, "\"not-found\"");
+    q.target = own_site;
+    expect(ask_whole(w, &q), 200, SHOP);
+    q.target = other_site;
+    expect(ask_whole(w, &q), 404, "\"not-found\"");
+    for (const char **list =
+             (const char *[]){"/v1/sitemaps", "/v1/sites", "/v1/indexes", "/v1/changes", NULL};
+         *list != NULL; list++) {
+        q.target = *list;
+        struct answer answer = ask_whole(w, &q);
+        assert_int_equal(occurrences(&answer, ORIGIN), 0);
+        expect(answer, 200, SHOP);
+    }
+    q.target = "/v1/sitemaps?index=" INDEX;
+    expect(ask_whole(w, &q), 404, "\"index-unknown\"");
+    q.target = "/v1/indexes?site=" ORIGIN;
+    expect(ask_whole(w, &q), 404, "\"site-unknown\"");
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, world_with_site, world_teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(test_a_token_is_needed),
+        CASE(test_wrong_tokens_are_bounded),
+        cmocka_unit_test(test_the_table_of_failures),
+        CASE(test_a_token_of_one_site),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* Health, metrics, the API's description, and how errors become HTTP. */
+#include "server/api/errors.h"
+#include "tests/unit/api/world.h"
+
+static void test_health(void **state)
+{
+    struct world *w = *state;
+
+    expect(ask(w, HTTP_GET, "/healthz", NO_BODY), 200, "{\"status\":\"ok\"}");
+    expect(ask(w, HTTP_GET, "/readyz", NO_BODY), 200, "{\"status\":\"ok\",\"reasons\":[]}");
+}
+
+/* Each sample belongs to a family that was announced with HELP and TYPE, once. */
+static void test_metrics(void **state)
+{
+    struct world *w = *state;
+
+    expect(ask(w, HTTP_POST, "/v1/sitemaps", "{\"loc\":\"" ORIGIN "/a.xml\"}"), 201, NULL);
+    struct answer answer = ask(w, HTTP_GET, "/metrics", NO_BODY);
+    char family[80] = "";
+    char *rest = answer.body.data, *line;
+
+    assert_non_null(strstr(rest, "\nsitemapd_entries 1\n"));
+    while ((line = strsep(&rest, "\n")) != NULL && rest != NULL) {
+        if (strncmp(line, "# HELP ", 7) == 0)
+            continue;
+        if (strncmp(line, "# TYPE ", 7) == 0)
+            snprintf(family, sizeof family, "%.*s", (int)strcspn(line + 7, " "), line + 7);
+        else if (strncmp(line, family, strlen(family)) != 0 || family[0] == '\0')
+            fail_msg("%s has no family", line);
+    }
+    answer_done(&answer);
+}
+
+/* Every operation of the table is described, and nothing else is. */
+static void test_the_description_is_true(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        enum http_method method;
+        const char *name;
+    } methods[] = {{HTTP_GET, "get"},
+                   {HTTP_POST, "post"},
+                   {HTTP_PUT, "put"},
+                   {HTTP_PATCH, "patch"},
+                   {HTTP_DELETE, "delete"}};
+    struct answer answer = ask(w, HTTP_GET, "/openapi.json", NO_BODY);
+    const char *text = str_text(&answer.body);
+
+    assert_int_equal(answer.status, 200);
+    for (size_t i = 0; i < routes_admin_count; i++) {
+        const struct route *route = &routes_admin[i];
+        char key[80];
+        const char *path, *end, *found;
+
+        snprintf(key, sizeof key, "\n    \"%s\": {", route->path);
+        path = strstr(text, key);
+        if (path == NULL)
+            fail_msg("%s is not described", route->path);
+        end = strstr(path, "\n    }");
+        for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++) {
+            if ((route->methods & methods[m].method) == 0)
+                continue;
+            snprintf(key, sizeof key, "\n      \"%s\": {", methods[m].name);
+            found = strstr(path, key);
+            if (found == NULL || found > end)
+                fail_msg("%s %s is not described", methods[m].name, route->path);
+        }
+    }
+    assert_int_equal(occurrences(&answer, "\"operationId\""), routes_admin_count);
+    assert_null(strstr(text, "{version}"));
+    answer_done(&answer);
+}
+
+static void expect_problem(struct reply *reply, unsigned status, const char *code)
+{
+    assert_int_equal(reply->status, status);
+    if (strstr(str_text(&reply->body), code) == NULL)
+        fail_msg("%s is not in %s", code, str_text(&reply->body));
+    reply_done(reply);
+    reply_init(reply);
+}
+
+static void test_errors(void **state)
+{
+    struct reply reply;
+    static const struct {
+        enum catalogue_status status;
+        unsigned http;
+    } statuses[] = {
+        {CATALOGUE_NOT_FOUND, 404}, {CATALOGUE_CONFLICT, 409},    {CATALOGUE_FULL, 409},
+        {CATALOGUE_BUSY, 503},      {CATALOGUE_UNAVAILABLE, 503}, {CATALOGUE_NEWER, 503},
+        {CATALOGUE_NO_SPACE, 503},  {CATALOGUE_CORRUPT, 503},     {CATALOGUE_NO_MEMORY, 503},
+        {CATALOGUE_CANCELLED, 503},
+    };
+
+    (void)state;
+    reply_init(&reply);
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        errors_reply_status(&reply, statuses[i].status);
+        assert_int_equal(reply.header_count > 0 &&
+                             strcmp(reply.headers[reply.header_count - 1].name, "Retry-After") == 0,
+                         statuses[i].http == 503);
+        expect_problem(&reply, statuses[i].http, catalogue_status_word(statuses[i].status));
+    }
+    errors_reply_result(&reply,
+                        &(struct change_result){.status = CATALOGUE_CONFLICT, .managed = true});
+    expect_problem(&reply, 409, "\"managed-by-config\"");
+    errors_reply_result(
+        &reply, &(struct change_result){.status = CATALOGUE_REFUSED, .code = RULE_SITE_FULL});
+    expect_problem(&reply, 422, "\"too-many-pages\"");
+    errors_reply_result(&reply, &(struct change_result){.status = CATALOGUE_REFUSED,
+                                                        .code = RULE_SHRINK_GUARD,
+                                                        .would_remove = 18446744073709551615u});
+    expect_problem(&reply, 409, "\"would_remove\":18446744073709551615}");
+    for (int code = RULE_OK + 1; code < RULE_CODE_COUNT; code++) {
+        errors_reply_rule(&reply, (enum rule_code)code, NULL, "");
+        assert_in_range(reply.status, 400, 422);
+        expect_problem(&reply, reply.status, rule_code_word((enum rule_code)code));
+    }
+    reply_done(&reply);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, world_with_site, world_teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(test_health),
+        CASE(test_metrics),
+        CASE(test_the_description_is_true),
+        cmocka_unit_test(test_errors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* What a line of the file may be: nothing is cut, joined or guessed in silence. */
+#include "tests/unit/config/fixture.h"
+
+#define COMMENT    "a \" ;\" would be part of the value; a comment stands on a line of its own"
+#define NO_SETTING "is no setting; write key = value"
+
+static void test_shapes_that_are_taken(void **state)
+{
+    static const struct file_row rows[] = {
+        {"", ""},
+        {"\n\n\r\n", ""},
+        {"; a comment\n# another\n   ; indented\n\t# too\n", ""},
+        {"[server]\nlisten = 127.0.0.1:1\n", ""},
+        {"[server]\r\nlisten = 127.0.0.1:1\r\n", ""},
+        {"[server]\nlisten=127.0.0.1:1", ""},
+        {"[server]\nlisten   =\t127.0.0.1:1  \t\n", ""},
+        {"\xef\xbb\xbf[server]\nlisten = 127.0.0.1:1\n", ""},
+        {"[server] ; the public side\nlisten = 127.0.0.1:1\n", ""},
+        {"[server]\nlisten = 127.0.0.1:1\n[log]\n[server]\nthreads = 1\n", ""},
+        {"[server]\ncache_control = a;b\n", ""},
+        {"[site \"a\"]\norigin = https://a.example\n", ""},
+        {"[site\t\"a\"]\norigin = https://a.example\n", ""},
+    };
+
+    (void)state;
+    check_rows(rows, ROWS(rows));
+}
+
+/* What another reader of such files may understand otherwise. */
+static void test_traps(void **state)
+{
+    static const struct file_row rows[] = {
+        {" [server]\n  listen = 127.0.0.1:1\n\tlisten = 127.0.0.1:2\n",
+         "3: listen stands twice; it was set in line 2\n"}, /* not more of the line above */
+        {"[server]\ncache_control = public ; max-age=1\n", "2: " COMMENT "\n"},
+        {"[server]\ncache_control =\t;x\n", "2: " COMMENT "\n"},
+        {"[catalogue]\ndatabase = /a ;b/c.db\n", "2: " COMMENT "\n"},
+        {"[catalogue]\ndatabase = \"/a b.db\"\n",
+         "2: write the value without quotes; they would be part of it\n"},
+        {"[server] listen = 127.0.0.1:1\n", "1: a section's header stands alone on its line\n"},
+        {"[server]]\n", "1: a section's header stands alone on its line\n"},
+        {"[server\nlisten = x\n", "1: a section needs its closing ]\n"},
+        {"[server]\nlisten\n", "2: " NO_SETTING "\n"},
+        {"[server]\nlisten: 127.0.0.1:1\n", "2: " NO_SETTING "\n"},
+        {"[server]\n= 127.0.0.1:1\n", "2: " NO_SETTING "\n"},
+        {"[server]\ncache_control = a\x1b[0m\n", "2: has a control character\n"},
+        {"[server]\ncache_control = a\rb\n", "2: has a control character\n"},
+        {"listen = 127.0.0.1:1\n", "1: \"listen\" stands before the first section\n"},
+        {"[server]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
+         "3: listen stands twice; it was set in line 2\n"},
+        {"[server]\nthreads = 1\n[log]\n[server]\nthreads = 1\n",
+         "5: threads stands twice; it was set in line 2\n"},
+    };
+
+    (void)state;
+    check_rows(rows, ROWS(rows));
+}
+
+static void test_long_lines(void **state)
+{
+    static char text[8192];
+    struct config c;
+    struct told told;
+
+    (void)state;
+    for (int len = 4090; len < 4105; len++) {
+        int head =
+            snprintf(text, sizeof text, "[server]\ncache_control = ") - (int)strlen("[server]\n");
+
+        memset(text + strlen(text), 'x', (size_t)(len - head));
+        strcpy(text + strlen("[server]\n") + len, "\nthreads = 3\n");
+        assert_true(config_init(&c));
+        read_text(&c, text, &told);
+        if (len <= 4096) {
+            check_told("fits", &told, "");
+            assert_int_equal(strlen(c.cache_control), (size_t)(len - head));
+        } else {
+            check_told("long", &told, "2: the line is longer than 4096 bytes\n");
+        }
+        assert_int_equal(c.threads, 3);
+        config_done(&c);
+        memset(text, 0, sizeof text);
+    }
+}
+
+/* The mark counts neither for the length nor as part of the line. */
+static void test_a_long_line_behind_a_mark(void **state)
+{
+    static char text[8192] = "\xef\xbb\xbf;";
+    struct config c;
+    struct told told;
+
+    (void)state;
+    memset(text + 4, 'x', 5000);
+    strcpy(text + 5004, "\n[server]\nthreads = 3\n");
+    assert_true(config_init(&c));
+    read_text(&c, text, &told);
+    check_told("a comment", &told, "");
+    config_done(&c);
+
+    assert_true(config_init(&c));
+    memset(text + 3, 'x', 4096);
+    strcpy(text + 3 + 4096, "\n[server]\nthreads = 3\n");
+    read_text(&c, text, &told);
+    check_told("4,096 bytes behind the mark", &told, "1: is no setting; write key = value\n");
+    config_done(&c);
+}
+
+static void test_long_comments_and_sections(void **state)
+{
+    static char text[8192];
+    char name[128];
+    struct config c;
+    struct told told;
+
+    (void)state;
+    assert_true(config_init(&c));
+    memset(text, ';', 1000);
+    strcpy(text + 1000, "\n[server]\nthreads = 3\n");
+    read_text(&c, text, &told);
+    check_told("long comment", &told, "");
+    assert_int_equal(c.threads, 3);
+
+    memset(name, 'n', sizeof name);
+    name[42] = '\0'; /* [site "…"]: 49 bytes */
+    snprintf(text, sizeof text, "[site \"%s\"]\norigin = https://a\n", name);
+    read_text(&c, text, &told);
+    check_told("49 bytes", &told, "");
+    assert_string_equal(c.sites[0].named.name, name);
+
+    name[42] = 'n';
+    name[43] = '\0';
+    snprintf(text, sizeof text, "[site \"%s\"]\norigin = nonsense\n", name);
+    read_text(&c, text, &told);
+    check_told("50 bytes", &told, "1: the section's name is longer than 49 bytes\n");
+    memset(text, 0, sizeof text);
+    text[0] = '[';
+    memset(text + 1, 'n', 5000);
+    strcpy(text + 5001, "]\nthreads = nonsense\n");
+    read_text(&c, text, &told);
+    check_told("a header longer than a line", &told, "1: the line is longer than 4096 bytes\n");
+    config_done(&c);
+}
+
+static void test_nul_bytes(void **state)
+{
+    static const char text[] = "[server]\nthreads = 3\0 9\nstrict_host = yes\n";
+    struct config c;
+    struct told told;
+
+    (void)state;
+    assert_true(config_init(&c));
+    read_bytes(&c, text, sizeof text - 1, &told);
+    check_told("NUL", &told, "2: has a NUL byte\n");
+    assert_int_equal(c.threads, 0);
+    assert_true(c.strict_host);
+    config_done(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes_that_are_taken),
+        cmocka_unit_test(test_traps),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_a_long_line_behind_a_mark),
+        cmocka_unit_test(test_long_comments_and_sections),
+        cmocka_unit_test(test_nul_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

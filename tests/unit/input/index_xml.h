@@ -1,0 +1,14 @@
+/* The pieces of a sitemap index. */
+#ifndef SITEMAPD_TESTS_UNIT_INGEST_INDEX_XML_H
+#define SITEMAPD_TESTS_UNIT_INGEST_INDEX_XML_H
+
+#include "tests/unit/input/check.h"
+
+#define NS   "http://www.sitemaps.org/schemas/sitemap/0.9"
+#define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+#define OPEN "<sitemapindex xmlns=\"" NS "\">"
+#define SHUT "</sitemapindex>"
+#define URL  "https://example.com/a.xml"
+#define ONE  "<sitemap><loc>" URL "</loc></sitemap>"
+
+#endif

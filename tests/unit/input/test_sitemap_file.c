@@ -1,0 +1,221 @@
+/* What a file is, and what it is refused for, by its content. */
+#include "tests/unit/input/test_sitemap_file.h"
+
+struct kind_case {
+    const char *name, *input;
+    enum sitemap_file_kind kind;
+    uint64_t urls, bad;
+};
+
+static const struct kind_case kinds[] = {
+    {"a urlset", DECL "\n" OPEN "\n" URL("a") "\n" URL("b") CLOSE, SITEMAP_FILE_URLSET, 2, 0},
+    {"no declaration", OPEN URL("a") CLOSE, SITEMAP_FILE_URLSET, 1, 0},
+    {"a BOM", "\xef\xbb\xbf" DECL OPEN URL("a") CLOSE, SITEMAP_FILE_URLSET, 1, 0},
+    {"blank in front", "\n \n" OPEN URL("a") CLOSE "\n\n", SITEMAP_FILE_URLSET, 1, 0},
+    {"https", "<urlset xmlns=\"https://www.sitemaps.org/schemas/sitemap/0.9\">" URL("a") CLOSE,
+     SITEMAP_FILE_URLSET, 1, 0},
+    {"0.84", "<urlset xmlns=\"http://www.google.com/schemas/sitemap/0.84\">" URL("a") CLOSE,
+     SITEMAP_FILE_URLSET, 1, 0},
+    {"no namespace", "<urlset>" URL("a") CLOSE, SITEMAP_FILE_URLSET, 1, 0},
+    {"a prefix",
+     "<s:urlset xmlns:s=\"" NS "\"><s:url><s:loc>https://example.com/</s:loc></s:url>"
+     "</s:urlset>",
+     SITEMAP_FILE_URLSET, 1, 0},
+    {"extensions",
+     "<urlset xmlns=\"" NS "\" xmlns:i=\"urn:i\"><url>" LOC(
+         "a") "<i:image><i:loc>x</i:loc><i:url/></i:image></url><i:url/>" CLOSE,
+     SITEMAP_FILE_URLSET, 1, 0},
+    {"padded loc", OPEN "<url><loc>\n https://example.com/ \n</loc></url>" CLOSE,
+     SITEMAP_FILE_URLSET, 1, 0},
+    {"bad locs",
+     OPEN "<url><loc>/a</loc></url><url/><url><loc/></url><url>" LOC("a")
+         LOC("b") "</url><url><loc>ftp://example.com/a</loc><loc>b</loc></url><url><loc>"
+                  "https://example.com/<b/></loc></url><url><loc><![CDATA[https://example.com/]]>"
+                  "</loc></url>" CLOSE,
+     SITEMAP_FILE_URLSET, 7, 6},
+    {"utf8 misspelt", "<?xml version='1.0' encoding='utf8'?>" OPEN URL("a") CLOSE,
+     SITEMAP_FILE_URLSET, 1, 0},
+    {"an empty urlset", DECL OPEN "<!-- none -->\n" CLOSE, SITEMAP_FILE_EMPTY, 0, 0},
+    {"an empty tag", "<urlset/>", SITEMAP_FILE_EMPTY, 0, 0},
+    {"white space", " \r\n\t\n", SITEMAP_FILE_EMPTY, 0, 0},
+    {"a BOM alone", "\xef\xbb\xbf", SITEMAP_FILE_EMPTY, 0, 0},
+    {"a list", "https://example.com/a\nhttp://example.com/b\r\n\r\n", SITEMAP_FILE_TEXT, 2, 0},
+    {"a BOM, blank lines", "\xef\xbb\xbf\n\n  HTTPS://EXAMPLE.COM/a  \n", SITEMAP_FILE_TEXT, 1, 0},
+    {"half of it is not", "https://example.com/a\nwhat", SITEMAP_FILE_TEXT, 2, 1},
+    {"refused, but URLs", "https://example.com/#a\nhttps://ex ample.com/\nhttps://example.com/\xff",
+     SITEMAP_FILE_TEXT, 3, 3},
+    {"most of it is not", "https://example.com/a\nb\nc", SITEMAP_FILE_OTHER, 0, 0},
+    {"no URL first", "example.com\nhttps://example.com/a\nhttps://example.com/b",
+     SITEMAP_FILE_OTHER, 0, 0},
+    {"robots.txt", "User-agent: *\nSitemap: https://example.com/a.xml\n", SITEMAP_FILE_OTHER, 0, 0},
+    {"css", "body { color: red }\n", SITEMAP_FILE_OTHER, 0, 0},
+    {"JSON", "{\"loc\": \"https://example.com/\"}", SITEMAP_FILE_OTHER, 0, 0},
+    {"a scheme alone", "https://", SITEMAP_FILE_OTHER, 0, 0},
+    {"half a gzip magic", "\x1f", SITEMAP_FILE_OTHER, 0, 0},
+    {"png", "\x89PNG\r\n\x1a\n", SITEMAP_FILE_OTHER, 0, 0},
+    {"html", "<!DOCTYPE html>\n<html><head><title>404</title>", SITEMAP_FILE_OTHER, 0, 0},
+    {"html, loud", "<HTML><BODY>&nbsp;<br>", SITEMAP_FILE_OTHER, 0, 0},
+    {"xhtml", DECL "<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Strict//EN\" \"x\"><html/>",
+     SITEMAP_FILE_OTHER, 0, 0},
+    {"rss", DECL "<rss version=\"2.0\"><channel>", SITEMAP_FILE_OTHER, 0, 0},
+    {"atom", "<feed xmlns=\"http://www.w3.org/2005/Atom\">", SITEMAP_FILE_OTHER, 0, 0},
+    {"rss, Cyrillic", "<?xml version=\"1.0\" encoding=\"windows-1251\"?><rss>\xe0",
+     SITEMAP_FILE_OTHER, 0, 0},
+    {"rss, blank in front", "\n" DECL "<rss/>", SITEMAP_FILE_OTHER, 0, 0},
+    {"svg", DECL "<!DOCTYPE svg [<!ENTITY a \"b\">]><svg a=\"&a;\">", SITEMAP_FILE_OTHER, 0, 0},
+    {"another urlset", "<urlset xmlns=\"urn:other\"/>", SITEMAP_FILE_OTHER, 0, 0},
+    {"0.9x", "<urlset xmlns=\"" NS "x\"/>", SITEMAP_FILE_OTHER, 0, 0},
+    {"no XML at all", "<nothing <", SITEMAP_FILE_OTHER, 0, 0},
+    {"cut before it is known", "<urls", SITEMAP_FILE_OTHER, 0, 0},
+    {"an index", DECL "<sitemapindex xmlns=\"" NS "\"><sitemap>", SITEMAP_FILE_INDEX, 0, 0},
+};
+
+static void test_kinds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const struct kind_case *c = &kinds[i];
+        struct sitemap_file f = verify(c->name, c->input, strlen(c->input));
+        if (f.kind != c->kind || f.urls != c->urls || f.bad_urls != c->bad)
+            fail_msg("%s: %d, %lu URLs, %lu bad, %s %s", c->name, f.kind, (unsigned long)f.urls,
+                     (unsigned long)f.bad_urls, f.code, f.detail);
+        assert_string_equal(f.code, "");
+        assert_int_equal(f.line, 0);
+        bool hashed = f.kind <= SITEMAP_FILE_EMPTY;
+        assert_int_equal(f.hash[0] != 0 && f.hash[1] != 0, hashed);
+    }
+}
+
+struct code_case {
+    const char *input, *code;
+    uint64_t line, column;
+};
+
+static const struct code_case codes[] = {
+    {"", "empty-file", 0, 0},
+    {OPEN "\n<url>\n </ur>" CLOSE, "malformed-xml", 3, 4},
+    {OPEN "\n&nbsp;" CLOSE, "malformed-xml", 2, 1},
+    {OPEN "\n" CLOSE "\n x", "malformed-xml", 3, 2},
+    {OPEN "\n\xc3\xa9<x:a/>" CLOSE, "malformed-xml", 2, 2},
+    {DECL "\n<\n<urlset/>", "malformed-xml", 2, 2},
+    {"\xef\xbb\xbf" DECL "<1", "malformed-xml", 1, 40},
+    {"\n\n " DECL OPEN CLOSE, "malformed-xml", 3, 2},
+    {"\n" DECL "\n<1", "malformed-xml", 3, 2},
+    {OPEN "\n" URL("a"), "truncated", 2, 44},
+    {OPEN "\n<url><lo", "truncated", 2, 6},
+    {OPEN "\n<url><loc>http", "truncated", 2, 15},
+    {OPEN "\n<!-- ", "truncated", 2, 1},
+    {OPEN "\n<a><![CDATA[ x", "truncated", 2, 0},
+    {OPEN "\n\xc3", "truncated", 2, 1},
+    {DECL, "truncated", 1, 39},
+    {DECL "\n<urls", "truncated", 2, 1},
+    {DECL "\n<!DOCTYPE urlset>\n" OPEN CLOSE, "doctype", 2, 0},
+    {"<!DOCTYPE s:urlset SYSTEM \"http://example.com/x.dtd\">", "doctype", 1, 0},
+    {"<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]>\n" OPEN "<url>&a;", "doctype", 1, 0},
+    {"<!DOCTYPE urlset [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]>" OPEN "&b;", "doctype", 1, 0},
+    {"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n" OPEN CLOSE, "not-utf8", 1, 1},
+    {"<?xml version=\"1.0\" encoding=\"windows-1252\"?>\n" OPEN CLOSE, "not-utf8", 1, 1},
+    {"<?xml version=\"1.0\" encoding=\"UTF-16\"?>\n" OPEN CLOSE, "not-utf8", 1, 1},
+    {OPEN "\n <a>\xe9t\xe9</a>" CLOSE, "not-utf8", 2, 5},
+    {OPEN "\n<a b='\xed\xa0\x80'/>" CLOSE, "not-utf8", 2, 7},
+    {"\x1f\x8b", "truncated", 0, 0},
+    {"\x1f\x8b nothing of the kind", "malformed-gzip", 0, 0},
+};
+
+static void check_code(const struct code_case *c, size_t len)
+{
+    struct sitemap_file f = verify(c->input, c->input, len);
+    if (f.kind != SITEMAP_FILE_BROKEN || strcmp(f.code, c->code) != 0 || f.line != c->line ||
+        (c->column != 0 && f.column != c->column))
+        fail_msg("%s: %d %s at %lu:%lu (%s), not %s", c->input, f.kind, f.code,
+                 (unsigned long)f.line, (unsigned long)f.column, f.detail, c->code);
+    assert_true(f.detail[0] != '\0' && f.hash[0] == 0 && f.hash[1] == 0);
+}
+
+static void test_codes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        check_code(&codes[i], strlen(codes[i].input));
+}
+
+/* UTF-16, with and without a mark; the text is ASCII. */
+static void append_wide(struct str *out, const char *text, bool mark, bool big)
+{
+    if (mark)
+        str_append(out, big ? "\xfe\xff" : "\xff\xfe", 2);
+    for (; *text; text++) {
+        char pair[2] = {big ? '\0' : *text, big ? *text : '\0'};
+        str_append(out, pair, 2);
+    }
+}
+
+static void test_utf16(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        bool mark = i & 1, big = i & 2;
+        struct str s = STR_INIT;
+        append_wide(&s, OPEN URL("a") CLOSE, mark, big);
+        struct sitemap_file f = verify_str("UTF-16 urlset", &s);
+        assert_int_equal(f.kind, SITEMAP_FILE_BROKEN);
+        assert_string_equal(f.code, "not-utf8");
+        append_wide(&s, "<rss/>", mark, big);
+        assert_int_equal(verify_str("UTF-16 rss", &s).kind, SITEMAP_FILE_OTHER);
+        append_wide(&s, "https://example.com/\n", mark, big);
+        assert_int_equal(verify_str("UTF-16 list", &s).kind, SITEMAP_FILE_OTHER);
+    }
+}
+
+static void test_lastmod(void **state)
+{
+    static const struct {
+        const char *lastmods, *newest; /* one page each, by '|' */
+        bool one;
+    } cases[] = {
+        {"2026-01-01|2026-01-01", "2026-01-01", true},
+        {"2026-01-01", "2026-01-01", false},
+        {"2026-01-01|", "2026-01-01", false},
+        {"2026-01-01|2026-01-02|2026-01-01", "2026-01-02", false},
+        {" 2026-01-01 |\n2026-01-01", "2026-01-01", true},
+        {"2026-01-01T01:00:00+02:00|2026-01-01", "2026-01-01", false},
+        {"2026-01-01T00:00:00Z|2025-12-31T23:30:00-01:00", "2025-12-31T23:30:00-01:00", false},
+        {"2026-01-01T00:00:00.25Z|2026-01-01T00:00:00.5Z|2026-01-01T00:00:00.50Z",
+         "2026-01-01T00:00:00.5Z", false},
+        {"2027-01-16|2027-01-17|2999-01-01", "2027-01-16", false},
+        {"2999-01-01|2999-01-01", "", false},
+        {"yesterday|yesterday|2026-02-30", "", false},
+        {"2025|2026-01", "2026-01", false},
+        {"2026-01-01T10:00Z|2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z", true},
+        {"|", "", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct str s = STR_INIT;
+        str_append_text(&s, OPEN);
+        for (const char *at = cases[i].lastmods; at; at = strchr(at, '|')) {
+            at += *at == '|';
+            str_append_text(&s, "<url>" LOC("a") "<lastmod>");
+            str_append(&s, at, strcspn(at, "|"));
+            str_append_text(&s, "</lastmod><x:a xmlns:x='x'><x:lastmod>2026-12-31</x:lastmod>"
+                                "</x:a></url>");
+        }
+        str_append_text(&s, CLOSE);
+        struct sitemap_file f = verify_str(cases[i].lastmods, &s);
+        assert_int_equal(f.kind, SITEMAP_FILE_URLSET);
+        assert_string_equal(f.newest_lastmod, cases[i].newest);
+        if (f.one_lastmod != cases[i].one)
+            fail_msg("%s: one_lastmod is %d", cases[i].lastmods, f.one_lastmod);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_utf16),
+        cmocka_unit_test(test_lastmod),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/input/spool.h"
+#include "tests/unit/scratch.h"
+
+#define FOLDER scratch_folder()
+
+struct made {
+    struct entry entry;
+    char loc[LOC_MAX_CHARS + 1], lastmod[64], digest[DIGEST_MAX_BYTES + 1], index[64];
+};
+
+/* Entry `n`: every combination of fields, and now and then one as long as may be. */
+static const struct entry *make(struct made *m, uint64_t n)
+{
+    snprintf(m->loc, sizeof m->loc, "https://example.com/%llu.xml", (unsigned long long)n);
+    if (n % 100 == 99) {
+        memset(m->loc + strlen(m->loc), 'x', LOC_MAX_CHARS - strlen(m->loc));
+        m->loc[LOC_MAX_CHARS] = '\0';
+    }
+    snprintf(m->lastmod, sizeof m->lastmod, "2026-01-%02u", (unsigned)(n % 28 + 1));
+    memset(m->digest, 'd', sizeof m->digest - 1);
+    m->digest[n % DIGEST_MAX_BYTES + 1] = '\0';
+    snprintf(m->index, sizeof m->index, "/i%u.xml", (unsigned)(n % 7));
+    m->entry = (struct entry){
+        .loc = m->loc,
+        .lastmod_state = (enum field_state)(n % 3),
+        .digest_state = (enum field_state)(n / 3 % 3),
+        .index = n % 2 ? m->index : NULL,
+        .position = n % 5 ? (uint32_t)n : POSITION_NONE,
+        .line = n + 1,
+        .remarks = n * 0x9e3779b97f4a7c15u,
+    };
+    m->entry.lastmod = m->entry.lastmod_state == FIELD_SET ? m->lastmod : NULL;
+    m->entry.digest = m->entry.digest_state == FIELD_SET ? m->digest : NULL;
+    return &m->entry;
+}
+
+static void assert_text(const char *a, const char *b)
+{
+    assert_true((a == NULL) == (b == NULL));
+    if (a && b)
+        assert_string_equal(a, b);
+}
+
+static void assert_entry(const struct entry *a, const struct entry *b)
+{
+    assert_text(a->loc, b->loc);
+    assert_text(a->lastmod, b->lastmod);
+    assert_text(a->digest, b->digest);
+    assert_text(a->index, b->index);
+    assert_int_equal(a->lastmod_state, b->lastmod_state);
+    assert_int_equal(a->digest_state, b->digest_state);
+    assert_int_equal(a->position, b->position);
+    assert_int_equal(a->line, b->line);
+    assert_true(a->remarks == b->remarks);
+}
+
+static void read_all(struct entry_stream *stream, uint64_t count)
+{
+    struct made m;
+    struct entry e;
+    assert_int_equal(stream->count, count);
+    for (uint64_t n = 0; n < count; n++) {
+        assert_int_equal(stream->next(stream->context, &e), 1);
+        assert_entry(&e, make(&m, n));
+    }
+    assert_int_equal(stream->next(stream->context, &e), 0);
+    assert_int_equal(stream->next(stream->context, &e), 0);
+}
+
+static void check_round_trip(uint64_t count)
+{
+    struct made m;
+    struct entry e;
+    struct spool *s = spool_new(FOLDER, UINT64_MAX / 2);
+    assert_non_null(s);
+    for (uint64_t n = 0; n < count; n++)
+        assert_int_equal(spool_add(s, make(&m, n)), SPOOL_OK);
+    assert_int_equal(spool_count(s), count);
+    struct entry_stream stream = spool_stream(s);
+    read_all(&stream, count);
+    assert_true(stream.rewind(stream.context));
+    read_all(&stream, count);
+    assert_true(stream.rewind(stream.context));
+    for (uint64_t n = 0; n < count / 2; n++)
+        assert_int_equal(stream.next(stream.context, &e), 1);
+    assert_true(stream.rewind(stream.context));
+    read_all(&stream, count);
+    spool_free(s);
+}
+
+static void test_round_trips(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {0, 1, 10, 300, 400, 500, 1000, 50000};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        check_round_trip(counts[i]);
+    spool_free(NULL);
+}
+
+static void test_grows_after_reading(void **state)
+{
+    (void)state;
+    struct made m;
+    struct spool *s = spool_new(FOLDER, 1u << 30);
+    uint64_t n = 0;
+    for (uint64_t until = 1; until <= 4096; until *= 4) {
+        for (; n < until; n++)
+            assert_int_equal(spool_add(s, make(&m, n)), SPOOL_OK);
+        struct entry_stream stream = spool_stream(s);
+        read_all(&stream, until);
+    }
+    spool_free(s);
+}
+
+static void test_full(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {0, 1, 1000, SPOOL_MEMORY_BYTES, 300000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct made m;
+        struct spool *s = spool_new(FOLDER, sizes[i]);
+        uint64_t n = 0;
+        enum spool_status status;
+        while ((status = spool_add(s, make(&m, n))) == SPOOL_OK)
+            n++;
+        assert_int_equal(status, SPOOL_FULL);
+        assert_int_equal(spool_count(s), n);
+        struct entry_stream stream = spool_stream(s); /* what went in is still there */
+        read_all(&stream, n);
+        spool_free(s);
+    }
+}
+
+static enum spool_status fill(struct spool *s, uint64_t count)
+{
+    struct made m;
+    enum spool_status status = SPOOL_OK;
+    for (uint64_t n = 0; n < count && status == SPOOL_OK; n++)
+        status = spool_add(s, make(&m, n));
+    return status;
+}
+
+static void test_room(void **state)
+{
+    (void)state;
+    struct spool_room room = {.max_bytes = 1u << 20};
+    struct spool *one = spool_new(FOLDER, 1u << 30), *two = spool_new(FOLDER, 1u << 30);
+    spool_share(one, &room, 0);
+    spool_share(two, &room, 0);
+    assert_int_equal(fill(one, 3000), SPOOL_OK);
+    uint64_t used = room.used_bytes;
+    assert_in_range(used, 1, room.max_bytes);
+    assert_int_equal(fill(two, 100000), SPOOL_CROWDED);
+    assert_in_range(room.used_bytes, used + 1, room.max_bytes);
+    spool_free(one); /* gives its part back */
+    assert_int_equal(fill(two, 1000), SPOOL_OK);
+    assert_int_equal(fill(two, 100000), SPOOL_FULL); /* alone it is too large */
+    spool_free(two);
+    assert_int_equal(room.used_bytes, 0);
+}
+
+/* Who keeps lists open, however many, leaves half of the room to others. */
+static void test_room_of_a_site(void **state)
+{
+    (void)state;
+    struct spool_room room = {.max_bytes = 1u << 20};
+    struct spool *s[4];
+    for (int i = 0; i < 4; i++) {
+        s[i] = spool_new(FOLDER, 1u << 30);
+        spool_share(s[i], &room, i < 3 ? 7 : 8);
+    }
+    assert_int_equal(fill(s[0], 1500), SPOOL_OK);
+    assert_int_equal(fill(s[1], 100000), SPOOL_CROWDED);
+    assert_int_equal(fill(s[2], 100000), SPOOL_CROWDED);
+    assert_in_range(room.used_bytes, 1, room.max_bytes / 2);
+    assert_int_equal(fill(s[3], 1500), SPOOL_OK);
+    assert_int_equal(fill(s[3], 100000), SPOOL_FULL); /* of its own part */
+    for (int i = 0; i < 4; i++)
+        spool_free(s[i]);
+    assert_int_equal(room.used_bytes, 0);
+    assert_int_equal(room.used_by[7] + room.used_by[8], 0);
+}
+
+static void test_no_space(void **state)
+{
+    (void)state;
+    struct rlimit old, small;
+    struct made m;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 200000;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    struct spool *s = spool_new(FOLDER, 1u << 30);
+    uint64_t n = 0;
+    enum spool_status status;
+    while ((status = spool_add(s, make(&m, n))) == SPOOL_OK)
+        n++;
+    enum spool_status again = spool_add(s, make(&m, n));
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(status, SPOOL_NO_SPACE);
+    assert_int_equal(again, SPOOL_NO_SPACE);
+    /* Nothing is lost or half there, and once there is room it goes on. */
+    struct entry_stream stream = spool_stream(s);
+    read_all(&stream, n);
+    for (uint64_t until = n + 1000; n < until; n++)
+        assert_int_equal(spool_add(s, make(&m, n)), SPOOL_OK);
+    stream = spool_stream(s);
+    read_all(&stream, n);
+    spool_free(s);
+}
+
+static void test_bad_folder(void **state)
+{
+    (void)state;
+    struct made m;
+    struct spool *s = spool_new("/proc/nowhere/folder", 1u << 30);
+    enum spool_status status;
+    uint64_t n = 0;
+    while ((status = spool_add(s, make(&m, n))) == SPOOL_OK)
+        n++;
+    assert_int_equal(status, SPOOL_FAILED);
+    assert_int_equal(errno, ENOENT);
+    assert_true(n > 100); /* a short list needs no folder */
+    struct entry_stream stream = spool_stream(s);
+    read_all(&stream, n);
+    spool_free(s);
+}
+
+static void test_too_long(void **state)
+{
+    (void)state;
+    static char loc[LOC_MAX_CHARS + 2];
+    memset(loc, 'x', sizeof loc - 1);
+    struct entry e = {.loc = loc};
+    struct spool *s = spool_new(FOLDER, 1u << 30);
+    assert_int_equal(spool_add(s, &e), SPOOL_FAILED);
+    assert_int_equal(spool_count(s), 0);
+    spool_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trips),    cmocka_unit_test(test_grows_after_reading),
+        cmocka_unit_test(test_full),           cmocka_unit_test(test_room),
+        cmocka_unit_test(test_room_of_a_site), cmocka_unit_test(test_no_space),
+        cmocka_unit_test(test_bad_folder),     cmocka_unit_test(test_too_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

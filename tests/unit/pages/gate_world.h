@@ -1,0 +1,176 @@
+/* A publisher whose builds stop at a gate, for the tests of the publisher. */
+#ifndef SITEMAPD_TESTS_UNIT_PUBLISH_GATE_WORLD_H
+#define SITEMAPD_TESTS_UNIT_PUBLISH_GATE_WORLD_H
+
+#include <stdatomic.h>
+#include <zlib.h>
+
+#include "server/base/str.h"
+#include "tests/unit/pages/publish_world.h"
+#include "tests/unit/scratch.h"
+
+struct fixture {
+    char folder[64], path[96];
+    struct catalogue *catalogue;
+    struct publisher *publisher;
+    /* The gate: while it is closed, build N stops between its read and its installation until N
+     * are let through. */
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool closed;
+    int arrived, let_through;
+    atomic_int builds;
+    /* What readers were to give back. */
+    atomic_int cuts;
+    atomic_uint_fast64_t cut_bytes;
+};
+
+static inline void pause_build(void *context, int64_t index_id, uint32_t page, uint64_t revision)
+{
+    struct fixture *f = context;
+    (void)index_id;
+    (void)page;
+    (void)revision;
+    atomic_fetch_add(&f->builds, 1);
+    pthread_mutex_lock(&f->lock);
+    int mine = ++f->arrived;
+    pthread_cond_broadcast(&f->moved);
+    while (f->closed && f->let_through < mine)
+        pthread_cond_wait(&f->moved, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static inline void cut_readers(void *context, uint64_t bytes)
+{
+    struct fixture *f = context;
+    atomic_fetch_add(&f->cuts, 1);
+    atomic_store(&f->cut_bytes, bytes);
+}
+
+static inline void close_gate(struct fixture *f)
+{
+    pthread_mutex_lock(&f->lock);
+    f->closed = true;
+    f->arrived = f->let_through = 0;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static inline void wait_arrived(struct fixture *f, int builds)
+{
+    pthread_mutex_lock(&f->lock);
+    while (f->arrived < builds)
+        pthread_cond_wait(&f->moved, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static inline void let_through(struct fixture *f, int builds)
+{
+    pthread_mutex_lock(&f->lock);
+    f->let_through = builds;
+    pthread_cond_broadcast(&f->moved);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static inline void open_gate(struct fixture *f)
+{
+    pthread_mutex_lock(&f->lock);
+    f->closed = false;
+    pthread_cond_broadcast(&f->moved);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static inline void start_publisher(struct fixture *f, uint64_t budget)
+{
+    struct publisher_options options = {
+        .catalogue = f->catalogue,
+        .compression_level = 6,
+        .snapshot_budget_bytes = budget,
+        .build_threads = 2,
+        .build_pause = pause_build,
+        .build_pause_context = f,
+        .cut_slow_readers = cut_readers,
+        .cut_context = f,
+    };
+    assert_int_equal(publisher_start(&options, &f->publisher), CATALOGUE_OK);
+}
+
+static inline int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    scratch_name(f->folder, "test_publisher");
+    assert_non_null(mkdtemp(f->folder));
+    snprintf(f->path, sizeof f->path, "%s/catalogue.db", f->folder);
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->moved, NULL);
+    f->catalogue = open_catalogue(f->path, true);
+    add_site(f->catalogue, ORIGIN PAGE);
+    start_publisher(f, 1u << 30);
+    *state = f;
+    return 0;
+}
+
+static inline int teardown(void **state)
+{
+    struct fixture *f = *state;
+    publisher_stop(f->publisher);
+    catalogue_close(f->catalogue);
+    remove_folder(f->folder);
+    free(f);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+static inline char *text_of(const struct resource *s)
+{
+    z_stream z = {0};
+    char *out = malloc(s->raw_len + 1);
+    assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+    z.next_in = (z_const Bytef *)s->gzip;
+    z.avail_in = (uInt)s->gzip_len;
+    z.next_out = (Bytef *)out;
+    z.avail_out = (uInt)s->raw_len;
+    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(z.total_out, s->raw_len);
+    out[z.total_out] = '\0';
+    inflateEnd(&z);
+    return out;
+}
+
+static inline bool page_holds(struct fixture *f, const char *what)
+{
+    struct resource *s = get_page(f->publisher, PAGE);
+    if (s == NULL)
+        return false;
+    char *text = text_of(s);
+    bool holds = strstr(text, what) != NULL;
+    free(text);
+    resource_unref(s);
+    return holds;
+}
+
+static inline void assert_equals_plain_render(struct fixture *f)
+{
+    struct catalogue_view *v;
+    struct registry *registry;
+    struct str plain = STR_INIT;
+    assert_int_equal(catalogue_view_begin(f->catalogue, &v), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_registry(v, &registry), CATALOGUE_OK);
+    enum catalogue_status status =
+        publish_render_page(v, registry->sites[0].indexes[0].id, 1, &plain);
+    registry_unref(registry);
+    catalogue_view_end(v);
+    struct resource *s = get_page(f->publisher, PAGE);
+    if (status == CATALOGUE_NOT_FOUND) {
+        assert_null(s);
+    } else {
+        assert_non_null(s);
+        char *text = text_of(s);
+        assert_string_equal(text, str_text(&plain));
+        free(text);
+    }
+    resource_unref(s);
+    str_done(&plain);
+}
+
+#endif

@@ -1,0 +1,186 @@
+/* A catalogue and a publisher on it: writing as a client does, waiting, and reading as a crawler
+ * does. For every test that has a publisher. */
+#ifndef SITEMAPD_TESTS_UNIT_PUBLISH_PUBLISH_WORLD_H
+#define SITEMAPD_TESTS_UNIT_PUBLISH_PUBLISH_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/pages/publisher.h"
+
+#define ORIGIN "https://www.example.com"
+#define PAGE   "/sitemap_index.xml"
+
+static inline struct catalogue *open_catalogue(const char *path, bool server)
+{
+    struct catalogue *c;
+    char why[256];
+    struct catalogue_options options = {
+        .path = path,
+        .server = server,
+        .write_timeout_ms = 5000,
+        .max_queued = 1000,
+        .shrink_percent = 30,
+        .default_max_pages = LIMIT_SITE_PAGES,
+    };
+    if (catalogue_open(&options, &c, why, sizeof why) != CATALOGUE_OK)
+        fail_msg("%s", why);
+    return c;
+}
+
+static inline uint64_t apply(struct catalogue *c, const struct change *change)
+{
+    struct change_result result;
+    enum catalogue_status status = catalogue_apply(c, change, &result);
+    if (status != CATALOGUE_OK)
+        fail_msg("%s: %s: %s", catalogue_status_word(status), rule_code_word(result.code),
+                 result.detail);
+    entry_record_done(&result.entry);
+    return result.revision;
+}
+
+static inline uint64_t put(struct catalogue *c, const char *name, const char *lastmod)
+{
+    char loc[160];
+    snprintf(loc, sizeof loc, ORIGIN "/%s.xml", name);
+    struct change change = {
+        .kind = CHANGE_ENTRY_PUT,
+        .source = "test",
+        .entry = {.loc = loc,
+                  .lastmod = lastmod,
+                  .lastmod_state = lastmod == NULL ? FIELD_ABSENT : FIELD_SET,
+                  .position = POSITION_NONE},
+    };
+    return apply(c, &change);
+}
+
+static inline uint64_t drop(struct catalogue *c, const char *name)
+{
+    char loc[160];
+    snprintf(loc, sizeof loc, ORIGIN "/%s.xml", name);
+    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .loc = loc};
+    return apply(c, &change);
+}
+
+static inline void add_index(struct catalogue *c, const char *url)
+{
+    apply(c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = url});
+}
+
+/* The site, and its index at `url`. */
+static inline void add_site(struct catalogue *c, const char *url)
+{
+    apply(c, &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}});
+    add_index(c, url);
+}
+
+static inline void remove_folder(const char *folder)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static inline void sleep_ms(long ms)
+{
+    struct timespec time = {0, ms * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* ---- waiting for callbacks ---- */
+
+struct heard {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    int calls;
+    enum await_result result;
+    struct resource *snapshot;
+};
+
+static inline void heard_init(struct heard *h)
+{
+    memset(h, 0, sizeof *h);
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_cond_init(&h->moved, NULL);
+}
+
+static inline void hear_page(void *context, enum await_result result, struct resource *snapshot)
+{
+    struct heard *h = context;
+    pthread_mutex_lock(&h->lock);
+    h->calls++;
+    h->result = result;
+    h->snapshot = snapshot;
+    pthread_cond_broadcast(&h->moved);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static inline void hear_revision(void *context, enum await_result result)
+{
+    hear_page(context, result, NULL);
+}
+
+static inline void wait_heard(struct heard *h)
+{
+    pthread_mutex_lock(&h->lock);
+    while (h->calls == 0)
+        pthread_cond_wait(&h->moved, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static inline void await_revision(struct publisher *p, uint64_t revision)
+{
+    struct heard h;
+    heard_init(&h);
+    publisher_await_revision(p, revision, hear_revision, &h);
+    wait_heard(&h);
+    assert_int_equal(h.result, AWAIT_DONE);
+}
+
+/* ---- reading as a crawler does ---- */
+
+/* The page of a slot that has none in memory. The caller owns `*out`, NULL where there is none. */
+static inline enum await_result await_page(struct publisher *p, struct page_place *slot,
+                                           struct resource **out)
+{
+    struct heard h;
+    heard_init(&h);
+    publisher_await_page(p, slot, hear_page, &h);
+    wait_heard(&h);
+    *out = h.snapshot;
+    return h.result;
+}
+
+/* The page at `path`, built where it is not in memory; NULL where it is none. */
+static inline struct resource *get_page(struct publisher *p, const char *path)
+{
+    struct site_target found;
+    const struct site_map *routing = publisher_site_map(p);
+    struct resource *snapshot = NULL;
+    site_map_find(routing, "anything", path, &found);
+    if (found.kind == ROUTE_PAGE) {
+        snapshot = page_place_snapshot(found.slot);
+        if (snapshot == NULL)
+            assert_int_equal(await_page(p, found.slot, &snapshot), AWAIT_DONE);
+    }
+    publisher_site_map_done(routing);
+    return snapshot;
+}
+
+static inline struct publisher_stats stats_of(struct publisher *p)
+{
+    struct publisher_stats s;
+    publisher_stats_get(p, &s);
+    return s;
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* Who waits for a revision is resumed exactly once, at the right one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "server/base/clock.h"
+#include "server/pages/await.h"
+
+struct heard {
+    int calls;
+    enum await_result result;
+};
+
+static void hear(void *context, enum await_result result)
+{
+    struct heard *h = context;
+    h->calls++;
+    h->result = result;
+}
+
+static void an_acknowledgement_comes_at_its_revision(void **state)
+{
+    (void)state;
+    struct await_list list;
+    struct heard at5 = {0, 0}, at6 = {0, 0}, past = {0, 0};
+    await_list_init(&list);
+    await_list_publish(&list, 4);
+    await_list_add(&list, AWAIT_REVISION, 4, 0, hear, &past);
+    assert_int_equal(past.calls, 1);
+    await_list_add(&list, AWAIT_REVISION, 5, 0, hear, &at5);
+    await_list_add(&list, AWAIT_REVISION, 6, 0, hear, &at6);
+    assert_int_equal(at5.calls, 0);
+    await_list_publish(&list, 5);
+    assert_int_equal(at5.calls, 1);
+    assert_int_equal(at5.result, AWAIT_DONE);
+    assert_int_equal(at6.calls, 0);
+    await_list_publish(&list, 9);
+    assert_int_equal(at6.calls, 1);
+    await_list_done(&list);
+    assert_int_equal(at5.calls, 1);
+}
+
+static void a_poll_wants_something_newer(void **state)
+{
+    (void)state;
+    struct await_list list;
+    struct heard poll = {0, 0}, expired = {0, 0};
+    await_list_init(&list);
+    await_list_publish(&list, 4);
+    await_list_add(&list, AWAIT_NEWER, 4, 60000, hear, &poll);
+    await_list_publish(&list, 4);
+    assert_int_equal(poll.calls, 0);
+    await_list_publish(&list, 5);
+    assert_int_equal(poll.calls, 1);
+    await_list_add(&list, AWAIT_NEWER, 5, 50, hear, &expired);
+    await_list_expire(&list, clock_now_ms());
+    assert_int_equal(expired.calls, 0);
+    await_list_expire(&list, clock_now_ms() + 51);
+    assert_int_equal(expired.calls, 1);
+    assert_int_equal(expired.result, AWAIT_DONE);
+    await_list_done(&list);
+}
+
+static void quiescing_ends_polls_and_keeps_acknowledgements(void **state)
+{
+    (void)state;
+    struct await_list list;
+    struct heard poll = {0, 0}, late = {0, 0}, ack = {0, 0};
+    await_list_init(&list);
+    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, &poll);
+    await_list_add(&list, AWAIT_REVISION, 3, 0, hear, &ack);
+    await_list_quiesce(&list);
+    assert_int_equal(poll.result, AWAIT_STOPPING);
+    assert_int_equal(ack.calls, 0);
+    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, &late);
+    assert_int_equal(late.result, AWAIT_STOPPING);
+    await_list_publish(&list, 3);
+    assert_int_equal(ack.calls, 1);
+    assert_int_equal(ack.result, AWAIT_DONE);
+    await_list_done(&list);
+}
+
+static void a_lost_catalogue_fails_acknowledgements(void **state)
+{
+    (void)state;
+    struct await_list list;
+    struct heard poll = {0, 0}, ack = {0, 0};
+    await_list_init(&list);
+    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, &poll);
+    await_list_add(&list, AWAIT_REVISION, 3, 0, hear, &ack);
+    await_list_fail(&list);
+    assert_int_equal(ack.result, AWAIT_UNAVAILABLE);
+    assert_int_equal(poll.calls, 0);
+    await_list_done(&list);
+    assert_int_equal(poll.result, AWAIT_STOPPING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_acknowledgement_comes_at_its_revision),
+        cmocka_unit_test(a_poll_wants_something_newer),
+        cmocka_unit_test(quiescing_ends_polls_and_keeps_acknowledgements),
+        cmocka_unit_test(a_lost_catalogue_fails_acknowledgements),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
