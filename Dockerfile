@@ -6,7 +6,7 @@ ARG BASE=debian:trixie-slim
 FROM ${BASE} AS build
 COPY deploy/lib/packages.sh /packages.sh
 RUN set -eu; . /packages.sh; apt-get update -q; \
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $build_packages; \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends ca-certificates $build_packages; \
     rm -rf /var/lib/apt/lists/*
 COPY . /src
 RUN cd /src && cmake --preset release -B /build && cmake --build /build --target sitemapd

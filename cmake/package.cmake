@@ -79,6 +79,7 @@ index of them that is always valid, always fresh, and costs almost nothing to
 fetch again: gzip ready in memory, strong ETags, robots.txt, a REST API and a
 command line, folders that are watched.")
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "adduser, procps") # the unit reloads by kill
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates") # what doctor and --server trust
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA

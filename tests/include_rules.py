@@ -8,6 +8,7 @@ import sys
 
 # Libraries by the header that brings them. What is in neither table is no known library.
 LIBRARIES = {
+    "curl/curl.h": "curl",
     "expat.h": "expat",
     "gnutls/abstract.h": "gnutls",
     "gnutls/crypto.h": "gnutls",
@@ -41,7 +42,7 @@ RULES = {
     "server/http": (("server/pages", "server/base", "server/rules", "server/tls"), ("microhttpd", "zlib")),
     "server/sources": (("db", "server/input", "server/base", "server/rules"), ()),
     "server/log": (("server/base",), ()),
-    "server/client": (("server/base", "server/rules"), ("gnutls",)),
+    "server/client": (("server/base", "server/rules"), ("curl",)),
     "server/doctor": (("server/client", "server/input", "server/base", "server/rules"), ()),
     "server/api": (
         ("server/http", "server/pages", "server/input", "server/sources", "db", "server/base", "server/rules", "server/log", "server/token"),

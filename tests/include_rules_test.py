@@ -77,6 +77,7 @@ def test_a_clean_tree_passes(tmp_path):
         ("server/api/pages.c", '#include "server/cli/cli.h"', "may not include"),
         ("server/api/pages.c", "#include <microhttpd.h>", "may not use microhttpd"),
         ("server/api/pages.c", "#include <gnutls/gnutls.h>", "may not use gnutls"),
+        ("server/cli/render.c", "#include <curl/curl.h>", "may not use curl"),
         ("server/cli/render.c", '#include "server/http/listener.h"', "may not include"),
         ("server/cli/render.c", "#include <sqlite3.h>", "may not use sqlite3"),
         ("server/serve.c", "#include <sqlite3.h>", "may not use sqlite3"),

@@ -1,11 +1,13 @@
-/* An HTTP/1.1 client for one request: plain or TLS, bounded in time and bytes. It shows an answer
- * as it came, encodings included, for the commands that judge one (doctor, healthcheck). */
+/* The one HTTP/1.1 client of the house, on libcurl: plain or TLS, bounded in time and bytes. It
+ * shows an answer as it came, encodings included, follows no redirect, and takes nothing from the
+ * environment: no proxy, no .netrc. Bodies stream both ways. */
 #ifndef SITEMAPD_CLIENT_CLIENT_H
 #define SITEMAPD_CLIENT_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "server/base/str.h"
 #include "server/rules/url.h"
@@ -20,19 +22,39 @@ enum fetch_status {
     FETCH_TLS,     /* no handshake, or a certificate that is not to be trusted */
     FETCH_TIMEOUT,
     FETCH_PROTOCOL, /* an answer that is no HTTP/1.1 */
+    FETCH_STOPPED,  /* `give` or `take` had enough */
     FETCH_NO_MEMORY,
 };
 
+struct fetch_reply;
+
+/* Fills up to `size` bytes of what is sent: how many, 0 at the end, -1 to stop. */
+typedef ssize_t fetch_give(void *context, char *bytes, size_t size);
+/* Takes a piece of a 2xx answer's body; the reply's status and headers are there. False: stop. */
+typedef bool fetch_take(void *context, const struct fetch_reply *reply, const char *bytes,
+                        size_t len);
+
 struct fetch_request {
     const struct url *url;
-    const char *method;  /* "GET" or "HEAD" */
+    const char *method;  /* "GET", "HEAD", "POST", … */
     const char *agent;   /* User-Agent */
     const char *headers; /* further lines, each ends in CRLF; NULL: none */
-    uint32_t timeout_ms; /* from the connection to the last byte */
-    uint64_t max_bytes;  /* of the body, as sent */
+    uint32_t timeout_ms; /* from the connection to the last byte; 0: as long as `stall_s` lets it */
+    uint32_t stall_s;    /* given up where nothing came or went for so long; 0: no bound */
+    uint64_t max_bytes;  /* of the body that is kept, as sent */
     /* "host:port" to connect to where that is not where the URL's name points; NULL: it is. */
     const char *connect;
     const char *ca_file; /* PEM; NULL: the system's trust */
+    /* The body to send, of `give_bytes` bytes; NULL: none. */
+    fetch_give *give;
+    uint64_t give_bytes;
+    /* Where the body of a 2xx answer goes in place of reply->body, without a bound; NULL: nowhere
+     * else. What any other status says is kept in reply->body. */
+    fetch_take *take;
+    void *context; /* of both */
+    /* Whose connections are used again; NULL: one for this request alone, which tells the server
+     * so (Connection: close). */
+    struct fetch_session *session;
 };
 
 struct fetch_header {
@@ -52,9 +74,15 @@ struct fetch_reply {
 };
 
 /* Asks once and follows nothing. `*reply` is filled anew; fetch_reply_done is due whatever is
- * returned. Thread safe. */
+ * returned. Blocks. Thread safe, but for one session's requests, which come one after the other.
+ * The first call of the process sets libcurl up, no earlier: a command that asks nobody pays
+ * nothing for it. */
 enum fetch_status fetch(const struct fetch_request *request, struct fetch_reply *reply);
 void fetch_reply_done(struct fetch_reply *reply);
+
+/* Keeps connections between requests. NULL when out of memory. One thread at a time. */
+struct fetch_session *fetch_session_new(void);
+void fetch_session_free(struct fetch_session *session);
 
 /* The header's value; of several the first; NULL where there is none. Borrowed. */
 const char *fetch_header(const struct fetch_reply *reply, const char *name);

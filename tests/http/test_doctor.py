@@ -474,7 +474,11 @@ def test_nobody_there():
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc", "not chunked"),
         (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "without a colon"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "too many headers"),
-        (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 100000, "too large"),
+        (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 100000 + b"\r\n\r\n", "too large"),
+        (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 2000000, "too large"),
+        (b"HTTP/1.1 200 OK\r\nA: b", "ends in mid-answer"),
+        (b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" * 20000, "too large"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n", "ends in mid-answer"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )

@@ -1,0 +1,431 @@
+/* libcurl decodes chunks, and tells what is wrong with them; content encodings stay as sent. It
+ * hands header lines on as they came, so what it is lenient about (a line without a colon, a
+ * transfer coding that it would undo, heads without end) is judged here, line by line. The TLS
+ * version is in none of its answers, only in what it says for people (7.88 to 8.14: "SSL
+ * connection using TLSv1.3 / …"); where it says it otherwise, "TLS" is told. */
+#include "server/client/transfer.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#define CONNECT_MS 10000L
+#define TOO_LARGE  100 /* CURLE_TOO_LARGE, which 7.88 has not yet: a head */
+
+static pthread_once_t library_once = PTHREAD_ONCE_INIT;
+static bool library_good;
+
+static void set_library_up(void)
+{
+    library_good = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+}
+
+bool transfer_library(void)
+{
+    pthread_once(&library_once, set_library_up);
+    return library_good;
+}
+
+static enum fetch_status fail(struct fetch_reply *r, enum fetch_status status, const char *why)
+{
+    snprintf(r->why, sizeof r->why, "%s", why);
+    return status;
+}
+
+/* Called by what libcurl calls: ends the transfer for this reason. */
+static size_t stop(struct transfer *t, enum fetch_status status, const char *why)
+{
+    t->stopped = fail(t->reply, status, why);
+    return 0;
+}
+
+/* ---- the head -------------------------------------------------------------------------- */
+
+static bool read_field(struct transfer *t, char *line)
+{
+    struct fetch_reply *r = t->reply;
+    char *colon = strchr(line, ':'), *value, *end;
+
+    if (colon == NULL || colon == line || line[0] == ' ' || line[0] == '\t')
+        return stop(t, FETCH_PROTOCOL, "a header line without a colon") > 0;
+    if (r->header_count == FETCH_MAX_HEADERS)
+        return stop(t, FETCH_PROTOCOL, "too many headers") > 0;
+    *colon = '\0';
+    value = colon + 1 + strspn(colon + 1, " \t");
+    for (end = value + strlen(value); end > value && (end[-1] == ' ' || end[-1] == '\t');)
+        *--end = '\0';
+    r->headers[r->header_count++] = (struct fetch_header){line, value};
+    return true;
+}
+
+/* The head as it came is in `head`, its empty line left out. */
+static bool read_head(struct transfer *t)
+{
+    struct fetch_reply *r = t->reply;
+    char *rest, *line = strtok_r(r->head.data, "\r\n", &rest);
+    unsigned status;
+
+    if (line == NULL || sscanf(line, "HTTP/1.%*1[01] %3u", &status) != 1 || status < 100 ||
+        status > 999) /* a sign would be taken for a digit */
+        return stop(t, FETCH_PROTOCOL, "it answers something other than HTTP/1.1") > 0;
+    if (status / 100 == 1) { /* 100, 103 come before the answer */
+        str_clear(&r->head);
+        return true;
+    }
+    r->status = status;
+    while ((line = strtok_r(NULL, "\r\n", &rest)) != NULL)
+        if (!read_field(t, line))
+            return false;
+    t->headed = true;
+    if (fetch_header(r, "Transfer-Encoding") != NULL &&
+        !fetch_header_lists(r, "Transfer-Encoding", "chunked"))
+        return stop(t, FETCH_PROTOCOL, "a transfer encoding that is not chunked") > 0;
+    return true;
+}
+
+static size_t on_header(char *line, size_t one, size_t len, void *context)
+{
+    struct transfer *t = context;
+    struct str *head = &t->reply->head;
+
+    (void)one;
+    if (t->headed)
+        return len;
+    if (strspn(line, "\r\n") >= len && head->len > 0)
+        return read_head(t) ? len : 0;
+    if (head->len + len > FETCH_MAX_HEAD)
+        return stop(t, FETCH_PROTOCOL, "the header is too large, or no HTTP");
+    str_append(head, line, len);
+    return head->failed ? stop(t, FETCH_NO_MEMORY, "out of memory") : len;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------- */
+
+static size_t on_body(char *bytes, size_t one, size_t len, void *context)
+{
+    struct transfer *t = context;
+    struct fetch_reply *r = t->reply;
+    uint64_t room = t->request->max_bytes - r->body.len;
+
+    (void)one;
+    if (t->request->take != NULL && r->status / 100 == 2)
+        return t->request->take(t->request->context, r, bytes, len)
+                   ? len
+                   : stop(t, FETCH_STOPPED, "given up");
+    r->cut = len > room;
+    str_append(&r->body, bytes, r->cut ? (size_t)room : len);
+    if (r->body.failed)
+        return stop(t, FETCH_NO_MEMORY, "out of memory");
+    return r->cut ? 0 : len;
+}
+
+static size_t on_give(char *bytes, size_t one, size_t size, void *context)
+{
+    struct transfer *t = context;
+    ssize_t n = t->request->give(t->request->context, bytes, one * size);
+
+    if (n >= 0)
+        return (size_t)n;
+    stop(t, FETCH_STOPPED, "given up");
+    return CURL_READFUNC_ABORT;
+}
+
+/* ---- TLS ------------------------------------------------------------------------------- */
+
+static int on_debug(CURL *easy, curl_infotype type, char *text, size_t len, void *context)
+{
+    static const char begins[] = "SSL connection using TLSv";
+    struct transfer *t = context;
+    const size_t skip = sizeof begins - 1;
+
+    (void)easy;
+    if (type == CURLINFO_TEXT && len > skip && memcmp(text, begins, skip) == 0)
+        snprintf(t->reply->protocol, sizeof t->reply->protocol, "TLS%.*s",
+                 (int)strspn(text + skip, "0123456789."), text + skip);
+    return 0;
+}
+
+/* When the server's own certificate ends; 0 where that is not told. */
+static int64_t certificate_ends(CURL *easy)
+{
+    static const char field[] = "Expire date:";
+    struct curl_certinfo *chain = NULL;
+
+    if (curl_easy_getinfo(easy, CURLINFO_CERTINFO, &chain) != CURLE_OK || chain == NULL ||
+        chain->num_of_certs < 1)
+        return 0;
+    for (struct curl_slist *line = chain->certinfo[0]; line != NULL; line = line->next) {
+        struct tm tm = {0};
+
+        if (strncmp(line->data, field, sizeof field - 1) == 0 &&
+            strptime(line->data + sizeof field - 1, " %b %d %H:%M:%S %Y", &tm) != NULL)
+            return (int64_t)timegm(&tm);
+    }
+    return 0;
+}
+
+static enum fetch_status tell_tls(struct transfer *t, CURLcode code)
+{
+    struct fetch_reply *r = t->reply;
+    static const char problem[] = "SSL certificate problem: ";
+    const char *why = strstr(t->error, problem);
+
+    if (code == CURLE_SSL_CACERT_BADFILE)
+        return fail(r, FETCH_TLS, "the file of trusted certificates cannot be read");
+    if (why != NULL) {
+        snprintf(r->why, sizeof r->why, "the certificate is NOT trusted: %.200s",
+                 why + sizeof problem - 1);
+        return FETCH_TLS;
+    }
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        return fail(r, FETCH_TLS, "the certificate does not match the name of the host");
+    if (strstr(t->error, "wrong version number") != NULL ||
+        strstr(t->error, "packet length too long") != NULL ||
+        strstr(t->error, "unknown protocol") != NULL)
+        return fail(r, FETCH_TLS, "what answers there speaks no TLS");
+    snprintf(r->why, sizeof r->why, "no TLS handshake: %.200s",
+             t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
+    return FETCH_TLS;
+}
+
+/* ---- what came of it ------------------------------------------------------------------- */
+
+static enum fetch_status tell_connect(struct transfer *t, CURLcode code)
+{
+    long error = 0;
+
+    curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &error);
+    if (error != 0)
+        return fail(t->reply, FETCH_CONNECT, strerror((int)error));
+    return fail(t->reply, FETCH_CONNECT, t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
+}
+
+static enum fetch_status tell_protocol(struct transfer *t)
+{
+    struct fetch_reply *r = t->reply;
+
+    if (strstr(t->error, "Content-Length") != NULL)
+        return fail(r, FETCH_PROTOCOL, "a Content-Length that is no number");
+    if (strstr(t->error, "without colon") != NULL)
+        return fail(r, FETCH_PROTOCOL, "a header line without a colon");
+    if (strstr(t->error, "eader") != NULL) /* larger than libcurl itself takes, or with a NUL */
+        return fail(r, FETCH_PROTOCOL, "the header is too large, or no HTTP");
+    return fail(r, FETCH_PROTOCOL, "it answers something other than HTTP/1.1");
+}
+
+/* A connection that breaks while something comes. */
+static enum fetch_status tell_broken(struct transfer *t, CURLcode code)
+{
+    struct fetch_reply *r = t->reply;
+
+    if (strstr(t->error, "response headers") != NULL) /* endless ones before the answer's own */
+        return fail(r, FETCH_PROTOCOL, "the header is too large, or no HTTP");
+    if (strstr(t->error, "hex") != NULL || strstr(t->error, "chunk size") != NULL)
+        return fail(r, FETCH_PROTOCOL, "a chunk without a length");
+    if (strstr(t->error, "chunk") != NULL)
+        return fail(r, FETCH_PROTOCOL, "a chunk longer than its length");
+    if (code == CURLE_PARTIAL_FILE && fetch_header(r, "Transfer-Encoding") == NULL)
+        return fail(r, FETCH_PROTOCOL, "the body is shorter than announced");
+    if (code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING)
+        return fail(r, FETCH_PROTOCOL, "the connection ends in mid-answer");
+    return tell_connect(t, code);
+}
+
+/* 7.88 says so of a header line that is longer than it takes, too. */
+static enum fetch_status tell_no_memory(struct transfer *t)
+{
+    long sent = 0;
+
+    curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+    return sent > 0 && !t->headed ? fail(t->reply, FETCH_PROTOCOL, "the header is too large")
+                                  : fail(t->reply, FETCH_NO_MEMORY, "out of memory");
+}
+
+static enum fetch_status outcome(struct transfer *t, CURLcode code)
+{
+    struct fetch_reply *r = t->reply;
+
+    if (t->stopped != FETCH_OK)
+        return t->stopped;
+    if (r->cut || (code == CURLE_OK && t->headed))
+        return FETCH_OK;
+    if ((int)code == TOO_LARGE)
+        return tell_protocol(t);
+    switch (code) {
+    case CURLE_OK:
+        return fail(r, FETCH_PROTOCOL, "the connection ends in mid-answer");
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return fail(r, FETCH_RESOLVE, t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
+    case CURLE_OPERATION_TIMEDOUT:
+        return fail(r, FETCH_TIMEOUT, "no answer in time");
+    case CURLE_OUT_OF_MEMORY:
+        return tell_no_memory(t);
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_CIPHER:
+        return tell_tls(t, code);
+    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, and what is none at all */
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_BAD_CONTENT_ENCODING:
+        return tell_protocol(t);
+    case CURLE_PARTIAL_FILE:
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+        return tell_broken(t, code);
+    default:
+        return tell_connect(t, code);
+    }
+}
+
+enum fetch_status transfer_end(struct transfer *t, CURLcode code)
+{
+    struct fetch_reply *r = t->reply;
+    enum fetch_status status = outcome(t, code);
+
+    if (r->protocol[0] == '\0' && t->request->url->https && status == FETCH_OK)
+        strcpy(r->protocol, "TLS");
+    if (status == FETCH_OK)
+        r->certificate_ends = certificate_ends(t->easy);
+    else
+        r->status = 0;
+    curl_slist_free_all(t->headers);
+    curl_slist_free_all(t->connect);
+    curl_easy_reset(t->easy);
+    return status;
+}
+
+/* ---- the request ----------------------------------------------------------------------- */
+
+static bool add_line(struct curl_slist **list, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(*list, line);
+
+    if (longer != NULL)
+        *list = longer;
+    return longer != NULL;
+}
+
+/* Nothing is sent that the caller did not ask for. */
+static bool set_headers(struct transfer *t)
+{
+    const struct fetch_request *q = t->request;
+    const char *line = q->headers != NULL ? q->headers : "";
+    bool good = add_line(&t->headers, "Accept:") && add_line(&t->headers, "Expect:") &&
+                (q->session != NULL || add_line(&t->headers, "Connection: close"));
+
+    for (size_t len; good && *line != '\0'; line += len + strspn(line + len, "\r\n")) {
+        char *copy;
+
+        len = strcspn(line, "\r\n");
+        copy = strndup(line, len);
+        good = copy != NULL && add_line(&t->headers, copy);
+        free(copy);
+    }
+    return good && curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers) == CURLE_OK;
+}
+
+/* Brackets stand around an IPv6 address, where the caller left them out. */
+static bool set_target(struct transfer *t)
+{
+    const char *to = t->request->connect, *colon = to != NULL ? strrchr(to, ':') : NULL;
+    int len = colon != NULL ? (int)(colon - to) : 0;
+    char line[512];
+
+    if (colon == NULL)
+        return true;
+    snprintf(line, sizeof line,
+             memchr(to, ':', (size_t)len) != NULL && to[0] != '[' ? "::[%.*s]%s" : "::%.*s%s", len,
+             to, colon);
+    return add_line(&t->connect, line) &&
+           curl_easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect) == CURLE_OK;
+}
+
+static void set_bounds(CURL *easy, const struct fetch_request *q)
+{
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)q->timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                     q->timeout_ms != 0 && q->timeout_ms < CONNECT_MS ? (long)q->timeout_ms
+                                                                      : CONNECT_MS);
+    if (q->stall_s > 0) {
+        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)q->stall_s);
+    }
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a dead resolver holds nobody up */
+}
+
+/* What libcurl would do of itself, and shall not. */
+static void set_plain(CURL *easy)
+{
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+}
+
+static void set_method(struct transfer *t)
+{
+    const struct fetch_request *q = t->request;
+
+    if (strcmp(q->method, "HEAD") == 0) {
+        curl_easy_setopt(t->easy, CURLOPT_NOBODY, 1L);
+    } else if (q->give != NULL) {
+        curl_easy_setopt(t->easy, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(t->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)q->give_bytes);
+        curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_give);
+        curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
+    }
+    if (strcmp(q->method, "HEAD") != 0)
+        curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, q->method);
+}
+
+static void set_answer(struct transfer *t)
+{
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
+}
+
+static bool set_tls(struct transfer *t)
+{
+    const struct fetch_request *q = t->request;
+
+    if (!q->url->https)
+        return true;
+    curl_easy_setopt(t->easy, CURLOPT_CERTINFO, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_VERBOSE, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_DEBUGFUNCTION, on_debug);
+    curl_easy_setopt(t->easy, CURLOPT_DEBUGDATA, t);
+    if (q->ca_file == NULL)
+        return true;
+    return curl_easy_setopt(t->easy, CURLOPT_CAINFO, q->ca_file) == CURLE_OK &&
+           curl_easy_setopt(t->easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
+}
+
+bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *request,
+                    struct fetch_reply *reply)
+{
+    *t = (struct transfer){.request = request, .reply = reply, .easy = easy};
+    set_plain(easy);
+    set_bounds(easy, request);
+    set_method(t);
+    set_answer(t);
+    if (curl_easy_setopt(easy, CURLOPT_URL, request->url->text) == CURLE_OK &&
+        curl_easy_setopt(easy, CURLOPT_USERAGENT, request->agent) == CURLE_OK && set_headers(t) &&
+        set_target(t) && set_tls(t))
+        return true;
+    stop(t, FETCH_NO_MEMORY, "out of memory");
+    return false;
+}
