@@ -86,7 +86,7 @@ class Rounds:
 
     def serves(self):
         """What the started server serves is what its export says, rendered naively."""
-        scanned = eventually(lambda: (r := self.server.api("POST", f"/v1/sources/files/scan?{MANY}")).status == 200 and r, "a scan", 10)
+        scanned = eventually(lambda: (r := self.server.api("POST", f"/v1/sources/files/scan?{MANY}")).status == 200 and r, "a scan")
         assert scanned, "the source cannot be scanned"
         _, by_index = self.actual()
         for url, lines in by_index.items():

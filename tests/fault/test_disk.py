@@ -36,15 +36,15 @@ def served(server, target=XML):
 
 def degraded(server, *codes):
     """Serving all the same, and saying what is wrong."""
-    eventually(lambda: reasons(server)[0] == "degraded" and set(codes) <= set(reasons(server)[1]), f"told as degraded: {codes}", 10)
+    eventually(lambda: reasons(server)[0] == "degraded" and set(codes) <= set(reasons(server)[1]), f"told as degraded: {codes}")
     assert ready(server).status == 200
 
 
 def whole(server, *expected):
     """Healed: writes are taken, /readyz has no reason left, and what is served is what the file says."""
     name = f"healed-{time.monotonic_ns()}"
-    eventually(lambda: server.register(loc(name)).status == 201, "writes are taken again", 15)
-    eventually(lambda: reasons(server) == ("ok", []), "ready without a reason", 15)
+    eventually(lambda: server.register(loc(name)).status == 201, "writes are taken again")
+    eventually(lambda: reasons(server) == ("ok", []), "ready without a reason")
     lines = server.cli("export").lines()
     assert {line["loc"] for line in lines} == {loc(n) for n in expected} | {loc(name)}
     assert server.get(XML).xml() == render_export(lines)
@@ -125,9 +125,9 @@ def test_a_file_that_cannot_be_read(faulty, disk):
     degraded(faulty)
     assert len(served(faulty)) == 9000
     disk.heal()
-    eventually(lambda: faulty.get("/cold/sitemap_index.xml").status == 200, "the cold page is built", 10)
-    eventually(lambda: bulk(faulty, "new", 3000).status == 200, "writes are taken", 10)
-    eventually(lambda: reasons(faulty) == ("ok", []), "ready without a reason", 15)
+    eventually(lambda: faulty.get("/cold/sitemap_index.xml").status == 200, "the cold page is built")
+    eventually(lambda: bulk(faulty, "new", 3000).status == 200, "writes are taken")
+    eventually(lambda: reasons(faulty) == ("ok", []), "ready without a reason")
     assert len(served(faulty)) == 12000 and len(served(faulty, "/cold/sitemap_index.xml")) == 3000
     assert faulty.cli("check").code == 0
 
@@ -285,7 +285,7 @@ def another(data, tmp_path, names, indexes=()):
 
 def test_replaced_by_rename(plain, data, tmp_path):
     os.rename(another(data, tmp_path, ["new-1", "new-2"]), data / "catalogue.db")
-    eventually(lambda: served(plain) == [loc("new-1"), loc("new-2")], "the new catalogue is served", 10)
+    eventually(lambda: served(plain) == [loc("new-1"), loc("new-2")], "the new catalogue is served")
     whole(plain, "new-1", "new-2")
 
 

@@ -374,11 +374,11 @@ def test_all_lists_together_are_bounded(start):
     headers = AUTH + [("Content-Type", NDJSON), ("Content-Length", str(2 * len(part)))]
     with Connection(server.admin) as slow:
         slow.send(request_bytes("POST", LIST, headers, part, host=server.admin))
-        eventually(lambda: spooled(server) > 800000, "it is spooled", 10)
+        eventually(lambda: spooled(server) > 800000, "it is spooled")
         refused = post(server, other)
         problem(refused, 503, "spool-full")
         assert refused["Retry-After"]
         assert post(server, line(f"{ORIGIN}/small.xml")).status == 200, "what needs no file"
-    assert eventually(lambda: post(server, other).status == 200, "the room is given back", 20)
+    assert eventually(lambda: post(server, other).status == 200, "the room is given back")
     assert len(page(server)) == 501
     problem(post(server, 3 * other), 413, "body-too-large")

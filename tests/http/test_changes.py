@@ -178,7 +178,7 @@ def test_a_long_list_comes_in_parts(start):
     rows = [{"loc": f"https://s{s}.example.com/p/{n}.xml", "position": n * PAGE_ENTRIES} for s in range(3) for n in range(500)]
     for part in (rows[:400], rows[400:900], rows[900:1450], rows[1450:]):
         assert server.cli("import", "-", input="".join(json.dumps(r) + "\n" for r in part)).code == 0
-    eventually(lambda: server.metrics()["sitemapd_entries"] == 1500, "published", within=10)
+    eventually(lambda: server.metrics()["sitemapd_entries"] == 1500, "published")
     seen, since, replies = set(), 0, 0
     while True:
         answer = changes(server, since)
@@ -269,7 +269,7 @@ def test_a_backup_in_the_catalogues_place_is_another_epoch(server, tmp_path, how
     late = changes(server)["next"]
     if how == "beneath":
         renamed(backup, server.database)
-        eventually(lambda: "d.xml" not in server.api("GET", "/v1/sitemaps").body.decode(), "the other file is read", within=5)
+        eventually(lambda: "d.xml" not in server.api("GET", "/v1/sitemaps").body.decode(), "the other file is read")
     else:
         server.kill() if "killed" in how else server.stop()
         (copied_over if "copied" in how else renamed)(backup, server.database)
@@ -280,10 +280,10 @@ def test_a_backup_in_the_catalogues_place_is_another_epoch(server, tmp_path, how
                 assert server.cli("add", f"{ORIGIN}/other-{name}.xml").code == 0
         server.start()
     unknown = lambda cursor: problem(server.api("GET", f"/v1/changes?since={q(cursor)}"), 410, "revision-unknown")
-    eventually(lambda: server.api("GET", f"/v1/changes?since={q(early)}").status == 410, "it is another epoch", within=5)
+    eventually(lambda: server.api("GET", f"/v1/changes?since={q(early)}").status == 410, "it is another epoch")
     for name in "efghij":
         unknown(late)
-        eventually(lambda: server.register(f"{ORIGIN}/{name}.xml").status in (200, 201), "the other file is written", within=5)
+        eventually(lambda: server.register(f"{ORIGIN}/{name}.xml").status in (200, 201), "the other file is written")
     unknown(late)
     unknown(early)
     fresh = changes(server)["next"]
@@ -386,7 +386,7 @@ def test_polls_by_the_thousand_hold_no_thread(server):
     at = changes(server)["next"]
     held = [poll(server, at, wait=60) for _ in range(POLLS)]
     try:
-        eventually(lambda: suspended(server) == POLLS, "all wait", within=10)
+        eventually(lambda: suspended(server) == POLLS, "all wait")
         threads = len(os.listdir(f"/proc/{server.process.pid}/task"))
         assert threads < 40, threads
         for _ in range(20):
@@ -416,7 +416,7 @@ def test_polls_leave_room_for_writes(start):
     try:
         for _ in range(10):
             held += [poll(server, at, wait=60) for _ in range(20)]
-            eventually(lambda: suspended(server) == min(32, len(held)), "half of the places at most", within=5)
+            eventually(lambda: suspended(server) == min(32, len(held)), "half of the places at most")
         refused = [c for c in held if not is_quiet([c], 0)]
         assert len(refused) == 200 - 32
         for connection in refused:
@@ -442,7 +442,7 @@ def test_polls_leave_room_for_writes(start):
         for connection in held:
             connection.close()
         held = [poll(server, now, wait=60) for _ in range(32)]
-        eventually(lambda: suspended(server) == 32, "their places are free again", within=5)
+        eventually(lambda: suspended(server) == 32, "their places are free again")
         assert is_quiet(held)
     finally:
         for connection in held:
@@ -459,7 +459,7 @@ def test_polls_of_one_site_leave_room_for_anothers(start):
     try:
         for _ in range(40):
             held.append(poll(server, at, wait=60, auth=ours))
-        eventually(lambda: suspended(server) == 16, "half of the places for polls", within=5)
+        eventually(lambda: suspended(server) == 16, "half of the places for polls")
         others = poll(server, at, wait=60)
         held.append(others)
         assert is_quiet([others]), "it waits"
@@ -488,7 +488,7 @@ def test_a_client_that_goes_away_is_not_waited_for(start):
     for connection in [poll(server, at, wait=2) for _ in range(32)]:
         connection.close()
     time.sleep(0.2)
-    eventually(lambda: suspended(server) == 0, "their places, at the end of their wait at the latest", within=5)
+    eventually(lambda: suspended(server) == 0, "their places, at the end of their wait at the latest")
     held = poll(server, at)
     assert is_quiet([held])
     held.close()

@@ -51,7 +51,7 @@ def test_connections_leave_descriptors_for_the_rest(start, tmp_path, monkeypatch
     finally:
         for one in crowd:
             one.close()
-    eventually(lambda: server.get(XML).status == 200, "the public listener answers again", within=10)
+    eventually(lambda: server.get(XML).status == 200, "the public listener answers again")
 
 
 def test_a_client_that_ends_its_side_is_let_go(shared):
@@ -112,7 +112,7 @@ def test_slow_readers_of_old_pages_are_cut_off(start):
             reader.sendall(request_bytes("GET", XML, {"Accept-Encoding": "gzip", "Connection": "close"}))
             assert reader.recv(1) == b"H"
             assert server.register(locs[0], lastmod=f"2026-01-{number + 1:02}").status == 200
-        eventually(lambda: server.metrics()["sitemapd_snapshot_bytes"] <= budget + page_bytes, "the budget holds", within=5)
+        eventually(lambda: server.metrics()["sitemapd_snapshot_bytes"] <= budget + page_bytes, "the budget holds")
         # Who asked last gets the whole page, the longest at it got less, and the page is served.
         got = [sum(len(piece) for piece in iter(lambda: receive(reader), b"")) for reader in (readers[0], readers[-1])]
         assert got[0] < page_bytes < got[1]
@@ -211,7 +211,7 @@ def test_malformed_requests(start, tmp_path):
     assert [e["loc"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]] == [ORIGIN + "/a.xml"]
     if harness.PLAIN:
         assert memory(server) - before < GROWTH
-    eventually(lambda: descriptors(server) < 60, "no connection stays", within=5)
+    eventually(lambda: descriptors(server) < 60, "no connection stays", within=10)  # sooner than the idle timeout
     server.stop()  # every line is written
     log = server.log()
     for line in log.splitlines():
@@ -275,5 +275,5 @@ def test_a_token_revoked_elsewhere_is_refused_at_once(server):
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
     assert server.cli("token", "revoke", "mine").code == 0
     begun = time.monotonic()
-    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 401, "it is not any more", within=1)
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 401, "it is not any more")
     assert time.monotonic() - begun < seconds(0.25)

@@ -34,7 +34,7 @@ def port_of(address):
 def remotes(path, count):
     """Who asked, by listener and target, once there are so many lines."""
     read = lambda: [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    lines = eventually(lambda: len(found := read()) >= count and found, f"{count} lines", within=10)
+    lines = eventually(lambda: len(found := read()) >= count and found, f"{count} lines")
     return [(line["listener"], line["target"], line["remote"]) for line in lines]
 
 

@@ -39,7 +39,7 @@ def objects(path):
 
 
 def log_has(server, text):
-    return eventually(lambda: [line for line in server.log().splitlines() if text in line], text, within=10)
+    return eventually(lambda: [line for line in server.log().splitlines() if text in line], text)
 
 
 # ---- the access log -----------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_a_line_comes_by_itself(start, tmp_path):
     path = tmp_path / "access.log"
     server = start(env=access(path))
     server.get("/alone")
-    assert eventually(lambda: lines(path), "written without a stop", within=10)
+    assert eventually(lambda: lines(path), "written without a stop")
 
 
 def test_logrotate(start, tmp_path):

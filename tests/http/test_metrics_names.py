@@ -41,9 +41,9 @@ def families(tmp_path_factory):
     write_gzip(files / "a.xml.gz", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/</loc></url></urlset>')
     server = Server(folder, "--source", str(files), sites=(), config=settings(*make_pair(folder, "pair"))).start()
     try:
-        eventually(lambda: tls_ask(server, "GET", "/sitemap_index.xml").status == 200, "scanned", within=20)
+        eventually(lambda: tls_ask(server, "GET", "/sitemap_index.xml").status == 200, "scanned")
         text = lambda: ask(server.admin, "GET", "/metrics", host=server.admin).body.decode()
-        eventually(lambda: 'route="metrics"' in text(), "the first scrape is counted", within=5)
+        eventually(lambda: 'route="metrics"' in text(), "the first scrape is counted")
         found = Values(text()).families
         server.stop()
     finally:

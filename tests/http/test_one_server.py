@@ -57,7 +57,7 @@ def test_a_backup_renamed_in_leaves_the_lock(server, tmp_path):
     assert server.cli("backup", tmp_path / "copy.db").code == 0
     os.rename(tmp_path / "copy.db", server.database)
     refused(server.database, f"process {server.process.pid} ")
-    eventually(lambda: server.register(ORIGIN + "/b.xml").status == 201, "the new file is written", within=5)
+    eventually(lambda: server.register(ORIGIN + "/b.xml").status == 201, "the new file is written")
     refused(server.database, f"process {server.process.pid} ")
 
 
@@ -70,7 +70,7 @@ def test_a_link_turned_elsewhere_takes_the_lock_along(start, tmp_path):
     assert server.register(ORIGIN + "/a.xml").status == 201
     os.symlink("two.db", tmp_path / "link.new")
     os.rename(tmp_path / "link.new", tmp_path / "link.db")
-    eventually(lambda: server.register(ORIGIN + "/b.xml").status == 201, "the other file is written", within=5)
+    eventually(lambda: server.register(ORIGIN + "/b.xml").status == 201, "the other file is written")
     refused(tmp_path / "two.db", f"process {server.process.pid} ")
     start(database=tmp_path / "one.db", folder=tmp_path)
 
@@ -78,7 +78,7 @@ def test_a_link_turned_elsewhere_takes_the_lock_along(start, tmp_path):
 def test_a_lock_file_that_was_deleted_is_made_again(server):
     os.unlink(server.database + ".lock")
     there = lambda: os.path.exists(server.database + ".lock") and os.path.getsize(server.database + ".lock") > 0
-    eventually(there, "it is there again, and held", within=10)
+    eventually(there, "it is there again, and held")
     refused(server.database, f"process {server.process.pid} ")
 
 
@@ -108,6 +108,6 @@ def test_an_idle_server_leaves_the_lock_file_alone(server):
     time.sleep(3)
     assert os.stat(lock).st_mtime_ns == before
     assert server.cli("add", ORIGIN + "/b.xml").code == 0
-    eventually(lambda: open(lock).read() != revision, "what a command did is noted", within=5)
+    eventually(lambda: open(lock).read() != revision, "what a command did is noted")
     os.unlink(lock)
-    eventually(lambda: os.path.exists(lock) and open(lock).read() != "", "the file is made again, and says it all", within=5)
+    eventually(lambda: os.path.exists(lock) and open(lock).read() != "", "the file is made again, and says it all")

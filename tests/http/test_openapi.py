@@ -198,7 +198,7 @@ class World:
         """Its catalogue is gone, and no page is in memory."""
         server = self.start("lost")
         os.rename(server.database, server.database + ".aside")
-        eventually(lambda: ask(server.admin, "GET", "/readyz", host=server.admin).status == 503, "it sees that", 5)
+        eventually(lambda: ask(server.admin, "GET", "/readyz", host=server.admin).status == 503, "it sees that")
         return server
 
     def make_unmounted(self):

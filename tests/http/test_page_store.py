@@ -35,7 +35,7 @@ SEGMENTS = -(-len(CHILDREN) // 250)  # 250 positions each
 
 
 def wait_stored(server):
-    eventually(lambda: server.metrics()["sitemapd_page_store_bytes"] > 0, "the page is stored", within=30)
+    eventually(lambda: server.metrics()["sitemapd_page_store_bytes"] > 0, "the page is stored")
 
 
 def test_a_restart_renders_nothing(server):
@@ -115,7 +115,7 @@ def test_a_store_in_trouble_is_told_once(server):
     with open(folder(server), "w"):
         pass
     server.start()
-    eventually(lambda: "page-store-off" in server.log(), "it is told", within=20)
+    eventually(lambda: "page-store-off" in server.log(), "it is told")
     assert all_forms(server) == before
     server.stop()
     assert server.log().count("page-store-off") == 1
@@ -178,7 +178,7 @@ def test_the_folder_swapped_under_the_server(start, tmp_path):
     os.chmod(folder(server) + ".moved", 0o755)
     kept = os.listdir(folder(server) + ".moved")
     os.symlink(folder(server) + ".moved", folder(server))
-    eventually(lambda: server.log().count("page-store-off") == 1, "it is told", within=20)
+    eventually(lambda: server.log().count("page-store-off") == 1, "it is told")
     assert server.register(ORIGIN + "/new.xml").status == 201
     assert locs(server.get(XML).body) == CHILDREN + [ORIGIN + "/new.xml"]
     assert server.api("DELETE", f"/v1/sitemaps?loc={ORIGIN}/new.xml").status == 204

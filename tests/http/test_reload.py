@@ -32,7 +32,7 @@ class Reloading:
         before = len(self.server.log())
         self.server.process.send_signal(signal.SIGHUP)
         end = re.compile(r'^.*(info reloaded: .*|"event":"reloaded".*|error reload-refused: the configuration stays as it was)$', re.M)
-        eventually(lambda: end.search(self.server.log()[before:]), "the reload is over", within=10)
+        eventually(lambda: end.search(self.server.log()[before:]), "the reload is over")
         lines = self.server.log()[before:].splitlines()
         assert [line for line in lines if end.match(line) and word in line], lines
         return lines
@@ -203,7 +203,7 @@ def test_sources_change(reloading, tmp_path):
     server = r.server
     page = lambda: server.get("/sitemap_index.xml").body.decode()
     r.reload(SITE + source("a", tmp_path / "a") + source("b", tmp_path / "b", serve="yes"))
-    eventually(lambda: "/a/a.xml" in page() and "/b/b.xml" in page(), "both were read", within=10)
+    eventually(lambda: "/a/a.xml" in page() and "/b/b.xml" in page(), "both were read")
     assert sorted(named(server)) == ["a", "b"]
     assert server.get("/b/b.xml").status == 200 and server.get("/a/a.xml").status == 404
     scans = server.metrics()['sitemapd_source_scans_total{source="a"}']
@@ -211,7 +211,7 @@ def test_sources_change(reloading, tmp_path):
     # One goes, one comes, one serves now too; the unchanged one is not disturbed.
     lines = r.reload(SITE + source("a", tmp_path / "a") + source("c", tmp_path / "c", serve="yes"))
     assert any("source-no-longer-configured: b" in line for line in lines), lines
-    eventually(lambda: "/c/c.xml" in page(), "the new one was read", within=10)
+    eventually(lambda: "/c/c.xml" in page(), "the new one was read")
     assert sorted(named(server)) == ["a", "c"]
     assert server.get("/b/b.xml").status == 404 and server.get("/c/c.xml").status == 200
     assert "/b/b.xml" in page(), "its entry stays"
@@ -224,7 +224,7 @@ def test_sources_change(reloading, tmp_path):
     assert eventually(lambda: server.get("/a/a.xml").status == 200, "served now")
     assert server.get("/c/c.xml").status == 404
     (tmp_path / "a" / "more.xml").write_text(URLSET.format(f"{ORIGIN}/more"))
-    eventually(lambda: "/a/more.xml" in page(), "it watches", within=10)
+    eventually(lambda: "/a/more.xml" in page(), "it watches")
 
     # A bad source refuses all of it.
     r.refused(SITE + source("a", tmp_path / "b") + '[source "d"]\ndirectory = /tmp\n')
@@ -309,7 +309,7 @@ def test_signals_in_a_row(reloading):
             file.write(SITE + f"alias = /{i}.xml -> /sitemap_index.xml\n")
         os.rename(r.path + ".new", r.path)
         r.server.process.send_signal(signal.SIGHUP)
-    eventually(lambda: r.server.get("/39.xml").status == 301, "the last one counts", within=10)
+    eventually(lambda: r.server.get("/39.xml").status == 301, "the last one counts")
     assert [r.server.get(f"/{i}.xml").status for i in range(39)] == [404] * 39
     assert "refused" not in r.server.log()
 
@@ -370,7 +370,7 @@ def stream_of_reloads(r):
     sender.start()
     try:
         reloads = lambda: r.server.log().count("info reloaded: ")
-        eventually(lambda: reloads() > 2, "reloads follow each other", within=10)
+        eventually(lambda: reloads() > 2, "reloads follow each other")
         yield reloads
     finally:
         over.set()

@@ -195,7 +195,7 @@ def test_dates_of_a_backup_that_was_renamed_in(start, tmp_path):
     time.sleep(1.1)
     later = server.get(XML)
     os.rename(backup, server.database)  # beneath the server
-    eventually(lambda: server.get(XML)["ETag"] not in (None, later["ETag"]), "the backup is served", 20)
+    eventually(lambda: server.get(XML)["ETag"] not in (None, later["ETag"]), "the backup is served")
     assert server.get(XML, {"If-Modified-Since": dated}).status == 200
     server.stop()  # and while it is down
     os.replace(early, server.database)

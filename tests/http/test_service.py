@@ -201,7 +201,7 @@ def test_a_restart_refuses_nobody(tmp_path):
         t.start()
     for _ in range(4):
         before = served[0]
-        eventually(lambda: served[0] > before + 20, "they are served", within=20)
+        eventually(lambda: served[0] > before + 20, "they are served")
         one.end()
         time.sleep(0.2)  # nobody is there
         one = Activated(tmp_path, sockets, "public:admin")
@@ -257,7 +257,7 @@ def test_root_becomes_the_user(open_folder, start, how):
     assert found.st_uid == nobody.pw_uid and stat.S_IMODE(found.st_mode) == 0o700
     # A reload goes on as that user.
     server.process.send_signal(signal.SIGHUP)
-    eventually(lambda: "reloaded: " in server.log(), "reloaded", within=10)
+    eventually(lambda: "reloaded: " in server.log(), "reloaded")
     assert "needs a restart" not in server.log() and "runs-as-root" not in server.log()
 
 
@@ -272,11 +272,11 @@ def test_a_user_has_all_that_it_needs(open_folder, start):
     source = f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/files/\nsettle = 100ms\nrescan = 1h\n'
     server = start("--user", "65534", folder=open_folder, database=os.path.join(open_folder, "state", "c.db"),
                    config=source + f"[log]\naccess_log = {logs}/access.log\n")
-    eventually(lambda: server.metrics()['sitemapd_source_scans_total{source="files"}'] >= 1, "the first scan", within=10)
+    eventually(lambda: server.metrics()['sitemapd_source_scans_total{source="files"}'] >= 1, "the first scan")
     os.mkdir(os.path.join(folder, "sub"))
     with open(os.path.join(folder, "sub", "a.txt"), "w") as file:
         file.write(ORIGIN + "/a\n")
-    eventually(lambda: b"/files/sub/a.txt" in server.get("/sitemap_index.xml").body, "it is noticed", within=10)
+    eventually(lambda: b"/files/sub/a.txt" in server.get("/sitemap_index.xml").body, "it is noticed")
     assert server.metrics().get("process_open_fds", 1) > 0
     eventually(lambda: os.path.getsize(f"{logs}/access.log") > 0, "the log is written")
     os.rename(f"{logs}/access.log", f"{logs}/access.log.1")
