@@ -90,6 +90,21 @@ const char *network_filesystem(const char *path)
     return type == FUSE_TYPE ? fuse_mount(path) : network_name_of_type(type);
 }
 
+bool file_identity_read(const char *path, struct file_identity *out)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return false;
+    *out = (struct file_identity){st.st_dev, st.st_ino};
+    return true;
+}
+
+bool file_identity_equal(const struct file_identity *a, const struct file_identity *b)
+{
+    return a->device == b->device && a->inode == b->inode;
+}
+
 #define PATH_BYTES 4096
 
 static uint64_t size_of(const char *path)

@@ -20,6 +20,16 @@ const char *network_name_of_mount(const char *mount_type);
 /* Writes the type of the mount of `device` to `out`, reading proc_pid_mountinfo(5). */
 bool network_find_mount(FILE *mountinfo, dev_t device, char *out, size_t size);
 
+/* Which file a path names. Of no use once nobody has that file open: its number may be given anew.
+ * Internal to db/. */
+struct file_identity {
+    dev_t device;
+    ino_t inode;
+};
+/* False where the path names no file. */
+bool file_identity_read(const char *path, struct file_identity *out);
+bool file_identity_equal(const struct file_identity *a, const struct file_identity *b);
+
 /* How large the catalogue is on its disk, and what is left there. Internal to db/. */
 
 #define SPACE_LOOK_MS 1000

@@ -25,8 +25,8 @@ struct catalogue {
     struct writer *writer;
     struct view_pool *views;
     struct watch *watch;
-    /* Set by the watch while the path names no file or another one than the writer's: writes are
-     * answered UNAVAILABLE. Cleared by the writer once writer_reopen succeeded. */
+    /* Set by the watch when the path names no file or another one than its own: writes are answered
+     * UNAVAILABLE. Cleared by the writer once writer_reopen succeeded. */
     atomic_bool lost;
     struct space space;
 };
@@ -40,11 +40,19 @@ enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *w
                                 size_t why_size);
 void watch_free(struct watch *watch);
 
-/* Tells the writer that the path names a usable file again, maybe another one: between two
+/* A file that took another's place is the writer's first, which migrates it and gives it another
+ * epoch, and only then anybody's to read: nobody ever sees it under the epoch that it came with.
+ *
+ * Tells the writer that the path names a catalogue again, maybe another one: between two
  * transactions it closes its connection, opens the path anew and clears `lost`. Returns at once;
  * where the reopening fails `lost` stays set and the watch asks again. Thread safe. */
 void writer_reopen(struct catalogue *c);
+/* Whether the writer has come to this file: it has made it its own, or found that it cannot for
+ * good (a disk that takes no writes), and then what is there may be read all the same. Thread safe.
+ */
+bool writer_has_followed(struct catalogue *c, const struct file_identity *file);
 
-/* The writer calls catalogue_wake() after each commit that made a revision. */
+/* The writer calls catalogue_wake() after each commit that made a revision, and when it has
+ * followed. */
 
 #endif

@@ -25,6 +25,7 @@
       " CROSS JOIN sitemap_index AS i ON i.id = p.index_id"                                        \
       " CROSS JOIN site AS s ON s.id = i.site LIMIT 4")                                            \
     X(CATALOGUE_RENEW, "UPDATE catalogue SET epoch = lower(hex(randomblob(16))) WHERE one = 1")    \
+    X(PAGES_DISTRUST, "UPDATE page SET same_second = 1 WHERE same_second = 0")                     \
     X(LOCAL_PROBE, "INSERT INTO local_probe(one, steps) VALUES (1, 1)"                             \
                    " ON CONFLICT DO UPDATE SET steps = steps + 1")                                 \
     X(ENTRY_BY_LOC, "SELECT " ENTRY_COLUMNS " FROM sitemap WHERE site = ?1 AND loc = ?2")          \

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "db/file/connection.h"
-#include "db/file/schema.h"
 #include "server/base/clock.h"
 
 /* A file that was replaced (a backup renamed into place) leaves the old one's write-ahead log at
@@ -107,80 +106,57 @@ static void clear_stale_log(struct watch *w)
     }
 }
 
-/* The file's version; 0 where it is no catalogue: an empty file may be one that is being copied. */
-static int64_t catalogue_version(sqlite3 *db)
+/* An empty file is none: it may be one that is being copied. */
+static bool is_catalogue(sqlite3 *db)
 {
     sqlite3_stmt *row = connection_prepare(db, "SELECT epoch FROM catalogue WHERE one = 1");
-    int64_t version = 0;
+    bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
 
-    if (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
-        sqlite3_finalize(row);
-        row = connection_prepare(db, "PRAGMA user_version");
-        if (row != NULL && sqlite3_step(row) == SQLITE_ROW)
-            version = sqlite3_column_int64(row, 0);
-    }
     sqlite3_finalize(row);
-    return version;
+    return found;
 }
 
-/* A backup may be of an earlier version. */
-static bool migrate(struct watch *w, const struct file_identity *file)
+/* Whether there is a catalogue at the path, so that it may be the writer's. */
+static bool watch_find_catalogue(struct watch *w, const struct file_identity *file)
 {
     enum catalogue_status status;
     char why[256];
-    sqlite3 *db = watch_open_path(w, file, CONNECTION_WRITE, &status, why, sizeof why);
+    sqlite3 *db;
 
+    if (!file_identity_equal(file, &w->file))
+        clear_stale_log(w);
+    /* For reading, which leaves the file as it is until we know it to be ours. */
+    db = watch_open_path(w, file, CONNECTION_READ, &status, why, sizeof why);
     if (db == NULL)
         return false;
-    status = schema_prepare(db, w->catalogue->path, why, sizeof why);
+    bool found = is_catalogue(db);
     connection_close(db);
-    return status == CATALOGUE_OK;
+    return found;
 }
 
-/* What was told of this file's pages, and when, nobody knows: a copy that was made between two
- * changes of one second bears the date of both. Until a page changes its date gives no 304. */
-static bool distrust_dates(struct watch *w, const struct file_identity *file)
-{
-    enum catalogue_status status;
-    char why[256];
-    sqlite3 *db = watch_open_path(w, file, CONNECTION_WRITE, &status, why, sizeof why);
-    int rc;
-
-    if (db == NULL)
-        return false;
-    rc =
-        sqlite3_exec(db, "UPDATE page SET same_second = 1 WHERE same_second = 0", NULL, NULL, NULL);
-    connection_close(db);
-    /* What cannot be written for good is read all the same. */
-    return rc == SQLITE_OK || connection_status(rc) != CATALOGUE_BUSY;
-}
-
-/* Opens what the path names now, migrating it where it is of an earlier version. False: there is
- * no catalogue there (yet), and the watch is as it was. */
+/* Opens what the path names now, once the writer has it. False: there is no catalogue there, or the
+ * writer has not come to it (yet), and the watch is as it was. */
 static bool watch_reopen(struct watch *w)
 {
     enum catalogue_status status;
     struct file_identity file;
-    int64_t version = 0;
     char why[256];
     sqlite3 *db;
 
     if (!file_identity_read(w->catalogue->path, &file))
         return false;
-    if (!file_identity_equal(&file, &w->file))
-        clear_stale_log(w);
-    /* For reading, which leaves the file as it is until we know it to be ours. */
+    if (!writer_has_followed(w->catalogue, &file)) {
+        if (watch_find_catalogue(w, &file))
+            writer_reopen(w->catalogue);
+        return false;
+    }
     db = watch_open_path(w, &file, CONNECTION_READ, &status, why, sizeof why);
     if (db == NULL)
         return false;
-    version = catalogue_version(db);
-    if (version < 1 || (version < SCHEMA_VERSION && !migrate(w, &file)) ||
-        (!file_identity_equal(&file, &w->file) && !distrust_dates(w, &file)) ||
-        watch_adopt(w, db, &file) != SQLITE_OK) {
-        connection_close(db);
-        return false;
-    }
-    return true;
+    if (is_catalogue(db) && watch_adopt(w, db, &file) == SQLITE_OK)
+        return true;
+    connection_close(db);
+    return false;
 }
 
 /* Whether there is something newer: own commits wake a condition variable, those of other processes
@@ -202,7 +178,8 @@ static enum catalogue_wait_result poll_lost(struct watch *w)
         return CATALOGUE_WAIT_TIMEOUT;
     w->lost = false;
     view_pool_renew(w->catalogue->views, &w->file);
-    writer_reopen(w->catalogue);
+    if (atomic_load(&w->catalogue->lost))
+        writer_reopen(w->catalogue); /* the file was away and came back, or takes no writes */
     return CATALOGUE_WAIT_REOPENED;
 }
 

@@ -8,21 +8,6 @@
 #include "db/file/connection.h"
 #include "db/file/handle.h"
 
-bool file_identity_read(const char *path, struct file_identity *out)
-{
-    struct stat st;
-
-    if (stat(path, &st) != 0)
-        return false;
-    *out = (struct file_identity){st.st_dev, st.st_ino};
-    return true;
-}
-
-bool file_identity_equal(const struct file_identity *a, const struct file_identity *b)
-{
-    return a->device == b->device && a->inode == b->inode;
-}
-
 /* ---- connections ----------------------------------------------------------------------- */
 
 sqlite3_stmt *view_statement(struct catalogue_view *v, enum view_statement which, const char *sql)

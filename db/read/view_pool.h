@@ -15,9 +15,9 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/stat.h>
 
 #include "db/catalogue.h"
+#include "db/file/filesystem.h"
 
 /* The statements that a view keeps prepared. */
 enum view_statement {
@@ -43,11 +43,6 @@ enum view_statement {
     VIEW_ENTRY_FILE, /* of a single entry; and of one in a list, whose `each` may ask for others */
     VIEW_LIST_FILE,
     VIEW_STATEMENT_COUNT
-};
-
-struct file_identity {
-    dev_t device;
-    ino_t inode;
 };
 
 struct catalogue_view {
@@ -78,10 +73,6 @@ struct view_pool {
     bool entries_known;
     uint64_t entries_revision, entries;
 };
-
-/* False where the path names no file. */
-bool file_identity_read(const char *path, struct file_identity *out);
-bool file_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
 /* New views answer UNAVAILABLE from now on. Those that are open go on reading the old file. */
 void view_pool_lose(struct view_pool *pool);

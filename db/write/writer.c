@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -409,24 +408,22 @@ static enum catalogue_status open_noted(struct writer *w, bool create, char *why
 {
     const char *path = w->catalogue->path;
     enum connection_mode mode = create ? CONNECTION_CREATE : CONNECTION_WRITE;
-    struct stat before, after;
-    bool existed = stat(path, &before) == 0;
+    struct file_identity after;
+    bool existed = file_identity_read(path, &w->file);
     enum catalogue_status status = connection_open(path, mode, &w->db, why, why_size);
     if (status != CATALOGUE_OK)
         return status;
-    if (stat(path, &after) != 0 ||
-        (existed && (before.st_dev != after.st_dev || before.st_ino != after.st_ino))) {
+    if (!file_identity_read(path, &after) || (existed && !file_identity_equal(&w->file, &after))) {
         snprintf(why, why_size, "%s: was replaced while it was opened", path);
         return CATALOGUE_UNAVAILABLE;
     }
-    w->device = after.st_dev;
-    w->inode = after.st_ino;
+    w->file = after;
     return CATALOGUE_OK;
 }
 
 static struct served served_now(const struct writer *w)
 {
-    struct served now = {.inode = w->inode, .revision = w->tx.revision};
+    struct served now = {.inode = w->file.inode, .revision = w->tx.revision};
 
     memcpy(now.epoch, w->tx.epoch, sizeof now.epoch);
     return now;
@@ -442,6 +439,25 @@ static void writer_saw(struct writer *w)
         server_lock_note(&w->lock, &now);
 }
 
+/* What makes a file another one than it was, in one transaction: an epoch of its own, and dates
+ * that give no 304. What was told of its pages, and when, nobody knows: a copy that was made
+ * between two changes of one second bears the date of both. */
+static enum catalogue_status renew(struct writer *w)
+{
+    static const enum statement steps[] = {ST_CATALOGUE_RENEW, ST_PAGES_DISTRUST};
+    enum catalogue_status status = tx_begin(&w->tx);
+    if (status != CATALOGUE_OK)
+        return status;
+    for (size_t i = 0; status == CATALOGUE_OK && i < sizeof steps / sizeof *steps; i++) {
+        sqlite3_stmt *step = tx_statement(&w->tx, steps[i]);
+        status = step ? statement_run(step) : tx_failure(&w->tx);
+    }
+    if (status == CATALOGUE_OK)
+        return tx_commit(&w->tx);
+    tx_rollback(&w->tx);
+    return status;
+}
+
 /* Another file is another epoch, so that a cursor of changes that were made in the one is never
  * taken for one of the other's: a copy has the epoch of what it was copied from, and goes through
  * the same revisions again. */
@@ -451,8 +467,7 @@ static enum catalogue_status take_over(struct writer *w)
     struct served now = served_now(w);
 
     if (status == CATALOGUE_OK && !server_lock_knows(&w->lock, &now)) {
-        sqlite3_stmt *renew = tx_statement(&w->tx, ST_CATALOGUE_RENEW);
-        status = renew ? statement_run(renew) : tx_failure(&w->tx);
+        status = renew(w);
         if (status == CATALOGUE_OK)
             status = tx_look(&w->tx);
     }
@@ -531,8 +546,8 @@ static enum catalogue_status writer_usable(struct writer *w)
         return CATALOGUE_UNAVAILABLE;
     /* The watch looks now and then; a write into a file that nobody will find must not be
      * acknowledged in between. */
-    struct stat now;
-    if (stat(w->catalogue->path, &now) != 0 || now.st_dev != w->device || now.st_ino != w->inode)
+    struct file_identity now;
+    if (!file_identity_read(w->catalogue->path, &now) || !file_identity_equal(&now, &w->file))
         return CATALOGUE_UNAVAILABLE;
     return CATALOGUE_OK;
 }
@@ -549,6 +564,24 @@ static void writer_note(struct writer *w, enum catalogue_status status, const ch
     pthread_mutex_unlock(&w->trouble_lock);
 }
 
+/* Which file was opened at last, and whether for good. */
+static void note_followed(struct writer *w, enum catalogue_status status)
+{
+    pthread_mutex_lock(&w->trouble_lock);
+    w->tried = w->file;
+    w->followed = status != CATALOGUE_BUSY;
+    pthread_mutex_unlock(&w->trouble_lock);
+}
+
+bool writer_has_followed(struct catalogue *c, const struct file_identity *file)
+{
+    struct writer *w = c->writer;
+    pthread_mutex_lock(&w->trouble_lock);
+    bool followed = w->followed && file_identity_equal(&w->tried, file);
+    pthread_mutex_unlock(&w->trouble_lock);
+    return followed;
+}
+
 /* Reopens if the watch asked for it. */
 static void writer_follow(struct writer *w)
 {
@@ -558,9 +591,11 @@ static void writer_follow(struct writer *w)
     writer_disconnect(w);
     enum catalogue_status status = writer_connect(w, false, why, sizeof why);
     writer_note(w, status, why);
+    note_followed(w, status);
     if (status == CATALOGUE_OK) {
         atomic_store(&w->committed, 0); /* it may be another file, with revisions of its own */
         atomic_store(&w->catalogue->lost, false);
+        catalogue_wake(w->catalogue);
     }
 }
 
@@ -888,6 +923,7 @@ enum catalogue_status writer_start(struct catalogue *c, struct writer **out, cha
     status = writer_connect(w, !c->options.must_exist, why, why_size);
     if (status != CATALOGUE_OK)
         goto fail_connect;
+    note_followed(w, status);
     *out = w;
     if (start_threads(w))
         return CATALOGUE_OK;

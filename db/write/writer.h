@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "db/catalogue.h"
 #include "db/file/checkpoint.h"
@@ -108,13 +107,12 @@ struct writer {
     struct checkpoint checkpoint;
     struct server_lock lock;
     struct outside outside;
-    dev_t device; /* of the file that `db` has open */
-    ino_t inode;
-    bool alone_next;       /* a bulk waited while small changes had their turn */
-    bool purge_pending;    /* there may be rows of removed indexes */
-    int64_t lock_until_ms; /* how long the busy handler waits */
-    bool waits_for_queue;  /* and gives up when nothing is queued any more */
-    int64_t idle_at_ms;    /* when to look around again */
+    struct file_identity file; /* that `db` has open */
+    bool alone_next;           /* a bulk waited while small changes had their turn */
+    bool purge_pending;        /* there may be rows of removed indexes */
+    int64_t lock_until_ms;     /* how long the busy handler waits */
+    bool waits_for_queue;      /* and gives up when nothing is queued any more */
+    int64_t idle_at_ms;        /* when to look around again */
 
     atomic_uint_fast64_t commits, batched, committed, held;
     atomic_int_fast64_t registered_at;
@@ -124,6 +122,8 @@ struct writer {
     pthread_mutex_t trouble_lock; /* guards what follows */
     bool writable;
     char trouble[256];
+    bool followed; /* `tried` needs no other try */
+    struct file_identity tried;
 };
 
 /* Opens the file (making or migrating it) and starts the thread. The catalogue's path and options

@@ -1,5 +1,5 @@
 /* catalogue_wait: own commits, other processes, and a file that goes and comes back. The handle has
- * no writer: writer_reopen is this test's. */
+ * no writer: writer_reopen and writer_has_followed are this test's. */
 #include "tests/unit/db/read_handle.h"
 
 #include <pthread.h>
@@ -12,15 +12,28 @@
 
 static atomic_uint reopened;
 
-/* As the writer does it, but at once; `refuse` of them fail first. */
-static unsigned refuse;
+/* As the writer does it, but at once. First `busy` of them find another process's lock, then
+ * `refuse` fail for good. */
+static unsigned busy, refuse;
+static struct file_identity followed;
 void writer_reopen(struct catalogue *c)
 {
     atomic_fetch_add(&reopened, 1);
+    if (busy > 0) {
+        busy--;
+        return;
+    }
+    assert_true(file_identity_read(c->path, &followed));
     if (refuse > 0)
         refuse--;
     else
         atomic_store(&c->lost, false);
+}
+
+bool writer_has_followed(struct catalogue *c, const struct file_identity *file)
+{
+    (void)c;
+    return file_identity_equal(&followed, file);
 }
 
 static void open_all(struct fixture *f, struct catalogue *c)
@@ -33,6 +46,7 @@ static void open_all(struct fixture *f, struct catalogue *c)
     fixture_entry(f->db, 1, 0, S1 "/a", NULL);
     handle_open(c, f);
     assert_int_equal(watch_new(c, &c->watch, why, sizeof why), CATALOGUE_OK);
+    assert_true(file_identity_read(f->path, &followed));
     atomic_store(&reopened, 0);
 }
 
@@ -193,13 +207,15 @@ static void a_replaced_file_is_reopened_without_the_old_log(void **state)
     assert_int_equal(link(f.path, path), 0); /* somebody keeps the old file */
     assert_int_equal(rename(backup, f.path), 0);
     is_lost(&c);
+    busy = 3;
+    assert_int_equal(catalogue_wait(&c, 0), CATALOGUE_WAIT_TIMEOUT); /* it is the writer's first */
     refuse = 2;
     assert_int_equal(catalogue_wait(&c, 10000), CATALOGUE_WAIT_REOPENED);
     assert_true(atomic_load(&c.lost)); /* the writer could not, and is asked again */
     assert_int_equal(revision_now(&c), 7);
     assert_int_equal(catalogue_wait(&c, 300), CATALOGUE_WAIT_TIMEOUT);
     assert_false(atomic_load(&c.lost));
-    assert_int_equal(atomic_load(&reopened), 3);
+    assert_int_equal(atomic_load(&reopened), 3 + 3); /* 3 busy, 2 refused, 1 done */
 
     struct catalogue_view *v = begin(&c);
     assert_int_equal(catalogue_view_registry(v, &registry), CATALOGUE_OK);
