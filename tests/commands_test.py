@@ -139,3 +139,45 @@ def test_a_signal_to_run_alone(run, tmp_path, number, long, hold):
         process.wait()
         for pid in filter(alive, started):
             os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.fixture
+def quickstart(run, tmp_path):
+    """deploy/quickstart in a tree whose program is a shell: it runs what `serve` says."""
+    tree = tmp_path / "tree"
+    shutil.copytree(os.path.join(ROOT, "deploy", "lib"), tree / "deploy" / "lib")
+    shutil.copy(os.path.join(ROOT, "deploy", "quickstart"), tree / "deploy")
+    (tree / "build" / "release").mkdir(parents=True)
+    shutil.copy(os.path.realpath("/bin/sh"), tree / "build" / "release" / "sitemapd")
+    os.mkfifo(tree / "never")
+    (tmp_path / "tools" / "cmake").write_text("#!/bin/sh\n")
+
+    def start(serve, *args):
+        (tree / "serve").write_text(serve)
+        env = {**os.environ, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}"}
+        return subprocess.run([tree / "deploy" / "quickstart", *args], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+    yield start
+    start("", "stop")
+
+
+SERVE = "echo sitemapd: ready public=http://0.0.0.0:8080 admin=http://127.0.0.1:8081\nexec 3<>never\nread line <&3\n"
+
+
+def test_quickstart_with_a_slow_start(quickstart, tmp_path):
+    """Until nohup has become the program, what runs is another one: that is no server that ended."""
+    nohup = tmp_path / "tools" / "nohup"
+    nohup.write_text('#!/bin/sh\nsleep 2\nexec "$@"\n')
+    nohup.chmod(0o755)
+    first = quickstart(SERVE)
+    assert first.returncode == 0 and "sitemapd runs (pid " in first.stdout, first
+    assert "http://127.0.0.1:8080/sitemap_index.xml" in first.stdout and first.stderr == ""
+    assert quickstart(SERVE).stdout == first.stdout, "the one that runs is found again"
+    assert quickstart(SERVE, "stop").stdout == "stopped\n"
+    assert quickstart(SERVE, "stop").stdout == "not running\n"
+
+
+def test_quickstart_of_a_server_that_ends(quickstart):
+    done = quickstart("echo sitemapd: no such thing >&2\nexit 1\n")
+    assert done.returncode == 1 and done.stdout == "building\n", done
+    assert done.stderr == "sitemapd: no such thing\ndeploy/quickstart: the server does not start\n", done
