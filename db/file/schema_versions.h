@@ -198,4 +198,13 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
                                 " steps INTEGER NOT NULL"
                                 ") STRICT;";
 
+/* Version 8 of the schema, as the step from version 7. Not released yet.
+ *
+ * catalogue.lineage are the random stamps of the file's last transactions that made a revision, the
+ * newest first, of 16 hexadecimal digits each: who remembers one knows a later state of the file
+ * from a copy that went its own way (file/server_lock.h). */
+
+static const char schema_v8[] =
+    "ALTER TABLE catalogue ADD COLUMN lineage TEXT NOT NULL DEFAULT '';";
+
 #endif

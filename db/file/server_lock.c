@@ -94,20 +94,28 @@ done:
 }
 
 /* One line of this length always: it is written over the one before. */
-#define LINE_FORMAT "inode %20ju epoch %32.32s revision %20ju\n"
-#define LINE_BYTES  96
+#define LINE_FORMAT "inode %20ju epoch %32.32s revision %20ju stamp %16.16s\n"
+#define LINE_BYTES  119
 
 static void read_served(const struct server_lock *lock, struct served *out)
 {
     char line[LINE_BYTES + 1] = "";
 
+    out->stamp[0] = '\0'; /* earlier versions noted none */
     if (pread(lock->fd, line, LINE_BYTES, 0) <= 0 ||
-        sscanf(line, "inode %ju epoch %32[0-9a-f] revision %ju", &out->inode, out->epoch,
-               &out->revision) != 3)
+        sscanf(line, "inode %ju epoch %32[0-9a-f] revision %ju stamp %16[0-9a-f]", &out->inode,
+               out->epoch, &out->revision, out->stamp) < 3)
         out->epoch[0] = '\0';
 }
 
-bool server_lock_knows(const struct server_lock *lock, const struct served *now)
+static bool is_of_line(const struct served *last, const struct served *now, const char *lineage)
+{
+    return last->stamp[0] == '\0' ? last->revision <= now->revision
+                                  : strstr(lineage, last->stamp) != NULL;
+}
+
+bool server_lock_knows(const struct server_lock *lock, const struct served *now,
+                       const char *lineage)
 {
     struct served last = lock->served;
 
@@ -115,7 +123,7 @@ bool server_lock_knows(const struct server_lock *lock, const struct served *now)
         read_served(lock, &last);
     return last.epoch[0] == '\0' ||
            (last.inode == now->inode && strcmp(last.epoch, now->epoch) == 0 &&
-            last.revision <= now->revision);
+            is_of_line(&last, now, lineage));
 }
 
 void server_lock_note(struct server_lock *lock, const struct served *now)
@@ -124,10 +132,11 @@ void server_lock_note(struct server_lock *lock, const struct served *now)
     int len;
 
     if (lock->noted && lock->served.inode == now->inode && lock->served.revision == now->revision &&
-        strcmp(lock->served.epoch, now->epoch) == 0)
+        strcmp(lock->served.epoch, now->epoch) == 0 && strcmp(lock->served.stamp, now->stamp) == 0)
         return; /* an idle server writes nothing */
     lock->served = *now;
-    len = snprintf(line, sizeof line, LINE_FORMAT, now->inode, now->epoch, now->revision);
+    len =
+        snprintf(line, sizeof line, LINE_FORMAT, now->inode, now->epoch, now->revision, now->stamp);
     /* Where it cannot be written, what it said is of an earlier state, or of none. */
     lock->noted = lock->fd > 0 && pwrite(lock->fd, line, (size_t)len, 0) == len;
 }

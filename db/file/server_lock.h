@@ -6,9 +6,13 @@
  * It is a POSIX lock, for its owner can be asked for; such a lock is lost when its process closes
  * any descriptor of the file, so nothing else may open it.
  *
- * The file stays, and remembers the state of the catalogue that was served last: its inode, epoch
- * and revision. A file that is no later state of that one is another, whatever its epoch says: a
- * backup was renamed or copied in, perhaps while nobody served. */
+ * The file stays, and remembers the state of the catalogue that was served last: its inode, epoch,
+ * revision and stamp. A file that is no later state of that one is another, whatever its epoch
+ * says: a backup was renamed or copied in, perhaps while nobody served, and then written by
+ * commands. The stamp tells, which each transaction draws at random: the file's lineage holds those
+ * of its last 200. Where more were made since, as perhaps at a power cut, which takes back what was
+ * remembered, the file is another one too, which costs its readers a list of changes from the
+ * start, and no more. */
 #ifndef SITEMAPD_DB_FILE_SERVER_LOCK_H
 #define SITEMAPD_DB_FILE_SERVER_LOCK_H
 
@@ -24,6 +28,7 @@ struct served {
     uintmax_t inode;
     uintmax_t revision;
     char epoch[33]; /* "": none */
+    char stamp[17]; /* "": none; then the revision has to do */
 };
 
 struct server_lock {
@@ -39,9 +44,11 @@ struct server_lock {
  * was held still is. */
 enum catalogue_status server_lock_hold(struct server_lock *lock, const char *path, char *why,
                                        size_t why_size);
-/* Whether the file that was served last has come to this state. True also where nothing is known of
- * one, as after an upgrade: then the file's own epoch is all that there is. */
-bool server_lock_knows(const struct server_lock *lock, const struct served *now);
+/* Whether the file that was served last has come to this state, by the stamps of `lineage`. True
+ * also where nothing is known of one, as after an upgrade: then the file's own epoch is all that
+ * there is. */
+bool server_lock_knows(const struct server_lock *lock, const struct served *now,
+                       const char *lineage);
 /* Remembers it. For after the commit that made it durable: at a power cut the memory may be behind
  * the catalogue, never ahead. */
 void server_lock_note(struct server_lock *lock, const struct served *now);

@@ -15,10 +15,14 @@
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
-    X(CATALOGUE_READ, "SELECT epoch, revision, registry_revision, serial, changed_at"              \
-                      " FROM catalogue WHERE one = 1")                                             \
+    X(CATALOGUE_READ, "SELECT epoch, revision, registry_revision, serial, changed_at,"             \
+                      " substr(lineage, 1, 16) FROM catalogue WHERE one = 1")                      \
+    X(CATALOGUE_LINEAGE, "SELECT lineage FROM catalogue WHERE one = 1")                            \
+    /* As many stamps as leave the row on its page of 4 KiB. */                                    \
     X(CATALOGUE_WRITE, "UPDATE catalogue SET revision = ?1, registry_revision = ?2,"               \
-                       " serial = ?3, changed_at = ?4 WHERE one = 1")                              \
+                       " serial = ?3, changed_at = ?4,"                                            \
+                       " lineage = substr(printf('%016llx', ?5) || lineage, 1, 200 * 16)"          \
+                       " WHERE one = 1")                                                           \
     X(CHANGED_INDEXES,                                                                             \
       "SELECT DISTINCT s.origin || i.path FROM (SELECT index_id FROM page"                         \
       " WHERE revision > ?1 AND revision <= ?2 ORDER BY revision LIMIT 1000) AS p"                 \

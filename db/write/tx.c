@@ -1,6 +1,7 @@
 #include "db/write/tx.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -108,6 +109,8 @@ static enum catalogue_status read_catalogue(struct tx *tx)
         tx->registry_revision = (uint64_t)sqlite3_column_int64(row, 2);
         tx->serial = sqlite3_column_int64(row, 3);
         tx->changed_at = sqlite3_column_int64(row, 4);
+        const char *newest = (const char *)sqlite3_column_text(row, 5);
+        snprintf(tx->stamp, sizeof tx->stamp, "%s", newest ? newest : "");
         if (!same_file || tx->registry_of != tx->registry_revision)
             tx->registry_stale = true;
     }
@@ -182,10 +185,13 @@ static enum catalogue_status stamp(struct tx *tx)
     if (pages_differ || tx->registry_changed)
         registry_revision++;
 
+    int64_t lineage;
+    sqlite3_randomness(sizeof lineage, &lineage);
     status = tx_run(tx, ST_CATALOGUE_WRITE, (sqlite3_int64)tx->revision,
-                    (sqlite3_int64)registry_revision, tx->serial, now);
+                    (sqlite3_int64)registry_revision, tx->serial, now, lineage);
     if (status != CATALOGUE_OK)
         return status;
+    snprintf(tx->stamp, sizeof tx->stamp, "%016" PRIx64, (uint64_t)lineage);
     tx->registry_revision = registry_revision;
     tx->changed_at = now;
     /* The writer reads sites, hosts and indexes of it, never its list of pages. */

@@ -44,6 +44,7 @@ struct tx {
     uint64_t registry_revision;
     int64_t serial;     /* steps with each entry made */
     int64_t changed_at; /* of the last transaction, as its clock said */
+    char stamp[17];     /* the newest of the lineage, "": none */
 
     /* Of this transaction. */
     uint64_t found_revision; /* of the file, when it began */

@@ -426,6 +426,7 @@ static struct served served_now(const struct writer *w)
     struct served now = {.inode = w->file.inode, .revision = w->tx.revision};
 
     memcpy(now.epoch, w->tx.epoch, sizeof now.epoch);
+    memcpy(now.stamp, w->tx.stamp, sizeof now.stamp);
     return now;
 }
 
@@ -458,15 +459,31 @@ static enum catalogue_status renew(struct writer *w)
     return status;
 }
 
+/* Whether the file is what this server, or the one before it, served last. */
+static enum catalogue_status is_known(struct writer *w, bool *known)
+{
+    struct served now = served_now(w);
+    sqlite3_stmt *row = tx_statement(&w->tx, ST_CATALOGUE_LINEAGE);
+    bool found = false;
+    enum catalogue_status status = row ? statement_first(row, &found) : tx_failure(&w->tx);
+    if (status != CATALOGUE_OK)
+        return status;
+    const char *lineage = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    *known = server_lock_knows(&w->lock, &now, lineage ? lineage : "");
+    sqlite3_reset(row);
+    return CATALOGUE_OK;
+}
+
 /* Another file is another epoch, so that a cursor of changes that were made in the one is never
  * taken for one of the other's: a copy has the epoch of what it was copied from, and goes through
  * the same revisions again. */
 static enum catalogue_status take_over(struct writer *w)
 {
+    bool known = true;
     enum catalogue_status status = tx_look(&w->tx);
-    struct served now = served_now(w);
-
-    if (status == CATALOGUE_OK && !server_lock_knows(&w->lock, &now)) {
+    if (status == CATALOGUE_OK)
+        status = is_known(w, &known);
+    if (status == CATALOGUE_OK && !known) {
         status = renew(w);
         if (status == CATALOGUE_OK)
             status = tx_look(&w->tx);

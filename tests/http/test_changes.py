@@ -251,7 +251,7 @@ def copied_over(backup, database):
             os.unlink(database + end)
 
 
-@pytest.mark.parametrize("how", ["beneath", "stopped, renamed", "stopped, copied over", "killed, renamed", "stopped, renamed, written"])
+@pytest.mark.parametrize("how", ["beneath", "stopped, renamed", "stopped, copied over", "killed, renamed", "stopped, renamed, written", "stopped, copied over, written"])
 def test_a_backup_in_the_catalogues_place_is_another_epoch(server, tmp_path, how):
     """A cursor of what the backup does not have is refused, and still is once the revision has passed it."""
     assert server.register(f"{ORIGIN}/a.xml").status == 201

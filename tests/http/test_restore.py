@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import sqlite3
@@ -18,6 +19,8 @@ from harness import DATA, INDEX, ORIGIN, Server, eventually, locs, problem, q, s
 
 XML = "/sitemap_index.xml"
 SAVED = os.path.join(DATA, "saved")
+SCHEMA = os.path.join(os.path.dirname(DATA), "..", "..", "db", "file", "schema.h")
+NEWEST = int(re.search(r"#define SCHEMA_VERSION\s+(\d+)", pathlib.Path(SCHEMA).read_text(encoding="utf-8")).group(1))
 VERSIONS = sorted(os.path.basename(path)[:-6] for path in glob.glob(os.path.join(SAVED, "v*.db.gz")))
 
 
@@ -60,9 +63,8 @@ def left_over(folder):
 
 
 def test_there_is_a_saved_file_of_each_version():
-    header = open(os.path.join(os.path.dirname(DATA), "..", "..", "db", "file", "schema.h"), encoding="utf-8").read()
-    newest = int(re.search(r"#define SCHEMA_VERSION\s+(\d+)", header).group(1))
-    assert VERSIONS == [f"v{n}" for n in range(1, newest + 1)]
+    """The newest may still be in the making: its own is saved when it is released."""
+    assert VERSIONS[: NEWEST - 1] == [f"v{n}" for n in range(1, NEWEST)] and VERSIONS[NEWEST - 1 :] in ([], [f"v{NEWEST}"])
 
 
 def holds_everything(server, facts, version):
@@ -92,7 +94,7 @@ def test_an_earlier_catalogue_is_served(start, tmp_path, version):
     assert facts_of(path)[0] == int(version[1:])
     server = start(database=path, sites=(), token=None)
     holds_everything(server, facts, version)
-    assert facts_of(path)[0] == int(VERSIONS[-1][1:])
+    assert facts_of(path)[0] == NEWEST
     token = facts["tokens"]["first"]
     assert server.api("GET", f"/v1/changes?since={facts['since']}", token=token).status == 200
     # It is written to as well: the lowest free position is taken, and sources have their tables.
