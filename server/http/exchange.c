@@ -338,35 +338,57 @@ static const char *effective_peer(struct exchange *e)
     return c->peer;
 }
 
+/* What needs no header. */
+static void note(struct exchange *e)
+{
+    struct request *request = &e->request;
+
+    e->row = e->connection->listener->options.route_count + 1; /* until it has a route */
+    e->started_ns = clock_now_ns();
+    request->path = "";
+    request->peer = e->connection->peer;
+    request->header = &e->headers;
+    request->exchange = e;
+    request->now = (int64_t)time(NULL);
+}
+
+static void identify(struct exchange *e)
+{
+    struct request *request = &e->request;
+
+    request->id = e->headers.value[HEADER_X_REQUEST_ID];
+    if (request->id != NULL && !request_id_check(request->id))
+        request->id = NULL;
+    if (request->id == NULL && e->connection->listener->options.request_ids)
+        request->id = request_id_make(e->own_id);
+}
+
+/* `method`: NULL where it is not known. */
 static void fill(struct exchange *e, const char *method, const char *version)
 {
     struct request *request = &e->request;
-    const struct listener *l = e->connection->listener;
 
     header_read(e->mhd, method, version, &e->headers);
     e->method = method;
     e->version = version;
-    e->row = l->options.route_count + 1; /* until it has a route */
-    request->method = method_parse(method);
-    request->path = "";
+    note(e);
+    request->method = method != NULL ? method_parse(method) : HTTP_OTHER;
     request->peer = effective_peer(e);
-    request->id = e->headers.value[HEADER_X_REQUEST_ID];
-    if (request->id != NULL && !request_id_check(request->id))
-        request->id = NULL;
-    if (request->id == NULL && l->options.request_ids)
-        request->id = request_id_make(e->own_id);
-    request->header = &e->headers;
-    request->exchange = e;
-    request->now = (int64_t)time(NULL);
+    identify(e);
     e->has_body = e->headers.lines[HEADER_TRANSFER_ENCODING] > 0;
     uint64_t length;
     if (check_content_length(&e->headers, &length) && length > 0)
         e->has_body = true;
     e->expects_continue = e->has_body && check_expects_continue(&e->headers, version);
-    e->started_ns = clock_now_ns();
 }
 
-/* What is wrong with the message itself. */
+static bool decline_target(struct exchange *e)
+{
+    return decline(e, 414, "uri-too-long", "the request target is too long");
+}
+
+/* What is wrong with the message itself. `*fatal`: as in exchange_open. A header that is too large
+ * is looked for early: it leaves the library no room for a reply. */
 static bool check_message(struct exchange *e, bool *fatal)
 {
     const struct listener *l = e->connection->listener;
@@ -378,6 +400,15 @@ static bool check_message(struct exchange *e, bool *fatal)
     const char *why = check_framing(&e->headers, e->version);
     if (why != NULL)
         return decline(e, 400, "malformed-request", why);
+    const union MHD_ConnectionInfo *size =
+        MHD_get_connection_info(e->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (size != NULL && size->header_size > l->options.max_header_bytes) {
+        if (e->target_too_long)
+            return decline_target(e);
+        return decline(e, 431, "header-too-large", "the request's header is too large");
+    }
+    if (e->headers.fields > FIELDS_MAX)
+        return decline(e, 431, "header-too-large", "the request's header has too many fields");
     if (host == NULL && strcmp(e->version, "HTTP/1.0") != 0) /* RFC 9112 3.2 */
         return decline(e, 400, "host-missing", "the Host header is missing");
     if (host != NULL && !check_host(host)) /* likewise */
@@ -389,15 +420,9 @@ static bool check_message(struct exchange *e, bool *fatal)
     if (e->headers.failed)
         return decline(e, 503, "no-memory", "out of memory");
     if (e->target_too_long)
-        return decline(e, 414, "uri-too-long", "the request target is too long");
+        return decline_target(e);
     if (e->target == NULL)
         return decline(e, 503, "no-memory", "out of memory");
-    const union MHD_ConnectionInfo *size =
-        MHD_get_connection_info(e->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    if (size != NULL && size->header_size > l->options.max_header_bytes)
-        return decline(e, 431, "header-too-large", "the request's header is too large");
-    if (e->headers.fields > FIELDS_MAX)
-        return decline(e, 431, "header-too-large", "the request's header has too many fields");
     switch (check_target(e->target, host, &request->path, &request->query, &authority)) {
     case TARGET_MALFORMED:
         return decline(e, 400, "malformed-request", "the request target is malformed");
@@ -495,11 +520,10 @@ static bool check_body(struct exchange *e)
 
 /* The first call, headers known and no body read. True: go on with the request;
  * false: the reply is filled. `*fatal`: it must be sent now and the connection closed. */
-static bool exchange_open(struct exchange *e, const char *method, const char *version, bool *fatal)
+static bool exchange_open(struct exchange *e, bool *fatal)
 {
     const struct listener_options *options = &e->connection->listener->options;
 
-    fill(e, method, version);
     if (!check_message(e, fatal) || !find_route(e))
         return false;
     if (e->request.route->authorised &&
@@ -524,6 +548,91 @@ static void clear(struct exchange *e)
     atomic_init(&e->wait, WAIT_NONE);
 }
 
+/* A reply is filled before the request is whole. */
+static enum MHD_Result refuse(struct exchange *e, bool fatal)
+{
+    e->replied = true;
+    if (fatal)
+        e->request.reply.close = true;
+    /* Who waits for 100 sends nothing more: the reply comes instead, through the library, which
+     * then closes. Without a body it waits for the call that keeps the connection. What is fatal
+     * may have filled the library's memory, where a reply needs room. */
+    if (e->expects_continue && !fatal)
+        return exchange_queue(e);
+    return e->has_body || fatal ? exchange_send_early(e) : MHD_YES;
+}
+
+/* Refusals that libmicrohttpd makes past us, before the first call. It has no type for them, and
+ * 0.9.75 sends two of its errors as two replies: a Content-Length that is none, and a header that
+ * leaves its memory no 80 bytes, which it takes for cookies even where there are none. But it logs
+ * what it will do. Its line does not say of whom; it is the one whose header is whole and who had
+ * no first call, since between the two it does nothing else on that thread. So the refusal is
+ * written here, and our side of the socket ended: what the library sends then goes nowhere. What it
+ * refuses before the header is whole (memory that is all used, a line without a colon) is its own.
+ */
+static _Thread_local struct exchange *heads;
+
+static void heads_enter(struct exchange *e)
+{
+    if (PARSER_IS_STRICT)
+        return;
+    e->next_head = heads;
+    if (heads != NULL)
+        heads->at_head = &e->next_head;
+    e->at_head = &heads;
+    heads = e;
+}
+
+static void heads_leave(struct exchange *e)
+{
+    if (e->at_head == NULL)
+        return;
+    *e->at_head = e->next_head;
+    if (e->next_head != NULL)
+        e->next_head->at_head = e->at_head;
+    e->at_head = NULL;
+}
+
+static void refuse_unasked(struct exchange *e)
+{
+    heads_leave(e);
+    e->begun = true;
+    fill(e, NULL, e->version);
+    const char *why = check_framing(&e->headers, e->version);
+    if (e->target_too_long)
+        decline_target(e);
+    else if (why != NULL)
+        decline(e, 400, "malformed-request", why);
+    else
+        decline(e, 431, "header-too-large", "the request's header is too large");
+    if (refuse(e, true) != MHD_YES)
+        shutdown(e->connection->fd, SHUT_WR); /* a client that reads nothing */
+}
+
+void exchange_heed_log(void *cls, const char *format, va_list arguments)
+{
+    (void)cls;
+    (void)format;
+    (void)arguments;
+    for (struct exchange *e = heads; e != NULL; e = e->next_head) {
+        const union MHD_ConnectionInfo *size =
+            MHD_get_connection_info(e->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+        if (size != NULL && size->header_size > 0) {
+            refuse_unasked(e);
+            return;
+        }
+    }
+}
+
+/* A target that leaves the rest of the header hardly any room: there may be no first call. */
+static void refuse_target(struct exchange *e)
+{
+    note(e);
+    identify(e);
+    decline_target(e);
+    refuse(e, true);
+}
+
 void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
     struct listener *l = cls;
@@ -538,7 +647,8 @@ void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd)
     atomic_store_explicit(&c->busy, true, memory_order_relaxed);
     counts_begin(l->counts);
     /* The library splits the target in place: path and query as they came are in this copy. */
-    size_t len = strnlen(uri, TARGET_MAX + 1);
+    size_t len = strlen(uri);
+    e->version = uri + len + 1; /* where it is in 0.9.75: for refuse_unasked */
     if (len > TARGET_MAX)
         e->target_too_long = true;
     else
@@ -546,21 +656,11 @@ void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd)
     if (e->target != NULL)
         memcpy(e->target, uri, len + 1);
     header_read_prepare(mhd, uri);
+    if (len > (size_t)l->options.max_header_bytes + POOL_BESIDE_HEADER - REQUEST_LINE_NEAR_END)
+        refuse_target(e);
+    else
+        heads_enter(e);
     return e;
-}
-
-/* A reply is filled before the request is whole. */
-static enum MHD_Result refuse(struct exchange *e, bool fatal)
-{
-    e->replied = true;
-    if (fatal)
-        e->request.reply.close = true;
-    /* Who waits for 100 sends nothing more: the reply comes instead, through the library, which
-     * then closes. Without a body it waits for the call that keeps the connection. What is fatal
-     * may have filled the library's memory, where a reply needs room. */
-    if (e->expects_continue)
-        return exchange_queue(e);
-    return e->has_body || fatal ? exchange_send_early(e) : MHD_YES;
 }
 
 static enum MHD_Result refuse_with(struct exchange *e, unsigned status, const char *code,
@@ -586,12 +686,16 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     struct listener *l = e->connection->listener;
     bool fatal = false;
 
+    heads_leave(e);
     e->begun = true;
     await_nothing(e);
+    fill(e, method, version);
+    if (e->lingering) /* the target had its reply */
+        return MHD_YES;
     /* Also where no body is to come: should the library wait for one, it is not for ever. */
     e->body_start_ms = clock_coarse_ms();
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, 0);
-    if (!exchange_open(e, method, version, &fatal))
+    if (!exchange_open(e, &fatal))
         return refuse(e, fatal);
     if (e->takes_body)
         atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);
@@ -685,10 +789,8 @@ static enum MHD_Result body_call(struct exchange *e, const char *bytes, size_t *
     }
     e->piece_done = 0;
     *size = 0;
-    if (!open) {
-        e->expects_continue = false; /* the 100 is sent: the body is coming in */
+    if (!open)
         return refuse(e, true);
-    }
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, e->body_seen);
     await_more(e);
     return MHD_YES;
@@ -801,6 +903,7 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     if (e == NULL)
         return;
     *req_cls = NULL;
+    heads_leave(e);
     if (e->status_sent != 0)
         report(e);
     if (toe != MHD_REQUEST_TERMINATED_COMPLETED_OK && !e->lingering)

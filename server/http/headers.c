@@ -14,9 +14,6 @@
 #include "server/base/scan.h"
 #include "server/base/text.h"
 
-/* Older ones have the faults below; this and later ones refuse all of it themselves. */
-#define PARSER_IS_STRICT (MHD_VERSION >= 0x00097701)
-
 /* The library reads the first Cookie field alone: this one, which has none. */
 static const char no_cookie[] = "Cookie";
 
@@ -90,7 +87,7 @@ void header_read(struct MHD_Connection *mhd, const char *method, const char *ver
     struct reading reading = {scan, version + strlen(version)};
 
     MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, add_header, &reading);
-    scan->malformed |= ends_early(mhd, method, reading.end);
+    scan->malformed |= method != NULL && ends_early(mhd, method, reading.end);
 }
 
 /* The host of "host" or "host:port", brackets taken off; false where it does not fit an address. */

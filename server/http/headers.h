@@ -45,6 +45,10 @@ bool check_content_type(const char *content_type, const char *const *allowed);
  * (out->failed tells); NUL is malformed. */
 bool check_decode_segment(const char *text, size_t len, struct str *out);
 
+/* Older ones read headers wrongly, as headers.c says, and answer some of them twice (exchange.c);
+ * this and later ones refuse all of it themselves, once. */
+#define PARSER_IS_STRICT (MHD_VERSION >= 0x00097701)
+
 /* Takes a request's header over from libmicrohttpd, and notices where the library read it otherwise
  * than the next server would: such a header is malformed. On the connection's thread. */
 
@@ -52,8 +56,9 @@ bool check_decode_segment(const char *text, size_t len, struct str *out);
  * and the query apart. Nobody asks for that, and each part takes so much of its memory that 4 kB of
  * them are not answered, or answered twice. It has no option for either. */
 void header_read_prepare(struct MHD_Connection *mhd, const char *target);
-/* In the first handler call, with that call's `method` and `version`. Fills a cleared `scan`, which
- * borrows the texts for the request's life. */
+/* Once the header is whole. Fills a cleared `scan`, which borrows the texts for the request's life.
+ * `method` and `version` are those of the first handler call; without a `method` (NULL), what ends
+ * the header early is not looked for. */
 void header_read(struct MHD_Connection *mhd, const char *method, const char *version,
                  struct header_scan *scan);
 

@@ -15,6 +15,7 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "server/http/address.h"
@@ -24,7 +25,15 @@
 #include "server/http/listener.h"
 #include "server/http/slow_readers.h"
 
-#define TARGET_MAX       8192u /* bytes of a request target; longer: 414 */
+/* The library's memory for a connection beside max_header_bytes: of its parsed fields (64 bytes
+ * each, FIELDS_MAX of them) and the reply's header. It clears all of it for each request, half of
+ * it twice: a larger one is slower for everybody. */
+#define POOL_BESIDE_HEADER 8192u
+
+#define TARGET_MAX 8192u /* bytes of a request target; longer: 414 */
+#define REQUEST_LINE_NEAR_END                                                                      \
+    1024u                      /* of the library's memory: the rest of a header may not fit        \
+                                */
 #define TARGET_INLINE    512u  /* longer ones are allocated */
 #define FIELDS_MAX       100u  /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
 #define IGNORED_BODY_MAX 8192u /* a body where none belongs: read and dropped up to here */
@@ -45,6 +54,8 @@ struct exchange {
     const char *method, *version;
     uint64_t started_ns; /* of the monotonic clock: when its header was there */
 
+    /* While its header arrives: others of its thread that do likewise. NULL: it is none. */
+    struct exchange *next_head, **at_head;
     char *target; /* inline, or owned, or NULL: too long or out of memory */
     bool target_too_long;
     struct str tail; /* of request.path_tail */
@@ -157,6 +168,8 @@ void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd);
 enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const char *url,
                                 const char *method, const char *version, const char *upload,
                                 size_t *upload_size, void **req_cls);
+/* MHD_OPTION_EXTERNAL_LOGGER: nothing is logged; see exchange.c. */
+void exchange_heed_log(void *cls, const char *format, va_list arguments);
 void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
                         enum MHD_RequestTerminationCode toe);
 

@@ -171,6 +171,11 @@ def test_bodies_are_refused_within_the_session(secure, size):
         with TlsConnection(secure.public) as c:
             c.send(request_bytes("PUT", INDEX, headers, length=False))
             assert c.reply().status == status
+    for target, headers, status in (("/" + "a" * 16000, {}, 414), ("/", {"Content-Length": "x"}, 400)):
+        with TlsConnection(secure.public) as c:
+            c.send(request_bytes("GET", target, headers))
+            assert c.reply().status == status
+            assert c.rest() == b"", "nothing of the library's own"
 
 
 def test_curl(secure, pairs):
