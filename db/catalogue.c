@@ -129,6 +129,14 @@ void catalogue_close(struct catalogue *c)
 
 /* ---- writes */
 
+struct spool *catalogue_spool(const struct catalogue *c, uint64_t max_bytes)
+{
+    char *folder = strndup(c->path, (size_t)(strrchr(c->path, '/') - c->path));
+    struct spool *spool = folder ? spool_new(folder, max_bytes) : NULL;
+    free(folder);
+    return spool;
+}
+
 void catalogue_submit(struct catalogue *c, const struct change *change, change_done *done)
 {
     writer_submit(c->writer, change, done, change->context);
@@ -145,7 +153,7 @@ static void on_answer(void *context, struct change_result *result)
 {
     struct waiter *waiter = context;
     *waiter->result = *result;
-    memset(&result->entry, 0, sizeof result->entry); /* taken over */
+    memset(result, 0, sizeof *result); /* taken over */
     pthread_mutex_lock(&waiter->lock);
     waiter->is_answered = true;
     pthread_cond_signal(&waiter->answered);

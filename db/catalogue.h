@@ -54,6 +54,10 @@ void catalogue_abandon(struct catalogue *c);
 /* The same if it was not done, then checkpoints and closes. No view may be open. */
 void catalogue_close(struct catalogue *c);
 
+/* A spool for the rows of a change, its file beside the catalogue's. NULL: out of memory. Thread
+ * safe. */
+struct spool *catalogue_spool(const struct catalogue *c, uint64_t max_bytes);
+
 /* ---- watching -------------------------------------------------------------------------- */
 
 enum catalogue_wait_result {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "db/entry.h"
-#include "db/source.h"
+#include "db/spool.h"
 #include "db/status.h"
 #include "server/rules/entry.h"
 
@@ -16,8 +16,8 @@ struct catalogue;
 enum change_kind {
     CHANGE_ENTRY_PUT,    /* register or update one entry: .entry, .source */
     CHANGE_ENTRY_REMOVE, /* .entry_id, or .loc (of any site; unique by site) */
-    CHANGE_BULK,         /* upsert a stream: .stream, .source, .skip */
-    CHANGE_REPLACE,      /* make an index, or part of it, exactly a stream (see fields) */
+    CHANGE_BULK,         /* upsert a list: .rows, .source, .skip */
+    CHANGE_REPLACE,      /* make an index, or part of it, exactly a list (see fields) */
     CHANGE_SITE_ADD,     /* .site; .index_url: of an index that is made with it, NULL: none */
     CHANGE_SITE_UPDATE,  /* .site_id, .site fields with a set flag */
     CHANGE_SITE_REMOVE,  /* .site_id, .max_removed */
@@ -65,8 +65,9 @@ struct site_declaration {
 
 #define MAX_REMOVED_GUARDED (-1) /* the shrink guard decides */
 
-/* One write. Borrowed with all it points to until `done` was called. Fields that the kind does not
- * name are zero. */
+/* One write. What submits it copies it with all it points to, and takes its rows over: nothing is
+ * borrowed once it is submitted. (A new pointer has its row in db/write/change.c.) Fields that the
+ * kind does not name are zero. */
 struct change {
     enum change_kind kind;
     const char *source;    /* owner of new entries: a token's or source's name */
@@ -81,8 +82,8 @@ struct change {
     struct entry entry;
     const char *entry_id;
     const char *loc;
-    const char *if_match; /* entry etag (catalogue_entry_etag) or "*", else NULL */
-    struct entry_stream *stream;
+    const char *if_match;       /* entry etag (catalogue_entry_etag) or "*", else NULL */
+    struct spool *rows;         /* bulk, replace: entries; scan: files; NULL: none */
     bool skip;                  /* bulk, replace: apply the good ones */
     bool dry_run;               /* bulk, replace, scan: check and count, write nothing */
     const char *index_name;     /* replace: URL or path of the index (what the entries name does
@@ -104,7 +105,7 @@ struct change {
     const char *token_name;
     const uint8_t *token_sha256; /* 32 bytes */
     /* Scan: .source is its name, .index_name the index of its entries (NULL: by scope; one that is
-     * not there refuses the scan), .files what differs from what is kept, .dry_run, .max_removed.
+     * not there refuses the scan), .rows what differs from what is kept, .dry_run, .max_removed.
      * Alone in its transaction. A file whose loc another source owns, or that the rules refuse,
      * becomes QUARANTINED and is reported by on_reject (line 0), once as long as the reason stays.
      * Where the shrink guard (rule as for a replace, over each index with all its entries) does not
@@ -112,7 +113,6 @@ struct change {
      * are, all else is applied, and result.would_remove tells how many (status OK). A scan that
      * changes no entry makes no revision. The counts are of entries; unchanged ones are those of
      * files that were sent. */
-    struct source_file_stream *files;
     /* Called for what a bulk, replace or scan refuses, on the writer's thread; may be NULL. */
     void (*on_reject)(void *context, const struct rejection *rejection);
     /* Called for what a bulk or replace takes, and remarks by what was stored; may be NULL. */
@@ -144,20 +144,25 @@ struct change_result {
                                   loc NULL otherwise */
     int64_t id;                /* of the site, index or token made */
     size_t refused_at;         /* configure */
-    const char *refused_index; /* configure: its path, borrowed from the change; NULL: the site */
+    /* Configure: of which of its index_paths, from 1; 0: the site. */
+    size_t refused_index;
+    struct spool *rows; /* the change's, for who wants them back; owned */
 };
+
+/* Frees what it owns; its numbers stay. */
+void change_result_done(struct change_result *result);
 
 /* Queues a write; `done` is called exactly once, on a thread of the catalogue's (or on the caller's
  * before this returns, where it cannot be queued), after the commit is durable or the refusal
- * final. `result` and what it owns live until `done` returns; take over `result->entry` by copying
- * the struct and setting its pointers NULL. `done` must not block and must not submit and wait. A
+ * final. Take the result over by copying the struct and zeroing `*result`; what is left there is
+ * freed when `done` returns. `done` must not block and must not submit and wait. A
  * bulk, replace or scan is its own transaction; other writes share one (group commit). BUSY,
  * NO_SPACE, UNAVAILABLE… mean: not applied, nothing of it. Thread safe. */
 typedef void change_done(void *context, struct change_result *result);
 void catalogue_submit(struct catalogue *c, const struct change *change, change_done *done);
 
-/* The same and waits. Fills `*result`, whose entry the caller then frees with entry_record_done.
- * Not from a callback of this module. Thread safe. */
+/* The same and waits. Fills `*result`, which the caller ends with change_result_done. Not from a
+ * callback of this module. Thread safe. */
 enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
                                       struct change_result *result);
 

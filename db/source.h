@@ -18,41 +18,32 @@ enum source_file_state {
     SOURCE_FILE_GONE,        /* in a scan only: it is not in the folder any more */
 };
 
-/* One file of a source. Strings are borrowed in a scan, and valid for the call in a view. */
+/* One file of a source. Strings are borrowed in a scan, and valid for the call in a view; they
+ * stand first (spool.h). Sent by a scan is what differs from what the catalogue keeps (new,
+ * changed, gone), each path once; and though the file itself is as it was, a LISTED one without
+ * `has_entry` (somebody removed the entry, or its index went and is back), and a `refused` one. */
 struct source_file {
-    const char *path; /* relative to the folder, UTF-8, '/' between names */
-    const char *loc;  /* its URL, normalised; NULL where it has none */
-    enum source_file_state state;
-    uint64_t device, inode, size;
-    int64_t mtime_ns;           /* as the file system has it */
-    uint64_t hash[2];           /* of the parsed content; 0, 0: never read well */
+    const char *path;           /* relative to the folder, UTF-8, '/' between names */
+    const char *loc;            /* its URL, normalised; NULL where it has none */
     const char *lastmod;        /* LISTED: what its entry shows; NULL: none */
-    uint64_t urls, bytes;       /* of the last good content; bytes decoded */
     const char *newest_lastmod; /* of its pages; NULL: none */
-    bool one_lastmod;           /* remark: all pages bear the same lastmod */
-    bool future;                /* remark: the file is dated in the future; clamped */
     const char *remarks;        /* LISTED: what is wrong with some of its pages, in the words of who
                                    sends it; NULL: nothing */
     const char *problem;        /* QUARANTINED: a stable word; NULL otherwise */
     const char *detail;         /* a sentence for people; NULL */
-    uint64_t line, column;      /* of the problem; 0: unknown */
-    int64_t problem_since;      /* Unix seconds; in a scan: set by the catalogue */
-    bool has_entry;             /* in a view: an entry of this source bears its loc */
+    enum source_file_state state;
+    uint64_t device, inode, size;
+    int64_t mtime_ns;      /* as the file system has it */
+    uint64_t hash[2];      /* of the parsed content; 0, 0: never read well */
+    uint64_t urls, bytes;  /* of the last good content; bytes decoded */
+    bool one_lastmod;      /* remark: all pages bear the same lastmod */
+    bool future;           /* remark: the file is dated in the future; clamped */
+    uint64_t line, column; /* of the problem; 0: unknown */
+    int64_t problem_since; /* Unix seconds; in a scan: set by the catalogue */
+    bool has_entry;        /* in a view: an entry of this source bears its loc */
     bool refused; /* in a view: QUARANTINED by a rule about its place (another owns the loc, no
                      index holds it, the site is full), not for what it holds, which is kept as it
                      was sent. Sent again as LISTED it is judged again, without being read. */
-};
-
-/* A stream of the files that differ from what the catalogue keeps (new, changed, gone), each path
- * once; it is read several times from its start. As struct entry_stream.
- *
- * To be sent although the file itself is as it was: a LISTED one without `has_entry` (somebody
- * removed the entry, or its index went and is back), and a `refused` one. */
-struct source_file_stream {
-    void *context;
-    int (*next)(void *context, struct source_file *out);
-    bool (*rewind)(void *context);
-    uint64_t count;
 };
 
 /* How a source stands. */

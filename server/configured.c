@@ -154,7 +154,9 @@ static bool tell_refused(const struct declared *d, const struct change_result *r
 {
     bool judged = result->status == CATALOGUE_REFUSED || result->status == CATALOGUE_CONFLICT ||
                   result->status == CATALOGUE_FULL;
-    const char *path = judged ? result->refused_index : NULL;
+    const char *path = judged && result->refused_index > 0
+                           ? d->sites[result->refused_at].index_paths[result->refused_index - 1]
+                           : NULL;
     struct str name = STR_INIT;
     str_append_text(&name,
                     judged && d->count > 0 ? d->sites[result->refused_at].origin : "catalogue");

@@ -1,7 +1,6 @@
 #include "server/serve.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -500,13 +499,9 @@ static bool fill_context(struct app *app)
 {
     const struct config *config = app->config;
     struct app_context *context = &app->context;
-    char *copy = strdup(config->database);
-    app->folder = copy == NULL ? NULL : strdup(dirname(copy));
-    free(copy);
     context->catalogue = app->catalogue;
     context->readers = workers_new(READER_THREADS, READER_MAX_QUEUED);
     context->auth = auth_new();
-    context->spool_folder = app->folder;
     context->cache_control = config->cache_control;
     app_set_limits(app, config);
     context->slow_readers = &app->readers;
@@ -517,8 +512,7 @@ static bool fill_context(struct app *app)
         context->environment_token_sha256 = app->token_sha256;
         config_wipe_token(app->config);
     }
-    return (app->folder != NULL && context->readers != NULL && context->auth != NULL) ||
-           lack_memory();
+    return (context->readers != NULL && context->auth != NULL) || lack_memory();
 }
 
 /* The order loses nothing: no new requests; what was taken is committed, published and answered;
@@ -546,7 +540,6 @@ static void stop(struct app *app)
     auth_free(app->context.auth);
     config_unref(app->live);
     access_log_close(app->context.access_log);
-    free(app->folder);
     stop_limit_end();
 }
 

@@ -22,7 +22,6 @@ struct app {
     struct source_set *sources;
     struct readers readers;
     uint8_t token_sha256[32];
-    char *folder; /* the database's */
     struct app_context context;
     struct sockets sockets; /* until the listeners take them */
     struct listener *public_listener, *admin_listener;

@@ -287,6 +287,14 @@ enum catalogue_status apply_change(struct tx *tx, const struct change *change,
     return CATALOGUE_OK;
 }
 
+void change_result_done(struct change_result *result)
+{
+    entry_record_done(&result->entry);
+    memset(&result->entry, 0, sizeof result->entry);
+    spool_free(result->rows);
+    result->rows = NULL;
+}
+
 void result_refuse(struct change_result *result, enum rule_code code, const char *field)
 {
     result->status = CATALOGUE_REFUSED;

@@ -133,7 +133,7 @@ static enum catalogue_status declare(struct tx *tx, const struct site_declaratio
         if (status != CATALOGUE_OK || has_index(find_site(r, d->origin), d->index_paths[i]))
             continue;
         status = make_index(tx, d, d->index_paths[i], result);
-        result->refused_index = d->index_paths[i];
+        result->refused_index = i + 1;
     }
     return status;
 }

@@ -1,6 +1,6 @@
 /* A scan of a directory source on its way into the catalogue. Internal to db/; the writer's thread.
  *
- * The stream of files is read up to four times: to count what would go, to count
+ * The files are read up to four times: to count what would go, to count
  * what would come, to take out what goes, and to write the rest. What goes makes room for what
  * comes, and the shrink guard judges the end of both before the first write. */
 #include <stdbool.h>
@@ -381,21 +381,17 @@ static enum catalogue_status scan_guard_settle(struct scan *s)
     return status;
 }
 
-/* ---- reading the stream */
+/* ---- reading the files */
 
-/* Calls `each` for every file of the stream. A stream that cannot be read refuses the scan:
+/* Calls `each` for every file of the change. Rows that cannot be read refuse the scan:
  * result->status tells. `last` is the pass that reports progress. */
 static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool last)
 {
-    const struct source_file_stream *stream = s->change->files;
     struct source_file file;
     uint64_t done = 0;
-    if (!stream->rewind(stream->context)) {
-        reject_stream(s->result);
-        return CATALOGUE_OK;
-    }
+    spool_rewind(s->change->rows);
     for (;;) {
-        int more = stream->next(stream->context, &file);
+        int more = spool_next_file(s->change->rows, &file);
         if (more < 0)
             reject_stream(s->result);
         if (more != 1)

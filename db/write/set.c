@@ -327,11 +327,11 @@ typedef enum catalogue_status pass(struct replace *r, const struct entry *entry)
 
 static enum catalogue_status read_list(struct replace *r, pass *take, bool *read)
 {
-    const struct entry_stream *stream = r->change->stream;
     struct entry entry;
     int more;
     r->ordinal = 0;
-    while ((more = stream->next(stream->context, &entry)) == 1) {
+    spool_rewind(r->change->rows);
+    while ((more = spool_next(r->change->rows, &entry)) == 1) {
         r->ordinal++;
         enum catalogue_status status = take(r, &entry);
         if (status != CATALOGUE_OK)
@@ -394,8 +394,6 @@ static enum catalogue_status run_passes(struct replace *r)
     }
     if (status != CATALOGUE_OK || r->result->code == RULE_LIST_TOO_LONG)
         return status;
-    if (read)
-        read = r->change->stream->rewind(r->change->stream->context);
     if (read)
         status = read_list(r, second_pass, &read);
     if (!read)
@@ -516,7 +514,6 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
 enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep)
 {
-    const struct entry_stream *stream = change->stream;
     struct put put = {.source = change->source,
                       .token_site_id = change->token_site_id,
                       .normalised = true,
@@ -526,7 +523,8 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
     int more;
     bool was_new = false;
     enum catalogue_status status;
-    while ((more = stream->next(stream->context, &entry)) == 1) {
+    spool_rewind(change->rows);
+    while ((more = spool_next(change->rows, &entry)) == 1) {
         /* After a new one comes a new one, mostly: inserting finds out for less than looking. */
         uint64_t created = result->created;
         put.expect_new = was_new && result->status == CATALOGUE_OK;

@@ -618,6 +618,14 @@ static void writer_follow(struct writer *w)
 
 /* ---- answers */
 
+static void answer(struct write_request *request)
+{
+    request->result.rows = request->change.rows;
+    request->done(request->done_context, &request->result);
+    change_result_done(&request->result);
+    free(request);
+}
+
 /* Answers a list of requests that were not applied. Any thread. */
 static void writer_answer_failed(struct writer *w, struct write_request *list,
                                  enum catalogue_status status, const char *why)
@@ -626,12 +634,11 @@ static void writer_answer_failed(struct writer *w, struct write_request *list,
         struct write_request *request = list;
         list = request->next;
         atomic_fetch_add(&w->failed[status], 1);
-        entry_record_done(&request->result.entry);
+        change_result_done(&request->result);
         memset(&request->result, 0, sizeof request->result);
         request->result.status = status;
         snprintf(request->result.detail, sizeof request->result.detail, "%s", why ? why : "");
-        request->done(request->done_context, &request->result);
-        free(request);
+        answer(request);
     }
 }
 
@@ -736,9 +743,7 @@ static void answer_applied(struct write_request *list)
     while (list) {
         struct write_request *request = list;
         list = request->next;
-        request->done(request->done_context, &request->result);
-        entry_record_done(&request->result.entry);
-        free(request);
+        answer(request);
     }
 }
 
@@ -998,14 +1003,16 @@ void writer_reopen(struct catalogue *c)
 void writer_submit(struct writer *w, const struct change *change, change_done *done,
                    void *done_context)
 {
-    struct write_request *request = calloc(1, sizeof *request);
+    struct write_request *request = calloc(1, sizeof *request + change_block_bytes(change));
     if (!request) {
-        struct change_result result = {.status = CATALOGUE_NO_MEMORY};
+        struct change_result result = {.status = CATALOGUE_NO_MEMORY, .rows = change->rows};
         atomic_fetch_add(&w->failed[CATALOGUE_NO_MEMORY], 1);
         done(done_context, &result);
+        change_result_done(&result);
         return;
     }
     request->change = *change;
+    change_keep(&request->change, request->block);
     request->done = done;
     request->done_context = done_context;
     request->deadline_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;

@@ -23,13 +23,18 @@
 #define QUEUE_SHARES 256u
 
 struct write_request {
-    struct change change; /* a copy; what it points to is the caller's */
+    struct change change; /* what it points to is in `block`, its rows are its own */
     change_done *done;
     void *done_context;
     struct change_result result;
     int64_t deadline_ms; /* queue_now_ms */
     struct write_request *next;
+    char *block[]; /* aligned for pointers */
 };
+
+/* How many bytes what the change points to takes; and its move there (change.c). */
+size_t change_block_bytes(const struct change *change);
+void change_keep(struct change *change, void *room);
 
 struct request_line {
     struct write_request *first;

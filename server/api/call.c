@@ -113,7 +113,7 @@ static void call_done(void *context, struct request *request)
     if (call->cleanup != NULL)
         call->cleanup(call);
     json_fields_free(call->body);
-    entry_record_done(&call->result.entry);
+    change_result_done(&call->result);
     query_done(&call->query);
     free(call);
 }
@@ -194,9 +194,9 @@ static void write_done(void *context, struct change_result *result)
 {
     struct call *call = context;
 
-    entry_record_done(&call->result.entry);
+    change_result_done(&call->result);
     call->result = *result;
-    memset(&result->entry, 0, sizeof result->entry);
+    memset(result, 0, sizeof *result);
 
     if (call->result.status == CATALOGUE_OK)
         publisher_await_revision(call->app->publisher, call->result.revision, write_visible, call);

@@ -6,7 +6,6 @@
 #include "db/catalogue.h"
 #include "server/http/request.h"
 #include "server/input/reader.h"
-#include "server/input/spool.h"
 #include "server/rules/code.h"
 
 /* The catalogue could not do it. */

@@ -10,7 +10,6 @@
 
 #include "db/catalogue.h"
 #include "server/http/request.h"
-#include "server/input/spool.h"
 #include "server/pages/publisher.h"
 #include "server/pages/workers.h"
 
@@ -27,7 +26,6 @@ struct app_context {
     struct catalogue *catalogue;
     struct publisher *publisher;
     struct workers *readers;      /* API reads and parsing run here */
-    const char *spool_folder;     /* the database's */
     struct spool_room spool_room; /* of all lists together; a reload moves its bound */
     const char *cache_control;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */

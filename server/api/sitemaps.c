@@ -312,9 +312,9 @@ static void submit_list(struct upload *upload, enum change_kind kind)
         request_resume(call->request);
         return;
     }
-    upload->stream = spool_stream(upload->spool);
     call->change.kind = kind;
-    call->change.stream = &upload->stream;
+    call->change.rows = upload->spool;
+    upload->spool = NULL;
     call->change.skip = upload->skip;
     call->change.on_reject = on_reject;
     call->change.on_remark = on_remark;
@@ -339,8 +339,8 @@ static void submit_single(struct upload *upload)
     if (upload->single.storage != NULL) {
         change->entry = upload->single.entry;
     } else { /* the reader took what the plain look did not, as behind a byte order mark */
-        upload->stream = spool_stream(upload->spool);
-        if (upload->stream.next(upload->stream.context, &change->entry) != 1) {
+        spool_rewind(upload->spool);
+        if (spool_next(upload->spool, &change->entry) != 1) {
             errors_reply_status(reply, CATALOGUE_UNAVAILABLE);
             request_resume(call->request);
             return;

@@ -249,7 +249,7 @@ static bool open_reader(struct upload *upload)
     if (upload->reader != NULL)
         return true;
     upload->reader = reader_new(&options, &sink);
-    upload->spool = spool_new(app->spool_folder, max_spool);
+    upload->spool = catalogue_spool(app->catalogue, max_spool);
     if (upload->spool != NULL)
         spool_share(upload->spool, &app->spool_room, upload->call.request->token_site_id);
     if (upload->reader != NULL && upload->spool != NULL)

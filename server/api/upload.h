@@ -10,7 +10,6 @@
 #include "server/api/call.h"
 #include "server/base/str.h"
 #include "server/input/reader.h"
-#include "server/input/spool.h"
 #include "server/rules/entry.h"
 #include "server/rules/url.h"
 
@@ -61,8 +60,7 @@ struct upload {
     struct rejection first; /* the first of the rejections; loc is NULL, field
                                points to first_field */
     char first_field[64];
-    struct entry_stream stream; /* what is submitted */
-    struct url prefix;          /* PUT: normalised */
+    struct url prefix; /* PUT: normalised */
     /* Called once the body was read without error, on an HTTP thread or a worker: submits. The
      * request is answered later in any case. */
     void (*submit)(struct upload *upload);

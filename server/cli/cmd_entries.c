@@ -123,7 +123,7 @@ int command_add(struct cli *cli)
     status = session_apply(cli, &change, url.text, &result);
     if (status == EXIT_DONE)
         status = print_outcome(cli, &result, result.remarks | change.entry.remarks);
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     return status;
 }
 
@@ -142,7 +142,7 @@ int command_remove(struct cli *cli)
     status = session_apply(cli, &change, url.text, &result);
     if (status == EXIT_DONE)
         printf("%s: removed\n", url.text);
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     return status;
 }
 

@@ -19,7 +19,7 @@ int command_index_add(struct cli *cli)
     status = session_apply(cli, &change, url, &result);
     if (status == EXIT_DONE)
         printf("%s: added\n", url);
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     return status;
 }
 
@@ -57,7 +57,7 @@ int command_index_remove(struct cli *cli)
     status = session_apply(cli, &change, name, &result);
     if (status == EXIT_DONE)
         printf("%s: removed; entries that went with it: %" PRIu64 "\n", name, result.removed);
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     return status;
 }
 

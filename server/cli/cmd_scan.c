@@ -241,7 +241,7 @@ int command_scan(struct cli *cli)
             status = tell_failed(name, why[0] != '\0' ? why : catalogue_status_word(scanned));
         if (scanned == CATALOGUE_OK && result.would_remove > 0)
             status = EXIT_COULD_NOT;
-        entry_record_done(&result.entry);
+        change_result_done(&result);
     }
     free(plan.patterns);
     free(plan.excludes);

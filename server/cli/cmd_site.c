@@ -277,7 +277,7 @@ static int update(struct cli *cli, const char *origin, struct change *change)
     if (status == EXIT_DONE) {
         change->site_id = was->id;
         status = session_apply(cli, change, was->origin, &result);
-        entry_record_done(&result.entry);
+        change_result_done(&result);
     }
     if (status == EXIT_DONE) {
         printf("%s: %s\n", was->origin, result.changed ? "updated" : "unchanged");
@@ -353,7 +353,7 @@ int command_site_add(struct cli *cli)
         if (!arguments_has(&cli->arguments, "--no-index"))
             change.index_url = str_text(&url);
         status = session_apply(cli, &change, origin.text, &result);
-        entry_record_done(&result.entry);
+        change_result_done(&result);
         if (status == EXIT_DONE && change.index_url == NULL)
             printf("%s: added\n", origin.text);
         else if (status == EXIT_DONE)
@@ -395,7 +395,7 @@ int command_site_remove(struct cli *cli)
     status = session_apply(cli, &change, origin, &result);
     if (status == EXIT_DONE)
         printf("%s: removed; entries that went with it: %" PRIu64 "\n", origin, result.removed);
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     return status;
 }
 

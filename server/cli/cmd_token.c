@@ -54,7 +54,7 @@ int command_token_add(struct cli *cli)
         fflush(stdout);
         catalogue_await_server(cli->catalogue);
     }
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     explicit_bzero(token, sizeof token);
     return status;
 }
@@ -90,7 +90,7 @@ int command_token_revoke(struct cli *cli)
     status = session_apply(cli, &change, name, &result);
     if (status == EXIT_DONE)
         printf("%s: revoked\n", name);
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     return status;
 }
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +18,6 @@
 #include "server/cli/output.h"
 #include "server/cli/session.h"
 #include "server/input/reader.h"
-#include "server/input/spool.h"
 #include "server/pages/publisher.h"
 #include "server/rules/entry.h"
 #include "server/rules/scope.h"
@@ -55,7 +53,6 @@ struct import_group {
 struct import {
     struct cli *cli;
     const char *file;   /* as named in messages */
-    char *folder;       /* owned: where spools go */
     const char *index;  /* --index or NULL */
     const char *source; /* --source: who owns all that is made; NULL: what a line says */
     bool anybodys;      /* --source '*': a replace acts on the entries of all owners */
@@ -356,13 +353,12 @@ static void take_progress(void *context, uint64_t entries_done)
  * for a reason of its own (the guard, an unknown index), which is told here. */
 static int apply_group(struct import *import, struct import_group *group, bool dry_run)
 {
-    struct entry_stream stream = spool_stream(group->spool);
     const char *own = import->source != NULL ? import->source : COMMAND_SOURCE;
     struct change change = {
         .kind = import->replace ? CHANGE_REPLACE : CHANGE_BULK,
         .source = own,
         .replace_source = import->replace && !import->anybodys ? own : NULL,
-        .stream = &stream,
+        .rows = group->spool,
         .skip = import->skip,
         .dry_run = dry_run,
         .index_name = group->index_url != NULL ? group->index_url : import->index,
@@ -377,7 +373,8 @@ static int apply_group(struct import *import, struct import_group *group, bool d
     const char *what = change.index_name != NULL ? change.index_name : import->file;
     enum catalogue_status status = catalogue_apply(import->cli->catalogue, &change, &result);
 
-    entry_record_done(&result.entry);
+    group->spool = result.rows;
+    result.rows = NULL;
     if (status == CATALOGUE_OK) {
         import->created += result.created;
         import->updated += result.updated;
@@ -435,7 +432,8 @@ static struct import_group *add_group(struct import *import, char *index_url, in
 {
     struct import_group *grown =
         reallocarray(import->groups, import->group_count + 1, sizeof *grown);
-    struct spool *spool = spool_new(import->folder, import->cli->config->max_bulk_bytes);
+    struct spool *spool =
+        catalogue_spool(import->cli->catalogue, import->cli->config->max_bulk_bytes);
 
     if (grown != NULL)
         import->groups = grown;
@@ -548,11 +546,11 @@ static int tell_stopped(const struct reading *r)
     case SPOOL_CROWDED:
         return cli_fail(file, "is larger than max_bulk allows");
     case SPOOL_NO_SPACE:
-        return cli_fail(file, "no space left in %s", r->import->folder);
+        return cli_fail(file, "no space left beside %s", r->import->cli->config->database);
     case SPOOL_NO_MEMORY:
         return cli_fail(file, "out of memory");
     default:
-        return cli_fail(file, "cannot be kept in %s", r->import->folder);
+        return cli_fail(file, "cannot be kept beside %s", r->import->cli->config->database);
     }
 }
 
@@ -687,16 +685,12 @@ static int read_options(struct cli *cli, struct import *import)
     return session_max_removed(cli, &import->max_removed);
 }
 
-/* What reading needs: the spools' folder, the indexes there are. */
+/* What reading needs: where findings go, the indexes there are. */
 static int prepare(struct cli *cli, struct import *import)
 {
-    char *copy = strdup(cli->config->database);
     const struct registry_index *named;
 
-    import->folder = copy != NULL ? strdup(dirname(copy)) : NULL;
-    free(copy);
-    if (import->folder == NULL ||
-        !import_report_init(&import->findings, cli->config->max_rejections))
+    if (!import_report_init(&import->findings, cli->config->max_rejections))
         return cli_fail("import", "out of memory");
     import->registry = session_registry(cli);
     return import->registry == NULL ? EXIT_COULD_NOT
@@ -798,7 +792,6 @@ static void import_done(struct import *import)
         free(import->groups[i].index_url);
     }
     free(import->groups);
-    free(import->folder);
     registry_unref(import->registry);
     if (import->findings.items != NULL)
         import_report_done(&import->findings);

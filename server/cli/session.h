@@ -54,7 +54,7 @@ bool session_has_sites(struct cli *cli);
 void session_done(struct cli *cli);
 
 /* Applies `change`, with `*result` as catalogue_apply has it, and tells why not. `what` is what
- * it was done to. Returns EXIT_DONE or EXIT_COULD_NOT; entry_record_done is the caller's. */
+ * it was done to. Returns EXIT_DONE or EXIT_COULD_NOT; change_result_done is the caller's. */
 int session_apply(struct cli *cli, const struct change *change, const char *what,
                   struct change_result *result);
 /* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */

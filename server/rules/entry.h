@@ -1,5 +1,5 @@
 /* What every door (API, command line, sources) hands on: one sitemap, judged and normalised, on
- * its way to the catalogue; and streams of them. Plain values; the strings are borrowed. */
+ * its way to the catalogue. Plain values; the strings are borrowed. */
 #ifndef SITEMAPD_RULES_ENTRY_H
 #define SITEMAPD_RULES_ENTRY_H
 
@@ -35,16 +35,6 @@ struct rejection {
     enum rule_code code;
     const char *field; /* "loc", "lastmod", …; NULL where none is to blame */
     char detail[256];  /* a sentence for people */
-};
-
-/* A stream of entries that can be read again from its start. */
-struct entry_stream {
-    void *context;
-    /* 1: `*out` filled, strings valid until the next call; 0: end; -1: read error (errno set). */
-    int (*next)(void *context, struct entry *out);
-    /* Back to the first entry. False on failure. */
-    bool (*rewind)(void *context);
-    uint64_t count; /* how many entries it yields */
 };
 
 /* Lint that a stored entry always bears, from its own text and its index's URL: loc_lint's,

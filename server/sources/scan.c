@@ -1,5 +1,6 @@
 #include "server/sources/scan.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,21 +315,16 @@ static struct source_file file_of(struct scan_pass *pass, const struct record *r
     return file;
 }
 
-static int stream_next(void *context, struct source_file *out)
+/* `found`, on its way to the catalogue. */
+static enum spool_status make_rows(struct scan_pass *pass, struct spool **rows)
 {
-    struct scan_pass *pass = context;
-    if (pass->next == pass->found.count)
-        return 0;
-    const struct record *record = &pass->found.at[pass->next++];
-    *out = file_of(pass, record);
-    return 1;
-}
-
-static bool stream_rewind(void *context)
-{
-    struct scan_pass *pass = context;
-    pass->next = 0;
-    return true;
+    enum spool_status status = SPOOL_OK;
+    *rows = catalogue_spool(pass->options->catalogue, UINT64_MAX);
+    for (size_t i = 0; *rows && status == SPOOL_OK && i < pass->found.count; i++) {
+        struct source_file file = file_of(pass, &pass->found.at[i]);
+        status = spool_add_file(*rows, &file);
+    }
+    return *rows ? status : SPOOL_NO_MEMORY;
 }
 
 static bool bears(struct scan_pass *pass, const struct record *record, const char *loc)
@@ -501,25 +497,28 @@ static void tell(struct scan_pass *pass)
 static void scan_apply(struct scan_pass *pass)
 {
     struct scan_outcome *out = pass->out;
-    struct source_file_stream stream = {
-        .context = pass,
-        .next = stream_next,
-        .rewind = stream_rewind,
-        .count = pass->found.count,
-    };
+    struct spool *rows;
+    enum spool_status spooled = make_rows(pass, &rows);
+    if (spooled != SPOOL_OK) {
+        bool full = spooled == SPOOL_NO_SPACE;
+        scan_fail(pass, full ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE,
+                  "what was found cannot be handed over", strerror(errno));
+        pass->out_of_memory = spooled == SPOOL_NO_MEMORY;
+        spool_free(rows);
+        return;
+    }
     struct change change = {
         .kind = CHANGE_SCAN,
         .source = pass->options->settings->name,
         .index_name = pass->options->settings->index,
-        .files = &stream,
+        .rows = rows,
         .dry_run = pass->options->dry_run,
         .max_removed = pass->options->max_removed,
         .on_reject = on_reject,
         .context = pass,
     };
     out->status = catalogue_apply(pass->options->catalogue, &change, &out->result);
-    entry_record_done(&out->result.entry);
-    memset(&out->result.entry, 0, sizeof out->result.entry);
+    change_result_done(&out->result);
     out->applied = out->status == CATALOGUE_OK;
     if (out->applied) {
         merge_rejected(pass);

@@ -115,7 +115,6 @@ struct scan_pass {
     struct record_list rejected; /* by the catalogue; `size` is the place in `found` */
     size_t reject_at;            /* on_reject: how far it has got in `found` */
     struct url loc;              /* of the file that was last shown */
-    size_t next;                 /* of the stream */
 };
 
 /* There is a file at the path. What is kept of it; NULL: nothing. */

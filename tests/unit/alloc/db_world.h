@@ -56,7 +56,7 @@ static inline bool apply(struct world *w, const struct change *change)
 {
     struct change_result result;
     enum catalogue_status status = catalogue_apply(w->c, change, &result);
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     if (status == CATALOGUE_UNAVAILABLE)
         print_error("%s\n", result.detail);
     return fine(status);

@@ -1,6 +1,7 @@
 /* The catalogue: where memory runs out, within SQLite too, a write is answered NO_MEMORY and
  * nothing of it is there, and the file stays whole. Reads: test_alloc_db_read.c. */
 #include "tests/unit/alloc/db_world.h"
+#include "tests/unit/scratch.h"
 
 /* ---- open */
 
@@ -42,38 +43,25 @@ static bool put_one(void *context)
     return apply(w, &change);
 }
 
-struct list {
-    unsigned at, count;
-    char loc[120];
-};
-
-static int list_next(void *context, struct entry *out)
-{
-    struct list *l = context;
-    if (l->at == l->count)
-        return 0;
-    snprintf(l->loc, sizeof l->loc, ORIGIN "/list-%u.xml", l->at);
-    *out = (struct entry){.loc = l->loc, .position = POSITION_NONE, .line = ++l->at};
-    return 1;
-}
-
-static bool list_rewind(void *context)
-{
-    ((struct list *)context)->at = 0;
-    return true;
-}
-
 static bool put_list(struct world *w, enum change_kind kind, unsigned count)
 {
-    struct list list = {.count = count};
-    struct entry_stream stream = {&list, list_next, list_rewind, count};
+    enum spool_status spooled = SPOOL_OK;
     struct change change = {.kind = kind,
                             .source = "tests",
-                            .stream = &stream,
+                            .rows = catalogue_spool(w->c, UINT64_MAX),
                             .index_name = INDEX,
                             .replace_prefix = ORIGIN "/list-",
                             .max_removed = 1000};
-    return apply(w, &change);
+    for (unsigned i = 0; change.rows && spooled == SPOOL_OK && i < count; i++) {
+        char loc[120];
+        snprintf(loc, sizeof loc, ORIGIN "/list-%u.xml", i);
+        spooled = spool_add(change.rows,
+                            &(struct entry){.loc = loc, .position = POSITION_NONE, .line = i + 1});
+    }
+    if (change.rows && spooled == SPOOL_OK)
+        return apply(w, &change);
+    spool_free(change.rows);
+    return false;
 }
 
 /* A list that comes and goes: 0 or 40 entries of it are there, whatever happens in between. */
@@ -123,6 +111,41 @@ static bool token_comes_and_goes(void *context)
     return apply(w, &revoke);
 }
 
+static bool spool_many(void *context)
+{
+    (void)context;
+    struct spool *s = spool_new(scratch_folder(), 1 << 24);
+    if (s == NULL)
+        return false;
+    uint64_t added = 0;
+    enum spool_status status = SPOOL_OK;
+    char loc[200];
+    for (int i = 0; i < 2000 && status == SPOOL_OK; i++) { /* more than memory takes */
+        snprintf(loc, sizeof loc, "https://www.example.com/%0120d.xml", i);
+        struct entry entry = {.loc = loc, .line = (uint64_t)i + 1};
+        status = spool_add(s, &entry);
+        added += status == SPOOL_OK;
+    }
+    assert_int_equal(spool_count(s), added);
+    if (status == SPOOL_OK) {
+        struct entry entry;
+        uint64_t read = 0;
+        while (spool_next(s, &entry) == 1)
+            assert_int_equal(entry.line, ++read);
+        assert_int_equal(read, 2000);
+    } else {
+        assert_int_equal(status, SPOOL_NO_MEMORY);
+    }
+    spool_free(s);
+    return status == SPOOL_OK;
+}
+
+static void test_spool(void **state)
+{
+    (void)state;
+    alloc_sweep("spool", spool_many, NULL);
+}
+
 static void test_open(void **state)
 {
     struct world *w = world_make();
@@ -170,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_writes),
+        cmocka_unit_test(test_spool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

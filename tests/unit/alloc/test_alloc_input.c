@@ -7,7 +7,6 @@
 #include "server/base/str.h"
 #include "server/input/reader.h"
 #include "server/input/sitemap_file.h"
-#include "server/input/spool.h"
 #include "server/rules/query.h"
 #include "tests/unit/scratch.h"
 
@@ -152,42 +151,6 @@ static void test_verifier(void **state)
     sweep_folder("tests/fuzz/corpus/fuzz_sitemap_file", READER_AUTO, verify_input);
 }
 
-static bool spool_many(void *context)
-{
-    (void)context;
-    struct spool *s = spool_new(scratch_folder(), 1 << 24);
-    if (s == NULL)
-        return false;
-    uint64_t added = 0;
-    enum spool_status status = SPOOL_OK;
-    char loc[200];
-    for (int i = 0; i < 2000 && status == SPOOL_OK; i++) { /* more than memory takes */
-        snprintf(loc, sizeof loc, "https://www.example.com/%0120d.xml", i);
-        struct entry entry = {.loc = loc, .line = (uint64_t)i + 1};
-        status = spool_add(s, &entry);
-        added += status == SPOOL_OK;
-    }
-    assert_int_equal(spool_count(s), added);
-    if (status == SPOOL_OK) {
-        struct entry_stream stream = spool_stream(s);
-        struct entry entry;
-        uint64_t read = 0;
-        while (stream.next(stream.context, &entry) == 1)
-            assert_int_equal(entry.line, ++read);
-        assert_int_equal(read, 2000);
-    } else {
-        assert_int_equal(status, SPOOL_NO_MEMORY);
-    }
-    spool_free(s);
-    return status == SPOOL_OK;
-}
-
-static void test_spool(void **state)
-{
-    (void)state;
-    alloc_sweep("spool", spool_many, NULL);
-}
-
 static bool query_once(void *context)
 {
     (void)context;
@@ -231,7 +194,6 @@ int main(void)
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_readers),
         cmocka_unit_test(test_verifier),
-        cmocka_unit_test(test_spool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

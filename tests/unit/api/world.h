@@ -40,7 +40,6 @@ static inline int world_setup(void **state)
     assert_int_equal(publisher_start(&publisher, &w->app.publisher), CATALOGUE_OK);
     w->app.readers = workers_new(2, 64);
     w->app.auth = auth_new();
-    w->app.spool_folder = w->folder;
     w->app.max_body_bytes = 65536;
     w->app.max_bulk_bytes = 1u << 24;
     w->app.max_bulk_entries = 100000;

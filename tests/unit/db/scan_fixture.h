@@ -2,64 +2,44 @@
 #ifndef SITEMAPD_TESTS_SCAN_FIXTURE_H
 #define SITEMAPD_TESTS_SCAN_FIXTURE_H
 
-#include <errno.h>
-
-#include "tests/unit/db/write_fixture.h"
+#include "tests/unit/db/write_stream.h"
 
 #define SOURCE "products"
 #define ROOT   ORIGIN "/s/"
 
 struct scan_files {
     const struct source_file *files; /* loc NULL: made of the path, unless `no_loc` */
-    uint64_t count, at;
-    uint64_t fails_at;  /* 0: never; else next fails before this one */
-    bool cannot_rewind; /* once something was read */
-    char loc[LOC_MAX_CHARS + 1];
-    struct source_file_stream stream;
+    uint64_t count;
 };
 
-static inline int files_next(void *context, struct source_file *out)
+static inline struct spool *files_rows(const struct scan_files *s)
 {
-    struct scan_files *s = context;
-    if (s->fails_at != 0 && s->at + 1 == s->fails_at) {
-        errno = EIO;
-        return -1;
+    struct spool *rows = spool_new(scratch_folder(), UINT64_MAX);
+    for (uint64_t i = 0; i < s->count; i++) {
+        struct source_file file = s->files[i];
+        char loc[LOC_MAX_CHARS + 1];
+        snprintf(loc, sizeof loc, ROOT "%s", file.path);
+        if (!file.loc)
+            file.loc = loc;
+        assert_int_equal(spool_add_file(rows, &file), SPOOL_OK);
     }
-    if (s->at == s->count)
-        return 0;
-    *out = s->files[s->at++];
-    if (!out->loc) {
-        snprintf(s->loc, sizeof s->loc, ROOT "%s", out->path);
-        out->loc = s->loc;
-    }
-    return 1;
+    return rows;
 }
 
-static inline bool files_rewind(void *context)
-{
-    struct scan_files *s = context;
-    if (s->cannot_rewind && s->at > 0)
-        return false;
-    s->at = 0;
-    return true;
-}
+static const struct change scan_change = {
+    .kind = CHANGE_SCAN, .source = SOURCE, .index_name = INDEX, .max_removed = MAX_REMOVED_GUARDED};
 
-static inline struct change scan_change(struct scan_files *s)
+static inline struct change_result apply_files(struct write_fixture *f, struct change change,
+                                               const struct scan_files *s)
 {
-    s->stream = (struct source_file_stream){s, files_next, files_rewind, s->count};
-    return (struct change){.kind = CHANGE_SCAN,
-                           .source = SOURCE,
-                           .index_name = INDEX,
-                           .files = &s->stream,
-                           .max_removed = MAX_REMOVED_GUARDED};
+    change.rows = files_rows(s);
+    return apply(f, &change);
 }
 
 static inline struct change_result scan(struct write_fixture *f, const struct source_file *files,
                                         size_t count)
 {
-    struct scan_files s = {.files = files, .count = count};
-    struct change change = scan_change(&s);
-    return apply(f, &change);
+    return apply_files(f, scan_change, &(struct scan_files){.files = files, .count = count});
 }
 
 #define FILES(files) (files), sizeof(files) / sizeof *(files)
@@ -95,12 +75,12 @@ static inline struct change_result scan_telling(struct write_fixture *f,
                                                 struct scan_told *told)
 {
     struct scan_files s = {.files = files, .count = count};
-    struct change change = scan_change(&s);
+    struct change change = scan_change;
     memset(told, 0, sizeof *told);
     change.on_reject = tell_rejection;
     change.on_progress = tell_progress;
     change.context = told;
-    return apply(f, &change);
+    return apply_files(f, change, &s);
 }
 
 /* `count` good files, "<folder>/<n>.xml" from `first` on; freed with free_files. */

@@ -7,13 +7,13 @@ static struct change_result scan_small(struct write_fixture *f, const struct sou
                                        size_t count, struct scan_told *told)
 {
     struct scan_files s = {.files = files, .count = count};
-    struct change change = scan_change(&s);
+    struct change change = scan_change;
     memset(told, 0, sizeof *told);
     change.index_name = SMALL "/index.xml";
     change.on_reject = tell_rejection;
     change.on_progress = tell_progress;
     change.context = told;
-    return apply(f, &change);
+    return apply_files(f, change, &s);
 }
 
 static void room_that_comes_free_is_used(void **state)
@@ -79,9 +79,9 @@ static void room_that_is_lost_does_not_cheat_the_guard(void **state)
     assert_int_equal(entry_count(f), COUNT);
 
     struct scan_files all = {.files = both, .count = 2 * COUNT};
-    change = scan_change(&all);
+    change = scan_change;
     change.max_removed = COUNT;
-    r = apply(f, &change);
+    r = apply_files(f, change, &all);
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.removed, COUNT);
     assert_int_equal(r.created, LIMIT_PAGE_ENTRIES);

@@ -42,11 +42,11 @@ static void too_many_that_go_are_held_and_the_rest_applied(void **state)
     r = scan(f, files, 5);
     assert_int_equal(r.would_remove, 5);
     struct scan_files all = {.files = files, .count = 5};
-    struct change change = scan_change(&all);
+    struct change change = scan_change;
     change.max_removed = 4;
-    assert_int_equal(apply(f, &change).would_remove, 5);
+    assert_int_equal(apply_files(f, change, &all).would_remove, 5);
     change.max_removed = 5;
-    r = apply(f, &change);
+    r = apply_files(f, change, &all);
     assert_int_equal(r.removed, 5);
     assert_int_equal(r.would_remove, 0);
     s = state_of(f);
@@ -154,19 +154,19 @@ static void each_index_is_guarded_and_all_are_approved_at_once(void **state)
     memcpy(both, files, 10 * sizeof *files);
     memcpy(both + 10, others, 10 * sizeof *others);
     struct scan_files s = {.files = both, .count = 20};
-    struct change change = scan_change(&s);
+    struct change change = scan_change;
     change.index_name = NULL; /* by scope */
-    assert_int_equal(apply(f, &change).created, 20);
+    assert_int_equal(apply_files(f, change, &s).created, 20);
     assert_int_equal(number_of(f, "SELECT count(*) FROM page WHERE entries = 10"), 2);
     /* Six of one: too much; one of the other: held with them. */
     set_state(both, 6, SOURCE_FILE_GONE);
     both[10].state = SOURCE_FILE_GONE;
-    struct change_result r = apply(f, &change);
+    struct change_result r = apply_files(f, change, &s);
     assert_int_equal(r.would_remove, 7);
     change.max_removed = 6;
-    assert_int_equal(apply(f, &change).would_remove, 7);
+    assert_int_equal(apply_files(f, change, &s).would_remove, 7);
     change.max_removed = 7;
-    assert_int_equal(apply(f, &change).removed, 7);
+    assert_int_equal(apply_files(f, change, &s).removed, 7);
     free_files(files, 10);
     free_files(others, 10);
 }

@@ -5,9 +5,9 @@ static struct change_result scan_by_scope(struct write_fixture *f, const struct 
                                           size_t count)
 {
     struct scan_files s = {.files = files, .count = count};
-    struct change change = scan_change(&s);
+    struct change change = scan_change;
     change.index_name = NULL;
-    return apply(f, &change);
+    return apply_files(f, change, &s);
 }
 
 static void what_another_owns_stays_theirs(void **state)
@@ -66,9 +66,9 @@ static void two_sources_leave_each_other_alone(void **state)
     static const struct source_file files[] = {{.path = "a.xml"}, {.path = "b.xml"}};
     scan(f, files, 1);
     struct scan_files s = {.files = files, .count = 2};
-    struct change change = scan_change(&s);
+    struct change change = scan_change;
     change.source = "other";
-    struct change_result r = apply(f, &change);
+    struct change_result r = apply_files(f, change, &s);
     assert_int_equal(r.created, 1);
     assert_int_equal(r.rejected, 1);
     assert_int_equal(number_of(f, "SELECT count(*) FROM source_file"), 3);
@@ -76,9 +76,9 @@ static void two_sources_leave_each_other_alone(void **state)
     /* The same path, of the other source. */
     static const struct source_file gone[] = {{.path = "a.xml", .state = SOURCE_FILE_GONE}};
     s = (struct scan_files){.files = gone, .count = 1};
-    change = scan_change(&s);
+    change = scan_change;
     change.source = "other";
-    assert_int_equal(apply(f, &change).removed, 0);
+    assert_int_equal(apply_files(f, change, &s).removed, 0);
     assert_true(kept(f, "a.xml").file.has_entry);
 }
 
@@ -227,13 +227,13 @@ static void an_index_of_another_site_takes_the_entry_there(void **state)
         {.path = "a.xml", .loc = "https://cdn.example.net/a.xml"},
         {.path = "b.xml", .loc = "https://cdn.example.net/b.xml"}};
     struct scan_files s = {.files = files, .count = 2};
-    change = scan_change(&s);
+    change = scan_change;
     change.index_name = ORIGIN INDEX;
-    assert_int_equal(apply(f, &change).created, 2);
+    assert_int_equal(apply_files(f, change, &s).created, 2);
     put_plain(f, ORIGIN "/more.xml", NULL);
     change.index_name = "https://cdn.example.net/index.xml";
     change.max_removed = 2;
-    struct change_result r = apply(f, &change);
+    struct change_result r = apply_files(f, change, &s);
     assert_int_equal(r.removed, 2);
     assert_int_equal(r.created, 2);
     assert_true(kept(f, "a.xml").file.has_entry);

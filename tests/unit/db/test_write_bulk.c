@@ -102,12 +102,13 @@ static void an_index_named_for_all_is_a_default(void **state)
     assert_int_equal(number_of(f, "SELECT entries FROM page WHERE index_id = %lld", f->index), 1);
 }
 
-static void a_broken_stream_applies_nothing(void **state)
+static void rows_that_cannot_be_read_apply_nothing(void **state)
 {
     struct write_fixture *f = *state;
-    struct test_stream s = {
-        .make = make_numbered, .context = (void *)"s", .count = 100, .fails_at = 50};
-    struct change_result r = apply_stream(f, (struct change){.kind = CHANGE_BULK}, &s);
+    struct test_stream s = {.make = make_numbered, .context = (void *)"s", .count = 2000};
+    struct change change = {.kind = CHANGE_BULK, .source = "tests", .rows = rows_of(&s)};
+    cut_spools(10000);
+    struct change_result r = apply(f, &change);
     assert_int_equal(r.status, CATALOGUE_UNAVAILABLE);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 0);
 }
@@ -195,7 +196,7 @@ int main(void)
         TEST(dry_run_counts_and_writes_nothing),
         TEST(the_same_again_makes_no_revision),
         TEST(an_index_named_for_all_is_a_default),
-        TEST(a_broken_stream_applies_nothing),
+        TEST(rows_that_cannot_be_read_apply_nothing),
         TEST(honours_wanted_positions),
         TEST(known_locs_among_new_ones),
         TEST(tells_of_its_progress),

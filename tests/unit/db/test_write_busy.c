@@ -4,16 +4,14 @@
 
 struct endless {
     struct write_fixture *f;
-    struct answers *others; /* answered before the stream goes on; NULL: it goes on for ever */
+    struct answers *others; /* answered before the list goes on */
     uint64_t busy_ms;
-    bool queued;
 };
 
-static void make_endless(void *context, uint64_t n, struct entry *out, char *text)
+static void wait_for_others(void *context, uint64_t n)
 {
     struct endless *e = context;
-    if (e->others && !e->queued) {
-        e->queued = true;
+    if (n == 0) {
         struct change change = put_change(ORIGIN "/waits.xml", NULL);
         change.context = e->others;
         catalogue_submit(e->f->c, &change, count_answer);
@@ -22,20 +20,18 @@ static void make_endless(void *context, uint64_t n, struct entry *out, char *tex
         catalogue_stats_get(e->f->c, &stats);
         e->busy_ms = stats.busy_ms;
     }
-    make_numbered("endless", n, out, text);
 }
 
 static void a_write_is_answered_while_the_writer_is_busy(void **state)
 {
     struct write_fixture *f = *state;
     f->options.write_timeout_ms = 300;
-    fixture_reopen(f);
     struct answers others;
     answers_init(&others);
     struct endless endless = {.f = f, .others = &others};
-    struct test_stream s = {.make = make_endless, .context = &endless, .count = 10};
+    watch_rows(f, wait_for_others, &endless);
     alarm(30); /* without an answer this never ends */
-    struct change_result r = apply_stream(f, (struct change){.kind = CHANGE_BULK}, &s);
+    struct change_result r = bulk_numbered(f, "s", 10);
     alarm(0);
     assert_int_equal(r.created, 10);
     assert_int_equal(others.busy, 1);
@@ -47,21 +43,27 @@ static void a_write_is_answered_while_the_writer_is_busy(void **state)
     answers_done(&others);
 }
 
+static void take_long(void *context, uint64_t n)
+{
+    (void)context, (void)n;
+    usleep(10000);
+}
+
 static void a_stop_gives_up_what_does_not_end(void **state)
 {
     struct write_fixture *f = *state;
-    struct endless endless = {.f = f};
-    struct test_stream s = {.make = make_endless, .context = &endless, .count = UINT64_MAX};
+    struct test_stream s = {.make = make_numbered, .context = "endless", .count = 100000};
     struct answers answers;
     answers_init(&answers);
-    struct change change = {.kind = CHANGE_BULK, .source = "tests", .stream = stream_open(&s)};
+    watch_rows(f, take_long, NULL);
+    struct change change = {.kind = CHANGE_BULK, .source = "tests", .rows = rows_of(&s)};
     change.context = &answers;
     catalogue_submit(f->c, &change, count_answer);
     struct catalogue_stats stats;
     uint64_t begun;
     catalogue_stats_get(f->c, &stats);
     begun = stats.statements;
-    while (stats.statements < begun + 1000)
+    while (stats.statements < begun + 100)
         catalogue_stats_get(f->c, &stats);
     alarm(30);
     catalogue_abandon(f->c);
@@ -80,7 +82,6 @@ static void a_stop_gives_up_what_does_not_end(void **state)
 
 struct turns {
     struct write_fixture *f;
-    struct test_stream lists[4];
     char answered[16]; /* who, in order; the writer's thread alone writes it */
     struct answers answers;
 };
@@ -88,7 +89,6 @@ struct turns {
 struct turn {
     struct turns *all;
     char who;
-    struct change change;
 };
 
 static void note_turn(void *context, struct change_result *result)
@@ -100,24 +100,23 @@ static void note_turn(void *context, struct change_result *result)
 
 /* Three heavy ones of A, of which the last two come in while the first one is being applied, then
  * one list and a small change of B. */
-static void make_crowd(void *context, uint64_t n, struct entry *out, char *text)
+static void let_a_crowd_in(void *context, uint64_t n)
 {
     static struct turn crowd[4];
+    const struct test_stream list = {.make = make_numbered, .context = "crowd", .count = 1};
     struct turns *all = context;
     for (size_t i = 0; n == 0 && i < 4; i++) {
-        struct turn *turn = &crowd[i];
-        *turn = (struct turn){all, "aabb" [i], { .kind = CHANGE_BULK, .source = "tests" }};
-        all->lists[i] = (struct test_stream){.make = make_numbered, .context = "crowd", .count = 1};
-        turn->change.stream = stream_open(&all->lists[i]);
-        if (i < 2)
-            turn->change = (struct change){.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/x.xml"};
+        struct change change = {.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/x.xml"};
+        if (i == 2)
+            change =
+                (struct change){.kind = CHANGE_BULK, .source = "tests", .rows = rows_of(&list)};
         if (i == 3)
-            turn->change = put_change(ORIGIN "/small.xml", NULL);
-        turn->change.token_site_id = i < 2 ? 1 : 2;
-        turn->change.context = turn;
-        catalogue_submit(all->f->c, &turn->change, note_turn);
+            change = put_change(ORIGIN "/small.xml", NULL);
+        crowd[i] = (struct turn){all, "aabb"[i]};
+        change.token_site_id = i < 2 ? 1 : 2;
+        change.context = &crowd[i];
+        catalogue_submit(all->f->c, &change, note_turn);
     }
-    make_numbered("first", n, out, text);
 }
 
 static void nobodys_heavy_changes_hold_up_anothers(void **state)
@@ -125,7 +124,8 @@ static void nobodys_heavy_changes_hold_up_anothers(void **state)
     struct write_fixture *f = *state;
     struct turns all = {.f = f};
     answers_init(&all.answers);
-    struct test_stream s = {.make = make_crowd, .context = &all, .count = 2};
+    struct test_stream s = {.make = make_numbered, .context = "first", .count = 2};
+    watch_rows(f, let_a_crowd_in, &all);
     apply_stream(f, (struct change){.kind = CHANGE_BULK, .token_site_id = 1}, &s);
     alarm(30);
     answers_wait(&all.answers, 4);
@@ -144,7 +144,7 @@ struct slow_list {
 };
 
 /* Takes more than half of write_timeout, while somebody's write waits from the beginning on. */
-static void make_slow(void *context, uint64_t n, struct entry *out, char *text)
+static void be_slow(void *context, uint64_t n)
 {
     struct slow_list *l = context;
     if (n == 0) {
@@ -155,7 +155,6 @@ static void make_slow(void *context, uint64_t n, struct entry *out, char *text)
     } else if (n == 1) {
         usleep(1100000);
     }
-    make_numbered("slow", n, out, text);
 }
 
 static void a_sites_list_ends_where_another_waits(void **state)
@@ -175,24 +174,27 @@ static void a_sites_list_ends_where_another_waits(void **state)
         {"a list of all sites", CHANGE_BULK, 0, 1, false, false},
     };
     f->options.write_timeout_ms = 2000;
-    fixture_reopen(f);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct answers other;
         answers_init(&other);
         struct slow_list list = {f, &other, cases[i].other_site};
-        struct test_stream s = {.make = make_slow, .context = &list, .count = 1001};
+        char folder[16], second[80];
+        snprintf(folder, sizeof folder, "slow-%zu", i);
+        snprintf(second, sizeof second, ORIGIN "/%s/1.xml", folder);
+        struct test_stream s = {.make = make_numbered, .context = folder, .count = 1001};
         struct change change = {.kind = cases[i].kind,
                                 .token_site_id = cases[i].site,
                                 .index_name = ORIGIN INDEX,
                                 .max_removed = MAX_REMOVED_GUARDED,
                                 .dry_run = cases[i].dry_run};
+        watch_rows(f, be_slow, &list);
         struct change_result r = apply_stream(f, change, &s);
         answers_wait(&other, 1);
         if ((r.code == RULE_LIST_TOO_LONG) != cases[i].ends || other.busy != 0)
             fail_msg("%s: %s, %zu busy", cases[i].what, r.detail, other.busy);
         assert_int_equal(r.status, cases[i].ends ? CATALOGUE_REFUSED : CATALOGUE_OK);
         assert_int_equal(r.created > 0 || r.unchanged > 0, !cases[i].ends);
-        assert_int_equal(position_of(f, ORIGIN "/slow/1.xml") >= 0, !cases[i].ends);
+        assert_int_equal(position_of(f, second) >= 0, !cases[i].ends);
         answers_done(&other);
     }
 }
@@ -203,7 +205,7 @@ struct round {
 };
 
 /* Three of one site, then three for all, into a queue of four, while the writer is at this. */
-static void make_full(void *context, uint64_t n, struct entry *out, char *text)
+static void fill_the_queue(void *context, uint64_t n)
 {
     struct round *round = context;
     for (int i = 0; n == 0 && i < 6; i++) {
@@ -213,20 +215,21 @@ static void make_full(void *context, uint64_t n, struct entry *out, char *text)
         catalogue_submit(round->f->c, &change, count_answer);
         assert_int_equal(round->answers->busy, i < 2 ? 0 : i < 5 ? 1 : 2);
     }
-    make_numbered("full", n, out, text);
 }
 
 static void one_site_has_half_of_the_queue(void **state)
 {
     struct write_fixture *f = *state;
     f->options.max_queued = 4;
-    fixture_reopen(f);
     for (int i = 0; i < 2; i++) { /* what was taken out leaves its place */
         struct answers answers;
         answers_init(&answers);
         struct round round = {f, &answers};
-        struct test_stream s = {.make = make_full, .context = &round, .count = 1};
-        apply_stream(f, (struct change){.kind = CHANGE_BULK}, &s);
+        if (i == 0)
+            watch_rows(f, fill_the_queue, &round);
+        on_row_count = 0;
+        on_row_context = &round;
+        bulk_numbered(f, i == 0 ? "one" : "two", 1);
         answers_wait(&answers, 6);
         assert_int_equal(answers.ok, 4);
         answers_done(&answers);

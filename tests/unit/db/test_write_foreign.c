@@ -266,13 +266,15 @@ static void a_failed_write_fails_whole(void **state)
     static const char shared[] = "SELECT revision + serial + changed_at FROM catalogue";
     int64_t revision = revision_of(f), before = number_of(f, shared);
     assert_int_equal(number_of(f, "SELECT count(*) FROM local_probe"), 0);
+    struct test_stream list = {.make = make_numbered, .context = "s", .count = 50000};
+    struct change bulk = {.kind = CHANGE_BULK, .source = "tests", .rows = rows_of(&list)};
     struct rlimit unlimited, limited;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
     limited = unlimited;
     limited.rlim_cur = 1 << 20;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
-    struct change_result r = bulk_numbered(f, "s", 50000);
+    struct change_result r = apply(f, &bulk);
     limited.rlim_cur = 1 << 12;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
     struct change_result small = put(f, ORIGIN "/b.xml", NULL);

@@ -173,7 +173,7 @@ static void a_number_is_given_once(void **state)
     struct write_fixture *f = *state;
     uint64_t found = (uint64_t)revision_of(f);
     struct test_stream s = {.make = make_numbered, .context = (void *)"s", .count = 10};
-    struct change bulk = {.kind = CHANGE_BULK, .stream = stream_open(&s), .dry_run = true};
+    struct change bulk = {.kind = CHANGE_BULK, .rows = rows_of(&s), .dry_run = true};
     struct change_result result = apply_plain(f, &bulk);
     assert_int_equal(result.status, CATALOGUE_OK);
     assert_int_equal(result.created, 10);
@@ -201,6 +201,64 @@ static void closing_finishes_what_is_queued(void **state)
     answers_done(&answers);
 }
 
+/* Whatever becomes of it once it was submitted. */
+static void what_is_submitted_is_a_copy(void **state)
+{
+    struct write_fixture *f = *state;
+    char origin[] = "https://copied.example", host[] = "cdn.example.net", robots[] = "# ours\n";
+    char index[] = "https://copied.example/i.xml", loc[] = ORIGIN "/copied.xml", name[] = "copier";
+    char lastmod[] = "2026-01-01", digest[] = "d1", path[] = "/j.xml",
+         pattern[] = "{stem}_p{n}{suffix}";
+    const char *hosts[] = {host, NULL}, *paths[] = {path, NULL};
+    struct site_declaration declared = {
+        .origin = origin, .index_paths = paths, .page_pattern = pattern};
+    struct change changes[] = {
+        {.kind = CHANGE_SITE_ADD,
+         .index_url = index,
+         .site = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ROBOTS,
+                  .origin = origin,
+                  .cross_hosts = hosts,
+                  .robots = robots}},
+        {.kind = CHANGE_CONFIGURE, .declared = &declared, .declared_count = 1},
+        {.kind = CHANGE_ENTRY_PUT,
+         .source = name,
+         .entry = {.loc = loc,
+                   .lastmod = lastmod,
+                   .lastmod_state = FIELD_SET,
+                   .digest = digest,
+                   .digest_state = FIELD_SET,
+                   .position = POSITION_NONE}},
+    };
+    struct answers answers;
+    answers_init(&answers);
+    run_sql(f, "BEGIN IMMEDIATE"); /* none is looked at yet */
+    for (size_t i = 0; i < 3; i++) {
+        changes[i].context = &answers;
+        catalogue_submit(f->c, &changes[i], count_answer);
+    }
+    char *const texts[] = {origin, host, robots, index, loc, name, lastmod, digest, path, pattern};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        memset(texts[i], '?', strlen(texts[i]));
+    hosts[0] = paths[0] = NULL;
+    memset(changes, 0xff, sizeof changes);
+    memset(&declared, 0xff, sizeof declared);
+    run_sql(f, "COMMIT");
+    answers_wait(&answers, 3);
+    assert_int_equal(answers.ok, 3);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site JOIN site_host ON site_host.site ="
+                                  " site.id WHERE origin = 'https://copied.example'"
+                                  " AND host = 'cdn.example.net' AND robots = '# ours\n'"),
+                     1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap_index WHERE path = '/i.xml'"
+                                  " OR (path = '/j.xml' AND page_pattern = '{stem}_p{n}{suffix}')"),
+                     2);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap JOIN source ON source.id = source"
+                                  " WHERE loc = '" ORIGIN "/copied.xml' AND digest = 'd1'"
+                                  " AND lastmod = '2026-01-01' AND name = 'copier'"),
+                     1);
+    answers_done(&answers);
+}
+
 /* Who is answered in what order. */
 struct turn {
     struct answers answers;
@@ -225,7 +283,7 @@ static void a_long_bulk_lets_others_expire(void **state)
     struct turn bulk = {.clock = &clock}, single = {.clock = &clock};
     answers_init(&bulk.answers);
     answers_init(&single.answers);
-    struct change change = {.kind = CHANGE_BULK, .stream = stream_open(&s), .context = &bulk};
+    struct change change = {.kind = CHANGE_BULK, .rows = rows_of(&s), .context = &bulk};
     catalogue_submit(f->c, &change, note_turn);
     usleep(30000);
     struct change small = put_change(ORIGIN "/small.xml", NULL);
@@ -320,10 +378,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-        TEST(threads_share_commits),           TEST(a_refusal_leaves_its_neighbours),
-        TEST(closing_finishes_what_is_queued), TEST(finished_before_closed),
-        TEST(a_long_bulk_lets_others_expire),  TEST(the_writer_of_a_server_gives_way),
-        TEST(each_change_has_its_number),      TEST(a_number_is_given_once),
+        TEST(threads_share_commits),
+        TEST(a_refusal_leaves_its_neighbours),
+        TEST(closing_finishes_what_is_queued),
+        TEST(finished_before_closed),
+        TEST(what_is_submitted_is_a_copy),
+        TEST(a_long_bulk_lets_others_expire),
+        TEST(the_writer_of_a_server_gives_way),
+        TEST(each_change_has_its_number),
+        TEST(a_number_is_given_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

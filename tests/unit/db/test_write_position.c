@@ -65,7 +65,10 @@ static void a_page_holds_its_bytes(void **state)
     struct test_stream s = {.make = make_long, .count = 10000};
     struct change_result r = apply_stream(f, (struct change){.kind = CHANGE_BULK}, &s);
     assert_int_equal(r.created, 10000);
-    uint32_t weight = render_entry_bytes(s.text, strlen(s.text));
+    char text[LOC_MAX_CHARS + 1];
+    struct entry last;
+    make_long(NULL, 9999, &last, text);
+    uint32_t weight = render_entry_bytes(text, strlen(text));
     int64_t fits = (LIMIT_PAGE_BYTES - render_frame_bytes()) / weight;
     assert_true(fits < 10000);
     assert_int_equal(number_of(f, "SELECT entries FROM page WHERE number = 1"), fits);

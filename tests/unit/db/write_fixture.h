@@ -45,6 +45,8 @@ static inline struct change_result apply(struct write_fixture *f, const struct c
 {
     struct change_result result;
     catalogue_apply(f->c, change, &result);
+    spool_free(result.rows);
+    result.rows = NULL;
     return result;
 }
 
@@ -52,8 +54,7 @@ static inline struct change_result apply(struct write_fixture *f, const struct c
 static inline struct change_result apply_plain(struct write_fixture *f, const struct change *change)
 {
     struct change_result result = apply(f, change);
-    entry_record_done(&result.entry);
-    memset(&result.entry, 0, sizeof result.entry);
+    change_result_done(&result);
     return result;
 }
 

@@ -1,8 +1,8 @@
-/* Entry streams for tests of bulk and replace: from an array, or made by a function. */
+/* Lists for tests of bulk and replace: from an array, or made by a function. */
 #ifndef SITEMAPD_TESTS_WRITE_STREAM_H
 #define SITEMAPD_TESTS_WRITE_STREAM_H
 
-#include <errno.h>
+#include <dirent.h>
 
 #include "tests/unit/db/write_fixture.h"
 
@@ -10,39 +10,69 @@ struct test_stream {
     /* Fills entry `n` (from 0); `text` is room for its loc. */
     void (*make)(void *context, uint64_t n, struct entry *out, char *text);
     void *context;
-    uint64_t count, at;
-    uint64_t fails_at; /* 0: never */
-    char text[LOC_MAX_CHARS + 1];
-    struct entry_stream stream;
+    uint64_t count;
 };
 
-static inline int stream_next(void *context, struct entry *out)
+static inline struct spool *rows_of(const struct test_stream *s)
 {
-    struct test_stream *s = context;
-    if (s->fails_at != 0 && s->at == s->fails_at) {
-        errno = EIO;
-        return -1;
+    struct spool *rows = spool_new(scratch_folder(), UINT64_MAX);
+    char text[LOC_MAX_CHARS + 1];
+    for (uint64_t n = 0; n < s->count; n++) {
+        struct entry entry = {.position = POSITION_NONE, .line = n + 1};
+        s->make(s->context, n, &entry, text);
+        assert_int_equal(spool_add(rows, &entry), SPOOL_OK);
     }
-    if (s->at == s->count)
-        return 0;
-    memset(out, 0, sizeof *out);
-    out->position = POSITION_NONE;
-    out->line = s->at + 1;
-    s->make(s->context, s->at++, out, s->text);
-    return 1;
+    return rows;
 }
 
-static inline bool stream_rewind(void *context)
+/* Cuts the nameless files that are open: what follows cannot be read. */
+static inline void cut_spools(off_t bytes)
 {
-    struct test_stream *s = context;
-    s->at = 0;
-    return true;
+    DIR *all = opendir("/proc/self/fd");
+    unsigned cut = 0;
+    for (const struct dirent *each; (each = readdir(all)) != NULL;) {
+        char name[300], link[300] = "";
+        snprintf(name, sizeof name, "/proc/self/fd/%s", each->d_name);
+        if (readlink(name, link, sizeof link - 1) > 0 && strstr(link, scratch_folder()) == link &&
+            strstr(link, "(deleted)") != NULL)
+            cut += ftruncate(atoi(each->d_name), bytes) == 0;
+    }
+    closedir(all);
+    assert_int_equal(cut, 1);
 }
 
-static inline struct entry_stream *stream_open(struct test_stream *s)
+/* Called on the writer's thread for each entry that it makes from now on, counted from 0, until
+ * another one is set or the catalogue is opened again. */
+static void (*on_row)(void *context, uint64_t n);
+static void *on_row_context;
+static uint64_t on_row_count;
+
+static inline void note_row(void *context, int what, const char *database, const char *table,
+                            sqlite3_int64 address)
 {
-    s->stream = (struct entry_stream){s, stream_next, stream_rewind, s->count};
-    return &s->stream;
+    (void)context, (void)database, (void)address;
+    if (what == SQLITE_INSERT && strcmp(table, "sitemap") == 0 && on_row)
+        on_row(on_row_context, on_row_count++);
+}
+
+static inline int watch_connection(sqlite3 *db, char **error, const void *api)
+{
+    (void)error, (void)api;
+    sqlite3_update_hook(db, note_row, NULL);
+    return SQLITE_OK;
+}
+
+/* The catalogue's connections are opened anew for it. */
+static inline void watch_rows(struct write_fixture *f, void (*hook)(void *, uint64_t),
+                              void *context)
+{
+    on_row = NULL;
+    sqlite3_auto_extension((void (*)(void))watch_connection);
+    fixture_reopen(f);
+    sqlite3_cancel_auto_extension((void (*)(void))watch_connection);
+    on_row_count = 0;
+    on_row_context = context;
+    on_row = hook;
 }
 
 /* One line of a literal list; a zero position means none, since literals leave it out: use `at`. */
@@ -91,7 +121,7 @@ static inline void note_rejection(void *context, const struct rejection *rejecti
 static inline struct change_result apply_stream(struct write_fixture *f, struct change change,
                                                 struct test_stream *s)
 {
-    change.stream = stream_open(s);
+    change.rows = rows_of(s);
     if (!change.source)
         change.source = "tests";
     return apply(f, &change);

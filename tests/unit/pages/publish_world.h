@@ -44,7 +44,7 @@ static inline uint64_t apply(struct catalogue *c, const struct change *change)
     if (status != CATALOGUE_OK)
         fail_msg("%s: %s: %s", catalogue_status_word(status), rule_code_word(result.code),
                  result.detail);
-    entry_record_done(&result.entry);
+    change_result_done(&result);
     return result.revision;
 }
 

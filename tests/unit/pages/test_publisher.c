@@ -76,40 +76,22 @@ static void an_emptied_page_is_gone_and_an_undone_change_has_its_tag_back(void *
     resource_unref(again);
 }
 
-/* A stream of `count` entries named child-0, child-1, … */
-struct numbers {
-    int next, count;
-    char loc[80];
-};
-
-static int numbers_next(void *context, struct entry *out)
-{
-    struct numbers *n = context;
-    if (n->next == n->count)
-        return 0;
-    snprintf(n->loc, sizeof n->loc, ORIGIN "/child-%d.xml", n->next++);
-    *out = (struct entry){.loc = n->loc, .position = POSITION_NONE};
-    return 1;
-}
-
-static bool numbers_rewind(void *context)
-{
-    ((struct numbers *)context)->next = 0;
-    return true;
-}
-
 /* Rule 5: what is too much for a pass is dropped, and the next reader builds it. */
 static void a_bulk_drops_the_page(void **state)
 {
     struct fixture *f = *state;
-    struct numbers numbers = {.count = 80 * (int)SEGMENT_POSITIONS};
-    struct entry_stream stream = {&numbers, numbers_next, numbers_rewind, (uint64_t)numbers.count};
+    struct spool *rows = catalogue_spool(f->catalogue, UINT64_MAX);
+    for (unsigned i = 0; i < 80 * SEGMENT_POSITIONS; i++) {
+        char loc[80];
+        snprintf(loc, sizeof loc, ORIGIN "/child-%u.xml", i);
+        spool_add(rows, &(struct entry){.loc = loc, .position = POSITION_NONE});
+    }
     await_revision(f->publisher, put(f->catalogue, "one", NULL));
     resource_unref(get_page(f->publisher, PAGE));
     uint64_t published = stats_of(f->publisher).pages_published;
-    await_revision(f->publisher, apply(f->catalogue, &(struct change){.kind = CHANGE_BULK,
-                                                                      .source = "test",
-                                                                      .stream = &stream}));
+    await_revision(
+        f->publisher,
+        apply(f->catalogue, &(struct change){.kind = CHANGE_BULK, .source = "test", .rows = rows}));
     assert_int_equal(stats_of(f->publisher).pages_published, published);
     assert_int_equal(stats_of(f->publisher).snapshots, 0);
     assert_true(page_holds(f, "child-19999.xml"));

@@ -1,4 +1,9 @@
-#include "server/input/spool.h"
+/* A row is a struct whose strings stand first. In the spool it is the length of each string (with
+ * its NUL; 0: NULL), the struct's other members as they are, and the strings.
+ *
+ * Rows go to `tail`; when it is full it is written behind the others in the file. Reading takes the
+ * file first, by way of `window`, then the tail where it is: a list that fits needs no file. */
+#include "db/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,19 +15,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NO_STRING UINT16_MAX
+/* Longer is no string that the rules let through; and a row fits into the tail. */
+#define TEXT_MAX_BYTES (LOC_MAX_CHARS + 1u)
 
-/* One entry as it is spooled; its strings follow, each with its NUL, in this order. */
-struct record {
-    uint64_t line;
-    rule_set remarks;
-    uint32_t position;
-    uint16_t loc_len, lastmod_len, digest_len, index_len, source_len; /* NO_STRING: NULL */
-    uint8_t lastmod_state, digest_state;
+struct shape {
+    size_t size, texts; /* of the struct; how many strings */
 };
 
-/* Entries go to `tail`; when it is full it is written behind the others in the file. Reading takes
- * the file first, by way of `window`, then the tail where it is: a list that fits needs no file. */
+#define TEXTS_MAX 7u
+static const struct shape entries = {sizeof(struct entry), 5};
+static const struct shape files = {sizeof(struct source_file), TEXTS_MAX};
+_Static_assert(offsetof(struct entry, lastmod_state) == 5 * sizeof(char *) &&
+                   offsetof(struct source_file, state) == TEXTS_MAX * sizeof(char *),
+               "the strings stand first, and are all");
+
 struct spool {
     char *folder;
     uint64_t max_bytes;
@@ -32,21 +38,19 @@ struct spool {
     struct spool_room *room; /* NULL: its own */
     _Atomic uint64_t *site;  /* what its site has of the room; NULL: it has no part of its own */
     uint64_t taken_bytes;    /* of the room */
+    char *tail, *window;     /* SPOOL_MEMORY_BYTES; made with the first row, with the file */
     size_t tail_bytes;
-    char *window; /* SPOOL_MEMORY_BYTES, made with the file */
     /* where reading is */
     uint64_t read_at; /* in the file: the first byte that is not in the window */
     size_t window_at, window_bytes;
     size_t tail_at;
-    char tail[SPOOL_MEMORY_BYTES];
 };
 
 struct spool *spool_new(const char *folder, uint64_t max_bytes)
 {
-    struct spool *s = malloc(sizeof *s);
+    struct spool *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    memset(s, 0, offsetof(struct spool, tail));
     s->fd = -1;
     s->max_bytes = max_bytes;
     s->folder = strdup(folder);
@@ -73,6 +77,7 @@ void spool_free(struct spool *s)
         atomic_fetch_sub(s->site, s->taken_bytes);
     if (s->room)
         atomic_fetch_sub(&s->room->used_bytes, s->taken_bytes);
+    free(s->tail);
     free(s->window);
     free(s->folder);
     free(s);
@@ -162,105 +167,79 @@ static enum spool_status flush_tail(struct spool *s)
     return SPOOL_OK;
 }
 
-/* The length of `text` as a record holds it. False: longer than any the rules let through. */
-static bool measure(const char *text, uint16_t *len, size_t *size)
+static enum spool_status add(struct spool *s, const void *row, const struct shape *shape)
 {
-    *len = NO_STRING;
-    if (!text)
-        return true;
-    size_t length = strlen(text);
-    if (length > LOC_MAX_CHARS)
-        return false;
-    *len = (uint16_t)length;
-    *size += length + 1;
-    return true;
-}
-
-static char *put(char *at, const char *text, uint16_t len)
-{
-    if (len == NO_STRING)
-        return at;
-    memcpy(at, text, len + 1u);
-    return at + len + 1;
-}
-
-enum spool_status spool_add(struct spool *s, const struct entry *entry)
-{
-    struct record record;
-    memset(&record, 0, sizeof record); /* its padding goes to the file */
-    record.line = entry->line;
-    record.remarks = entry->remarks;
-    record.position = entry->position;
-    record.lastmod_state = (uint8_t)entry->lastmod_state;
-    record.digest_state = (uint8_t)entry->digest_state;
-    size_t size = sizeof record;
-    if (!measure(entry->loc, &record.loc_len, &size) ||
-        !measure(entry->lastmod, &record.lastmod_len, &size) ||
-        !measure(entry->digest, &record.digest_len, &size) ||
-        !measure(entry->index, &record.index_len, &size) ||
-        !measure(entry->source, &record.source_len, &size)) {
-        errno = EINVAL;
-        return SPOOL_FAILED;
+    const char *texts[TEXTS_MAX];
+    uint16_t sizes[TEXTS_MAX];
+    const size_t texts_bytes = shape->texts * sizeof texts[0];
+    const size_t sizes_bytes = shape->texts * sizeof sizes[0];
+    size_t size = sizes_bytes + shape->size - texts_bytes;
+    memcpy(texts, row, texts_bytes);
+    for (size_t i = 0; i < shape->texts; i++) {
+        size_t bytes = texts[i] ? strlen(texts[i]) + 1 : 0;
+        if (bytes > TEXT_MAX_BYTES) {
+            errno = EINVAL;
+            return SPOOL_FAILED;
+        }
+        sizes[i] = (uint16_t)bytes;
+        size += bytes;
     }
+    if (!s->tail && !(s->tail = malloc(SPOOL_MEMORY_BYTES)))
+        return SPOOL_NO_MEMORY;
     if (s->file_bytes + s->tail_bytes + size > s->max_bytes)
         return SPOOL_FULL;
-    if (size > sizeof s->tail - s->tail_bytes) {
+    if (size > SPOOL_MEMORY_BYTES - s->tail_bytes) {
         enum spool_status status = flush_tail(s);
         if (status != SPOOL_OK)
             return status;
     }
     char *at = s->tail + s->tail_bytes;
-    memcpy(at, &record, sizeof record);
-    at = put(at + sizeof record, entry->loc, record.loc_len);
-    at = put(at, entry->lastmod, record.lastmod_len);
-    at = put(at, entry->digest, record.digest_len);
-    at = put(at, entry->index, record.index_len);
-    put(at, entry->source, record.source_len);
+    memcpy(at, sizes, sizes_bytes);
+    at += sizes_bytes;
+    memcpy(at, (const char *)row + texts_bytes, shape->size - texts_bytes);
+    at += shape->size - texts_bytes;
+    for (size_t i = 0; i < shape->texts; at += sizes[i++])
+        if (texts[i])
+            memcpy(at, texts[i], sizes[i]);
     s->tail_bytes += size;
     s->count++;
     return SPOOL_OK;
 }
 
+enum spool_status spool_add(struct spool *s, const struct entry *entry)
+{
+    return add(s, entry, &entries);
+}
+
+enum spool_status spool_add_file(struct spool *s, const struct source_file *file)
+{
+    return add(s, file, &files);
+}
+
 uint64_t spool_count(const struct spool *s)
 {
-    return s->count;
+    return s ? s->count : 0;
 }
 
-static bool get(const char **at, const char *end, uint16_t len, const char **text)
+/* Reads the row at `data`; its bytes, or 0 where it is not whole there. */
+static size_t decode(const char *data, size_t len, const struct shape *shape, void *out)
 {
-    *text = NULL;
-    if (len == NO_STRING)
-        return true;
-    if ((size_t)(end - *at) <= len || (*at)[len] != '\0')
-        return false;
-    *text = *at;
-    *at += len + 1;
-    return true;
-}
-
-/* Reads the record at `data`; its bytes, or 0 where it is not whole there. */
-static size_t decode(const char *data, size_t len, struct entry *out)
-{
-    struct record record;
-    if (len < sizeof record)
+    const char *texts[TEXTS_MAX];
+    uint16_t sizes[TEXTS_MAX];
+    const size_t texts_bytes = shape->texts * sizeof texts[0];
+    const size_t sizes_bytes = shape->texts * sizeof sizes[0];
+    size_t at = sizes_bytes + shape->size - texts_bytes;
+    if (len < at)
         return 0;
-    memcpy(&record, data, sizeof record);
-    const char *at = data + sizeof record;
-    const char *end = data + len;
-    *out = (struct entry){
-        .lastmod_state = (enum field_state)record.lastmod_state,
-        .digest_state = (enum field_state)record.digest_state,
-        .position = record.position,
-        .line = record.line,
-        .remarks = record.remarks,
-    };
-    if (!get(&at, end, record.loc_len, &out->loc) ||
-        !get(&at, end, record.lastmod_len, &out->lastmod) ||
-        !get(&at, end, record.digest_len, &out->digest) ||
-        !get(&at, end, record.index_len, &out->index) ||
-        !get(&at, end, record.source_len, &out->source))
-        return 0;
-    return (size_t)(at - data);
+    memcpy(sizes, data, sizes_bytes);
+    for (size_t i = 0; i < shape->texts; at += sizes[i++]) {
+        if (len - at < sizes[i] || (sizes[i] > 0 && data[at + sizes[i] - 1u] != '\0'))
+            return 0;
+        texts[i] = sizes[i] > 0 ? data + at : NULL;
+    }
+    memcpy(out, texts, texts_bytes);
+    memcpy((char *)out + texts_bytes, data + sizes_bytes, shape->size - texts_bytes);
+    return at;
 }
 
 /* Moves what is left in the window to its front and fills it up. False on a read error. */
@@ -287,53 +266,41 @@ static bool fill_window(struct spool *s)
     return true;
 }
 
-static int next_in_file(struct spool *s, struct entry *out)
+static int next(struct spool *s, const struct shape *shape, void *out)
 {
-    for (int attempt = 0; attempt < 2; attempt++) {
-        size_t size = decode(s->window + s->window_at, s->window_bytes - s->window_at, out);
-        if (size > 0) {
-            s->window_at += size;
-            return 1;
-        }
-        if (attempt == 0 && !fill_window(s))
-            return -1;
-    }
-    errno = EIO;
-    return -1;
-}
-
-static int spool_next(void *context, struct entry *out)
-{
-    struct spool *s = context;
-    if (s->read_at < s->file_bytes || s->window_at < s->window_bytes)
-        return next_in_file(s, out);
-    if (s->tail_at == s->tail_bytes)
+    size_t size = 0;
+    if (!s)
         return 0;
-    size_t size = decode(s->tail + s->tail_at, s->tail_bytes - s->tail_at, out);
-    if (size == 0) {
-        errno = EIO;
-        return -1;
+    if (s->read_at < s->file_bytes || s->window_at < s->window_bytes) {
+        for (int attempt = 0; size == 0 && attempt < 2; attempt++) {
+            if (attempt > 0 && !fill_window(s))
+                return -1;
+            size = decode(s->window + s->window_at, s->window_bytes - s->window_at, shape, out);
+        }
+        s->window_at += size;
+    } else if (s->tail_at < s->tail_bytes) {
+        size = decode(s->tail + s->tail_at, s->tail_bytes - s->tail_at, shape, out);
+        s->tail_at += size;
+    } else {
+        return 0;
     }
-    s->tail_at += size;
-    return 1;
+    if (size == 0)
+        errno = EIO;
+    return size > 0 ? 1 : -1;
 }
 
-static bool spool_rewind(void *context)
+int spool_next(struct spool *s, struct entry *out)
 {
-    struct spool *s = context;
-    s->read_at = 0;
-    s->window_at = s->window_bytes = 0;
-    s->tail_at = 0;
-    return true;
+    return next(s, &entries, out);
 }
 
-struct entry_stream spool_stream(struct spool *s)
+int spool_next_file(struct spool *s, struct source_file *out)
 {
-    spool_rewind(s);
-    return (struct entry_stream){
-        .context = s,
-        .next = spool_next,
-        .rewind = spool_rewind,
-        .count = s->count,
-    };
+    return next(s, &files, out);
+}
+
+void spool_rewind(struct spool *s)
+{
+    if (s)
+        s->read_at = s->window_at = s->window_bytes = s->tail_at = 0;
 }

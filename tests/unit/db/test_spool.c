@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "server/input/spool.h"
+#include "db/spool.h"
 #include "tests/unit/scratch.h"
 
 #define FOLDER scratch_folder()
@@ -68,17 +68,17 @@ static void assert_entry(const struct entry *a, const struct entry *b)
     assert_true(a->remarks == b->remarks);
 }
 
-static void read_all(struct entry_stream *stream, uint64_t count)
+static void read_all(struct spool *s, uint64_t count)
 {
     struct made m;
     struct entry e;
-    assert_int_equal(stream->count, count);
+    assert_int_equal(spool_count(s), count);
     for (uint64_t n = 0; n < count; n++) {
-        assert_int_equal(stream->next(stream->context, &e), 1);
+        assert_int_equal(spool_next(s, &e), 1);
         assert_entry(&e, make(&m, n));
     }
-    assert_int_equal(stream->next(stream->context, &e), 0);
-    assert_int_equal(stream->next(stream->context, &e), 0);
+    assert_int_equal(spool_next(s, &e), 0);
+    assert_int_equal(spool_next(s, &e), 0);
 }
 
 static void check_round_trip(uint64_t count)
@@ -90,15 +90,15 @@ static void check_round_trip(uint64_t count)
     for (uint64_t n = 0; n < count; n++)
         assert_int_equal(spool_add(s, make(&m, n)), SPOOL_OK);
     assert_int_equal(spool_count(s), count);
-    struct entry_stream stream = spool_stream(s);
-    read_all(&stream, count);
-    assert_true(stream.rewind(stream.context));
-    read_all(&stream, count);
-    assert_true(stream.rewind(stream.context));
+    spool_rewind(s);
+    read_all(s, count);
+    spool_rewind(s);
+    read_all(s, count);
+    spool_rewind(s);
     for (uint64_t n = 0; n < count / 2; n++)
-        assert_int_equal(stream.next(stream.context, &e), 1);
-    assert_true(stream.rewind(stream.context));
-    read_all(&stream, count);
+        assert_int_equal(spool_next(s, &e), 1);
+    spool_rewind(s);
+    read_all(s, count);
     spool_free(s);
 }
 
@@ -120,8 +120,8 @@ static void test_grows_after_reading(void **state)
     for (uint64_t until = 1; until <= 4096; until *= 4) {
         for (; n < until; n++)
             assert_int_equal(spool_add(s, make(&m, n)), SPOOL_OK);
-        struct entry_stream stream = spool_stream(s);
-        read_all(&stream, until);
+        spool_rewind(s);
+        read_all(s, until);
     }
     spool_free(s);
 }
@@ -139,8 +139,8 @@ static void test_full(void **state)
             n++;
         assert_int_equal(status, SPOOL_FULL);
         assert_int_equal(spool_count(s), n);
-        struct entry_stream stream = spool_stream(s); /* what went in is still there */
-        read_all(&stream, n);
+        spool_rewind(s); /* what went in is still there */
+        read_all(s, n);
         spool_free(s);
     }
 }
@@ -215,12 +215,63 @@ static void test_no_space(void **state)
     assert_int_equal(status, SPOOL_NO_SPACE);
     assert_int_equal(again, SPOOL_NO_SPACE);
     /* Nothing is lost or half there, and once there is room it goes on. */
-    struct entry_stream stream = spool_stream(s);
-    read_all(&stream, n);
+    spool_rewind(s);
+    read_all(s, n);
     for (uint64_t until = n + 1000; n < until; n++)
         assert_int_equal(spool_add(s, make(&m, n)), SPOOL_OK);
-    stream = spool_stream(s);
-    read_all(&stream, n);
+    spool_rewind(s);
+    read_all(s, n);
+    spool_free(s);
+}
+
+/* Rows of a scan: each string there or not, in memory and in the file. */
+static void test_files(void **state)
+{
+    (void)state;
+    struct spool *s = spool_new(FOLDER, 1u << 30);
+    struct source_file made = {.state = SOURCE_FILE_QUARANTINED,
+                               .device = 1,
+                               .inode = 2,
+                               .size = 3,
+                               .mtime_ns = -4,
+                               .hash = {5, 6},
+                               .urls = 7,
+                               .bytes = 8,
+                               .line = 9,
+                               .column = 10,
+                               .one_lastmod = true,
+                               .future = true};
+    const char **texts[] = {&made.path,    &made.loc,     &made.lastmod, &made.newest_lastmod,
+                            &made.remarks, &made.problem, &made.detail};
+    enum { COUNT = 2000 };
+    for (int pass = 0; pass < 2; pass++) {
+        spool_rewind(s);
+        for (unsigned n = 0; n < COUNT; n++) {
+            char text[7][40];
+            struct source_file file;
+            for (unsigned i = 0; i < 7; i++) {
+                snprintf(text[i], sizeof text[i], "%u of row %u", i, n);
+                *texts[i] = n >> i & 1 ? text[i] : NULL;
+            }
+            made.inode = n;
+            if (pass == 0) {
+                assert_int_equal(spool_add_file(s, &made), SPOOL_OK);
+                continue;
+            }
+            assert_int_equal(spool_next_file(s, &file), 1);
+            const char *const read[] = {file.path,           file.loc,     file.lastmod,
+                                        file.newest_lastmod, file.remarks, file.problem,
+                                        file.detail};
+            for (unsigned i = 0; i < 7; i++)
+                assert_text(read[i], *texts[i]);
+            assert_memory_equal(&file.state, &made.state,
+                                sizeof made - offsetof(struct source_file, state));
+        }
+    }
+    struct source_file none;
+    assert_int_equal(spool_next_file(s, &none), 0);
+    assert_int_equal(spool_next_file(NULL, &none), 0);
+    assert_int_equal(spool_count(NULL), 0);
     spool_free(s);
 }
 
@@ -236,8 +287,8 @@ static void test_bad_folder(void **state)
     assert_int_equal(status, SPOOL_FAILED);
     assert_int_equal(errno, ENOENT);
     assert_true(n > 100); /* a short list needs no folder */
-    struct entry_stream stream = spool_stream(s);
-    read_all(&stream, n);
+    spool_rewind(s);
+    read_all(s, n);
     spool_free(s);
 }
 
@@ -259,7 +310,8 @@ int main(void)
         cmocka_unit_test(test_round_trips),    cmocka_unit_test(test_grows_after_reading),
         cmocka_unit_test(test_full),           cmocka_unit_test(test_room),
         cmocka_unit_test(test_room_of_a_site), cmocka_unit_test(test_no_space),
-        cmocka_unit_test(test_bad_folder),     cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_bad_folder),     cmocka_unit_test(test_files),
+        cmocka_unit_test(test_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

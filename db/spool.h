@@ -1,10 +1,12 @@
-/* A spool: entries kept in a bounded, nameless file until their transaction takes them, so that a
- * slow sender never holds the write lock and a bulk of any size has bounded memory. */
-#ifndef SITEMAPD_INPUT_SPOOL_H
-#define SITEMAPD_INPUT_SPOOL_H
+/* A spool: the judged rows of a change, entries or files of a source, on their way to the writer. A
+ * few lie in memory, many in a bounded, nameless file, so that no slow sender holds the write lock
+ * and a list of any size has bounded memory. One thread at a time. */
+#ifndef SITEMAPD_DB_SPOOL_H
+#define SITEMAPD_DB_SPOOL_H
 
 #include <stdint.h>
 
+#include "db/source.h"
 #include "server/rules/entry.h"
 
 enum spool_status {
@@ -28,20 +30,26 @@ struct spool_room {
 
 struct spool;
 
-#define SPOOL_MEMORY_BYTES 65536u /* a list that fits stays in memory and makes no file */
+#define SPOOL_MEMORY_BYTES 65536u /* rows that fit stay in memory and make no file */
 
 /* `folder` is the database's (the file is O_TMPFILE there, or unlinked at once); `max_bytes`
  * bounds it. NULL when out of memory. */
 struct spool *spool_new(const char *folder, uint64_t max_bytes);
 /* Its file shares `room`, which outlives it, with others. `site_id`: the one site that its sender's
- * token is for, or 0. Before the first spool_add. */
+ * token is for, or 0. Before the first row. */
 void spool_share(struct spool *s, struct spool_room *room, int64_t site_id);
-/* Appends a copy of `entry`. */
+/* Append a copy of a row; those of one spool are all of one kind. */
 enum spool_status spool_add(struct spool *s, const struct entry *entry);
+enum spool_status spool_add_file(struct spool *s, const struct source_file *file);
+
+/* These take NULL for a spool without rows. */
 uint64_t spool_count(const struct spool *s);
-/* The entries as a stream, after the last spool_add; valid until spool_free. Reading and adding
- * may be on different threads, one after the other. */
-struct entry_stream spool_stream(struct spool *s);
+/* Back to the first row. */
+void spool_rewind(struct spool *s);
+/* 1: `*out` is the next row, its strings valid until the next call; 0: there is none; -1: it cannot
+ * be read (errno set). */
+int spool_next(struct spool *s, struct entry *out);
+int spool_next_file(struct spool *s, struct source_file *out);
 void spool_free(struct spool *s);
 
 #endif

@@ -1,0 +1,102 @@
+/* A change's own copy of what it points to: one block behind it, so that nothing is borrowed from
+ * who submitted it. It is walked twice, first to count and then to copy, and each pointer of struct
+ * change has its row here. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "db/write/writer.h"
+
+struct block {
+    char *at; /* NULL: it is only counted */
+    size_t used;
+};
+
+/* Room for `size` bytes, aligned for a pointer. NULL while they are counted. */
+static void *take(struct block *block, size_t size)
+{
+    void *room = block->at ? block->at + block->used : NULL;
+    block->used += (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+    return room;
+}
+
+static const void *keep(struct block *block, const void *bytes, size_t size)
+{
+    void *copy = bytes ? take(block, size) : NULL;
+    return copy ? memcpy(copy, bytes, size) : bytes;
+}
+
+static const char *keep_text(struct block *block, const char *text)
+{
+    return keep(block, text, text ? strlen(text) + 1 : 0);
+}
+
+/* A list that ends with NULL. */
+static const char *const *keep_list(struct block *block, const char *const *list)
+{
+    size_t count = 0;
+    while (list && list[count])
+        count++;
+    const char **copy = list ? take(block, (count + 1) * sizeof *copy) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        const char *text = keep_text(block, list[i]);
+        if (copy)
+            copy[i] = text;
+    }
+    if (copy)
+        copy[count] = NULL;
+    return copy ? copy : list;
+}
+
+static const struct site_declaration *
+keep_declared(struct block *block, const struct site_declaration *declared, size_t count)
+{
+    struct site_declaration *copy = take(block, count * sizeof *copy);
+    for (size_t i = 0; i < count; i++) {
+        struct site_declaration site = declared[i];
+        site.origin = keep_text(block, site.origin);
+        site.index_paths = keep_list(block, site.index_paths);
+        site.page_pattern = keep_text(block, site.page_pattern);
+        site.cross_hosts = keep_list(block, site.cross_hosts);
+        site.alias_hosts = keep_list(block, site.alias_hosts);
+        if (copy)
+            copy[i] = site;
+    }
+    return copy ? copy : declared;
+}
+
+static void keep_all(struct block *block, struct change *c)
+{
+    const char **const texts[] = {
+        &c->source,      &c->entry.loc,    &c->entry.lastmod,  &c->entry.digest,
+        &c->entry.index, &c->entry.source, &c->entry_id,       &c->loc,
+        &c->if_match,    &c->index_name,   &c->replace_source, &c->replace_prefix,
+        &c->site.origin, &c->site.robots,  &c->index_url,      &c->page_pattern,
+        &c->token_name,
+    };
+    const char *const **const lists[] = {
+        &c->site.cross_hosts,   &c->site.alias_hosts, &c->site.cross_added,
+        &c->site.cross_removed, &c->site.alias_added, &c->site.alias_removed,
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i] = keep_text(block, *texts[i]);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        *lists[i] = keep_list(block, *lists[i]);
+    c->bearer_sha256 = keep(block, c->bearer_sha256, 32);
+    c->token_sha256 = keep(block, c->token_sha256, 32);
+    c->declared = keep_declared(block, c->declared, c->declared_count);
+}
+
+size_t change_block_bytes(const struct change *change)
+{
+    struct block block = {.at = NULL};
+    struct change seen = *change;
+    keep_all(&block, &seen);
+    return block.used;
+}
+
+void change_keep(struct change *change, void *room)
+{
+    struct block block = {.at = room};
+    keep_all(&block, change);
+}
