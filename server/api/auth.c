@@ -195,6 +195,28 @@ bool auth_still_holds(const struct app_context *app, struct request *request)
     return still;
 }
 
+bool auth_may_own(const struct app_context *app, struct request *request, const char *name)
+{
+    if (request->token_site_id == 0 || strcmp(name, request->token_name) == 0)
+        return true;
+    const struct site_map *routing = publisher_site_map(app->publisher);
+    const struct registry *registry = site_map_registry(routing);
+    bool taken = strcmp(name, ENVIRONMENT_TOKEN) == 0;
+
+    /* Names of other sites' tokens are not told, and mean nothing here. */
+    for (size_t i = 0; i < registry->token_count && !taken; i++) {
+        const struct registry_token *token = &registry->tokens[i];
+
+        taken = (token->site_id == 0 || token->site_id == request->token_site_id) &&
+                strcmp(token->name, name) == 0;
+    }
+    publisher_site_map_done(routing);
+    if (taken)
+        errors_reply_rule(&request->reply, RULE_ALL_SITES, "source",
+                          "is another token's name: only a token for all sites may write as it");
+    return !taken;
+}
+
 bool routes_authorise(void *context, struct request *request)
 {
     const struct app_context *app = context;

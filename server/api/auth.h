@@ -40,4 +40,9 @@ bool auth_still_holds(const struct app_context *app, struct request *request);
 /* By the registry of the view that the answer is made of. */
 bool auth_holds(const struct registry *registry, struct request *request);
 
+/* Whether what the request writes may be owned by `name` (?source=): a token of one site writes as
+ * itself, or as nobody else who may write there, so that what is another's in an answer is
+ * another's. False, with the reply filled (403). By the registry in memory; thread safe. */
+bool auth_may_own(const struct app_context *app, struct request *request, const char *name);
+
 #endif

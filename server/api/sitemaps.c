@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "server/api/auth.h"
 #include "server/api/call.h"
 #include "server/api/errors.h"
 #include "server/api/handlers.h"
@@ -384,14 +385,15 @@ static void submit_put(struct upload *upload)
 
 /* ---- POST, PUT --------------------------------------------------------------------------- */
 
-/* Reads the owner's name into change.source; false, with the reply filled, where it is none. */
+/* Reads the owner's name into change.source; false, with the reply filled, where it is none or not
+ * to be had. */
 static bool read_source(struct call *call, const char *source)
 {
     if (source == NULL)
         return true;
     call->change.source = source;
     if (entry_check_name(source, strlen(source)) == RULE_OK)
-        return true;
+        return auth_may_own(call->app, call->request, source);
     errors_reply_rule(&call->request->reply, RULE_NAME, "source", NULL);
     return false;
 }

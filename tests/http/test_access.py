@@ -111,6 +111,30 @@ def test_each_write_is_told_with_the_name_of_its_token(server):
     assert len(told()) == len(events) + 1
 
 
+def test_a_token_of_one_site_writes_as_no_other_token(start):
+    server = start(sites=(ORIGIN, "https://other.example"))
+    tokens = {}
+    for name, site in (("everywhere", None), ("mine", ORIGIN), ("beside", ORIGIN), ("elsewhere", "https://other.example")):
+        tokens[name] = server.cli("token", "add", name, *(("--site", site) if site else ())).out.strip()
+        eventually(lambda: server.api("GET", "/v1/sites", token=tokens[name]).status == 200, "the token is known")
+    whole = "/v1/sitemaps?index=" + q(ORIGIN + "/sitemap_index.xml")
+    for body, method, target in (({"loc": ORIGIN + "/a.xml"}, "POST", "/v1/sitemaps?"), ([{"loc": ORIGIN + "/a.xml"}], "POST", "/v1/sitemaps?"), ([{"loc": ORIGIN + "/a.xml"}], "PUT", whole + "&max_removed=9")):
+        for source in ("everywhere", "beside", "environment"):
+            refused = server.api(method, f"{target}&source={source}".replace("?&", "?"), body, token=tokens["mine"])
+            assert refused.status == 403 and refused.json()["code"] == "needs-token-of-all-sites" and refused.json()["field"] == "source", refused
+    assert server.api("GET", "/v1/sitemaps").json()["sitemaps"] == [], "nothing was written"
+    # Its own name, or one that no token there has: that of another site's token says nothing here.
+    for source in ("mine", "job", "elsewhere"):
+        assert server.api("POST", f"/v1/sitemaps?source={source}", {"loc": f"{ORIGIN}/{source}.xml"}, token=tokens["mine"]).status == 201
+    for token in (tokens["everywhere"], TOKEN):
+        assert server.api("PUT", whole + "&source=mine&max_removed=9", [{"loc": ORIGIN + "/mine.xml"}], token=token).status == 200
+    assert server.api("PUT", whole + "&source=*&max_removed=9", [{"loc": ORIGIN + "/mine.xml"}], token=tokens["mine"]).status == 200
+    assert [(e["loc"], e["source"]) for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]] == [(ORIGIN + "/mine.xml", "mine")]
+    # A token that is revoked leaves its name to others.
+    assert server.cli("token", "revoke", "beside").code == 0
+    eventually(lambda: server.api("POST", "/v1/sitemaps?source=beside", {"loc": ORIGIN + "/b.xml"}, token=tokens["mine"]).status == 201, "the name is free")
+
+
 def test_a_token_shows_nowhere(start, tmp_path):
     """Neither as text in the catalogue, nor in a log, an error, a metric or the process's title."""
     access = tmp_path / "access.log"
