@@ -285,13 +285,7 @@ def another(data, tmp_path, names, indexes=()):
 
 def test_replaced_by_rename(plain, data, tmp_path):
     os.rename(another(data, tmp_path, ["new-1", "new-2"]), data / "catalogue.db")
-
-    def new_one():
-        reply = plain.get(XML)  # between the two there may be a moment without either
-        assert reply.status == 200 or (reply.status == 503 and reply["Retry-After"]), reply
-        return reply.status == 200 and locs(reply.xml()) == [loc("new-1"), loc("new-2")]
-
-    eventually(new_one, "the new catalogue is served")
+    eventually(lambda: served(plain) == [loc("new-1"), loc("new-2")], "the new catalogue is served")
     whole(plain, "new-1", "new-2")
 
 

@@ -103,7 +103,7 @@ class Connection:
     def __init__(self, address, timeout=None, source=None):
         host, _, port = address.rpartition(":")
         here = (source, 0) if source else None
-        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout or seconds(20), here)
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout or seconds(60), here)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
 
@@ -272,7 +272,7 @@ def sitemapd(*args, database=None, env=None, input=None, cwd=None):
             stderr=subprocess.PIPE,
             env=environment(env),
             cwd=cwd,
-            timeout=seconds(60),
+            timeout=seconds(120),
         )
     )
     assert_no_report(done.err)
@@ -321,7 +321,7 @@ class Server:
             )
         if not expect_ready:
             return self
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds(20))
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds(60))
         self.ready_line = self.process.stdout.readline().decode() if ready else ""
         found = READY.match(self.ready_line)
         if not found:
