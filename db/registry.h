@@ -60,6 +60,11 @@ struct registry {
 struct registry *registry_ref(const struct registry *r);
 void registry_unref(const struct registry *r);
 
+/* A registry of what `plain` holds, which was put together elsewhere: sites by origin, their
+ * indexes by path; pointers that no site or index has are NULL. Its tokens are not taken. The
+ * caller owns the one reference; NULL when out of memory, or where an origin or a path is none. */
+struct registry *registry_copy(const struct registry *plain);
+
 /* The site with this origin or id; NULL where there is none. */
 const struct registry_site *registry_site_by_origin(const struct registry *r, const char *origin);
 const struct registry_site *registry_site_by_id(const struct registry *r, int64_t id);

@@ -51,7 +51,7 @@ RULES = {
     "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
         ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/log", "server/tls", "server/token", "server/client", "server/doctor"),
-        (),
+        ("jansson",),
     ),
 }
 # Parts that are one file in server/, and the library that each stands before.

@@ -526,3 +526,106 @@ enum catalogue_status registry_load(sqlite3 *db, struct registry **out)
     *out = &store->pub;
     return CATALOGUE_OK;
 }
+
+/* ---- from elsewhere -------------------------------------------------------------------- */
+
+static struct registry_sizes sizes_of(const struct registry *plain)
+{
+    struct registry_sizes sizes = {.sites = plain->site_count};
+
+    for (size_t i = 0; i < plain->site_count; i++) {
+        const struct registry_site *site = &plain->sites[i];
+
+        sizes.indexes += site->index_count;
+        sizes.hosts += site->alias_host_count + site->cross_host_count;
+        sizes.string_bytes += strlen(site->origin) + 1;
+        sizes.string_bytes += site->robots != NULL ? strlen(site->robots) + 1 : 0;
+        for (size_t j = 0; j < site->alias_host_count; j++)
+            sizes.string_bytes += strlen(site->alias_hosts[j]) + 1;
+        for (size_t j = 0; j < site->cross_host_count; j++)
+            sizes.string_bytes += strlen(site->cross_hosts[j]) + 1;
+        for (size_t j = 0; j < site->index_count; j++) {
+            sizes.pages += site->indexes[j].page_count;
+            sizes.string_bytes += strlen(site->indexes[j].path) + 1;
+            sizes.string_bytes += strlen(site->indexes[j].page_pattern) + 1;
+        }
+    }
+    return sizes;
+}
+
+static const char *keep(struct registry_store *store, const char *text)
+{
+    return text != NULL ? registry_store_text(store, text, strlen(text)) : NULL;
+}
+
+static const char *const *keep_hosts(struct registry_store *store, const char *const *hosts,
+                                     size_t count)
+{
+    const char **first = &store->hosts[store->host_count];
+
+    for (size_t i = 0; i < count; i++)
+        store->hosts[store->host_count++] = keep(store, hosts[i]);
+    return first;
+}
+
+/* False where page names could not be made of it. */
+static bool keep_index(struct registry_store *store, const struct registry_index *plain,
+                       int64_t site_id)
+{
+    struct registry_index *index = &store->indexes[store->index_count++];
+
+    if (scope_check_index_path(plain->path) != RULE_OK ||
+        scope_check_pattern(plain->page_pattern) != RULE_OK)
+        return false;
+    *index = *plain;
+    index->site_id = site_id;
+    index->path = keep(store, plain->path);
+    index->page_pattern = keep(store, plain->page_pattern);
+    index->pages = &store->pages[store->page_count];
+    if (plain->page_count > 0)
+        memcpy(&store->pages[store->page_count], plain->pages,
+               plain->page_count * sizeof *plain->pages);
+    store->page_count += plain->page_count;
+    return true;
+}
+
+static bool keep_site(struct registry_store *store, const struct registry_site *plain)
+{
+    struct registry_site *site = &store->sites[store->pub.site_count++];
+    bool good;
+
+    *site = *plain;
+    good = url_parse_origin(plain->origin, strlen(plain->origin), &site->origin_url) == RULE_OK &&
+           strcmp(plain->origin, site->origin_url.text) == 0;
+    site->origin = keep(store, plain->origin);
+    site->robots = keep(store, plain->robots);
+    site->alias_hosts = keep_hosts(store, plain->alias_hosts, plain->alias_host_count);
+    site->cross_hosts = keep_hosts(store, plain->cross_hosts, plain->cross_host_count);
+    site->indexes = &store->indexes[store->index_count];
+    for (size_t i = 0; good && i < plain->index_count; i++)
+        good = keep_index(store, &plain->indexes[i], plain->id);
+    return good;
+}
+
+struct registry *registry_copy(const struct registry *plain)
+{
+    const struct registry_sizes sizes = sizes_of(plain);
+    struct registry_store *store = registry_store_new(&sizes);
+    bool good = store != NULL;
+
+    if (good) {
+        memcpy(store->pub.epoch, plain->epoch, sizeof store->pub.epoch);
+        store->pub.revision = plain->revision;
+    }
+    for (size_t i = 0; good && i < plain->site_count; i++)
+        good = keep_site(store, &plain->sites[i]);
+    if (good) {
+        registry_store_sort_sites(store);
+        registry_store_sort_indexes(store);
+        good = registry_store_seal(store);
+    }
+    if (good)
+        return &store->pub;
+    registry_store_free(store);
+    return NULL;
+}

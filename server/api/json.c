@@ -25,31 +25,41 @@ void json_append_url(struct str *out, const char *origin, const char *path)
     out->len -= 2;
 }
 
-void entry_json_append(struct str *out, const struct entry_record *record,
-                       const struct registry *registry, rule_set remarks)
+static void append_entry(struct str *out, const struct entry_record *record,
+                         const struct registry *registry, rule_set remarks, bool placed)
 {
     const struct registry_site *site = registry_site_by_id(registry, record->site_id);
     const struct registry_index *index = registry_index_by_id(registry, record->index_id);
 
-    if (site != NULL)
-        remarks |= entry_lint(record->loc, record->lastmod, site->origin);
+    const struct entry_shown shown = {
+        .id = record->id,
+        .loc = record->loc,
+        .lastmod = record->lastmod,
+        .digest = record->digest,
+        .source = record->source,
+        .origin = site != NULL ? site->origin : NULL,
+        .path = index != NULL ? index->path : NULL,
+        .page = record->page,
+        .position = record->position,
+        .registered_at = record->registered_at,
+        .changed_at = record->changed_at,
+        .remarks = remarks,
+    };
 
-    str_append_text(out, "{\"id\":");
-    str_append_json_text(out, record->id);
-    str_append_json_member(out, "loc", record->loc);
-    str_append_json_member(out, "lastmod", record->lastmod);
-    str_append_json_member(out, "digest", record->digest);
-    str_append_json_member(out, "source", record->source);
-    str_append_text(out, ",\"index\":");
-    if (site != NULL && index != NULL)
-        json_append_url(out, site->origin, index->path);
+    if (placed)
+        entry_append_json_placed(out, &shown);
     else
-        str_append_text(out, "null");
-    str_append_format(out, ",\"page\":%u,\"registered_at\":", record->page);
-    entry_json_append_time(out, record->registered_at);
-    str_append_text(out, ",\"changed_at\":");
-    entry_json_append_time(out, record->changed_at);
-    str_append_text(out, ",\"warnings\":");
-    rule_set_append_json(out, remarks);
-    str_append_char(out, '}');
+        entry_append_json(out, &shown);
+}
+
+void entry_json_append(struct str *out, const struct entry_record *record,
+                       const struct registry *registry, rule_set remarks)
+{
+    append_entry(out, record, registry, remarks, false);
+}
+
+void entry_json_append_placed(struct str *out, const struct entry_record *record,
+                              const struct registry *registry)
+{
+    append_entry(out, record, registry, 0, true);
 }

@@ -1,4 +1,4 @@
-/* The entry object of the API, written in one place. Internal to server/api/. */
+/* The entry object of the API, as server/rules/entry.h writes it. Internal to server/api/. */
 #ifndef SITEMAPD_API_JSON_H
 #define SITEMAPD_API_JSON_H
 
@@ -9,6 +9,10 @@
  * the stored entry always bears. */
 void entry_json_append(struct str *out, const struct entry_record *record,
                        const struct registry *registry, rule_set remarks);
+
+/* The same with its position: a line of an export. */
+void entry_json_append_placed(struct str *out, const struct entry_record *record,
+                              const struct registry *registry);
 
 /* Appends the JSON string of a URL of two parts. */
 void json_append_url(struct str *out, const char *origin, const char *path);

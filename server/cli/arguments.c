@@ -11,6 +11,8 @@
 const struct cli_option common_options[] = {
     {"--config", "FILE", "read this configuration ($SITEMAPD_CONFIG)"},
     {"--database", "FILE", "work on this catalogue ($SITEMAPD_DATABASE)"},
+    {"--server", "URL", "ask this server's API, no file ($SITEMAPD_SERVER)"},
+    {"--token-file", "FILE", "the token for it (default: what $SITEMAPD_TOKEN is)"},
     {"--help", NULL, "show this text"},
     {0},
 };

@@ -4,36 +4,27 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
-
-static void show_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct progress *p = context;
-
-    p->total = total;
-    progress_update(p, done);
-}
 
 int command_backup(struct cli *cli)
 {
     const char *file = cli->arguments.words[0];
-    enum catalogue_status copied;
-    struct progress progress;
-    char why[512] = "";
+    bool to_stdout = strcmp(file, "-") == 0;
     int status = session_open(cli, false);
 
     if (status != EXIT_DONE)
         return status;
-    if (access(file, F_OK) == 0)
+    if (to_stdout && isatty(STDOUT_FILENO))
+        return cli_misuse("backup", "- is standard output, and a terminal shows no catalogue; send "
+                                    "it into a file or a pipe");
+    if (!to_stdout && access(file, F_OK) == 0)
         return cli_fail(file, "is there already; a backup goes into a new file");
-    progress_start(&progress, "copying", "pages", 0);
-    copied = catalogue_backup(cli->catalogue, file, show_progress, &progress, why, sizeof why);
-    progress_end(&progress);
-    if (copied != CATALOGUE_OK)
-        return cli_fail_file(file, why[0] != '\0' ? why : catalogue_status_word(copied));
-    printf("%s: a copy of %s\n", file, cli->config->database);
-    return EXIT_DONE;
+    status = backend_backup(cli->backend, file);
+    if (status == EXIT_DONE && !to_stdout)
+        printf("%s: a copy of %s\n", file, cli->backend->name);
+    return status;
 }
 
 static void print_problem(void *context, const char *sentence)
@@ -65,8 +56,10 @@ int command_restore(struct cli *cli)
     };
     enum catalogue_status restored;
     char why[512];
-    int status = session_read_config(cli, NULL, NULL);
+    int status = session_needs_machine(cli);
 
+    if (status == EXIT_DONE)
+        status = session_read_config(cli, NULL, NULL);
     if (status != EXIT_DONE)
         return status;
     restored = catalogue_restore(file, cli->config->database, &options, why, sizeof why);
@@ -83,13 +76,15 @@ int command_check(struct cli *cli)
 {
     enum catalogue_status checked;
     uint64_t count = 0;
-    int status = session_open(cli, false);
+    int status = session_needs_machine(cli);
 
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    checked = catalogue_check(cli->catalogue, print_problem, cli, &count);
+    checked = catalogue_check(backend_catalogue(cli->backend), print_problem, cli, &count);
     if (checked != CATALOGUE_OK)
-        return session_unreadable(cli, checked);
+        return cli_fail(cli->backend->name, "%s", session_status_sentence(checked));
     if (count > 0)
         return cli_fail(cli->config->database, "problems found: %" PRIu64, count);
     printf("%s: whole and consistent\n", cli->config->database);

@@ -1,6 +1,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/cli/session.h"
@@ -67,30 +68,52 @@ static int read_digest(const char *text, struct entry *entry)
     return EXIT_DONE;
 }
 
+/* The line of JSON; `index` is parted where its path begins. */
+static void append_entry(struct str *out, const struct entry_record *record, const char *index,
+                         rule_set remarks)
+{
+    char origin[LOC_MAX_CHARS + 1];
+    const char *path = index;
+    struct url url;
+
+    if (url_split(index, strlen(index), &url))
+        path += url.origin_len;
+    snprintf(origin, sizeof origin, "%.*s", (int)(path - index), index);
+    const struct entry_shown shown = {
+        .id = record->id,
+        .loc = record->loc,
+        .lastmod = record->lastmod,
+        .digest = record->digest,
+        .source = record->source,
+        .origin = path > index ? origin : NULL,
+        .path = path,
+        .page = record->page,
+        .registered_at = record->registered_at,
+        .changed_at = record->changed_at,
+        .remarks = remarks,
+    };
+
+    entry_append_json(out, &shown);
+    str_append_char(out, '\n');
+}
+
 static int print_outcome(struct cli *cli, const struct change_result *result, rule_set remarks)
 {
     const struct entry_record *record = &result->entry;
     const char *done = result->created > 0   ? "added"
                        : result->updated > 0 ? "updated"
                                              : "unchanged";
-    struct registry *registry = session_registry(cli);
-    const struct registry_index *index;
+    const char *index = backend_index_url(cli->backend, result);
     struct str out = STR_INIT;
 
-    if (registry == NULL)
-        return EXIT_COULD_NOT;
     if (arguments_has(&cli->arguments, "--json")) {
-        text_append_entry(&out, record, registry, remarks);
+        append_entry(&out, record, index, remarks);
     } else {
-        index = registry_index_by_id(registry, record->index_id);
-        str_append_format(&out, "%s: %s in ", record->loc, done);
-        text_append_index_url(&out, registry_site_by_id(registry, record->site_id), index);
-        str_append_format(&out, ", page %u\n", record->page);
+        str_append_format(&out, "%s: %s in %s, page %u\n", record->loc, done, index, record->page);
         text_warn(record->loc, remarks);
     }
     fputs(str_text(&out), stdout);
     str_done(&out);
-    registry_unref(registry);
     return EXIT_DONE;
 }
 
@@ -149,7 +172,6 @@ int command_remove(struct cli *cli)
 /* `list` and `export`: entries, streamed from one view. */
 
 struct entry_listing {
-    const struct registry *registry;
     struct str line;
     int index_width; /* 0: JSON or export */
     bool export;
@@ -159,33 +181,32 @@ struct entry_listing {
 /* Columns whose widths are known before the first row, so that rows stream: the loc is last. */
 #define LASTMOD_WIDTH 25
 
-static void print_row(struct entry_listing *l, const struct entry_record *record)
+static void print_row(struct entry_listing *l, const struct entry_shown *entry)
 {
-    const struct registry_index *index = registry_index_by_id(l->registry, record->index_id);
-    const struct registry_site *site = registry_site_by_id(l->registry, record->site_id);
-
     if (!l->headed)
         printf("%s%-*s  %4s  %-*s  %s%s\n", ink_on(stdout, INK_HEADING), LASTMOD_WIDTH, "LASTMOD",
                "PAGE", l->index_width, "INDEX", "LOC", ink_off(stdout));
     l->headed = true;
-    text_append_index_url(&l->line, site, index);
-    printf("%-*s  %4u  %-*s  %s\n", LASTMOD_WIDTH, record->lastmod != NULL ? record->lastmod : "-",
-           record->page, l->index_width, str_text(&l->line), record->loc);
+    str_append_format(&l->line, "%s%s", entry->origin != NULL ? entry->origin : "",
+                      entry->path != NULL ? entry->path : "");
+    printf("%-*s  %4u  %-*s  %s\n", LASTMOD_WIDTH, entry->lastmod != NULL ? entry->lastmod : "-",
+           entry->page, l->index_width, str_text(&l->line), entry->loc);
 }
 
-static bool print_entry(void *context, const struct entry_record *record)
+static bool print_entry(void *context, const struct entry_shown *entry)
 {
     struct entry_listing *l = context;
 
     str_clear(&l->line);
     if (l->index_width > 0) {
-        print_row(l, record);
+        print_row(l, entry);
         return !ferror(stdout);
     }
     if (l->export)
-        text_append_export(&l->line, record, l->registry);
+        entry_append_export(&l->line, entry);
     else
-        text_append_entry(&l->line, record, l->registry, 0);
+        entry_append_json(&l->line, entry);
+    str_append_char(&l->line, '\n');
     if (!l->line.failed)
         fwrite(l->line.data, 1, l->line.len, stdout);
     return !l->line.failed && !ferror(stdout);
@@ -211,36 +232,28 @@ static int widest_index(const struct registry *registry)
 static int list_entries(struct cli *cli, bool json, bool export)
 {
     struct entry_listing l = {.line = STR_INIT, .export = export};
-    struct entry_list list = {.prefix = arguments_value(&cli->arguments, "--prefix")};
-    const struct registry_index *index;
-    enum catalogue_status read;
+    struct backend_list list = {.prefix = arguments_value(&cli->arguments, "--prefix")};
     struct registry *registry;
-    struct catalogue_view *view;
     int status = session_open(cli, false);
 
     if (status != EXIT_DONE)
         return status;
-    view = session_view(cli, &registry);
-    if (view == NULL)
+    registry = backend_registry(cli->backend, REGISTRY_HELD);
+    if (registry == NULL)
         return EXIT_COULD_NOT;
-    status = names_index_option(cli, registry, &index);
+    status = names_index_option(cli, registry, &list.index);
     if (status == EXIT_DONE) {
-        l.registry = registry;
         l.index_width = json || export ? 0 : widest_index(registry);
-        list.index_id = index != NULL ? index->id : 0;
-        read = catalogue_view_list(view, &list, print_entry, &l);
-        if (read != CATALOGUE_OK)
-            status = session_unreadable(cli, read);
-        else if (l.line.failed)
-            status = cli_fail("list", "out of memory");
-        else if (l.index_width > 0 && !l.headed)
-            cli_note("list", registry->site_count == 0
-                                 ? "no site yet; make one with `sitemapd site add ORIGIN`"
-                                 : "no entries; register one with `sitemapd add LOC`");
+        status = backend_list(cli->backend, &list, print_entry, &l);
     }
+    if (status == EXIT_DONE && l.line.failed)
+        status = cli_fail("list", "out of memory");
+    else if (status == EXIT_DONE && l.index_width > 0 && !l.headed)
+        cli_note("list", registry->site_count == 0
+                             ? "no site yet; make one with `sitemapd site add ORIGIN`"
+                             : "no entries; register one with `sitemapd add LOC`");
     str_done(&l.line);
     registry_unref(registry);
-    catalogue_view_end(view);
     return status;
 }
 

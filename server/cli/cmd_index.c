@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/cli/session.h"
@@ -26,18 +27,16 @@ int command_index_add(struct cli *cli)
 /* The id of the index named; told where there is none. */
 static int find_index(struct cli *cli, const char *name, int64_t *out)
 {
-    struct registry *registry;
-    struct catalogue_view *view = session_view(cli, &registry);
+    struct registry *registry = backend_registry(cli->backend, 0);
     const struct registry_index *index;
     int status;
 
-    if (view == NULL)
+    if (registry == NULL)
         return EXIT_COULD_NOT;
     status = names_index(registry, name, &index);
     if (status == EXIT_DONE)
         *out = index->id;
     registry_unref(registry);
-    catalogue_view_end(view);
     return status;
 }
 
@@ -63,31 +62,28 @@ int command_index_remove(struct cli *cli)
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-struct totals {
-    uint64_t entries, bytes;
-    int64_t changed_at; /* 0: never */
-};
-
-static enum catalogue_status add_up(struct catalogue_view *view, const struct registry_index *index,
-                                    struct totals *out)
+static int add_up(struct backend *b, const struct registry_index *index, struct backend_page *out)
 {
-    memset(out, 0, sizeof *out);
-    for (size_t i = 0; i < index->page_count; i++) {
-        struct page_record page;
-        enum catalogue_status status = catalogue_view_page(view, index->id, index->pages[i], &page);
+    int status = EXIT_DONE;
 
-        if (status != CATALOGUE_OK)
-            return status;
+    *out = (struct backend_page){0};
+    for (size_t i = 0; status == EXIT_DONE && i < index->page_count; i++) {
+        struct backend_page page;
+
+        status = backend_page(b, index, index->pages[i], &page);
+        if (status != EXIT_DONE)
+            break;
         out->entries += page.entries;
         out->bytes += page.bytes;
         if (page.changed_at > out->changed_at)
             out->changed_at = page.changed_at;
     }
-    return CATALOGUE_OK;
+    return status;
 }
 
 static void append_index(struct str *out, const struct registry_site *site,
-                         const struct registry_index *index, const struct totals *totals, bool json)
+                         const struct registry_index *index, const struct backend_page *totals,
+                         bool json)
 {
     char changed[21] = "-";
     struct str url = STR_INIT;
@@ -110,21 +106,21 @@ static void append_index(struct str *out, const struct registry_site *site,
     str_done(&url);
 }
 
-static enum catalogue_status append_indexes(struct listing *l)
+static int append_indexes(struct listing *l)
 {
-    enum catalogue_status read = CATALOGUE_OK;
+    int status = EXIT_DONE;
 
-    for (size_t i = 0; read == CATALOGUE_OK && i < l->registry->site_count; i++) {
+    for (size_t i = 0; status == EXIT_DONE && i < l->registry->site_count; i++) {
         const struct registry_site *site = &l->registry->sites[i];
 
-        for (size_t j = 0; read == CATALOGUE_OK && j < site->index_count; j++) {
-            struct totals totals;
+        for (size_t j = 0; status == EXIT_DONE && j < site->index_count; j++) {
+            struct backend_page totals;
 
-            read = add_up(l->view, &site->indexes[j], &totals);
+            status = add_up(l->backend, &site->indexes[j], &totals);
             append_index(&l->out, site, &site->indexes[j], &totals, l->json);
         }
     }
-    return read;
+    return status;
 }
 
 int command_index_list(struct cli *cli)
@@ -133,6 +129,6 @@ int command_index_list(struct cli *cli)
 
     snprintf(heading, sizeof heading, "%10s  %5s  %12s  %-20s  %s", "ENTRIES", "PAGES", "BYTES",
              "CHANGED", "URL");
-    return listing_print(cli, heading, "no indexes yet; make one with `sitemapd index add URL`",
+    return listing_print(cli, 0, heading, "no indexes yet; make one with `sitemapd index add URL`",
                          append_indexes);
 }

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "server/base/str.h"
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/session.h"
-#include "server/pages/publisher.h"
 #include "server/rules/scope.h"
 
 struct page_name {
@@ -77,30 +77,26 @@ int command_render(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
     struct str out = STR_INIT;
-    enum catalogue_status read;
     struct page_name page = {0};
     struct registry *registry;
-    struct catalogue_view *view;
+    bool found = false;
     int status = session_open(cli, false);
 
     if (status != EXIT_DONE)
         return status;
-    view = session_view(cli, &registry);
-    if (view == NULL)
+    registry = backend_registry(cli->backend, REGISTRY_HELD);
+    if (registry == NULL)
         return EXIT_COULD_NOT;
     status = find_page(registry, name, &page);
     if (status == EXIT_DONE) {
         assert(page.index != NULL);
-        read = publish_render_page(view, page.index->id, page.number, &out);
-        if (read == CATALOGUE_NOT_FOUND)
+        status = backend_render(cli->backend, page.index, page.number, &found, &out);
+        if (status == EXIT_DONE && !found)
             status = cli_fail(name, "has no entries; the server answers 404");
-        else if (read != CATALOGUE_OK)
-            status = session_unreadable(cli, read);
-        else
+        else if (status == EXIT_DONE)
             fwrite(out.data, 1, out.len, stdout);
     }
     str_done(&out);
     registry_unref(registry);
-    catalogue_view_end(view);
     return status;
 }

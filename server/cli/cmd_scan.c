@@ -5,6 +5,7 @@
 
 #include "config/suggest.h"
 #include "server/base/text.h"
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/input/sitemap_file.h"
@@ -209,6 +210,24 @@ static int tell_failed(const char *name, const char *why)
     return cli_fail(name, "%s", why);
 }
 
+/* A source of the server's own configuration; what it finds is told with the source. */
+static int scan_on_server(struct cli *cli, const char *name, int64_t max_removed)
+{
+    static const char *const local[] = {"--url", "--index", "--source", "--dry-run"};
+    struct telling telling = {0};
+    struct change_result result = {0};
+    int status;
+
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        if (arguments_has(&cli->arguments, local[i]))
+            return cli_misuse(local[i], "goes with a scan on the server's own machine");
+    status = backend_scan(cli->backend, name, max_removed, &result, &telling.problems,
+                          &telling.remarked);
+    if (status == EXIT_DONE)
+        tell_sum(&telling, &result);
+    return status == EXIT_DONE && result.would_remove > 0 ? EXIT_COULD_NOT : status;
+}
+
 int command_scan(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
@@ -225,6 +244,8 @@ int command_scan(struct cli *cli)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
+    if (backend_catalogue(cli->backend) == NULL)
+        return scan_on_server(cli, name, max_removed);
     source = configured(cli, name);
     status = source != NULL ? plan_configured(cli, source, &plan) : plan_folder(cli, name, &plan);
     if (status == EXIT_DONE) {
@@ -232,8 +253,8 @@ int command_scan(struct cli *cli)
             plan.settings.index = arguments_value(&cli->arguments, "--index");
         progress_start(&telling.bar, name, "files", 0);
         enum catalogue_status scanned =
-            source_scan_once(cli->catalogue, &plan.settings, max_removed, telling.dry_run,
-                             &progress, &result, why, sizeof why);
+            source_scan_once(backend_catalogue(cli->backend), &plan.settings, max_removed,
+                             telling.dry_run, &progress, &result, why, sizeof why);
         progress_end(&telling.bar);
         if (scanned == CATALOGUE_OK)
             tell_sum(&telling, &result);

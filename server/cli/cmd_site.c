@@ -7,6 +7,7 @@
 
 #include "server/base/str.h"
 #include "server/base/text.h"
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/cli/session.h"
@@ -263,7 +264,7 @@ static unsigned named_fields(const struct site_fields *fields)
 static int read_site(struct cli *cli, const char *origin, struct registry **registry,
                      const struct registry_site **site)
 {
-    *registry = session_registry(cli);
+    *registry = backend_registry(cli->backend, REGISTRY_ROBOTS);
     return *registry == NULL ? EXIT_COULD_NOT : names_site(*registry, origin, site);
 }
 
@@ -323,7 +324,7 @@ static int read_origin(const char *text, struct url *out)
 /* Applied it is; what cannot be read again is not told. */
 static void note_hosts(struct cli *cli, const char *origin)
 {
-    struct registry *registry = session_registry(cli);
+    struct registry *registry = backend_registry(cli->backend, REGISTRY_ROBOTS);
     const struct registry_site *site =
         registry != NULL ? registry_site_by_origin(registry, origin) : NULL;
 
@@ -455,7 +456,7 @@ static void append_site_text(struct str *out, const struct registry_site *site)
         str_append_format(out, "  robots.txt  %zu bytes of its own\n", strlen(site->robots));
 }
 
-static enum catalogue_status append_sites(struct listing *l)
+static int append_sites(struct listing *l)
 {
     for (size_t i = 0; i < l->registry->site_count; i++) {
         if (l->json)
@@ -463,11 +464,11 @@ static enum catalogue_status append_sites(struct listing *l)
         else
             append_site_text(&l->out, &l->registry->sites[i]);
     }
-    return CATALOGUE_OK;
+    return EXIT_DONE;
 }
 
 int command_site_list(struct cli *cli)
 {
-    return listing_print(cli, NULL, "no sites yet; make one with `sitemapd site add ORIGIN`",
-                         append_sites);
+    return listing_print(cli, REGISTRY_ROBOTS, NULL,
+                         "no sites yet; make one with `sitemapd site add ORIGIN`", append_sites);
 }

@@ -1,10 +1,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/suggest.h"
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/cli/session.h"
-#include "server/rules/lastmod.h"
 #include "server/token.h"
 
 /* The site that --site names; 0 without it. */
@@ -18,7 +19,7 @@ static int read_scope(struct cli *cli, int64_t *out)
     *out = 0;
     if (origin == NULL)
         return EXIT_DONE;
-    registry = session_registry(cli);
+    registry = backend_registry(cli->backend, 0);
     if (registry == NULL)
         return EXIT_COULD_NOT;
     status = names_site(registry, origin, &site);
@@ -39,7 +40,9 @@ int command_token_add(struct cli *cli)
 
     if (entry_check_name(name, strlen(name)) != RULE_OK)
         return cli_misuse(name, "a token's name %s", rule_code_sentence(RULE_NAME));
-    status = session_open(cli, true);
+    status = session_needs_machine(cli);
+    if (status == EXIT_DONE)
+        status = session_open(cli, true);
     if (status == EXIT_DONE)
         status = read_scope(cli, &change.site_id);
     if (status != EXIT_DONE)
@@ -52,27 +55,40 @@ int command_token_add(struct cli *cli)
         printf("%s\n", token);
         /* Who takes the token from a pipe uses it when this command ends. */
         fflush(stdout);
-        catalogue_await_server(cli->catalogue);
+        catalogue_await_server(backend_catalogue(cli->backend));
     }
     change_result_done(&result);
     explicit_bzero(token, sizeof token);
     return status;
 }
 
+/* What a name is looked for in. */
+struct search {
+    const char *name;
+    bool found;
+    struct suggestion near;
+    char nearest[NAME_MAX_BYTES + 1];
+};
+
+static void look_at(void *context, const struct backend_token *token)
+{
+    struct search *search = context;
+
+    search->found = search->found || strcmp(token->name, search->name) == 0;
+    search->near.word = search->nearest[0] != '\0' ? search->nearest : NULL;
+    suggest_consider(&search->near, search->name, token->name);
+    if (search->near.word == token->name)
+        snprintf(search->nearest, sizeof search->nearest, "%s", token->name);
+}
+
 /* Told where there is no token of this name. */
 static int check_known(struct cli *cli, const char *name)
 {
-    struct registry *registry = session_registry(cli);
-    int status = EXIT_COULD_NOT;
+    struct search search = {.name = name};
+    int status = backend_tokens(cli->backend, look_at, &search);
 
-    if (registry == NULL)
-        return status;
-    for (size_t i = 0; i < registry->token_count; i++)
-        if (strcmp(registry->tokens[i].name, name) == 0)
-            status = EXIT_DONE;
-    if (status != EXIT_DONE)
-        status = names_no_token(registry, name);
-    registry_unref(registry);
+    if (status == EXIT_DONE && !search.found)
+        status = names_unknown(name, "no token of this catalogue", search.nearest, "token list");
     return status;
 }
 
@@ -94,32 +110,28 @@ int command_token_revoke(struct cli *cli)
     return status;
 }
 
-static void append_token(struct str *out, const struct registry *registry,
-                         const struct registry_token *token, bool json)
+static void append_token(void *context, const struct backend_token *token)
 {
-    const struct registry_site *site = registry_site_by_id(registry, token->site_id);
-    char created[21];
+    struct listing *l = context;
+    struct str *out = &l->out;
 
-    lastmod_format_utc(token->created_at, created);
-    if (json) {
+    if (l->json) {
         str_append_text(out, "{\"name\":");
         str_append_json_text(out, token->name);
-        str_append_json_member(out, "site", site != NULL ? site->origin : NULL);
-        str_append_json_member(out, "created_at", created);
+        str_append_json_member(out, "site", token->site);
+        str_append_json_member(out, "created_at", token->created_at);
         str_append_text(out, "}\n");
     } else {
-        str_append_format(out, "%-20s  %-24s  %s\n", created, token->name,
-                          token->site_id == 0 ? "all sites"
-                          : site != NULL      ? site->origin
+        str_append_format(out, "%-20s  %-24s  %s\n", token->created_at, token->name,
+                          token->site != NULL ? token->site
+                          : token->all_sites  ? "all sites"
                                               : "a site that was removed");
     }
 }
 
-static enum catalogue_status append_tokens(struct listing *l)
+static int append_tokens(struct listing *l)
 {
-    for (size_t i = 0; i < l->registry->token_count; i++)
-        append_token(&l->out, l->registry, &l->registry->tokens[i], l->json);
-    return CATALOGUE_OK;
+    return backend_tokens(l->backend, append_token, l);
 }
 
 int command_token_list(struct cli *cli)
@@ -127,6 +139,6 @@ int command_token_list(struct cli *cli)
     char heading[64];
 
     snprintf(heading, sizeof heading, "%-20s  %-24s  %s", "CREATED", "NAME", "GOOD FOR");
-    return listing_print(cli, heading, "no tokens yet; make one with `sitemapd token add NAME`",
+    return listing_print(cli, 0, heading, "no tokens yet; make one with `sitemapd token add NAME`",
                          append_tokens);
 }

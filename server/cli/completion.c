@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config/suggest.h"
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 
 /* What may stand where help says FILE, DIR, … */
@@ -154,13 +155,23 @@ static enum offer offer_for_value(const struct cli_option *o)
 /* ---- reading the line ------------------------------------------------------------------ */
 
 /* The options that say which catalogue it is count for us as well; a shell leaves its ~ to us. */
+static bool says_which(const char *option)
+{
+    static const char *const names[] = {"--config", "--database", "--server", "--token-file", NULL};
+
+    for (const char *const *name = names; *name != NULL; name++)
+        if (strcmp(*name, option) == 0)
+            return true;
+    return false;
+}
+
 static void take_value(struct cli *cli, const struct cli_option *o, const char *value)
 {
     struct arguments *a = &cli->arguments;
     const char *home = getenv("HOME");
     char *path;
 
-    if (strcmp(o->name, "--config") != 0 && strcmp(o->name, "--database") != 0)
+    if (!says_which(o->name))
         return;
     if (strncmp(value, "~/", 2) == 0 && home != NULL &&
         (path = malloc(strlen(home) + strlen(value))) != NULL) {
@@ -253,12 +264,11 @@ static void offer_commands(const struct line *line, const char *typed)
  * where there is none. */
 static void offer_names(struct cli *cli, enum offer kind, const char *typed, const char *before)
 {
-    struct catalogue_view *view = NULL;
-    struct registry *registry;
+    struct registry *registry = NULL;
 
     if (session_open(cli, false) == EXIT_DONE)
-        view = session_view(cli, &registry);
-    if (view == NULL)
+        registry = backend_registry(cli->backend, 0);
+    if (registry == NULL)
         return;
     for (size_t i = 0; i < registry->site_count; i++) {
         const struct registry_site *site = &registry->sites[i];
@@ -272,7 +282,6 @@ static void offer_names(struct cli *cli, enum offer kind, const char *typed, con
         }
     }
     registry_unref(registry);
-    catalogue_view_end(view);
 }
 
 static void offer_kind(struct cli *cli, enum offer kind, const char *typed, const char *before)

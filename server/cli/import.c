@@ -14,11 +14,11 @@
 #include "server/base/map.h"
 #include "server/base/str.h"
 #include "server/base/text.h"
+#include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/cli/session.h"
 #include "server/input/reader.h"
-#include "server/pages/publisher.h"
 #include "server/rules/entry.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
@@ -274,14 +274,16 @@ static void import_report_tell(struct cli *cli, const struct import_report *f, c
 
 /* ---- a list of our own ------------------------------------------------------------------ */
 
-static bool is_same(const struct import *import, struct catalogue_view *view, int64_t index_id,
+static bool is_same(const struct import *import, const struct registry_index *index,
                     uint32_t number)
 {
-    struct page_record page;
+    struct backend *backend = import->cli->backend;
+    struct backend_page page;
     struct str text = STR_INIT;
-    bool same = catalogue_view_page(view, index_id, number, &page) == CATALOGUE_OK &&
+    bool found = false;
+    bool same = backend_page(backend, index, number, &page) == EXIT_DONE &&
                 page.entries == import_count(import) &&
-                publish_render_page(view, index_id, number, &text) == CATALOGUE_OK &&
+                backend_render(backend, index, number, &found, &text) == EXIT_DONE && found &&
                 !text.failed && text.len == import->bytes &&
                 import_hash(IMPORT_HASH_BEGIN, str_text(&text), text.len) == import->hash;
 
@@ -305,24 +307,22 @@ static void tell(const struct import *import, const struct registry_site *site,
  * lead to us, the public URL of an index gives what it has already. */
 static void import_tell_own(const struct import *import)
 {
-    struct registry *registry;
-    struct catalogue_view *view = session_view(import->cli, &registry);
+    struct registry *registry = backend_registry(import->cli->backend, REGISTRY_HELD);
     bool found = false;
 
-    if (view == NULL)
+    if (registry == NULL)
         return;
     for (size_t s = 0; s < registry->site_count; s++)
         for (size_t i = 0; !found && i < registry->sites[s].index_count; i++) {
             const struct registry_index *index = &registry->sites[s].indexes[i];
 
             for (size_t n = 0; !found && n < index->page_count; n++) {
-                found = is_same(import, view, index->id, index->pages[n]);
+                found = is_same(import, index, index->pages[n]);
                 if (found)
                     tell(import, &registry->sites[s], index, index->pages[n]);
             }
         }
     registry_unref(registry);
-    catalogue_view_end(view);
 }
 
 /* ---- applying --------------------------------------------------------------------------- */
@@ -371,7 +371,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
     uint64_t refused_before = import->findings.refused;
     struct change_result result;
     const char *what = change.index_name != NULL ? change.index_name : import->file;
-    enum catalogue_status status = catalogue_apply(import->cli->catalogue, &change, &result);
+    enum catalogue_status status = backend_apply(import->cli->backend, &change, &result);
 
     group->spool = result.rows;
     result.rows = NULL;
@@ -432,8 +432,7 @@ static struct import_group *add_group(struct import *import, char *index_url, in
 {
     struct import_group *grown =
         reallocarray(import->groups, import->group_count + 1, sizeof *grown);
-    struct spool *spool =
-        catalogue_spool(import->cli->catalogue, import->cli->config->max_bulk_bytes);
+    struct spool *spool = backend_spool(import->cli->backend, import->cli->config->max_bulk_bytes);
 
     if (grown != NULL)
         import->groups = grown;
@@ -692,7 +691,7 @@ static int prepare(struct cli *cli, struct import *import)
 
     if (!import_report_init(&import->findings, cli->config->max_rejections))
         return cli_fail("import", "out of memory");
-    import->registry = session_registry(cli);
+    import->registry = backend_registry(cli->backend, 0);
     return import->registry == NULL ? EXIT_COULD_NOT
                                     : names_index_option(cli, import->registry, &named);
 }

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/cli/backend.h"
 #include "server/cli/session.h"
-#include "server/rules/lastmod.h"
 
 #define PLAIN_WIDTH 80
 #define WIDTH_MIN   60
@@ -101,11 +101,9 @@ void progress_end(struct progress *p)
     p->shown = false;
 }
 
-static int print(const struct cli *cli, const struct listing *l, enum catalogue_status read,
-                 const char *heading, const char *none)
+static int print(const struct cli *cli, const struct listing *l, const char *heading,
+                 const char *none)
 {
-    if (read != CATALOGUE_OK)
-        return session_unreadable(cli, read);
     if (l->out.failed)
         return cli_fail(cli->arguments.command->name, "out of memory");
     if (l->out.len == 0 && !l->json) {
@@ -118,7 +116,8 @@ static int print(const struct cli *cli, const struct listing *l, enum catalogue_
     return EXIT_DONE;
 }
 
-int listing_print(struct cli *cli, const char *heading, const char *none, listing_append *append)
+int listing_print(struct cli *cli, unsigned want, const char *heading, const char *none,
+                  listing_append *append)
 {
     struct listing l = {.json = arguments_has(&cli->arguments, "--json"), .out = STR_INIT};
     struct registry *registry;
@@ -126,14 +125,16 @@ int listing_print(struct cli *cli, const char *heading, const char *none, listin
 
     if (status != EXIT_DONE)
         return status;
-    l.view = session_view(cli, &registry);
-    if (l.view == NULL)
-        return EXIT_COULD_NOT;
+    l.backend = cli->backend;
+    registry = backend_registry(cli->backend, want | REGISTRY_HELD);
     l.registry = registry;
-    status = print(cli, &l, append(&l), heading, none);
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    status = append(&l);
+    if (status == EXIT_DONE)
+        status = print(cli, &l, heading, none);
     str_done(&l.out);
     registry_unref(registry);
-    catalogue_view_end(l.view);
     return status;
 }
 
@@ -144,61 +145,6 @@ void text_append_index_url(struct str *out, const struct registry_site *site,
         return;
     str_append_text(out, site->origin);
     str_append_text(out, index->path);
-}
-
-static void append_time(struct str *out, const char *name, int64_t unix_seconds)
-{
-    char text[21];
-
-    lastmod_format_utc(unix_seconds, text);
-    str_append_json_member(out, name, text);
-}
-
-static void append_index(struct str *out, const struct registry *registry, int64_t index_id)
-{
-    const struct registry_index *index = registry_index_by_id(registry, index_id);
-    const struct registry_site *site =
-        index != NULL ? registry_site_by_id(registry, index->site_id) : NULL;
-    struct str url = STR_INIT;
-
-    text_append_index_url(&url, site, index);
-    str_append_json_member(out, "index", url.len > 0 ? str_text(&url) : NULL);
-    out->failed = out->failed || url.failed;
-    str_done(&url);
-}
-
-void text_append_entry(struct str *out, const struct entry_record *record,
-                       const struct registry *registry, rule_set remarks)
-{
-    const struct registry_site *site = registry_site_by_id(registry, record->site_id);
-
-    if (site != NULL)
-        remarks |= entry_lint(record->loc, record->lastmod, site->origin);
-    str_append_text(out, "{\"id\":");
-    str_append_json_text(out, record->id);
-    str_append_json_member(out, "loc", record->loc);
-    str_append_json_member(out, "lastmod", record->lastmod);
-    str_append_json_member(out, "digest", record->digest);
-    str_append_json_member(out, "source", record->source);
-    append_index(out, registry, record->index_id);
-    str_append_format(out, ",\"page\":%u", record->page);
-    append_time(out, "registered_at", record->registered_at);
-    append_time(out, "changed_at", record->changed_at);
-    str_append_text(out, ",\"warnings\":");
-    rule_set_append_json(out, remarks);
-    str_append_text(out, "}\n");
-}
-
-void text_append_export(struct str *out, const struct entry_record *record,
-                        const struct registry *registry)
-{
-    str_append_text(out, "{\"loc\":");
-    str_append_json_text(out, record->loc);
-    str_append_json_member(out, "lastmod", record->lastmod);
-    str_append_json_member(out, "digest", record->digest);
-    str_append_json_member(out, "source", record->source);
-    append_index(out, registry, record->index_id);
-    str_append_format(out, ",\"position\":%u}\n", record->position);
 }
 
 void text_warn(const char *what, rule_set remarks)

@@ -41,31 +41,26 @@ void progress_end(struct progress *p);
  * object for each line. Internal to server/cli/. */
 
 struct listing {
-    struct catalogue_view *view;
+    struct backend *backend;
     const struct registry *registry;
     bool json;
     struct str out;
 };
 
-/* Appends all rows to `l->out`. */
-typedef enum catalogue_status listing_append(struct listing *l);
+/* Appends all rows to `l->out`. An exit status, told. */
+typedef int listing_append(struct listing *l);
 
-/* Opens the catalogue, lets `append` write and prints that, whole or not at all. `heading` stands
- * above a table, NULL for none; `none` is told on stderr where a table has no row. Returns an exit
- * status. */
-int listing_print(struct cli *cli, const char *heading, const char *none, listing_append *append);
+/* Opens the backend, lets `append` write and prints that, whole or not at all. `want`: how the
+ * registry is (REGISTRY_…). `heading` stands above a table, NULL for none; `none` is told on stderr
+ * where a table has no row. Returns an exit status. */
+int listing_print(struct cli *cli, unsigned want, const char *heading, const char *none,
+                  listing_append *append);
 
-/* Entries and other small things as text for people and as JSON. Internal to server/cli/. */
+/* Small things as text for people. Internal to server/cli/. */
 
 /* Appends the URL of an index, not quoted. */
 void text_append_index_url(struct str *out, const struct registry_site *site,
                            const struct registry_index *index);
-/* All that the API says of an entry; `remarks` beside those that its text always bears. */
-void text_append_entry(struct str *out, const struct entry_record *record,
-                       const struct registry *registry, rule_set remarks);
-/* One line of an export. */
-void text_append_export(struct str *out, const struct entry_record *record,
-                        const struct registry *registry);
 /* Prints each remark on stderr: `sitemapd: LOC: warning: sentence (word)`. */
 void text_warn(const char *what, rule_set remarks);
 

@@ -7,112 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/suggest.h"
 #include "server/base/str.h"
+#include "server/cli/backend.h"
 #include "server/cli/output.h"
-#include "server/rules/limits.h"
 #include "server/rules/query.h"
-
-/* Ends `name: what; ` with the nearest name, or else with where all of them are shown. */
-static int tell_unknown(const char *name, const char *what, const char *near, const char *shown_by)
-{
-    if (near != NULL && *near != '\0')
-        return cli_fail(name, "%s; did you mean %s?", what, near);
-    return cli_fail(name, "%s; `sitemapd %s` shows them", what, shown_by);
-}
-
-int names_site(const struct registry *registry, const char *origin,
-               const struct registry_site **out)
-{
-    struct suggestion near = {0};
-    struct url url;
-    enum rule_code code = url_parse_origin(origin, strlen(origin), &url);
-
-    *out = NULL;
-    if (code != RULE_OK && strstr(origin, "://") == NULL) {
-        for (size_t i = 0; i < registry->site_count; i++)
-            if (strcmp(strstr(registry->sites[i].origin, "://") + 3, origin) == 0)
-                return cli_fail(origin, "%s (%s); did you mean %s?", rule_code_sentence(code),
-                                rule_code_word(code), registry->sites[i].origin);
-    }
-    if (code != RULE_OK)
-        return cli_fail(origin, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
-    *out = registry_site_by_origin(registry, url.text);
-    if (*out != NULL)
-        return EXIT_DONE;
-    for (size_t i = 0; i < registry->site_count; i++)
-        suggest_consider(&near, url.text, registry->sites[i].origin);
-    return tell_unknown(url.text, "no site of this catalogue", near.word, "site list");
-}
-
-/* The index whose URL, or path where `name` is one, is nearest; "" where none is near. */
-static void nearest_index(const struct registry *registry, const char *name, struct str *out)
-{
-    struct str url = STR_INIT;
-    size_t nearest = SIZE_MAX;
-
-    for (size_t i = 0; i < registry->site_count; i++)
-        for (size_t j = 0; j < registry->sites[i].index_count; j++) {
-            const struct registry_index *index = &registry->sites[i].indexes[j];
-
-            str_clear(&url);
-            if (name[0] == '/')
-                str_append_text(&url, index->path);
-            else
-                text_append_index_url(&url, &registry->sites[i], index);
-            if (!suggest_is_close(name, str_text(&url)) ||
-                suggest_distance(name, str_text(&url)) >= nearest)
-                continue;
-            nearest = suggest_distance(name, str_text(&url));
-            str_clear(out);
-            str_append_text(out, str_text(&url));
-        }
-    str_done(&url);
-}
-
-int names_index(const struct registry *registry, const char *name,
-                const struct registry_index **out)
-{
-    struct str near = STR_INIT;
-    int status;
-
-    *out = registry_index_by_name(registry, name, NULL);
-    if (*out != NULL)
-        return EXIT_DONE;
-    if (name[0] == '/' && registry->site_count > 1)
-        return cli_fail(name, "a path names an index only where there is one site; give its URL");
-    nearest_index(registry, name, &near);
-    status = tell_unknown(name, "no index of this catalogue", str_text(&near), "index list");
-    str_done(&near);
-    return status;
-}
-
-int names_index_option(const struct cli *cli, const struct registry *registry,
-                       const struct registry_index **out)
-{
-    const char *name = arguments_value(&cli->arguments, "--index");
-
-    *out = NULL;
-    return name == NULL ? EXIT_DONE : names_index(registry, name, out);
-}
-
-int names_no_page(const struct registry_site *site, const char *name, const char *path)
-{
-    struct suggestion near = {0};
-
-    for (size_t i = 0; i < site->index_count; i++)
-        suggest_consider(&near, path, site->indexes[i].path);
-    return tell_unknown(name, "no page of an index", near.word, "index list");
-}
-
-int names_no_token(const struct registry *registry, const char *name)
-{
-    struct suggestion near = {0};
-
-    for (size_t i = 0; i < registry->token_count; i++)
-        suggest_consider(&near, name, registry->tokens[i].name);
-    return tell_unknown(name, "no token of this catalogue", near.word, "token list");
-}
 
 #define WHY_SIZE 512
 
@@ -250,59 +148,62 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
 
 /* ---- the catalogue --------------------------------------------------------------------- */
 
+/* The server that the line or the environment names; NULL: none. */
+static const char *server_url(const struct cli *cli)
+{
+    const char *url = arguments_value(&cli->arguments, "--server");
+
+    if (url == NULL)
+        url = getenv("SITEMAPD_SERVER");
+    return url != NULL && *url != '\0' ? url : NULL;
+}
+
+int session_needs_machine(const struct cli *cli)
+{
+    const char *url = server_url(cli);
+
+    if (url == NULL)
+        return EXIT_DONE;
+    return cli_misuse(cli->arguments.command->name,
+                      "works on this machine's own files, not on a server: run it there, without "
+                      "--server and SITEMAPD_SERVER");
+}
+
+static int open_server(struct cli *cli, const char *url)
+{
+    static const char *const others[] = {"--config", "--database"};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (arguments_has(&cli->arguments, others[i]))
+            return cli_misuse(others[i], "goes not with a server (%s)", url);
+    cli->config = config_new();
+    if (cli->config == NULL)
+        return cli_fail("configuration", "out of memory");
+    return backend_open_server(cli, url, &cli->backend);
+}
+
 int session_open(struct cli *cli, bool create)
 {
-    int status = session_read_config(cli, NULL, NULL);
-    char why[WHY_SIZE];
+    const char *url = server_url(cli);
+    int status;
 
+    if (url != NULL)
+        return open_server(cli, url);
+    if (arguments_has(&cli->arguments, "--token-file"))
+        return cli_misuse("--token-file", "goes with --server");
+    status = session_read_config(cli, NULL, NULL);
     if (status != EXIT_DONE)
         return status;
-    const struct config *config = cli->config;
-    struct catalogue_options options = {
-        .path = config->database,
-        .must_exist = !create,
-        .write_timeout_ms = config->write_timeout_ms,
-        .max_queued = config->max_queued_writes,
-        .shrink_percent = config->shrink_guard_percent,
-        .default_max_pages = LIMIT_SITE_PAGES,
-    };
-    if (!create && access(config->database, F_OK) != 0 && errno == ENOENT)
-        return cli_fail(config->database, "no catalogue there; make one with `sitemapd site add "
-                                          "ORIGIN`, or name another with --database");
-    if (catalogue_open(&options, &cli->catalogue, why, sizeof why) != CATALOGUE_OK)
-        return cli_fail_file(config->database, why);
-    return EXIT_DONE;
-}
-
-struct catalogue_view *session_view(struct cli *cli, struct registry **registry)
-{
-    struct catalogue_view *view = NULL;
-    enum catalogue_status status = catalogue_view_begin(cli->catalogue, &view);
-
-    if (status == CATALOGUE_OK)
-        status = catalogue_view_registry(view, registry);
-    if (status == CATALOGUE_OK)
-        return view;
-    session_unreadable(cli, status);
-    if (view != NULL)
-        catalogue_view_end(view);
-    return NULL;
-}
-
-struct registry *session_registry(struct cli *cli)
-{
-    struct registry *registry;
-    struct catalogue_view *view = session_view(cli, &registry);
-
-    if (view == NULL)
-        return NULL;
-    catalogue_view_end(view);
-    return registry;
+    if (!create && access(cli->config->database, F_OK) != 0 && errno == ENOENT)
+        return cli_fail(cli->config->database,
+                        "no catalogue there; make one with `sitemapd site add "
+                        "ORIGIN`, or name another with --database");
+    return backend_open_file(cli, create, &cli->backend);
 }
 
 bool session_has_sites(struct cli *cli)
 {
-    struct registry *registry = session_registry(cli);
+    struct registry *registry = backend_registry(cli->backend, 0);
     bool has = registry == NULL || registry->site_count > 0;
 
     registry_unref(registry);
@@ -311,15 +212,14 @@ bool session_has_sites(struct cli *cli)
 
 void session_done(struct cli *cli)
 {
-    if (cli->catalogue != NULL)
-        catalogue_close(cli->catalogue);
+    backend_close(cli->backend);
     config_unref(cli->config);
     arguments_done(&cli->arguments);
 }
 
 /* ---- results --------------------------------------------------------------------------- */
 
-static const char *status_sentence(enum catalogue_status status)
+const char *session_status_sentence(enum catalogue_status status)
 {
     switch (status) {
     case CATALOGUE_OK:
@@ -347,11 +247,6 @@ static const char *status_sentence(enum catalogue_status status)
         return "cancelled";
     }
     return "failed";
-}
-
-int session_unreadable(const struct cli *cli, enum catalogue_status status)
-{
-    return cli_fail(cli->config->database, "%s", status_sentence(status));
 }
 
 /* What the user may do about a refusal; "" where there is nothing to add. */
@@ -411,13 +306,13 @@ int session_tell(struct cli *cli, const struct change *change, const char *what,
     }
     if (result->managed)
         return cli_fail(what, "belongs to the configuration file, which alone can change it");
-    return cli_fail(what, "%s", detail != NULL ? detail : status_sentence(result->status));
+    return cli_fail(what, "%s", detail != NULL ? detail : session_status_sentence(result->status));
 }
 
 int session_apply(struct cli *cli, const struct change *change, const char *what,
                   struct change_result *result)
 {
-    if (catalogue_apply(cli->catalogue, change, result) == CATALOGUE_OK)
+    if (backend_apply(cli->backend, change, result) == CATALOGUE_OK)
         return EXIT_DONE;
     return session_tell(cli, change, what, result);
 }

@@ -14,12 +14,14 @@
 /* Read where neither --config nor SITEMAPD_CONFIG names another, if it is there. */
 #define SESSION_DEFAULT_CONFIG "/etc/sitemapd/sitemapd.conf"
 
+struct backend;
+
 struct cli {
     struct arguments arguments;
     struct config *config; /* NULL until read; owned reference */
     cli_serve *serve;
-    struct catalogue *catalogue; /* NULL until opened */
-    bool again;                  /* the configuration was read before, by this process */
+    struct backend *backend; /* NULL until opened */
+    bool again;              /* the configuration was read before, by this process */
 };
 
 /* One line on stderr, `sitemapd: what: why`, control characters escaped. Returns
@@ -40,13 +42,12 @@ void cli_print_escaped(FILE *to, const char *text);
 /* Reads `config` from file, environment and the options that every command takes. Returns
  * EXIT_DONE, or tells every mistake and returns another. `report` NULL: on stderr. */
 int session_read_config(struct cli *cli, config_report *report, void *context);
-/* Reads the configuration and opens the catalogue; `create`: makes it where there is none.
- * Returns EXIT_DONE, or tells why not. */
+/* Opens what the command works on (server/cli/backend.h): the server that --server or
+ * SITEMAPD_SERVER names, else the catalogue of the configuration, which is read; `create`: makes it
+ * where there is none. Returns EXIT_DONE, or tells why not. */
 int session_open(struct cli *cli, bool create);
-/* Opens a view and the registry of it; NULL (and told) where that fails. The caller ends both. */
-struct catalogue_view *session_view(struct cli *cli, struct registry **registry);
-/* The registry alone; NULL (and told) where that fails. The caller gives it back. */
-struct registry *session_registry(struct cli *cli);
+/* EXIT_DONE, or tells that the command works on no server, where one is named. */
+int session_needs_machine(const struct cli *cli);
 /* Whether there is a site to register anything for; true also where the catalogue cannot be read,
  * which is told. */
 bool session_has_sites(struct cli *cli);
@@ -60,8 +61,8 @@ int session_apply(struct cli *cli, const struct change *change, const char *what
 /* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */
 int session_tell(struct cli *cli, const struct change *change, const char *what,
                  const struct change_result *result);
-/* Tells why a read of the catalogue failed. Returns EXIT_COULD_NOT. */
-int session_unreadable(const struct cli *cli, enum catalogue_status status);
+/* What a status means to people. Static. */
+const char *session_status_sentence(enum catalogue_status status);
 /* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
  * EXIT_USAGE, told. */
 int session_max_removed(const struct cli *cli, int64_t *out);
@@ -80,7 +81,8 @@ int names_index_option(const struct cli *cli, const struct registry *registry,
                        const struct registry_index **out);
 /* Tells that `path` of `site` is no page, with the nearest index. Returns EXIT_COULD_NOT. */
 int names_no_page(const struct registry_site *site, const char *name, const char *path);
-/* Tells that there is no token of this name, with the nearest. Returns EXIT_COULD_NOT. */
-int names_no_token(const struct registry *registry, const char *name);
+/* Ends `name: what; ` with the nearest name ("" or NULL: none), or else with the command that shows
+ * all of them. Returns EXIT_COULD_NOT. */
+int names_unknown(const char *name, const char *what, const char *near, const char *shown_by);
 
 #endif

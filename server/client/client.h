@@ -36,6 +36,9 @@ typedef bool fetch_take(void *context, const struct fetch_reply *reply, const ch
 
 struct fetch_request {
     const struct url *url;
+    /* Path and query to ask for in place of the URL's, which may be longer than a URL is here;
+     * NULL: the URL's. */
+    const char *target;
     const char *method;  /* "GET", "HEAD", "POST", … */
     const char *agent;   /* User-Agent */
     const char *headers; /* further lines, each ends in CRLF; NULL: none */

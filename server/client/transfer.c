@@ -424,6 +424,8 @@ bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *
     set_answer(t);
     if (curl_easy_setopt(easy, CURLOPT_URL, request->url->text) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_USERAGENT, request->agent) == CURLE_OK && set_headers(t) &&
+        (request->target == NULL ||
+         curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, request->target) == CURLE_OK) &&
         set_target(t) && set_tls(t))
         return true;
     stop(t, FETCH_NO_MEMORY, "out of memory");

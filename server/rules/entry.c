@@ -1,5 +1,6 @@
 #include "server/rules/entry.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "server/base/str.h"
@@ -66,4 +67,78 @@ enum rule_code entry_check_name(const char *name, size_t len)
             return RULE_NAME;
     }
     return RULE_OK;
+}
+
+/* ---- as it is shown -------------------------------------------------------------------- */
+
+rule_set entry_remarks(const struct entry_shown *entry)
+{
+    return entry->remarks |
+           (entry->origin != NULL ? entry_lint(entry->loc, entry->lastmod, entry->origin) : 0);
+}
+
+static void append_time(struct str *out, const char *name, int64_t unix_seconds)
+{
+    char text[21];
+
+    lastmod_format_utc(unix_seconds, text);
+    str_append_json_member(out, name, text);
+}
+
+/* One text of two, without a copy. */
+static void append_index(struct str *out, const struct entry_shown *entry)
+{
+    size_t end;
+
+    if (entry->origin == NULL || entry->path == NULL) {
+        str_append_json_member(out, "index", NULL);
+        return;
+    }
+    str_append_json_member(out, "index", entry->origin);
+    end = out->len;
+    str_append_json_text(out, entry->path);
+    if (out->failed)
+        return;
+    memmove(out->data + end - 1, out->data + end + 1, out->len - end); /* the quotes between them */
+    out->len -= 2;
+}
+
+/* What it is, up to its index. */
+static void append_what(struct str *out, const struct entry_shown *entry)
+{
+    str_append_json_text(out, entry->loc);
+    str_append_json_member(out, "lastmod", entry->lastmod);
+    str_append_json_member(out, "digest", entry->digest);
+    str_append_json_member(out, "source", entry->source);
+    append_index(out, entry);
+}
+
+void entry_append_json(struct str *out, const struct entry_shown *entry)
+{
+    str_append_text(out, "{\"id\":");
+    str_append_json_text(out, entry->id);
+    str_append_text(out, ",\"loc\":");
+    append_what(out, entry);
+    str_append_format(out, ",\"page\":%" PRIu32, entry->page);
+    append_time(out, "registered_at", entry->registered_at);
+    append_time(out, "changed_at", entry->changed_at);
+    str_append_text(out, ",\"warnings\":");
+    rule_set_append_json(out, entry_remarks(entry));
+    str_append_char(out, '}');
+}
+
+void entry_append_json_placed(struct str *out, const struct entry_shown *entry)
+{
+    entry_append_json(out, entry);
+    if (out->failed)
+        return;
+    out->len--; /* its brace */
+    str_append_format(out, ",\"position\":%" PRIu32 "}", entry->position);
+}
+
+void entry_append_export(struct str *out, const struct entry_shown *entry)
+{
+    str_append_text(out, "{\"loc\":");
+    append_what(out, entry);
+    str_append_format(out, ",\"position\":%" PRIu32 "}", entry->position);
 }

@@ -47,4 +47,24 @@ enum rule_code entry_check_digest(const char *digest, size_t len);
 /* A source's or token's name: RULE_OK or RULE_NAME. */
 enum rule_code entry_check_name(const char *name, size_t len);
 
+/* An entry as it is shown: what the API answers and the command line prints. */
+struct entry_shown {
+    const char *id, *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL where absent */
+    const char *origin,
+        *path; /* of its index: "https://www.example.com" and "/x.xml"; NULL: gone */
+    uint32_t page, position;
+    int64_t registered_at, changed_at;
+    rule_set remarks; /* beside those that its text always bears (entry_lint) */
+};
+
+/* All remarks of the entry. */
+rule_set entry_remarks(const struct entry_shown *entry);
+/* Appends the object, without a line end. */
+struct str;
+void entry_append_json(struct str *out, const struct entry_shown *entry);
+/* The same with its position: a line of the API's export, which an import takes. */
+void entry_append_json_placed(struct str *out, const struct entry_shown *entry);
+/* Appends the object that an export is made of: what another catalogue needs. */
+void entry_append_export(struct str *out, const struct entry_shown *entry);
+
 #endif

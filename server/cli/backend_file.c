@@ -1,0 +1,418 @@
+/* The catalogue file, also while a server works on it. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/cli/backend.h"
+#include "server/cli/output.h"
+#include "server/pages/publisher.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/limits.h"
+
+#define WHY_SIZE 512
+
+struct file_backend {
+    struct backend base; /* first */
+    struct catalogue *catalogue;
+    struct catalogue_view *view; /* held for what is read next; NULL: none */
+    struct str url;              /* of the index told last */
+};
+
+static struct file_backend *of(struct backend *b)
+{
+    return (struct file_backend *)b;
+}
+
+static int unreadable(struct backend *b, enum catalogue_status status)
+{
+    return status == CATALOGUE_OK ? EXIT_DONE
+                                  : cli_fail(b->name, "%s", session_status_sentence(status));
+}
+
+/* ---- views ----------------------------------------------------------------------------- */
+
+static void let_go(struct file_backend *f)
+{
+    if (f->view != NULL)
+        catalogue_view_end(f->view);
+    f->view = NULL;
+}
+
+/* The view that is held, or one for this call; give_back is due. */
+static enum catalogue_status take(struct file_backend *f, struct catalogue_view **out)
+{
+    *out = f->view;
+    return *out != NULL ? CATALOGUE_OK : catalogue_view_begin(f->catalogue, out);
+}
+
+static void give_back(struct file_backend *f, struct catalogue_view *view)
+{
+    if (view != NULL && view != f->view)
+        catalogue_view_end(view);
+}
+
+static struct registry *read_registry(struct backend *b, unsigned want)
+{
+    struct file_backend *f = of(b);
+    struct catalogue_view *view = NULL;
+    struct registry *registry = NULL;
+    enum catalogue_status status;
+
+    let_go(f);
+    status = catalogue_view_begin(f->catalogue, &view);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    if (status == CATALOGUE_OK && (want & REGISTRY_HELD) != 0)
+        f->view = view;
+    else if (view != NULL)
+        catalogue_view_end(view);
+    unreadable(b, status);
+    return status == CATALOGUE_OK ? registry : NULL;
+}
+
+static int read_page(struct backend *b, const struct registry_index *index, uint32_t number,
+                     struct backend_page *out)
+{
+    struct catalogue_view *view;
+    struct page_record page;
+    enum catalogue_status status = take(of(b), &view);
+
+    *out = (struct backend_page){0};
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_page(view, index->id, number, &page);
+    give_back(of(b), view);
+    if (status == CATALOGUE_OK && !page.removed)
+        *out = (struct backend_page){page.entries, page.bytes, page.changed_at};
+    return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);
+}
+
+static int render(struct backend *b, const struct registry_index *index, uint32_t number,
+                  bool *found, struct str *out)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = publish_render_page(view, index->id, number, out);
+    give_back(of(b), view);
+    *found = status == CATALOGUE_OK;
+    return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);
+}
+
+/* ---- entries --------------------------------------------------------------------------- */
+
+struct telling {
+    const struct registry *registry;
+    backend_entry *each;
+    void *context;
+};
+
+static bool tell_entry(void *context, const struct entry_record *record)
+{
+    const struct telling *t = context;
+    const struct registry_site *site = registry_site_by_id(t->registry, record->site_id);
+    const struct registry_index *index = registry_index_by_id(t->registry, record->index_id);
+    const struct entry_shown shown = {
+        .id = record->id,
+        .loc = record->loc,
+        .lastmod = record->lastmod,
+        .digest = record->digest,
+        .source = record->source,
+        .origin = site != NULL ? site->origin : NULL,
+        .path = index != NULL ? index->path : NULL,
+        .page = record->page,
+        .position = record->position,
+        .registered_at = record->registered_at,
+        .changed_at = record->changed_at,
+    };
+
+    return t->each(t->context, &shown);
+}
+
+static int list(struct backend *b, const struct backend_list *wanted, backend_entry *each,
+                void *context)
+{
+    struct telling t = {.each = each, .context = context};
+    const struct entry_list list = {
+        .index_id = wanted->index != NULL ? wanted->index->id : 0,
+        .prefix = wanted->prefix,
+    };
+    struct registry *registry = NULL;
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    t.registry = registry;
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_list(view, &list, tell_entry, &t);
+    registry_unref(registry);
+    give_back(of(b), view);
+    return unreadable(b, status);
+}
+
+static const char *index_url(struct backend *b, const struct change_result *result)
+{
+    struct file_backend *f = of(b);
+    struct registry *registry = read_registry(b, 0);
+    const struct registry_index *index =
+        registry != NULL ? registry_index_by_id(registry, result->entry.index_id) : NULL;
+
+    str_clear(&f->url);
+    if (index != NULL)
+        text_append_index_url(&f->url, registry_site_by_id(registry, index->site_id), index);
+    registry_unref(registry);
+    return str_text(&f->url);
+}
+
+/* ---- changes, care --------------------------------------------------------------------- */
+
+static enum catalogue_status apply(struct backend *b, const struct change *change,
+                                   struct change_result *result)
+{
+    let_go(of(b));
+    return catalogue_apply(of(b)->catalogue, change, result);
+}
+
+static struct spool *make_spool(struct backend *b, uint64_t max_bytes)
+{
+    return catalogue_spool(of(b)->catalogue, max_bytes);
+}
+
+static void show_progress(void *context, uint64_t done, uint64_t total)
+{
+    struct progress *p = context;
+
+    p->total = total;
+    progress_update(p, done);
+}
+
+static int copy_into(struct backend *b, const char *file)
+{
+    enum catalogue_status copied;
+    struct progress progress;
+    char why[WHY_SIZE] = "";
+
+    progress_start(&progress, "copying", "pages", 0);
+    copied = catalogue_backup(of(b)->catalogue, file, show_progress, &progress, why, sizeof why);
+    progress_end(&progress);
+    if (copied != CATALOGUE_OK)
+        return cli_fail_file(file, why[0] != '\0' ? why : catalogue_status_word(copied));
+    return EXIT_DONE;
+}
+
+static int print_file(const char *name)
+{
+    FILE *file = fopen(name, "re");
+    char piece[65536];
+    size_t n = 1;
+
+    while (file != NULL && n > 0 && !ferror(stdout)) {
+        n = fread(piece, 1, sizeof piece, file);
+        fwrite(piece, 1, n, stdout);
+    }
+    n = file != NULL && ferror(file) == 0;
+    if (file != NULL)
+        fclose(file);
+    return n != 0 ? EXIT_DONE : cli_fail(name, "cannot be read back");
+}
+
+/* A copy is whole before any of it is shown: to stdout it goes by way of a file beside the
+ * catalogue, where there is room for the one if there was for the other. */
+static int backup(struct backend *b, const char *file)
+{
+    struct str part = STR_INIT;
+    int status;
+
+    if (strcmp(file, "-") != 0)
+        return copy_into(b, file);
+    str_append_format(&part, "%s.copy-%ld", b->name, (long)getpid());
+    status = part.failed ? cli_fail(b->name, "out of memory") : copy_into(b, str_text(&part));
+    if (status == EXIT_DONE)
+        status = print_file(str_text(&part));
+    if (!part.failed)
+        unlink(str_text(&part));
+    str_done(&part);
+    return status;
+}
+
+static int tokens(struct backend *b, backend_token_each *each, void *context)
+{
+    struct registry *registry = read_registry(b, 0);
+
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    for (size_t i = 0; i < registry->token_count; i++) {
+        const struct registry_token *token = &registry->tokens[i];
+        const struct registry_site *site = registry_site_by_id(registry, token->site_id);
+        char created[21];
+        struct backend_token shown = {
+            .name = token->name,
+            .site = site != NULL ? site->origin : NULL,
+            .all_sites = token->site_id == 0,
+            .created_at = created,
+        };
+
+        lastmod_format_utc(token->created_at, created);
+        each(context, &shown);
+    }
+    registry_unref(registry);
+    return EXIT_DONE;
+}
+
+/* The sources of the configuration, as the catalogue remembers them: no server is asked. */
+static int status(struct backend *b, struct backend_status *out)
+{
+    const struct config *config = b->cli->config;
+    struct catalogue_view *view;
+    enum catalogue_status read = take(of(b), &view);
+
+    snprintf(out->version, sizeof out->version, "%s", SITEMAPD_VERSION);
+    out->healthy = read == CATALOGUE_OK;
+    for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++) {
+        struct backend_source source = {.name = config->sources[i].named.name};
+        struct source_state state;
+
+        read = catalogue_view_source_state(view, source.name, &state);
+        if (read != CATALOGUE_OK)
+            break;
+        source.good_at = state.good_at;
+        source.files = state.files;
+        source.listed = state.listed;
+        source.quarantined = state.quarantined;
+        source.held = state.held;
+        source.remarked = state.remarked;
+        out->source(out->context, &source);
+    }
+    give_back(of(b), view);
+    return unreadable(b, read);
+}
+
+static struct catalogue *catalogue(struct backend *b)
+{
+    return of(b)->catalogue;
+}
+
+static void close_file(struct backend *b)
+{
+    struct file_backend *f = of(b);
+
+    let_go(f);
+    catalogue_close(f->catalogue);
+    str_done(&f->url);
+    free(f);
+}
+
+int backend_open_file(struct cli *cli, bool create, struct backend **out)
+{
+    static const struct backend_calls calls = {
+        .apply = apply,
+        .spool = make_spool,
+        .registry = read_registry,
+        .page = read_page,
+        .list = list,
+        .render = render,
+        .backup = backup,
+        .tokens = tokens,
+        .status = status,
+        .index_url = index_url,
+        .catalogue = catalogue,
+        .close = close_file,
+    };
+    const struct config *config = cli->config;
+    const struct catalogue_options options = {
+        .path = config->database,
+        .must_exist = !create,
+        .write_timeout_ms = config->write_timeout_ms,
+        .max_queued = config->max_queued_writes,
+        .shrink_percent = config->shrink_guard_percent,
+        .default_max_pages = LIMIT_SITE_PAGES,
+    };
+    struct file_backend *f = calloc(1, sizeof *f);
+    char why[WHY_SIZE];
+
+    if (f == NULL)
+        return cli_fail(config->database, "out of memory");
+    f->base = (struct backend){.calls = &calls, .cli = cli, .name = config->database};
+    if (catalogue_open(&options, &f->catalogue, why, sizeof why) != CATALOGUE_OK) {
+        free(f);
+        return cli_fail_file(config->database, why);
+    }
+    *out = &f->base;
+    return EXIT_DONE;
+}
+
+/* ---- the door -------------------------------------------------------------------------- */
+
+void backend_close(struct backend *b)
+{
+    if (b != NULL)
+        b->calls->close(b);
+}
+
+enum catalogue_status backend_apply(struct backend *b, const struct change *change,
+                                    struct change_result *result)
+{
+    return b->calls->apply(b, change, result);
+}
+
+struct spool *backend_spool(struct backend *b, uint64_t max_bytes)
+{
+    return b->calls->spool(b, max_bytes);
+}
+
+struct registry *backend_registry(struct backend *b, unsigned want)
+{
+    return b->calls->registry(b, want);
+}
+
+int backend_page(struct backend *b, const struct registry_index *index, uint32_t number,
+                 struct backend_page *out)
+{
+    return b->calls->page(b, index, number, out);
+}
+
+int backend_list(struct backend *b, const struct backend_list *wanted, backend_entry *each,
+                 void *context)
+{
+    return b->calls->list(b, wanted, each, context);
+}
+
+int backend_render(struct backend *b, const struct registry_index *index, uint32_t number,
+                   bool *found, struct str *out)
+{
+    return b->calls->render(b, index, number, found, out);
+}
+
+int backend_backup(struct backend *b, const char *file)
+{
+    return b->calls->backup(b, file);
+}
+
+int backend_tokens(struct backend *b, backend_token_each *each, void *context)
+{
+    return b->calls->tokens(b, each, context);
+}
+
+int backend_scan(struct backend *b, const char *source, int64_t max_removed,
+                 struct change_result *result, uint64_t *problems, uint64_t *remarked)
+{
+    return b->calls->scan(b, source, max_removed, result, problems, remarked);
+}
+
+int backend_status(struct backend *b, struct backend_status *out)
+{
+    return b->calls->status(b, out);
+}
+
+const char *backend_index_url(struct backend *b, const struct change_result *result)
+{
+    return b->calls->index_url(b, result);
+}
+
+struct catalogue *backend_catalogue(struct backend *b)
+{
+    return b->calls->catalogue(b);
+}

@@ -1,0 +1,98 @@
+/* What people name on the command line, found in the registry. */
+#include <string.h>
+
+#include "config/suggest.h"
+#include "server/base/str.h"
+#include "server/cli/output.h"
+#include "server/cli/session.h"
+
+int names_unknown(const char *name, const char *what, const char *near, const char *shown_by)
+{
+    if (near != NULL && *near != '\0')
+        return cli_fail(name, "%s; did you mean %s?", what, near);
+    return cli_fail(name, "%s; `sitemapd %s` shows them", what, shown_by);
+}
+
+int names_site(const struct registry *registry, const char *origin,
+               const struct registry_site **out)
+{
+    struct suggestion near = {0};
+    struct url url;
+    enum rule_code code = url_parse_origin(origin, strlen(origin), &url);
+
+    *out = NULL;
+    if (code != RULE_OK && strstr(origin, "://") == NULL) {
+        for (size_t i = 0; i < registry->site_count; i++)
+            if (strcmp(strstr(registry->sites[i].origin, "://") + 3, origin) == 0)
+                return cli_fail(origin, "%s (%s); did you mean %s?", rule_code_sentence(code),
+                                rule_code_word(code), registry->sites[i].origin);
+    }
+    if (code != RULE_OK)
+        return cli_fail(origin, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
+    *out = registry_site_by_origin(registry, url.text);
+    if (*out != NULL)
+        return EXIT_DONE;
+    for (size_t i = 0; i < registry->site_count; i++)
+        suggest_consider(&near, url.text, registry->sites[i].origin);
+    return names_unknown(url.text, "no site of this catalogue", near.word, "site list");
+}
+
+/* The index whose URL, or path where `name` is one, is nearest; "" where none is near. */
+static void nearest_index(const struct registry *registry, const char *name, struct str *out)
+{
+    struct str url = STR_INIT;
+    size_t nearest = SIZE_MAX;
+
+    for (size_t i = 0; i < registry->site_count; i++)
+        for (size_t j = 0; j < registry->sites[i].index_count; j++) {
+            const struct registry_index *index = &registry->sites[i].indexes[j];
+
+            str_clear(&url);
+            if (name[0] == '/')
+                str_append_text(&url, index->path);
+            else
+                text_append_index_url(&url, &registry->sites[i], index);
+            if (!suggest_is_close(name, str_text(&url)) ||
+                suggest_distance(name, str_text(&url)) >= nearest)
+                continue;
+            nearest = suggest_distance(name, str_text(&url));
+            str_clear(out);
+            str_append_text(out, str_text(&url));
+        }
+    str_done(&url);
+}
+
+int names_index(const struct registry *registry, const char *name,
+                const struct registry_index **out)
+{
+    struct str near = STR_INIT;
+    int status;
+
+    *out = registry_index_by_name(registry, name, NULL);
+    if (*out != NULL)
+        return EXIT_DONE;
+    if (name[0] == '/' && registry->site_count > 1)
+        return cli_fail(name, "a path names an index only where there is one site; give its URL");
+    nearest_index(registry, name, &near);
+    status = names_unknown(name, "no index of this catalogue", str_text(&near), "index list");
+    str_done(&near);
+    return status;
+}
+
+int names_index_option(const struct cli *cli, const struct registry *registry,
+                       const struct registry_index **out)
+{
+    const char *name = arguments_value(&cli->arguments, "--index");
+
+    *out = NULL;
+    return name == NULL ? EXIT_DONE : names_index(registry, name, out);
+}
+
+int names_no_page(const struct registry_site *site, const char *name, const char *path)
+{
+    struct suggestion near = {0};
+
+    for (size_t i = 0; i < site->index_count; i++)
+        suggest_consider(&near, path, site->indexes[i].path);
+    return names_unknown(name, "no page of an index", near.word, "index list");
+}

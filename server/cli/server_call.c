@@ -1,0 +1,238 @@
+#include "server/cli/server_call.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/base/text.h"
+#include "server/rules/lastmod.h"
+
+#define AGENT    "sitemapd/" SITEMAPD_VERSION
+#define MAX_BODY (64u << 20) /* of an answer that is kept: a page of a list, or the robots.txt */
+#define STALL_S  600u        /* a long list is applied in silence */
+
+/* ---- the server ------------------------------------------------------------------------ */
+
+static bool fail(struct server *s, const char *why)
+{
+    snprintf(s->why, sizeof s->why, "%s", why);
+    return false;
+}
+
+bool server_init(struct server *s, const char *url, const char *token)
+{
+    struct str headers = STR_INIT;
+    size_t len = strlen(url);
+
+    *s = (struct server){0};
+    if (url_parse_origin(url, len, &s->origin) != RULE_OK)
+        return fail(s, "must be the URL of the API, as http://127.0.0.1:8081");
+    /* It goes into a header as it is. */
+    if (token[0] == '\0' ||
+        token[strspn(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                            "0123456789-._~+/=")] != '\0')
+        return fail(s, "the token has characters that no token has");
+    str_append_format(&headers, "Authorization: Bearer %s\r\n", token);
+    s->headers = headers.failed ? NULL : headers.data;
+    s->session = fetch_session_new();
+    return (s->headers != NULL && s->session != NULL) || fail(s, "out of memory");
+}
+
+void server_done(struct server *s)
+{
+    if (s->headers != NULL)
+        explicit_bzero(s->headers, strlen(s->headers));
+    free(s->headers);
+    fetch_session_free(s->session);
+}
+
+/* ---- targets --------------------------------------------------------------------------- */
+
+static void append_encoded(struct str *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (ascii_is_alnum(*text) || strchr("-._~", *text) != NULL)
+            str_append_char(out, *text);
+        else
+            str_append_format(out, "%%%02X", (unsigned char)*text);
+    }
+}
+
+void target_add(struct str *target, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    str_append_format(target, "%c%s=", strchr(str_text(target), '?') == NULL ? '?' : '&', name);
+    append_encoded(target, value);
+}
+
+void target_segment(struct str *target, const char *value)
+{
+    str_append_char(target, '/');
+    append_encoded(target, value);
+}
+
+/* ---- asking ---------------------------------------------------------------------------- */
+
+static bool ask(struct server *s, struct fetch_request *request, json_t **out)
+{
+    struct fetch_reply reply;
+    json_error_t error;
+    bool good;
+
+    request->url = &s->origin;
+    request->agent = AGENT;
+    request->stall_s = STALL_S;
+    request->max_bytes = MAX_BODY;
+    request->session = s->session;
+    *out = NULL;
+    s->why[0] = '\0';
+    good = fetch(request, &reply) == FETCH_OK;
+    s->status = reply.status;
+    if (!good)
+        fail(s, reply.why);
+    else if (reply.cut)
+        good = fail(s, "its answer is too large");
+    else if (reply.body.len > 0)
+        *out = json_loadb(reply.body.data, reply.body.len, JSON_REJECT_DUPLICATES, &error);
+    if (good && reply.body.len > 0 && *out == NULL) {
+        snprintf(s->why, sizeof s->why, "what answers there (%u) is no API of sitemapd",
+                 reply.status);
+        good = false;
+    }
+    fetch_reply_done(&reply);
+    return good;
+}
+
+/* What is sent out of memory. */
+struct text {
+    const char *at;
+    size_t left;
+};
+
+static ssize_t give_text(void *context, char *bytes, size_t size)
+{
+    struct text *text = context;
+    size_t n = text->left < size ? text->left : size;
+
+    memcpy(bytes, text->at, n);
+    text->at += n;
+    text->left -= n;
+    return (ssize_t)n;
+}
+
+static ssize_t give_file(void *context, char *bytes, size_t size)
+{
+    size_t n = fread(bytes, 1, size, context);
+
+    return n == 0 && ferror((FILE *)context) ? -1 : (ssize_t)n;
+}
+
+static char *with_headers(const struct server *s, const char *more)
+{
+    struct str headers = STR_INIT;
+
+    str_append_text(&headers, s->headers);
+    str_append_text(&headers, more);
+    if (!headers.failed)
+        return headers.data;
+    str_done(&headers);
+    return NULL;
+}
+
+static bool ask_with(struct server *s, struct fetch_request *request, const char *more,
+                     json_t **out)
+{
+    char *headers = with_headers(s, more);
+    bool good;
+
+    *out = NULL;
+    if (headers == NULL)
+        return fail(s, "out of memory");
+    request->headers = headers;
+    good = ask(s, request, out);
+    explicit_bzero(headers, strlen(headers));
+    free(headers);
+    return good;
+}
+
+bool server_ask(struct server *s, const char *method, const char *target, const json_t *body,
+                json_t **out)
+{
+    char *json = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    struct text text = {json, json != NULL ? strlen(json) : 0};
+    struct fetch_request request = {
+        .target = target,
+        .method = method,
+        .give = body != NULL ? give_text : NULL,
+        .give_bytes = text.left,
+        .context = &text,
+    };
+    bool good;
+
+    *out = NULL;
+    if (body != NULL && json == NULL)
+        return fail(s, "out of memory");
+    good = ask_with(s, &request, body != NULL ? "Content-Type: application/json\r\n" : "", out);
+    free(json);
+    return good;
+}
+
+bool server_send(struct server *s, const char *method, const char *target, FILE *body, json_t **out)
+{
+    off_t bytes = fseeko(body, 0, SEEK_END) == 0 ? ftello(body) : -1;
+    struct fetch_request request = {
+        .target = target,
+        .method = method,
+        .give = give_file,
+        .give_bytes = (uint64_t)bytes,
+        .context = body,
+    };
+
+    *out = NULL;
+    if (bytes < 0)
+        return fail(s, "the list cannot be read back");
+    rewind(body);
+    return ask_with(s, &request, "Content-Type: application/x-ndjson\r\n", out);
+}
+
+bool server_stream(struct server *s, const char *target, const char *accept, fetch_take *take,
+                   void *context, json_t **out)
+{
+    struct fetch_request request = {
+        .target = target, .method = "GET", .take = take, .context = context};
+    char more[96];
+
+    snprintf(more, sizeof more, "Accept: %s\r\n", accept);
+    return ask_with(s, &request, more, out);
+}
+
+/* ---- members --------------------------------------------------------------------------- */
+
+const char *member_text_or_null(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+const char *member_text(const json_t *object, const char *name)
+{
+    const char *text = member_text_or_null(object, name);
+
+    return text != NULL ? text : "";
+}
+
+uint64_t member_number(const json_t *object, const char *name)
+{
+    json_int_t value = json_integer_value(json_object_get(object, name));
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+int64_t member_time(const json_t *object, const char *name)
+{
+    const char *text = member_text(object, name);
+    struct tm tm = {0};
+
+    return strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm) != NULL ? (int64_t)timegm(&tm) : 0;
+}
