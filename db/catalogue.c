@@ -188,6 +188,11 @@ int64_t catalogue_changed_at(const struct catalogue *c)
     return atomic_load(&c->writer->changed_at);
 }
 
+bool catalogue_was_served(const struct catalogue *c)
+{
+    return c->writer->was_served;
+}
+
 void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out)
 {
     writer_stats(c->writer, out);

@@ -136,4 +136,8 @@ void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out);
 #define CLOCK_SLACK_SECONDS 60
 int64_t catalogue_changed_at(const struct catalogue *c);
 
+/* Whether a file was served from the path before this one, perhaps by another server: crawlers may
+ * hold what was told of it. Of a server's handle. Thread safe, never waits. */
+bool catalogue_was_served(const struct catalogue *c);
+
 #endif

@@ -72,6 +72,8 @@ const struct registry_site *registry_site_by_id(const struct registry *r, int64_
  * origin's host, then host aliases. Ports are compared only where the origin or alias writes one.
  * NULL where none does. */
 const struct registry_site *registry_site_by_host(const struct registry *r, const char *host);
+/* Whether that site answers as the one of its origin, and not by an alias. */
+bool registry_is_origin_host(const struct registry *r, const char *host);
 const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id);
 /* The index named by a URL ("https://…/x.xml") or, where the registry has exactly one site, by a
  * path. NULL where there is none; `*site` (may be NULL) is set with it. */

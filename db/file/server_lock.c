@@ -114,13 +114,25 @@ static bool is_of_line(const struct served *last, const struct served *now, cons
                                   : strstr(lineage, last->stamp) != NULL;
 }
 
-bool server_lock_knows(const struct server_lock *lock, const struct served *now,
-                       const char *lineage)
+static struct served last_served(const struct server_lock *lock)
 {
     struct served last = lock->served;
 
     if (last.epoch[0] == '\0')
         read_served(lock, &last);
+    return last;
+}
+
+bool server_lock_has_served(const struct server_lock *lock)
+{
+    return last_served(lock).epoch[0] != '\0';
+}
+
+bool server_lock_knows(const struct server_lock *lock, const struct served *now,
+                       const char *lineage)
+{
+    struct served last = last_served(lock);
+
     return last.epoch[0] == '\0' ||
            (last.inode == now->inode && strcmp(last.epoch, now->epoch) == 0 &&
             is_of_line(&last, now, lineage));

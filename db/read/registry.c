@@ -145,19 +145,30 @@ const struct registry_index *registry_index_by_id(const struct registry *r, int6
                : NULL;
 }
 
-const struct registry_site *registry_site_by_host(const struct registry *r, const char *host)
+/* Whose claim answers for a request's host; NULL: nobody's. */
+static const struct host_claim *answering_claim(const struct registry *r, const char *host)
 {
-    const struct registry_store *store = registry_store_of(r);
-    const struct host_claim *claim;
     char normal[HOST_MAX_CHARS + 7];
     uint16_t port;
-    size_t len;
 
     if (url_parse_host(host, strlen(host), normal) != RULE_OK)
         return NULL;
-    len = store_split_host(normal, &port);
-    claim = best_claim(store, normal, len, port);
+    size_t len = store_split_host(normal, &port);
+    return best_claim(registry_store_of(r), normal, len, port);
+}
+
+const struct registry_site *registry_site_by_host(const struct registry *r, const char *host)
+{
+    const struct host_claim *claim = answering_claim(r, host);
+
     return claim != NULL ? &r->sites[claim->site] : NULL;
+}
+
+bool registry_is_origin_host(const struct registry *r, const char *host)
+{
+    const struct host_claim *claim = answering_claim(r, host);
+
+    return claim != NULL && claim->kind == CLAIM_ORIGIN;
 }
 
 static const struct registry_index *index_by_path(const struct registry_site *site,

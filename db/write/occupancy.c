@@ -400,7 +400,6 @@ static void page_dirty(struct tx *tx, struct occupancy_index *index, struct occu
         return;
     page->dirty = true;
     page->had_content = page->entries > 0;
-    page->redated = false;
     page->next_dirty = index->dirty_pages;
     index->dirty_pages = page;
 }
@@ -476,16 +475,6 @@ bool occupancy_would_empty(const struct occupancy_index *index, uint32_t positio
     return number <= index->page_count && index->pages[number - 1]->entries == 1;
 }
 
-void occupancy_redate(struct tx *tx, struct occupancy_index *index)
-{
-    for (uint32_t i = 0; i < index->page_count; i++) {
-        if (index->pages[i]->entries == 0)
-            continue;
-        page_dirty(tx, index, index->pages[i]);
-        index->pages[i]->redated = true;
-    }
-}
-
 void occupancy_bury(struct tx *tx, struct occupancy_index *index)
 {
     for (uint32_t i = 0; i < index->page_count; i++) {
@@ -529,11 +518,10 @@ static bool is_gone(const struct occupancy_index *index, const struct occupancy_
     return page->had_content && (index->buried || page->entries == 0);
 }
 
-/* To an address that was another's, or may have been: of an index that is made again, of a site
- * whose host another one answered for until now. */
+/* To an address that was another's, or may have been: of an index or a site that is made again. */
 static bool comes_new(const struct occupancy_index *index, const struct occupancy_page *page)
 {
-    return page->redated || (!page->had_content && !index->buried);
+    return !page->had_content && !index->buried;
 }
 
 static enum catalogue_status read_second(struct tx *tx, struct second *out)

@@ -43,7 +43,6 @@ struct occupancy_page {
     int64_t same_second;
     bool dirty;                          /* changed by this transaction, and on its list */
     bool had_content;                    /* while dirty: it had entries before */
-    bool redated;                        /* while dirty: it came to an address of another's */
     struct occupancy_segments *segments; /* NULL: not loaded */
     struct occupancy_page *next_dirty;
 };
@@ -123,9 +122,6 @@ static inline bool occupancy_nearly_full(const struct occupancy_site *site, uint
 }
 /* True where taking one entry out of `position`'s page leaves it empty. */
 bool occupancy_would_empty(const struct occupancy_index *index, uint32_t position);
-/* The pages with entries come to be found where others were: they count as changed, so that their
- * date is later than what was told there. */
-void occupancy_redate(struct tx *tx, struct occupancy_index *index);
 /* The index is being removed. */
 void occupancy_bury(struct tx *tx, struct occupancy_index *index);
 /* The index is about to change: notes what its peak must remember. */

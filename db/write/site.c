@@ -2,10 +2,8 @@
  *
  * - Hosts that are added to a site's lists or taken from them are made into whole lists first,
  * which all else goes by: of two who add at once, none loses his.
- * - Whose hosts may be named is judged against all sites: a host alias belongs to one.
- * - Where a site's pages come to be found at hosts that were another's (an alias, or because that
- *   one is gone), they are dated anew: who knows the date of what was there must not take them for
- *   the same. */
+ * - Whose hosts may be named is judged against all sites: a host alias belongs to one. Whose it was
+ * before leaves no trace, so nothing of a site's pages is told by date there (api/public.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,73 +284,6 @@ static enum catalogue_status site_robots_write(struct tx *tx, int64_t site_id,
     return statement_run(row);
 }
 
-static enum catalogue_status redate(struct tx *tx, const struct registry_site *site)
-{
-    enum catalogue_status status = CATALOGUE_OK;
-    for (size_t i = 0; status == CATALOGUE_OK && i < site->index_count; i++) {
-        struct occupancy_index *occupancy;
-        status = occupancy_index(tx, site->id, site->indexes[i].id, &occupancy);
-        if (status == CATALOGUE_OK)
-            occupancy_redate(tx, occupancy);
-    }
-    return status;
-}
-
-static bool has_alias(const struct registry_site *site, const char *host)
-{
-    for (size_t i = 0; i < site->alias_host_count; i++)
-        if (strcmp(site->alias_hosts[i], host) == 0)
-            return true;
-    return false;
-}
-
-/* `alias` takes the place of the site's aliases: where one is new, its pages count as changed. A
- * site that is alone answers for every host anyway. */
-static enum catalogue_status site_dates_gain(struct tx *tx, const struct registry *r,
-                                             const struct registry_site *site,
-                                             const struct site_hosts *alias)
-{
-    if (r->site_count == 1)
-        return CATALOGUE_OK;
-    for (size_t i = 0; i < alias->count; i++)
-        if (!has_alias(site, alias->name[i]))
-            return redate(tx, site);
-    return CATALOGUE_OK;
-}
-
-/* Whatever the ports: one that is written takes its part of the host. */
-static bool same_name(const char *a, const char *b)
-{
-    size_t len = strcspn(a, ":");
-    return strcspn(b, ":") == len && memcmp(a, b, len) == 0;
-}
-
-static bool inherits(const struct registry_site *site, const struct registry_site *lost)
-{
-    for (size_t i = 0; i < site->alias_host_count; i++) {
-        if (same_name(site->alias_hosts[i], lost->origin_url.text + lost->origin_url.host_at))
-            return true;
-        for (size_t k = 0; k < lost->alias_host_count; k++)
-            if (same_name(site->alias_hosts[i], lost->alias_hosts[k]))
-                return true;
-    }
-    return false;
-}
-
-/* `lost` is being removed: whoever has its hosts by an alias answers for them from now on. (Who is
- * alone then answers for every host, but compares no dates there: struct request, foreign_host.) */
-static enum catalogue_status site_dates_inherit(struct tx *tx, const struct registry *r,
-                                                const struct registry_site *lost)
-{
-    enum catalogue_status status = CATALOGUE_OK;
-    for (size_t i = 0; status == CATALOGUE_OK && i < r->site_count; i++) {
-        const struct registry_site *site = &r->sites[i];
-        if (site != lost && inherits(site, lost))
-            status = redate(tx, site);
-    }
-    return status;
-}
-
 /* The cap asked for, or the default. Declines what positions cannot number. */
 static uint32_t read_max_pages(const struct tx *tx, const struct site_fields *fields,
                                struct change_result *result)
@@ -494,8 +425,7 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
 /* ---- changing one */
 
 /* The new values beside the old ones. */
-static enum catalogue_status write_differences(struct tx *tx, const struct registry *r,
-                                               const struct change *change,
+static enum catalogue_status write_differences(struct tx *tx, const struct change *change,
                                                const struct registry_site *site, uint32_t max_pages,
                                                const struct site_hosts *cross,
                                                const struct site_hosts *alias,
@@ -518,8 +448,6 @@ static enum catalogue_status write_differences(struct tx *tx, const struct regis
     status = tx_run(tx, ST_SITE_WRITE, site->id, managed, max_pages);
     if (status == CATALOGUE_OK && cross_differ)
         status = site_hosts_write(tx, site->id, "cross", cross);
-    if (status == CATALOGUE_OK && alias_differ)
-        status = site_dates_gain(tx, r, site, alias);
     if (status == CATALOGUE_OK && alias_differ)
         status = site_hosts_write(tx, site->id, "alias", alias);
     if (status == CATALOGUE_OK && robots_differ)
@@ -550,7 +478,7 @@ static enum catalogue_status update_site(struct tx *tx, const struct registry *r
         status = index_names_check(tx, r, site, site->indexes, site->index_count,
                                    site->max_pages + 1, max_pages, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = write_differences(tx, r, change, site, max_pages, &cross, &alias, result);
+        status = write_differences(tx, change, site, max_pages, &cross, &alias, result);
     site_hosts_done(&cross);
     site_hosts_done(&alias);
     return status;
@@ -621,8 +549,6 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
 
     for (size_t i = 0; status == CATALOGUE_OK && i < site->index_count; i++)
         status = index_bury(tx, &site->indexes[i]);
-    if (status == CATALOGUE_OK)
-        status = site_dates_inherit(tx, r, site);
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_REMOVE, site->id);
     /* A token of this site alone can do nothing any more, and would keep its name taken. */

@@ -481,8 +481,10 @@ static enum catalogue_status take_over(struct writer *w)
 {
     bool known = true;
     enum catalogue_status status = tx_look(&w->tx);
-    if (status == CATALOGUE_OK)
+    if (status == CATALOGUE_OK) {
+        w->was_served = w->was_served || server_lock_has_served(&w->lock);
         status = is_known(w, &known);
+    }
     if (status == CATALOGUE_OK && !known) {
         status = renew(w);
         if (status == CATALOGUE_OK)

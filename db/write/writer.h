@@ -106,6 +106,8 @@ struct writer {
     atomic_int_fast64_t busy_since_ms; /* queue_now_ms; 0: no requests are taken */
     atomic_bool reopen_wanted;
 
+    atomic_bool was_served;
+
     /* The writer's thread only, once it runs. */
     sqlite3 *db; /* NULL: a reopening failed */
     struct tx tx;

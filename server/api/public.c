@@ -11,7 +11,9 @@
 
 /* What is served is what lies in the folder, whether its source holds it for a good sitemap or not:
  * crawlers see what the operator put there. Pages, robots.txt and aliases come first, so a file can
- * never take an index's place. */
+ * never take an index's place. A file's date says nothing of what was told at its address before,
+ * by another server, a page that went or another folder: it counts from then on
+ * (publisher_moved_at). */
 
 #define RETRY_AFTER_SECONDS "5"
 
@@ -29,6 +31,8 @@ static void answer(struct request *request, enum await_result result, struct res
         r = NULL;
         result = AWAIT_NONE;
     }
+    if (r != NULL && r->held.kind == HELD_FILE)
+        request->undated |= r->changed_at <= publisher_moved_at(app->publisher);
     if (r != NULL) {
         resource_reply(request, r, as_file, app->cache_control);
     } else if (result == AWAIT_NONE) {
@@ -144,12 +148,15 @@ static void get_alias(const struct app_context *app, struct request *request,
 static bool has_date(const struct request *request)
 {
     return request_header(request, HEADER_IF_MODIFIED_SINCE) != NULL ||
-           request_header(request, HEADER_IF_UNMODIFIED_SINCE) != NULL;
+           request_header(request, HEADER_IF_UNMODIFIED_SINCE) != NULL ||
+           request_header(request, HEADER_IF_RANGE) != NULL;
 }
 
-static bool is_own_host(const struct site_map *routing, const char *host)
+/* Another name leads now to one site and now to another: an alias that is taken away leaves no
+ * trace, and one that is no site's leads to whatever site is alone. */
+static bool is_origin_host(const struct site_map *routing, const char *host)
 {
-    return host != NULL && registry_site_by_host(site_map_registry(routing), host) != NULL;
+    return host != NULL && registry_is_origin_host(site_map_registry(routing), host);
 }
 
 static enum handled get_public(void *context, struct request *request)
@@ -169,7 +176,7 @@ static enum handled get_public(void *context, struct request *request)
                        ? "Misdirected Request"
                        : "There is no site here yet; `sitemapd site add ORIGIN` makes one");
     } else {
-        request->foreign_host = has_date(request) && !is_own_host(routing, request->host);
+        request->undated = has_date(request) && !is_origin_host(routing, request->host);
         switch (found.kind) {
         case ROUTE_PAGE:
         case ROUTE_PAGE_GZ:

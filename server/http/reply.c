@@ -73,7 +73,8 @@ void resource_reply(struct request *request, struct resource *r, bool as_file,
     /* A page of the future is told with the time of its reply, which its own date must not judge.
      */
     bool dated = !is_page(r) || r->dated_at == r->changed_at;
-    struct validators own = {v.etag, dated ? r->changed_at : 0, atomic_load(&r->same_second)};
+    struct validators own = {v.etag, dated ? r->changed_at : 0,
+                             atomic_load(&r->same_second) || request->undated};
     enum range_kind part = RANGE_WHOLE;
     uint64_t first = 0, len = v.len;
 

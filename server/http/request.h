@@ -75,9 +75,9 @@ struct request {
     int64_t now;                      /* Unix seconds */
     const struct route *route;        /* that matched */
     const char *path_tail; /* what the route's trailing {…} matched, percent-decoded, or NULL */
-    bool foreign_host; /* none of the site's names, which answers it as the only one: what another
-                          site told there, or will, may bear any date, so dates are not compared */
-    void *state;       /* the handler's, between begin, body and finish */
+    bool undated; /* what another site or file told at this address, or will, may bear any date:
+                     none is compared */
+    void *state;  /* the handler's, between begin, body and finish */
     /* Who resumes a whole request leaves the making of its reply to the listener's own thread by
      * setting this before request_resume: called once, fills the reply. NULL: it is filled. */
     void (*answer)(struct request *request);
@@ -103,7 +103,7 @@ static inline const char *request_header(const struct request *request, enum kno
 /* All its conditions but Range and If-Range. */
 static inline struct conditions request_conditions(const struct request *request)
 {
-    bool dates = !request->foreign_host;
+    bool dates = !request->undated;
 
     return (struct conditions){
         .if_match = request_header(request, HEADER_IF_MATCH),

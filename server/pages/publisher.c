@@ -349,6 +349,8 @@ static enum catalogue_status refresh_routing(struct publisher *p, struct catalog
         const struct site_map *old = p->routing;
         p->routing = fresh;
         pthread_rwlock_unlock(&p->site_map_lock);
+        if (old != NULL && !site_map_keeps(fresh, old))
+            atomic_store(&p->moved_at, (int64_t)time(NULL));
         publisher_site_map_done(old);
     }
     place_table_clear(&other);
@@ -566,6 +568,7 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
     }
     pthread_mutex_unlock(&p->pass_lock);
     policies_free(unused);
+    atomic_store(&p->moved_at, (int64_t)time(NULL)); /* a source may have taken another's place */
     if (status == CATALOGUE_OK)
         atomic_store(&p->budget_bytes, snapshot_budget_bytes);
     return status == CATALOGUE_OK;
@@ -679,6 +682,7 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     p->catalogue = options->catalogue;
     p->readable = true;
     atomic_init(&p->budget_bytes, options->snapshot_budget_bytes);
+    atomic_init(&p->moved_at, catalogue_was_served(p->catalogue) ? (int64_t)time(NULL) : 0);
     pthread_rwlock_init(&p->site_map_lock, NULL);
     pthread_mutex_init(&p->table_lock, NULL);
     pthread_mutex_init(&p->pass_lock, NULL);
@@ -738,6 +742,11 @@ const struct site_map *publisher_site_map(struct publisher *p)
     site_map_ref(r);
     pthread_rwlock_unlock(&p->site_map_lock);
     return r;
+}
+
+int64_t publisher_moved_at(struct publisher *p)
+{
+    return atomic_load(&p->moved_at);
 }
 
 bool publisher_forget(struct publisher *p, struct page_place *s)

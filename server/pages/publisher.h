@@ -104,6 +104,10 @@ void publisher_site_map_done(const struct site_map *shared);
 /* Looks up `host` (the request's, NULL: none) and `path`. No allocation, no lock. */
 void site_map_find(const struct site_map *r, const char *host, const char *path,
                    struct site_target *out);
+/* The last second in which a page or a site went from an address, or what is not the publisher's
+ * may have; 0: none has since anything was served. A file that shows there now may bear a date that
+ * was told of what went. Any thread. */
+int64_t publisher_moved_at(struct publisher *p);
 /* The registry that the table was made of. Borrowed while the table is held. */
 const struct registry *site_map_registry(const struct site_map *r);
 

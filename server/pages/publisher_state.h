@@ -54,6 +54,7 @@ struct publisher {
     atomic_uint_fast64_t seen;
     atomic_uint_fast64_t entries;
     atomic_int_fast64_t changed_at;
+    atomic_int_fast64_t moved_at; /* publisher_moved_at */
     atomic_uint_fast64_t segments_rendered, pages_published, pages_built_cold, pages_loaded,
         evictions, publish_failures;
     atomic_uint_fast64_t fresh_ns; /* clock_now_ns when `seen` was the newest */

@@ -74,6 +74,7 @@ struct served_file_list {
 struct served_file_entries {
     struct served_file_entry *buckets[SERVED_FILE_BUCKETS];
     struct served_file_list held, remembered; /* with a blob; without */
+    int64_t forgot_at;                        /* when one was forgotten with its date; 0: never */
 };
 
 struct served_file_cache {
@@ -544,7 +545,8 @@ static void date(struct served_file_entry *e, struct resource *b,
         bool first = e->etag[0] == '\0';
         if (!first && modified_at <= e->modified_at)
             modified_at = now > e->modified_at ? now : e->modified_at;
-        e->shared_second = !first && modified_at == e->modified_at;
+        e->shared_second =
+            (!first && modified_at == e->modified_at) || modified_at <= e->cache->entries.forgot_at;
         e->modified_at = modified_at;
         memcpy(e->etag, b->etag_identity, sizeof e->etag);
     }
@@ -680,6 +682,8 @@ static struct resource *trim(struct served_file_entries *t)
     if (e == NULL)
         return NULL;
     b = served_file_entries_drop(t, e);
+    if (e->etag[0] != '\0')
+        t->forgot_at = clock_unix_ns() / CLOCK_SECOND_NS;
     served_file_entries_remove(t, e);
     return b;
 }

@@ -494,6 +494,28 @@ no_memory:
     return NULL;
 }
 
+bool site_map_keeps(const struct site_map *r, const struct site_map *old)
+{
+    const struct registry_site *site = NULL;
+    uint32_t of = UINT32_MAX; /* the old place of `site`; entries of a site stand together */
+    for (size_t i = 0; i < old->registry->site_count; i++)
+        if (registry_site_by_origin(r->registry, old->registry->sites[i].origin) == NULL)
+            return false;
+    for (size_t i = 0; i < old->count; i++) {
+        const struct site_map_entry *was = &old->entries[i];
+        if (was->kind != ROUTE_PAGE && was->kind != ROUTE_PAGE_GZ)
+            continue;
+        if (was->site != of)
+            site = registry_site_by_origin(r->registry, old->registry->sites[was->site].origin);
+        of = was->site;
+        const struct site_map_entry *is =
+            find_entry(r, (uint32_t)(site - r->registry->sites), str_text(&old->text) + was->path);
+        if (is == NULL || is->kind != was->kind)
+            return false;
+    }
+    return true;
+}
+
 void site_map_find(const struct site_map *r, const char *host, const char *path,
                    struct site_target *out)
 {

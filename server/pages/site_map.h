@@ -94,6 +94,8 @@ void place_table_clear(struct place_table *t);
  * one reference. NULL: out of memory. */
 struct site_map *site_map_new(const struct registry *registry,
                               const struct publish_policies *policies, struct place_table *slots);
+/* Whether all pages of `old` are pages here, and all its sites sites. */
+bool site_map_keeps(const struct site_map *r, const struct site_map *old);
 void site_map_ref(const struct site_map *r);
 
 /* True where `path` (with query, if any) is a page of the site at hand that has entries. */

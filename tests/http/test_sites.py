@@ -131,7 +131,8 @@ def test_a_date_is_of_one_site_alone(start):
     dates = []
     for loses, gains, body in ((me, shop, SHOP), (shop, me, ORIGIN)):
         dates.append(server.get(XML, host="alias.example")["Last-Modified"])
-        assert server.get(XML, {"If-Modified-Since": dates[-1]}, host="alias.example").status == 304
+        assert page(server, headers={"If-Modified-Since": dates[-1]}, host="alias.example") != 304, "a name that may have been another's"
+        assert server.get(XML, {"If-None-Match": server.get(XML, host="alias.example")["ETag"]}, host="alias.example").status == 304
         assert move(loses).status == 200 and move(gains, "alias.example").status == 200
         for date in dates:
             assert page(server, headers={"If-Modified-Since": date}, host="alias.example") == [f"{body}/a.xml"], dates
@@ -143,10 +144,25 @@ def test_a_date_is_of_one_site_alone(start):
     for date in dates:  # one site is left: any host is its
         assert page(server, headers={"If-Modified-Since": date}, host="www.example.com") == [f"{SHOP}/a.xml"]
     time.sleep(1.1)
-    # What another host told may have any date: only under the site's own names are dates compared.
+    # What another host told may have any date: only under the origin's own name are dates compared.
     date = server.get(XML, host="www.example.com")["Last-Modified"]
     assert server.get(XML, {"If-Modified-Since": date}, host="www.example.com").status == 200
     assert server.get(XML, {"If-Modified-Since": date}, host="shop.example.org").status == 304
+
+
+def test_an_alias_moves_no_page(start):
+    """Its pages are no others for being found at one more name: nobody fetches them again."""
+    server = start(sites=(ORIGIN, SHOP))
+    me = site_id(server, ORIGIN)
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    before = server.get(XML)
+    at = server.api("GET", "/v1/changes?since=0").json()["next"]
+    time.sleep(1.1)
+    for aliases in (["alias.example"], [], ["alias.example", "www.alias.example"]):
+        assert server.api("PATCH", f"/v1/sites/{me}", {"host_aliases": aliases}).status == 200
+        assert server.get(XML)["Last-Modified"] == before["Last-Modified"]
+    assert [p["url"] for p in server.api("GET", f"/v1/changes?since={q(at)}").json()["pages"] if p["url"].endswith(XML)] == []
+    assert server.get(XML, {"If-Modified-Since": before["Last-Modified"]}).status == 304
 
 
 def test_a_host_belongs_to_the_site_of_its_origin(start):

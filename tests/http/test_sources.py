@@ -1,6 +1,7 @@
 """Directory sources from outside: folders of sitemap files that the real program reads, watches and serves."""
 
 import base64
+import email.utils
 import gzip
 import hashlib
 import os
@@ -938,6 +939,43 @@ def test_a_served_file_rolled_back_over_a_restart(served):
     served.folder.put("plain.xml", served.plain, OLD)
     served.server.start()
     assert served.server.get("/plain.xml", {"If-Modified-Since": reply["Last-Modified"]}).body == served.plain
+
+
+def test_one_date_for_every_build_over_a_restart(served):
+    """SOURCE_DATE_EPOCH: the date alone says nothing of what the server before told with it."""
+    get = served.server.get
+    before = get("/plain.xml")
+    dated = {"If-Modified-Since": before["Last-Modified"]}
+    assert get("/plain.xml", dated).status == 304
+    served.server.stop(within=5)
+    served.folder.put("plain.xml", urlset("/other"), OLD)
+    served.server.start()
+    after = get("/plain.xml")
+    assert after["Last-Modified"] == before["Last-Modified"] and after.body == urlset("/other")
+    assert get("/plain.xml", dated).status == 200
+    assert get("/plain.xml", {"Range": "bytes=0-1", "If-Range": before["Last-Modified"]}).status == 200
+    assert get("/plain.xml", {"If-None-Match": after["ETag"]}).status == 304
+    time.sleep(1.1)
+    served.folder.put("plain.xml", urlset("/third"), mtime=None)  # what this server sees change it can date
+    tell = lambda: get("/plain.xml", {"If-Modified-Since": get("/plain.xml")["Last-Modified"]}).status
+    eventually(lambda: get("/plain.xml").body == urlset("/third") and tell() == 304, "its own date")
+
+
+def test_a_file_where_an_index_was(world):
+    """The page's date, and the file's which shows through where it was, may be the same."""
+    world.start("serve = yes\n" + WATCHED)
+    get, url = world.server.get, f"{ORIGIN}/x/index.xml"
+    made = world.server.api("POST", "/v1/indexes", {"url": url})
+    assert made.status == 201 and world.server.register(f"{ORIGIN}/x/a.xml", index=url).status == 201
+    page = get("/x/index.xml")
+    moment = int(email.utils.parsedate_to_datetime(page["Last-Modified"]).timestamp())
+    time.sleep(1.1)
+    world.folder.put("x/index.xml", mtime=moment)
+    assert get("/x/index.xml").body == page.body
+    assert world.server.api("DELETE", f"/v1/indexes/{made.json()['id']}?max_removed=1").status == 200
+    eventually(lambda: get("/x/index.xml").body == urlset("/x/index.xml"), "the file shows through")
+    assert get("/x/index.xml")["Last-Modified"] == page["Last-Modified"]
+    assert get("/x/index.xml", {"If-Modified-Since": page["Last-Modified"]}).status == 200
 
 
 def test_parts_of_one_encoding_are_put_together(served):
