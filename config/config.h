@@ -54,7 +54,7 @@ struct config_source {
 
 struct config {
     atomic_uint references;
-    bool again;                   /* this process reads it not for the first time: for a reload */
+    bool no_pipe;                 /* its file must be one: for a reload, and where it is checked */
     char *file;                   /* that was read; NULL: none */
     struct config_set_by *set_by; /* config's own: where each setting's value came from */
 
@@ -125,7 +125,7 @@ struct config *config_ref(struct config *c);
 /* The last one frees all. Takes NULL. */
 void config_unref(struct config *c);
 /* Reads `file`; reports every mistake it can find and goes on. True where there was none. Where
- * c->again is set a pipe is a mistake, and never waited for. */
+ * c->no_pipe is set a pipe is a mistake, and never waited for. */
 bool config_read_file(struct config *c, const char *file, config_report *report, void *context);
 /* Reads SITEMAPD_… of the environment (all settings: SITEMAPD_LISTEN, SITEMAPD_ADMIN_LISTEN,
  * SITEMAPD_DATABASE, SITEMAPD_SITE, SITEMAPD_TOKEN, SITEMAPD_<SECTION>_<KEY> for the rest). An

@@ -299,18 +299,19 @@ static void read_lines(struct file_reader *r, FILE *stream)
 }
 
 /* NULL with errno. At a start a pipe may bring the settings; once it was read there is nothing in
- * it, and whoever waited for more would neither serve on nor stop. */
-static FILE *open_settings(const char *file, bool again)
+ * it, and whoever waited for more would neither serve on nor stop. What was only checked would be
+ * gone for the start. */
+static FILE *open_settings(const char *file, bool no_pipe)
 {
     struct stat found;
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | (again ? O_NONBLOCK : 0));
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | (no_pipe ? O_NONBLOCK : 0));
     if (fd < 0)
         return NULL;
     bool pipe = fstat(fd, &found) == 0 && (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode));
-    FILE *stream = again && pipe ? NULL : fdopen(fd, "r");
+    FILE *stream = no_pipe && pipe ? NULL : fdopen(fd, "r");
     if (stream == NULL) {
         close(fd);
-        errno = again && pipe ? ESPIPE : ENOMEM; /* fdopen fails for nothing else here */
+        errno = no_pipe && pipe ? ESPIPE : ENOMEM; /* fdopen fails for nothing else here */
     }
     return stream;
 }
@@ -323,9 +324,10 @@ bool config_read_file(struct config *c, const char *file, config_report *report,
     r.mistakes = (struct mistakes){.file = file, .report = report, .context = context};
     free(c->file);
     c->file = strdup(file);
-    stream = open_settings(file, c->again);
+    stream = open_settings(file, c->no_pipe);
     if (stream == NULL && errno == ESPIPE)
-        mistakes_add(&r.mistakes, "is a pipe, which cannot be read a second time");
+        mistakes_add(&r.mistakes,
+                     "is a pipe, and must be a file: its settings are read more than once");
     else if (stream == NULL || c->file == NULL)
         mistakes_add(&r.mistakes, "cannot be read: %s", strerror(errno));
     else

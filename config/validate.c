@@ -8,6 +8,7 @@
 
 #include "config/settings.h"
 #include "server/rules/entry.h"
+#include "server/rules/scope.h"
 
 /* The line that set a setting of the whole; 0 where none did. */
 static unsigned line_of(const struct config *c, const char *section, const char *key)
@@ -71,7 +72,7 @@ static bool has_index(const struct config_site *site, const char *path)
     for (size_t i = 0; i < site->index_count; i++)
         if (strcmp(site->indexes[i], path) == 0)
             return true;
-    return site->index_count == 0 && strcmp(path, "/sitemap_index.xml") == 0;
+    return site->index_count == 0 && strcmp(path, INDEX_PATH_DEFAULT) == 0;
 }
 
 static void judge_repeated(char *const *texts, size_t count, const char *what, struct mistakes *m)

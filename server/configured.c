@@ -11,6 +11,7 @@
 #include "server/base/str.h"
 #include "server/log/log.h"
 #include "server/rules/robots.h"
+#include "server/rules/scope.h"
 #include "server/token.h"
 
 #define FIRST_TOKEN_NAME "first"
@@ -62,7 +63,7 @@ static const char *const *list(const char ***at, char *const *items, size_t coun
 /* The strings stay the configuration's. False when out of memory. */
 static bool declare(const struct config *config, bool starts, struct declared *out)
 {
-    static char *const usual[] = {(char *)BOOTSTRAP_INDEX_PATH};
+    static char *const usual[] = {(char *)INDEX_PATH_DEFAULT};
     size_t names = 0, more = starts ? config->origin_count : 0;
     for (size_t i = 0; i < config->site_count; i++)
         names += config->sites[i].index_count + config->sites[i].cross_host_count +

@@ -10,9 +10,6 @@
 #include "db/catalogue.h"
 #include "server/pages/publisher.h"
 
-/* The index that a site gets where nobody says otherwise. */
-#define BOOTSTRAP_INDEX_PATH "/sitemap_index.xml"
-
 /* Makes the sites as the configuration declares them, managed by it, with their hosts and indexes;
  * where the server `starts`, makes sure that each origin of SITEMAPD_SITE and --site is a site with
  * an index; sites that the configuration no longer has become ordinary ones. One change, applied

@@ -28,6 +28,14 @@ static int compare_hosts(const void *a, const void *b)
     return strcmp(a, b);
 }
 
+static void refuse_host(struct change_result *result, enum rule_code code, const char *field,
+                        const char *host)
+{
+    result_refuse(result, code, field);
+    snprintf(result->detail, sizeof result->detail, "%.200s: %s", *host != '\0' ? host : "\"\"",
+             rule_code_sentence(code));
+}
+
 enum catalogue_status site_hosts_read(const struct change *change, const char *const *given,
                                       const char *field, size_t has, struct site_hosts *out,
                                       struct change_result *result)
@@ -49,9 +57,7 @@ enum catalogue_status site_hosts_read(const struct change *change, const char *c
     for (size_t i = 0; i < count; i++) {
         enum rule_code code = url_parse_host(given[i], strlen(given[i]), out->name[i]);
         if (code != RULE_OK) {
-            result_refuse(result, code, field);
-            snprintf(result->detail, sizeof result->detail, "%.200s: %s", given[i],
-                     rule_code_sentence(code));
+            refuse_host(result, code, field, given[i]);
             return CATALOGUE_OK;
         }
     }
@@ -169,9 +175,7 @@ static void take_out(const char **list, const char *host, const char *field,
     char name[HOST_MAX_CHARS + 7];
     enum rule_code code = url_parse_host(host, strlen(host), name);
     if (code != RULE_OK) {
-        result_refuse(result, code, field);
-        snprintf(result->detail, sizeof result->detail, "%.200s: %s", host,
-                 rule_code_sentence(code));
+        refuse_host(result, code, field, host);
         return;
     }
     size_t i = 0;

@@ -9,6 +9,7 @@
 #include "server/api/handlers.h"
 #include "server/api/json.h"
 #include "server/base/str.h"
+#include "server/rules/scope.h"
 #include "server/rules/url.h"
 
 static void append_texts(struct str *out, const char *name, size_t count, const char *const *texts)
@@ -111,8 +112,7 @@ enum handled site_get(void *context, struct request *request)
 
 /* ---- POST, PATCH ------------------------------------------------------------------------- */
 
-#define DEFAULT_INDEX "/sitemap_index.xml"              /* what `serve --site` makes, too */
-#define MAX_INDEXES   (UINT32_MAX / LIMIT_PAGE_ENTRIES) /* what positions can number */
+#define MAX_INDEXES (UINT32_MAX / LIMIT_PAGE_ENTRIES) /* what positions can number */
 
 struct site_write {
     struct call call; /* first */
@@ -179,7 +179,7 @@ static void refuse_made(struct call *call)
 /* What is wrong with the path the catalogue tells. */
 static bool choose_index(struct site_write *self, const struct json_field *field)
 {
-    const char *path = field->text != NULL ? field->text : DEFAULT_INDEX;
+    const char *path = field->text != NULL ? field->text : INDEX_PATH_DEFAULT;
 
     if (field->off)
         return true;

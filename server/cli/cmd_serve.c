@@ -55,6 +55,7 @@ int command_check_config(struct cli *cli)
         cli->arguments.given[cli->arguments.given_count++] =
             (struct given_option){"--config", cli->arguments.words[0]};
     }
+    cli->no_pipe = true;
     status = session_read_config(cli, print_mistake, &count);
     if (cli->config == NULL)
         return status;
@@ -223,7 +224,7 @@ static int apply_flags(struct cli *cli)
 static struct config *read_again(void *context, config_report *report, void *report_context)
 {
     const struct cli *cli = context;
-    struct cli fresh = {.arguments = cli->arguments, .again = true};
+    struct cli fresh = {.arguments = cli->arguments, .no_pipe = true};
     bool good = session_read_config(&fresh, report, report_context) == EXIT_DONE;
 
     if (fresh.config == NULL)

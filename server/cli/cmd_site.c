@@ -13,6 +13,7 @@
 #include "server/cli/session.h"
 #include "server/rules/query.h"
 #include "server/rules/robots.h"
+#include "server/rules/scope.h"
 
 /* What `site add` and `site update` are told of a site. Internal to server/cli/. */
 
@@ -36,10 +37,11 @@ static int check_one_way(const struct arguments *a, const char *whole, const cha
     const char *edits = arguments_has(a, add) ? add : take;
 
     if (arguments_has(a, whole) && arguments_has(a, none))
-        return cli_misuse(none, "goes not with %s", whole);
+        return cli_misuse(none, "cannot be given together with %s", whole);
     if ((arguments_has(a, add) || arguments_has(a, take)) &&
         (arguments_has(a, whole) || arguments_has(a, none)))
-        return cli_misuse(edits, "goes not with %s, which says what the whole list is",
+        return cli_misuse(edits,
+                          "cannot be given together with %s, which says what the whole list is",
                           arguments_has(a, whole) ? whole : none);
     return EXIT_DONE;
 }
@@ -169,6 +171,8 @@ static void site_options_note_hosts(const struct registry *registry,
                  "its host is an alias of %s as well; requests for it go to this site",
                  other->origin);
     for (size_t i = 0; i < site->alias_host_count; i++) {
+        if (strcmp(site->alias_hosts[i], own) == 0)
+            cli_note(site->alias_hosts[i], "is the site's own host; as an alias it says nothing");
         other = registry_site_of_host(registry, site->alias_hosts[i], site);
         if (other != NULL)
             cli_note(site->alias_hosts[i],
@@ -349,7 +353,7 @@ int command_site_add(struct cli *cli)
         struct str url = STR_INIT;
 
         str_append_text(&url, origin.text);
-        str_append_text(&url, COMMAND_DEFAULT_INDEX);
+        str_append_text(&url, INDEX_PATH_DEFAULT);
         change.site.origin = origin.text;
         if (!arguments_has(&cli->arguments, "--no-index"))
             change.index_url = str_text(&url);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -696,17 +697,37 @@ static int prepare(struct cli *cli, struct import *import)
                                     : names_index_option(cli, import->registry, &named);
 }
 
+#define TELL_WAIT_MS 1000
+
+/* A pipe may bring the list, and who writes it may take its time: that is told. */
+static void await_writer(const char *name, int fd)
+{
+    struct pollfd pipe = {.fd = fd, .events = POLLIN};
+    struct stat found;
+
+    if (fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode)) {
+        if (poll(&pipe, 1, TELL_WAIT_MS) == 0)
+            cli_note(name, "is a pipe into which nobody has written yet; waiting for it");
+        while (poll(&pipe, 1, -1) < 0 && errno == EINTR)
+            ;
+    }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
 static int read_list(const struct cli *cli, struct import *import)
 {
     const char *name = cli->arguments.words[0];
     bool is_stdin = strcmp(name, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC), status;
+    int fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int status;
 
     if (fd < 0 && strstr(name, "://") != NULL)
         return cli_fail(name, "is a URL, and a file is read: curl -sf %s | sitemapd import -",
                         name);
     if (fd < 0)
         return cli_fail(name, "cannot be read: %s", strerror(errno));
+    if (!is_stdin)
+        await_writer(name, fd);
     status = import_read(import, fd);
     if (!is_stdin)
         close(fd);

@@ -40,7 +40,7 @@ __attribute__((format(printf, 3, 0))) static void tell(enum ink ink, const char 
     vsnprintf(why, sizeof why, format, args);
     flockfile(stderr);
     fprintf(stderr, "%ssitemapd:%s ", ink_on(stderr, ink), ink_off(stderr));
-    cli_print_escaped(stderr, what);
+    cli_print_escaped(stderr, *what != '\0' ? what : "\"\"");
     fputs(": ", stderr);
     cli_print_escaped(stderr, why);
     putc('\n', stderr);
@@ -137,7 +137,7 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
     cli->config = config_new();
     if (cli->config == NULL)
         return cli_fail("configuration", "out of memory");
-    cli->config->again = cli->again;
+    cli->config->no_pipe = cli->no_pipe;
     good = file == NULL || config_read_file(cli->config, file, report, context);
     good = config_read_environment(cli->config, report, context) && good;
     if (database != NULL &&

@@ -21,7 +21,7 @@ struct cli {
     struct config *config; /* NULL until read; owned reference */
     cli_serve *serve;
     struct backend *backend; /* NULL until opened */
-    bool again;              /* the configuration was read before, by this process */
+    bool no_pipe;            /* the configuration must be a file: it is read more than once */
 };
 
 /* One line on stderr, `sitemapd: what: why`, control characters escaped. Returns

@@ -5,8 +5,7 @@
 
 #include "server/doctor/robots_txt.h"
 #include "server/doctor/visit.h"
-
-#define DEFAULT_PATH "/sitemap_index.xml"
+#include "server/rules/scope.h"
 
 /* The index that a robots.txt names. Of several the one at the usual path, else the last of its own
  * origin, for sitemapd's lines stand behind those of its robots_file, which may be of what was
@@ -29,7 +28,7 @@ static bool choose_index(const struct visit *v, struct url *out)
         if (!found || own)
             *out = url;
         found = true;
-        if (own && strcmp(url.text + origin_len, DEFAULT_PATH) == 0)
+        if (own && strcmp(url.text + origin_len, INDEX_PATH_DEFAULT) == 0)
             break;
     }
     return found;
@@ -50,7 +49,7 @@ static void find_index(struct visit *v)
         }
         return;
     }
-    snprintf(text, sizeof text, "%s" DEFAULT_PATH, v->robots.origin);
+    snprintf(text, sizeof text, "%s" INDEX_PATH_DEFAULT, v->robots.origin);
     url_parse(text, strlen(text), &v->url, NULL);
 }
 

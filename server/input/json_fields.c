@@ -139,8 +139,9 @@ static json_t *load(const char *text, size_t len, enum json_fields_status *statu
     if (root == NULL) {
         bool no_memory = json_error_code(&fault) == json_error_out_of_memory || memory_failed();
         *status = no_memory ? JSON_FIELDS_NO_MEMORY : JSON_FIELDS_MALFORMED;
+        bool nul = json_error_code(&fault) == json_error_null_character; /* it names its own flag */
         snprintf(error->detail, sizeof error->detail, "line %d, column %d: %s", fault.line,
-                 fault.column, fault.text);
+                 fault.column, nul ? "\\u0000 is not allowed in a text" : fault.text);
         return NULL;
     }
     if (json_is_object(root) && !memory_failed())

@@ -301,6 +301,12 @@ def test_refused_registrations(shared, body, kind, status, code, field):
     assert shared.get(XML).status == 404, "nothing was taken"
 
 
+def test_no_library_speaks(shared):
+    body = b'{"origin": "https://shop.example.com", "robots": "a\\u0000b"}'
+    found = problem(shared.api("POST", "/v1/sites", body=body, content_type=OBJECT), 400, "malformed-json")
+    assert "\\u0000 is not allowed in a text" in found["detail"] and "JSON_" not in found["detail"], found
+
+
 def test_the_punycode_hint(shared):
     assert "xn--exmple-cua" in problem(shared.register("https://www.exämple.com/a.xml"), 422)["detail"]
 

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from harness import (
-    BIN, INDEX, ORIGIN, Server, environment, eventually, locs, render, render_export, seconds, sitemapd,
+    BIN, HOST, INDEX, ORIGIN, Server, environment, eventually, locs, render, render_export, seconds, sitemapd,
 )
 
 XML = "/sitemap_index.xml"
@@ -624,3 +624,35 @@ def test_lists_for_programs(database):
     done(sitemapd("add", f"{ORIGIN}/a.xml", "--digest", "abc", "--source", "nightly", database=database))
     (entry,) = sitemapd("list", "--json", database=database).lines()
     assert entry["digest"] == "abc" and entry["source"] == "nightly"
+
+
+def test_check_config_is_of_a_file(tmp_path):
+    """What is read to be checked would be gone for the start, and nobody may ever write it."""
+    pipe = tmp_path / "pipe.conf"
+    os.mkfifo(pipe)
+    command = sitemapd("check-config", pipe)
+    assert command.code == 1 and command.err.startswith(f"{pipe}: is a pipe, and must be a file"), command
+
+
+def test_import_waits_for_who_writes_into_a_pipe(database, tmp_path):
+    pipe = tmp_path / "list.txt"
+    os.mkfifo(pipe)
+    command = [BIN, "import", str(pipe), "--database", str(database)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        try:
+            assert process.stderr.readline() == f"sitemapd: {pipe}: is a pipe into which nobody has written yet; waiting for it\n"
+            pipe.write_text(f"{ORIGIN}/piped.xml\n")
+            out, err = process.communicate(timeout=seconds(60))
+        finally:
+            process.kill()
+    assert process.returncode == 0 and "piped.xml" in sitemapd("list", database=database).out, (out, err)
+
+
+def test_what_is_empty_is_told_as_empty(database):
+    refused(sitemapd("token", "revoke", "", database=database), words='sitemapd: "": no token of this catalogue')
+    refused(sitemapd("site", "update", ORIGIN, "--remove-host-alias", "", database=database), words='"": must be host[:port] (host-malformed)')
+
+
+def test_an_alias_that_says_nothing_is_remarked(database):
+    told = done(sitemapd("site", "update", ORIGIN, "--add-host-alias", HOST, database=database))
+    assert told.err == f"sitemapd: {HOST}: is the site's own host; as an alias it says nothing\n"
