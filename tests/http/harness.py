@@ -302,6 +302,8 @@ class Server:
                 file.write(config)
             self.args += ["--config", path]
         self.env = dict(env or {})
+        if "write_timeout" not in (config or ""):  # where the machine is slow, writes wait; none is refused
+            self.env.setdefault("SITEMAPD_CATALOGUE_WRITE_TIMEOUT", "60s")
         self.token = token
         if token:
             self.env["SITEMAPD_TOKEN"] = token

@@ -343,7 +343,7 @@ def test_a_sites_long_list_gives_way_to_others(start, method, query):
 def test_a_million(start):
     """In bounded memory, and the singles meanwhile wait at most write_timeout (docs/api.md), 10 s."""
     count = 1000000 if PLAIN else 30000
-    server = start()
+    server = start(config="[catalogue]\nwrite_timeout = 10s\n")
     assert server.register(f"{ORIGIN}/first.xml").status == 201
     before = memory_mb(server)
     piece = lambda n: b"".join(b'{"loc":"%s/s/%07d.xml","lastmod":"2026-01-31T10:20:30Z"}\n' % (ORIGIN.encode(), i) for i in range(n, n + 10000))
