@@ -12,6 +12,7 @@
 #include "db/file/handle.h"
 #include "db/file/server_lock.h"
 #include "db/write/writer.h"
+#include "server/base/clock.h"
 
 /* ---- open and close */
 
@@ -160,19 +161,38 @@ static void on_answer(void *context, struct change_result *result)
     pthread_mutex_unlock(&waiter->lock);
 }
 
-enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
-                                      struct change_result *result)
+#define TELL_MS 100
+
+enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct change *change,
+                                              void (*tell)(void *context, uint64_t rows_done),
+                                              void *context, struct change_result *result)
 {
     struct waiter waiter = {
         .lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER, .result = result};
-    writer_submit(c->writer, change, on_answer, &waiter);
+    _Atomic uint64_t rows_done = 0;
+    struct change told = *change;
+    told.rows_done = &rows_done;
+    writer_submit(c->writer, &told, on_answer, &waiter);
     pthread_mutex_lock(&waiter.lock);
-    while (!waiter.is_answered)
-        pthread_cond_wait(&waiter.answered, &waiter.lock);
+    while (!waiter.is_answered) {
+        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, TELL_MS);
+        if (tell)
+            pthread_cond_clockwait(&waiter.answered, &waiter.lock, CLOCK_MONOTONIC, &until);
+        else
+            pthread_cond_wait(&waiter.answered, &waiter.lock);
+        if (tell)
+            tell(context, atomic_load(&rows_done));
+    }
     pthread_mutex_unlock(&waiter.lock);
     pthread_mutex_destroy(&waiter.lock);
     pthread_cond_destroy(&waiter.answered);
     return result->status;
+}
+
+enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
+                                      struct change_result *result)
+{
+    return catalogue_apply_telling(c, change, NULL, NULL, result);
 }
 
 void catalogue_await_server(const struct catalogue *c)

@@ -10,6 +10,7 @@
 #include "db/spool.h"
 #include "db/status.h"
 #include "server/rules/entry.h"
+#include "server/rules/findings.h"
 
 struct catalogue;
 
@@ -107,19 +108,16 @@ struct change {
     /* Scan: .source is its name, .index_name the index of its entries (NULL: by scope; one that is
      * not there refuses the scan), .rows what differs from what is kept, .dry_run, .max_removed.
      * Alone in its transaction. A file whose loc another source owns, or that the rules refuse,
-     * becomes QUARANTINED and is reported by on_reject (line 0), once as long as the reason stays.
+     * becomes QUARANTINED and is found refused by its row, without a detail where the reason is no
+     * news.
      * Where the shrink guard (rule as for a replace, over each index with all its entries) does not
      * let the removals through, they are held, all of them: the files that are gone stay as they
      * are, all else is applied, and result.would_remove tells how many (status OK). A scan that
      * changes no entry makes no revision. The counts are of entries; unchanged ones are those of
      * files that were sent. */
-    /* Called for what a bulk, replace or scan refuses, on the writer's thread; may be NULL. */
-    void (*on_reject)(void *context, const struct rejection *rejection);
-    /* Called for what a bulk or replace takes, and remarks by what was stored; may be NULL. */
-    void (*on_remark)(void *context, const struct entry *entry, rule_set remarks);
-    /* Called now and then with the entries done so far; may be NULL. */
-    void (*on_progress)(void *context, uint64_t entries_done);
-    void *context; /* for the callbacks above and `done` */
+    uint32_t max_told; /* bulk, replace, scan: findings that the result is to keep, see there */
+    _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */
+    void *context;               /* for `done` */
 };
 
 struct change_result {
@@ -146,6 +144,10 @@ struct change_result {
     size_t refused_at;         /* configure */
     /* Configure: of which of its index_paths, from 1; 0: the site. */
     size_t refused_index;
+    /* Of single rows: what a bulk, replace or scan refuses, and what it remarks on what it takes,
+     * by what was stored. Up to max_told, and the first few of each code; 0: they are counted only.
+     * Owned. */
+    struct findings findings;
     struct spool *rows; /* the change's, for who wants them back; owned */
 };
 
@@ -165,5 +167,9 @@ void catalogue_submit(struct catalogue *c, const struct change *change, change_d
  * callback of this module. Thread safe. */
 enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
                                       struct change_result *result);
+/* The same, and calls `tell` now and then with the rows done so far, on this thread. */
+enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct change *change,
+                                              void (*tell)(void *context, uint64_t rows_done),
+                                              void *context, struct change_result *result);
 
 #endif

@@ -1,6 +1,7 @@
 #include "db/write/apply.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,18 +13,27 @@ static void reject(const struct change *change, struct change_result *result,
 {
     struct rejection rejection = {
         .line = entry->line, .loc = entry->loc, .code = code, .field = field};
-    snprintf(rejection.detail, sizeof rejection.detail, "%s", why);
     result->rejected++;
     if (!change->skip && result->status == CATALOGUE_OK)
         result_refuse(result, code, field);
-    if (change->on_reject)
-        change->on_reject(change->context, &rejection);
+    if (change->max_told == 0)
+        return;
+    snprintf(rejection.detail, sizeof rejection.detail, "%s", why);
+    findings_refuse(&result->findings, &rejection);
 }
 
-void remark_entry(const struct change *change, const struct put *put)
+void count_put(const struct change *change, struct change_result *result, const struct put *put)
 {
-    if (put->remarks != 0 && change->on_remark)
-        change->on_remark(change->context, put->entry, put->remarks);
+    if (put->outcome == PUT_CREATED)
+        result->created++;
+    else if (put->outcome == PUT_UNCHANGED)
+        result->unchanged++;
+    else
+        result->updated++;
+    if (put->outcome == PUT_MOVED)
+        result->moved++;
+    if (change->max_told > 0)
+        findings_remark(&result->findings, put->entry->line, put->entry->loc, put->remarks);
 }
 
 void reject_entry(const struct change *change, struct change_result *result,
@@ -45,8 +55,8 @@ void reject_stream(struct change_result *result)
 
 void tell_progress(const struct change *change, uint64_t done)
 {
-    if (done % APPLY_PROGRESS == 0 && change->on_progress)
-        change->on_progress(change->context, done);
+    if (done % APPLY_PROGRESS == 0 && change->rows_done)
+        atomic_store(change->rows_done, done);
 }
 
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result)
@@ -248,6 +258,8 @@ enum catalogue_status apply_change(struct tx *tx, const struct change *change,
 {
     bool holds;
     *keep = true;
+    result->findings.max = change->max_told;
+    result->findings.examples = FINDINGS_EXAMPLES;
     enum catalogue_status status = apply_token_judge(tx, change, result, &holds);
     if (status != CATALOGUE_OK || !holds)
         return status;
@@ -291,6 +303,7 @@ void change_result_done(struct change_result *result)
 {
     entry_record_done(&result->entry);
     memset(&result->entry, 0, sizeof result->entry);
+    findings_done(&result->findings);
     spool_free(result->rows);
     result->rows = NULL;
 }

@@ -16,7 +16,7 @@
 
 /* Rows of removed indexes that one CHANGE_PURGE drops: some milliseconds. */
 #define PURGE_ROWS 2000
-/* A bulk calls on_progress after so many entries. */
+/* rows_done steps by so many, and the end of a list is asked for after so many. */
 #define APPLY_PROGRESS 1000
 
 /* True for what is alone in its transaction: because it may be rolled back whole, or because it may
@@ -80,9 +80,9 @@ enum catalogue_status index_bury(struct tx *tx, const struct registry_index *ind
 
 /* ---- for bulk, replace and scan */
 
-/* Reports what put_write remarked to on_remark. */
-void remark_entry(const struct change *change, const struct put *put);
-/* Counts a refusal, reports it to on_reject, and makes the first one the change's own code. */
+/* Counts what put_write did, and tells what it remarked. */
+void count_put(const struct change *change, struct change_result *result, const struct put *put);
+/* Counts a refusal, tells it, and makes the first one the change's own code. */
 void reject_entry(const struct change *change, struct change_result *result,
                   const struct entry *entry, enum rule_code code, const char *field);
 /* The same for what entry_locate or put_room refused. */
@@ -93,7 +93,7 @@ void reject_stream(struct change_result *result);
  * refused counts nothing but refusals. */
 void finish_set(struct tx *tx, const struct change *change, struct change_result *result,
                 bool *keep);
-/* Calls on_progress now and then. */
+/* Notes rows_done now and then. */
 void tell_progress(const struct change *change, uint64_t done);
 /* True where a bulk or replace that a site's token sent is to end, for the sake of other sites'
  * writes: it is refused as a whole then. Asked between entries, every APPLY_PROGRESS or oftener. */

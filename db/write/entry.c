@@ -467,18 +467,6 @@ static enum catalogue_status gather_remarks(struct tx *tx, const struct put *put
     return CATALOGUE_OK;
 }
 
-static void count_put(enum put_outcome outcome, struct change_result *result)
-{
-    result->changed = outcome != PUT_UNCHANGED;
-    if (outcome == PUT_CREATED)
-        result->created = 1;
-    else if (outcome == PUT_UNCHANGED)
-        result->unchanged = 1;
-    else
-        result->updated = 1;
-    result->moved = outcome == PUT_MOVED;
-}
-
 enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change,
                                       struct change_result *result)
 {
@@ -515,8 +503,8 @@ enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change
         status = make_record(tx, put.site->id, put.url.text, &put.row, &result->entry);
     if (status == CATALOGUE_OK)
         status = gather_remarks(tx, &put, result);
-    if (status == CATALOGUE_OK)
-        count_put(put.outcome, result);
+    count_put(change, result, &put);
+    result->changed = put.outcome != PUT_UNCHANGED;
     return status;
 }
 

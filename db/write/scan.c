@@ -51,6 +51,7 @@ struct scan {
 
     /* The file at hand. */
     const struct source_file *file;
+    uint64_t row; /* its number, from 1 */
     struct scan_kept kept;
     struct put put;
     struct entry entry;
@@ -62,7 +63,7 @@ typedef enum catalogue_status scan_pass(struct scan *s);
 
 static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row);
 static enum catalogue_status scan_place(struct scan *s, bool *foreign);
-static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool last);
+static enum catalogue_status scan_read(struct scan *s, scan_pass *each);
 
 /* The words of enum source_file_state are numbers in the file. */
 _Static_assert(SOURCE_FILE_LISTED == 0 && SOURCE_FILE_EMPTY == 1 && SOURCE_FILE_IGNORED == 2 &&
@@ -338,14 +339,14 @@ static bool passes(struct scan *s, struct change_result *verdict)
 static enum catalogue_status scan_guard_ask(struct scan *s)
 {
     struct change_result verdict = {.status = CATALOGUE_OK};
-    enum catalogue_status status = scan_read(s, count_loss, false);
+    enum catalogue_status status = scan_read(s, count_loss);
     if (status != CATALOGUE_OK || s->result->status != CATALOGUE_OK || s->removals == 0)
         return status;
     status = measure(s);
     if (status != CATALOGUE_OK || passes(s, &verdict))
         return status;
     /* Maybe as much comes as goes: files that were renamed. */
-    status = scan_read(s, count_gain, false);
+    status = scan_read(s, count_gain);
     if (status != CATALOGUE_OK || s->result->status != CATALOGUE_OK)
         return status;
     status = measure(s);
@@ -384,12 +385,12 @@ static enum catalogue_status scan_guard_settle(struct scan *s)
 /* ---- reading the files */
 
 /* Calls `each` for every file of the change. Rows that cannot be read refuse the scan:
- * result->status tells. `last` is the pass that reports progress. */
-static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool last)
+ * result->status tells. */
+static enum catalogue_status scan_read(struct scan *s, scan_pass *each)
 {
     struct source_file file;
-    uint64_t done = 0;
     spool_rewind(s->change->rows);
+    s->row = 0;
     for (;;) {
         int more = spool_next_file(s->change->rows, &file);
         if (more < 0)
@@ -397,14 +398,12 @@ static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool las
         if (more != 1)
             return CATALOGUE_OK;
         s->file = &file;
+        s->row++;
         enum catalogue_status status = scan_row_read(s);
         if (status == CATALOGUE_OK)
             status = each(s);
         if (status != CATALOGUE_OK)
             return status;
-        done++;
-        if (last)
-            tell_progress(s->change, done);
     }
 }
 
@@ -450,7 +449,8 @@ static enum catalogue_status scan_place(struct scan *s, bool *foreign)
     const struct source_file *file = s->file;
     struct put *put = &s->put;
     *foreign = false;
-    s->entry = (struct entry){.loc = file->loc,
+    s->entry = (struct entry){.line = s->row,
+                              .loc = file->loc,
                               .lastmod = file->lastmod,
                               .lastmod_state = file->lastmod ? FIELD_SET : FIELD_NULL,
                               .position = POSITION_NONE};
@@ -506,7 +506,8 @@ static enum catalogue_status explain(struct scan *s, char *out, size_t size)
  * being read; told once, not with every try. */
 static enum catalogue_status refuse(struct scan *s)
 {
-    struct rejection rejection = {.loc = s->file->loc, .code = s->put.code, .field = s->put.field};
+    struct rejection rejection = {
+        .line = s->row, .loc = s->file->loc, .code = s->put.code, .field = s->put.field};
     enum catalogue_status status = explain(s, rejection.detail, sizeof rejection.detail);
     if (status != CATALOGUE_OK)
         return status;
@@ -518,19 +519,12 @@ static enum catalogue_status refuse(struct scan *s)
     bool known = s->kept.found && strcmp(s->kept.problem, file.problem) == 0;
     bool same = s->kept.found && s->kept.has_loc && file.loc && same_loc(file.loc, s->kept.loc);
     s->result->rejected++;
-    if (!known && s->change->on_reject)
-        s->change->on_reject(s->change->context, &rejection);
-    return scan_row_write(s, &file, same ? s->kept.site : 0, true);
-}
-
-static void count_put(struct scan *s)
-{
-    if (s->put.outcome == PUT_CREATED)
-        s->result->created++;
-    else if (s->put.outcome == PUT_UNCHANGED)
-        s->result->unchanged++;
-    else
-        s->result->updated++;
+    status = scan_row_write(s, &file, same ? s->kept.site : 0, true);
+    if (known)
+        rejection.detail[0] = '\0';
+    if (s->change->max_told > 0)
+        findings_refuse(&s->result->findings, &rejection);
+    return status;
 }
 
 static enum catalogue_status list_file(struct scan *s)
@@ -551,7 +545,7 @@ static enum catalogue_status list_file(struct scan *s)
     status = put_write(s->tx, put);
     if (status != CATALOGUE_OK)
         return status;
-    count_put(s);
+    count_put(s->change, s->result, put);
     struct source_file file = *s->file;
     file.loc = put->url.text;
     return scan_row_write(s, &file, put->site->id, false);
@@ -609,9 +603,9 @@ static enum catalogue_status run_passes(struct scan *s)
     if (status == CATALOGUE_OK && has_files) /* else nothing can go */
         status = scan_guard_ask(s);
     if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK && s->removals > 0 && !s->hold)
-        status = scan_read(s, take_out, false);
+        status = scan_read(s, take_out);
     if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)
-        status = scan_read(s, settle_file, true);
+        status = scan_read(s, settle_file);
     if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)
         status = scan_guard_settle(s);
     if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)

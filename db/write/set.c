@@ -271,11 +271,9 @@ static enum catalogue_status write_present(struct replace *r)
             return status;
     }
     status = put_write(r->tx, put);
-    remark_entry(r->change, put);
-    if (parked || put->outcome != PUT_UNCHANGED)
-        r->result->updated++;
-    else
-        r->result->unchanged++;
+    if (parked)
+        put->outcome = PUT_UPDATED;
+    count_put(r->change, r->result, put);
     return status;
 }
 
@@ -292,13 +290,7 @@ static enum catalogue_status write_new(struct replace *r)
         return CATALOGUE_OK;
     }
     status = put_write(r->tx, put);
-    remark_entry(r->change, put);
-    if (put->outcome == PUT_CREATED) {
-        r->result->created++;
-    } else {
-        r->result->updated++;
-        r->result->moved++;
-    }
+    count_put(r->change, r->result, put);
     return status;
 }
 
@@ -448,18 +440,6 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     return CATALOGUE_OK;
 }
 
-static void count_put(enum put_outcome outcome, struct change_result *result)
-{
-    if (outcome == PUT_CREATED)
-        result->created++;
-    else if (outcome == PUT_UNCHANGED)
-        result->unchanged++;
-    else
-        result->updated++;
-    if (outcome == PUT_MOVED)
-        result->moved++;
-}
-
 static enum catalogue_status apply_line(struct tx *tx, const struct change *change,
                                         const struct entry *entry, struct put *put,
                                         struct change_result *result);
@@ -504,10 +484,8 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
     status = put_write(tx, put);
     if (status == CATALOGUE_OK && put->outcome == PUT_KNOWN)
         return look_again(tx, change, entry, put, result);
-    if (status == CATALOGUE_OK) {
-        count_put(put->outcome, result);
-        remark_entry(change, put);
-    }
+    if (status == CATALOGUE_OK)
+        count_put(change, result, put);
     return status;
 }
 

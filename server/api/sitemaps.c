@@ -1,6 +1,7 @@
 /* /v1/sitemaps: the entries. What comes in as a body upload.c has read when it is submitted here.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "server/api/auth.h"
@@ -224,11 +225,37 @@ static void answer_single(struct call *call)
     call_audit(call, "sitemap-put", entry->loc != NULL ? entry->loc : "an entry");
 }
 
-static void append_findings(struct str *out, const char *name, struct findings *findings)
+/* The refusals or the remarks as a JSON array, by line. */
+static void append_findings(struct str *out, const struct findings *f, bool refused)
 {
-    str_append_format(out, "\"%s\":", name);
-    findings_append(findings, out);
-    str_append_format(out, ",\"%s_total\":%" PRIu64, name, findings->total);
+    const char *before = "[";
+
+    for (uint32_t i = 0; i < f->count; i++) {
+        const struct finding *item = &f->items[i];
+
+        if ((item->code != RULE_OK) != refused)
+            continue;
+        str_append_format(out, "%s{\"line\":%" PRIu64 ",\"loc\":", before, item->line);
+        str_append_json_text(out, item->loc);
+        if (refused) {
+            str_append_text(out, ",\"code\":");
+            str_append_json_text(out, rule_code_word(item->code));
+            if (item->field != NULL) {
+                str_append_text(out, ",\"field\":");
+                str_append_json_text(out, item->field);
+            }
+            str_append_text(out, ",\"detail\":");
+            str_append_json_text(out, item->detail != NULL ? item->detail
+                                                           : rule_code_sentence(item->code));
+        } else {
+            str_append_text(out, ",\"codes\":");
+            rule_set_append_json(out, item->remarks);
+        }
+        str_append_char(out, '}');
+        before = ",";
+    }
+    str_append_text(out, *before == '[' ? "[]" : "]");
+    out->failed = out->failed || f->failed;
 }
 
 /* Nothing was applied: the lines to blame, all that are to be listed. */
@@ -240,31 +267,40 @@ static void reply_lines_refused(struct upload *upload)
     reply_problem(reply, 422, "entries-refused", NULL,
                   "lines of the list were refused, so nothing was applied; on_error=skip takes the "
                   "good ones");
-    findings_append(&upload->rejections, &list);
+    append_findings(&list, &upload->findings, true);
     if (list.failed)
         reply->body.failed = true;
     errors_add_member(reply, "rejected", str_text(&list));
-    errors_add_number(reply, "rejected_total", upload->rejections.total);
+    errors_add_number(reply, "rejected_total", upload->findings.refused);
     str_done(&list);
+}
+
+/* The catalogue's beside the reader's. */
+static void take_findings(struct upload *upload)
+{
+    struct change_result *result = &upload->call.result;
+
+    findings_take(&upload->findings, &result->findings);
+    findings_remark(&upload->findings, 0, NULL, result->remarks);
+    findings_sort(&upload->findings);
 }
 
 static void answer_list(struct call *call)
 {
-    static const struct entry of_no_line = {.loc = NULL, .line = 0};
     struct upload *upload = (struct upload *)call;
     struct str *out = &call->request->reply.body;
 
-    if (!upload->skip && upload->rejections.total > 0) {
+    take_findings(upload);
+    if (!upload->skip && upload->findings.refused > 0) {
         reply_lines_refused(upload);
         return;
     }
-    if (call->result.remarks != 0)
-        findings_add_remarks(&upload->warnings, &of_no_line, call->result.remarks);
     append_counts(out, &call->result);
-    findings_append(&upload->rejections, out);
-    str_append_format(out, ",\"rejected_total\":%" PRIu64 ",", upload->rejections.total);
-    append_findings(out, "warnings", &upload->warnings);
-    str_append_text(out, "}\n");
+    append_findings(out, &upload->findings, true);
+    str_append_format(out,
+                      ",\"rejected_total\":%" PRIu64 ",\"warnings\":", upload->findings.refused);
+    append_findings(out, &upload->findings, false);
+    str_append_format(out, ",\"warnings_total\":%" PRIu64 "}\n", upload->findings.remarked);
     reply_json(&call->request->reply, 200);
     call_audit(call, call->change.kind == CHANGE_REPLACE ? "index-replace" : "sitemaps-put",
                call->change.index_name != NULL ? call->change.index_name : "a list");
@@ -276,7 +312,8 @@ static void refuse_list(struct call *call)
     const struct change_result *result = &call->result;
     bool refused = result->status == CATALOGUE_REFUSED && !result->forbidden;
 
-    if (refused && !upload->skip && upload->rejections.total > 0 &&
+    take_findings(upload);
+    if (refused && !upload->skip && upload->findings.refused > 0 &&
         result->code != RULE_LIST_TOO_LONG)
         reply_lines_refused(upload);
     else if (refused && (result->code == RULE_INDEX_UNKNOWN || result->code == RULE_SITE_UNKNOWN))
@@ -289,24 +326,10 @@ static void refuse_list(struct call *call)
 
 /* ---- submitting -------------------------------------------------------------------------- */
 
-static void on_remark(void *context, const struct entry *entry, rule_set remarks)
-{
-    struct upload *upload = context;
-
-    findings_add_remarks(&upload->warnings, entry, remarks);
-}
-
-static void on_reject(void *context, const struct rejection *rejection)
-{
-    struct upload *upload = context;
-
-    findings_add_rejection(&upload->rejections, rejection);
-}
-
 static void submit_list(struct upload *upload, enum change_kind kind)
 {
     struct call *call = &upload->call;
-    bool strict_refused = !upload->skip && upload->rejections.total > 0;
+    bool strict_refused = !upload->skip && upload->findings.refused > 0;
 
     if (strict_refused && spool_count(upload->spool) == 0) {
         reply_lines_refused(upload);
@@ -317,13 +340,32 @@ static void submit_list(struct upload *upload, enum change_kind kind)
     call->change.rows = upload->spool;
     upload->spool = NULL;
     call->change.skip = upload->skip;
-    call->change.on_reject = on_reject;
-    call->change.on_remark = on_remark;
+    call->change.max_told = upload->findings.max;
     /* It will not be applied; the catalogue is asked all the same, so that the reply lists every
      * bad line at once and not those of the form first, those of the place next time. */
     call->change.dry_run = strict_refused;
     call->refuse = refuse_list;
     call_write(call, answer_list);
+}
+
+/* A name that is none of an entry's is not the rejection's to point to, but its sentence begins
+ * with it, in quotes. */
+static void reply_refused(struct reply *reply, const struct findings *findings)
+{
+    const struct finding *first = findings->items;
+    const char *field = first != NULL ? first->field : NULL;
+    char name[64];
+
+    if (first != NULL && first->code == RULE_FIELD_UNKNOWN && first->detail != NULL &&
+        first->detail[0] == '"') {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(first->detail + 1, "\""),
+                 first->detail + 1);
+        field = name;
+    }
+    if (first == NULL || findings->failed)
+        errors_reply_status(reply, CATALOGUE_NO_MEMORY);
+    else
+        errors_reply_rule(reply, first->code, field, first->detail);
 }
 
 static void submit_single(struct upload *upload)
@@ -332,8 +374,8 @@ static void submit_single(struct upload *upload)
     struct reply *reply = &call->request->reply;
     struct change *change = &call->change;
 
-    if (upload->rejections.total > 0) {
-        errors_reply_rule(reply, upload->first.code, upload->first.field, upload->first.detail);
+    if (upload->findings.refused > 0) {
+        reply_refused(reply, &upload->findings);
         request_resume(call->request);
         return;
     }

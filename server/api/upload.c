@@ -13,106 +13,6 @@
 
 const size_t upload_size = sizeof(struct upload);
 
-static void findings_init(struct findings *f, uint32_t max)
-{
-    *f = (struct findings){.max = max};
-}
-
-/* Takes `json` over. */
-static void keep(struct findings *f, uint64_t line, struct str *json)
-{
-    if (f->count == f->capacity) {
-        uint32_t capacity = f->capacity == 0 ? 16 : f->capacity * 2;
-        struct finding *items = reallocarray(f->items, capacity, sizeof *items);
-
-        if (items == NULL) {
-            f->failed = true;
-            str_done(json);
-            return;
-        }
-        f->items = items;
-        f->capacity = capacity;
-    }
-    if (json->failed) {
-        f->failed = true;
-        str_done(json);
-        return;
-    }
-    f->items[f->count++] = (struct finding){.line = line, .json = json->data};
-}
-
-static void begin(struct str *json, uint64_t line, const char *loc)
-{
-    str_append_format(json, "{\"line\":%" PRIu64 ",\"loc\":", line);
-    str_append_json_text(json, loc);
-}
-
-void findings_add_rejection(struct findings *f, const struct rejection *rejection)
-{
-    struct str json = STR_INIT;
-    const char *detail = rejection->detail;
-
-    f->total++;
-    if (f->count >= f->max)
-        return;
-    begin(&json, rejection->line, rejection->loc);
-    str_append_text(&json, ",\"code\":");
-    str_append_json_text(&json, rule_code_word(rejection->code));
-    if (rejection->field != NULL) {
-        str_append_text(&json, ",\"field\":");
-        str_append_json_text(&json, rejection->field);
-    }
-    str_append_text(&json, ",\"detail\":");
-    str_append_json_text(&json, *detail != '\0' ? detail : rule_code_sentence(rejection->code));
-    str_append_char(&json, '}');
-    keep(f, rejection->line, &json);
-}
-
-void findings_add_remarks(struct findings *f, const struct entry *entry, rule_set remarks)
-{
-    struct str json = STR_INIT;
-
-    f->total++;
-    if (f->count >= f->max)
-        return;
-    begin(&json, entry->line, entry->loc);
-    str_append_text(&json, ",\"codes\":");
-    rule_set_append_json(&json, remarks);
-    str_append_char(&json, '}');
-    keep(f, entry->line, &json);
-}
-
-static int compare_lines(const void *a, const void *b)
-{
-    uint64_t x = ((const struct finding *)a)->line, y = ((const struct finding *)b)->line;
-
-    return (x > y) - (x < y);
-}
-
-void findings_append(struct findings *f, struct str *out)
-{
-    /* Those of the reader came first, those of the catalogue after them. */
-    if (f->count > 1)
-        qsort(f->items, f->count, sizeof *f->items, compare_lines);
-    str_append_char(out, '[');
-    for (uint32_t i = 0; i < f->count; i++) {
-        if (i > 0)
-            str_append_char(out, ',');
-        str_append_text(out, f->items[i].json);
-    }
-    str_append_char(out, ']');
-    if (f->failed)
-        out->failed = true;
-}
-
-static void findings_done(struct findings *f)
-{
-    for (uint32_t i = 0; i < f->count; i++)
-        free(f->items[i].json);
-    free(f->items);
-    *f = (struct findings){.max = 0};
-}
-
 /* A spooled entry takes more room than its line where the loc is short. */
 #define SPOOL_FACTOR 4u
 
@@ -127,36 +27,16 @@ static bool take_entry(void *context, const struct entry *entry)
     struct upload *upload = context;
 
     upload->spooled = spool_add(upload->spool, entry);
-    if (upload->spooled == SPOOL_OK && (entry->remarks & TOLD) != 0)
-        findings_add_remarks(&upload->warnings, entry, entry->remarks & TOLD);
+    if (upload->spooled == SPOOL_OK)
+        findings_remark(&upload->findings, entry->line, entry->loc, entry->remarks & TOLD);
     return upload->spooled == SPOOL_OK;
-}
-
-/* A name that is none of an entry's is not the rejection's to point to, but its sentence begins
- * with it, in quotes. */
-static void keep_first(struct upload *upload, const struct rejection *rejection)
-{
-    const char *field = rejection->field;
-    int len = field != NULL ? (int)strlen(field) : 0;
-
-    if (field == NULL && rejection->code == RULE_FIELD_UNKNOWN && rejection->detail[0] == '"') {
-        field = rejection->detail + 1;
-        len = (int)strcspn(field, "\"");
-    }
-    upload->first = *rejection;
-    upload->first.loc = NULL;
-    upload->first.field = field != NULL ? upload->first_field : NULL;
-    snprintf(upload->first_field, sizeof upload->first_field, "%.*s", len,
-             field != NULL ? field : "");
 }
 
 static bool take_rejection(void *context, const struct rejection *rejection)
 {
     struct upload *upload = context;
 
-    if (upload->rejections.total == 0)
-        keep_first(upload, rejection);
-    findings_add_rejection(&upload->rejections, rejection);
+    findings_refuse(&upload->findings, rejection);
     return true;
 }
 
@@ -168,8 +48,7 @@ static void upload_cleanup(struct call *call)
     reader_free(upload->reader);
     spool_free(upload->spool);
     str_done(&upload->held);
-    findings_done(&upload->rejections);
-    findings_done(&upload->warnings);
+    findings_done(&upload->findings);
 }
 
 /* ---- begin ------------------------------------------------------------------------------- */
@@ -268,8 +147,7 @@ enum handled upload_begin(void *context, struct request *request, void (*submit)
     upload = request->state;
     upload->call.cleanup = upload_cleanup;
     upload->submit = submit;
-    findings_init(&upload->rejections, upload->call.app->max_rejections);
-    findings_init(&upload->warnings, upload->call.app->max_rejections);
+    upload->findings.max = upload->call.app->max_rejections;
     return read_headers(upload) && read_on_error(upload) ? HANDLE_CONTINUE : HANDLED;
 }
 

@@ -1,6 +1,8 @@
-/* What a list's reply says of single lines: those refused, and those taken without their bad date.
- * Bounded in number; the rest is only counted. Internal to server/api/. Not thread safe; the
- * threads that handle one request come one after the other. */
+/* Entries on their way in: the body of POST and PUT /v1/sitemaps. A small body that is one good
+ * entry is taken as it is. Any other is read as it arrives, judged, and spooled until its
+ * transaction takes it: a small one at its end on the HTTP thread, a large or compressed one piece
+ * by piece on the workers, while the sender waits, so that neither memory nor a thread is held by a
+ * slow one. Internal to server/api/. */
 #ifndef SITEMAPD_API_UPLOAD_H
 #define SITEMAPD_API_UPLOAD_H
 
@@ -10,33 +12,7 @@
 #include "server/api/call.h"
 #include "server/base/str.h"
 #include "server/input/reader.h"
-#include "server/rules/entry.h"
 #include "server/rules/url.h"
-
-struct finding {
-    uint64_t line;
-    char *json; /* owned: the object */
-};
-
-struct findings {
-    uint32_t max; /* kept */
-    uint64_t total;
-    uint32_t count, capacity;
-    struct finding *items;
-    bool failed; /* out of memory: some are missing */
-};
-/* {"line", "loc", "code", "detail"} */
-void findings_add_rejection(struct findings *f, const struct rejection *rejection);
-/* {"line", "loc", "codes"} */
-void findings_add_remarks(struct findings *f, const struct entry *entry, rule_set remarks);
-/* Appends them as a JSON array, by line. */
-void findings_append(struct findings *f, struct str *out);
-
-/* Entries on their way in: the body of POST and PUT /v1/sitemaps. A small body that is one good
- * entry is taken as it is. Any other is read as it arrives, judged, and spooled until its
- * transaction takes it: a small one at its end on the HTTP thread, a large or compressed one piece
- * by piece on the workers, while the sender waits, so that neither memory nor a thread is held by a
- * slow one. Internal to server/api/. */
 
 #define UPLOAD_INLINE_BYTES 65536u /* up to here a body is read on the HTTP thread */
 #define UPLOAD_MAX_RATIO    200u   /* decoded : encoded of a gzip body */
@@ -54,13 +30,10 @@ struct upload {
     struct reader *reader;    /* else: made with the spool, once it is needed */
     struct spool *spool;
     enum spool_status spooled;
-    bool over; /* it failed: what still comes is read and dropped, so that the
-                  sender gets to read the answer */
-    struct findings rejections, warnings;
-    struct rejection first; /* the first of the rejections; loc is NULL, field
-                               points to first_field */
-    char first_field[64];
-    struct url prefix; /* PUT: normalised */
+    bool over;                /* it failed: what still comes is read and dropped, so that the
+                                 sender gets to read the answer */
+    struct findings findings; /* the reader's, then the catalogue's too */
+    struct url prefix;        /* PUT: normalised */
     /* Called once the body was read without error, on an HTTP thread or a worker: submits. The
      * request is answered later in any case. */
     void (*submit)(struct upload *upload);

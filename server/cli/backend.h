@@ -59,9 +59,13 @@ struct backend_status {
     void *context;
 };
 
+/* Told how many of a list's rows are done. */
+typedef void backend_progress(void *context, uint64_t rows_done);
+
 /* What a backend is made of; each call answers as the function of its name below says. */
 struct backend_calls {
     enum catalogue_status (*apply)(struct backend *b, const struct change *change,
+                                   backend_progress *tell, void *context,
                                    struct change_result *result);
     struct spool *(*spool)(struct backend *b, uint64_t max_bytes);
     struct registry *(*registry)(struct backend *b, unsigned want);
@@ -100,6 +104,10 @@ void backend_close(struct backend *b);
  * back. */
 enum catalogue_status backend_apply(struct backend *b, const struct change *change,
                                     struct change_result *result);
+/* The same; a file's tells how far it is. */
+enum catalogue_status backend_apply_telling(struct backend *b, const struct change *change,
+                                            backend_progress *tell, void *context,
+                                            struct change_result *result);
 /* A spool for the rows of a change. NULL: out of memory. */
 struct spool *backend_spool(struct backend *b, uint64_t max_bytes);
 /* The registry as it is now (of a server without its tokens). `want`: REGISTRY_… or'ed. The caller

@@ -170,10 +170,11 @@ static const char *index_url(struct backend *b, const struct change_result *resu
 /* ---- changes, care --------------------------------------------------------------------- */
 
 static enum catalogue_status apply(struct backend *b, const struct change *change,
+                                   backend_progress *tell, void *context,
                                    struct change_result *result)
 {
     let_go(of(b));
-    return catalogue_apply(of(b)->catalogue, change, result);
+    return catalogue_apply_telling(of(b)->catalogue, change, tell, context, result);
 }
 
 static struct spool *make_spool(struct backend *b, uint64_t max_bytes)
@@ -355,7 +356,14 @@ void backend_close(struct backend *b)
 enum catalogue_status backend_apply(struct backend *b, const struct change *change,
                                     struct change_result *result)
 {
-    return b->calls->apply(b, change, result);
+    return backend_apply_telling(b, change, NULL, NULL, result);
+}
+
+enum catalogue_status backend_apply_telling(struct backend *b, const struct change *change,
+                                            backend_progress *tell, void *context,
+                                            struct change_result *result)
+{
+    return b->calls->apply(b, change, tell, context, result);
 }
 
 struct spool *backend_spool(struct backend *b, uint64_t max_bytes)

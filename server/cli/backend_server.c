@@ -406,7 +406,7 @@ static uint64_t line_of(const struct sent *sent, const json_t *finding)
     return line >= 1 && line <= sent->count ? sent->lines[line - 1] : 0;
 }
 
-static void tell_rejections(const struct change *change, const struct sent *sent,
+static void take_rejections(struct change_result *result, const struct sent *sent,
                             const json_t *list)
 {
     json_t *item;
@@ -424,14 +424,13 @@ static void tell_rejections(const struct change *change, const struct sent *sent
 
         if (strcmp(detail, rule_code_sentence(rejection.code)) != 0)
             snprintf(rejection.detail, sizeof rejection.detail, "%.250s", detail);
-        change->on_reject(change->context, &rejection);
+        findings_refuse(&result->findings, &rejection);
     }
 }
 
 /* Those of what was stored. What a loc or a date bears by itself was remarked when the list was
  * read, as the API would. */
-static void tell_remarks(const struct change *change, const struct sent *sent, const json_t *list,
-                         struct change_result *result)
+static void take_remarks(struct change_result *result, const struct sent *sent, const json_t *list)
 {
     const rule_set read = RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |
                           RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) |
@@ -441,13 +440,12 @@ static void tell_remarks(const struct change *change, const struct sent *sent, c
 
     json_array_foreach(list, i, item)
     {
-        struct entry entry = {.loc = member_text(item, "loc"), .line = line_of(sent, item)};
         rule_set remarks = codes_of(json_object_get(item, "codes")) & ~read;
 
         if (member_number(item, "line") == 0)
             result->remarks |= remarks;
-        else if (remarks != 0 && change->on_remark != NULL)
-            change->on_remark(change->context, &entry, remarks);
+        else
+            findings_remark(&result->findings, line_of(sent, item), NULL, remarks);
     }
 }
 
@@ -473,6 +471,8 @@ static void send_list(struct server_backend *s, const struct change *change,
     json_t *answer = NULL;
 
     result->rows = change->rows;
+    result->findings.max = change->max_told;
+    result->findings.examples = FINDINGS_EXAMPLES;
     list_target(&target, change);
     if (!write_list(&sent, change->rows) || target.failed) {
         result->status = CATALOGUE_NO_SPACE;
@@ -482,13 +482,13 @@ static void send_list(struct server_backend *s, const struct change *change,
                            str_text(&target), sent.file, &answer) &&
                good(s)) {
         take_counts(answer, result);
-        tell_rejections(change, &sent, json_object_get(answer, "rejected"));
-        tell_remarks(change, &sent, json_object_get(answer, "warnings"), result);
+        take_rejections(result, &sent, json_object_get(answer, "rejected"));
+        take_remarks(result, &sent, json_object_get(answer, "warnings"));
     } else {
         refuse(s, answer, result);
         if (strcmp(member_text(answer, "code"), "entries-refused") == 0)
             result->status = CATALOGUE_REFUSED;
-        tell_rejections(change, &sent, json_object_get(answer, "rejected"));
+        take_rejections(result, &sent, json_object_get(answer, "rejected"));
     }
     json_decref(answer);
     str_done(&target);
@@ -498,10 +498,12 @@ static void send_list(struct server_backend *s, const struct change *change,
 }
 
 static enum catalogue_status apply(struct backend *b, const struct change *change,
+                                   backend_progress *progress, void *context,
                                    struct change_result *result)
 {
     struct server_backend *s = of(b);
 
+    (void)progress, (void)context;
     *result = (struct change_result){.status = CATALOGUE_OK};
     switch (change->kind) {
     case CHANGE_ENTRY_PUT:

@@ -20,29 +20,9 @@
 #include "server/cli/output.h"
 #include "server/cli/session.h"
 #include "server/input/reader.h"
-#include "server/rules/entry.h"
+#include "server/rules/findings.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
-
-struct finding {
-    uint64_t line;
-    char *loc; /* owned; NULL: there was none */
-    enum rule_code code;
-    char *detail; /* owned */
-};
-
-/* What an import found on the way: refused entries, of which a bounded number is kept, remarks, and
- * locs that stand more than once. */
-struct import_report {
-    uint32_t max;
-    uint64_t refused; /* all, also those not kept */
-    uint64_t refused_by[RULE_CODE_COUNT];
-    uint32_t kept;
-    struct finding *items; /* owned: the first `max`, and of each code the first few */
-    uint64_t remarks[RULE_CODE_COUNT];
-    uint64_t remark_lines[RULE_CODE_COUNT]; /* where each stood first */
-    struct map locs;                        /* what stood in the list so far, see is_repeated */
-};
 
 /* What one change applies: all of the list, or with --replace the part of one index. */
 struct import_group {
@@ -62,7 +42,8 @@ struct import {
     struct registry *registry; /* replace without --index: tells which index a loc belongs to */
     size_t group_count;
     struct import_group *groups;
-    struct import_report findings;
+    struct findings findings;
+    struct map locs; /* what stood in the list so far, see is_repeated */
     struct progress progress;
     uint64_t bytes, hash; /* of the file as it was read, see import_hash */
     uint64_t applied;     /* entries of the groups before this one, for the bar */
@@ -80,52 +61,6 @@ static uint64_t import_count(const struct import *import)
 }
 
 /* ---- what was found -------------------------------------------------------------------- */
-
-/* Told of each code, where there is too much to tell it all. */
-#define EXAMPLES 5u
-
-/* False when out of memory. */
-static bool import_report_init(struct import_report *f, uint32_t max)
-{
-    memset(f, 0, sizeof *f);
-    f->max = max;
-    f->items = calloc((size_t)max + EXAMPLES * RULE_CODE_COUNT, sizeof *f->items);
-    return f->items != NULL;
-}
-
-static void import_report_done(struct import_report *f)
-{
-    for (uint32_t i = 0; i < f->kept; i++) {
-        free(f->items[i].loc);
-        free(f->items[i].detail);
-    }
-    free(f->items);
-    map_done(&f->locs);
-    memset(f, 0, sizeof *f);
-}
-
-static void import_report_refuse(struct import_report *f, const struct rejection *rejection)
-{
-    struct finding *item;
-
-    f->refused++;
-    if (++f->refused_by[rejection->code] > EXAMPLES && f->kept >= f->max)
-        return;
-    item = &f->items[f->kept++];
-    item->line = rejection->line;
-    item->code = rejection->code;
-    /* Without memory the line is still told, with less said about it. */
-    item->loc = rejection->loc != NULL ? strdup(rejection->loc) : NULL;
-    item->detail = rejection->detail[0] != '\0' ? strdup(rejection->detail) : NULL;
-}
-
-/* `line` 0: of the whole list. */
-static void import_report_remarks(struct import_report *f, rule_set remarks, uint64_t line)
-{
-    for (int code = RULE_OK + 1; code < RULE_CODE_COUNT && remarks >> code != 0; code++)
-        if ((remarks & RULE_BIT(code)) != 0 && f->remarks[code]++ == 0)
-            f->remark_lines[code] = line;
-}
 
 /* FNV-1a, begun with IMPORT_HASH_BEGIN and carried on. */
 #define IMPORT_HASH_BEGIN 0xcbf29ce484222325u
@@ -159,9 +94,9 @@ static bool is_repeated(struct map *locs, const char *loc)
 
 /* Notes an entry's remarks. False, and refused, where its loc stood in the list before: were the
  * last to count, the same list imported again would change the entry there and back. */
-static bool import_report_take(struct import_report *f, const struct entry *entry)
+static bool take_remarks(struct import *import, const struct entry *entry)
 {
-    if (is_repeated(&f->locs, entry->loc)) {
+    if (is_repeated(&import->locs, entry->loc)) {
         struct rejection repeated = {
             .line = entry->line,
             .loc = entry->loc,
@@ -169,18 +104,11 @@ static bool import_report_take(struct import_report *f, const struct entry *entr
             .field = "loc",
         };
 
-        import_report_refuse(f, &repeated);
+        findings_refuse(&import->findings, &repeated);
         return false;
     }
-    import_report_remarks(f, entry->remarks, entry->line);
+    findings_remark(&import->findings, entry->line, NULL, entry->remarks);
     return true;
-}
-
-static int by_line(const void *a, const void *b)
-{
-    const struct finding *left = a, *right = b;
-
-    return (left->line > right->line) - (left->line < right->line);
 }
 
 static void tell_one(const struct finding *item, const char *file)
@@ -196,12 +124,12 @@ static void tell_one(const struct finding *item, const char *file)
 }
 
 /* The first few of one code, from its first on, and how many more there are. */
-static void tell_examples(const struct import_report *f, uint32_t first, const char *file)
+static void tell_examples(const struct findings *f, uint32_t first, const char *file)
 {
     enum rule_code code = f->items[first].code;
     uint64_t told = 0;
 
-    for (uint32_t i = first; i < f->kept && told < EXAMPLES; i++) {
+    for (uint32_t i = first; i < f->count && told < FINDINGS_EXAMPLES; i++) {
         if (f->items[i].code == code) {
             tell_one(&f->items[i], file);
             told++;
@@ -212,16 +140,14 @@ static void tell_examples(const struct import_report *f, uint32_t first, const c
                  rule_code_word(code));
 }
 
-static void tell_refused(const struct import_report *f, const char *file)
+static void tell_refused(const struct findings *f, const char *file)
 {
-    bool told[RULE_CODE_COUNT] = {false};
+    bool told[RULE_CODE_COUNT] = {[RULE_OK] = true};
 
-    /* The reader's and the catalogue's come one after the other; people read by line. */
-    qsort(f->items, f->kept, sizeof *f->items, by_line);
-    for (uint32_t i = 0; i < f->kept; i++) {
+    for (uint32_t i = 0; i < f->count; i++) {
         enum rule_code code = f->items[i].code;
 
-        if (f->refused <= f->max)
+        if (f->refused <= f->max && code != RULE_OK)
             tell_one(&f->items[i], file);
         else if (!told[code])
             tell_examples(f, i, file);
@@ -230,9 +156,9 @@ static void tell_refused(const struct import_report *f, const char *file)
 }
 
 /* Often a whole list is refused for one thing that lacks: how to make it, for the first. */
-static void tell_remedy(struct cli *cli, const struct import_report *f, const char *file)
+static void tell_remedy(struct cli *cli, const struct findings *f, const char *file)
 {
-    for (uint32_t i = 0; i < f->kept; i++) {
+    for (uint32_t i = 0; i < f->count; i++) {
         const struct finding *item = &f->items[i];
         struct url url;
 
@@ -259,18 +185,19 @@ static void tell_remedy(struct cli *cli, const struct import_report *f, const ch
 
 /* Tells on stderr what was refused (each `sitemapd: FILE:LINE: LOC: why (code)`) and remarked.
  * Where more than `max` was, the first few of each code, and how many more there are. */
-static void import_report_tell(struct cli *cli, const struct import_report *f, const char *file)
+static void tell_findings(struct cli *cli, struct findings *f, const char *file)
 {
+    findings_sort(f);
     tell_refused(f, file);
     tell_remedy(cli, f, file);
     for (int code = 0; code < RULE_CODE_COUNT; code++)
-        if (f->remarks[code] > 0 && f->remark_lines[code] == 0) /* of a site, not of a line */
+        if (f->remarked_by[code] > 0 && f->first_line[code] == 0) /* of a site, not of a line */
             cli_note(file, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
                      rule_code_word((enum rule_code)code));
-        else if (f->remarks[code] > 0)
+        else if (f->remarked_by[code] > 0)
             cli_note(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64,
                      rule_code_remark((enum rule_code)code), rule_code_word((enum rule_code)code),
-                     f->remarks[code], f->remark_lines[code]);
+                     f->remarked_by[code], f->first_line[code]);
 }
 
 /* ---- a list of our own ------------------------------------------------------------------ */
@@ -328,21 +255,6 @@ static void import_tell_own(const struct import *import)
 
 /* ---- applying --------------------------------------------------------------------------- */
 
-/* Called on the writer's thread, while ours waits for it. */
-static void refuse_applied(void *context, const struct rejection *rejection)
-{
-    struct import *import = context;
-
-    import_report_refuse(&import->findings, rejection);
-}
-
-static void remark_applied(void *context, const struct entry *entry, rule_set remarks)
-{
-    struct import *import = context;
-
-    import_report_remarks(&import->findings, remarks, entry->line);
-}
-
 static void take_progress(void *context, uint64_t entries_done)
 {
     struct import *import = context;
@@ -350,9 +262,10 @@ static void take_progress(void *context, uint64_t entries_done)
     progress_update(&import->progress, import->applied + entries_done);
 }
 
-/* A change of many refuses as a whole because of single entries, which on_reject has told of, or
+/* A change of many refuses as a whole because of single entries, which the findings tell of, or
  * for a reason of its own (the guard, an unknown index), which is told here. */
-static int apply_group(struct import *import, struct import_group *group, bool dry_run)
+static int apply_group(struct import *import, struct import_group *group, bool dry_run,
+                       struct findings *findings)
 {
     const char *own = import->source != NULL ? import->source : COMMAND_SOURCE;
     struct change change = {
@@ -364,18 +277,17 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         .dry_run = dry_run,
         .index_name = group->index_url != NULL ? group->index_url : import->index,
         .max_removed = import->max_removed,
-        .on_reject = refuse_applied,
-        .on_remark = remark_applied,
-        .on_progress = take_progress,
-        .context = import,
+        .max_told = findings->max,
     };
-    uint64_t refused_before = import->findings.refused;
     struct change_result result;
     const char *what = change.index_name != NULL ? change.index_name : import->file;
-    enum catalogue_status status = backend_apply(import->cli->backend, &change, &result);
+    enum catalogue_status status =
+        backend_apply_telling(import->cli->backend, &change, take_progress, import, &result);
+    bool refused = result.findings.refused > 0;
 
     group->spool = result.rows;
     result.rows = NULL;
+    findings_take(findings, &result.findings);
     if (status == CATALOGUE_OK) {
         import->created += result.created;
         import->updated += result.updated;
@@ -383,20 +295,19 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         import->removed += result.removed;
         import->moved += result.moved;
         import->spared += result.spared;
-        import_report_remarks(&import->findings, result.remarks, 0);
+        findings_remark(findings, 0, NULL, result.remarks);
         if (result.revision > import->revision)
             import->revision = result.revision;
         return EXIT_DONE;
     }
-    if (status == CATALOGUE_REFUSED && !import->skip && result.code != RULE_SHRINK_GUARD &&
-        import->findings.refused > refused_before)
+    if (status == CATALOGUE_REFUSED && !import->skip && result.code != RULE_SHRINK_GUARD && refused)
         return EXIT_DONE;
     return session_tell(import->cli, &change, what, &result);
 }
 
 /* Applies the groups one after the other, or checks them only. What single entries are refused for
  * is in the findings. Returns EXIT_DONE, or has told what refuses a group as a whole. */
-static int import_apply(struct import *import, bool dry_run)
+static int import_apply(struct import *import, bool dry_run, struct findings *findings)
 {
     int status = EXIT_DONE;
     size_t done = 0;
@@ -408,7 +319,7 @@ static int import_apply(struct import *import, bool dry_run)
     progress_start(&import->progress, dry_run ? "checking" : "applying", "entries",
                    import_count(import));
     for (size_t i = 0; status == EXIT_DONE && i < import->group_count; i++) {
-        status = apply_group(import, &import->groups[i], dry_run);
+        status = apply_group(import, &import->groups[i], dry_run, findings);
         import->applied += spool_count(import->groups[i].spool);
         done += status == EXIT_DONE;
     }
@@ -467,7 +378,7 @@ static const struct registry_index *find_index(struct import *import, const stru
         rejection.code = RULE_INDEX_NEEDED;
     snprintf(rejection.detail, sizeof rejection.detail, "%s",
              registry_place_why(import->registry, rejection.code, &loc, placement.site));
-    import_report_refuse(&import->findings, &rejection);
+    findings_refuse(&import->findings, &rejection);
     return NULL;
 }
 
@@ -506,7 +417,7 @@ static bool take_entry(void *context, const struct entry *entry)
     struct import_group *group;
     struct entry kept;
 
-    if (!import_report_take(&r->import->findings, entry))
+    if (!take_remarks(r->import, entry))
         return true;
     group = find_group(r, entry);
     if (group == NULL)
@@ -522,7 +433,7 @@ static bool take_rejection(void *context, const struct rejection *rejection)
 {
     struct reading *r = context;
 
-    import_report_refuse(&r->import->findings, rejection);
+    findings_refuse(&r->import->findings, rejection);
     return true;
 }
 
@@ -530,7 +441,7 @@ static void take_remark(void *context, enum rule_code code, uint64_t line)
 {
     struct reading *r = context;
 
-    import_report_remarks(&r->import->findings, RULE_BIT(code), line);
+    findings_remark(&r->import->findings, line, NULL, RULE_BIT(code));
 }
 
 /* ---- reading --------------------------------------------------------------------------- */
@@ -685,13 +596,13 @@ static int read_options(struct cli *cli, struct import *import)
     return session_max_removed(cli, &import->max_removed);
 }
 
-/* What reading needs: where findings go, the indexes there are. */
+/* What reading needs: the indexes there are. */
 static int prepare(struct cli *cli, struct import *import)
 {
     const struct registry_index *named;
 
-    if (!import_report_init(&import->findings, cli->config->max_rejections))
-        return cli_fail("import", "out of memory");
+    import->findings.max = cli->config->max_rejections;
+    import->findings.examples = FINDINGS_EXAMPLES;
     import->registry = backend_registry(cli->backend, 0);
     return import->registry == NULL ? EXIT_COULD_NOT
                                     : names_index_option(cli, import->registry, &named);
@@ -739,27 +650,16 @@ static int read_list(const struct cli *cli, struct import *import)
  * once. */
 static int check_first(struct import *import, bool *good)
 {
-    int status = EXIT_DONE;
+    struct findings *f = &import->findings, found = {.max = f->max, .examples = f->examples};
+    int status;
 
-    if (import->group_count > 1 || (import->findings.refused > 0 && !import->skip)) {
-        struct import_report *f = &import->findings;
-        uint64_t refused = f->refused;
-        uint32_t kept = f->kept;
-        uint64_t remarks[RULE_CODE_COUNT];
-
-        memcpy(remarks, f->remarks, sizeof remarks);
-        status = import_apply(import, true);
-        *good = f->refused == 0 || import->skip;
-        if (*good && status == EXIT_DONE) { /* the second pass tells them again */
-            while (f->kept > kept) {
-                f->kept--;
-                free(f->items[f->kept].loc);
-                free(f->items[f->kept].detail);
-            }
-            f->refused = refused;
-            memcpy(f->remarks, remarks, sizeof remarks);
-        }
-    }
+    if (import->group_count <= 1 && (f->refused == 0 || import->skip))
+        return EXIT_DONE;
+    status = import_apply(import, true, &found);
+    *good = f->refused + found.refused == 0 || import->skip;
+    if (!*good || status != EXIT_DONE) /* else the second pass tells them again */
+        findings_take(f, &found);
+    findings_done(&found);
     return status;
 }
 
@@ -790,8 +690,8 @@ static int apply_list(struct import *import)
     int status = check_first(import, &good);
 
     if (status == EXIT_DONE && good)
-        status = import_apply(import, import->dry_run);
-    import_report_tell(import->cli, &import->findings, import->file);
+        status = import_apply(import, import->dry_run, &import->findings);
+    tell_findings(import->cli, &import->findings, import->file);
     if (status != EXIT_DONE)
         return status;
     if (import->findings.refused > 0 && !import->skip)
@@ -813,8 +713,8 @@ static void import_done(struct import *import)
     }
     free(import->groups);
     registry_unref(import->registry);
-    if (import->findings.items != NULL)
-        import_report_done(&import->findings);
+    findings_done(&import->findings);
+    map_done(&import->locs);
 }
 
 int command_import(struct cli *cli)
@@ -830,8 +730,8 @@ int command_import(struct cli *cli)
         status = read_list(cli, &import);
     if (status == EXIT_DONE)
         status = apply_list(&import);
-    else if (import.findings.items != NULL)
-        import_report_tell(cli, &import.findings, import.file);
+    else
+        tell_findings(cli, &import.findings, import.file);
     import_done(&import);
     return status;
 }

@@ -327,79 +327,30 @@ static enum spool_status make_rows(struct scan_pass *pass, struct spool **rows)
     return *rows ? status : SPOOL_NO_MEMORY;
 }
 
-static bool bears(struct scan_pass *pass, const struct record *record, const char *loc)
-{
-    struct url own;
-    return !record->nowhere && record->file.state == SOURCE_FILE_LISTED &&
-           pass_loc(pass, record->file.path, &own) == RULE_OK && strcmp(own.text, loc) == 0;
-}
-
-/* Refusals come in the stream's order: each search begins where the last one ended. What is refused
- * stays in the stream as it is, since the catalogue may read that again. */
-static void on_reject(void *context, const struct rejection *rejection)
-{
-    struct scan_pass *pass = context;
-    struct record_list *list = &pass->rejected;
-    size_t count = pass->found.count;
-    bool failed = false;
-    for (size_t i = 0; rejection->loc && i < count; i++) {
-        size_t at = (pass->reject_at + i) % count;
-        if (!bears(pass, &pass->found.at[at], rejection->loc))
-            continue;
-        struct record record = pass->found.at[at];
-        record.file.state = SOURCE_FILE_QUARANTINED;
-        record.file.problem = rule_code_word(rejection->code);
-        record.file.detail = record_keep(list, rejection->detail, &failed);
-        record.file.size = at;
-        record_add(list, &record); /* out of memory, it is only not told */
-        pass->reject_at = at + 1;
-        return;
-    }
-}
-
-/* What the catalogue made a problem of is told as one. */
-static void merge_rejected(struct scan_pass *pass)
-{
-    for (size_t i = 0; i < pass->rejected.count; i++) {
-        const struct record *rejected = &pass->rejected.at[i];
-        struct record *found = &pass->found.at[rejected->file.size];
-        found->file.state = SOURCE_FILE_QUARANTINED;
-        found->file.problem = rejected->file.problem;
-        found->file.detail = rejected->file.detail;
-        found->named = "problem";
-    }
-}
-
 static bool was_refused(const struct scan_pass *pass, const struct record *found)
 {
     const struct record *kept = record_find(&pass->kept, found->file.path);
     return kept && kept->file.refused && found->file.state == SOURCE_FILE_LISTED;
 }
 
-static bool is_listed(struct scan_pass *pass, struct catalogue_view *view, const char *path)
-{
-    struct source_file file;
-    bool found;
-    return catalogue_view_source_file(view, pass->options->settings->name, path, &file, &found) ==
-               CATALOGUE_OK &&
-           found && file.state == SOURCE_FILE_LISTED;
-}
-
-/* What was refused before, and is again for the same reason, is no news, and the catalogue does not
- * report it: which of them did recover is seen by their rows. */
+/* What the catalogue made a problem of is told as one, unless it was refused before for the same
+ * reason. */
 static void merge_refused(struct scan_pass *pass)
 {
-    struct catalogue_view *view = NULL;
-    uint64_t again = pass->out->result.rejected - pass->rejected.count;
-    if (again > 0 && !pass->options->dry_run)
-        catalogue_view_begin(pass->options->catalogue, &view);
-    for (size_t i = 0; again > 0 && i < pass->found.count; i++) {
-        struct record *found = &pass->found.at[i];
-        if (was_refused(pass, found) && !(view && is_listed(pass, view, found->file.path)))
-            found->named = NULL;
+    const struct findings *findings = &pass->out->result.findings;
+    bool failed; /* out of memory it is told without its sentence */
+    for (uint32_t i = 0; i < findings->count; i++) {
+        const struct finding *item = &findings->items[i];
+        struct record *found = &pass->found.at[item->line - 1];
+        if (item->code == RULE_OK)
+            continue;
+        found->named = item->detail ? "problem" : NULL;
+        if (found->named == NULL)
+            continue;
+        found->file.state = SOURCE_FILE_QUARANTINED;
+        found->file.problem = rule_code_word(item->code);
+        found->file.detail = record_keep(&pass->found, item->detail, &failed);
     }
-    if (view)
-        catalogue_view_end(view);
 }
 
 /* Held back by the shrink guard: it did not happen, and is told in one line rather than each
@@ -514,19 +465,18 @@ static void scan_apply(struct scan_pass *pass)
         .rows = rows,
         .dry_run = pass->options->dry_run,
         .max_removed = pass->options->max_removed,
-        .on_reject = on_reject,
-        .context = pass,
+        .max_told = UINT32_MAX, /* as many as there are rows */
     };
     out->status = catalogue_apply(pass->options->catalogue, &change, &out->result);
-    change_result_done(&out->result);
     out->applied = out->status == CATALOGUE_OK;
     if (out->applied) {
-        merge_rejected(pass);
         merge_refused(pass);
         merge_held(pass);
         tell(pass);
-        return;
     }
+    change_result_done(&out->result);
+    if (out->applied)
+        return;
     const char *detail = out->result.detail;
     snprintf(out->failure, sizeof out->failure, "the catalogue did not take it (%s)%s%.180s",
              catalogue_status_word(out->status), *detail ? ": " : "", detail);
@@ -688,7 +638,6 @@ void scan_run(const struct scan_options *options, struct scan_outcome *out)
         snprintf(out->failure, sizeof out->failure, "stopped");
     record_list_done(&pass.kept);
     record_list_done(&pass.found);
-    record_list_done(&pass.rejected);
     free(pass.hosts);
     registry_unref(pass.registry);
 }

@@ -108,13 +108,11 @@ struct scan_pass {
     struct registry *registry; /* as it was then; holds the strings of `hosts` */
     const char **hosts;        /* owned; of the site: its own, its aliases, its cross hosts */
     size_t host_count;
-    bool resubmit;               /* the entries are in another index than they are to be */
-    bool out_of_memory;          /* it ends at once */
-    struct record_list kept;     /* sorted */
-    struct record_list found;    /* what differs */
-    struct record_list rejected; /* by the catalogue; `size` is the place in `found` */
-    size_t reject_at;            /* on_reject: how far it has got in `found` */
-    struct url loc;              /* of the file that was last shown */
+    bool resubmit;            /* the entries are in another index than they are to be */
+    bool out_of_memory;       /* it ends at once */
+    struct record_list kept;  /* sorted */
+    struct record_list found; /* what differs; sorted once it is handed over */
+    struct url loc;           /* of the file that was last shown */
 };
 
 /* There is a file at the path. What is kept of it; NULL: nothing. */

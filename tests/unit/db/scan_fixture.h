@@ -48,39 +48,31 @@ static inline struct change_result scan(struct write_fixture *f, const struct so
 
 /* What is told of one scan. */
 struct scan_told {
-    size_t rejections;
+    uint32_t rejections;
+    uint64_t row;
     enum rule_code code;
     char detail[256];
-    uint64_t progress;
 };
 
-static inline void tell_rejection(void *context, const struct rejection *rejection)
-{
-    struct scan_told *told = context;
-    told->rejections++;
-    told->code = rejection->code;
-    assert_int_equal(rejection->line, 0);
-    snprintf(told->detail, sizeof told->detail, "%s", rejection->detail);
-}
-
-static inline void tell_progress(void *context, uint64_t done)
-{
-    struct scan_told *told = context;
-    assert_true(done > told->progress);
-    told->progress = done;
-}
-
-static inline struct change_result scan_telling(struct write_fixture *f,
+static inline struct change_result scan_telling(struct write_fixture *f, struct change change,
                                                 const struct source_file *files, size_t count,
                                                 struct scan_told *told)
 {
-    struct scan_files s = {.files = files, .count = count};
-    struct change change = scan_change;
     memset(told, 0, sizeof *told);
-    change.on_reject = tell_rejection;
-    change.on_progress = tell_progress;
-    change.context = told;
-    return apply_files(f, change, &s);
+    change.max_told = UINT32_MAX;
+    struct change_result r =
+        apply_files(f, change, &(struct scan_files){.files = files, .count = count});
+    for (uint32_t i = 0; i < r.findings.count; i++) {
+        const struct finding *item = &r.findings.items[i];
+        if (item->code == RULE_OK || !item->detail)
+            continue;
+        told->rejections++;
+        told->row = item->line;
+        told->code = item->code;
+        snprintf(told->detail, sizeof told->detail, "%s", item->detail);
+    }
+    change_result_done(&r);
+    return r;
 }
 
 /* `count` good files, "<folder>/<n>.xml" from `first` on; freed with free_files. */

@@ -3,20 +3,20 @@
 
 #define S1 "https://www.example.com"
 
-struct findings {
+struct told {
     uint64_t count;
     char text[4096];
 };
 
 static void find(void *context, const char *sentence)
 {
-    struct findings *found = context;
+    struct told *found = context;
     size_t len = strlen(found->text);
 
     snprintf(found->text + len, sizeof found->text - len, "%s\n", sentence);
 }
 
-static void check(struct fixture *f, struct findings *out)
+static void check(struct fixture *f, struct told *out)
 {
     struct catalogue c;
     uint64_t told = 0;
@@ -62,7 +62,7 @@ static void open_all(struct fixture *f)
 
 static void a_sound_catalogue_has_no_findings(void **state)
 {
-    struct findings found;
+    struct told found;
     struct fixture f;
     (void)state;
 
@@ -167,7 +167,7 @@ static void each_damage_is_found(void **state)
     (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct findings found;
+        struct told found;
         struct fixture f;
         open_all(&f);
         fixture_sql(f.db, "%s", cases[i].damage);
@@ -184,7 +184,7 @@ static void each_damage_is_found(void **state)
 /* A byte of the file itself: the engine tells, and the check goes on as far as it can. */
 static void a_damaged_file_is_told(void **state)
 {
-    struct findings found;
+    struct told found;
     struct fixture f;
     (void)state;
 

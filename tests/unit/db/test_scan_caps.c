@@ -6,14 +6,9 @@
 static struct change_result scan_small(struct write_fixture *f, const struct source_file *files,
                                        size_t count, struct scan_told *told)
 {
-    struct scan_files s = {.files = files, .count = count};
     struct change change = scan_change;
-    memset(told, 0, sizeof *told);
     change.index_name = SMALL "/index.xml";
-    change.on_reject = tell_rejection;
-    change.on_progress = tell_progress;
-    change.context = told;
-    return apply_files(f, change, &s);
+    return scan_telling(f, change, files, count, told);
 }
 
 static void room_that_comes_free_is_used(void **state)
@@ -35,7 +30,7 @@ static void room_that_comes_free_is_used(void **state)
     assert_int_equal(r.rejected, 1);
     assert_int_equal(told.rejections, 1);
     assert_int_equal(told.code, RULE_SITE_FULL);
-    assert_int_equal(told.progress, 50000); /* the last thousand that was full */
+    assert_int_equal(told.row, 50001);
     struct kept_file k = kept(f, "x/50000.xml");
     assert_true(k.file.refused);
     assert_string_equal(k.problem, "too-many-pages");

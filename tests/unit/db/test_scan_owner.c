@@ -17,7 +17,7 @@ static void what_another_owns_stays_theirs(void **state)
     static const struct source_file files[] = {
         {.path = "a.xml", .lastmod = "2026-01-01", .hash = {3, 4}, .urls = 5}, {.path = "b.xml"}};
     struct scan_told told;
-    struct change_result r = scan_telling(f, FILES(files), &told);
+    struct change_result r = scan_telling(f, scan_change, FILES(files), &told);
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.created, 1);
     assert_int_equal(r.rejected, 1);
@@ -37,7 +37,7 @@ static void what_another_owns_stays_theirs(void **state)
 
     /* Told once, though it is tried again; and its age is that of the first time. */
     run_sql(f, "UPDATE source_file SET problem_since = 1000 WHERE refused");
-    r = scan_telling(f, files, 1, &told);
+    r = scan_telling(f, scan_change, files, 1, &told);
     assert_int_equal(r.rejected, 1);
     assert_int_equal(told.rejections, 0);
     assert_false(r.changed);
@@ -52,7 +52,7 @@ static void what_another_owns_stays_theirs(void **state)
 
     /* Theirs no longer. */
     drop(f, ROOT "a.xml");
-    r = scan_telling(f, files, 1, &told);
+    r = scan_telling(f, scan_change, files, 1, &told);
     assert_int_equal(r.created, 1);
     k = kept(f, "a.xml");
     assert_int_equal(k.file.state, SOURCE_FILE_LISTED);

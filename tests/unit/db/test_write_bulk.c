@@ -10,15 +10,17 @@ static const struct line mixed[] = {
     {ORIGIN "/d.xml", NULL, UINT32_MAX - 1, NULL},
 };
 
-static void check_rejections(const struct rejections *r)
+static void check_rejections(struct change_result *r)
 {
     static const enum rule_code codes[] = {RULE_SITE_UNKNOWN, RULE_LOC_IS_PAGE, RULE_POSITION};
     static const uint64_t lines[] = {2, 4, 6};
-    assert_int_equal(r->count, 3);
+    assert_int_equal(r->findings.count, 3);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(r->each[i].code, codes[i]);
-        assert_int_equal(r->each[i].line, lines[i]);
+        assert_int_equal(r->findings.items[i].code, codes[i]);
+        assert_int_equal(r->findings.items[i].line, lines[i]);
+        assert_non_null(r->findings.items[i].detail);
     }
+    change_result_done(r);
 }
 
 static void strict_is_all_or_nothing(void **state)
@@ -26,16 +28,14 @@ static void strict_is_all_or_nothing(void **state)
     struct write_fixture *f = *state;
     put_plain(f, ORIGIN "/before.xml", NULL);
     int64_t revision = revision_of(f);
-    struct rejections rejections = {0};
-    struct change change = {
-        .kind = CHANGE_BULK, .on_reject = note_rejection, .context = &rejections};
+    struct change change = {.kind = CHANGE_BULK, .max_told = 64};
     struct change_result r = apply_lines(f, change, LINES(mixed));
     assert_int_equal(r.status, CATALOGUE_REFUSED);
     assert_int_equal(r.code, RULE_SITE_UNKNOWN);
     assert_int_equal(r.rejected, 3);
     assert_int_equal(r.created, 0);
     assert_false(r.changed);
-    check_rejections(&rejections);
+    check_rejections(&r);
     assert_int_equal(revision_of(f), revision);
     assert_int_equal(r.revision, revision);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 1);
@@ -48,18 +48,21 @@ static void skip_takes_the_good_ones(void **state)
 {
     struct write_fixture *f = *state;
     int64_t revision = revision_of(f);
-    struct rejections rejections = {0};
-    struct change change = {
-        .kind = CHANGE_BULK, .skip = true, .on_reject = note_rejection, .context = &rejections};
+    struct change change = {.kind = CHANGE_BULK, .skip = true, .max_told = 64};
     struct change_result r = apply_lines(f, change, LINES(mixed));
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.created, 2);
     assert_int_equal(r.updated, 1);
     assert_int_equal(r.rejected, 3);
-    check_rejections(&rejections);
+    check_rejections(&r);
     assert_int_equal(revision_of(f), revision + 1);
+    /* Beyond what is to be told, it is counted. */
+    change.max_told = 1;
     r = apply_lines(f, change, LINES(mixed));
     assert_int_equal(r.created, 0);
+    assert_int_equal(r.findings.refused, 3);
+    assert_true(r.findings.count <= 1 + 3); /* and an example of each code */
+    change_result_done(&r);
 }
 
 static void dry_run_counts_and_writes_nothing(void **state)
@@ -161,10 +164,10 @@ static void known_locs_among_new_ones(void **state)
                      1);
 }
 
-static void count_progress(void *context, uint64_t done)
+static void note_progress(void *context, uint64_t done)
 {
     uint64_t *last = context;
-    assert_true(done > *last);
+    assert_true(done >= *last);
     *last = done;
 }
 
@@ -173,9 +176,12 @@ static void tells_of_its_progress(void **state)
     struct write_fixture *f = *state;
     uint64_t last = 0;
     struct test_stream s = {.make = make_numbered, .context = (void *)"s", .count = 5500};
-    struct change change = {.kind = CHANGE_BULK, .on_progress = count_progress, .context = &last};
-    assert_int_equal(apply_stream(f, change, &s).created, 5500);
-    assert_true(last >= 5000);
+    struct change change = {.kind = CHANGE_BULK, .source = "tests", .rows = rows_of(&s)};
+    struct change_result r;
+    catalogue_apply_telling(f->c, &change, note_progress, &last, &r);
+    change_result_done(&r);
+    assert_int_equal(r.created, 5500);
+    assert_int_equal(last, 5000); /* the last thousand that was full */
 }
 
 static void a_token_of_another_site_is_told_so(void **state)

@@ -78,12 +78,11 @@ static void acts_below_a_prefix(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 5);
     static const struct line outside[] = {{ORIGIN "/shop/0.xml", NULL, 0, NULL},
                                           {ORIGIN "/blog/0.xml", NULL, 0, NULL}};
-    struct rejections rejections = {0};
-    change.on_reject = note_rejection;
-    change.context = &rejections;
+    change.max_told = 64;
     r = apply_lines(f, change, LINES(outside));
     assert_int_equal(r.status, CATALOGUE_REFUSED);
-    assert_int_equal(rejections.each[0].line, 2);
+    assert_int_equal(r.findings.items[0].line, 2);
+    change_result_done(&r);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 5);
 }
 
@@ -97,19 +96,18 @@ static void tells_every_duplicate(void **state)
         {ORIGIN "/x.xml", NULL, 0, NULL},   {ORIGIN "/x.xml", NULL, 0, NULL},
     };
     for (int skip = 0; skip < 2; skip++) {
-        struct rejections rejections = {0};
         struct change change = whole;
-        change.on_reject = note_rejection;
-        change.context = &rejections;
+        change.max_told = 64;
         change.skip = skip == 1;
         struct change_result r = apply_lines(f, change, LINES(lines));
         assert_int_equal(r.status, skip ? CATALOGUE_OK : CATALOGUE_REFUSED);
-        assert_int_equal(rejections.count, 3);
+        assert_int_equal(r.findings.count, 3);
         uint64_t lines_told = 0;
         for (size_t i = 0; i < 3; i++) {
-            assert_int_equal(rejections.each[i].code, RULE_DUPLICATE);
-            lines_told += rejections.each[i].line;
+            assert_int_equal(r.findings.items[i].code, RULE_DUPLICATE);
+            lines_told += r.findings.items[i].line;
         }
+        change_result_done(&r);
         assert_int_equal(lines_told, 3 + 4 + 6);
         assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), skip ? 3 : 1);
     }

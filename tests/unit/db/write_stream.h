@@ -101,23 +101,6 @@ static inline void make_numbered(void *context, uint64_t n, struct entry *out, c
     out->loc = text;
 }
 
-struct rejections {
-    size_t count;
-    struct {
-        uint64_t line;
-        enum rule_code code;
-    } each[64];
-};
-
-static inline void note_rejection(void *context, const struct rejection *rejection)
-{
-    struct rejections *r = context;
-    assert_true(r->count < 64);
-    r->each[r->count].line = rejection->line;
-    r->each[r->count++].code = rejection->code;
-    assert_true(rejection->detail[0] != '\0');
-}
-
 static inline struct change_result apply_stream(struct write_fixture *f, struct change change,
                                                 struct test_stream *s)
 {
