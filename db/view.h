@@ -102,6 +102,16 @@ enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, cons
                                                   bool (*each)(void *context,
                                                                const struct source_file *file),
                                                   void *context);
+/* Of these only those with remarks, or only those that are refused: the time is that of as many as
+ * `each` takes. */
+enum catalogue_status catalogue_view_source_remarked(struct catalogue_view *v, const char *source,
+                                                     bool (*each)(void *context,
+                                                                  const struct source_file *file),
+                                                     void *context);
+enum catalogue_status catalogue_view_source_refused(struct catalogue_view *v, const char *source,
+                                                    bool (*each)(void *context,
+                                                                 const struct source_file *file),
+                                                    void *context);
 /* The one file at this path; `*found` is false where there is none. Strings are valid until the
  * next call on this view. */
 enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,

@@ -202,9 +202,12 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
  *
  * catalogue.lineage are the random stamps of the file's last transactions that made a revision, the
  * newest first, of 16 hexadecimal digits each: who remembers one knows a later state of the file
- * from a copy that went its own way (file/server_lock.h). */
+ * from a copy that went its own way (file/server_lock.h).
+ *
+ * source_file_refused finds the refused files of a source among all of them. */
 
 static const char schema_v8[] =
-    "ALTER TABLE catalogue ADD COLUMN lineage TEXT NOT NULL DEFAULT '';";
+    "ALTER TABLE catalogue ADD COLUMN lineage TEXT NOT NULL DEFAULT '';"
+    "CREATE INDEX source_file_refused ON source_file(source) WHERE state = 3;";
 
 #endif

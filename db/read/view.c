@@ -16,9 +16,13 @@
     " f.\"column\", f.problem_since, f.remarks, EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site "  \
     "= f.site"                                                                                     \
     " AND e.loc = f.loc AND e.source = f.source AND " ENTRY_ROW_LIVE ")"
-#define FILE_OF_SOURCE                                                                             \
-    "SELECT " FILE_COLUMNS " FROM source_file AS f"                                                \
+#define FILE_OF_SOURCE_BY(index)                                                                   \
+    "SELECT " FILE_COLUMNS " FROM source_file AS f" index                                          \
     " WHERE f.source = (SELECT id FROM source WHERE name = ?1)"
+#define FILE_OF_SOURCE FILE_OF_SOURCE_BY("")
+/* Named, or the engine reads all rows of the source by their key. */
+#define BY_REMARKED " INDEXED BY source_file_remarked"
+#define BY_REFUSED  " INDEXED BY source_file_refused"
 
 static const char *text_of(sqlite3_stmt *row, int column)
 {
@@ -67,12 +71,11 @@ static void read_file(sqlite3_stmt *row, struct source_file *out)
     out->has_entry = sqlite3_column_int(row, 21) != 0;
 }
 
-enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,
-                                                  bool (*each)(void *context,
-                                                               const struct source_file *file),
-                                                  void *context)
+typedef bool each_file(void *context, const struct source_file *file);
+
+static enum catalogue_status walk_files(struct catalogue_view *v, sqlite3_stmt *row,
+                                        const char *source, each_file *each, void *context)
 {
-    sqlite3_stmt *row = view_statement(v, VIEW_SOURCE_FILES, FILE_OF_SOURCE " ORDER BY f.path");
     bool ended = false;
 
     int rc = view_bind(row, "t", source);
@@ -85,6 +88,35 @@ enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, cons
     }
     sqlite3_reset(row);
     return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,
+                                                  each_file *each, void *context)
+{
+    return walk_files(v, view_statement(v, VIEW_SOURCE_FILES, FILE_OF_SOURCE " ORDER BY f.path"),
+                      source, each, context);
+}
+
+enum catalogue_status catalogue_view_source_remarked(struct catalogue_view *v, const char *source,
+                                                     each_file *each, void *context)
+{
+    return walk_files(
+        v,
+        view_statement(
+            v, VIEW_SOURCE_REMARKED,
+            FILE_OF_SOURCE_BY(
+                BY_REMARKED) " AND f.remarks IS NOT NULL AND f.state = 0 ORDER BY f.path"),
+        source, each, context);
+}
+
+enum catalogue_status catalogue_view_source_refused(struct catalogue_view *v, const char *source,
+                                                    each_file *each, void *context)
+{
+    return walk_files(
+        v,
+        view_statement(v, VIEW_SOURCE_REFUSED,
+                       FILE_OF_SOURCE_BY(BY_REFUSED) " AND f.state = 3 ORDER BY f.path"),
+        source, each, context);
 }
 
 enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
@@ -112,12 +144,12 @@ enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const
 enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
                                                   struct source_state *out)
 {
-    sqlite3_stmt *row =
-        view_statement(v, VIEW_SOURCE_STATE,
-                       "SELECT scanned_at, good_at, files, listed, quarantined, held,"
-                       " (SELECT count(*) FROM source_file AS f WHERE f.source = s.source"
-                       "  AND f.remarks IS NOT NULL AND f.state = 0) FROM source_state AS s"
-                       " WHERE s.source = (SELECT id FROM source WHERE name = ?1)");
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_SOURCE_STATE,
+        "SELECT scanned_at, good_at, files, listed, quarantined, held,"
+        " (SELECT count(*) FROM source_file AS f" BY_REMARKED "  WHERE f.source = s.source"
+        "  AND f.remarks IS NOT NULL AND f.state = 0) FROM source_state AS s"
+        " WHERE s.source = (SELECT id FROM source WHERE name = ?1)");
 
     memset(out, 0, sizeof *out);
     int rc = view_bind(row, "t", source);

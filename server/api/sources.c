@@ -96,7 +96,7 @@ static void append_source(struct str *out, const struct source_report *report)
     append_number(out, "listed", state->listed);
     append_number(out, "quarantined", state->quarantined);
     append_number(out, "held_removals", state->held);
-    append_number(out, "problems_total", report->problem_count);
+    append_number(out, "problems_total", state->quarantined);
     str_append_text(out, "\"problems\":[");
     for (size_t i = 0; i < report->problems_listed; i++) {
         if (i > 0)

@@ -53,21 +53,21 @@ static char *copy(const char *text, bool *failed)
 
 struct gathering {
     struct source_report *report;
-    const char *path; /* of the file at hand */
     bool failed;
 };
 
-static void gather_remarks(struct gathering *g, const char *text)
+static bool gather_remarks(void *context, const struct source_file *file)
 {
+    struct gathering *g = context;
     struct source_report *report = g->report;
     struct sitemap_remarks remarks;
     char told[SITEMAP_REMARK_TOLD];
-    sitemap_remarks_read(text, &remarks);
+    sitemap_remarks_read(file->remarks, &remarks);
     for (size_t i = 0; i < remarks.count && report->remarks_listed < SOURCE_MAX_REMARKS; i++) {
         const struct sitemap_remark *remark = &remarks.at[i];
         sitemap_remark_tell(remark, told);
         report->remarks[report->remarks_listed++] = (struct source_remark){
-            .path = copy(g->path, &g->failed),
+            .path = copy(file->path, &g->failed),
             .detail = copy(told, &g->failed),
             .code = rule_code_word(remark->code),
             .line = remark->lines[0],
@@ -75,20 +75,13 @@ static void gather_remarks(struct gathering *g, const char *text)
             .count = remark->count,
         };
     }
+    return !g->failed && report->remarks_listed < SOURCE_MAX_REMARKS;
 }
 
-static bool gather(void *context, const struct source_file *file)
+static bool gather_problem(void *context, const struct source_file *file)
 {
     struct gathering *g = context;
     struct source_report *report = g->report;
-    g->path = file->path;
-    if (file->state == SOURCE_FILE_LISTED && file->remarks)
-        gather_remarks(g, file->remarks);
-    if (file->state != SOURCE_FILE_QUARANTINED)
-        return !g->failed;
-    report->problem_count++;
-    if (report->problems_listed == SOURCE_MAX_PROBLEMS)
-        return true;
     report->problems[report->problems_listed++] = (struct source_problem){
         .path = copy(file->path, &g->failed),
         .code = copy(file->problem, &g->failed),
@@ -98,7 +91,7 @@ static bool gather(void *context, const struct source_file *file)
         .since = file->problem_since,
         .has_entry = file->has_entry,
     };
-    return !g->failed;
+    return !g->failed && report->problems_listed < SOURCE_MAX_PROBLEMS;
 }
 
 static bool read_catalogue(struct catalogue *c, struct source_report *out)
@@ -108,10 +101,13 @@ static bool read_catalogue(struct catalogue *c, struct source_report *out)
     struct gathering g = {.report = out};
     if (catalogue_view_begin(c, &view) != CATALOGUE_OK)
         return false;
-    bool ok = catalogue_view_revisions(view, &revisions) == CATALOGUE_OK &&
-              catalogue_view_source_state(view, out->name, &out->state) == CATALOGUE_OK &&
-              (out->state.quarantined + out->state.remarked == 0 ||
-               catalogue_view_source_files(view, out->name, gather, &g) == CATALOGUE_OK);
+    bool ok =
+        catalogue_view_revisions(view, &revisions) == CATALOGUE_OK &&
+        catalogue_view_source_state(view, out->name, &out->state) == CATALOGUE_OK &&
+        (out->state.quarantined == 0 ||
+         catalogue_view_source_refused(view, out->name, gather_problem, &g) == CATALOGUE_OK) &&
+        (out->state.remarked == 0 ||
+         catalogue_view_source_remarked(view, out->name, gather_remarks, &g) == CATALOGUE_OK);
     catalogue_view_end(view);
     out->revision = revisions.revision;
     return ok && !g.failed;

@@ -55,8 +55,7 @@ struct source_report {
     uint64_t revision;         /* the catalogue's, at which it was read */
     int64_t failed_at;         /* of the last scan, where it could not be made; 0: it could */
     char failure[256];         /* why: the folder cannot be read, the catalogue refused, … */
-    uint64_t problem_count;
-    size_t problems_listed;
+    size_t problems_listed;    /* the first of state.quarantined */
     struct source_problem problems[SOURCE_MAX_PROBLEMS];
     size_t remarks_listed; /* of as many files as fit; state.remarked counts the files */
     struct source_remark remarks[SOURCE_MAX_REMARKS];

@@ -168,7 +168,7 @@ def test_what_an_earlier_version_read_is_read_again(world):
     before = world.entries()
     world.server.stop()
     database = sqlite3.connect(world.server.database)
-    database.executescript("""DROP TABLE local_probe; DROP INDEX source_file_remarked; ALTER TABLE source_file DROP COLUMN remarks;
+    database.executescript("""DROP TABLE local_probe; DROP INDEX source_file_remarked; DROP INDEX source_file_refused; ALTER TABLE source_file DROP COLUMN remarks;
                               ALTER TABLE catalogue DROP COLUMN lineage;
                               PRAGMA user_version = 5""")
     database.close()

@@ -62,6 +62,31 @@ static void files_are_told_by_path(void **state)
     catalogue_view_end(seen.v);
 }
 
+/* By indexes that the statements name: without them they could not be prepared. */
+static void what_is_wrong_is_told_alone(void **state)
+{
+    struct write_fixture *f = *state;
+    static const struct source_file files[] = {
+        {.path = "d.xml", .remarks = "x"},
+        {.path = "a.xml", .state = SOURCE_FILE_QUARANTINED, .problem = "truncated"},
+        {.path = "b.xml"},
+        {.path = "c.xml", .remarks = "y"},
+        {.path = "e.xml", .state = SOURCE_FILE_QUARANTINED, .problem = "doctype"},
+    };
+    struct source_state s;
+    scan(f, FILES(files));
+    struct seen seen = {.v = view(f)};
+    assert_int_equal(catalogue_view_source_state(seen.v, SOURCE, &s), CATALOGUE_OK);
+    assert_true(s.remarked == 2 && s.quarantined == 2);
+    assert_int_equal(catalogue_view_source_remarked(seen.v, SOURCE, see_file, &seen), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_source_refused(seen.v, SOURCE, see_file, &seen), CATALOGUE_OK);
+    assert_string_equal(seen.text, "c.xml:0:1 d.xml:0:1 a.xml:3:0 e.xml:3:0 ");
+    seen = (struct seen){.v = seen.v, .ends_after = 1};
+    assert_int_equal(catalogue_view_source_remarked(seen.v, SOURCE, see_file, &seen), CATALOGUE_OK);
+    assert_int_equal(seen.count, 1);
+    catalogue_view_end(seen.v);
+}
+
 static bool see_entry(void *context, const struct entry_record *record)
 {
     struct seen *seen = context;
@@ -290,8 +315,11 @@ static void random_scans_end_as_a_naive_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(files_are_told_by_path),          TEST(an_entry_tells_what_its_file_holds),
-        TEST(the_check_knows_the_files),       TEST(many_files_at_once),
+        TEST(files_are_told_by_path),
+        TEST(what_is_wrong_is_told_alone),
+        TEST(an_entry_tells_what_its_file_holds),
+        TEST(the_check_knows_the_files),
+        TEST(many_files_at_once),
         TEST(random_scans_end_as_a_naive_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,7 +240,7 @@ static void problems_are_reported(void **state)
     start(r);
     await_entries(r, 1);
     assert_true(report_first(r, &report));
-    assert_int_equal(report.problem_count, SOURCE_MAX_PROBLEMS + 20);
+    assert_int_equal(report.state.quarantined, SOURCE_MAX_PROBLEMS + 20);
     assert_int_equal(report.problems_listed, SOURCE_MAX_PROBLEMS);
     assert_string_equal(report.problems[0].path, "f000.xml");
     assert_string_equal(report.problems[0].code, "malformed-xml");
