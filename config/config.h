@@ -84,6 +84,9 @@ struct config {
     uint32_t max_queued_writes;
     uint32_t shrink_guard_percent;
 
+    uint64_t history_keep_ms; /* [history]; 0: none is kept */
+    uint64_t history_max_bytes;
+
     uint64_t snapshot_budget_bytes; /* [cache] */
     uint64_t page_store_bytes;      /* 0: pages are not kept on disk */
     uint32_t compression_level;     /* 1 to 9 */

@@ -182,6 +182,14 @@ const struct setting config_settings[] = {
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
      .doc = "A replace or removal that drops more of an index than this is held; 0 turns it off."},
 
+    {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
+     FILE_AND("SITEMAPD_HISTORY_KEEP"),
+     .doc = "How long it is kept what each change did, so that it can be looked at and undone; 0: "
+            "not at all."},
+    {"history", "max_bytes", SETTING_SIZE, IN(history_max_bytes), .min = MIB, .max = 1024 * GIB,
+     .fallback = "1G", FILE_AND("SITEMAPD_HISTORY_MAX_BYTES"),
+     .doc = "What that may take of the catalogue's file, roughly; the oldest goes first."},
+
     {"cache", "snapshot_budget", SETTING_SIZE, IN(snapshot_budget_bytes), .min = MIB,
      .max = 1024 * GIB, .fallback = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),
      .doc = "Memory for rendered pages; the least used are dropped and rendered again when asked "

@@ -31,6 +31,8 @@ struct catalogue_options {
     uint32_t max_queued;        /* writes waiting at once; more: CATALOGUE_BUSY at once */
     uint32_t shrink_percent;    /* shrink guard: 30; 0 turns it off */
     uint32_t default_max_pages; /* LIMIT_SITE_PAGES */
+    uint64_t history_keep_ms;   /* how long it is kept what changes did; 0: none is */
+    uint64_t history_max_bytes; /* of it, in the file; the oldest goes first */
     /* Log hook of a server: "catalogue-changed", another process wrote to the file, and a sentence
      * of what; within a second or two, at most once a second. On the writer's thread: must not
      * wait. NULL: nobody is told. */
@@ -117,6 +119,9 @@ struct catalogue_stats {
     /* When entries were last registered, replaced or removed through this handle, also with the
      * values that they had; what sources find does not count. Unix time; 0: not yet. */
     int64_t registered_at;
+    /* Of the history: what it takes, roughly; the first revision that is whole in it; changes that
+     * were dropped for their age or for room. As of the last second or two. */
+    uint64_t history_bytes, history_from, history_dropped;
     uint64_t held; /* writes that the shrink guard refused, and scans of which it held removals */
     uint64_t failed[CATALOGUE_CANCELLED + 1]; /* writes not applied, by status; OK and REFUSED: 0 */
     /* By histogram_times: from the lock to the durable end, and of this the durable end alone. */

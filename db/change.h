@@ -80,6 +80,11 @@ struct change {
     int64_t bearer_id;
     const uint8_t *bearer_sha256; /* 32 bytes */
     bool override_managed;        /* the configuration itself is writing */
+    /* For the history: who (a token's or user's name; NULL: `source`), by which door (static:
+     * "api", "cli", "source", "config"; NULL: as kind and handle tell), and for which request. */
+    const char *by;
+    const char *via;
+    const char *request_id;
     struct entry entry;
     const char *entry_id;
     const char *loc;

@@ -423,6 +423,8 @@ static bool open_catalogue(struct app *app)
         .max_queued = config->max_queued_writes,
         .shrink_percent = config->shrink_guard_percent,
         .default_max_pages = LIMIT_SITE_PAGES,
+        .history_keep_ms = config->history_keep_ms,
+        .history_max_bytes = config->history_max_bytes,
         .event = note,
         .event_context = app,
     };

@@ -204,10 +204,54 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
  * newest first, of 16 hexadecimal digits each: who remembers one knows a later state of the file
  * from a copy that went its own way (file/server_lock.h).
  *
- * source_file_refused finds the refused files of a source among all of them. */
+ * source_file_refused finds the refused files of a source among all of them.
+ *
+ * history_rows.rows and history.few are packed by db/history/rows.c. history_index tells which
+ * sites and indexes a change touched; index_id 0: the site itself. Changes before
+ * catalogue.history_from are not there, or not whole. */
 
 static const char schema_v8[] =
     "ALTER TABLE catalogue ADD COLUMN lineage TEXT NOT NULL DEFAULT '';"
-    "CREATE INDEX source_file_refused ON source_file(source) WHERE state = 3;";
+    "CREATE INDEX source_file_refused ON source_file(source) WHERE state = 3;"
+    "CREATE TABLE history("
+    " revision INTEGER PRIMARY KEY,"
+    " at INTEGER NOT NULL,"
+    " who TEXT NOT NULL,"
+    " kind TEXT NOT NULL,"
+    " via TEXT NOT NULL,"
+    " request_id TEXT,"
+    " created INTEGER NOT NULL,"
+    " updated INTEGER NOT NULL,"
+    " unchanged INTEGER NOT NULL,"
+    " removed INTEGER NOT NULL,"
+    " undoes INTEGER," /* the revision that it undid, or restored */
+    " note TEXT,"
+    " rows INTEGER NOT NULL,"
+    " parts INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL," /* that it takes here, roughly */
+    " few BLOB"                /* its rows, where they have no parts */
+    ") STRICT;"
+    "CREATE TABLE history_index("
+    " site INTEGER NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " index_id INTEGER NOT NULL,"
+    " created INTEGER NOT NULL,"
+    " updated INTEGER NOT NULL,"
+    " removed INTEGER NOT NULL,"
+    " PRIMARY KEY (site, revision, index_id)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE history_rows("
+    " revision INTEGER NOT NULL,"
+    " part INTEGER NOT NULL,"
+    " filter BLOB NOT NULL,"
+    " rows BLOB NOT NULL,"
+    " PRIMARY KEY (revision, part)"
+    ") STRICT;"
+    "ALTER TABLE catalogue ADD COLUMN history_from INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE catalogue ADD COLUMN history_bytes INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE catalogue SET history_from = revision + 1;"
+    /* Until its rows are purged a removal can be undone. */
+    "ALTER TABLE sitemap_index ADD COLUMN removed_at INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sitemap_index ADD COLUMN removed_by INTEGER NOT NULL DEFAULT 0;"; /* revision */
 
 #endif

@@ -16,12 +16,14 @@
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(CATALOGUE_READ, "SELECT epoch, revision, registry_revision, serial, changed_at,"             \
-                      " substr(lineage, 1, 16) FROM catalogue WHERE one = 1")                      \
+                      " substr(lineage, 1, 16), history_from, history_bytes"                       \
+                      " FROM catalogue WHERE one = 1")                                             \
     X(CATALOGUE_LINEAGE, "SELECT lineage FROM catalogue WHERE one = 1")                            \
     /* As many stamps as leave the row on its page of 4 KiB. */                                    \
     X(CATALOGUE_WRITE, "UPDATE catalogue SET revision = ?1, registry_revision = ?2,"               \
                        " serial = ?3, changed_at = ?4,"                                            \
-                       " lineage = substr(printf('%016llx', ?5) || lineage, 1, 200 * 16)"          \
+                       " lineage = substr(printf('%016llx', ?5) || lineage, 1, 200 * 16),"         \
+                       " history_from = ?6, history_bytes = ?7"                                    \
                        " WHERE one = 1")                                                           \
     X(CHANGED_INDEXES,                                                                             \
       "SELECT DISTINCT s.origin || i.path FROM (SELECT index_id FROM page"                         \
@@ -126,6 +128,21 @@
     X(PURGE_SEGMENTS, "DELETE FROM segment WHERE index_id = ?1")                                   \
     X(PURGE_PEAKS, "DELETE FROM index_peak WHERE index_id = ?1")                                   \
     X(PURGE_DONE, "UPDATE sitemap_index SET purged = 1 WHERE id = ?1")                             \
+    X(INDEX_SITE, "SELECT site FROM sitemap_index WHERE id = ?1")                                  \
+    X(HISTORY_ADD, "INSERT INTO history(revision, at, who, kind, via, request_id, created,"        \
+                   " updated, unchanged, removed, undoes, note, rows, parts, bytes, few) VALUES"   \
+                   " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)")     \
+    X(HISTORY_INDEX_ADD, "INSERT INTO history_index(site, revision, index_id, created, updated,"   \
+                         " removed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                              \
+    X(HISTORY_PART_ADD, "INSERT INTO history_rows(revision, part, filter, rows)"                   \
+                        " VALUES (?1, ?2, ?3, ?4)")                                                \
+    X(HISTORY_OLDEST, "SELECT revision, at, parts, bytes FROM history ORDER BY revision LIMIT 1")  \
+    X(HISTORY_PARTS_DROP, "DELETE FROM history_rows WHERE revision = ?1 AND part > ?2")            \
+    X(HISTORY_PARTS_LEFT, "UPDATE history SET parts = ?2 WHERE revision = ?1")                     \
+    X(HISTORY_INDEX_DROP, "DELETE FROM history_index WHERE revision < ?1 AND site IN"              \
+                          " (SELECT id FROM site)")                                                \
+    X(HISTORY_DROP, "DELETE FROM history WHERE revision = ?1")                                     \
+    X(HISTORY_KEPT, "UPDATE catalogue SET history_from = ?1, history_bytes = ?2 WHERE one = 1")    \
     X(TOKEN_FIND, "SELECT id FROM token WHERE name = ?1")                                          \
     X(TOKEN_ADD, "INSERT INTO token(name, sha256, site, created_at) VALUES (?1, ?2, ?3, ?4)")      \
     X(TOKEN_HOLDS, "SELECT 1 FROM token"                                                           \

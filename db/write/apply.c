@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "db/history/recorder.h"
 #include "db/read/row.h"
 
 static void reject(const struct change *change, struct change_result *result,
@@ -253,11 +254,10 @@ bool apply_alone(enum change_kind kind)
     }
 }
 
-enum catalogue_status apply_change(struct tx *tx, const struct change *change,
-                                   struct change_result *result, bool *keep)
+static enum catalogue_status dispatch(struct tx *tx, const struct change *change,
+                                      struct change_result *result, bool *keep)
 {
     bool holds;
-    *keep = true;
     result->findings.max = change->max_told;
     result->findings.examples = FINDINGS_EXAMPLES;
     enum catalogue_status status = apply_token_judge(tx, change, result, &holds);
@@ -306,6 +306,19 @@ void change_result_done(struct change_result *result)
     findings_done(&result->findings);
     spool_free(result->rows);
     result->rows = NULL;
+}
+
+enum catalogue_status apply_change(struct tx *tx, const struct change *change,
+                                   struct change_result *result, bool *keep)
+{
+    *keep = true;
+    recorder_begin(tx->recorder, change);
+    enum catalogue_status status = dispatch(tx, change, result, keep);
+    if (status == CATALOGUE_OK && *keep)
+        status = recorder_end(tx->recorder, tx, change, result);
+    else
+        recorder_drop(tx->recorder);
+    return status;
 }
 
 void result_refuse(struct change_result *result, enum rule_code code, const char *field)

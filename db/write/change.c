@@ -72,7 +72,7 @@ static void keep_all(struct block *block, struct change *c)
         &c->entry.index, &c->entry.source, &c->entry_id,       &c->loc,
         &c->if_match,    &c->index_name,   &c->replace_source, &c->replace_prefix,
         &c->site.origin, &c->site.robots,  &c->index_url,      &c->page_pattern,
-        &c->token_name,
+        &c->token_name,  &c->by,           &c->request_id,
     };
     const char *const **const lists[] = {
         &c->site.cross_hosts,   &c->site.alias_hosts, &c->site.cross_added,

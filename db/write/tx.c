@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "db/file/connection.h"
+#include "db/history/recorder.h"
 #include "db/read/registry_store.h"
 #include "db/write/occupancy.h"
 
@@ -19,12 +20,18 @@ bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db
     statements_init(&tx->statements, db);
     tx->occupancy = occupancy_new();
     /* Prepared in time: a rollback must not need memory where memory has run out. */
+    if (options->history_keep_ms > 0) {
+        tx->recorder = recorder_new(db);
+        if (!tx->recorder)
+            return false;
+    }
     return tx->occupancy != NULL && statements_get(&tx->statements, ST_ROLLBACK) != NULL;
 }
 
 void tx_done(struct tx *tx)
 {
     statements_done(&tx->statements);
+    recorder_free(tx->recorder);
     registry_unref(tx->registry);
     occupancy_free(tx->occupancy);
     memset(tx, 0, sizeof *tx);
@@ -39,6 +46,9 @@ sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
             return NULL;
         atomic_fetch_add_explicit(&shared->statements, 1, memory_order_relaxed);
     }
+    if (recorder_is_full(tx->recorder) && which != ST_ROLLBACK &&
+        recorder_relieve(tx->recorder, tx) != CATALOGUE_OK)
+        return NULL;
     return statements_get(&tx->statements, which);
 }
 
@@ -111,6 +121,8 @@ static enum catalogue_status read_catalogue(struct tx *tx)
         tx->changed_at = sqlite3_column_int64(row, 4);
         const char *newest = (const char *)sqlite3_column_text(row, 5);
         snprintf(tx->stamp, sizeof tx->stamp, "%s", newest ? newest : "");
+        tx->history_from = (uint64_t)sqlite3_column_int64(row, 6);
+        tx->history_bytes = sqlite3_column_int64(row, 7);
         if (!same_file || tx->registry_of != tx->registry_revision)
             tx->registry_stale = true;
     }
@@ -118,7 +130,7 @@ static enum catalogue_status read_catalogue(struct tx *tx)
     return status;
 }
 
-static int64_t clock_now(const struct tx *tx)
+int64_t tx_clock(const struct tx *tx)
 {
     return tx->options->clock ? tx->options->clock() : (int64_t)time(NULL);
 }
@@ -142,7 +154,7 @@ enum catalogue_status tx_begin(struct tx *tx)
         tx_rollback(tx);
         return status;
     }
-    tx->now = clock_now(tx); /* whatever the last transaction's clock said */
+    tx->now = tx_clock(tx); /* whatever the last transaction's clock said */
     tx->found_revision = tx->revision;
     tx->first_serial = tx->serial;
     tx->changed = false;
@@ -157,6 +169,7 @@ void tx_rollback(struct tx *tx)
     if (!sqlite3_get_autocommit(tx->db))
         run_plain(tx, ST_ROLLBACK);
     occupancy_drop(tx->occupancy);
+    recorder_drop(tx->recorder);
     tx->registry_stale = true;
     tx->source_id = 0;
     tx->epoch[0] = '\0';
@@ -174,7 +187,7 @@ uint64_t tx_end_change(struct tx *tx)
 /* The last statements of a transaction: pages, segments, peaks, then the catalogue's row. */
 static enum catalogue_status stamp(struct tx *tx)
 {
-    int64_t now = clock_now(tx);
+    int64_t now = tx_clock(tx);
     if (now < tx->now)
         now = tx->now;
     bool pages_differ = false;
@@ -187,8 +200,11 @@ static enum catalogue_status stamp(struct tx *tx)
 
     int64_t lineage;
     sqlite3_randomness(sizeof lineage, &lineage);
+    if (!tx->recorder)
+        tx->history_from = tx->revision + 1;
     status = tx_run(tx, ST_CATALOGUE_WRITE, (sqlite3_int64)tx->revision,
-                    (sqlite3_int64)registry_revision, tx->serial, now, lineage);
+                    (sqlite3_int64)registry_revision, tx->serial, now, lineage,
+                    (sqlite3_int64)tx->history_from, tx->history_bytes);
     if (status != CATALOGUE_OK)
         return status;
     snprintf(tx->stamp, sizeof tx->stamp, "%016" PRIx64, (uint64_t)lineage);

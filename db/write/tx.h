@@ -23,6 +23,7 @@
 #define TX_SOURCE_CACHE 128
 
 struct occupancy;
+struct recorder;
 
 /* What other threads see and set. */
 struct tx_shared {
@@ -37,14 +38,17 @@ struct tx {
     sqlite3 *db;
     struct statements statements;
     struct occupancy *occupancy;
+    struct recorder *recorder; /* NULL: no history is kept */
 
     /* As the file says at tx_begin; after tx_commit as we wrote it. */
     char epoch[33];
     uint64_t revision; /* steps with each change that wrote something, see tx_end_change */
     uint64_t registry_revision;
-    int64_t serial;     /* steps with each entry made */
-    int64_t changed_at; /* of the last transaction, as its clock said */
-    char stamp[17];     /* the newest of the lineage, "": none */
+    int64_t serial;        /* steps with each entry made */
+    int64_t changed_at;    /* of the last transaction, as its clock said */
+    char stamp[17];        /* the newest of the lineage, "": none */
+    uint64_t history_from; /* what changes before this revision did is not known */
+    int64_t history_bytes; /* that the history takes, roughly */
 
     /* Of this transaction. */
     uint64_t found_revision; /* of the file, when it began */
@@ -85,6 +89,8 @@ uint64_t tx_end_change(struct tx *tx);
  * or only what is the node's own (the tables local_, what is kept of a source's files), there is no
  * revision. On failure the transaction is gone. */
 enum catalogue_status tx_commit(struct tx *tx);
+/* What the catalogue's clock says. */
+int64_t tx_clock(const struct tx *tx);
 /* Undoes everything. */
 void tx_rollback(struct tx *tx);
 

@@ -10,6 +10,7 @@
 
 #include "db/file/connection.h"
 #include "db/file/schema.h"
+#include "db/history/recorder.h"
 #include "db/write/apply.h"
 #include "server/base/clock.h"
 
@@ -365,6 +366,9 @@ void writer_stats(struct writer *w, struct catalogue_stats *out)
     out->revision = atomic_load(&w->committed);
     out->registered_at = atomic_load(&w->registered_at);
     out->held = atomic_load(&w->held);
+    out->history_bytes = atomic_load(&w->history_bytes);
+    out->history_from = atomic_load(&w->history_from);
+    out->history_dropped = atomic_load(&w->history_dropped);
     for (size_t i = 0; i < sizeof out->failed / sizeof out->failed[0]; i++)
         out->failed[i] = atomic_load(&w->failed[i]);
     histogram_collect(&w->write_ns, &out->write_ns);
@@ -436,6 +440,8 @@ static void writer_saw(struct writer *w)
     struct served now = served_now(w);
 
     atomic_store(&w->changed_at, w->tx.changed_at);
+    atomic_store(&w->history_bytes, (uint64_t)w->tx.history_bytes);
+    atomic_store(&w->history_from, w->tx.history_from);
     if (w->catalogue->options.server)
         server_lock_note(&w->lock, &now);
 }
@@ -536,6 +542,11 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     if (rc != SQLITE_OK) {
         status = connection_status(rc);
         connection_explain(w->catalogue->path, w->db, why, why_size);
+    } else if (w->catalogue->options.history_keep_ms > 0 && !recorder_is_supported()) {
+        status = CATALOGUE_UNAVAILABLE;
+        snprintf(why, why_size,
+                 "this SQLite was built without SQLITE_ENABLE_PREUPDATE_HOOK, which the history "
+                 "needs; use another, or set [history] keep = 0");
     } else if (!tx_init(&w->tx, &w->catalogue->options, w->db)) {
         status = CATALOGUE_NO_MEMORY;
         snprintf(why, why_size, "out of memory");
@@ -698,6 +709,34 @@ static bool writer_purge_some(struct writer *w)
         checkpoint_after_commit(&w->checkpoint);
     }
     return status == CATALOGUE_OK && more;
+}
+
+/* Drops a batch of what the history no longer keeps; true where there may be more. `now` is only
+ * looked at where the time has come: between writes this costs a comparison. */
+static bool writer_trim_some(struct writer *w)
+{
+    struct tx *tx = &w->tx;
+    bool full = tx->history_bytes > (int64_t)w->catalogue->options.history_max_bytes;
+    if ((!full && clock_now_ms() < w->trim_at_ms) || writer_usable(w) != CATALOGUE_OK)
+        return false;
+    w->trim_at_ms = clock_now_ms() + WRITER_TRIM_MS;
+    bool more = false;
+    uint64_t dropped = 0;
+    if (!recorder_trim_is_due(tx) || writer_begin(w, false) != CATALOGUE_OK)
+        return false;
+    enum catalogue_status status = recorder_trim(tx, &more, &dropped);
+    if (status == CATALOGUE_OK)
+        status = writer_commit(w);
+    else
+        tx_rollback(tx);
+    if (status != CATALOGUE_OK)
+        return false;
+    atomic_fetch_add(&w->history_dropped, dropped);
+    writer_saw(w);
+    checkpoint_after_commit(&w->checkpoint);
+    if (more)
+        w->trim_at_ms = 0;
+    return more;
 }
 
 /* Finds out whether a trouble is over, though nobody writes. What it writes must differ from what
@@ -893,12 +932,15 @@ static void *run(void *context)
     for (;;) {
         writer_follow(w);
         outside_tell(&w->outside, &w->catalogue->options, clock_now_ms());
-        if (serve_queue(w))
+        if (serve_queue(w)) {
+            if (w->catalogue->options.server)
+                writer_trim_some(w);
             continue;
+        }
         if (queue_is_closed(&w->queue))
             return NULL;
         if (w->catalogue->options.server) {
-            if (writer_purge_some(w))
+            if (writer_purge_some(w) || writer_trim_some(w))
                 continue;
             writer_look_around(w);
         }

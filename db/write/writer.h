@@ -86,6 +86,8 @@ size_t queue_depth(struct queue *q);
 #define WRITER_LOCK_STEP_MS 5
 /* How often an idle writer looks around: other processes' log, removed indexes, trouble. */
 #define WRITER_IDLE_MS 1000
+/* How often it is looked whether the history is too old. */
+#define WRITER_TRIM_MS 5000
 /* The engine's page cache: for small changes, and for a bulk, after which it is given back. */
 #define WRITER_CACHE_KIB      4096
 #define WRITER_BULK_CACHE_KIB 65536
@@ -120,8 +122,10 @@ struct writer {
     int64_t lock_until_ms;     /* how long the busy handler waits */
     bool waits_for_queue;      /* and gives up when nothing is queued any more */
     int64_t idle_at_ms;        /* when to look around again */
+    int64_t trim_at_ms;        /* when to look whether the history is too old */
 
     atomic_uint_fast64_t commits, batched, committed, held;
+    atomic_uint_fast64_t history_bytes, history_from, history_dropped;
     atomic_int_fast64_t registered_at;
     _Atomic int64_t changed_at; /* of the file's last change, as its clock said; 0: none is known */
     atomic_uint_fast64_t failed[CATALOGUE_CANCELLED + 1];

@@ -210,6 +210,8 @@ enum handled call_write(struct call *call, void (*answer)(struct call *))
     call->change.context = call;
     if (call->change.source == NULL)
         call->change.source = call->request->token_name;
+    call->change.by = call->request->token_name;
+    call->change.request_id = call->request->id;
     call->change.token_site_id = call->request->token_site_id;
     call->change.bearer_id = call->request->token_id;
     call->change.bearer_sha256 = call->request->token_sha256;

@@ -330,6 +330,8 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .max_queued = config->max_queued_writes,
         .shrink_percent = config->shrink_guard_percent,
         .default_max_pages = LIMIT_SITE_PAGES,
+        .history_keep_ms = config->history_keep_ms,
+        .history_max_bytes = config->history_max_bytes,
     };
     struct file_backend *f = calloc(1, sizeof *f);
     char why[WHY_SIZE];

@@ -1,0 +1,527 @@
+/* sqlite3_preupdate_hook is declared only where it is asked for. */
+#define SQLITE_ENABLE_PREUPDATE_HOOK 1
+#include "db/history/recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/history/rows.h"
+#include "db/read/row.h"
+#include "db/write/tx.h"
+
+/* Columns of `sitemap`. */
+enum column {
+    COLUMN_SITE = 1,
+    COLUMN_LOC,
+    COLUMN_LASTMOD,
+    COLUMN_DIGEST,
+    COLUMN_SOURCE,
+    COLUMN_SERIAL,
+    COLUMN_REGISTERED,
+    COLUMN_CHANGED,
+};
+
+/* What a change did to one index. */
+struct tally {
+    int64_t site, index;
+    uint64_t created, updated, removed;
+};
+
+struct recorder {
+    sqlite3 *db;
+    bool active;
+    bool writing;
+    enum catalogue_status status; /* of the change under way: what went wrong in between */
+    struct history_part part;
+    uint32_t parts;
+    uint64_t rows, bytes;
+    struct tally *tallies; /* owned */
+    size_t tally_count, tally_capacity;
+    struct str packed, filter;
+};
+
+bool recorder_is_supported(void)
+{
+    return sqlite3_compileoption_used("ENABLE_PREUPDATE_HOOK") != 0;
+}
+
+/* ---- listening */
+
+typedef int read_value(sqlite3 *db, int column, sqlite3_value **value);
+
+static sqlite3_value *value_of(struct recorder *r, read_value *read, enum column column)
+{
+    sqlite3_value *value = NULL;
+    if (read(r->db, column, &value) != SQLITE_OK)
+        r->status = CATALOGUE_NO_MEMORY;
+    return value;
+}
+
+static int64_t number_of(struct recorder *r, read_value *read, enum column column)
+{
+    sqlite3_value *value = value_of(r, read, column);
+    return value ? sqlite3_value_int64(value) : 0;
+}
+
+/* As a blob: the engine would copy a text to end it with a NUL. */
+static const char *text_of(struct recorder *r, read_value *read, enum column column, size_t *len)
+{
+    sqlite3_value *value = value_of(r, read, column);
+    *len = 0;
+    if (!value || sqlite3_value_type(value) == SQLITE_NULL)
+        return NULL;
+    const char *text = sqlite3_value_blob(value);
+    *len = (size_t)sqlite3_value_bytes(value);
+    return text ? text : "";
+}
+
+static struct history_text keep_text(struct recorder *r, read_value *read, enum column column)
+{
+    size_t len;
+    const char *text = text_of(r, read, column, &len);
+    return history_part_keep(&r->part, text, len);
+}
+
+static struct history_image read_image(struct recorder *r, read_value *read, int64_t address)
+{
+    return (struct history_image){
+        .address = address < 0 ? -address : address,
+        .source = number_of(r, read, COLUMN_SOURCE),
+        .serial = number_of(r, read, COLUMN_SERIAL),
+        .registered_at = number_of(r, read, COLUMN_REGISTERED),
+        .changed_at = number_of(r, read, COLUMN_CHANGED),
+        .lastmod = keep_text(r, read, COLUMN_LASTMOD),
+        .digest = keep_text(r, read, COLUMN_DIGEST),
+    };
+}
+
+/* What an UPDATE leaves alone is read once: only these three and the address are ever changed. */
+static struct history_image read_updated(struct recorder *r, const struct history_image *before,
+                                         int64_t address)
+{
+    struct history_image after = *before;
+    after.address = address;
+    after.changed_at = number_of(r, sqlite3_preupdate_new, COLUMN_CHANGED);
+    after.lastmod = keep_text(r, sqlite3_preupdate_new, COLUMN_LASTMOD);
+    after.digest = keep_text(r, sqlite3_preupdate_new, COLUMN_DIGEST);
+    return after;
+}
+
+static void note_row(struct recorder *r, int operation, int64_t from, int64_t to)
+{
+    read_value *read = operation == SQLITE_INSERT ? sqlite3_preupdate_new : sqlite3_preupdate_old;
+    bool fresh;
+    size_t len;
+    int64_t site = number_of(r, read, COLUMN_SITE);
+    const char *loc = text_of(r, read, COLUMN_LOC, &len);
+    struct history_row *row = loc ? history_part_row(&r->part, site, loc, len, &fresh) : NULL;
+    if (!row) {
+        r->status = CATALOGUE_NO_MEMORY;
+        return;
+    }
+    struct history_image before = {0};
+    if (operation != SQLITE_INSERT && (fresh || operation == SQLITE_UPDATE))
+        before = read_image(r, sqlite3_preupdate_old, from);
+    if (fresh) {
+        row->has_before = operation != SQLITE_INSERT;
+        row->before = before;
+    }
+    row->has_after = operation != SQLITE_DELETE;
+    if (operation == SQLITE_INSERT)
+        row->after = read_image(r, sqlite3_preupdate_new, to);
+    else if (operation == SQLITE_UPDATE)
+        row->after = read_updated(r, &before, to);
+    if (r->part.failed)
+        r->status = CATALOGUE_NO_MEMORY;
+}
+
+static void on_row(void *context, sqlite3 *db, int operation, char const *database,
+                   char const *table, sqlite3_int64 from, sqlite3_int64 to)
+{
+    struct recorder *r = context;
+    (void)db;
+    if (!r->active || r->status != CATALOGUE_OK || strcmp(table, "sitemap") != 0 ||
+        strcmp(database, "main") != 0)
+        return;
+    if (operation != SQLITE_DELETE && to < 0)
+        return; /* parked */
+    note_row(r, operation, from, to);
+}
+
+struct recorder *recorder_new(sqlite3 *db)
+{
+    struct recorder *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->db = db;
+    sqlite3_preupdate_hook(db, on_row, r);
+    return r;
+}
+
+void recorder_free(struct recorder *r)
+{
+    if (!r)
+        return;
+    sqlite3_preupdate_hook(r->db, NULL, NULL);
+    history_part_done(&r->part);
+    free(r->tallies);
+    str_done(&r->packed);
+    str_done(&r->filter);
+    free(r);
+}
+
+void recorder_drop(struct recorder *r)
+{
+    if (!r)
+        return;
+    r->active = false;
+    r->status = CATALOGUE_OK;
+    history_part_clear(&r->part);
+    r->parts = 0;
+    r->rows = r->bytes = 0;
+    r->tally_count = 0;
+}
+
+void recorder_begin(struct recorder *r, const struct change *change)
+{
+    if (!r)
+        return;
+    recorder_drop(r);
+    r->active = !change->dry_run && change->kind != CHANGE_PURGE;
+}
+
+/* ---- counting */
+
+/* Rows of one index mostly stand together. NULL: out of memory. */
+static struct tally *tally_of(struct recorder *r, int64_t site, int64_t index)
+{
+    for (size_t i = r->tally_count; i-- > 0;)
+        if (r->tallies[i].index == index && r->tallies[i].site == site)
+            return &r->tallies[i];
+    if (r->tally_count == r->tally_capacity) {
+        size_t capacity = r->tally_capacity ? r->tally_capacity * 2 : 4;
+        struct tally *tallies = reallocarray(r->tallies, capacity, sizeof *tallies);
+        if (!tallies)
+            return NULL;
+        r->tallies = tallies;
+        r->tally_capacity = capacity;
+    }
+    r->tallies[r->tally_count] = (struct tally){.site = site, .index = index};
+    return &r->tallies[r->tally_count++];
+}
+
+static enum catalogue_status count_row(struct recorder *r, const struct history_row *row)
+{
+    int64_t from = row->has_before ? id_address_index(row->before.address) : 0;
+    int64_t to = row->has_after ? id_address_index(row->after.address) : from;
+    if (from != 0 && from != to && !tally_of(r, row->site, from))
+        return CATALOGUE_NO_MEMORY;
+    struct tally *tally = tally_of(r, row->site, to);
+    if (!tally)
+        return CATALOGUE_NO_MEMORY;
+    if (!row->has_before)
+        tally->created++;
+    else if (!row->has_after)
+        tally->removed++;
+    else
+        tally->updated++;
+    r->rows++;
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status count_part(struct recorder *r)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (uint32_t i = 0; status == CATALOGUE_OK && i < r->part.count; i++)
+        if (!history_row_is_idle(&r->part, &r->part.rows[i]))
+            status = count_row(r, &r->part.rows[i]);
+    return status;
+}
+
+/* ---- writing */
+
+static int64_t revision_of(const struct tx *tx)
+{
+    return (int64_t)tx->revision + 1;
+}
+
+static enum catalogue_status write_part(struct recorder *r, struct tx *tx)
+{
+    str_clear(&r->packed);
+    str_clear(&r->filter);
+    if (!history_part_pack(&r->part, &r->packed) || !history_part_filter(&r->part, &r->filter))
+        return CATALOGUE_NO_MEMORY;
+    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_PART_ADD);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, revision_of(tx));
+    sqlite3_bind_int64(row, 2, ++r->parts);
+    sqlite3_bind_blob64(row, 3, str_text(&r->filter), r->filter.len, SQLITE_STATIC);
+    sqlite3_bind_blob64(row, 4, str_text(&r->packed), r->packed.len, SQLITE_STATIC);
+    r->bytes += r->filter.len + r->packed.len;
+    return statement_run(row);
+}
+
+bool recorder_is_full(const struct recorder *r)
+{
+    return r && r->active && !r->writing &&
+           (r->part.count >= HISTORY_PART_ROWS || r->part.text.len >= HISTORY_PART_TEXT ||
+            r->status != CATALOGUE_OK);
+}
+
+enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
+{
+    r->writing = true;
+    enum catalogue_status status = r->status;
+    if (status == CATALOGUE_OK)
+        status = count_part(r);
+    if (status == CATALOGUE_OK)
+        status = write_part(r, tx);
+    if (status == CATALOGUE_OK)
+        history_part_clear(&r->part);
+    r->writing = false;
+    r->status = status;
+    return status;
+}
+
+static const char *kind_word(enum change_kind kind)
+{
+    switch (kind) {
+    case CHANGE_ENTRY_PUT:
+        return "registration";
+    case CHANGE_ENTRY_REMOVE:
+        return "removal";
+    case CHANGE_BULK:
+        return "list";
+    case CHANGE_REPLACE:
+        return "replace";
+    case CHANGE_SITE_ADD:
+        return "site-add";
+    case CHANGE_SITE_UPDATE:
+        return "site-update";
+    case CHANGE_SITE_REMOVE:
+        return "site-remove";
+    case CHANGE_INDEX_ADD:
+        return "index-add";
+    case CHANGE_INDEX_REMOVE:
+        return "index-remove";
+    case CHANGE_TOKEN_ADD:
+        return "token-add";
+    case CHANGE_TOKEN_REVOKE:
+        return "token-revoke";
+    case CHANGE_CONFIGURE:
+        return "configure";
+    case CHANGE_SCAN:
+        return "scan";
+    case CHANGE_PURGE:
+        break;
+    }
+    return "other";
+}
+
+/* Where the change does not say. */
+static const char *via_of(const struct tx *tx, const struct change *change)
+{
+    if (change->via)
+        return change->via;
+    if (!tx->options->server)
+        return "cli";
+    if (change->kind == CHANGE_SCAN)
+        return "source";
+    return change->kind == CHANGE_CONFIGURE || change->override_managed ? "config" : "api";
+}
+
+static const char *who_of(const struct change *change)
+{
+    return change->by ? change->by : change->source ? change->source : "";
+}
+
+/* The index or site that the change is about, though it may have touched no entry. */
+static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
+                                           const struct change *change,
+                                           const struct change_result *result)
+{
+    int64_t site = 0, index = 0;
+    enum catalogue_status status = CATALOGUE_OK;
+    switch (change->kind) {
+    case CHANGE_INDEX_ADD:
+    case CHANGE_INDEX_REMOVE:
+        index = result->id;
+        status = tx_number(tx, ST_INDEX_SITE, 0, &site, index);
+        break;
+    case CHANGE_SITE_ADD:
+    case CHANGE_SITE_REMOVE:
+        site = result->id;
+        break;
+    case CHANGE_SITE_UPDATE:
+        site = change->site_id;
+        break;
+    default:
+        break;
+    }
+    if (status != CATALOGUE_OK || site == 0)
+        return status;
+    struct tally *tally = tally_of(r, site, index);
+    if (!tally)
+        return CATALOGUE_NO_MEMORY;
+    tally->removed += result->removed;
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status write_tallies(struct recorder *r, struct tx *tx)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; status == CATALOGUE_OK && i < r->tally_count; i++) {
+        const struct tally *t = &r->tallies[i];
+        status = tx_run(tx, ST_HISTORY_INDEX_ADD, t->site, revision_of(tx), t->index,
+                        (int64_t)t->created, (int64_t)t->updated, (int64_t)t->removed);
+    }
+    return status;
+}
+
+/* What a row costs beside its blobs, roughly. */
+#define ROW_BYTES 100u
+
+static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
+                                        const struct change *change,
+                                        const struct change_result *result)
+{
+    uint64_t bytes = r->bytes + r->packed.len + ROW_BYTES + r->tally_count * (ROW_BYTES / 2);
+    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_ADD);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, revision_of(tx));
+    sqlite3_bind_int64(row, 2, tx->now);
+    statement_bind_text(row, 3, who_of(change));
+    statement_bind_text(row, 4, kind_word(change->kind));
+    statement_bind_text(row, 5, via_of(tx, change));
+    statement_bind_text(row, 6, change->request_id);
+    sqlite3_bind_int64(row, 7, (sqlite3_int64)result->created);
+    sqlite3_bind_int64(row, 8, (sqlite3_int64)result->updated);
+    sqlite3_bind_int64(row, 9, (sqlite3_int64)result->unchanged);
+    sqlite3_bind_int64(row, 10, (sqlite3_int64)result->removed);
+    statement_bind_text(row, 12, change->token_name);
+    sqlite3_bind_int64(row, 13, (sqlite3_int64)r->rows);
+    sqlite3_bind_int64(row, 14, r->parts);
+    sqlite3_bind_int64(row, 15, (sqlite3_int64)bytes);
+    if (r->packed.len > 0)
+        sqlite3_bind_blob64(row, 16, str_text(&r->packed), r->packed.len, SQLITE_STATIC);
+    tx->history_bytes += (int64_t)bytes;
+    return statement_run(row);
+}
+
+/* The rows that are left: few of a small change in its own line, else the last part. */
+static enum catalogue_status write_rest(struct recorder *r, struct tx *tx)
+{
+    enum catalogue_status status = r->status;
+    if (status == CATALOGUE_OK)
+        status = count_part(r);
+    if (status != CATALOGUE_OK || r->part.count == 0)
+        return status;
+    if (r->parts > 0 || r->part.count > HISTORY_INLINE_ROWS) {
+        status = write_part(r, tx);
+        str_clear(&r->packed);
+        return status;
+    }
+    return history_part_pack(&r->part, &r->packed) ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+}
+
+static enum catalogue_status write_all(struct recorder *r, struct tx *tx,
+                                       const struct change *change,
+                                       const struct change_result *result)
+{
+    str_clear(&r->packed);
+    enum catalogue_status status = write_rest(r, tx);
+    if (status == CATALOGUE_OK)
+        status = tally_subject(r, tx, change, result);
+    if (status == CATALOGUE_OK)
+        status = write_tallies(r, tx);
+    return status == CATALOGUE_OK ? write_line(r, tx, change, result) : status;
+}
+
+enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,
+                                   const struct change_result *result)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    if (!r || !r->active)
+        return CATALOGUE_OK;
+    r->writing = true;
+    if (tx->changed)
+        status = write_all(r, tx, change, result);
+    r->writing = false;
+    recorder_drop(r);
+    return status;
+}
+
+/* ---- retention */
+
+/* Of one batch: some ten milliseconds. */
+#define TRIM_CHANGES 500
+#define TRIM_PARTS   200
+
+static int64_t oldest_kept(const struct tx *tx, int64_t now)
+{
+    return now - (int64_t)(tx->options->history_keep_ms / 1000);
+}
+
+/* The oldest change, and whether it is to go. */
+static enum catalogue_status find_oldest(struct tx *tx, int64_t now, int64_t *revision,
+                                         int64_t *parts, int64_t *bytes)
+{
+    *revision = 0;
+    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_OLDEST);
+    if (!row)
+        return tx_failure(tx);
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    if (found &&
+        (sqlite3_column_int64(row, 1) < oldest_kept(tx, now) || tx->options->history_keep_ms == 0 ||
+         tx->history_bytes > (int64_t)tx->options->history_max_bytes)) {
+        *revision = sqlite3_column_int64(row, 0);
+        *parts = sqlite3_column_int64(row, 2);
+        *bytes = sqlite3_column_int64(row, 3);
+    }
+    sqlite3_reset(row);
+    return status;
+}
+
+bool recorder_trim_is_due(struct tx *tx)
+{
+    int64_t revision, parts, bytes;
+    return find_oldest(tx, tx_clock(tx), &revision, &parts, &bytes) == CATALOGUE_OK &&
+           revision != 0;
+}
+
+enum catalogue_status recorder_trim(struct tx *tx, bool *more, uint64_t *dropped)
+{
+    int64_t revision, parts, bytes, budget = TRIM_PARTS;
+    enum catalogue_status status = CATALOGUE_OK;
+    *dropped = 0;
+    *more = true;
+    for (int i = 0; status == CATALOGUE_OK && i < TRIM_CHANGES && budget > 0; i++) {
+        status = find_oldest(tx, tx->now, &revision, &parts, &bytes);
+        if (status != CATALOGUE_OK || revision == 0) {
+            *more = false;
+            break;
+        }
+        /* From its last part on: what is left of it is a change without rows at its end, and it is
+         * named as gone from the first batch on. */
+        tx->history_from = (uint64_t)revision + 1;
+        status = tx_run(tx, ST_HISTORY_PARTS_DROP, revision, parts - budget);
+        budget -= parts;
+        if (status != CATALOGUE_OK)
+            break;
+        if (budget < 0) {
+            status = tx_run(tx, ST_HISTORY_PARTS_LEFT, revision, -budget);
+            break;
+        }
+        status = tx_run(tx, ST_HISTORY_DROP, revision);
+        tx->history_bytes -= bytes;
+        ++*dropped;
+    }
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_HISTORY_INDEX_DROP, (int64_t)tx->history_from);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_HISTORY_KEPT, (int64_t)tx->history_from, tx->history_bytes);
+    return status;
+}

@@ -1,0 +1,51 @@
+/* Collects what each change does to entries and writes it into the history, in the change's own
+ * transaction. Internal to db/; the writer's thread.
+ *
+ * Nobody who writes entries tells the recorder: the engine does, of each row of `sitemap` that is
+ * made, changed or dropped on the writer's connection, so that no writer can be missed. Of one
+ * entry (site and loc) a part keeps the first state and the last. What a change parks under an
+ * address of its own (set.c) is still where it was.
+ *
+ * Memory is bounded: a full part is written between two statements of the change (tx_statement), so
+ * a part has HISTORY_PART_ROWS and what one statement adds. An entry that a change touches again
+ * much later stands in two parts, in order; who puts rows back goes through them from the last one
+ * on. */
+#ifndef SITEMAPD_DB_HISTORY_RECORDER_H
+#define SITEMAPD_DB_HISTORY_RECORDER_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+
+struct tx;
+struct recorder;
+
+/* Whether this engine tells of rows before they change. */
+bool recorder_is_supported(void);
+
+/* Listens on the connection of the writer. NULL: out of memory. */
+struct recorder *recorder_new(sqlite3 *db);
+/* Takes NULL. */
+void recorder_free(struct recorder *r);
+
+/* A change begins: what is left of another one is forgotten. A dry run is not recorded. */
+void recorder_begin(struct recorder *r, const struct change *change);
+/* True where a part is to be written by recorder_relieve before the next statement. */
+bool recorder_is_full(const struct recorder *r);
+enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx);
+/* The change is whole: where it wrote something, its rows and the line on itself are written, for
+ * the revision that tx_end_change gives it next. */
+enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,
+                                   const struct change_result *result);
+/* Nothing of the change is to be kept. */
+void recorder_drop(struct recorder *r);
+
+/* Retention. Drops what is older than the catalogue keeps, oldest first and no more than a small
+ * batch; the caller's transaction. `*more` where there is more to drop. */
+enum catalogue_status recorder_trim(struct tx *tx, bool *more, uint64_t *dropped);
+/* Whether recorder_trim would find something: reads only, outside of a transaction. */
+bool recorder_trim_is_due(struct tx *tx);
+
+#endif
