@@ -11,53 +11,40 @@ struct problem {
 };
 
 /* 503 always means: not applied, nothing of it; ask again. */
-static struct problem problem_of_status(enum catalogue_status status)
+static const struct problem problems[] = {
+    [CATALOGUE_OK] = {500, "an error of the server's own", NULL}, /* and whatever is not here */
+    [CATALOGUE_REFUSED] = {422, "a rule refused it", NULL},
+    [CATALOGUE_NOT_FOUND] = {404, "there is no such thing here", NULL},
+    [CATALOGUE_CONFLICT] = {409, "it conflicts with what the catalogue holds", NULL},
+    [CATALOGUE_FULL] = {409, "a limit of the catalogue is reached", NULL},
+    [CATALOGUE_BUSY] =
+        {503, "too much is waiting, or another process holds the catalogue; nothing was applied",
+         "1"},
+    [CATALOGUE_UNAVAILABLE] = {503,
+                               "the catalogue cannot be read or written now; nothing was applied",
+                               "5"},
+    [CATALOGUE_NEWER] = {503, "the catalogue was made by a newer version of sitemapd", "60"},
+    [CATALOGUE_NO_SPACE] = {503, "there is no space left for the catalogue; nothing was applied",
+                            "60"},
+    [CATALOGUE_CORRUPT] = {503, "the catalogue is damaged; nothing was applied", "60"},
+    [CATALOGUE_NO_MEMORY] = {503, "out of memory; nothing was applied", "5"},
+    [CATALOGUE_CANCELLED] = {503, "the server is stopping; nothing was applied", "5"},
+};
+
+static const struct problem *problem_of_status(enum catalogue_status status)
 {
-    switch (status) {
-    case CATALOGUE_OK:
-        break;
-    case CATALOGUE_REFUSED:
-        return (struct problem){422, "a rule refused it", NULL};
-    case CATALOGUE_NOT_FOUND:
-        return (struct problem){404, "there is no such thing here", NULL};
-    case CATALOGUE_CONFLICT:
-        return (struct problem){409, "it conflicts with what the catalogue holds", NULL};
-    case CATALOGUE_FULL:
-        return (struct problem){409, "a limit of the catalogue is reached", NULL};
-    case CATALOGUE_BUSY:
-        return (struct problem){503,
-                                "too much is waiting, or another process holds the catalogue; "
-                                "nothing was applied",
-                                "1"};
-    case CATALOGUE_UNAVAILABLE:
-        return (struct problem){503,
-                                "the catalogue cannot be read or written now; nothing was "
-                                "applied",
-                                "5"};
-    case CATALOGUE_NEWER:
-        return (struct problem){503, "the catalogue was made by a newer version of sitemapd", "60"};
-    case CATALOGUE_NO_SPACE:
-        return (struct problem){503,
-                                "there is no space left for the catalogue; nothing was "
-                                "applied",
-                                "60"};
-    case CATALOGUE_CORRUPT:
-        return (struct problem){503, "the catalogue is damaged; nothing was applied", "60"};
-    case CATALOGUE_NO_MEMORY:
-        return (struct problem){503, "out of memory; nothing was applied", "5"};
-    case CATALOGUE_CANCELLED:
-        return (struct problem){503, "the server is stopping; nothing was applied", "5"};
-    }
-    return (struct problem){500, "an error of the server's own", NULL};
+    bool known = (size_t)status < sizeof problems / sizeof problems[0];
+
+    return &problems[known && problems[status].status != 0 ? status : CATALOGUE_OK];
 }
 
 void errors_reply_status(struct reply *reply, enum catalogue_status status)
 {
-    struct problem problem = problem_of_status(status);
+    const struct problem *problem = problem_of_status(status);
 
-    reply_problem(reply, problem.status, catalogue_status_word(status), NULL, problem.detail);
-    if (problem.retry_after != NULL)
-        reply_header(reply, "Retry-After", problem.retry_after);
+    reply_problem(reply, problem->status, catalogue_status_word(status), NULL, problem->detail);
+    if (problem->retry_after != NULL)
+        reply_header(reply, "Retry-After", problem->retry_after);
 }
 
 /* A rule that judges a value says 422; those that judge the state of the catalogue or the form of
@@ -131,8 +118,8 @@ void errors_reply_result(struct reply *reply, const struct change_result *result
         reply_problem(reply, 409, "managed-by-config", NULL,
                       detail != NULL ? detail
                                      : "the configuration file manages this site; change it there");
-    } else if (detail != NULL && problem_of_status(result->status).status < 500) {
-        reply_problem(reply, problem_of_status(result->status).status,
+    } else if (detail != NULL && problem_of_status(result->status)->status < 500) {
+        reply_problem(reply, problem_of_status(result->status)->status,
                       catalogue_status_word(result->status), result->field, detail);
     } else {
         errors_reply_status(reply, result->status);
@@ -142,22 +129,12 @@ void errors_reply_result(struct reply *reply, const struct change_result *result
 void errors_reply_reader(struct reply *reply, const struct reader_error *error)
 {
     const char *code = error->code != NULL ? error->code : "malformed-body";
-    unsigned status = 400;
+    unsigned status = error->status == READER_TOO_LARGE ? 413 : 400;
     char detail[320];
 
-    switch (error->status) {
-    case READER_TOO_LARGE:
-        status = 413;
-        break;
-    case READER_NO_MEMORY:
+    if (error->status == READER_NO_MEMORY) {
         errors_reply_status(reply, CATALOGUE_NO_MEMORY);
         return;
-    case READER_OK:
-    case READER_MALFORMED:
-    case READER_WRONG_KIND:
-    case READER_FORBIDDEN:
-    case READER_STOPPED:
-        break;
     }
     /* JSON that ends too early is as malformed as any; a compressed body has no lines. */
     if (error->line != 0 && strcmp(code, "truncated") == 0)

@@ -130,58 +130,41 @@ static void append_by_encoding(const struct all *all)
                           all->each[i].totals.sums.bytes[e]);
 }
 
-/* One value of each listener. */
-static void family(const struct all *all, const char *name, const char *type, const char *help,
-                   uint64_t (*value)(const struct one *one))
-{
-    metric_family(all->out, name, type, help);
-    for (size_t i = 0; i < all->count; i++)
-        metric_sample(all->out, name, LABELS("listener", all->each[i].name), value(&all->each[i]));
-}
+/* One value of each listener: those of `values`, in the order of this table. */
+static const struct {
+    const char *name, *type, *help;
+} listener_families[] = {
+    {"sitemapd_http_request_body_bytes_total", "counter", "Bytes of bodies in answered requests."},
+    {"sitemapd_http_requests_aborted_total", "counter",
+     "Requests that ended before their reply was out: the client left or was cut."},
+    {"sitemapd_http_connections", "gauge", "Connections now open."},
+    {"sitemapd_http_connections_limit", "gauge", "Connections that may be open."},
+    {"sitemapd_http_suspended", "gauge", "Requests now waiting for an answer."},
+    {"sitemapd_http_suspended_limit", "gauge", "Requests that may wait."},
+    {"sitemapd_http_connections_accepted_total", "counter", "Connections accepted."},
+    {"sitemapd_http_accept_failures_total", "counter",
+     "Connections that could not be taken in, for want of descriptors or memory."},
+    {"sitemapd_http_full_total", "counter",
+     "Times that who came had to wait, since every place was taken."},
+};
 
-static uint64_t received_of(const struct one *one)
+static void append_values(const struct all *all)
 {
-    return one->totals.sums.received;
-}
+    for (size_t f = 0; f < sizeof listener_families / sizeof listener_families[0]; f++) {
+        const char *name = listener_families[f].name;
 
-static uint64_t aborted_of(const struct one *one)
-{
-    return one->totals.aborted;
-}
-
-static uint64_t connections_of(const struct one *one)
-{
-    return one->connections;
-}
-
-static uint64_t max_connections_of(const struct one *one)
-{
-    return one->totals.max_connections;
-}
-
-static uint64_t suspended_of(const struct one *one)
-{
-    return one->suspended;
-}
-
-static uint64_t max_suspended_of(const struct one *one)
-{
-    return one->totals.max_suspended;
-}
-
-static uint64_t accepted_of(const struct one *one)
-{
-    return one->totals.accepted;
-}
-
-static uint64_t failed_of(const struct one *one)
-{
-    return one->totals.failed;
-}
-
-static uint64_t full_of(const struct one *one)
-{
-    return one->totals.full;
+        metric_family(all->out, name, listener_families[f].type, listener_families[f].help);
+        for (size_t i = 0; i < all->count; i++) {
+            const struct one *one = &all->each[i];
+            const struct listener_totals *t = &one->totals;
+            const uint64_t values[] = {
+                t->sums.received,   t->aborted,     one->connections,
+                t->max_connections, one->suspended, t->max_suspended,
+                t->accepted,        t->failed,      t->full,
+            };
+            metric_sample(all->out, name, LABELS("listener", one->name), values[f]);
+        }
+    }
 }
 
 static void append_cut(const struct all *all)
@@ -219,24 +202,7 @@ static void metrics_append_listeners(struct str *out, const struct app_context *
     collect(&all, "admin", app->admin_listener);
     append_by_route(&all);
     append_by_encoding(&all);
-    family(&all, "sitemapd_http_request_body_bytes_total", "counter",
-           "Bytes of bodies in answered requests.", received_of);
-    family(&all, "sitemapd_http_requests_aborted_total", "counter",
-           "Requests that ended before their reply was out: the client left or was cut.",
-           aborted_of);
-    family(&all, "sitemapd_http_connections", "gauge", "Connections now open.", connections_of);
-    family(&all, "sitemapd_http_connections_limit", "gauge", "Connections that may be open.",
-           max_connections_of);
-    family(&all, "sitemapd_http_suspended", "gauge", "Requests now waiting for an answer.",
-           suspended_of);
-    family(&all, "sitemapd_http_suspended_limit", "gauge", "Requests that may wait.",
-           max_suspended_of);
-    family(&all, "sitemapd_http_connections_accepted_total", "counter", "Connections accepted.",
-           accepted_of);
-    family(&all, "sitemapd_http_accept_failures_total", "counter",
-           "Connections that could not be taken in, for want of descriptors or memory.", failed_of);
-    family(&all, "sitemapd_http_full_total", "counter",
-           "Times that who came had to wait, since every place was taken.", full_of);
+    append_values(&all);
     append_cut(&all);
 }
 
@@ -322,110 +288,73 @@ static void metrics_append_process(struct str *out)
 
 /* How each source stands, as of its last scan. */
 
-/* One family of all sources: a gauge or counter that `value` reads. What is beyond the bound is
- * added up; of times the earliest counts (`earliest`). */
-struct family {
+/* One value of each source: those of source_value, in the order of this table. What is beyond the
+ * bound is added up; of times the earliest counts. */
+static const struct {
     const char *name, *type, *help;
-    uint64_t (*value)(const struct source_health *health);
     bool earliest;
-};
-
-static uint64_t files_of(const struct source_health *h)
-{
-    return h->state.files;
-}
-
-static uint64_t listed_of(const struct source_health *h)
-{
-    return h->state.listed;
-}
-
-static uint64_t problems_of(const struct source_health *h)
-{
-    return h->state.quarantined;
-}
-
-static uint64_t remarked_of(const struct source_health *h)
-{
-    return h->state.remarked;
-}
-
-static uint64_t held_of(const struct source_health *h)
-{
-    return h->state.held;
-}
-
-static uint64_t good_at_of(const struct source_health *h)
-{
-    return h->state.good_at < 0 ? 0 : (uint64_t)h->state.good_at;
-}
-
-static uint64_t failing_of(const struct source_health *h)
-{
-    return h->failing ? 1 : 0;
-}
-
-static uint64_t watch_limited_of(const struct source_health *h)
-{
-    return h->watching == SOURCE_WATCH_LIMIT ? 1 : 0;
-}
-
-static uint64_t scans_of(const struct source_health *h)
-{
-    return h->scans;
-}
-
-static uint64_t files_read_of(const struct source_health *h)
-{
-    return h->files_read;
-}
-
-static const struct family families[] = {
-    {"sitemapd_source_files", "gauge", "Files that the source knows.", files_of, false},
-    {"sitemapd_source_listed", "gauge", "Of these with an entry.", listed_of, false},
-    {"sitemapd_source_problems", "gauge", "Of these refused.", problems_of, false},
-    {"sitemapd_source_remarked", "gauge", "Of the listed ones those with remarks.", remarked_of,
-     false},
-    {"sitemapd_source_held_removals", "gauge", "Removals that the shrink guard holds back.",
-     held_of, false},
+} source_families[] = {
+    {"sitemapd_source_files", "gauge", "Files that the source knows.", false},
+    {"sitemapd_source_listed", "gauge", "Of these with an entry.", false},
+    {"sitemapd_source_problems", "gauge", "Of these refused.", false},
+    {"sitemapd_source_remarked", "gauge", "Of the listed ones those with remarks.", false},
+    {"sitemapd_source_held_removals", "gauge", "Removals that the shrink guard holds back.", false},
     {"sitemapd_source_last_good_scan_seconds", "gauge",
-     "When the last scan was applied whole, Unix time; 0: never.", good_at_of, true},
-    {"sitemapd_source_failing", "gauge", "1: the last scan could not be made.", failing_of, false},
+     "When the last scan was applied whole, Unix time; 0: never.", true},
+    {"sitemapd_source_failing", "gauge", "1: the last scan could not be made.", false},
     {"sitemapd_source_watch_limited", "gauge",
-     "1: the kernel's limit of watches is reached, rescans alone find changes.", watch_limited_of,
-     false},
-    {"sitemapd_source_scans_total", "counter", "Scans since the start.", scans_of, false},
-    {"sitemapd_source_files_read_total", "counter", "Files verified.", files_read_of, false},
+     "1: the kernel's limit of watches is reached, rescans alone find changes.", false},
+    {"sitemapd_source_scans_total", "counter", "Scans since the start.", false},
+    {"sitemapd_source_files_read_total", "counter", "Files verified.", false},
 };
 
-static void append_family(struct str *out, const struct family *family,
-                          const struct source_list *list)
+static uint64_t source_value(const struct source_health *h, size_t family)
+{
+    const uint64_t values[] = {
+        h->state.files,
+        h->state.listed,
+        h->state.quarantined,
+        h->state.remarked,
+        h->state.held,
+        h->state.good_at < 0 ? 0 : (uint64_t)h->state.good_at,
+        h->failing,
+        h->watching == SOURCE_WATCH_LIMIT,
+        h->scans,
+        h->files_read,
+    };
+    return values[family];
+}
+
+static void append_family(struct str *out, size_t family, const struct source_list *list)
 {
     size_t count = sources_count(list);
-    uint64_t other = family->earliest ? UINT64_MAX : 0;
+    const char *name = source_families[family].name;
+    bool earliest = source_families[family].earliest;
+    uint64_t other = earliest ? UINT64_MAX : 0;
 
-    metric_family(out, family->name, family->type, family->help);
+    metric_family(out, name, source_families[family].type, source_families[family].help);
     for (size_t at = 0; at < count; at++) {
         struct source_health health;
 
         sources_health(list, at, &health);
-        uint64_t value = family->value(&health);
+        uint64_t value = source_value(&health, family);
         if (at < METRICS_MAX_SOURCES)
-            metric_sample(out, family->name, LABELS("source", health.name), value);
-        else if (!family->earliest)
+            metric_sample(out, name, LABELS("source", health.name), value);
+        else if (!earliest)
             other += value;
         else if (value < other)
             other = value;
     }
     if (count > METRICS_MAX_SOURCES)
-        metric_sample(out, family->name, LABELS("source", "other"), other);
+        metric_sample(out, name, LABELS("source", "other"), other);
 }
 
 static void metrics_append_sources(struct str *out, struct sources *sources)
 {
     struct source_list *list = sources_hold(sources);
-    for (size_t i = 0; sources_count(list) > 0 && i < sizeof families / sizeof families[0]; i++)
-        append_family(out, &families[i], list);
+    size_t families = sizeof source_families / sizeof source_families[0];
+    for (size_t i = 0; sources_count(list) > 0 && i < families; i++)
+        append_family(out, i, list);
     sources_let_go(list);
 }
 

@@ -87,11 +87,11 @@ bool reader_state_take(struct reader_state *c, const struct raw_entry *raw)
     if (!reader_state_ok(c))
         return false;
     struct rejection rejection;
-    if (entry_validate(raw, &c->options, &c->judged, &rejection) != RULE_OK)
+    if (entry_validate(raw, &c->options, c->judged, &rejection) != RULE_OK)
         return reader_state_reject(c, &rejection);
     if (!count_one(c, raw->line))
         return false;
-    return c->sink.entry(c->sink.context, &c->judged.entry) || stopped(c, raw->line);
+    return c->sink.entry(c->sink.context, &c->judged->entry) || stopped(c, raw->line);
 }
 
 void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line)

@@ -27,7 +27,8 @@ struct reader_state {
     struct reader_error error;
     uint64_t count; /* entries and rejections */
     uint64_t bytes; /* decoded */
-    struct validated_entry judged;
+    /* Where entries are judged (9 kB), the owner's; NULL where only errors are kept. */
+    struct validated_entry *judged;
 };
 
 /* True while nothing has gone wrong. */

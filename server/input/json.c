@@ -364,7 +364,7 @@ static bool take_line(void *context, const struct line *line)
     struct rejection rejection;
     if (line->cut) {
         struct raw_entry nothing = {.line = line->number};
-        entry_validate_reject(&nothing, &core->judged, &rejection, RULE_JSON, NULL,
+        entry_validate_reject(&nothing, core->judged, &rejection, RULE_JSON, NULL,
                               "is longer than 65536 bytes");
         return reader_state_reject(core, &rejection);
     }
@@ -373,7 +373,7 @@ static bool take_line(void *context, const struct line *line)
     json_t *root;
     struct raw_entry raw;
     uint64_t at_line, at_column;
-    switch (json_raw_read(line->text, line->len, line->number, &core->options, &core->judged, &root,
+    switch (json_raw_read(line->text, line->len, line->number, &core->options, core->judged, &root,
                           &raw, &rejection, &at_line, &at_column)) {
     case JSON_RAW_OK: {
         bool go_on = reader_state_take(core, &raw);
@@ -449,7 +449,7 @@ static bool end_element(struct json_stream *s)
     uint64_t line, column;
     s->state = s->single ? AT_END : AT_BEHIND;
     switch (json_raw_read(s->buffer, s->len, s->single ? 0 : s->number, &core->options,
-                          &core->judged, &root, &raw, &rejection, &line, &column)) {
+                          core->judged, &root, &raw, &rejection, &line, &column)) {
     case JSON_RAW_OK: {
         bool go_on = reader_state_take(core, &raw);
         json_decref(root);

@@ -64,6 +64,7 @@ static bool list_is_binary(const char *head, size_t len)
 
 struct reader {
     struct reader_state core;
+    struct validated_entry judged;
     struct frame frame;
 };
 
@@ -101,6 +102,7 @@ struct reader *reader_new(const struct reader_options *options, const struct rea
         return NULL;
     r->core.options = *options;
     r->core.sink = *sink;
+    r->core.judged = &r->judged;
     r->core.error.code = "ok";
     frame_init(&r->frame, &r->core, open_format, r);
     return r;
