@@ -30,7 +30,7 @@ struct scan_kept {
 /* What a scan would do to one index. */
 struct scan_index {
     const struct registry_index *index;
-    uint64_t removed; /* entries that go */
+    uint64_t removed; /* entries that go, or move to the source's own index */
     int64_t change;   /* of their number, all in all */
     uint64_t before, peak;
 };
@@ -46,8 +46,10 @@ struct scan {
     /* Of the guard. */
     struct scan_index *indexes; /* owned */
     size_t index_count, index_capacity;
-    uint64_t removals;
-    bool hold; /* what would go stays */
+    uint64_t removals; /* what goes, and what moves to the source's own index */
+    uint64_t moves;    /* of them */
+    bool single;       /* one that moves is all: as a registration's, it is no set */
+    bool hold;         /* what would go stays */
 
     /* The file at hand. */
     const struct source_file *file;
@@ -63,6 +65,7 @@ typedef enum catalogue_status scan_pass(struct scan *s);
 
 static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row);
 static enum catalogue_status scan_place(struct scan *s, bool *foreign);
+static enum catalogue_status scan_find_move(struct scan *s, const struct registry_index **from);
 static enum catalogue_status scan_read(struct scan *s, scan_pass *each);
 
 /* The words of enum source_file_state are numbers in the file. */
@@ -255,20 +258,31 @@ static struct scan_index *tally_of(struct scan *s, const struct registry_index *
     return &s->indexes[s->index_count++];
 }
 
-static enum catalogue_status count_loss(struct scan *s)
+static enum catalogue_status tally_loss(struct scan *s, const struct registry_index *index)
 {
-    struct put_row row;
-    enum catalogue_status status = scan_find_loss(s, &row);
-    if (status != CATALOGUE_OK || !row.found)
-        return status;
-    struct scan_index *tally =
-        tally_of(s, registry_index_by_id(s->registry, id_address_index(row.address)));
+    struct scan_index *tally = tally_of(s, index);
     if (!tally)
         return CATALOGUE_NO_MEMORY;
     tally->removed++;
     tally->change--;
     s->removals++;
     return CATALOGUE_OK;
+}
+
+/* What an index loses to another is lost to it. */
+static enum catalogue_status count_loss(struct scan *s)
+{
+    struct put_row row;
+    const struct registry_index *from;
+    enum catalogue_status status = scan_find_loss(s, &row);
+    if (status == CATALOGUE_OK && row.found)
+        status = tally_loss(s, registry_index_by_id(s->registry, id_address_index(row.address)));
+    if (status == CATALOGUE_OK)
+        status = scan_find_move(s, &from);
+    if (status != CATALOGUE_OK || !from)
+        return status;
+    s->moves++;
+    return tally_loss(s, from);
 }
 
 /* Room is not looked for: what comes is counted as if the site had enough. Where it has not,
@@ -285,12 +299,6 @@ static enum catalogue_status count_gain(struct scan *s)
     if (!to)
         return CATALOGUE_NO_MEMORY;
     to->change++;
-    if (s->put.from) {
-        struct scan_index *from = tally_of(s, s->put.from);
-        if (!from)
-            return CATALOGUE_NO_MEMORY;
-        from->change--;
-    }
     return CATALOGUE_OK;
 }
 
@@ -325,8 +333,8 @@ static bool passes(struct scan *s, struct change_result *verdict)
 {
     for (size_t i = 0; i < s->index_count; i++) {
         const struct scan_index *tally = &s->indexes[i];
-        struct guard_case guard =
-            case_of(s, tally, (uint64_t)((int64_t)tally->before + tally->change));
+        int64_t after = (int64_t)tally->before + tally->change;
+        struct guard_case guard = case_of(s, tally, after > 0 ? (uint64_t)after : 0);
         if (tally->removed > 0 && !guard_judge(s->tx, &guard, verdict))
             return false;
     }
@@ -340,6 +348,11 @@ static enum catalogue_status scan_guard_ask(struct scan *s)
 {
     struct change_result verdict = {.status = CATALOGUE_OK};
     enum catalogue_status status = scan_read(s, count_loss);
+    s->single = s->moves == 1 && s->removals == 1;
+    if (s->single) {
+        s->removals = 0;
+        s->index_count = 0;
+    }
     if (status != CATALOGUE_OK || s->result->status != CATALOGUE_OK || s->removals == 0)
         return status;
     status = measure(s);
@@ -457,6 +470,7 @@ static enum catalogue_status scan_place(struct scan *s, bool *foreign)
     put->entry = &s->entry;
     put->index_name = s->change->index_name;
     put->source = s->change->source;
+    put->of_set = !s->single;
     if (!file->loc) {
         put->code = RULE_LOC_MISSING;
         put->field = "loc";
@@ -464,6 +478,20 @@ static enum catalogue_status scan_place(struct scan *s, bool *foreign)
     }
     enum catalogue_status status = entry_locate(s->tx, put);
     *foreign = put->code == RULE_OK && put->from && put->row.source != s->owner;
+    return status;
+}
+
+/* The index that s->file moves its entry out of, since another one is named for the source; NULL:
+ * none. */
+static enum catalogue_status scan_find_move(struct scan *s, const struct registry_index **from)
+{
+    bool foreign;
+    *from = NULL;
+    if (!s->index || s->file->state != SOURCE_FILE_LISTED)
+        return CATALOGUE_OK;
+    enum catalogue_status status = scan_place(s, &foreign);
+    if (status == CATALOGUE_OK && s->put.code == RULE_OK && !foreign && s->put.from != s->put.index)
+        *from = s->put.from;
     return status;
 }
 
@@ -555,9 +583,12 @@ static enum catalogue_status settle_file(struct scan *s)
 {
     if (s->hold) {
         struct put_row row;
+        const struct registry_index *from = NULL;
         enum catalogue_status status = scan_find_loss(s, &row);
+        if (status == CATALOGUE_OK && !row.found)
+            status = scan_find_move(s, &from);
         /* Its row stays as it is, so that the next scan finds the same difference. */
-        if (status != CATALOGUE_OK || row.found)
+        if (status != CATALOGUE_OK || row.found || from)
             return status;
     }
     switch (s->file->state) {

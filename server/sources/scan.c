@@ -536,16 +536,19 @@ static bool check_place(struct scan_pass *pass, const struct registry *registry,
 }
 
 /* All entries of a source are in one index where one is named: the first that is listed tells of
- * all. (What is quarantined moves when it is good again.) */
+ * all, unless the shrink guard holds some where they were. (What is quarantined moves when it is
+ * good again.) */
 static bool is_elsewhere(struct scan_pass *pass, struct catalogue_view *view,
                          const struct placement *place)
 {
     struct entry_record entry;
+    struct source_state state;
     struct url loc;
     bool elsewhere = false;
-    if (pass->options->settings->index == NULL || place->index == NULL)
+    if (pass->options->settings->index == NULL || place->index == NULL ||
+        catalogue_view_source_state(view, pass->options->settings->name, &state) != CATALOGUE_OK)
         return false;
-    for (size_t i = 0; i < pass->kept.count; i++) {
+    for (size_t i = 0; i < pass->kept.count && !elsewhere; i++) {
         const struct record *kept = &pass->kept.at[i];
         if (!kept->file.has_entry || kept->moved || kept->file.state != SOURCE_FILE_LISTED ||
             pass_loc(pass, kept->file.path, &loc) != RULE_OK)
@@ -554,9 +557,10 @@ static bool is_elsewhere(struct scan_pass *pass, struct catalogue_view *view,
             return false;
         elsewhere = entry.index_id != place->index->id;
         entry_record_done(&entry);
-        return elsewhere;
+        if (state.held == 0)
+            break;
     }
-    return false;
+    return elsewhere;
 }
 
 /* Whose pages the files may list. */

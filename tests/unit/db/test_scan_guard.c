@@ -171,6 +171,47 @@ static void each_index_is_guarded_and_all_are_approved_at_once(void **state)
     free_files(others, 10);
 }
 
+/* What the source's new index gains the old one loses. */
+static void moves_to_the_sources_other_index_are_held(void **state)
+{
+    struct write_fixture *f = *state;
+    const char *in_old = "SELECT sum(entries) FROM page WHERE index_id = 1";
+    int64_t other = add_index(f, ORIGIN "/other.xml");
+    struct source_file *files = make_files("x", 0, 11);
+    scan(f, files, 10);
+    put_plain(f, ORIGIN "/more.xml", NULL);
+    assert_int_equal(number_of(f, in_old), 11);
+    int64_t registered_at = number_of(f, "SELECT min(registered_at) FROM sitemap");
+
+    struct scan_files s = {.files = files, .count = 11};
+    struct change change = scan_change;
+    change.index_name = "/other.xml";
+    change.max_removed = 9;
+    struct change_result r = apply_files(f, change, &s);
+    assert_int_equal(r.status, CATALOGUE_OK);
+    assert_int_equal(r.would_remove, 10);
+    assert_int_equal(r.created, 1); /* what is new is taken */
+    assert_int_equal(number_of(f, in_old), 11);
+    assert_int_equal(state_of(f).held, 10);
+    change.max_removed = 10;
+    r = apply_files(f, change, &s);
+    assert_int_equal(r.would_remove, 0);
+    assert_int_equal(r.updated, 10);
+    assert_int_equal(number_of(f, in_old), 1);
+    assert_int_equal(number_of(f, "SELECT sum(entries) FROM page WHERE index_id = %lld", other),
+                     11);
+    assert_int_equal(number_of(f, "SELECT min(registered_at) FROM sitemap"), registered_at);
+    assert_int_equal(state_of(f).held, 0);
+    /* The old index's peak starts again from there. */
+    assert_int_equal(number_of(f, "SELECT max(entries) FROM index_peak WHERE index_id = 1"), 1);
+    /* Back again, three of eleven: as few as may go. */
+    change = scan_change;
+    s.count = 3;
+    assert_int_equal(apply_files(f, change, &s).updated, 3);
+    assert_int_equal(number_of(f, in_old), 4);
+    free_files(files, 11);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +222,7 @@ int main(void)
         TEST(the_guard_judges_the_end),
         TEST(the_guard_judges_the_whole_index),
         TEST(each_index_is_guarded_and_all_are_approved_at_once),
+        TEST(moves_to_the_sources_other_index_are_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
