@@ -48,8 +48,7 @@ static bool apply(struct app *app, const struct config *fresh, struct publish_po
     if (!source_set_reconfigure(app->sources, fresh))
         log_event(LOG_LEVEL_ERROR, "reload-incomplete", "the sources could not all be begun");
     app->context.files = source_set_files(app->sources);
-    if (!publisher_reconfigure(app->context.publisher, policies,
-                               source_set_page_budget(app->sources, fresh)))
+    if (!publisher_reconfigure(app->context.publisher, policies))
         log_event(
             LOG_LEVEL_ERROR, "reload-incomplete",
             "robots.txt, aliases and strict_host are as before: the catalogue cannot be read");

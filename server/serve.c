@@ -438,6 +438,17 @@ static bool open_catalogue(struct app *app)
     return bootstrap_sites(app->catalogue, config, true) && bootstrap_token(app->catalogue, config);
 }
 
+static bool make_cache(struct app *app)
+{
+    const struct cache_options options = {
+        .budget_bytes = app->config->snapshot_budget_bytes,
+        .cut_slow_readers = resource_cut,
+        .cut_context = &app->readers,
+    };
+    app->cache = cache_new(&options);
+    return app->cache != NULL || lack_memory();
+}
+
 static bool start_publisher(struct app *app)
 {
     struct config *config = app->config;
@@ -448,16 +459,14 @@ static bool start_publisher(struct app *app)
     str_append_format(&store, "%s.pages", config->database);
     struct publisher_options options = {
         .catalogue = app->catalogue,
+        .cache = app->cache,
         .compression_level = (int)config->compression_level,
-        .snapshot_budget_bytes = source_set_page_budget(NULL, config),
         .page_store_folder = store.failed ? NULL : str_text(&store),
         .page_store_bytes = config->page_store_bytes,
         .build_threads = app_core_count(),
         .policies = policies,
         .attach = page_response_attach,
         .attach_context = (void *)config->cache_control,
-        .cut_slow_readers = page_response_cut,
-        .cut_context = &app->readers,
         .event = note,
         .event_context = app,
     };
@@ -470,7 +479,7 @@ static bool start_publisher(struct app *app)
 
 static bool start_sources(struct app *app)
 {
-    if (!source_set_start(app->config, app->catalogue, &app->readers, &app->sources))
+    if (!source_set_start(app->config, app->catalogue, app->cache, &app->sources))
         return false;
     app->context.sources = source_set_sources(app->sources);
     app->context.files = source_set_files(app->sources);
@@ -538,6 +547,7 @@ static void stop(struct app *app)
     stop_limit_written();
     workers_free(app->context.readers);
     publisher_stop(app->context.publisher);
+    cache_free(app->cache);
     catalogue_close(app->catalogue);
     auth_free(app->context.auth);
     config_unref(app->live);
@@ -630,7 +640,7 @@ int app_serve(struct config *config, const struct config_reader *again)
               privileges_drop(config->user, config->database);
     log_start();
     up = up && request_log_open(config, &app.context.access_log) && open_catalogue(&app) &&
-         fill_context(&app) && start_publisher(&app) && start_sources(&app) &&
+         fill_context(&app) && make_cache(&app) && start_publisher(&app) && start_sources(&app) &&
          app_start_listeners(&app);
     if (up) {
         privileges_hide_memory();

@@ -21,6 +21,7 @@ struct app {
     struct catalogue *catalogue;
     struct source_set *sources;
     struct readers readers;
+    struct cache *cache;
     uint8_t token_sha256[32];
     struct app_context context;
     struct sockets sockets; /* until the listeners take them */

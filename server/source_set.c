@@ -9,7 +9,6 @@
 #include "db/catalogue.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
-#include "server/http/slow_readers.h"
 #include "server/log/log.h"
 #include "server/pages/await.h"
 #include "server/pages/served_file.h"
@@ -215,11 +214,10 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
 
 struct source_set {
     struct catalogue *catalogue;
-    struct readers *readers; /* of files; borrowed */
-    uint64_t budget_bytes;   /* pages and files, as of the start */
+    struct cache *cache; /* borrowed */
     int compression_level;
     struct sources *sources;
-    _Atomic(struct served_file_cache *) files; /* a reload may bring it, while scans go on */
+    _Atomic(struct served_files *) files; /* a reload may bring it, while scans go on */
 };
 
 static bool serves_files(const struct config *config)
@@ -228,14 +226,6 @@ static bool serves_files(const struct config *config)
     for (size_t i = 0; i < config->source_count; i++)
         serves = serves || config->sources[i].serve;
     return serves;
-}
-
-uint64_t source_set_page_budget(const struct source_set *set, const struct config *config)
-{
-    uint64_t budget = set == NULL ? config->snapshot_budget_bytes : set->budget_bytes;
-    return serves_files(config) || (set != NULL && set->files != NULL)
-               ? budget - budget / SERVED_FILE_CACHE_SNAPSHOT_SHARE
-               : budget;
 }
 
 static void tell(void *context, int level, const char *event, const char *detail)
@@ -248,9 +238,9 @@ static void tell(void *context, int level, const char *event, const char *detail
 static void scanned(void *context, size_t number)
 {
     struct source_set *set = context;
-    struct served_file_cache *files = set->files;
+    struct served_files *files = set->files;
     if (files != NULL)
-        served_file_cache_invalidate(files, number);
+        served_files_invalidate(files, number);
 }
 
 static int open_file(void *context, size_t number, const char *path)
@@ -259,31 +249,23 @@ static int open_file(void *context, size_t number, const char *path)
     return sources_open_file(set->sources, number, path);
 }
 
-static void cut_slow_readers(void *context, uint64_t bytes)
-{
-    struct source_set *set = context;
-    readers_cut(set->readers, HELD_FILE, bytes, clock_now_ms());
-}
-
 static bool start_files(struct source_set *set)
 {
-    struct served_file_cache_options options = {
-        .budget_bytes = set->budget_bytes / SERVED_FILE_CACHE_SNAPSHOT_SHARE,
+    struct served_files_options options = {
+        .cache = set->cache,
         .compression_level = set->compression_level,
         .threads = FILE_THREADS,
-        .fresh_ms = SERVED_FILE_CACHE_FRESH_MS,
+        .fresh_ms = SERVED_FILES_FRESH_MS,
         .open = open_file,
         .open_context = set,
-        .cut_slow_readers = cut_slow_readers,
-        .cut_context = set,
     };
-    set->files = served_file_cache_new(&options);
+    set->files = served_files_new(&options);
     if (set->files == NULL)
         log_failure("sources", "out of memory");
     return set->files != NULL;
 }
 
-bool source_set_start(const struct config *config, struct catalogue *c, struct readers *readers,
+bool source_set_start(const struct config *config, struct catalogue *c, struct cache *cache,
                       struct source_set **out)
 {
     char why[256];
@@ -294,11 +276,10 @@ bool source_set_start(const struct config *config, struct catalogue *c, struct r
         return false;
     }
     set->catalogue = c;
-    set->readers = readers;
-    set->budget_bytes = config->snapshot_budget_bytes;
+    set->cache = cache;
     set->compression_level = (int)config->compression_level;
     struct source_plan *plan = source_plan_new(config, c);
-    /* The cache first: the first scan, which begins at once, tells it what moved. */
+    /* The files first: the first scan, which begins at once, tells it what moved. */
     if (plan == NULL || (serves_files(config) && !start_files(set)))
         goto failed;
     struct sources_options options = {
@@ -377,7 +358,7 @@ struct sources *source_set_sources(const struct source_set *set)
     return set == NULL ? NULL : set->sources;
 }
 
-struct served_file_cache *source_set_files(const struct source_set *set)
+struct served_files *source_set_files(const struct source_set *set)
 {
     return set == NULL ? NULL : set->files;
 }
@@ -393,7 +374,7 @@ void source_set_free(struct source_set *set)
     if (set == NULL)
         return;
     sources_end(set->sources);
-    served_file_cache_free(set->files);
+    served_files_free(set->files);
     sources_stop(set->sources);
     free(set);
 }

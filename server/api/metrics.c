@@ -469,7 +469,7 @@ static void append_file(struct str *out, const struct catalogue_stats *stats)
                  stats->disk_free_bytes);
 }
 
-static void append_blobs(struct str *out, const struct served_file_cache_stats *stats)
+static void append_blobs(struct str *out, const struct served_files_stats *stats)
 {
     metric_gauge(out, "sitemapd_files", "Served files in memory.", stats->files);
     metric_gauge(out, "sitemapd_file_bytes",
@@ -520,9 +520,9 @@ enum handled metrics_get(void *context, struct request *request)
     if (app->sources != NULL)
         metrics_append_sources(out, app->sources);
     if (app->files != NULL) {
-        struct served_file_cache_stats files;
+        struct served_files_stats files;
 
-        served_file_cache_stats_get(app->files, &files);
+        served_files_stats_get(app->files, &files);
         append_blobs(out, &files);
     }
 

@@ -80,22 +80,22 @@ static enum handled files_get(struct app_context *app, struct request *request, 
         return HANDLED;
     }
     request->state = app;
-    struct resource *r = served_file_cache_get(app->files, source, path);
+    struct resource *r = served_files_get(app->files, source, path);
     if (r != NULL || !request_may_wait(request)) {
         answer(request, AWAIT_UNAVAILABLE, r, false);
         return HANDLED;
     }
-    served_file_cache_await(app->files, source, path, arrived, request);
+    served_files_await(app->files, source, path, arrived, request);
     return HANDLE_LATER;
 }
 
 static enum handled get_page(struct app_context *app, struct request *request,
                              const struct site_target *found)
 {
-    struct resource *s = page_place_snapshot(found->slot);
+    struct resource *s = place_resource(found->page);
 
     /* The clock was set back since: its replies, made with it, tell a date later than their own. */
-    if (s != NULL && s->dated_at > request->now && publisher_forget(app->publisher, found->slot)) {
+    if (s != NULL && s->dated_at > request->now && publisher_forget(app->publisher, found->page)) {
         resource_unref(s);
         s = NULL;
     }
@@ -105,7 +105,7 @@ static enum handled get_page(struct app_context *app, struct request *request,
         answer(request, AWAIT_UNAVAILABLE, s, as_file);
         return HANDLED;
     }
-    publisher_await_page(app->publisher, found->slot, as_file ? arrived_as_file : arrived, request);
+    cache_await(found->page, as_file ? arrived_as_file : arrived, request);
     return HANDLE_LATER;
 }
 

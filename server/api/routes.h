@@ -14,7 +14,7 @@
 #include "server/pages/workers.h"
 
 struct access_log;
-struct served_file_cache;
+struct served_files;
 struct listener;
 struct readers;
 struct sources;
@@ -44,10 +44,10 @@ struct app_context {
     _Atomic uint64_t reloads_applied, reloads_refused;
     atomic_bool reload_refused;
     _Atomic int64_t config_loaded_at;
-    _Atomic int64_t certificate_expires;       /* Unix seconds; 0: no TLS */
-    struct auth *auth;                         /* failure limits, see auth.h */
-    struct sources *sources;                   /* directory sources; NULL: none */
-    _Atomic(struct served_file_cache *) files; /* of sources with `serve`; NULL: none yet */
+    _Atomic int64_t certificate_expires;  /* Unix seconds; 0: no TLS */
+    struct auth *auth;                    /* failure limits, see auth.h */
+    struct sources *sources;              /* directory sources; NULL: none */
+    _Atomic(struct served_files *) files; /* of sources with `serve`; NULL: none yet */
     /* sources_match, where there are `files`. */
     bool (*files_match)(struct sources *s, const char *origin, const char *url_path, size_t *number,
                         char *path);

@@ -383,7 +383,7 @@ enum resource_send resource_send_queue(struct MHD_Connection *mhd, const struct 
     return result == MHD_YES ? RESOURCE_SENT : RESOURCE_FAILED;
 }
 
-void page_response_cut(void *readers, uint64_t bytes)
+void resource_cut(void *readers, enum held_kind kind, uint64_t bytes)
 {
-    readers_cut(readers, HELD_PAGE, bytes, clock_coarse_ms());
+    readers_cut(readers, kind, bytes, clock_coarse_ms());
 }

@@ -24,8 +24,8 @@ void resource_reply(struct request *request, struct resource *r, bool as_file,
 /* The publisher's `attach` hook: makes the responses of a page. `cache_control` is text, which
  * lives longer than every page and every listener. False: no memory. */
 bool page_response_attach(void *cache_control, struct resource *s);
-/* The publisher's `cut_slow_readers` hook: `readers` is the struct readers. */
-void page_response_cut(void *readers, uint64_t bytes);
+/* The cache's `cut_slow_readers` hook: `readers` is the struct readers. */
+void resource_cut(void *readers, enum held_kind kind, uint64_t bytes);
 
 /* ---- internal to server/http/ ------------------------------------------------------------- */
 

@@ -37,10 +37,10 @@ struct page_store_writer {
 static void key_of(const struct page_place *s, struct page_key *out)
 {
     memset(out, 0, sizeof *out);
-    _Static_assert(sizeof s->epoch <= sizeof out->epoch, "an epoch fits");
-    memcpy(out->epoch, s->epoch, strlen(s->epoch));
-    out->index_id = s->index_id;
-    out->number = s->number;
+    _Static_assert(EPOCH_SIZE <= sizeof out->epoch, "an epoch fits");
+    memcpy(out->epoch, s->place.key.name, strlen(s->place.key.name));
+    out->index_id = s->place.key.of;
+    out->number = s->place.key.number;
 }
 
 struct resource *page_store_writer_load(struct page_store_writer *k, struct builder *b,
@@ -92,32 +92,25 @@ static bool is_due(struct page_store_writer *k, struct page_place *s, uint64_t s
            (s->tried_at_ms == 0 || now - s->tried_at_ms >= k->least_ms);
 }
 
-/* The next slot from bucket `*at` on that there is something to do for, with a reference, and its
- * snapshot with one where it is to be written. */
-static struct page_place *next_due(struct page_store_writer *k, size_t *at, int64_t now, bool all,
-                                   struct resource **snapshot)
+/* What to do: with which pages, and of the one that was found what to write, if anything. */
+struct due {
+    struct page_store_writer *keeper;
+    int64_t now;
+    bool all;
+    struct resource *snapshot; /* owned reference */
+};
+
+/* Under the cache's lock. */
+static bool find_due(void *context, struct place *place)
 {
-    struct publisher *p = k->publisher;
-    struct page_place *found = NULL;
-    *snapshot = NULL;
-    pthread_mutex_lock(&p->table_lock);
-    for (; found == NULL && *at < p->slots.capacity; (*at)++) {
-        struct page_place *s = p->slots.buckets[*at];
-        if (s == NULL)
-            continue;
-        pthread_mutex_lock(&s->lock);
-        if (s->current != NULL && is_due(k, s, s->current->page_stamp, now, all)) {
-            *snapshot = s->current;
-            resource_ref(*snapshot);
-        }
-        pthread_mutex_unlock(&s->lock);
-        if (*snapshot != NULL || atomic_load(&s->misfit))
-            found = s;
+    struct due *due = context;
+    struct page_place *s = (struct page_place *)place;
+    if (place->current != NULL &&
+        is_due(due->keeper, s, place->current->page_stamp, due->now, due->all)) {
+        due->snapshot = place->current;
+        resource_ref(due->snapshot);
     }
-    if (found != NULL)
-        page_place_ref(found);
-    pthread_mutex_unlock(&p->table_lock);
-    return found;
+    return due->snapshot != NULL || atomic_load(&s->misfit);
 }
 
 static enum page_store_saved save(struct page_store_writer *k, struct page_place *s,
@@ -146,48 +139,50 @@ static void store_pages(struct page_store_writer *k, bool all, uint64_t max_byte
     size_t at = 0;
     bool on = true;
     while (on && bytes < max_bytes && clock_now_ms() < deadline_ms) {
-        struct resource *snapshot;
-        struct page_place *s = next_due(k, &at, clock_now_ms(), all, &snapshot);
-        if (s == NULL)
+        struct due due = {k, clock_now_ms(), all, NULL};
+        struct place *place =
+            cache_next(k->publisher->options.cache, HELD_PAGE, &at, find_due, &due);
+        if (place == NULL)
             break;
+        struct page_place *s = (struct page_place *)place;
         uint64_t written = 0;
         if (atomic_exchange(&s->misfit, false))
-            page_store_remove(k->store, s->index_id, s->number);
-        if (snapshot != NULL)
-            on = save(k, s, snapshot, &written) != PAGE_STORE_FAILED;
+            page_store_remove(k->store, place->key.of, place->key.number);
+        if (due.snapshot != NULL)
+            on = save(k, s, due.snapshot, &written) != PAGE_STORE_FAILED;
         bytes += written;
-        resource_unref(snapshot);
-        page_place_unref(s);
+        resource_unref(due.snapshot);
+        place_unref(place);
     }
 }
 
+struct swept {
+    struct cache *cache;
+    const struct site_map *routing;
+};
+
 static bool is_page(void *context, int64_t index_id, uint32_t number)
 {
-    struct publisher *p = context;
-    pthread_mutex_lock(&p->table_lock);
-    bool found = place_table_find(&p->slots, index_id, number) != NULL;
-    pthread_mutex_unlock(&p->table_lock);
-    return found;
+    const struct swept *swept = context;
+    struct place_key key = site_map_key(swept->routing, index_id, number);
+    struct place *place = cache_find(swept->cache, &key);
+    place_unref(place);
+    return place != NULL;
 }
 
 static void sweep(struct page_store_writer *k)
 {
-    char epoch[SLOT_EPOCH_SIZE];
-    pthread_mutex_lock(&k->publisher->table_lock);
-    memcpy(epoch, k->publisher->slots.epoch, sizeof epoch);
-    pthread_mutex_unlock(&k->publisher->table_lock);
-    page_store_sweep(k->store, epoch, is_page, k->publisher);
+    struct swept swept = {k->publisher->options.cache, publisher_site_map(k->publisher)};
+    const char *epoch = site_map_key(swept.routing, 0, 0).name;
+    page_store_sweep(k->store, epoch, is_page, &swept);
+    publisher_site_map_done(swept.routing);
 }
 
-/* Another folder stands there now, or none did: what was stored is not in it. */
-static void forget_stored(struct page_store_writer *k)
+static bool forget_stored(void *context, struct place *place)
 {
-    struct publisher *p = k->publisher;
-    pthread_mutex_lock(&p->table_lock);
-    for (size_t i = 0; i < p->slots.capacity; i++)
-        if (p->slots.buckets[i] != NULL)
-            atomic_store(&p->slots.buckets[i]->stored, 0);
-    pthread_mutex_unlock(&p->table_lock);
+    (void)context;
+    atomic_store(&((struct page_place *)place)->stored, 0);
+    return false;
 }
 
 static bool make_ready(struct page_store_writer *k, bool *opened_before)
@@ -195,8 +190,10 @@ static bool make_ready(struct page_store_writer *k, bool *opened_before)
     bool fresh;
     if (!page_store_ready(k->store, &fresh))
         return false;
-    if (fresh && *opened_before)
-        forget_stored(k);
+    size_t at = 0;
+    if (fresh &&
+        *opened_before) /* another folder, or none was there: what was stored is not in it */
+        cache_next(k->publisher->options.cache, HELD_PAGE, &at, forget_stored, NULL);
     *opened_before = true;
     if (atomic_exchange(&k->sweep_due, false) || fresh)
         sweep(k);

@@ -12,28 +12,19 @@
 #include "server/rules/render.h"
 #include "server/rules/url.h"
 
-/* How it works. One thread waits for commits and runs passes; a pool builds cold pages; HTTP
- * threads only take references and join wait lists. The race that all is about, a commit against a
- * build:
+/* How it works. One thread waits for commits and runs passes; a pool of threads builds what the
+ * cache wants loaded; HTTP threads only take references and wait. A pass raises `wanted` of each
+ * page that moved before anybody is told of the change, then renders what is in memory. The race of
+ * a commit against a build is the cache's (cache.c).
  *
- *     a build reads at revision 5   ->  a pass raises `wanted` to 6, answers the write
- *                                       nobody may be given 5 from here on
- *     page_place_install(5)               ->  SLOT_OUTDATED: built again, upon what it has
- *
- * Whoever asked before `wanted` was raised may be given 5, so that a build which loses every race
- * (COLD_MAX_ATTEMPTS) still ends for those who wait for it. A build that read at 7 and is installed
- * before the pass has rendered 6 makes that one SLOT_SUPERSEDED.
- *
- * Locks, the outer first: pass_lock, table_lock, a slot's lock. None is held over rendering,
- * compression or a callback. */
+ * Locks, the outer first: pass_lock, site_map_lock; the cache's are taken within either. None is
+ * held over rendering, compression or a callback. */
 
 /* A page with more changed segments than this (a bulk) is dropped, not rebuilt: the next reader
  * builds it on another thread, and acknowledgements do not wait for it. */
 #define PASS_MAX_SEGMENTS 50u
 /* All that one pass renders; pages beyond it are dropped too. */
 #define PASS_MAX_TOTAL_SEGMENTS 800u
-/* Cold builds that lose the race against commits this often answer those who asked before them. */
-#define COLD_MAX_ATTEMPTS 4
 /* Pages that may wait for a build thread. */
 #define COLD_MAX_QUEUED 4096u
 
@@ -51,85 +42,25 @@ static void policies_free(struct publish_policies *policies)
         policies->free(policies);
 }
 
-/* ---- budget -------------------------------------------------------------------------------- */
-
-static void released(void *context, size_t bytes)
-{
-    struct publisher *p = context;
-    atomic_fetch_sub(&p->snapshot_bytes, bytes);
-    atomic_fetch_sub(&p->snapshots, 1);
-}
-
-/* Counts a fresh snapshot in, attaches the response. False: no memory. */
-static bool budget_admit(struct publisher *p, struct resource *s)
-{
-    /* From here on the last unref counts it out again, also where attaching fails. */
-    resource_count(s, released, p);
-    atomic_fetch_add(&p->snapshot_bytes, s->held.bytes);
-    atomic_fetch_add(&p->snapshots, 1);
-    return p->options.attach == NULL || p->options.attach(p->options.attach_context, s);
-}
-
-/* The slot with a snapshot that was read longest ago, with a reference; where there is one, of
- * those that nobody reads now: the others' going frees nothing until their readers are done. */
-static struct page_place *least_used(struct publisher *p, const struct page_place *keep)
-{
-    struct page_place *found = NULL;
-    uint64_t oldest = UINT64_MAX;
-    bool unread = false;
-    pthread_mutex_lock(&p->table_lock);
-    for (size_t i = 0; i < p->slots.capacity; i++) {
-        struct page_place *s = p->slots.buckets[i];
-        if (s == NULL || s == keep)
-            continue;
-        uint64_t used = atomic_load_explicit(&s->used, memory_order_relaxed);
-        if (used >= oldest && unread)
-            continue;
-        pthread_mutex_lock(&s->lock);
-        unsigned references = s->current == NULL ? 0 : atomic_load(&s->current->references);
-        pthread_mutex_unlock(&s->lock);
-        bool better = references == 1 ? !unread || used < oldest : !unread && used < oldest;
-        if (references > 0 && better) {
-            oldest = used;
-            found = s;
-            unread = references == 1;
-        }
-    }
-    if (found != NULL)
-        page_place_ref(found);
-    pthread_mutex_unlock(&p->table_lock);
-    return found;
-}
-
-/* Evicts the least used snapshots until the budget holds, sparing `keep`; then the readers of
- * retired ones are cut off. */
-static void budget_enforce(struct publisher *p, const struct page_place *keep)
-{
-    uint64_t budget = atomic_load(&p->budget_bytes);
-    uint64_t bytes;
-    while ((bytes = atomic_load(&p->snapshot_bytes)) > budget) {
-        struct page_place *victim = least_used(p, keep);
-        if (victim == NULL) {
-            /* What is left is this page, and what slow readers hold. */
-            if (p->options.cut_slow_readers != NULL)
-                p->options.cut_slow_readers(p->options.cut_context, bytes - budget);
-            return;
-        }
-        if (page_place_drop(victim))
-            atomic_fetch_add(&p->evictions, 1);
-        page_place_unref(victim);
-    }
-}
-
 /* ---- cold pages ---------------------------------------------------------------------------- */
 
-/* Built on a pool of threads, once however many ask, and never installed where a
- * commit has overtaken them (publisher.h, invariants 1, 3 and 5). */
+/* Counts a fresh snapshot in, attaches the response. Takes it where that fails: no memory. */
+static bool admit(struct publisher *p, struct resource *s)
+{
+    /* From here on the last unref counts it out again. */
+    cache_count(p->options.cache, s);
+    if (p->options.attach == NULL || p->options.attach(p->options.attach_context, s))
+        return true;
+    resource_unref(s);
+    return false;
+}
 
-struct cold_job {
-    struct publisher *publisher;
-    struct page_place *slot; /* owned reference */
-};
+/* Tests stop a build here, between its read and its installation. */
+static void pause_build(struct publisher *p, int64_t index_id, uint32_t number, uint64_t revision)
+{
+    if (p->options.build_pause != NULL)
+        p->options.build_pause(p->options.build_pause_context, index_id, number, revision);
+}
 
 static struct builder *borrow_builder(struct publisher *p)
 {
@@ -158,13 +89,11 @@ static enum catalogue_status build(struct publisher *p, struct builder *b, struc
                                    const struct resource *base, uint64_t *revision, bool *loaded,
                                    struct resource **out)
 {
+    const struct place_key *key = &s->place.key;
     struct catalogue_view *v;
     struct catalogue_revisions revisions;
     struct page_record page;
     uint32_t rendered = 0;
-    *out = NULL;
-    *loaded = false;
-    *revision = 0;
     enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
     if (status != CATALOGUE_OK)
         return status;
@@ -172,13 +101,13 @@ static enum catalogue_status build(struct publisher *p, struct builder *b, struc
     if (status != CATALOGUE_OK)
         goto end;
     *revision = revisions.revision;
-    /* Another file stands at the path, where this id may be another index: the routing table that
-     * led here is about to go. */
-    if (strcmp(revisions.epoch, s->epoch) != 0) {
+    /* Another file stands at the path, where this id may be another index: the site map that led
+     * here is about to go. */
+    if (strcmp(revisions.epoch, key->name) != 0) {
         status = CATALOGUE_UNAVAILABLE;
         goto end;
     }
-    status = catalogue_view_page(v, s->index_id, s->number, &page);
+    status = catalogue_view_page(v, key->of, key->number, &page);
     if (status == CATALOGUE_NOT_FOUND || (status == CATALOGUE_OK && page.removed)) {
         status = CATALOGUE_OK;
         goto end;
@@ -191,110 +120,52 @@ static enum catalogue_status build(struct publisher *p, struct builder *b, struc
 end:
     catalogue_view_end(v);
     atomic_fetch_add(&p->segments_rendered, rendered);
-    if (*out != NULL && p->options.build_pause != NULL)
-        p->options.build_pause(p->options.build_pause_context, s->index_id, s->number, *revision);
+    if (*out != NULL)
+        pause_build(p, key->of, key->number, *revision);
     return status;
 }
 
-/* Builds until what was built may be installed. Where commits overtake each attempt, the last one
- * answers those who asked before it: `*left` tells of others, who go on waiting. */
-static enum catalogue_status build_and_install(struct publisher *p, struct builder *b,
-                                               struct page_place *s,
-                                               struct resource_waiter **waiters, bool *left,
-                                               bool *loaded, struct resource **out)
+/* The cache's loader. */
+static void load(void *context, struct place *place, struct load *l)
 {
-    struct resource *base = NULL;
-    *out = NULL;
-    for (int attempt = 1;; attempt++) {
-        bool last = attempt >= COLD_MAX_ATTEMPTS;
-        uint64_t revision;
-        struct resource *snapshot;
-        enum catalogue_status status = build(p, b, s, base, &revision, loaded, &snapshot);
-        if (status == CATALOGUE_OK && snapshot != NULL && !budget_admit(p, snapshot))
-            status = CATALOGUE_NO_MEMORY;
-        if (status == CATALOGUE_OK && snapshot != NULL) {
-            resource_ref(snapshot); /* one for the slot, one for the waiters */
-            if (page_place_install(s, snapshot) != SLOT_INSTALLED)
-                resource_unref(snapshot);
-        }
-        resource_unref(base);
-        if (status != CATALOGUE_OK) {
-            resource_unref(snapshot);
-            return status;
-        }
-        *waiters = page_place_finish(s, revision, last, left);
-        if (last || !*left) {
-            *out = snapshot;
-            return CATALOGUE_OK;
-        }
-        base = snapshot;
-    }
-}
-
-static void cold_start(struct publisher *p, struct page_place *s);
-
-static void cold_run(void *context)
-{
-    struct cold_job *job = context;
-    struct publisher *p = job->publisher;
-    struct page_place *s = job->slot;
-    struct resource_waiter *waiters = NULL;
+    struct publisher *p = context;
     struct resource *snapshot = NULL;
     uint64_t began_ns = clock_now_ns();
-    bool loaded = false, left = false;
-    free(job);
-
+    bool loaded = false;
     struct builder *b = borrow_builder(p);
     enum catalogue_status status = CATALOGUE_NO_MEMORY;
     if (b != NULL)
-        status = build_and_install(p, b, s, &waiters, &left, &loaded, &snapshot);
+        status =
+            build(p, b, (struct page_place *)place, l->resource, &l->version, &loaded, &snapshot);
     return_builder(p, b);
+    if (status == CATALOGUE_OK && snapshot != NULL && !admit(p, snapshot))
+        status = CATALOGUE_NO_MEMORY;
+    resource_unref(l->resource);
+    l->resource = status == CATALOGUE_OK ? snapshot : NULL;
+    l->result = l->resource != NULL ? AWAIT_DONE : AWAIT_NONE;
     if (status != CATALOGUE_OK) {
-        waiters = page_place_finish(s, UINT64_MAX, true, &left);
+        l->result = AWAIT_UNAVAILABLE;
+        l->version = UINT64_MAX; /* no other attempt */
         atomic_fetch_add(&p->publish_failures, 1);
         publisher_note(p, "page-not-built", catalogue_status_word(status));
-        resource_answer(waiters, AWAIT_UNAVAILABLE, NULL);
-    } else {
-        if (snapshot != NULL && loaded) {
-            atomic_fetch_add(&p->pages_loaded, 1);
-        } else if (snapshot != NULL) {
-            atomic_fetch_add(&p->pages_built_cold, 1);
-            histogram_add(&p->build_ns, &histogram_times, clock_now_ns() - began_ns);
-        }
-        resource_answer(waiters, snapshot == NULL ? AWAIT_NONE : AWAIT_DONE, snapshot);
-        budget_enforce(p, s);
-        if (left) /* behind the other pages that wait */
-            cold_start(p, s);
+    } else if (loaded) {
+        atomic_fetch_add(&p->pages_loaded, 1);
+    } else if (snapshot != NULL) {
+        atomic_fetch_add(&p->pages_built_cold, 1);
+        histogram_add(&p->build_ns, &histogram_times, clock_now_ns() - began_ns);
     }
-    page_place_unref(s);
-}
-
-/* Starts the build of a cold slot whose `building` flag is set. */
-static void cold_start(struct publisher *p, struct page_place *s)
-{
-    struct cold_job *job = malloc(sizeof *job);
-    if (job != NULL) {
-        page_place_ref(s);
-        *job = (struct cold_job){p, s};
-        if (workers_run(p->builds, cold_run, job))
-            return;
-        page_place_unref(s);
-        free(job);
-    }
-    bool left;
-    resource_answer(page_place_finish(s, UINT64_MAX, true, &left), AWAIT_UNAVAILABLE, NULL);
 }
 
 /* ---- the pass ------------------------------------------------------------------------------ */
 
 /* How every change is found, whatever its cause (ARCHITECTURE.md, "How the data flows").
- * One read transaction; the registry if it moved; `wanted` raised in every slot whose page moved,
+ * One read transaction; the registry if it moved; `wanted` raised of every page that moved,
  * before anything is acknowledged. That much under `pass_lock`; then, without it, hot pages are
  * rebuilt and whoever waited is resumed. */
 
 struct moved_page {
     struct page_record page;
-    struct page_place *slot; /* owned reference; NULL: nobody can ask for it */
+    struct place *place; /* owned reference; NULL: nobody can ask for it */
 };
 
 struct page_list {
@@ -321,47 +192,45 @@ static bool collect_page(void *context, const struct page_record *page, const ch
     return true;
 }
 
-/* Replaces the routing table; the old one lives until its last request is done. `anew`: it is of
- * another catalogue than before, so the slots are others too. What is served until then stays if
- * the new one cannot be read. */
+static bool is_in_registry(void *context, struct place *place)
+{
+    const uint64_t *mark = context;
+    return atomic_load(&((struct page_place *)place)->mark) == *mark;
+}
+
+/* Replaces the site map; the old one lives until its last request is done. `anew`: it is of another
+ * catalogue than before, so the pages are others too. What is served until then stays if the new
+ * one cannot be read. */
 static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v,
                                              const char *epoch, bool anew)
 {
     struct registry *registry;
-    struct place_table other = {.count = 0};
     enum catalogue_status status = catalogue_view_registry(v, &registry);
     if (status != CATALOGUE_OK)
         return status;
-    snprintf(other.epoch, sizeof other.epoch, "%s", epoch);
-    pthread_mutex_lock(&p->table_lock);
-    struct site_map *fresh = site_map_new(registry, p->policies, anew ? &other : &p->slots);
-    if (fresh != NULL && anew) {
-        struct place_table old = p->slots;
-        p->slots = other;
-        other = old;
-    }
-    if (fresh != NULL)
-        place_table_sweep(&p->slots);
-    pthread_mutex_unlock(&p->table_lock);
+    p->era += anew;
+    p->mark++;
+    struct site_map_of of = {registry, epoch, p->era, p->mark};
+    struct site_map *fresh = site_map_new(&of, p->policies, p->options.cache);
     registry_unref(registry);
-    if (fresh != NULL) {
-        pthread_rwlock_wrlock(&p->site_map_lock);
-        const struct site_map *old = p->routing;
-        p->routing = fresh;
-        pthread_rwlock_unlock(&p->site_map_lock);
-        if (old != NULL && !site_map_keeps(fresh, old))
-            atomic_store(&p->moved_at, (int64_t)time(NULL));
-        publisher_site_map_done(old);
-    }
-    place_table_clear(&other);
+    if (fresh == NULL)
+        return CATALOGUE_NO_MEMORY;
+    pthread_rwlock_wrlock(&p->site_map_lock);
+    const struct site_map *old = p->routing;
+    p->routing = fresh;
+    pthread_rwlock_unlock(&p->site_map_lock);
+    if (old != NULL && !site_map_keeps(fresh, old))
+        atomic_store(&p->moved_at, (int64_t)time(NULL));
+    publisher_site_map_done(old);
+    cache_sweep(p->options.cache, HELD_PAGE, is_in_registry, &p->mark);
     page_store_writer_pages_moved(p->keeper);
-    return fresh != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+    return CATALOGUE_OK;
 }
 
 /* Renders what changed since `base` and installs the result. False: the page must be dropped. */
 static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t revision,
-                      const struct page_record *page, struct page_place *s, struct resource *base,
-                      uint32_t *budget)
+                      const struct page_record *page, struct place *place,
+                      const struct resource *base, uint32_t *budget)
 {
     uint32_t changed, rendered;
     struct resource *fresh;
@@ -370,32 +239,26 @@ static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t re
     if (changed > PASS_MAX_SEGMENTS || changed > *budget)
         return false;
     *budget -= changed;
-    if (builder_page(p->builder, v, revision, page, base, &fresh, &rendered) != CATALOGUE_OK) {
+    bool built =
+        builder_page(p->builder, v, revision, page, base, &fresh, &rendered) == CATALOGUE_OK;
+    if (built) {
+        atomic_fetch_add(&p->segments_rendered, rendered);
+        pause_build(p, page->index_id, page->number, revision);
+    }
+    if (!built || !admit(p, fresh)) {
         atomic_fetch_add(&p->publish_failures, 1);
         return false;
     }
-    atomic_fetch_add(&p->segments_rendered, rendered);
-    if (p->options.build_pause != NULL)
-        p->options.build_pause(p->options.build_pause_context, page->index_id, page->number,
-                               revision);
-    if (!budget_admit(p, fresh)) {
-        atomic_fetch_add(&p->publish_failures, 1);
-        resource_unref(fresh);
-        return false;
-    }
-    switch (page_place_install(s, fresh)) {
-    case SLOT_INSTALLED:
+    enum cache_install installed = cache_install(place, fresh, revision);
+    if (installed == CACHE_INSTALLED) {
         atomic_fetch_add(&p->pages_published, 1);
-        budget_enforce(p, s);
+        cache_enforce(p->options.cache, place);
         return true;
-    case SLOT_SUPERSEDED: /* a cold build was quicker, with as new a view */
-        resource_unref(fresh);
-        return true;
-    case SLOT_OUTDATED: /* cannot be: only passes raise `wanted`, and this is one */
-        break;
     }
     resource_unref(fresh);
-    return false;
+    /* Superseded: a cold build was quicker, with as new a view. Outdated it cannot be: only passes
+     * raise `wanted`, and this is one. */
+    return installed == CACHE_SUPERSEDED;
 }
 
 /* When a page last changed. A time that is still to come is of a clock that was ahead: it would
@@ -406,22 +269,27 @@ static void note_changed(struct publisher *p, const struct page_record *page)
         atomic_store(&p->changed_at, page->changed_at);
 }
 
+/* Of the catalogue that the map is of, with a reference; NULL where it has no such page. */
+static struct place *find_page(struct publisher *p, const struct site_map *routing,
+                               int64_t index_id, uint32_t number)
+{
+    struct place_key key = site_map_key(routing, index_id, number);
+    return cache_find(p->options.cache, &key);
+}
+
 /* Has each page's place know what is wanted of it. */
 static void want_pages(struct publisher *p, struct page_list *list)
 {
-    pthread_mutex_lock(&p->table_lock);
     for (size_t i = 0; i < list->count; i++) {
         const struct page_record *page = &list->pages[i].page;
-        struct page_place *s = place_table_find(&p->slots, page->index_id, page->number);
+        struct place *place = find_page(p, p->routing, page->index_id, page->number);
         note_changed(p, page);
-        if (s == NULL)
+        if (place == NULL)
             continue;
-        page_place_ref(s);
-        list->pages[i].slot = s;
-        page_place_want(s, page->revision);
-        atomic_store(&s->entries, page->removed ? 0 : page->entries);
+        list->pages[i].place = place;
+        cache_want(place, page->revision);
+        atomic_store(&((struct page_place *)place)->entries, page->removed ? 0 : page->entries);
     }
-    pthread_mutex_unlock(&p->table_lock);
 }
 
 /* Rebuilds those that are in memory, or drops them. Gives the references back. */
@@ -431,39 +299,31 @@ static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_
     uint32_t budget = PASS_MAX_TOTAL_SEGMENTS;
     for (size_t i = 0; i < list->count; i++) {
         const struct page_record *page = &list->pages[i].page;
-        struct page_place *s = list->pages[i].slot;
-        if (s == NULL)
+        struct place *place = list->pages[i].place;
+        if (place == NULL)
             continue;
-        pthread_mutex_lock(&s->lock);
-        struct resource *base = s->current;
-        if (base != NULL)
-            resource_ref(base);
-        pthread_mutex_unlock(&s->lock);
+        struct resource *base = place_peek(place);
         /* One that is cold, or being built: the build meets `wanted`. */
         if (base != NULL && base->revision < page->revision &&
-            (page->removed || !republish(p, v, revision, page, s, base, &budget)))
-            page_place_drop(s);
+            (page->removed || !republish(p, v, revision, page, place, base, &budget)))
+            cache_drop(place);
         resource_unref(base);
-        page_place_unref(s);
+        place_unref(place);
     }
 }
 
-/* What the pages hold when the publisher starts; later passes follow what changes. */
-static enum catalogue_status count_entries(struct publisher *p, struct catalogue_view *v)
+/* What a page holds when the publisher starts; later passes follow what changes. */
+static bool count_entries(void *context, const struct page_record *page, const char *url)
 {
-    for (size_t i = 0; i < p->slots.capacity; i++) {
-        struct page_place *s = p->slots.buckets[i];
-        struct page_record page;
-        if (s == NULL)
-            continue;
-        enum catalogue_status status = catalogue_view_page(v, s->index_id, s->number, &page);
-        if (status == CATALOGUE_OK) {
-            atomic_store(&s->entries, page.removed ? 0 : page.entries);
-            note_changed(p, &page);
-        } else if (status != CATALOGUE_NOT_FOUND)
-            return status;
-    }
-    return CATALOGUE_OK;
+    struct publisher *p = context;
+    struct place *place = find_page(p, p->routing, page->index_id, page->number);
+    (void)url;
+    if (place == NULL)
+        return true;
+    atomic_store(&((struct page_place *)place)->entries, page->removed ? 0 : page->entries);
+    note_changed(p, page);
+    place_unref(place);
+    return true;
 }
 
 /* Forgets the catalogue: another file stands at the path. */
@@ -502,7 +362,7 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
         p->registry_revision = now->registry_revision;
     }
     if (*first) {
-        status = count_entries(p, v);
+        status = catalogue_view_pages_since(v, 0, 0, count_entries, p);
     } else {
         status = catalogue_view_pages_since(v, seen, 0, collect_page, list);
         if (status == CATALOGUE_OK && list->failed)
@@ -545,8 +405,7 @@ static enum catalogue_status pass_run(struct publisher *p)
     return CATALOGUE_OK;
 }
 
-bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies,
-                           uint64_t snapshot_budget_bytes)
+bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies)
 {
     struct catalogue_view *v;
     struct catalogue_revisions now;
@@ -569,8 +428,6 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
     pthread_mutex_unlock(&p->pass_lock);
     policies_free(unused);
     atomic_store(&p->moved_at, (int64_t)time(NULL)); /* a source may have taken another's place */
-    if (status == CATALOGUE_OK)
-        atomic_store(&p->budget_bytes, snapshot_budget_bytes);
     return status == CATALOGUE_OK;
 }
 
@@ -653,7 +510,8 @@ static void publisher_free(struct publisher *p)
 {
     workers_free(p->builds); /* runs what is queued, so every page's waiter is answered */
     page_store_writer_stop(p->keeper);
-    place_table_clear(&p->slots);
+    p->mark++; /* no page has it */
+    cache_sweep(p->options.cache, HELD_PAGE, is_in_registry, &p->mark);
     publisher_site_map_done(p->routing);
     for (unsigned i = 0; i < p->idle_builder_count; i++)
         builder_free(p->idle_builders[i]);
@@ -663,7 +521,6 @@ static void publisher_free(struct publisher *p)
     pthread_mutex_destroy(&p->trouble_lock);
     pthread_mutex_destroy(&p->builders_lock);
     pthread_mutex_destroy(&p->pass_lock);
-    pthread_mutex_destroy(&p->table_lock);
     pthread_rwlock_destroy(&p->site_map_lock);
     free(p);
 }
@@ -681,10 +538,8 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     p->policies = options->policies;
     p->catalogue = options->catalogue;
     p->readable = true;
-    atomic_init(&p->budget_bytes, options->snapshot_budget_bytes);
     atomic_init(&p->moved_at, catalogue_was_served(p->catalogue) ? (int64_t)time(NULL) : 0);
     pthread_rwlock_init(&p->site_map_lock, NULL);
-    pthread_mutex_init(&p->table_lock, NULL);
     pthread_mutex_init(&p->pass_lock, NULL);
     pthread_mutex_init(&p->builders_lock, NULL);
     pthread_mutex_init(&p->trouble_lock, NULL);
@@ -698,6 +553,8 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     p->builds = workers_new(threads, COLD_MAX_QUEUED);
     if (p->builder == NULL || p->builds == NULL)
         goto failed;
+    struct loader loader = {load, p, p->builds};
+    cache_set_loader(p->options.cache, HELD_PAGE, &loader);
     status = pass_run(p);
     if (status != CATALOGUE_OK)
         goto failed;
@@ -749,32 +606,14 @@ int64_t publisher_moved_at(struct publisher *p)
     return atomic_load(&p->moved_at);
 }
 
-bool publisher_forget(struct publisher *p, struct page_place *s)
+bool publisher_forget(struct publisher *p, struct place *page)
 {
     pthread_mutex_lock(&p->trouble_lock);
     bool readable = p->readable;
     pthread_mutex_unlock(&p->trouble_lock);
     if (readable)
-        page_place_drop(s);
+        cache_drop(page);
     return readable;
-}
-
-void publisher_await_page(struct publisher *p, struct page_place *s, resource_awaited *done,
-                          void *context)
-{
-    struct resource_waiter *waiter = resource_waiter_new(done, context);
-    if (waiter == NULL) {
-        done(context, AWAIT_UNAVAILABLE, NULL);
-        return;
-    }
-    bool start;
-    struct resource *snapshot = slot_wait(s, waiter, &start);
-    if (snapshot != NULL) {
-        free(waiter);
-        done(context, AWAIT_DONE, snapshot);
-    } else if (start) {
-        cold_start(p, s);
-    }
 }
 
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
@@ -792,17 +631,15 @@ void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout
 bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number, bool gz,
                          char out[RESOURCE_ETAG_SIZE])
 {
-    bool hot = false;
-    pthread_mutex_lock(&p->table_lock);
-    struct page_place *s = place_table_find(&p->slots, index_id, number);
-    if (s != NULL) {
-        pthread_mutex_lock(&s->lock);
-        hot = s->current != NULL;
-        if (hot)
-            memcpy(out, gz ? s->current->etag_file : s->current->etag_gzip, RESOURCE_ETAG_SIZE);
-        pthread_mutex_unlock(&s->lock);
-    }
-    pthread_mutex_unlock(&p->table_lock);
+    const struct site_map *routing = publisher_site_map(p);
+    struct place *place = find_page(p, routing, index_id, number);
+    struct resource *s = place == NULL ? NULL : place_peek(place);
+    if (s != NULL)
+        memcpy(out, gz ? s->etag_file : s->etag_gzip, RESOURCE_ETAG_SIZE);
+    bool hot = s != NULL;
+    resource_unref(s);
+    place_unref(place);
+    publisher_site_map_done(routing);
     return hot;
 }
 
@@ -818,12 +655,12 @@ void publisher_each_index(struct publisher *p,
         for (size_t k = 0; k < site->index_count; k++) {
             const struct registry_index *index = &site->indexes[k];
             uint64_t entries = 0;
-            pthread_mutex_lock(&p->table_lock);
             for (size_t n = 0; n < index->page_count; n++) {
-                struct page_place *s = place_table_find(&p->slots, index->id, index->pages[n]);
-                entries += s == NULL ? 0 : atomic_load(&s->entries);
+                struct place *place = find_page(p, routing, index->id, index->pages[n]);
+                if (place != NULL)
+                    entries += atomic_load(&((struct page_place *)place)->entries);
+                place_unref(place);
             }
-            pthread_mutex_unlock(&p->table_lock);
             each(context, site->origin, index->path, index->page_count, entries);
         }
     }
@@ -833,17 +670,19 @@ void publisher_each_index(struct publisher *p,
 void publisher_stats_get(struct publisher *p, struct publisher_stats *out)
 {
     uint64_t fresh_ns = atomic_load(&p->fresh_ns), now_ns = clock_now_ns();
+    struct cache_stats cache;
+    cache_stats_get(p->options.cache, HELD_PAGE, &cache);
     *out = (struct publisher_stats){
         .segments_rendered = atomic_load(&p->segments_rendered),
         .pages_published = atomic_load(&p->pages_published),
         .pages_built_cold = atomic_load(&p->pages_built_cold),
-        .snapshots = atomic_load(&p->snapshots),
-        .snapshot_bytes = atomic_load(&p->snapshot_bytes),
+        .snapshots = cache.resources,
+        .snapshot_bytes = cache.bytes,
         .changed_at = atomic_load(&p->changed_at),
         .seen_revision = atomic_load(&p->seen),
         .pages_loaded = atomic_load(&p->pages_loaded),
         .page_store_bytes = page_store_writer_bytes(p->keeper),
-        .evictions = atomic_load(&p->evictions),
+        .evictions = cache.evictions,
         .publish_failures = atomic_load(&p->publish_failures),
         .entries = atomic_load(&p->entries),
         .age_ms = now_ns > fresh_ns ? (now_ns - fresh_ns) / 1000000 : 0,

@@ -1,9 +1,9 @@
 /* The publisher: finds every change of the catalogue, whatever its cause, and keeps snapshots and
- * the routing table fresh, so that no acknowledged write is ever hidden.
+ * the site map fresh, so that no acknowledged write is ever hidden.
  *
  * Invariants (numbered; tests name them):
- * 1. A slot exists before the read transaction of its build begins.
- * 2. `wanted` of a slot is raised before a waiter of that revision is resumed.
+ * 1. A page's place exists before the read transaction of its build begins.
+ * 2. `wanted` of a place is raised before a waiter of that revision is resumed.
  * 3. A snapshot is installed only if it is newer than the current one and not older than `wanted`.
  * 4. A page that cannot be published after a commit loses its stale snapshot before the write is
  *    answered.
@@ -11,18 +11,16 @@
 #ifndef SITEMAPD_PAGES_PUBLISHER_H
 #define SITEMAPD_PAGES_PUBLISHER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "db/catalogue.h"
 #include "server/base/histogram.h"
-#include "server/pages/resource.h"
+#include "server/pages/cache.h"
 
 struct publisher;
-struct page_place; /* one page: its current snapshot, what is wanted of it, who waits */
-struct site_map;   /* hosts and paths of one registry; immutable, shared */
+struct site_map; /* hosts and paths of one registry; immutable, shared */
 
 /* What the configuration says of its sites, by normalised origin. The publisher takes it over and
  * gives it back by its own `free`, at the next one or at the end. */
@@ -45,8 +43,8 @@ struct publish_policies {
 
 struct publisher_options {
     struct catalogue *catalogue;
+    struct cache *cache; /* borrowed; of the pages it alone is the loader */
     int compression_level;
-    uint64_t snapshot_budget_bytes;
     unsigned build_threads;
     /* Where pages are kept on disk, and how many bytes of them; NULL or 0: nowhere. Borrowed for
      * publisher_start. */
@@ -57,11 +55,6 @@ struct publisher_options {
     /* Fills s->attachment and s->attachment_free before `s` is installed. False: no memory. */
     bool (*attach)(void *context, struct resource *s);
     void *attach_context;
-    /* The budget does not hold though every page that may be was evicted: takes back at least
-     * `bytes` from those who still send retired snapshots, the longest first, soon. What it is
-     * about to take back already counts. Must not block; any thread. NULL: nobody is cut off. */
-    void (*cut_slow_readers)(void *context, uint64_t bytes);
-    void *cut_context;
     /* Log hook: something went wrong or came right again; any thread. May be NULL. */
     void (*event)(void *context, const char *event, const char *detail);
     void *event_context;
@@ -77,11 +70,10 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
  * call anything else during or after it. */
 void publisher_stop(struct publisher *p);
 
-/* What a reload changes: the policies of the sites (taken over, whatever comes of it; NULL: none),
- * and the budget. The next request finds the new ones. Waits for a pass; not on an HTTP thread.
- * False: out of memory or the catalogue cannot be read, and all is as before. */
-bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies,
-                           uint64_t snapshot_budget_bytes);
+/* What a reload changes: the policies of the sites (taken over, whatever comes of it; NULL: none).
+ * The next request finds the new ones. Waits for a pass; not on an HTTP thread. False: out of
+ * memory or the catalogue cannot be read, and all is as before. */
+bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies);
 
 /* ---- what HTTP asks ---------------------------------------------------------------------- */
 
@@ -89,15 +81,17 @@ enum route_kind { ROUTE_NONE, ROUTE_PAGE, ROUTE_PAGE_GZ, ROUTE_ROBOTS, ROUTE_ALI
 
 struct site_target {
     enum route_kind kind;
-    bool host_known;         /* false: 421 */
-    const char *origin;      /* of the site, where its host is known; borrowed as `slot` */
-    struct page_place *slot; /* PAGE, PAGE_GZ: borrowed while `routing` is held */
-    const char *text;        /* ROBOTS: the body; ALIAS: the target URL */
+    bool host_known;    /* false: 421 */
+    const char *origin; /* of the site, where its host is known; borrowed as `page` */
+    struct place *page; /* PAGE, PAGE_GZ: borrowed while the map is held. Its snapshot is
+                         * place_resource, or where that is NULL, cache_await: NONE where it has no
+                         * entries, UNAVAILABLE where the catalogue cannot be read */
+    const char *text;   /* ROBOTS: the body; ALIAS: the target URL */
     size_t text_len;
     char robots_etag[RESOURCE_ETAG_SIZE];
 };
 
-/* The current routing table; the caller gives it back with publisher_site_map_done. Never waits for
+/* The current one; the caller gives it back with publisher_site_map_done. Never waits for
  * I/O. Any thread. */
 const struct site_map *publisher_site_map(struct publisher *p);
 void publisher_site_map_done(const struct site_map *shared);
@@ -111,16 +105,9 @@ int64_t publisher_moved_at(struct publisher *p);
 /* The registry that the table was made of. Borrowed while the table is held. */
 const struct registry *site_map_registry(const struct site_map *r);
 
-/* The current snapshot with a reference for the caller, or NULL where the page is cold. */
-struct resource *page_place_snapshot(struct page_place *s);
 /* Has the next reader build the page anew. False while the catalogue cannot be read: what is in
  * memory is all that there is. Never waits for I/O; any thread. */
-bool publisher_forget(struct publisher *p, struct page_place *s);
-
-/* Asks for the snapshot of a cold page: one that is not older than what was wanted now. AWAIT_NONE:
- * the page has no entries; AWAIT_UNAVAILABLE: the catalogue cannot be read. */
-void publisher_await_page(struct publisher *p, struct page_place *s, resource_awaited *done,
-                          void *context);
+bool publisher_forget(struct publisher *p, struct place *page);
 
 /* Calls `done` once everything up to `revision` is published: at once or later, on another
  * thread. What acknowledges a write. */

@@ -25,16 +25,14 @@ struct publisher {
     pthread_rwlock_t site_map_lock;
     const struct site_map *routing; /* owned reference */
 
-    pthread_mutex_t table_lock;
-    struct place_table slots; /* changed by passes only */
-
     struct await_list awaits;
 
     /* Held by a pass while it finds what moved and raises each `wanted`, and while policies change.
      * Never while a page is rendered or compressed, and by no build. */
     pthread_mutex_t pass_lock;
     struct builder *builder;    /* the passes' own */
-    char epoch[33];             /* of the catalogue seen; "" before the first pass. pass_lock */
+    char epoch[EPOCH_SIZE];     /* of the catalogue seen; "" before the first pass. pass_lock */
+    uint64_t era, mark;         /* as in struct site_map_of. pass_lock */
     uint64_t registry_revision; /* pass_lock */
 
     struct workers *builds;
@@ -48,15 +46,12 @@ struct publisher {
     bool thread_started;
     atomic_bool stopping;
 
-    atomic_uint_fast64_t budget_bytes;
-    atomic_uint_fast64_t snapshot_bytes; /* current and retired */
-    atomic_uint_fast64_t snapshots;
     atomic_uint_fast64_t seen;
     atomic_uint_fast64_t entries;
     atomic_int_fast64_t changed_at;
     atomic_int_fast64_t moved_at; /* publisher_moved_at */
     atomic_uint_fast64_t segments_rendered, pages_published, pages_built_cold, pages_loaded,
-        evictions, publish_failures;
+        publish_failures;
     atomic_uint_fast64_t fresh_ns; /* clock_now_ns when `seen` was the newest */
     struct histogram publish_ns, build_ns;
 
@@ -74,19 +69,13 @@ struct publisher {
  * store once they have stood for a while, and at a stop the rest. Nobody ever waits for it but the
  * stop, for a bounded time. */
 
-struct builder;
-struct publisher;
-struct page_place;
-struct page_store_writer;
-struct page_record;
-
 /* As the publisher's options say. NULL where they turn it off, or when out of memory or threads:
  * there is no store then, and all functions take NULL. */
 struct page_store_writer *page_store_writer_start(struct publisher *p);
 /* The registry moved: pages may be gone. Any thread. */
 void page_store_writer_pages_moved(struct page_store_writer *k);
-/* Ends the thread, stores what is not stored for a bounded time, and frees. Slots and
- * snapshots must still be there. */
+/* Ends the thread, stores what is not stored for a bounded time, and frees. The
+ * pages must still be in the cache. */
 void page_store_writer_stop(struct page_store_writer *k);
 
 /* The snapshot of a cold page from the store, or NULL. For build threads. */

@@ -48,25 +48,3 @@ void resource_unref(struct resource *r)
     if (released != NULL)
         released(context, bytes);
 }
-
-struct resource_waiter *resource_waiter_new(resource_awaited *done, void *context)
-{
-    struct resource_waiter *w = malloc(sizeof *w);
-    if (w != NULL)
-        *w = (struct resource_waiter){.done = done, .context = context};
-    return w;
-}
-
-void resource_answer(struct resource_waiter *waiters, enum await_result result, struct resource *r)
-{
-    if (waiters == NULL)
-        resource_unref(r);
-    while (waiters != NULL) {
-        struct resource_waiter *w = waiters;
-        waiters = w->next;
-        if (r != NULL && waiters != NULL)
-            resource_ref(r);
-        w->done(w->context, result, r);
-        free(w);
-    }
-}

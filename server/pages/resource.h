@@ -108,17 +108,4 @@ enum await_result {
  * not block. */
 typedef void resource_awaited(void *context, enum await_result result, struct resource *resource);
 
-struct resource_waiter {
-    struct resource_waiter *next;
-    resource_awaited *done;
-    void *context;
-    uint64_t wanted; /* the revision of a page, when it was asked for */
-};
-
-/* NULL when out of memory. */
-struct resource_waiter *resource_waiter_new(resource_awaited *done, void *context);
-/* Calls and frees all. Takes over the reference to `r` (NULL: `result` says why): the last waiter
- * gets it, so that none is left behind an answer to count against the budget. */
-void resource_answer(struct resource_waiter *waiters, enum await_result result, struct resource *r);
-
 #endif

@@ -1,7 +1,6 @@
 #include "server/pages/served_file.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +14,6 @@
 #include "server/base/clock.h"
 #include "server/pages/workers.h"
 #include "server/rules/limits.h"
-
-/* How it works. An entry stands for one file, in memory or remembered; whoever asks first for one
- * that is not fresh sets `loading` and hands it to a worker, whoever asks meanwhile joins its
- * `waiters`. While it is loading the entry stays and its loader alone changes what it holds, so the
- * worker looks at the file, reads, hashes and compresses without the cache's lock: that is held for
- * pointers only, never over I/O, compression or a callback. */
 
 /* Which file it is, and which state of it: what is the same here has the same bytes, unless it was
  * changed within the file system's resolution of time (served_file_file_settled). The change time
@@ -38,56 +31,21 @@ enum served_file_load_status {
     SERVED_FILE_LOAD_NO_MEMORY,
 };
 
-#define SERVED_FILE_BUCKETS 16384u /* a power of two */
-
-struct served_file_entry {
-    struct served_file_entry *next; /* in its bucket */
-    struct served_file_list *list;
-    struct served_file_entry *newer, *older;
-    struct served_file_cache *cache;
-    uint64_t hash;
-
-    struct resource *blob; /* owned reference; NULL: none in memory */
-    struct served_file_file file;
-    bool settled;       /* of `file`, when it was read */
-    int64_t checked_ms; /* when the file was last looked at; 0: it must be */
-
-    /* What was served last, kept when the blob goes, so that its date never goes back. */
+/* Its place in the cache. All of it is the loader's, who has the place alone while it loads. */
+struct served_file {
+    struct place place;
+    struct served_file_file file; /* of what is in memory */
+    bool settled;                 /* of `file`, when it was read */
+    /* What was served last, kept when it goes from memory, so that its date never goes back. */
     char etag[RESOURCE_ETAG_SIZE]; /* "": nothing yet */
     int64_t modified_at;
     bool shared_second; /* another content was served with that date */
-
-    /* While `loading` the entry stays, and the loader alone changes what is above. */
-    bool loading;
-    bool again; /* what is being loaded may be too old already */
-    struct resource_waiter *waiters;
-
-    size_t source;
-    char path[];
 };
 
-struct served_file_list {
-    struct served_file_entry *newest, *oldest;
-    size_t count;
-};
-
-struct served_file_entries {
-    struct served_file_entry *buckets[SERVED_FILE_BUCKETS];
-    struct served_file_list held, remembered; /* with a blob; without */
-    int64_t forgot_at;                        /* when one was forgotten with its date; 0: never */
-};
-
-struct served_file_cache {
-    struct served_file_cache_options options;
+struct served_files {
+    struct served_files_options options;
     struct workers *workers; /* NULL: stopped */
-    pthread_mutex_t lock;
-    /* under lock: */
-    struct served_file_entries entries;
-    uint64_t reserved; /* bytes of loads under way */
-    pthread_cond_t load_ended;
-
-    atomic_uint_fast64_t bytes; /* of all blobs, `reserved` included */
-    atomic_uint_fast64_t checks, loads, evictions, failures;
+    atomic_uint_fast64_t checks, loads, failures;
 };
 
 /* ---- from a file to a resource ------------------------------------------------------------ */
@@ -278,533 +236,205 @@ static bool served_file_finish(struct resource *b, const char *path, int level)
     return b->raw_len < GZIP_MIN_BYTES || make_gzip(b, level);
 }
 
-/* ---- the entries: a table by (source, path), two lists by use ------------------------------ */
-
-static uint64_t hash_of(size_t source, const char *path)
-{
-    return XXH3_64bits_withSeed(path, strlen(path), source);
-}
-
-static struct served_file_entry *served_file_entries_find(const struct served_file_entries *t,
-                                                          size_t source, const char *path)
-{
-    uint64_t hash = hash_of(source, path);
-    struct served_file_entry *e = t->buckets[hash & (SERVED_FILE_BUCKETS - 1)];
-    while (e != NULL && (e->hash != hash || e->source != source || strcmp(e->path, path) != 0))
-        e = e->next;
-    return e;
-}
-
-static void unlink_entry(struct served_file_entry *e)
-{
-    struct served_file_list *l = e->list;
-    if (l == NULL)
-        return;
-    *(e->newer != NULL ? &e->newer->older : &l->newest) = e->older;
-    *(e->older != NULL ? &e->older->newer : &l->oldest) = e->newer;
-    l->count--;
-    e->list = NULL;
-}
-
-/* It is the most recently used now; moves it to the list where it belongs. */
-static void served_file_entries_use(struct served_file_entries *t, struct served_file_entry *e)
-{
-    struct served_file_list *l = e->blob != NULL ? &t->held : &t->remembered;
-    unlink_entry(e);
-    e->list = l;
-    e->newer = NULL;
-    e->older = l->newest;
-    *(l->newest != NULL ? &l->newest->newer : &l->oldest) = e;
-    l->newest = e;
-    l->count++;
-}
-
-/* Finds or makes; NULL when out of memory. */
-static struct served_file_entry *served_file_entries_get(struct served_file_entries *t,
-                                                         size_t source, const char *path)
-{
-    uint64_t hash = hash_of(source, path);
-    struct served_file_entry *e = served_file_entries_find(t, source, path);
-    if (e != NULL)
-        return e;
-    size_t size = strlen(path) + 1;
-    e = calloc(1, sizeof *e + size);
-    if (e == NULL)
-        return NULL;
-    e->hash = hash;
-    e->source = source;
-    memcpy(e->path, path, size);
-    struct served_file_entry **bucket = &t->buckets[hash & (SERVED_FILE_BUCKETS - 1)];
-    e->next = *bucket;
-    *bucket = e;
-    served_file_entries_use(t, e);
-    return e;
-}
-
-/* Takes the blob off; the caller owns the reference. */
-static struct resource *served_file_entries_drop(struct served_file_entries *t,
-                                                 struct served_file_entry *e)
-{
-    struct resource *b = e->blob;
-    e->blob = NULL;
-    if (b != NULL)
-        served_file_entries_use(t, e);
-    return b;
-}
-
-/* Takes the entry out and frees it; it has no blob and nobody waits. */
-static void served_file_entries_remove(struct served_file_entries *t, struct served_file_entry *e)
-{
-    struct served_file_entry **at = &t->buckets[e->hash & (SERVED_FILE_BUCKETS - 1)];
-    while (*at != e)
-        at = &(*at)->next;
-    *at = e->next;
-    unlink_entry(e);
-    free(e);
-}
-
-/* ---- budget ------------------------------------------------------------------------------- */
-
-#define CUT_LOOK_MS             20 /* whether those that were cut are gone */
-#define SERVED_FILE_CUT_WAIT_MS 4000
-
-static void released(void *context, size_t bytes)
-{
-    struct served_file_cache *cache = context;
-    atomic_fetch_sub(&cache->bytes, bytes);
-}
-
-static bool evict(struct served_file_cache *cache, struct served_file_entry *e)
-{
-    struct resource *b = e == NULL ? NULL : served_file_entries_drop(&cache->entries, e);
-    pthread_mutex_unlock(&cache->lock);
-    if (b == NULL)
-        return false;
-    atomic_fetch_add(&cache->evictions, 1);
-    resource_unref(b);
-    return true;
-}
-
-/* Drops the least used blob; false where there is none. */
-static bool served_file_budget_evict(struct served_file_cache *cache)
-{
-    pthread_mutex_lock(&cache->lock);
-    return evict(cache, cache->entries.held.oldest);
-}
-
-/* The least used whose bytes are free without it: nobody else has a reference, and whoever wants
- * one needs the lock. */
-static struct served_file_entry *unread(const struct served_file_cache *cache)
-{
-    struct served_file_entry *e = cache->entries.held.oldest;
-    while (e != NULL && atomic_load(&e->blob->references) > 1)
-        e = e->newer;
-    return e;
-}
-
-/* Has slow readers cut, and lets some time go by. */
-static void take_back(struct served_file_cache *cache, uint64_t bytes)
-{
-    cache->options.cut_slow_readers(cache->options.cut_context, bytes);
-    nanosleep(&(struct timespec){.tv_nsec = CUT_LOOK_MS * 1000000L}, NULL);
-}
-
-/* Makes room for a load of `bytes`, evicting the least used of those that nobody reads; other loads
- * are waited for. False where what is read holds too much; `cut`: its slow readers are ended first,
- * and waited for up to SERVED_FILE_CUT_WAIT_MS. */
-static bool served_file_budget_reserve(struct served_file_cache *cache, uint64_t bytes, bool cut)
-{
-    uint64_t budget = cache->options.budget_bytes;
-    int64_t until = cut && cache->options.cut_slow_readers != NULL
-                        ? clock_now_ms() + SERVED_FILE_CUT_WAIT_MS
-                        : 0;
-    for (;;) {
-        pthread_mutex_lock(&cache->lock);
-        uint64_t held = atomic_load(&cache->bytes);
-        if (held == 0 || held + bytes <= budget) {
-            cache->reserved += bytes;
-            atomic_fetch_add(&cache->bytes, bytes);
-            pthread_mutex_unlock(&cache->lock);
-            return true;
-        }
-        struct served_file_entry *e = unread(cache);
-        if (e != NULL) {
-            evict(cache, e);
-            continue;
-        }
-        bool loading = cache->reserved > 0;
-        if (loading)
-            pthread_cond_wait(&cache->load_ended, &cache->lock);
-        pthread_mutex_unlock(&cache->lock);
-        if (loading)
-            continue;
-        if (clock_now_ms() >= until)
-            return false;
-        take_back(cache, bytes < budget ? held + bytes - budget : held);
-    }
-}
-
-/* The load is over; `b` (NULL: it failed) counts for itself from here on. */
-static void served_file_budget_settle(struct served_file_cache *cache, uint64_t bytes,
-                                      struct resource *b)
-{
-    pthread_mutex_lock(&cache->lock);
-    if (b != NULL) {
-        resource_count(b, released, cache);
-        atomic_fetch_add(&cache->bytes, b->held.bytes);
-    }
-    cache->reserved -= bytes;
-    atomic_fetch_sub(&cache->bytes, bytes);
-    pthread_cond_broadcast(&cache->load_ended);
-    pthread_mutex_unlock(&cache->lock);
-}
-
-/* The cache's work on one file: look whether it is still what was read, read it if not, and tell
- * who waits. */
-
-#define MAX_ATTEMPTS   3  /* at a file that changes as it is read, or is invalidated meanwhile */
-#define ATTEMPT_GAP_MS 10 /* for its writer to get on */
-
 /* ---- one look at a file ------------------------------------------------------------------- */
 
-struct look {
-    struct resource *blob; /* the current one at first, then what is to be served; owned */
-    bool fresh;            /* it was read now */
-    struct served_file_file file;
-    bool settled; /* of `file` */
-    int64_t started_ms;
-};
+#define MAX_ATTEMPTS   3  /* at a file that changes as it is read */
+#define ATTEMPT_GAP_MS 10 /* for its writer to get on */
 
-static enum served_file_load_status read_file(struct served_file_cache *cache, const char *path,
-                                              int fd, const struct served_file_file *file,
-                                              struct look *look)
+/* The date that goes with new content, by what was served before. */
+static void date(struct served_file *f, struct resource *b, int64_t now)
 {
+    int64_t modified_at = f->file.modified_ns < 0 ? 0 : f->file.modified_ns / CLOCK_SECOND_NS;
+    if (modified_at > now)
+        modified_at = now;
+    if (strcmp(f->etag, b->etag_identity) != 0) {
+        bool first = f->etag[0] == '\0';
+        if (!first && modified_at <= f->modified_at)
+            modified_at = now > f->modified_at ? now : f->modified_at;
+        f->shared_second = (!first && modified_at == f->modified_at) ||
+                           modified_at <= cache_forgot_at(f->place.cache);
+        f->modified_at = modified_at;
+        memcpy(f->etag, b->etag_identity, sizeof f->etag);
+    }
+    b->changed_at = f->modified_at;
+}
+
+/* Reads the file into a new resource, unless it holds what `*resource` does. */
+static enum served_file_load_status read_file(struct served_files *files, struct served_file *f,
+                                              int fd, const struct served_file_file *file,
+                                              struct resource **resource)
+{
+    struct cache *cache = files->options.cache;
     struct resource *b = NULL;
     uint64_t bytes = 2 * file->size; /* what it is compressed to counts too */
     int64_t now_ns = clock_unix_ns();
-    if (!served_file_budget_reserve(cache, bytes, look->blob == NULL)) {
+    if (!cache_reserve(cache, bytes, *resource == NULL)) {
         /* What this file had in memory may be what is in the way. */
-        resource_unref(look->blob);
-        look->blob = NULL;
-        if (!served_file_budget_reserve(cache, bytes, true))
+        resource_unref(*resource);
+        *resource = NULL;
+        if (!cache_reserve(cache, bytes, true))
             return SERVED_FILE_LOAD_NO_MEMORY;
     }
-    atomic_fetch_add(&cache->loads, 1);
+    atomic_fetch_add(&files->loads, 1);
     enum served_file_load_status status = served_file_read(fd, file, &b);
-    bool same = status == SERVED_FILE_LOADED && look->blob != NULL &&
-                strcmp(b->etag_identity, look->blob->etag_identity) == 0;
-    if (same) { /* compressed already */
-        resource_unref(b);
-        b = NULL;
-    } else if (status == SERVED_FILE_LOADED &&
-               !served_file_finish(b, path, cache->options.compression_level)) {
-        resource_unref(b);
-        b = NULL;
+    bool same = status == SERVED_FILE_LOADED && *resource != NULL &&
+                strcmp(b->etag_identity, (*resource)->etag_identity) == 0;
+    if (status == SERVED_FILE_LOADED && !same &&
+        !served_file_finish(b, f->place.key.name, files->options.compression_level))
         status = SERVED_FILE_LOAD_NO_MEMORY;
+    bool taken = status == SERVED_FILE_LOADED && !same; /* what is the same is compressed already */
+    if (taken)
+        cache_count(cache, b);
+    cache_settle(cache, bytes);
+    struct resource *unused = b;
+    if (status == SERVED_FILE_LOADED) {
+        f->file = *file;
+        f->settled = served_file_file_settled(file, now_ns);
     }
-    served_file_budget_settle(cache, bytes, b);
-    if (status != SERVED_FILE_LOADED)
-        return status;
-    look->file = *file;
-    look->settled = served_file_file_settled(file, now_ns);
-    if (!same) {
-        resource_unref(look->blob);
-        look->blob = b;
-        look->fresh = true;
+    if (taken) {
+        date(f, b, now_ns / CLOCK_SECOND_NS);
+        unused = *resource;
+        *resource = b;
     }
-    return SERVED_FILE_LOADED;
+    resource_unref(unused);
+    return status;
 }
 
-static enum served_file_load_status look_once(struct served_file_cache *cache,
-                                              const struct served_file_entry *e, struct look *look)
+static enum served_file_load_status look(struct served_files *files, struct served_file *f,
+                                         struct resource **resource)
 {
     struct served_file_file file;
-    look->started_ms = clock_now_ms();
-    atomic_fetch_add(&cache->checks, 1);
-    int fd = cache->options.open(cache->options.open_context, e->source, e->path);
+    atomic_fetch_add(&files->checks, 1);
+    int fd = files->options.open(files->options.open_context, (size_t)f->place.key.of,
+                                 f->place.key.name);
     if (fd < 0)
         return served_file_load_error(errno);
     enum served_file_load_status status = served_file_file_stat(fd, &file);
-    bool same = look->blob != NULL && look->settled && served_file_file_same(&file, &look->file);
+    bool same = *resource != NULL && f->settled && served_file_file_same(&file, &f->file);
     if (status == SERVED_FILE_LOADED && !same)
-        status = read_file(cache, e->path, fd, &file, look);
+        status = read_file(files, f, fd, &file, resource);
     close(fd);
     return status;
 }
 
-/* ---- what it means ------------------------------------------------------------------------ */
-
-/* The date that goes with new content, by what was served before. */
-static void date(struct served_file_entry *e, struct resource *b,
-                 const struct served_file_file *file, int64_t now)
+/* The cache's loader: looks whether the file is still what was read, and reads it if not. */
+static void load(void *context, struct place *place, struct load *l)
 {
-    int64_t modified_at = file->modified_ns < 0 ? 0 : file->modified_ns / CLOCK_SECOND_NS;
-    if (modified_at > now)
-        modified_at = now;
-    if (strcmp(e->etag, b->etag_identity) != 0) {
-        bool first = e->etag[0] == '\0';
-        if (!first && modified_at <= e->modified_at)
-            modified_at = now > e->modified_at ? now : e->modified_at;
-        e->shared_second =
-            (!first && modified_at == e->modified_at) || modified_at <= e->cache->entries.forgot_at;
-        e->modified_at = modified_at;
-        memcpy(e->etag, b->etag_identity, sizeof e->etag);
-    }
-    b->changed_at = e->modified_at;
-}
-
-/* Takes over what was found, under the lock. `*retired` gets what it replaced, to be freed outside
- * it. */
-static void take(struct served_file_entry *e, struct look *look, struct resource **retired)
-{
-    struct served_file_entries *entries = &e->cache->entries;
-    int64_t now = clock_unix_ns() / CLOCK_SECOND_NS;
-    struct resource *b = look->blob;
-    if (look->fresh)
-        date(e, b, &look->file, now);
-    /* Until a second is over, another content may yet come with it. */
-    atomic_store(&b->same_second, e->shared_second || b->changed_at >= now);
-    e->file = look->file;
-    e->settled = look->settled;
-    e->checked_ms = look->started_ms;
-    if (e->blob != b) { /* new, or evicted while it was looked at */
-        *retired = e->blob;
-        resource_ref(b);
-        e->blob = b;
-    }
-    served_file_entries_use(entries, e);
-}
-
-/* Ends the load: takes or drops what was found and takes the waiters off. NULL and `*again` where
- * the file was invalidated meanwhile. */
-static struct resource_waiter *finish(struct served_file_entry *e,
-                                      enum served_file_load_status status, bool last,
-                                      struct look *look, bool *again)
-{
-    struct served_file_cache *cache = e->cache;
-    struct resource *retired = NULL;
-    struct resource_waiter *waiters = NULL;
-    pthread_mutex_lock(&cache->lock);
-    *again = e->again && !last;
-    if (status == SERVED_FILE_LOADED) {
-        take(e, look, &retired);
-    } else if (look->blob != NULL && status != SERVED_FILE_LOAD_GONE) {
-        e->checked_ms = look->started_ms; /* the last whole one is served on */
-    } else {
-        retired = served_file_entries_drop(&cache->entries, e);
-    }
-    if (!*again) {
-        if (e->again)
-            e->checked_ms = 0;
-        waiters = e->waiters;
-        e->waiters = NULL;
-        e->loading = false;
-        /* Of a file that is gone the date stays known: another may come with it. */
-        if (e->etag[0] == '\0')
-            served_file_entries_remove(&cache->entries, e);
-    }
-    pthread_mutex_unlock(&cache->lock);
-    resource_unref(retired);
-    return waiters;
-}
-
-static void look_begin(struct served_file_entry *e, struct look *look)
-{
-    struct served_file_cache *cache = e->cache;
-    pthread_mutex_lock(&cache->lock);
-    e->again = false;
-    *look = (struct look){.blob = e->blob, .file = e->file, .settled = e->settled};
-    if (look->blob != NULL)
-        resource_ref(look->blob);
-    pthread_mutex_unlock(&cache->lock);
-}
-
-/* The job of a worker: looks at the file of an entry that is `loading`, reads it if
- * it must, answers who waits. */
-static void served_file_check_run(void *entry)
-{
-    struct served_file_entry *e = entry;
-    struct served_file_cache *cache = e->cache;
-    struct resource_waiter *waiters = NULL;
+    struct served_files *files = context;
+    struct served_file *f = (struct served_file *)place;
     enum served_file_load_status status;
-    struct look look;
-    bool again;
+    int64_t started_ms;
     for (int attempt = 1;; attempt++) {
-        bool last = attempt >= MAX_ATTEMPTS;
-        look_begin(e, &look);
-        status = look_once(cache, e, &look);
-        if (status == SERVED_FILE_LOAD_CHANGING && !last) {
-            resource_unref(look.blob);
-            nanosleep(&(struct timespec){.tv_nsec = ATTEMPT_GAP_MS * 1000000L}, NULL);
-            continue;
-        }
-        waiters = finish(e, status, last, &look, &again); /* e may be gone now */
-        if (!again)
+        started_ms = clock_now_ms();
+        status = look(files, f, &l->resource);
+        if (status != SERVED_FILE_LOAD_CHANGING || attempt == MAX_ATTEMPTS)
             break;
-        resource_unref(look.blob);
+        nanosleep(&(struct timespec){.tv_nsec = ATTEMPT_GAP_MS * 1000000L}, NULL);
     }
-    if (status != SERVED_FILE_LOADED && status != SERVED_FILE_LOAD_GONE)
-        atomic_fetch_add(&cache->failures, 1);
     if (status == SERVED_FILE_LOAD_GONE) {
-        resource_unref(look.blob);
-        resource_answer(waiters, AWAIT_NONE, NULL);
-    } else {
-        resource_answer(waiters, look.blob == NULL ? AWAIT_UNAVAILABLE : AWAIT_DONE, look.blob);
+        resource_unref(l->resource);
+        l->resource = NULL;
+    } else if (status == SERVED_FILE_LOADED) {
+        /* Until a second is over, another content may yet come with it. */
+        bool same_second =
+            f->shared_second || l->resource->changed_at >= clock_unix_ns() / CLOCK_SECOND_NS;
+        atomic_store(&l->resource->same_second, same_second);
+    } else { /* the last whole one is served on */
+        atomic_fetch_add(&files->failures, 1);
     }
-}
-
-/* The same where no worker takes it: who waits is told to try again. */
-static void served_file_check_refuse(struct served_file_entry *e)
-{
-    struct look look;
-    bool again;
-    look_begin(e, &look); /* what there is stays, unchecked */
-    struct resource_waiter *waiters = finish(e, SERVED_FILE_LOAD_NO_MEMORY, true, &look, &again);
-    resource_unref(look.blob);
-    resource_answer(waiters, AWAIT_UNAVAILABLE, NULL);
-}
-
-#define MAX_QUEUED 4096u
-
-/* Forgets the least used entries where there are too many; returns the blob of one, to be freed
- * outside the lock. */
-static struct resource *trim(struct served_file_entries *t)
-{
-    struct resource *b = NULL;
-    if (t->held.count + t->remembered.count <= SERVED_FILE_CACHE_MAX_ENTRIES)
-        return NULL;
-    struct served_file_entry *e = t->remembered.oldest;
-    while (e != NULL && e->loading)
-        e = e->newer;
-    if (e == NULL)
-        for (e = t->held.oldest; e != NULL && e->loading; e = e->newer)
-            ;
-    if (e == NULL)
-        return NULL;
-    b = served_file_entries_drop(t, e);
-    if (e->etag[0] != '\0')
-        t->forgot_at = clock_unix_ns() / CLOCK_SECOND_NS;
-    served_file_entries_remove(t, e);
-    return b;
+    l->result = l->resource != NULL               ? AWAIT_DONE
+                : status == SERVED_FILE_LOAD_GONE ? AWAIT_NONE
+                                                  : AWAIT_UNAVAILABLE;
+    l->fresh_until_ms = started_ms + files->options.fresh_ms;
+    /* Of a file that is gone the date stays known: another may come with it. */
+    l->forget = f->etag[0] == '\0';
 }
 
 /* ---- who asks ----------------------------------------------------------------------------- */
 
-/* A reference to the entry's blob where it is fresh, under the lock. */
-static struct resource *fresh(struct served_file_cache *cache, struct served_file_entry *e)
+#define MAX_QUEUED 4096u
+
+static struct place_key key_of(size_t source, const char *path)
 {
-    if (e == NULL || e->blob == NULL || e->checked_ms == 0 ||
-        clock_now_ms() - e->checked_ms >= cache->options.fresh_ms)
-        return NULL;
-    served_file_entries_use(&cache->entries, e);
-    resource_ref(e->blob);
-    return e->blob;
+    return (struct place_key){.kind = HELD_FILE, .of = (int64_t)source, .name = path};
 }
 
-struct resource *served_file_cache_get(struct served_file_cache *cache, size_t source,
-                                       const char *path)
+struct resource *served_files_get(struct served_files *files, size_t source, const char *path)
 {
-    pthread_mutex_lock(&cache->lock);
-    struct resource *b = fresh(cache, served_file_entries_find(&cache->entries, source, path));
-    pthread_mutex_unlock(&cache->lock);
-    return b;
+    struct place_key key = key_of(source, path);
+    return cache_fresh(files->options.cache, &key);
 }
 
-void served_file_cache_await(struct served_file_cache *cache, size_t source, const char *path,
-                             resource_awaited *done, void *context)
+void served_files_await(struct served_files *files, size_t source, const char *path,
+                        resource_awaited *done, void *context)
 {
-    bool start = false;
-    struct resource *b = NULL, *forgotten = NULL;
-    struct resource_waiter *w = resource_waiter_new(done, context);
-    pthread_mutex_lock(&cache->lock);
-    struct served_file_entry *e =
-        w == NULL ? NULL : served_file_entries_get(&cache->entries, source, path);
-    if (e != NULL)
-        b = fresh(cache, e);
-    if (e != NULL && b == NULL) {
-        w->next = e->waiters;
-        e->waiters = w;
-        start = !e->loading;
-        if (start) { /* no worker has the entry */
-            e->cache = cache;
-            e->loading = true;
-        }
-        forgotten = trim(&cache->entries);
+    struct place_key key = key_of(source, path);
+    struct place *place = cache_place(files->options.cache, &key, sizeof(struct served_file));
+    if (place == NULL) {
+        done(context, AWAIT_UNAVAILABLE, NULL);
+        return;
     }
-    pthread_mutex_unlock(&cache->lock);
-    resource_unref(forgotten);
-    if (e == NULL || b != NULL) {
-        free(w);
-        done(context, b != NULL ? AWAIT_DONE : AWAIT_UNAVAILABLE, b);
-    } else if (start && !workers_run(cache->workers, served_file_check_run, e)) {
-        served_file_check_refuse(e);
-    }
+    cache_await(place, done, context);
+    place_unref(place);
 }
 
-void served_file_cache_invalidate(struct served_file_cache *cache, size_t source)
+void served_files_invalidate(struct served_files *files, size_t source)
 {
-    struct served_file_list *lists[] = {&cache->entries.held, &cache->entries.remembered};
-    pthread_mutex_lock(&cache->lock);
-    for (size_t i = 0; i < 2; i++)
-        for (struct served_file_entry *e = lists[i]->newest; e != NULL; e = e->older)
-            if (e->source == source) {
-                e->checked_ms = 0;
-                e->again = e->loading;
-            }
-    pthread_mutex_unlock(&cache->lock);
+    cache_invalidate(files->options.cache, (int64_t)source);
 }
 
-void served_file_cache_stats_get(struct served_file_cache *cache,
-                                 struct served_file_cache_stats *out)
+void served_files_stats_get(struct served_files *files, struct served_files_stats *out)
 {
-    *out = (struct served_file_cache_stats){
-        .bytes = atomic_load(&cache->bytes),
-        .checks = atomic_load(&cache->checks),
-        .loads = atomic_load(&cache->loads),
-        .evictions = atomic_load(&cache->evictions),
-        .failures = atomic_load(&cache->failures),
+    struct cache_stats cache;
+    cache_stats_get(files->options.cache, HELD_FILE, &cache);
+    *out = (struct served_files_stats){
+        .files = cache.resources,
+        .bytes = cache.bytes,
+        .checks = atomic_load(&files->checks),
+        .loads = atomic_load(&files->loads),
+        .evictions = cache.evictions,
+        .failures = atomic_load(&files->failures),
     };
-    pthread_mutex_lock(&cache->lock);
-    out->files = cache->entries.held.count;
-    pthread_mutex_unlock(&cache->lock);
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-struct served_file_cache *served_file_cache_new(const struct served_file_cache_options *options)
+struct served_files *served_files_new(const struct served_files_options *options)
 {
-    struct served_file_cache *cache = calloc(1, sizeof *cache);
-    if (cache == NULL)
+    struct served_files *files = calloc(1, sizeof *files);
+    if (files == NULL)
         return NULL;
-    cache->options = *options;
-    pthread_mutex_init(&cache->lock, NULL);
-    pthread_cond_init(&cache->load_ended, NULL);
-    cache->workers = workers_new(options->threads, MAX_QUEUED);
-    if (cache->workers == NULL) {
-        served_file_cache_free(cache);
+    files->options = *options;
+    files->workers = workers_new(options->threads, MAX_QUEUED);
+    if (files->workers == NULL) {
+        free(files);
         return NULL;
     }
-    return cache;
+    struct loader loader = {load, files, files->workers};
+    cache_set_loader(options->cache, HELD_FILE, &loader);
+    return files;
 }
 
-void served_file_cache_stop(struct served_file_cache *cache)
+void served_files_stop(struct served_files *files)
 {
-    if (cache == NULL)
+    if (files == NULL)
         return;
-    workers_free(cache->workers);
-    cache->workers = NULL;
+    workers_free(files->workers);
+    files->workers = NULL;
 }
 
-void served_file_cache_free(struct served_file_cache *cache)
+static bool keep_none(void *context, struct place *place)
 {
-    if (cache == NULL)
+    (void)context;
+    (void)place;
+    return false;
+}
+
+void served_files_free(struct served_files *files)
+{
+    if (files == NULL)
         return;
-    served_file_cache_stop(cache);
-    while (served_file_budget_evict(cache))
-        ;
-    while (cache->entries.remembered.oldest != NULL)
-        served_file_entries_remove(&cache->entries, cache->entries.remembered.oldest);
-    pthread_cond_destroy(&cache->load_ended);
-    pthread_mutex_destroy(&cache->lock);
-    free(cache);
+    served_files_stop(files);
+    cache_sweep(files->options.cache, HELD_FILE, keep_none, NULL);
+    free(files);
 }

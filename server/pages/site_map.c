@@ -5,236 +5,13 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "server/base/clock.h"
 #include "server/base/map.h"
 #include "server/base/str.h"
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
-struct page_place *page_place_new(const char *epoch, int64_t index_id, uint32_t number)
-{
-    struct page_place *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        return NULL;
-    snprintf(s->epoch, sizeof s->epoch, "%s", epoch);
-    s->index_id = index_id;
-    s->number = number;
-    atomic_init(&s->references, 1);
-    pthread_mutex_init(&s->lock, NULL);
-    return s;
-}
-
-/* Outside the slot's lock: freeing half a megabyte takes its time. */
-static void retire(struct resource *s)
-{
-    if (s == NULL)
-        return;
-    atomic_store_explicit(&s->held.retired, true, memory_order_relaxed);
-    resource_unref(s);
-}
-
-void page_place_ref(struct page_place *s)
-{
-    atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed);
-}
-
-void page_place_unref(struct page_place *s)
-{
-    if (s == NULL || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1)
-        return;
-    retire(s->current);
-    pthread_mutex_destroy(&s->lock);
-    free(s);
-}
-
-void page_place_want(struct page_place *s, uint64_t revision)
-{
-    pthread_mutex_lock(&s->lock);
-    if (s->wanted < revision)
-        s->wanted = revision;
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* A coarse clock is enough to tell the least used, and costs no system call. */
-static void touch(struct page_place *s)
-{
-    atomic_store_explicit(&s->used, (uint64_t)clock_coarse_ms(), memory_order_relaxed);
-}
-
-struct resource *page_place_snapshot(struct page_place *s)
-{
-    touch(s);
-    pthread_mutex_lock(&s->lock);
-    struct resource *snapshot = s->current;
-    if (snapshot != NULL)
-        resource_ref(snapshot);
-    pthread_mutex_unlock(&s->lock);
-    return snapshot;
-}
-
-enum page_place_install page_place_install(struct page_place *s, struct resource *snapshot)
-{
-    enum page_place_install result = SLOT_INSTALLED;
-    struct resource *old = NULL;
-    pthread_mutex_lock(&s->lock);
-    if (snapshot->revision < s->wanted) {
-        result = SLOT_OUTDATED;
-    } else if (s->current != NULL && snapshot->revision <= s->current->revision) {
-        result = SLOT_SUPERSEDED;
-    } else {
-        old = s->current;
-        s->current = snapshot;
-    }
-    pthread_mutex_unlock(&s->lock);
-    retire(old);
-    return result;
-}
-
-bool page_place_drop(struct page_place *s)
-{
-    pthread_mutex_lock(&s->lock);
-    struct resource *old = s->current;
-    s->current = NULL;
-    pthread_mutex_unlock(&s->lock);
-    retire(old);
-    return old != NULL;
-}
-
-struct resource *slot_wait(struct page_place *s, struct resource_waiter *waiter, bool *start)
-{
-    *start = false;
-    pthread_mutex_lock(&s->lock);
-    struct resource *snapshot = s->current;
-    if (snapshot != NULL) {
-        resource_ref(snapshot);
-    } else {
-        waiter->next = s->waiters;
-        waiter->wanted = s->wanted;
-        s->waiters = waiter;
-        *start = !s->building;
-        s->building = true;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return snapshot;
-}
-
-struct resource_waiter *page_place_finish(struct page_place *s, uint64_t revision, bool last,
-                                          bool *again)
-{
-    struct resource_waiter *taken = NULL;
-    pthread_mutex_lock(&s->lock);
-    *again = revision < s->wanted;
-    if (last || !*again) {
-        struct resource_waiter **at = &s->waiters;
-        /* The newest come first, who may want more than those before them. */
-        while (*at != NULL && (*at)->wanted > revision)
-            at = &(*at)->next;
-        taken = *at;
-        *at = NULL;
-        *again = s->waiters != NULL;
-        s->building = *again;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return taken;
-}
-
-#define FIRST_CAPACITY 64
-
-static size_t bucket_of(const struct place_table *t, int64_t index_id, uint32_t number)
-{
-    uint64_t hash =
-        (uint64_t)index_id * 0x9e3779b97f4a7c15u ^ (uint64_t)number * 0xc2b2ae3d27d4eb4fu;
-    hash ^= hash >> 29;
-    return (size_t)hash & (t->capacity - 1);
-}
-
-struct page_place *place_table_find(const struct place_table *t, int64_t index_id, uint32_t number)
-{
-    if (t->capacity == 0)
-        return NULL;
-    for (size_t i = bucket_of(t, index_id, number);; i = (i + 1) & (t->capacity - 1)) {
-        struct page_place *s = t->buckets[i];
-        if (s == NULL || (s->index_id == index_id && s->number == number))
-            return s;
-    }
-}
-
-static void place(struct place_table *t, struct page_place *s)
-{
-    size_t i = bucket_of(t, s->index_id, s->number);
-    while (t->buckets[i] != NULL)
-        i = (i + 1) & (t->capacity - 1);
-    t->buckets[i] = s;
-    t->count++;
-}
-
-/* Moves the slots (only those marked, if asked) into `capacity` fresh buckets. */
-static bool rebuild(struct place_table *t, size_t capacity, bool only_marked)
-{
-    struct page_place **old = t->buckets;
-    size_t old_capacity = t->capacity;
-    struct page_place **fresh = calloc(capacity, sizeof *fresh);
-    if (fresh == NULL)
-        return false;
-    t->buckets = fresh;
-    t->capacity = capacity;
-    t->count = 0;
-    for (size_t i = 0; i < old_capacity; i++) {
-        struct page_place *s = old[i];
-        if (s == NULL)
-            continue;
-        if (only_marked && !s->seen_in_registry) {
-            page_place_drop(s);
-            page_place_unref(s);
-            continue;
-        }
-        place(t, s);
-    }
-    free(old);
-    return true;
-}
-
-struct page_place *place_table_get(struct place_table *t, int64_t index_id, uint32_t number)
-{
-    struct page_place *s = place_table_find(t, index_id, number);
-    if (s != NULL)
-        return s;
-    if (t->count * 2 >= t->capacity) {
-        size_t capacity = t->capacity == 0 ? FIRST_CAPACITY : t->capacity * 2;
-        if (!rebuild(t, capacity, false))
-            return NULL;
-    }
-    s = page_place_new(t->epoch, index_id, number);
-    if (s != NULL)
-        place(t, s);
-    return s;
-}
-
-void place_table_sweep(struct place_table *t)
-{
-    size_t gone = 0;
-    for (size_t i = 0; i < t->capacity; i++)
-        gone += t->buckets[i] != NULL && !t->buckets[i]->seen_in_registry;
-    /* Out of memory leaves the unused slots in the table: they are found by nobody. */
-    if (gone > 0)
-        rebuild(t, t->capacity, true);
-    for (size_t i = 0; i < t->capacity; i++)
-        if (t->buckets[i] != NULL)
-            t->buckets[i]->seen_in_registry = false;
-}
-
-void place_table_clear(struct place_table *t)
-{
-    for (size_t i = 0; i < t->capacity; i++) {
-        if (t->buckets[i] == NULL)
-            continue;
-        page_place_drop(t->buckets[i]);
-        page_place_unref(t->buckets[i]);
-    }
-    free(t->buckets);
-    t->buckets = NULL;
-    t->capacity = t->count = 0;
-}
+/* True where `path` (with query, if any) is a page of the site at hand that has entries. */
+typedef bool robots_has_page(void *context, const char *path);
 
 static bool names_our_page(const struct registry_site *site, const char *line, size_t len,
                            robots_has_page *has_page, void *context)
@@ -293,7 +70,7 @@ struct site_map_entry {
     enum route_kind kind;
     size_t path; /* offsets into `text` */
     size_t target, target_len;
-    struct page_place *slot; /* owned reference; pages only */
+    struct place *page; /* owned reference; pages only */
 };
 
 struct site_map_robots {
@@ -304,6 +81,8 @@ struct site_map_robots {
 struct site_map {
     atomic_uint references;
     const struct registry *registry;
+    char epoch[EPOCH_SIZE];
+    uint64_t era;
     bool any_host; /* one site and no strict_host */
     size_t count;
     struct site_map_entry *entries; /* room for all, see route_count */
@@ -323,7 +102,7 @@ void publisher_site_map_done(const struct site_map *shared)
     if (r == NULL || atomic_fetch_sub_explicit(&r->references, 1, memory_order_acq_rel) != 1)
         return;
     for (size_t i = 0; i < r->count; i++)
-        page_place_unref(r->entries[i].slot);
+        place_unref(r->entries[i].page);
     free(r->entries);
     map_done(&r->by_path);
     free(r->robots);
@@ -335,6 +114,12 @@ void publisher_site_map_done(const struct site_map *shared)
 const struct registry *site_map_registry(const struct site_map *r)
 {
     return r->registry;
+}
+
+struct place_key site_map_key(const struct site_map *r, int64_t index_id, uint32_t number)
+{
+    return (struct place_key){
+        .kind = HELD_PAGE, .number = number, .of = index_id, .era = r->era, .name = r->epoch};
 }
 
 static uint32_t hash_of(uint32_t site, const char *path)
@@ -363,7 +148,7 @@ static size_t keep(struct site_map *r, const char *text)
 
 /* The first to claim a path keeps it: pages before aliases. */
 static void add(struct site_map *r, uint32_t site, const char *path, enum route_kind kind,
-                struct page_place *slot, const char *target)
+                struct place *page, const char *target)
 {
     if (find_entry(r, site, path) != NULL)
         return;
@@ -376,27 +161,29 @@ static void add(struct site_map *r, uint32_t site, const char *path, enum route_
         e->target = keep(r, target);
         e->target_len = strlen(target);
     }
-    if (slot != NULL) {
-        page_place_ref(slot);
-        e->slot = slot;
+    if (page != NULL) {
+        place_ref(page);
+        e->page = page;
     }
 }
 
-static bool add_pages(struct site_map *r, uint32_t place, struct place_table *slots)
+static bool add_pages(struct site_map *r, uint32_t place, struct cache *cache, uint64_t mark)
 {
     const struct registry_site *site = &r->registry->sites[place];
     for (size_t i = 0; i < site->index_count; i++) {
         const struct registry_index *index = &site->indexes[i];
         for (size_t n = 0; n < index->page_count; n++) {
-            struct page_place *slot = place_table_get(slots, index->id, index->pages[n]);
-            if (slot == NULL)
+            struct place_key key = site_map_key(r, index->id, index->pages[n]);
+            struct place *page = cache_place(cache, &key, sizeof(struct page_place));
+            if (page == NULL)
                 return false;
-            slot->seen_in_registry = true;
+            atomic_store(&((struct page_place *)page)->mark, mark);
             char path[PAGE_PATH_SIZE];
             scope_page_path(index->path, index->page_pattern, index->pages[n], false, path);
-            add(r, place, path, ROUTE_PAGE, slot, NULL);
+            add(r, place, path, ROUTE_PAGE, page, NULL);
             scope_page_path(index->path, index->page_pattern, index->pages[n], true, path);
-            add(r, place, path, ROUTE_PAGE_GZ, slot, NULL);
+            add(r, place, path, ROUTE_PAGE_GZ, page, NULL);
+            place_unref(page);
         }
     }
     return true;
@@ -466,14 +253,17 @@ static size_t route_count(const struct registry *registry, const struct publish_
     return count;
 }
 
-struct site_map *site_map_new(const struct registry *registry,
-                              const struct publish_policies *policies, struct place_table *slots)
+struct site_map *site_map_new(const struct site_map_of *of, const struct publish_policies *policies,
+                              struct cache *cache)
 {
+    const struct registry *registry = of->registry;
     struct site_map *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
     atomic_init(&r->references, 1);
     r->registry = registry_ref(registry);
+    snprintf(r->epoch, sizeof r->epoch, "%s", of->epoch);
+    r->era = of->era;
     r->any_host = registry->site_count == 1 && (policies == NULL || !policies->strict_host);
     size_t most = route_count(registry, policies);
     r->entries = calloc(most + 1, sizeof *r->entries);
@@ -481,7 +271,7 @@ struct site_map *site_map_new(const struct registry *registry,
     if (r->entries == NULL || r->robots == NULL || !map_reserve(&r->by_path, most))
         goto no_memory;
     for (uint32_t i = 0; i < registry->site_count; i++) {
-        if (!add_pages(r, i, slots))
+        if (!add_pages(r, i, cache, of->mark))
             goto no_memory;
         add_policy(r, i, policy_of(policies, registry->sites[i].origin));
     }
@@ -534,7 +324,7 @@ void site_map_find(const struct site_map *r, const char *host, const char *path,
     if (e == NULL)
         return;
     out->kind = e->kind;
-    out->slot = e->slot;
+    out->page = e->page;
     if (e->kind == ROUTE_ALIAS) {
         out->text = r->text.data + e->target;
         out->text_len = e->target_len;

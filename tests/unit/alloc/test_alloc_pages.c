@@ -9,6 +9,7 @@
 struct world {
     char folder[64], path[96];
     struct catalogue *c;
+    struct cache *cache;
     struct publisher *p;
     unsigned number;
 };
@@ -42,9 +43,9 @@ static struct resource *get_or_not(struct world *w, enum await_result *result)
     *result = AWAIT_DONE;
     site_map_find(routing, "any", PAGE, &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
-    struct resource *s = page_place_snapshot(found.slot);
+    struct resource *s = place_resource(found.page);
     if (s == NULL) {
-        publisher_await_page(w->p, found.slot, hear_page, &h);
+        cache_await(found.page, hear_page, &h);
         wait_relenting(&h);
         *result = h.result;
         s = h.snapshot;
@@ -53,16 +54,25 @@ static struct resource *get_or_not(struct world *w, enum await_result *result)
     return s;
 }
 
+static void stop(struct world *w)
+{
+    publisher_stop(w->p);
+    cache_free(w->cache);
+}
+
 static bool start(struct world *w)
 {
-    struct publisher_options options = {.catalogue = w->c,
-                                        .compression_level = 6,
-                                        .snapshot_budget_bytes = 1u << 24,
-                                        .build_threads = 1};
+    const struct cache_options cache = {.budget_bytes = 1u << 24};
+    w->cache = cache_new(&cache);
+    if (w->cache == NULL)
+        return false;
+    struct publisher_options options = {
+        .catalogue = w->c, .cache = w->cache, .compression_level = 6, .build_threads = 1};
     enum catalogue_status status = publisher_start(&options, &w->p);
     if (status != CATALOGUE_OK) {
         assert_null(w->p);
         assert_int_equal(status, CATALOGUE_NO_MEMORY);
+        cache_free(w->cache);
     }
     return status == CATALOGUE_OK;
 }
@@ -79,7 +89,7 @@ static bool start_get_stop(void *context)
     if (good)
         assert_true(s->entries >= 1);
     resource_unref(s);
-    publisher_stop(w->p);
+    stop(w);
     return good;
 }
 
@@ -136,7 +146,7 @@ static void test_publisher(void **state)
     alloc_sweep("start, get, stop", start_get_stop, &w);
     assert_true(start(&w));
     alloc_sweep("put and get", put_and_get, &w);
-    publisher_stop(w.p);
+    stop(&w);
     catalogue_close(w.c);
     remove_folder(w.folder);
 }

@@ -34,6 +34,7 @@ struct world {
     char folder[64];
     uint8_t sha256[32];
     struct app_context app;
+    struct cache *cache;
 };
 
 struct question {

@@ -42,12 +42,12 @@ static int setup(void **state)
     if (world_with_site(state) != 0)
         return -1;
     struct world *w = *state;
-    const struct served_file_cache_options options = {.budget_bytes = 1 << 20,
-                                                      .compression_level = 6,
-                                                      .threads = 1,
-                                                      .fresh_ms = 60000,
-                                                      .open = open_file,
-                                                      .open_context = w};
+    const struct served_files_options options = {.cache = w->cache,
+                                                 .compression_level = 6,
+                                                 .threads = 1,
+                                                 .fresh_ms = 60000,
+                                                 .open = open_file,
+                                                 .open_context = w};
     static const char *const names[] = {"a.xml", "robots.txt", "sitemap_index.xml"};
     for (size_t i = 0; i < 3; i++) {
         char name[200];
@@ -58,14 +58,14 @@ static int setup(void **state)
         fclose(f);
     }
     w->app.cache_control = "public";
-    w->app.files = served_file_cache_new(&options);
+    w->app.files = served_files_new(&options);
     w->app.files_match = match;
     return w->app.files == NULL ? -1 : 0;
 }
 
 static int teardown(void **state)
 {
-    served_file_cache_free(((struct world *)*state)->app.files);
+    served_files_free(((struct world *)*state)->app.files);
     return world_teardown(state);
 }
 
@@ -145,7 +145,7 @@ static void test_pages_come_first(void **state)
 static void test_without_sources(void **state)
 {
     struct world *w = *state;
-    struct served_file_cache *files = w->app.files;
+    struct served_files *files = w->app.files;
     w->app.files = NULL;
     expect_status(w, "/maps/a.xml", NULL, 404);
     w->app.files = files;

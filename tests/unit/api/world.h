@@ -18,10 +18,8 @@ static inline int world_setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
     char path[96], why[256] = "";
-    struct publisher_options publisher = {.compression_level = 6,
-                                          .snapshot_budget_bytes = 1u << 26,
-                                          .build_threads = 1,
-                                          .attach = attach_nothing};
+    struct publisher_options publisher = {
+        .compression_level = 6, .build_threads = 1, .attach = attach_nothing};
 
     scratch_name(w->folder, "sitemapd-routes");
     assert_non_null(mkdtemp(w->folder));
@@ -37,6 +35,9 @@ static inline int world_setup(void **state)
         return -1;
     }
     publisher.catalogue = w->app.catalogue;
+    w->cache = cache_new(&(struct cache_options){.budget_bytes = 1u << 26});
+    assert_non_null(w->cache);
+    publisher.cache = w->cache;
     assert_int_equal(publisher_start(&publisher, &w->app.publisher), CATALOGUE_OK);
     w->app.readers = workers_new(2, 64);
     w->app.auth = auth_new();
@@ -59,6 +60,7 @@ static inline int world_teardown(void **state)
     publisher_quiesce(w->app.publisher);
     workers_free(w->app.readers);
     publisher_stop(w->app.publisher);
+    cache_free(w->cache);
     catalogue_close(w->app.catalogue);
     auth_free(w->app.auth);
     snprintf(command, sizeof command, "rm -rf '%s'", w->folder);

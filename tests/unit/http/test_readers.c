@@ -51,17 +51,17 @@ static void test_slow_readers(void **state)
             atomic_store(&page[i]->held.retired, true);
         resource_unref(page[i]);
     }
-    page_response_cut(&readers, 0);
+    resource_cut(&readers, HELD_PAGE, 0);
     assert_int_equal(readers.ending_bytes[HELD_PAGE], 0);
-    page_response_cut(&readers, 1);
+    resource_cut(&readers, HELD_PAGE, 1);
     await_released(length[0]);
-    page_response_cut(&readers, length[1]);
+    resource_cut(&readers, HELD_PAGE, length[1]);
     await_released(length[0] + length[1]);
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < 2; k++)
             assert_true(read_on(fd[i][k]) < length[i]);
     assert_true(read_on(fd[2][0]) > length[2]);
-    page_response_cut(&readers, UINT64_MAX);
+    resource_cut(&readers, HELD_PAGE, UINT64_MAX);
     assert_true(read_on(fd[2][1]) < length[2]);
     for (int k = 0; k < 2; k++)
         assert_true(read_on(fd[CURRENT][k]) > length[CURRENT]);

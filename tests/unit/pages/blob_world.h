@@ -24,11 +24,12 @@
 
 struct world {
     char folder[64];
-    struct served_file_cache *cache;
+    struct cache *cache;
+    struct served_files *files;
     pthread_mutex_t gate; /* held: no file can be opened */
     atomic_int opened;
-    int error;                                  /* not 0: opening fails so */
-    void (*cut)(void *context, uint64_t bytes); /* of the next start alone */
+    int error;                                                       /* not 0: opening fails so */
+    void (*cut)(void *context, enum held_kind kind, uint64_t bytes); /* of the next start alone */
     void *cut_context;
 };
 
@@ -48,21 +49,31 @@ static inline int open_file(void *context, size_t source, const char *path)
     return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
+static inline void end(struct world *w)
+{
+    served_files_free(w->files);
+    cache_free(w->cache);
+}
+
+/* `budget` of the files alone. */
 static inline void start(struct world *w, uint64_t budget, uint32_t fresh_ms)
 {
-    const struct served_file_cache_options options = {.budget_bytes = budget,
-                                                      .compression_level = LEVEL,
-                                                      .threads = 2,
-                                                      .fresh_ms = fresh_ms,
-                                                      .open = open_file,
-                                                      .open_context = w,
-                                                      .cut_slow_readers = w->cut,
-                                                      .cut_context = w->cut_context};
-    w->cut = NULL;
-    served_file_cache_free(w->cache);
-    atomic_store(&w->opened, 0);
-    w->cache = served_file_cache_new(&options);
+    end(w);
+    const struct cache_options cache = {.budget_bytes = budget * CACHE_FILES_SHARE,
+                                        .cut_slow_readers = w->cut,
+                                        .cut_context = w->cut_context};
+    w->cache = cache_new(&cache);
     assert_non_null(w->cache);
+    const struct served_files_options options = {.cache = w->cache,
+                                                 .compression_level = LEVEL,
+                                                 .threads = 2,
+                                                 .fresh_ms = fresh_ms,
+                                                 .open = open_file,
+                                                 .open_context = w};
+    w->cut = NULL;
+    atomic_store(&w->opened, 0);
+    w->files = served_files_new(&options);
+    assert_non_null(w->files);
 }
 
 static inline int setup(void **state)
@@ -79,7 +90,7 @@ static inline int teardown(void **state)
 {
     struct world *w = *state;
     char command[100];
-    served_file_cache_free(w->cache);
+    end(w);
     pthread_mutex_destroy(&w->gate);
     snprintf(command, sizeof command, "rm -rf '%s'", w->folder);
     int status = system(command);
@@ -173,7 +184,7 @@ static inline void wait_for(struct waiting *x, int answers)
 static inline enum await_result ask(struct world *w, const char *path, struct resource **out)
 {
     struct waiting x = {.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
-    served_file_cache_await(w->cache, 0, path, arrived, &x);
+    served_files_await(w->files, 0, path, arrived, &x);
     wait_for(&x, 1);
     *out = x.blob;
     assert_true((x.result == AWAIT_DONE) == (x.blob != NULL));
@@ -195,10 +206,10 @@ static inline void expect_text(struct world *w, const char *path, const char *te
     resource_unref(b);
 }
 
-static inline struct served_file_cache_stats stats_of(struct world *w)
+static inline struct served_files_stats stats_of(struct world *w)
 {
-    struct served_file_cache_stats stats;
-    served_file_cache_stats_get(w->cache, &stats);
+    struct served_files_stats stats;
+    served_files_stats_get(w->files, &stats);
     return stats;
 }
 

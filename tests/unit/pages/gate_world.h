@@ -12,6 +12,7 @@
 struct fixture {
     char folder[64], path[96];
     struct catalogue *catalogue;
+    struct cache *cache;
     struct publisher *publisher;
     /* The gate: while it is closed, build N stops between its read and its installation until N
      * are let through. */
@@ -40,9 +41,10 @@ static inline void pause_build(void *context, int64_t index_id, uint32_t page, u
     pthread_mutex_unlock(&f->lock);
 }
 
-static inline void cut_readers(void *context, uint64_t bytes)
+static inline void cut_readers(void *context, enum held_kind kind, uint64_t bytes)
 {
     struct fixture *f = context;
+    assert_int_equal(kind, HELD_PAGE);
     atomic_fetch_add(&f->cuts, 1);
     atomic_store(&f->cut_bytes, bytes);
 }
@@ -81,17 +83,25 @@ static inline void open_gate(struct fixture *f)
 
 static inline void start_publisher(struct fixture *f, uint64_t budget)
 {
+    const struct cache_options cache = {
+        .budget_bytes = budget, .cut_slow_readers = cut_readers, .cut_context = f};
+    f->cache = cache_new(&cache);
+    assert_non_null(f->cache);
     struct publisher_options options = {
         .catalogue = f->catalogue,
+        .cache = f->cache,
         .compression_level = 6,
-        .snapshot_budget_bytes = budget,
         .build_threads = 2,
         .build_pause = pause_build,
         .build_pause_context = f,
-        .cut_slow_readers = cut_readers,
-        .cut_context = f,
     };
     assert_int_equal(publisher_start(&options, &f->publisher), CATALOGUE_OK);
+}
+
+static inline void stop_publisher(struct fixture *f)
+{
+    publisher_stop(f->publisher);
+    cache_free(f->cache);
 }
 
 static inline int setup(void **state)
@@ -112,7 +122,7 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
     struct fixture *f = *state;
-    publisher_stop(f->publisher);
+    stop_publisher(f);
     catalogue_close(f->catalogue);
     remove_folder(f->folder);
     free(f);

@@ -10,6 +10,7 @@
 struct fixture {
     char folder[64], path[96], pages[112];
     struct catalogue *catalogue;
+    struct cache *cache;
     struct publisher *publisher;
     int level;
     uint64_t store_bytes, budget;
@@ -34,10 +35,11 @@ static inline void tell(void *context, const char *event, const char *detail)
 static inline void start(struct fixture *f)
 {
     f->catalogue = open_catalogue(f->path, true);
+    f->cache = make_cache(f->budget);
     struct publisher_options options = {
         .catalogue = f->catalogue,
+        .cache = f->cache,
         .compression_level = f->level,
-        .snapshot_budget_bytes = f->budget,
         .page_store_folder = f->pages,
         .page_store_bytes = f->store_bytes,
         .page_store_settle_ms = f->settle_ms,
@@ -51,6 +53,7 @@ static inline void start(struct fixture *f)
 static inline void stop(struct fixture *f)
 {
     publisher_stop(f->publisher);
+    cache_free(f->cache);
     catalogue_close(f->catalogue);
     f->publisher = NULL;
     f->catalogue = NULL;
@@ -114,10 +117,11 @@ static inline void assert_as_rendered(struct fixture *f, const struct resource *
 {
     struct fixture plain = *f;
     plain.catalogue = open_catalogue(plain.path, false);
+    plain.cache = make_cache(1 << 20);
     struct publisher_options options = {
         .catalogue = plain.catalogue,
+        .cache = plain.cache,
         .compression_level = f->level,
-        .snapshot_budget_bytes = 1 << 20,
         .build_threads = 1,
         .event = tell,
     };

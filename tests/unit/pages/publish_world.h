@@ -20,6 +20,13 @@
 #define ORIGIN "https://www.example.com"
 #define PAGE   "/sitemap_index.xml"
 
+static inline struct cache *make_cache(uint64_t budget)
+{
+    struct cache *cache = cache_new(&(struct cache_options){.budget_bytes = budget});
+    assert_non_null(cache);
+    return cache;
+}
+
 static inline struct catalogue *open_catalogue(const char *path, bool server)
 {
     struct catalogue *c;
@@ -148,13 +155,12 @@ static inline void await_revision(struct publisher *p, uint64_t revision)
 
 /* ---- reading as a crawler does ---- */
 
-/* The page of a slot that has none in memory. The caller owns `*out`, NULL where there is none. */
-static inline enum await_result await_page(struct publisher *p, struct page_place *slot,
-                                           struct resource **out)
+/* The page of a place that has none in memory. The caller owns `*out`, NULL where there is none. */
+static inline enum await_result await_page(struct place *page, struct resource **out)
 {
     struct heard h;
     heard_init(&h);
-    publisher_await_page(p, slot, hear_page, &h);
+    cache_await(page, hear_page, &h);
     wait_heard(&h);
     *out = h.snapshot;
     return h.result;
@@ -168,9 +174,9 @@ static inline struct resource *get_page(struct publisher *p, const char *path)
     struct resource *snapshot = NULL;
     site_map_find(routing, "anything", path, &found);
     if (found.kind == ROUTE_PAGE) {
-        snapshot = page_place_snapshot(found.slot);
+        snapshot = place_resource(found.page);
         if (snapshot == NULL)
-            assert_int_equal(await_page(p, found.slot, &snapshot), AWAIT_DONE);
+            assert_int_equal(await_page(found.page, &snapshot), AWAIT_DONE);
     }
     publisher_site_map_done(routing);
     return snapshot;

@@ -17,13 +17,13 @@ static void test_eviction_and_budget(void **state)
     for (int i = 0; i < 10; i++) {
         snprintf(path, sizeof path, "%d.xml.gz", i);
         resource_unref(get(w, path));
-        b = served_file_cache_get(w->cache, 0, "0.xml.gz"); /* the first stays in use */
+        b = served_files_get(w->files, 0, "0.xml.gz"); /* the first stays in use */
         assert_non_null(b);
         resource_unref(b);
         assert_true(stats_of(w).bytes <= 450000);
     }
     assert_true(stats_of(w).evictions > 0);
-    assert_null(served_file_cache_get(w->cache, 0, "1.xml.gz"));
+    assert_null(served_files_get(w->files, 0, "1.xml.gz"));
     /* Those that are read stay, since nothing is won by their going: nothing more is loaded. */
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%d.xml.gz", i + 5);
@@ -35,7 +35,7 @@ static void test_eviction_and_budget(void **state)
     assert_int_equal(held[0]->raw_len, 100000);
     resource_unref(held[1]);
     resource_unref(get(w, "9.xml.gz"));
-    assert_null(served_file_cache_get(w->cache, 0, "6.xml.gz")); /* it gave way */
+    assert_null(served_files_get(w->files, 0, "6.xml.gz")); /* it gave way */
     resource_unref(held[0]);
     resource_unref(held[2]);
     resource_unref(get(w, "6.xml.gz"));
@@ -49,10 +49,11 @@ struct cutting {
 };
 
 /* The first call gives nothing back, as where nobody is slow yet. */
-static void cut(void *context, uint64_t bytes)
+static void cut(void *context, enum held_kind kind, uint64_t bytes)
 {
     struct cutting *c = context;
 
+    assert_int_equal(kind, HELD_FILE);
     c->asked = bytes;
     if (++c->calls < 2)
         return;
@@ -85,7 +86,7 @@ static void test_slow_readers_give_way(void **state)
     assert_int_equal(c.calls, 2);
     assert_int_equal(c.asked, 50000);
     assert_int_equal(stats_of(w).files, 3);
-    assert_null(served_file_cache_get(w->cache, 0, "0.xml.gz"));
+    assert_null(served_files_get(w->files, 0, "0.xml.gz"));
     for (int i = 1; i < 3; i++)
         resource_unref(c.held[i]);
     free(noise);
@@ -117,8 +118,8 @@ static void *crowd(void *context)
         struct resource *b;
         snprintf(path, sizeof path, "c%u.xml", i * 7 % 5);
         if (i % 50 == 0)
-            served_file_cache_invalidate(w->cache, 0);
-        b = served_file_cache_get(w->cache, 0, path);
+            served_files_invalidate(w->files, 0);
+        b = served_files_get(w->files, 0, path);
         if (b == NULL && ask(w, path, &b) != AWAIT_DONE)
             continue;
         /* Whole, and one version of it alone. */
@@ -154,12 +155,12 @@ static void test_crowd(void **state)
     }
     memset(bytes, 'z', sizeof bytes);
     put(w, "c0.xml", bytes, sizeof bytes, -1);
-    served_file_cache_invalidate(w->cache, 0);
+    served_files_invalidate(w->files, 0);
     struct resource *b = get(w, "c0.xml");
     assert_int_equal(b->bytes[0], 'z');
     resource_unref(b);
-    served_file_cache_stop(w->cache);
-    served_file_cache_invalidate(w->cache, 0);
+    served_files_stop(w->files);
+    served_files_invalidate(w->files, 0);
     assert_true(stats_of(w).bytes <= 60000);
 }
 

@@ -10,21 +10,21 @@ static void test_loaded_once(void **state)
 
     put_text(w, "a.xml", "<urlset/>", 100);
     start(w, 1 << 20, 60000);
-    assert_null(served_file_cache_get(w->cache, 0, "a.xml"));
+    assert_null(served_files_get(w->files, 0, "a.xml"));
     pthread_mutex_lock(&w->gate);
     for (int i = 0; i < 100; i++)
-        served_file_cache_await(w->cache, 0, "a.xml", arrived, &x);
+        served_files_await(w->files, 0, "a.xml", arrived, &x);
     assert_int_equal(x.answers, 0);
     pthread_mutex_unlock(&w->gate);
     wait_for(&x, 100);
     assert_int_equal(x.result, AWAIT_DONE);
     assert_int_equal(atomic_load(&w->opened), 1);
 
-    struct resource *again = served_file_cache_get(w->cache, 0, "a.xml");
+    struct resource *again = served_files_get(w->files, 0, "a.xml");
     assert_ptr_equal(again, x.blob);
     resource_unref(again);
     resource_unref(x.blob);
-    assert_null(served_file_cache_get(w->cache, 1, "a.xml")); /* another source's */
+    assert_null(served_files_get(w->files, 1, "a.xml")); /* another source's */
     assert_int_equal(stats_of(w).loads, 1);
     assert_int_equal(stats_of(w).bytes, strlen("<urlset/>"));
 }
@@ -120,10 +120,10 @@ static void test_fresh_and_invalidated(void **state)
     expect_text(w, "f.xml", "<one/>");
     put_text(w, "f.xml", "<two/>", 100);
     expect_text(w, "f.xml", "<one/>");
-    served_file_cache_invalidate(w->cache, 1);
+    served_files_invalidate(w->files, 1);
     expect_text(w, "f.xml", "<one/>");
-    served_file_cache_invalidate(w->cache, 0);
-    assert_null(served_file_cache_get(w->cache, 0, "f.xml"));
+    served_files_invalidate(w->files, 0);
+    assert_null(served_files_get(w->files, 0, "f.xml"));
     expect_text(w, "f.xml", "<two/>");
 }
 
@@ -135,8 +135,8 @@ static void test_invalidated_while_loading(void **state)
     start(w, 1 << 20, 60000);
     put_text(w, "i.xml", "<one/>", 100);
     pthread_mutex_lock(&w->gate);
-    served_file_cache_await(w->cache, 0, "i.xml", arrived, &x);
-    served_file_cache_invalidate(w->cache, 0);
+    served_files_await(w->files, 0, "i.xml", arrived, &x);
+    served_files_invalidate(w->files, 0);
     pthread_mutex_unlock(&w->gate);
     wait_for(&x, 1);
     resource_unref(x.blob);

@@ -11,15 +11,15 @@ static struct catalogue *make_catalogue(const char *path, const char *index, con
     return c;
 }
 
-static enum await_result await_and_drop(struct publisher *p, struct page_place *slot)
+static enum await_result await_and_drop(struct place *page)
 {
     struct resource *snapshot;
-    enum await_result result = await_page(p, slot, &snapshot);
+    enum await_result result = await_page(page, &snapshot);
     resource_unref(snapshot);
     return result;
 }
 
-static void an_old_slot_is_not_filled_from_the_new_file(void **state)
+static void an_old_page_is_not_filled_from_the_new_file(void **state)
 {
     char folder[SCRATCH_MAX_BYTES], path[96], other[96], command[128];
     struct publisher *p;
@@ -31,10 +31,11 @@ static void an_old_slot_is_not_filled_from_the_new_file(void **state)
     snprintf(other, sizeof other, "%s/other.db", folder);
     catalogue_close(make_catalogue(other, ORIGIN "/b.xml", "theirs"));
     struct catalogue *c = make_catalogue(path, ORIGIN "/a.xml", "mine");
+    struct cache *cache = make_cache(1u << 20);
     struct publisher_options options = {
         .catalogue = c,
+        .cache = cache,
         .compression_level = 6,
-        .snapshot_budget_bytes = 1u << 20,
         .build_threads = 1,
     };
     assert_int_equal(publisher_start(&options, &p), CATALOGUE_OK);
@@ -50,17 +51,18 @@ static void an_old_slot_is_not_filled_from_the_new_file(void **state)
         now = publisher_site_map(p);
     }
     /* Both files call their index number 1. */
-    assert_int_equal(await_and_drop(p, found.slot), AWAIT_UNAVAILABLE);
-    assert_null(page_place_snapshot(found.slot));
+    assert_int_equal(await_and_drop(found.page), AWAIT_UNAVAILABLE);
+    assert_null(place_resource(found.page));
     site_map_find(now, "any", "/a.xml", &found);
     assert_int_not_equal(found.kind, ROUTE_PAGE);
     site_map_find(now, "any", "/b.xml", &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
-    assert_int_equal(await_and_drop(p, found.slot), AWAIT_DONE);
+    assert_int_equal(await_and_drop(found.page), AWAIT_DONE);
 
     publisher_site_map_done(now);
     publisher_site_map_done(old);
     publisher_stop(p);
+    cache_free(cache);
     catalogue_close(c);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0);
@@ -69,7 +71,7 @@ static void an_old_slot_is_not_filled_from_the_new_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_old_slot_is_not_filled_from_the_new_file),
+        cmocka_unit_test(an_old_page_is_not_filled_from_the_new_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void the_budget_evicts(void **state)
 {
     struct fixture *f = *state;
     struct resource *read = NULL;
-    publisher_stop(f->publisher);
+    stop_publisher(f);
     char url[128], loc[100];
     uint64_t revision = 0;
     for (int i = 0; i < 20; i++) {
@@ -142,7 +142,7 @@ static void slow_readers_are_cut_last(void **state)
     enum { READERS = 6 };
     struct fixture *f = *state;
     struct resource *held[READERS];
-    publisher_stop(f->publisher);
+    stop_publisher(f);
     add_index(f->catalogue, ORIGIN "/d/sitemap_index.xml");
     put(f->catalogue, "d/child", NULL);
     uint64_t revision = put(f->catalogue, "child-0", NULL);

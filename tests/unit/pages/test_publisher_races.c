@@ -15,13 +15,13 @@ static void a_commit_during_a_cold_build_is_not_hidden(void **state)
     site_map_find(routing, NULL, PAGE, &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
     close_gate(f);
-    publisher_await_page(f->publisher, found.slot, hear_page, &early);
+    cache_await(found.page, hear_page, &early);
     wait_arrived(f, 1); /* the build has read the page without "new" */
 
     await_revision(f->publisher, put(f->catalogue, "new", NULL)); /* acknowledged */
     let_through(f, 1);
     wait_arrived(f, 2); /* overtaken, it builds again: what it had must not have been installed */
-    assert_null(page_place_snapshot(found.slot));
+    assert_null(place_resource(found.page));
     open_gate(f);
     wait_heard(&early);
     assert_int_equal(early.result, AWAIT_DONE);
@@ -43,10 +43,10 @@ static void a_reader_after_the_acknowledgement_gets_the_new_page(void **state)
     heard_init(&late);
     site_map_find(routing, NULL, PAGE, &found);
     close_gate(f);
-    publisher_await_page(f->publisher, found.slot, hear_page, &early);
+    cache_await(found.page, hear_page, &early);
     wait_arrived(f, 1);
     await_revision(f->publisher, put(f->catalogue, "new", NULL));
-    publisher_await_page(f->publisher, found.slot, hear_page, &late);
+    cache_await(found.page, hear_page, &late);
     open_gate(f);
     wait_heard(&early);
     wait_heard(&late);
@@ -92,7 +92,7 @@ static void policies_change_during_a_pass(void **state)
     close_gate(f);
     uint64_t second = put(f->catalogue, "two", NULL);
     wait_arrived(f, 1);
-    assert_true(publisher_reconfigure(f->publisher, &strict, 1u << 30));
+    assert_true(publisher_reconfigure(f->publisher, &strict));
     open_gate(f);
     await_revision(f->publisher, second);
     assert_true(page_holds(f, "two") == false); /* no host but the site's own */
@@ -110,7 +110,7 @@ static void a_cold_build_ends_under_a_stream_of_commits(void **state)
     heard_init(&early);
     site_map_find(routing, NULL, PAGE, &found);
     close_gate(f);
-    publisher_await_page(f->publisher, found.slot, hear_page, &early);
+    cache_await(found.page, hear_page, &early);
     for (int attempt = 1; attempt <= 3; attempt++) {
         wait_arrived(f, attempt);
         snprintf(name, sizeof name, "new-%d", attempt);
@@ -122,7 +122,7 @@ static void a_cold_build_ends_under_a_stream_of_commits(void **state)
     await_revision(f->publisher, put(f->catalogue, "new-4", NULL));
     struct heard late;
     heard_init(&late);
-    publisher_await_page(f->publisher, found.slot, hear_page, &late);
+    cache_await(found.page, hear_page, &late);
     open_gate(f);
     wait_heard(&late);
     text = text_of(late.snapshot);
@@ -152,7 +152,7 @@ static void a_cold_page_is_built_once(void **state)
     close_gate(f);
     for (int i = 0; i < MANY; i++) {
         heard_init(&heard[i]);
-        publisher_await_page(f->publisher, found.slot, hear_page, &heard[i]);
+        cache_await(found.page, hear_page, &heard[i]);
     }
     wait_arrived(f, 1);
     open_gate(f);

@@ -1,0 +1,162 @@
+/* The cache of resources: the pages and the served files that are in memory, in one table, against
+ * one budget, with one list of who waits and one eviction. What a kind is made of, its loader
+ * knows: the publisher builds pages, served_file.c reads files.
+ *
+ * A *place* stands for one page or file, in memory or not. It is loaded once however many ask, on
+ * its loader's threads, while those who ask wait.
+ *
+ * The budget covers whatever lives: what is in a place, what was replaced but is still being sent,
+ * what is being loaded. Of it CACHE_FILES_SHARE at most is the files'. Where it does not hold,
+ * files go before pages, of each the least used that nobody reads; what somebody reads frees
+ * nothing by going. Last of all the readers of replaced pages, or slow ones of files, are cut off.
+ *
+ * Thread safe: any thread may call anything but cache_free. */
+#ifndef SITEMAPD_PAGES_CACHE_H
+#define SITEMAPD_PAGES_CACHE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/pages/resource.h"
+
+#define CACHE_FILES_SHARE 4u /* one part of so many of the budget is the files' at most */
+/* Files that are in memory or remembered; the least used are forgotten. */
+#define CACHE_MAX_FILES 16384u
+
+struct cache;
+struct workers;
+
+struct cache_options {
+    uint64_t budget_bytes;
+    /* What is read holds too much: takes back at least `bytes` of the kind from those who have been
+     * reading longest, soon: replaced pages, or files. What it is about to take back already
+     * counts. Must not block. NULL: nobody is cut off. */
+    void (*cut_slow_readers)(void *context, enum held_kind kind, uint64_t bytes);
+    void *cut_context;
+};
+
+/* NULL when out of memory. */
+struct cache *cache_new(const struct cache_options *options);
+/* No loader, place or resource of it is left. Takes NULL. */
+void cache_free(struct cache *c);
+
+struct cache_stats {
+    uint64_t resources, bytes; /* with those still being sent; bytes with those being loaded */
+    uint64_t evictions;
+};
+void cache_stats_get(struct cache *c, enum held_kind kind, struct cache_stats *out);
+
+/* ---- places ------------------------------------------------------------------------------- */
+
+struct place_key {
+    enum held_kind kind;
+    uint32_t number;  /* of a page in its index */
+    int64_t of;       /* the page's index, or the file's source */
+    uint64_t era;     /* of a page: which catalogue; see publisher_state.h */
+    const char *name; /* of a page its catalogue's epoch; of a file its path */
+};
+
+/* The first member of what its kind keeps of it. */
+struct place {
+    struct place_key key; /* the name is owned */
+    struct cache *cache;
+    atomic_uint references;
+    atomic_bool used; /* since the eviction last came by */
+    /* Guards `current` alone, for place_resource. */
+    pthread_mutex_t lock;
+    /* Under the cache's lock, as is all below; changed under both locks, so read under either. */
+    struct resource *current;        /* owned reference; NULL: not in memory */
+    uint64_t version;                /* of `current`: of a page its catalogue's revision */
+    uint64_t wanted;                 /* nothing older may be installed */
+    int64_t fresh_until_ms;          /* of a file; later it is loaded again. clock_now_ms */
+    bool loading;                    /* a loader has it */
+    bool listed;                     /* in the table and in a list; never again once it is not */
+    struct resource_waiter *waiters; /* the newest first */
+    struct place *newer, *older;
+    uint64_t hash;
+};
+
+/* Finds the place, or makes one of `size` bytes, which begin with a struct place; the rest is zero.
+ * With a reference for the caller; NULL when out of memory. */
+struct place *cache_place(struct cache *c, const struct place_key *key, size_t size);
+/* The same where there is one, else NULL. */
+struct place *cache_find(struct cache *c, const struct place_key *key);
+void place_ref(struct place *p);
+void place_unref(struct place *p); /* takes NULL */
+
+/* What is in memory, with a reference for the caller, or NULL. What a GET of a page does: takes no
+ * lock that another page has. */
+struct resource *place_resource(struct place *p);
+/* The same for who serves it not: it is no more used than before. */
+struct resource *place_peek(struct place *p);
+/* The same of a file by its key, where it is fresh. */
+struct resource *cache_fresh(struct cache *c, const struct place_key *key);
+
+/* The next place of the kind for which `is` is true, from *at (0 at first) on, with a reference, or
+ * NULL. `is` is called under the cache's lock. Places that come or go meanwhile may be missed. */
+struct place *cache_next(struct cache *c, enum held_kind kind, size_t *at,
+                         bool (*is)(void *context, struct place *p), void *context);
+/* Takes all places of the kind out for which `keep` is false, and their resources from memory. They
+ * live on for who has a reference, and hold nothing any more. */
+void cache_sweep(struct cache *c, enum held_kind kind, bool (*keep)(void *context, struct place *p),
+                 void *context);
+
+/* ---- what is in them ---------------------------------------------------------------------- */
+
+/* Counts a resource, until the last reference to it is gone. Before it is shared. */
+void cache_count(struct cache *c, struct resource *r);
+/* Raises what is wanted of a place. */
+void cache_want(struct place *p, uint64_t version);
+
+enum cache_install {
+    CACHE_INSTALLED,
+    CACHE_OUTDATED,   /* older than what is wanted: load again */
+    CACHE_SUPERSEDED, /* the current one is as new or newer, or the place is gone */
+};
+/* Makes `r` the current one if the rule allows (publisher.h, invariant 3), taking over the caller's
+ * reference then; else the caller keeps it. */
+enum cache_install cache_install(struct place *p, struct resource *r, uint64_t version);
+/* Takes from memory what is there. */
+void cache_drop(struct place *p);
+/* Evicts until the budget holds, but not from `keep` (NULL: from all). */
+void cache_enforce(struct cache *c, const struct place *keep);
+
+/* Makes room for a file of which `bytes` will be loaded; other loads are waited for. False where
+ * what is read holds too much; `cut`: its slow readers are ended first, and waited for some
+ * seconds. A file that is alone always has room. Not on an HTTP thread. */
+bool cache_reserve(struct cache *c, uint64_t bytes, bool cut);
+/* Ends what cache_reserve began, once what was loaded is counted. */
+void cache_settle(struct cache *c, uint64_t bytes);
+/* The last second in which a file that had been in memory was forgotten; 0: none was. */
+int64_t cache_forgot_at(struct cache *c);
+/* Files of this source are loaded again before they are served. */
+void cache_invalidate(struct cache *c, int64_t source);
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+/* One attempt. In: what is there, or what the attempt before made. */
+struct load {
+    struct resource *resource; /* owned; out: what is there now, counted, or NULL */
+    enum await_result result;  /* DONE where there is a resource; else NONE or UNAVAILABLE */
+    uint64_t version;          /* of what was found; in: newer than any. UINT64_MAX ends it */
+    int64_t fresh_until_ms;    /* as in struct place */
+    bool forget;               /* the place need not be remembered */
+};
+
+struct loader {
+    /* On one of the threads. The place stays, and nobody else loads it. */
+    void (*load)(void *context, struct place *p, struct load *load);
+    void *context;
+    struct workers *workers;
+};
+/* Before anybody asks for that kind. Who ends the workers takes the places out behind them. */
+void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader *loader);
+
+/* Asks for a place's resource, one that is not older than what is wanted of it now: at once where
+ * it is in memory and fresh, else it is loaded. */
+void cache_await(struct place *p, resource_awaited *done, void *context);
+
+#endif
