@@ -88,12 +88,12 @@ struct change {
     struct entry entry;
     const char *entry_id;
     const char *loc;
-    const char *if_match;       /* entry etag (catalogue_entry_etag) or "*", else NULL */
-    struct spool *rows;         /* bulk, replace: entries; scan: files; NULL: none */
-    bool skip;                  /* bulk, replace: apply the good ones */
-    bool dry_run;               /* bulk, replace, scan: check and count, write nothing */
-    const char *index_name;     /* replace: URL or path of the index (what the entries name does
-                                   not count); bulk: default index */
+    const char *if_match;   /* entry etag (catalogue_entry_etag) or "*", else NULL */
+    struct spool *rows;     /* bulk, replace: entries; scan: files; NULL: none */
+    bool skip;              /* bulk, replace: apply the good ones */
+    bool dry_run;           /* all but single entries and tokens: judge and count, write nothing */
+    const char *index_name; /* replace: URL or path of the index (what the entries name does
+                               not count); bulk: default index */
     const char *replace_source; /* replace: only what this source owns; NULL: any */
     const char *replace_prefix; /* replace: only locs that begin with this; NULL: any */
     int64_t max_removed;        /* MAX_REMOVED_GUARDED, or how many may go */

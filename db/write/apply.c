@@ -311,7 +311,7 @@ void change_result_done(struct change_result *result)
 enum catalogue_status apply_change(struct tx *tx, const struct change *change,
                                    struct change_result *result, bool *keep)
 {
-    *keep = true;
+    *keep = !(change->dry_run && apply_alone(change->kind));
     recorder_begin(tx->recorder, change);
     enum catalogue_status status = dispatch(tx, change, result, keep);
     if (status == CATALOGUE_OK && *keep)

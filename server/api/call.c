@@ -286,10 +286,13 @@ bool call_limit(struct call *call, uint64_t *out)
     return call_number(call, "limit", 1, LIST_MAX, LIST_DEFAULT, out);
 }
 
-bool call_max_removed(struct call *call)
+bool call_set_options(struct call *call)
 {
     uint64_t value;
 
+    if (!call_number(call, "dry_run", 0, 1, 0, &value))
+        return false;
+    call->change.dry_run = value == 1;
     if (query_value(&call->query, "max_removed") == NULL)
         return true;
     if (!call_number(call, "max_removed", 0, INT64_MAX, 0, &value))
@@ -412,9 +415,10 @@ const struct route routes_admin[] = {
     CALL(HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list,
          .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc")),
     UPLOAD(HTTP_POST, sitemaps_post_begin, .heeds_if_match = true,
-           .parameters = PARAMETERS("on_error", "index", "source", "max_removed")),
+           .parameters = PARAMETERS("on_error", "index", "source", "max_removed", "dry_run")),
     UPLOAD(HTTP_PUT, sitemaps_put_begin,
-           .parameters = PARAMETERS("on_error", "index", "source", "prefix", "max_removed")),
+           .parameters =
+               PARAMETERS("on_error", "index", "source", "prefix", "max_removed", "dry_run")),
     CALL(HTTP_DELETE, "/v1/sitemaps", "sitemaps", sitemaps_delete, .heeds_if_match = true,
          .call_size = &removal_size, .parameters = PARAMETERS("loc")),
     CALL(HTTP_GET, "/v1/sitemaps/{id}", "sitemap", sitemap_get, .parameters = NULL),
@@ -425,7 +429,7 @@ const struct route routes_admin[] = {
     CALL(HTTP_GET, "/v1/sites/{id}", "site", site_get, .parameters = NULL),
     CALL(HTTP_PATCH, "/v1/sites/{id}", "site", site_patch, DOCUMENT, .call_size = &site_write_size),
     CALL(HTTP_DELETE, "/v1/sites/{id}", "site", site_delete, .call_size = &site_write_size,
-         .parameters = PARAMETERS("max_removed")),
+         .parameters = PARAMETERS("max_removed", "dry_run")),
 
     CALL(HTTP_GET, "/v1/indexes", "indexes", indexes_list,
          .parameters = PARAMETERS("site", "after", "limit")),
@@ -433,7 +437,7 @@ const struct route routes_admin[] = {
          .call_size = &index_write_size),
     CALL(HTTP_GET, "/v1/indexes/{id}", "index", index_get, .parameters = NULL),
     CALL(HTTP_DELETE, "/v1/indexes/{id}", "index", index_delete, .call_size = &index_write_size,
-         .parameters = PARAMETERS("max_removed")),
+         .parameters = PARAMETERS("max_removed", "dry_run")),
 
     CALL(HTTP_GET, "/v1/sources", "sources", sources_list, .parameters = NULL),
     CALL(HTTP_POST, "/v1/sources/{name}/scan", "source-scan", source_scan,

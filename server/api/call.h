@@ -72,8 +72,9 @@ bool call_number(struct call *call, const char *name, uint64_t min, uint64_t max
                  uint64_t *out);
 /* Reads `limit`, how many a list is to tell. */
 bool call_limit(struct call *call, uint64_t *out);
-/* Reads `max_removed` into call->change; absent: the guard decides. */
-bool call_max_removed(struct call *call);
+/* Reads `max_removed` and `dry_run` into call->change, for what acts on sets; absent: the guard
+ * decides, and it is applied. */
+bool call_set_options(struct call *call);
 /* Reads the URL of a parameter, normalised, into `out`. False, with the reply filled (422), where
  * it is none. */
 struct url;

@@ -344,7 +344,7 @@ enum handled index_delete(void *context, struct request *request)
     struct index_write *self = request->state;
 
     (void)context;
-    if (!call_max_removed(&self->call))
+    if (!call_set_options(&self->call))
         return HANDLED;
     name_index(self);
     self->call.change.kind = CHANGE_INDEX_REMOVE;

@@ -343,7 +343,7 @@ static void submit_list(struct upload *upload, enum change_kind kind)
     call->change.max_told = upload->findings.max;
     /* It will not be applied; the catalogue is asked all the same, so that the reply lists every
      * bad line at once and not those of the form first, those of the place next time. */
-    call->change.dry_run = strict_refused;
+    call->change.dry_run = call->change.dry_run || strict_refused;
     call->refuse = refuse_list;
     call_write(call, answer_list);
 }
@@ -400,7 +400,7 @@ static void submit_post(struct upload *upload)
 {
     struct call *call = &upload->call;
 
-    if (upload_is_single(upload)) {
+    if (upload_is_single(upload) && !call->change.dry_run) {
         submit_single(upload);
         return;
     }
@@ -448,7 +448,7 @@ enum handled sitemaps_post_begin(void *context, struct request *request)
         return HANDLED;
     upload = request->state;
     if (!read_source(&upload->call, call_parameter(&upload->call, "source")) ||
-        !call_max_removed(&upload->call))
+        !call_set_options(&upload->call))
         return HANDLED;
     return HANDLE_CONTINUE;
 }
@@ -481,7 +481,7 @@ enum handled sitemaps_put_begin(void *context, struct request *request)
                       "name the index to replace: ?index=URL");
         return HANDLED;
     }
-    if (!read_owner(&upload->call) || !call_max_removed(&upload->call))
+    if (!read_owner(&upload->call) || !call_set_options(&upload->call))
         return HANDLED;
     prefix = call_parameter(&upload->call, "prefix");
     if (prefix != NULL) {

@@ -317,7 +317,7 @@ enum handled site_delete(void *context, struct request *request)
     struct site_write *self = request->state;
 
     (void)context;
-    if (!call_max_removed(&self->call))
+    if (!call_set_options(&self->call))
         return HANDLED;
     name_site(self);
     self->call.change.kind = CHANGE_SITE_REMOVE;

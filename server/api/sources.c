@@ -260,7 +260,7 @@ enum handled source_scan(void *context, struct request *request)
     struct app_context *app = context;
     struct scan_call *scan = request->state;
 
-    if (!call_max_removed(&scan->call))
+    if (!call_set_options(&scan->call))
         return HANDLED;
     struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
     size_t at = list == NULL ? SIZE_MAX : sources_find(list, request->path_tail);

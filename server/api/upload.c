@@ -244,7 +244,8 @@ static bool read_single(struct upload *upload)
     const char *text = str_text(&upload->held);
     struct rejection rejection;
 
-    if (upload->ndjson || text[strspn(text, " \t\r\n")] != '{' ||
+    /* A dry run is one of a list, and be it of one entry. */
+    if (upload->call.change.dry_run || upload->ndjson || text[strspn(text, " \t\r\n")] != '{' ||
         upload->held.len > READER_MAX_ITEM_BYTES)
         return false;
     if (json_entry_parse(text, upload->held.len, 0, &options, &upload->single, &rejection) ==

@@ -362,3 +362,43 @@ def test_a_replace_keeps_the_positions_that_it_names(server):
     assert server.cli("import", "--index", INDEX, "--replace", "-", input=text).code == 0
     assert positions(server) == {r["loc"]: r["position"] for r in swapped}
     assert server.cli("check").code == 0
+
+
+def test_a_dry_run_answers_the_same_and_writes_nothing(server):
+    """Lists, a PUT, the removal of an index and of a site: refusals too."""
+    token = own_token(server, "dry")
+    rows = [{"loc": loc} for loc in names(20)]
+    post = f"/v1/sitemaps?index={q(INDEX)}"
+    index, site = (server.api("GET", f"/v1/{of}").json()[of][0]["id"] for of in ("indexes", "sites"))
+    calls = [
+        ("POST", post, rows),
+        ("POST", post, rows[:5] + [{"loc": "/no.xml"}]),
+        ("POST", post + "&on_error=skip", rows[:5] + [{"loc": "https://other.example/no.xml"}]),
+        ("POST", post + "&on_error=skip", [{**row, "lastmod": "2026-01-01"} for row in rows]),
+        ("PUT", post + "&source=*", rows[:3]),
+        ("PUT", post + "&source=*&max_removed=17", rows[:3] + [{"loc": f"{ORIGIN}/s/new.xml"}]),
+        ("DELETE", f"/v1/indexes/{index}", None),
+        ("DELETE", f"/v1/indexes/{index}?max_removed=100", None),
+        ("DELETE", f"/v1/sites/{site}", None),
+        ("DELETE", f"/v1/sites/{site}?max_removed=100", None),
+    ]
+    for method, target, body in calls:
+        before, entries, at = page(server), everything(server), revision(server)
+        dry = server.api(method, target + ("&" if "?" in target else "?") + "dry_run=1", body, token=token)
+        assert (page(server), everything(server), revision(server)) == (before, entries, at), (method, target, dry)
+        real = server.api(method, target + ("&" if "?" in target else "?") + "dry_run=0", body, token=token)
+        assert dry.status == real.status, (method, target, dry, real)
+        told, done = dry.json(), real.json()
+        if real.status == 200:
+            assert told.pop("revision") == at and done.pop("revision") >= at
+        assert told == done, (method, target, dry, real)
+    assert server.api("GET", "/v1/sites").json()["sites"] == []
+
+
+def test_a_dry_run_is_of_a_set(server):
+    body = {"loc": names(1)[0]}
+    assert counts(server.api("POST", "/v1/sitemaps?dry_run=1", body)) == (1, 0, 0, 0)  # of one entry
+    problem(server.api("POST", "/v1/sitemaps?dry_run=1", {"loc": "/a.xml"}), 422, "entries-refused")
+    problem(server.api("POST", "/v1/sitemaps?dry_run=yes", [body]), 400, "malformed-parameter", "dry_run")
+    problem(server.api("DELETE", f"/v1/sitemaps?loc={q(body['loc'])}&dry_run=1"), 400, "unknown-parameter")
+    assert page(server) == []
