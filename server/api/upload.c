@@ -11,6 +11,9 @@
 #include "server/api/json.h"
 #include "server/rules/query.h"
 
+#define UPLOAD_INLINE_BYTES 65536u /* up to here a body is read on the HTTP thread */
+#define UPLOAD_MAX_RATIO    200u   /* decoded : encoded of a gzip body */
+
 const size_t upload_size = sizeof(struct upload);
 
 /* A spooled entry takes more room than its line where the loc is short. */

@@ -14,9 +14,6 @@
 #include "server/input/reader.h"
 #include "server/rules/url.h"
 
-#define UPLOAD_INLINE_BYTES 65536u /* up to here a body is read on the HTTP thread */
-#define UPLOAD_MAX_RATIO    200u   /* decoded : encoded of a gzip body */
-
 struct upload {
     struct call call; /* first */
     bool skip;        /* on_error=skip */

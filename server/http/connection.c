@@ -1,3 +1,14 @@
+/* Connections, from their start to their end, and who ends them. Four concepts share the list under
+ * connections_lock:
+ *
+ * - what each address holds (peers_…), for max_connections_per_address;
+ * - deadlines: a connection's thread sets one for what it does at the moment, and one thread of the
+ *   listener looks at all of them a few times a second (scan);
+ * - room: a full listener ends those that have kept it waiting longest (connections_make_room);
+ * - a stop ends those that wait for a request of which nothing has come (connections_end_idle).
+ *
+ * Each of them ends a connection in one way: shutdown(2). Its thread then sees the end of the
+ * stream, and libmicrohttpd frees it (connection_notify, CLOSED). */
 #include "server/http/connection.h"
 
 #include <malloc.h>
@@ -109,6 +120,8 @@ void peers_leave(struct peers *p, struct peer *peer)
 #define CROWD_LEAST  1024u
 #define CROWD_PART   4u    /* gone where there are less than one in so many left */
 #define TRIM_EACH_MS 10000 /* it holds up who allocates for some milliseconds */
+
+#define RATE_BYTES 1048576u /* each so many bytes add one timeout to a deadline */
 
 static void set_from(struct connection *c, int64_t start_ms, uint32_t timeout_ms, uint64_t bytes)
 {

@@ -1,3 +1,17 @@
+/* An exchange: one request and its reply, on its connection's thread. libmicrohttpd calls
+ *
+ *   exchange_target     with the request line: the target is copied before the library cuts it up;
+ *   exchange_handle     with the header (first_call): it is filled in and judged (check_message),
+ * has its route (find_route), who asks (authorise), its announced body (check_body); with each
+ * piece of the body (body_call): counted, given to the route's hook; when all of it is there
+ * (finish_call): `finish`, `answer`, and the reply; exchange_completed  when the reply is out or
+ * the connection lost: counted, logged, freed; exchange_heed_log   when it is about to refuse by
+ * itself.
+ *
+ * A reply is queued at the end of a request (exchange_queue), of a page as it was made with its
+ * snapshot, of all else from request.reply. A refusal that cannot wait for that, or that the
+ * library has no memory for, goes to the socket at once (exchange_send_early), and what still comes
+ * of the request is dropped. What is refused where: `refuse`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +25,14 @@
 #include "server/http/request.h"
 #include "server/rules/negotiate.h"
 #include "server/tls.h"
+
+#define TARGET_MAX       8192u /* bytes of a request target; longer: 414 */
+#define FIELDS_MAX       100u  /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
+#define IGNORED_BODY_MAX 8192u /* a body where none belongs: read and dropped up to here */
+#define LINGER_MS        5000u /* how long the rest of a refused body is read */
+#define RETRY_AFTER      "5"
+/* Of the library's memory: behind a request line that leaves less, a header may not fit. */
+#define LEAST_BEHIND_LINE 1024u
 
 /* How a request waits. The hook hands its work over and only then answers HANDLE_LATER, so the
  * resume may come before, while or after the connection is suspended:
@@ -656,7 +678,7 @@ void *exchange_target(void *cls, const char *uri, struct MHD_Connection *mhd)
     if (e->target != NULL)
         memcpy(e->target, uri, len + 1);
     header_read_prepare(mhd, uri);
-    if (len > (size_t)l->options.max_header_bytes + POOL_BESIDE_HEADER - REQUEST_LINE_NEAR_END)
+    if (len > (size_t)l->options.max_header_bytes + POOL_BESIDE_HEADER - LEAST_BEHIND_LINE)
         refuse_target(e);
     else
         heads_enter(e);

@@ -1,3 +1,8 @@
+/* A request's header, from the library's records to what the exchange may rely on, in this order:
+ * how it is taken over (header_read), where libmicrohttpd 0.9.75 has folded, hidden or cut fields;
+ * the client that a listed proxy speaks for (forwarded_client); ids of requests; which route a path
+ * leads to (route_match); and what a request must not be (check_…): framing that two servers read
+ * differently, a Host or a target that is none. All but the first works on texts alone. */
 #include "server/http/headers.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* What a request must not be: shapes by which two servers in a row see different requests
  * (RFC 9112 11.2), hosts by which a browser is led to the admin listener (DNS rebinding), targets
- * that are none. Pure, thread safe; no microhttpd here. */
+ * that are none. Pure and thread safe, but for what takes a header over. */
 #ifndef SITEMAPD_HTTP_HEADERS_H
 #define SITEMAPD_HTTP_HEADERS_H
 
@@ -62,8 +62,7 @@ void header_read_prepare(struct MHD_Connection *mhd, const char *target);
 void header_read(struct MHD_Connection *mhd, const char *method, const char *version,
                  struct header_scan *scan);
 
-/* What a listed proxy tells of the client that it speaks for. Pure, thread safe; no microhttpd
- * here. */
+/* What a listed proxy tells of the client that it speaks for. */
 
 /* The client's address out of an X-Forwarded-For list, "client, proxy, proxy": the last that is not
  * of a trusted range, since what stands before it anyone may have written; where all are, the

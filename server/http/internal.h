@@ -30,16 +30,7 @@
  * it twice: a larger one is slower for everybody. */
 #define POOL_BESIDE_HEADER 8192u
 
-#define TARGET_MAX 8192u /* bytes of a request target; longer: 414 */
-#define REQUEST_LINE_NEAR_END                                                                      \
-    1024u                      /* of the library's memory: the rest of a header may not fit        \
-                                */
-#define TARGET_INLINE    512u  /* longer ones are allocated */
-#define FIELDS_MAX       100u  /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
-#define IGNORED_BODY_MAX 8192u /* a body where none belongs: read and dropped up to here */
-#define LINGER_MS        5000u /* how long the rest of a refused body is read */
-#define RETRY_AFTER      "5"
-#define RATE_BYTES       1048576u /* each so many bytes add one timeout to a deadline */
+#define TARGET_INLINE 512u /* longer targets are allocated */
 
 enum wait_state {
     WAIT_NONE,      /* the hook runs, or nothing waits */

@@ -1,3 +1,12 @@
+/* A listener: an acceptor's thread, workers, each a daemon of libmicrohttpd with a thread and
+ * connections of its own, and the thread of the deadlines (connection.c).
+ *
+ *   kernel's queue --accept_round--> worker with most room --MHD_add_connection-->
+ * connection_notify
+ *
+ * A start goes: options copied, socket, deadlines, workers, acceptor. A stop: the acceptor takes in
+ * who has come (listener_quiesce), requests that are open are answered (wait_quiet), what is left
+ * is cut, and daemons, deadlines and memory go in that order (listener_free). */
 #include "server/http/listener.h"
 
 #include <assert.h>

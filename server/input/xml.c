@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define XML_TOKEN_MAX_BYTES READER_MAX_ITEM_BYTES /* of a tag, or of a comment */
+#define XML_NAME_SEPARATOR  '\n' /* no namespace can hold it: expat refuses those that do */
+
 /* ---- expat under one set of names: 2.9 deprecates the functions that 2.5 has ---- */
 
 #define EXPAT_AT_LEAST(major, minor)                                                               \

@@ -10,8 +10,6 @@
 
 #include "server/input/frame.h"
 
-#define XML_TOKEN_MAX_BYTES READER_MAX_ITEM_BYTES /* of a tag, or of a comment */
-
 struct xml;
 
 /* What a format does. The handlers' user data is its `struct xml`, and each begins with xml_event
@@ -55,8 +53,6 @@ bool xml_stop(struct xml *x);
 const char *xml_rest(const struct xml *x, size_t *len);
 
 /* ---- names, as expat gives them: `URI LF name` ---- */
-
-#define XML_NAME_SEPARATOR '\n' /* no namespace can hold it: expat refuses those that do */
 
 enum xml_space {
     XML_SPACE_SITEMAP, /* http://www.sitemaps.org/schemas/sitemap/0.9 */
