@@ -121,6 +121,8 @@ static enum catalogue_status read_catalogue(struct tx *tx)
         tx->changed_at = sqlite3_column_int64(row, 4);
         const char *newest = (const char *)sqlite3_column_text(row, 5);
         snprintf(tx->stamp, sizeof tx->stamp, "%s", newest ? newest : "");
+        if (!newest) /* it is never NULL; and the engine has ended the transaction */
+            status = CATALOGUE_NO_MEMORY;
         tx->history_from = (uint64_t)sqlite3_column_int64(row, 6);
         tx->history_bytes = sqlite3_column_int64(row, 7);
         if (!same_file || tx->registry_of != tx->registry_revision)

@@ -475,9 +475,10 @@ static enum catalogue_status is_known(struct writer *w, bool *known)
     if (status != CATALOGUE_OK)
         return status;
     const char *lineage = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
-    *known = server_lock_knows(&w->lock, &now, lineage ? lineage : "");
+    bool has = lineage != NULL; /* else memory is out: it is never NULL */
+    *known = has && server_lock_knows(&w->lock, &now, lineage);
     sqlite3_reset(row);
-    return CATALOGUE_OK;
+    return has ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
 /* Another file is another epoch, so that a cursor of changes that were made in the one is never
