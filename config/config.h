@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/rules/grant.h"
+#include "server/rules/limits.h"
+
 struct config_alias {
     char *from, *to; /* "/sitemap.xml" -> "/sitemap_index.xml": a 301 */
 };
@@ -52,6 +55,17 @@ struct config_source {
     bool serve;
 };
 
+/* [token "name"]: a token of the API whose hash lies in a file. */
+struct config_token {
+    struct config_named named;
+    char *sha256_file;
+    char *site;   /* an origin; NULL: that of the prefix, or every site */
+    char *prefix; /* as written; NULL: every loc */
+    char *role;
+    bool own;
+    char *expires; /* a date or time; NULL: never */
+};
+
 struct config {
     atomic_uint references;
     bool no_pipe;                 /* its file must be one: for a reload, and where it is checked */
@@ -73,8 +87,9 @@ struct config {
     char **trusted_proxies;   /* addresses and ranges whose X-Forwarded-Host counts */
     char *tls_cert, *tls_key; /* PEM files; NULL, both: no TLS */
 
-    char *admin_listen; /* [admin] listen = 127.0.0.1:8081 */
-    char *token;        /* SITEMAPD_TOKEN; NULL: none */
+    char *admin_listen;                   /* [admin] listen = 127.0.0.1:8081 */
+    char *admin_tls_cert, *admin_tls_key; /* as those of [server] */
+    char *token;                          /* SITEMAPD_TOKEN; NULL: none */
     size_t allowed_host_count;
     char **allowed_hosts;   /* names that the admin listener also answers to */
     uint32_t max_suspended; /* connections waiting at once */
@@ -108,6 +123,8 @@ struct config {
 
     size_t source_count;
     struct config_source *sources;
+    size_t token_count;
+    struct config_token *tokens;
     size_t source_folder_count;
     char **source_folders; /* SITEMAPD_SOURCE, --source: DIR or DIR=URL, for this run */
 };
@@ -141,6 +158,18 @@ bool config_set(struct config *c, const char *name, const char *value, config_re
                 void *context);
 /* Judges the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
+/* What a token of the configuration is: fills `declared` (its site is not an id yet but the origin
+ * in `site`, normalised, "" for every one) and its hash, which the file holds. NULL, or a sentence
+ * of what is wrong. Reads the file. */
+struct config_grant {
+    struct grant grant; /* its texts are here or the configuration's */
+    char prefix[GRANT_PREFIX_MAX_CHARS + 1];
+    char site[LOC_MAX_CHARS + 1];
+    uint8_t sha256[32];
+    char why[160];
+};
+const char *config_token_read(const struct config_token *token, struct config_grant *out);
+
 /* How this run's configuration is read once more, file, environment and flags: what serve is given
  * for a reload. The caller's, where it is fit to serve; else NULL, and every mistake was reported.
  */

@@ -10,6 +10,8 @@ const struct section_table config_sections[] = {
      offsetof(struct config, sites), offsetof(struct config, site_count)},
     {"source", config_source_settings, &config_source_settings_count, sizeof(struct config_source),
      offsetof(struct config, sources), offsetof(struct config, source_count)},
+    {"token", config_token_settings, &config_token_settings_count, sizeof(struct config_token),
+     offsetof(struct config, tokens), offsetof(struct config, token_count)},
 };
 const size_t config_sections_count = sizeof config_sections / sizeof *config_sections;
 
@@ -163,6 +165,10 @@ const struct setting config_settings[] = {
      FILE_AND("SITEMAPD_ADMIN_ALLOWED_HOSTS"),
      .doc = "Host names that the admin listener answers to beside IP addresses and localhost, "
             "separated by spaces. Repeatable."},
+    {"admin", "tls_cert", SETTING_PATH, IN(admin_tls_cert), LIVE("SITEMAPD_ADMIN_TLS_CERT"),
+     .doc = "The certificate of this listener, PEM with its chain; with tls_key it speaks https."},
+    {"admin", "tls_key", SETTING_PATH, IN(admin_tls_key), LIVE("SITEMAPD_ADMIN_TLS_KEY"),
+     .doc = "The certificate's private key, PEM; nobody else should be able to read it."},
     {"admin", "token", SETTING_SECRET, IN(token), .environment = "SITEMAPD_TOKEN",
      .doc = "An API token beside those in the catalogue."},
     {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,
@@ -292,6 +298,28 @@ const struct setting config_source_settings[] = {
 };
 const size_t config_source_settings_count =
     sizeof config_source_settings / sizeof *config_source_settings;
+
+#define TOKEN_SETTING(key_, kind_) .section = "token", .key = key_, .kind = kind_, .in_file = true
+#define IN_TOKEN(field_)                                                                           \
+    .offset = offsetof(struct config_token, field_),                                               \
+    .width = sizeof((struct config_token *)0)->field_
+
+const struct setting config_token_settings[] = {
+    {TOKEN_SETTING("sha256_file", SETTING_PATH), IN_TOKEN(sha256_file),
+     .doc = "A file with the token's SHA-256 in hex, as sha256sum prints it. Required."},
+    {TOKEN_SETTING("site", SETTING_ORIGIN), IN_TOKEN(site),
+     .doc = "Good for this site only; by default that of the prefix, else every site."},
+    {TOKEN_SETTING("prefix", SETTING_WORD), IN_TOKEN(prefix),
+     .doc = "Only for locs that begin so; ends with a slash, or with - _ or ."},
+    {TOKEN_SETTING("role", SETTING_CHOICE), IN_TOKEN(role), .choices = "read write admin",
+     .fallback = "write", .doc = "read, write or admin; each holds those before it."},
+    {TOKEN_SETTING("own", SETTING_BOOL), IN_TOKEN(own), .fallback = "no",
+     .doc = "Whether it changes only what it registered itself."},
+    {TOKEN_SETTING("expires", SETTING_WORD), IN_TOKEN(expires),
+     .doc = "A date or time from which on it is nothing. By default never."},
+};
+const size_t config_token_settings_count =
+    sizeof config_token_settings / sizeof *config_token_settings;
 
 const struct setting *setting_find(const char *section, const char *key)
 {

@@ -58,6 +58,9 @@ extern const size_t config_site_settings_count;
 extern const struct setting config_source_settings[]; /* of struct config_source, "source" */
 extern const size_t config_source_settings_count;
 
+extern const struct setting config_token_settings[]; /* of struct config_token, "token" */
+extern const size_t config_token_settings_count;
+
 /* A section that stands many times, each with a name of its own. */
 struct section_table {
     const char *section;

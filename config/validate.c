@@ -1,6 +1,8 @@
 /* What only the whole shows: sites that contradict each other or themselves, listeners in each
  * other's way. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +11,7 @@
 #include "config/settings.h"
 #include "server/rules/entry.h"
 #include "server/rules/scope.h"
+#include "server/rules/url.h"
 
 /* The line that set a setting of the whole; 0 where none did. */
 static unsigned line_of(const struct config *c, const char *section, const char *key)
@@ -44,13 +47,14 @@ static void judge_listeners(const struct config *c, struct mistakes *m)
                  c->listen);
 }
 
-static void judge_tls(const struct config *c, struct mistakes *m)
+static void judge_tls(const struct config *c, const char *section, const char *cert,
+                      const char *key, struct mistakes *m)
 {
-    if ((c->tls_cert == NULL) == (c->tls_key == NULL))
+    if ((cert == NULL) == (key == NULL))
         return;
-    blame(m, c, "server", c->tls_cert != NULL ? "tls_cert" : "tls_key");
+    blame(m, c, section, cert != NULL ? "tls_cert" : "tls_key");
     mistakes_add(m, "tls_cert and tls_key go together; %s is missing",
-                 c->tls_cert != NULL ? "tls_key" : "tls_cert");
+                 cert != NULL ? "tls_key" : "tls_cert");
 }
 
 static void judge_limits(const struct config *c, struct mistakes *m)
@@ -197,13 +201,119 @@ static void judge_sources(const struct config *c, struct mistakes *m)
     }
 }
 
+/* ---- tokens */
+
+/* 64 hex digits, and nothing behind them that is no white space or name, as sha256sum writes it. */
+static bool parse_sha256(const char *text, uint8_t out[32])
+{
+    if (strspn(text, "0123456789abcdefABCDEF") != 64 ||
+        (text[64] != '\0' && strchr(" \t\r\n", text[64]) == NULL))
+        return false;
+    for (size_t i = 0; i < 32; i++) {
+        char pair[3] = {text[i * 2], text[i * 2 + 1], '\0'};
+        out[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return true;
+}
+
+static const char *read_sha256(const char *path, struct config_grant *out)
+{
+    char text[80] = "";
+    struct stat found;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t len = -1;
+
+    if (fd >= 0 && fstat(fd, &found) == 0 && !S_ISREG(found.st_mode))
+        errno = EINVAL;
+    else if (fd >= 0)
+        len = read(fd, text, sizeof text - 1);
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    if (len < 0) {
+        snprintf(out->why, sizeof out->why, "sha256_file %.80s cannot be read: %.40s", path,
+                 strerror(why));
+        return out->why;
+    }
+    if (parse_sha256(text, out->sha256))
+        return NULL;
+    snprintf(out->why, sizeof out->why,
+             "sha256_file %.60s holds no SHA-256 in hex; make it by printf %%s TOKEN | sha256sum",
+             path);
+    return out->why;
+}
+
+/* Its site: the one that is named, else that of the prefix's origin. */
+static void fill_site(const struct config_token *token, struct config_grant *out)
+{
+    struct url url;
+
+    snprintf(out->site, sizeof out->site, "%s", token->site != NULL ? token->site : "");
+    if (token->site == NULL && token->prefix != NULL &&
+        url_parse(out->prefix, strlen(out->prefix), &url, NULL) == RULE_OK)
+        snprintf(out->site, sizeof out->site, "%.*s", (int)url.origin_len, url.text);
+    out->grant.site_id = out->site[0] != '\0'; /* for grant_fault: that there is one */
+}
+
+const char *config_token_read(const struct config_token *token, struct config_grant *out)
+{
+    const char *fault;
+
+    memset(out, 0, sizeof *out);
+    out->grant.name = token->named.name;
+    out->grant.own = token->own;
+    /* The owner of entries is called by it, in URLs and on the command line. */
+    if (entry_check_name(token->named.name, strlen(token->named.name)) != RULE_OK)
+        return "a token's name is made of A-Z a-z 0-9 . _ -";
+    if (token->role == NULL || !grant_role_read(token->role, &out->grant.role))
+        return "role must be read, write or admin";
+    if (token->prefix != NULL && (fault = grant_read_prefix(token->prefix, out->prefix)) != NULL) {
+        snprintf(out->why, sizeof out->why, "prefix %s", fault);
+        return out->why;
+    }
+    out->grant.prefix = token->prefix != NULL ? out->prefix : NULL;
+    fill_site(token, out);
+    if ((fault = grant_fault(&out->grant)) != NULL)
+        return fault;
+    /* A span would begin anew with each reload; a time that is over is one all the same. */
+    if (token->expires != NULL && (strchr(token->expires, '-') == NULL ||
+                                   !grant_read_expiry(token->expires, 0, &out->grant.expires_at)))
+        return "expires must be a date or time, as 2030-01-31";
+    if (token->sha256_file == NULL)
+        return "needs a sha256_file";
+    return read_sha256(token->sha256_file, out);
+}
+
+static void judge_tokens(const struct config *c, struct mistakes *m)
+{
+    struct config_grant read, earlier;
+
+    for (size_t i = 0; i < c->token_count; i++) {
+        const struct config_token *token = &c->tokens[i];
+        const char *fault = config_token_read(token, &read);
+
+        m->line = token->named.line;
+        if (fault != NULL) {
+            if (token->sha256_file != NULL || !is_there(&token->named, "token", "sha256_file"))
+                mistakes_add(m, "[token \"%s\"]: %s", token->named.name, fault);
+            continue;
+        }
+        for (size_t j = 0; j < i; j++)
+            if (config_token_read(&c->tokens[j], &earlier) == NULL &&
+                memcmp(earlier.sha256, read.sha256, sizeof read.sha256) == 0)
+                mistakes_add(m, "[token \"%s\"] is the same token as [token \"%s\"]",
+                             token->named.name, c->tokens[j].named.name);
+    }
+}
+
 bool config_validate(const struct config *c, config_report *report, void *context)
 {
     struct mistakes m = {.report = report, .context = context};
 
     judge_listeners(c, &m);
     judge_limits(c, &m);
-    judge_tls(c, &m);
+    judge_tls(c, "server", c->tls_cert, c->tls_key, &m);
+    judge_tls(c, "admin", c->admin_tls_cert, c->admin_tls_key, &m);
     m.file = c->file;
     for (size_t i = 0; i < c->site_count; i++) {
         const struct config_site *site = &c->sites[i];
@@ -223,5 +333,6 @@ bool config_validate(const struct config *c, config_report *report, void *contex
                 judge_pair(site, &c->sites[j], &m);
     }
     judge_sources(c, &m);
+    judge_tokens(c, &m);
     return m.count == 0;
 }

@@ -11,6 +11,7 @@
 #include "db/status.h"
 #include "server/rules/entry.h"
 #include "server/rules/findings.h"
+#include "server/rules/grant.h"
 
 struct catalogue;
 
@@ -24,8 +25,10 @@ enum change_kind {
     CHANGE_SITE_REMOVE,  /* .site_id, .max_removed */
     CHANGE_INDEX_ADD,    /* .index_url, .page_pattern */
     CHANGE_INDEX_REMOVE, /* .index_id, .max_removed */
-    CHANGE_TOKEN_ADD,    /* .token_name, .token_sha256, .site_id (0: all) */
-    CHANGE_TOKEN_REVOKE, /* .token_name */
+    CHANGE_INDEX_FREEZE, /* .index_id, .frozen */
+    CHANGE_TOKEN_ADD,    /* .token: its grant, .token_sha256 */
+    CHANGE_TOKEN_REVOKE, /* .token.name */
+    CHANGE_TOKEN_USED,   /* .token_id: somebody asked with it; the node's own, no revision */
     CHANGE_CONFIGURE,    /* what a configuration declares: .declared, .declared_count */
     CHANGE_SCAN,         /* what a directory source found: see the scan_ fields */
     CHANGE_PURGE,        /* internal: rows of removed indexes, one small batch */
@@ -36,6 +39,7 @@ enum change_kind {
 #define SITE_SET_MAX_PAGES   4u
 #define SITE_SET_MANAGED     8u
 #define SITE_SET_ROBOTS      16u
+#define SITE_SET_FROZEN      32u
 
 struct site_fields {
     unsigned set;                   /* SITE_SET_… */
@@ -47,7 +51,7 @@ struct site_fields {
     const char *const *cross_added, *const *cross_removed;
     const char *const *alias_added, *const *alias_removed;
     uint32_t max_pages;
-    bool managed;
+    bool managed, frozen;
     const char *robots; /* its own robots.txt, see robots_fault; NULL: none */
     bool robots_off;    /* /robots.txt is left to others; then robots is NULL */
 };
@@ -64,6 +68,13 @@ struct site_declaration {
     uint32_t max_pages;
 };
 
+/* A token as a configuration declares it. */
+struct token_declaration {
+    struct grant grant; /* but for its site_id */
+    const char *site;   /* its origin, normalised; NULL: every site */
+    uint8_t sha256[32];
+};
+
 #define MAX_REMOVED_GUARDED (-1) /* the shrink guard decides */
 
 /* One write. What submits it copies it with all it points to, and takes its rows over: nothing is
@@ -71,15 +82,18 @@ struct site_declaration {
  * kind does not name are zero. */
 struct change {
     enum change_kind kind;
-    const char *source;    /* owner of new entries: a token's or source's name */
-    int64_t token_site_id; /* not 0: only this site may be touched; else
-                              REFUSED with code RULE_SITE_UNKNOWN, forbidden set */
+    const char *source; /* owner of new entries: a token's or source's name */
+    /* What who asks may touch: what is outside of it is REFUSED with RULE_SITE_UNKNOWN (another
+     * site) or RULE_OUTSIDE_TOKEN, and `forbidden` set. Zero: everything. */
+    struct grant grant;
     /* Who asks: judged inside the transaction, so that what a revocation precedes is not applied.
      * A token of the same name is another one: while the catalogue has no token of this id, hash
-     * and scope (token_site_id), the change is CONFLICT with `revoked` set. 0: nobody to judge. */
+     * and grant, or it has expired, the change is CONFLICT with `revoked` set. 0: nobody to judge.
+     */
     int64_t bearer_id;
     const uint8_t *bearer_sha256; /* 32 bytes */
     bool override_managed;        /* the configuration itself is writing */
+    bool pass_frozen;             /* what is frozen is changed all the same: undo, restore */
     /* For the history: who (a token's or user's name; NULL: `source`), by which door (static:
      * "api", "cli", "source", "config"; NULL: as kind and handle tell), and for which request. */
     const char *by;
@@ -104,11 +118,17 @@ struct change {
      * registry_is_declared nothing is written. */
     const struct site_declaration *declared;
     size_t declared_count;
+    /* With them, the tokens: one of the configuration's that is not among them ends. Refused,
+     * result.refused_token is its place. */
+    const struct token_declaration *declared_tokens;
+    size_t declared_token_count;
     int64_t site_id;
     int64_t index_id;
+    bool frozen;
     const char *index_url;
     const char *page_pattern; /* NULL: the default */
-    const char *token_name;
+    struct grant token;       /* of the token that is made; its name and role are needed */
+    int64_t token_id;
     const uint8_t *token_sha256; /* 32 bytes */
     /* Scan: .source is its name, .index_name the index of its entries (NULL: by scope; one that is
      * not there refuses the scan), .rows what differs from what is kept, .dry_run, .max_removed.
@@ -118,7 +138,8 @@ struct change {
      * Where the shrink guard (rule as for a replace, over each index with all its entries) does not
      * let the removals through, they are held, all of them: the files that are gone stay as they
      * are, all else is applied, and result.would_remove tells how many (status OK). A scan that
-     * changes no entry makes no revision. The counts are of entries; unchanged ones are those of
+     * changes no entry makes no revision. What is frozen is left as it is, with the rows of its
+     * files: result.frozen. The counts are of entries; unchanged ones are those of
      * files that were sent. */
     uint32_t max_told; /* bulk, replace, scan: findings that the result is to keep, see there */
     _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */
@@ -128,15 +149,16 @@ struct change {
 struct change_result {
     enum catalogue_status status;
     enum rule_code code;      /* RULE_OK unless status is REFUSED */
-    bool forbidden;           /* refused because of token_site_id */
+    bool forbidden;           /* refused because of `grant` */
     bool precondition_failed; /* CONFLICT because of if_match */
-    bool revoked;             /* CONFLICT because the token of bearer_id is gone */
+    bool revoked;             /* CONFLICT because the token of bearer_id is gone or expired */
     bool managed;             /* CONFLICT because the configuration manages it */
     const char *field;        /* the field to blame or NULL; static */
     char detail[256];         /* a sentence for people, "" if none */
     uint64_t created, updated, unchanged, removed, rejected;
     uint64_t moved;            /* of those updated: they left another index for this one */
     uint64_t would_remove;     /* shrink guard: how many would have gone */
+    uint64_t frozen;           /* scan: files held back because their index is frozen */
     uint64_t spared;           /* replace of one source, no prefix: entries of the index that
                                   others own, which it left alone */
     uint64_t revision;         /* the catalogue's after it: its own where it wrote something, else
@@ -153,7 +175,8 @@ struct change_result {
      * by what was stored. Up to max_told, and the first few of each code; 0: they are counted only.
      * Owned. */
     struct findings findings;
-    struct spool *rows; /* the change's, for who wants them back; owned */
+    size_t refused_token; /* configure: which of its tokens, from 1; 0: none is to blame */
+    struct spool *rows;   /* the change's, for who wants them back; owned */
 };
 
 /* Frees what it owns; its numbers stay. */

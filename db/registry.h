@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "server/rules/code.h"
+#include "server/rules/grant.h"
 #include "server/rules/url.h"
 
 struct registry_index {
@@ -16,6 +17,7 @@ struct registry_index {
     int64_t site_id;
     const char *path;         /* "/sitemap_index.xml" */
     const char *page_pattern; /* "{stem}-{n}{suffix}" */
+    bool frozen;              /* nothing changes in it, see registry_is_frozen */
     size_t page_count;        /* pages with entries */
     const uint32_t *pages;    /* their numbers, ascending */
 };
@@ -25,6 +27,7 @@ struct registry_site {
     const char *origin;        /* "https://www.example.com[:8443]", normalised, no slash */
     struct url origin_url;     /* the same, parsed */
     bool managed;              /* made by the configuration file */
+    bool frozen;               /* all its indexes are */
     uint32_t max_pages;        /* cap of index files over all its indexes (max_indexes) */
     const char *robots;        /* its own robots.txt; NULL: none */
     bool robots_off;           /* /robots.txt is left to others */
@@ -40,10 +43,10 @@ struct registry_site {
 
 struct registry_token {
     int64_t id;
-    const char *name;
     uint8_t sha256[32];
-    int64_t site_id;    /* 0: every site */
     int64_t created_at; /* Unix seconds */
+    bool managed;       /* stands in the configuration file */
+    struct grant grant; /* its name and what it may */
 };
 
 struct registry {
@@ -80,11 +83,15 @@ const struct registry_index *registry_index_by_id(const struct registry *r, int6
 const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
                                                     const struct registry_site **site);
 
+/* Whether writes to the index are to be refused: it or its site is frozen. NULL: no. */
+bool registry_is_frozen(const struct registry *r, const struct registry_index *index);
+
 struct site_declaration;
-/* True where the sites are as a configuration declares them (db/change.h, CHANGE_CONFIGURE): to
- * apply it would change nothing. False also when out of memory. */
+struct token_declaration;
+/* True where sites and tokens are as a configuration declares them (db/change.h, CHANGE_CONFIGURE):
+ * to apply it would change nothing. False also when out of memory. */
 bool registry_is_declared(const struct registry *r, const struct site_declaration *declared,
-                          size_t count);
+                          size_t count, const struct token_declaration *tokens, size_t token_count);
 
 /* Where a loc belongs. */
 struct placement {

@@ -96,6 +96,10 @@ catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
 void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,
                             char out[ENTRY_CURSOR_SIZE]);
 
+/* When somebody asked this node with the token last, to the hour (Unix seconds); 0: never. */
+enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,
+                                                int64_t *out);
+
 /* The files of a source, by path (bytes). A false from `each` ends it (OK). A name that is no
  * source has none. */
 enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,

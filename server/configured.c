@@ -48,6 +48,9 @@ static struct registry *read_registry(struct catalogue *c)
 struct declared {
     struct site_declaration *sites;
     size_t count;
+    struct token_declaration *tokens;
+    struct config_grant *grants; /* what the tokens point to */
+    size_t token_count;
     const char **names; /* what their lists lie in, each NULL-terminated */
 };
 
@@ -58,6 +61,30 @@ static const char *const *list(const char ***at, char *const *items, size_t coun
         *(*at)++ = items[i];
     *(*at)++ = NULL;
     return begin;
+}
+
+/* False, told, where a token cannot be read (any more). */
+static bool declare_tokens(const struct config *config, struct declared *out)
+{
+    out->tokens = calloc(config->token_count + 1, sizeof *out->tokens);
+    out->grants = calloc(config->token_count + 1, sizeof *out->grants);
+    if (out->tokens == NULL || out->grants == NULL) {
+        log_failure("configuration", "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < config->token_count; i++) {
+        struct config_grant *grant = &out->grants[i];
+        const char *fault = config_token_read(&config->tokens[i], grant);
+        if (fault != NULL) {
+            log_failure(config->tokens[i].named.name, "cannot make the token: %s", fault);
+            return false;
+        }
+        out->tokens[i].grant = grant->grant;
+        out->tokens[i].site = grant->site[0] != '\0' ? grant->site : NULL;
+        memcpy(out->tokens[i].sha256, grant->sha256, sizeof grant->sha256);
+        out->token_count++;
+    }
+    return true;
 }
 
 /* The strings stay the configuration's. False when out of memory. */
@@ -159,6 +186,8 @@ static bool tell_refused(const struct declared *d, const struct change_result *r
                            ? d->sites[result->refused_at].index_paths[result->refused_index - 1]
                            : NULL;
     struct str name = STR_INIT;
+    if (judged && result->refused_token > 0)
+        return tell_failure(d->tokens[result->refused_token - 1].grant.name, "token", result);
     str_append_text(&name,
                     judged && d->count > 0 ? d->sites[result->refused_at].origin : "catalogue");
     str_append_text(&name, path != NULL ? path : "");
@@ -170,9 +199,14 @@ static bool tell_refused(const struct declared *d, const struct change_result *r
 static bool apply(struct catalogue *c, const struct registry *before, const struct declared *d)
 {
     struct change change = {
-        .kind = CHANGE_CONFIGURE, .declared = d->sites, .declared_count = d->count};
+        .kind = CHANGE_CONFIGURE,
+        .declared = d->sites,
+        .declared_count = d->count,
+        .declared_tokens = d->tokens,
+        .declared_token_count = d->token_count,
+    };
     struct change_result result;
-    if (registry_is_declared(before, d->sites, d->count))
+    if (registry_is_declared(before, d->sites, d->count, d->tokens, d->token_count))
         return true;
     if (catalogue_apply(c, &change, &result) != CATALOGUE_OK)
         return tell_refused(d, &result);
@@ -187,12 +221,15 @@ bool bootstrap_sites(struct catalogue *c, const struct config *config, bool star
     bool done = before != NULL && declare(config, starts, &d);
     if (before != NULL && !done)
         log_failure("configuration", "out of memory");
-    done = done && apply(c, before, &d) && (after = read_registry(c)) != NULL;
+    done = done && declare_tokens(config, &d) && apply(c, before, &d) &&
+           (after = read_registry(c)) != NULL;
     for (size_t i = 0; done && i < d.count; i++)
         tell_kept(after, &d.sites[i]);
     registry_unref(before);
     registry_unref(after);
     free(d.sites);
+    free(d.tokens);
+    free(d.grants);
     free(d.names);
     return done;
 }
@@ -248,7 +285,7 @@ bool bootstrap_token(struct catalogue *c, const struct config *config)
     explicit_bzero(token, sizeof token);
     struct change change = {
         .kind = CHANGE_TOKEN_ADD,
-        .token_name = FIRST_TOKEN_NAME,
+        .token = {.name = FIRST_TOKEN_NAME, .role = GRANT_ADMIN},
         .token_sha256 = sha256,
     };
     struct change_result result;

@@ -36,12 +36,12 @@ static void name_changed(void *context, const char *section, const char *key, bo
 
 /* The sites go first: they alone can still be refused, by what the catalogue holds. */
 static bool apply(struct app *app, const struct config *fresh, struct publish_policies *policies,
-                  struct tls_pair *pair)
+                  struct tls_pairs *pairs)
 {
     if (!bootstrap_sites(app->catalogue, fresh, false))
         return false;
     app_setup_log(fresh);
-    app_use_tls(app, pair);
+    app_use_tls(app, pairs);
     app_set_limits(app, fresh);
     app_retune_listeners(app, fresh);
     /* Past this point a failure is one of memory or of the disk: told, and the rest goes on. */
@@ -66,10 +66,21 @@ static void count(struct app_context *context, bool good)
     context->config_loaded_at = time(NULL);
 }
 
+/* A listener either speaks TLS or does not. */
+static void keep_kind(struct tls_pairs *pairs, enum tls_side side, const char *before,
+                      const char *after)
+{
+    if ((before == NULL) == (after == NULL))
+        return;
+    tell_fixed(NULL, side == TLS_ADMIN ? "admin" : "server", "tls_cert", false);
+    tls_pair_free(pairs->of[side]);
+    pairs->of[side] = NULL;
+}
+
 void reload(struct app *app)
 {
     struct publish_policies *policies = NULL;
-    struct tls_pair *pair = NULL;
+    struct tls_pairs pairs = {{NULL}};
     struct str changed = STR_INIT;
 
     notify_reloading();
@@ -78,19 +89,17 @@ void reload(struct app *app)
     bool good = fresh != NULL;
     if (good) {
         policies = configured_policies(fresh);
-        good = app_load_tls(fresh, &pair);
+        good = app_load_tls(fresh, &pairs);
         good = source_set_check(app->sources, fresh) && policies != NULL && good;
     }
-    if (good && (fresh->tls_cert == NULL) != (app->config->tls_cert == NULL)) {
-        tell_fixed(NULL, "server", "tls_cert", false);
-        tls_pair_free(pair); /* a listener either speaks TLS or does not */
-        pair = NULL;
+    if (good) {
+        keep_kind(&pairs, TLS_PUBLIC, app->config->tls_cert, fresh->tls_cert);
+        keep_kind(&pairs, TLS_ADMIN, app->config->admin_tls_cert, fresh->admin_tls_cert);
     }
-    good = good && apply(app, fresh, policies, pair);
+    good = good && apply(app, fresh, policies, &pairs);
     count(&app->context, good);
     if (good) {
-        pair = NULL; /* both are others' now */
-        policies = NULL;
+        policies = NULL; /* another's now */
         config_compare(app->live, fresh, name_changed, &changed);
         config_compare(app->config, fresh, tell_fixed, NULL);
         config_unref(app->live);
@@ -102,7 +111,7 @@ void reload(struct app *app)
         config_unref(fresh);
         log_event(LOG_LEVEL_ERROR, "reload-refused", "the configuration stays as it was");
     }
-    tls_pair_free(pair);
+    app_free_tls(&pairs);
     if (policies != NULL)
         policies->free(policies);
     str_done(&changed);

@@ -252,6 +252,8 @@ static bool app_start_listeners(struct app *app)
     admin.routes = routes_admin;
     admin.route_count = routes_admin_count;
     admin.authorise = routes_authorise;
+    admin.tls = config->admin_tls_cert != NULL;
+    admin.tls_side = TLS_ADMIN;
 
     struct listener_options public = common_options(app, config);
     public.name = "public";
@@ -267,6 +269,7 @@ static bool app_start_listeners(struct app *app)
     public.completed = app->context.access_log == NULL ? NULL : request_log_public;
     public.short_slices = true;
     public.tls = config->tls_cert != NULL;
+    public.tls_side = TLS_PUBLIC;
 
     if (!start_listener(&admin, &app->admin_listener))
         return false;
@@ -285,18 +288,32 @@ static void tell_remark(void *context, const char *file, const char *text)
     log_event(LOG_LEVEL_WARNING, "tls-warning", "%s: %s", file, text);
 }
 
-bool app_load_tls(const struct config *config, struct tls_pair **out)
+static bool load_pair(const char *cert, const char *key, struct tls_pair **out)
 {
     char why[512];
     *out = NULL;
-    if (config->tls_cert == NULL || tls_pair_load(config->tls_cert, config->tls_key, time(NULL),
-                                                  out, tell_remark, NULL, why, sizeof why))
+    if (cert == NULL ||
+        tls_pair_load(cert, key, time(NULL), out, tell_remark, NULL, why, sizeof why))
         return true;
     log_failure("tls", "%s", why);
     return false;
 }
 
-void app_use_tls(struct app *app, struct tls_pair *pair)
+bool app_load_tls(const struct config *config, struct tls_pairs *out)
+{
+    *out = (struct tls_pairs){{NULL}};
+    bool good = load_pair(config->tls_cert, config->tls_key, &out->of[TLS_PUBLIC]);
+    return load_pair(config->admin_tls_cert, config->admin_tls_key, &out->of[TLS_ADMIN]) && good;
+}
+
+void app_free_tls(struct tls_pairs *pairs)
+{
+    for (int side = 0; side < TLS_SIDES; side++)
+        tls_pair_free(pairs->of[side]);
+    *pairs = (struct tls_pairs){{NULL}};
+}
+
+static void use_pair(struct app *app, enum tls_side side, struct tls_pair *pair)
 {
     if (pair == NULL)
         return;
@@ -305,9 +322,20 @@ void app_use_tls(struct app *app, struct tls_pair *pair)
     time_t expires = (time_t)tls_pair_expires(pair);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&expires, &utc));
     if (expires > time(NULL)) /* else tls-warning has told */
-        log_event(LOG_LEVEL_INFO, "tls", "the certificate is good until %s", when);
-    app->context.certificate_expires = expires;
-    tls_use(pair);
+        log_event(LOG_LEVEL_INFO, "tls", "the certificate of the %s listener is good until %s",
+                  side == TLS_ADMIN ? "admin" : "public", when);
+    if (side == TLS_ADMIN)
+        app->context.admin_certificate_expires = expires;
+    else
+        app->context.certificate_expires = expires;
+    tls_use(side, pair);
+}
+
+void app_use_tls(struct app *app, struct tls_pairs *pairs)
+{
+    for (int side = 0; side < TLS_SIDES; side++)
+        use_pair(app, (enum tls_side)side, pairs->of[side]);
+    *pairs = (struct tls_pairs){{NULL}};
 }
 
 void app_retune_listeners(struct app *app, const struct config *config)
@@ -356,7 +384,8 @@ static void app_announce(const struct app *app)
     printf("sitemapd: ready");
     print_url("public", app->config->tls_cert != NULL ? "https" : "http",
               listener_address(app->public_listener));
-    print_url("admin", "http", listener_address(app->admin_listener));
+    print_url("admin", app->config->admin_tls_cert != NULL ? "https" : "http",
+              listener_address(app->admin_listener));
     printf("\n");
     fflush(stdout);
     app_notify_ready(app);
@@ -499,11 +528,12 @@ void app_set_limits(struct app *app, const struct config *config)
 
 static bool start_tls(struct app *app)
 {
-    struct tls_pair *pair;
-    if (!app_load_tls(app->config, &pair))
-        return false;
-    app_use_tls(app, pair);
-    return true;
+    struct tls_pairs pairs;
+    bool good = app_load_tls(app->config, &pairs);
+    if (good)
+        app_use_tls(app, &pairs);
+    app_free_tls(&pairs);
+    return good;
 }
 
 static bool fill_context(struct app *app)

@@ -31,10 +31,11 @@ struct app {
 /* Takes what a reload may change of `config` too: log, limits. */
 void app_setup_log(const struct config *config);
 void app_set_limits(struct app *app, const struct config *config);
-/* Reads the certificate's files; `*out` is NULL without TLS. False is told. */
-bool app_load_tls(const struct config *config, struct tls_pair **out);
-/* Handshakes use it from now on; takes it over. Takes NULL. */
-void app_use_tls(struct app *app, struct tls_pair *pair);
+/* Reads the certificates' files. False is told; `out` is for app_free_tls in any case. */
+bool app_load_tls(const struct config *config, struct tls_pairs *out);
+void app_free_tls(struct tls_pairs *pairs);
+/* Handshakes use them from now on; takes them over, and leaves `pairs` empty. */
+void app_use_tls(struct app *app, struct tls_pairs *pairs);
 /* Has the listeners take what a reload may change. */
 void app_retune_listeners(struct app *app, const struct config *config);
 /* What the service manager shows of a server that runs. */

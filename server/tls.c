@@ -25,7 +25,7 @@ struct tls_pair {
     int64_t expires;
 };
 
-static _Atomic(struct tls_pair *) current;
+static _Atomic(struct tls_pair *) current[TLS_SIDES];
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -207,40 +207,35 @@ static bool same_bytes(const gnutls_datum_t *a, const gnutls_datum_t *b)
     return a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
 }
 
-void tls_use(struct tls_pair *pair)
+void tls_use(enum tls_side side, struct tls_pair *pair)
 {
-    struct tls_pair *before = atomic_load(&current);
+    struct tls_pair *before = atomic_load(&current[side]);
     if (before != NULL && same_bytes(&before->cert_pem, &pair->cert_pem) &&
         same_bytes(&before->key_pem, &pair->key_pem)) {
         tls_pair_free(pair);
         return;
     }
     pair->previous = before;
-    atomic_store(&current, pair);
+    atomic_store(&current[side], pair);
 }
 
 void tls_done(void)
 {
-    struct tls_pair *pair = atomic_exchange(&current, NULL);
-    while (pair != NULL) {
-        struct tls_pair *previous = pair->previous;
-        tls_pair_free(pair);
-        pair = previous;
+    for (int side = 0; side < TLS_SIDES; side++) {
+        struct tls_pair *pair = atomic_exchange(&current[side], NULL);
+        while (pair != NULL) {
+            struct tls_pair *previous = pair->previous;
+            tls_pair_free(pair);
+            pair = previous;
+        }
     }
 }
 
-static int retrieve(gnutls_session_t session, const gnutls_datum_t *authorities,
-                    int authority_count, const gnutls_pk_algorithm_t *algorithms,
-                    int algorithm_count, gnutls_pcert_st **chain, unsigned *chain_len,
+static int retrieve(enum tls_side side, gnutls_pcert_st **chain, unsigned *chain_len,
                     gnutls_privkey_t *key)
 {
-    struct tls_pair *pair = atomic_load(&current);
+    struct tls_pair *pair = atomic_load(&current[side]);
 
-    (void)session;
-    (void)authorities;
-    (void)authority_count;
-    (void)algorithms;
-    (void)algorithm_count;
     if (pair == NULL)
         return -1;
     *chain = pair->chain;
@@ -249,9 +244,28 @@ static int retrieve(gnutls_session_t session, const gnutls_datum_t *authorities,
     return 0;
 }
 
-tls_function *tls_certificate_callback(void)
+/* What a handshake asks with does not count: there is one pair. */
+#define RETRIEVE(name, side)                                                                       \
+    static int name(gnutls_session_t session, const gnutls_datum_t *authorities,                   \
+                    int authority_count, const gnutls_pk_algorithm_t *algorithms,                  \
+                    int algorithm_count, gnutls_pcert_st **chain, unsigned *chain_len,             \
+                    gnutls_privkey_t *key)                                                         \
+    {                                                                                              \
+        (void)session;                                                                             \
+        (void)authorities;                                                                         \
+        (void)authority_count;                                                                     \
+        (void)algorithms;                                                                          \
+        (void)algorithm_count;                                                                     \
+        return retrieve(side, chain, chain_len, key);                                              \
+    }
+
+RETRIEVE(retrieve_public, TLS_PUBLIC)
+RETRIEVE(retrieve_admin, TLS_ADMIN)
+
+tls_function *tls_certificate_callback(enum tls_side side)
 {
-    gnutls_certificate_retrieve_function2 *callback = retrieve;
+    gnutls_certificate_retrieve_function2 *callback =
+        side == TLS_ADMIN ? retrieve_admin : retrieve_public;
     return (tls_function *)callback;
 }
 

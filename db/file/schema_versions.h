@@ -206,12 +206,28 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
  *
  * source_file_refused finds the refused files of a source among all of them.
  *
+ * What a token may: role is an enum grant_role (server/rules/grant.h), so that those of before are
+ * admin of their scope; expires_at 0: never. managed: the configuration's own.
+ * local_token_use.used_at is an hour: when somebody asked this node with the token last.
+ * frozen: nothing of the site or index changes.
+ *
  * history_rows.rows and history.few are packed by db/history/rows.c. history_index tells which
  * sites and indexes a change touched; index_id 0: the site itself. Changes before
  * catalogue.history_from are not there, or not whole. */
 
 static const char schema_v8[] =
     "ALTER TABLE catalogue ADD COLUMN lineage TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE token ADD COLUMN role INTEGER NOT NULL DEFAULT 3;"
+    "ALTER TABLE token ADD COLUMN own INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE token ADD COLUMN prefix TEXT;"
+    "ALTER TABLE token ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE token ADD COLUMN managed INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE local_token_use("
+    " token INTEGER PRIMARY KEY,"
+    " used_at INTEGER NOT NULL"
+    ") STRICT;"
+    "ALTER TABLE site ADD COLUMN frozen INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sitemap_index ADD COLUMN frozen INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX source_file_refused ON source_file(source) WHERE state = 3;"
     "CREATE TABLE history("
     " revision INTEGER PRIMARY KEY,"

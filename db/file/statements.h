@@ -143,10 +143,15 @@
                           " (SELECT id FROM site)")                                                \
     X(HISTORY_DROP, "DELETE FROM history WHERE revision = ?1")                                     \
     X(HISTORY_KEPT, "UPDATE catalogue SET history_from = ?1, history_bytes = ?2 WHERE one = 1")    \
-    X(TOKEN_FIND, "SELECT id FROM token WHERE name = ?1")                                          \
-    X(TOKEN_ADD, "INSERT INTO token(name, sha256, site, created_at) VALUES (?1, ?2, ?3, ?4)")      \
+    X(TOKEN_ADD, "INSERT INTO token(name, sha256, site, created_at, role, own, prefix,"            \
+                 " expires_at, managed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")              \
     X(TOKEN_HOLDS, "SELECT 1 FROM token"                                                           \
-                   " WHERE id = ?1 AND sha256 = ?2 AND coalesce(site, 0) = ?3")                    \
+                   " WHERE id = ?1 AND sha256 = ?2 AND coalesce(site, 0) = ?3 AND role = ?4"       \
+                   " AND own = ?5 AND coalesce(prefix, '') = ?6 AND expires_at = ?7")              \
+    X(TOKEN_USED, "INSERT INTO local_token_use(token, used_at) SELECT id, ?2 FROM token"           \
+                  " WHERE id = ?1 ON CONFLICT DO UPDATE SET used_at = excluded.used_at")           \
+    X(SITE_FREEZE, "UPDATE site SET frozen = ?2 WHERE id = ?1")                                    \
+    X(INDEX_FREEZE, "UPDATE sitemap_index SET frozen = ?2 WHERE id = ?1")                          \
     X(TOKEN_DROP, "DELETE FROM token WHERE id = ?1")
 
 enum statement {

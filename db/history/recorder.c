@@ -307,6 +307,8 @@ static const char *kind_word(enum change_kind kind)
         return "index-remove";
     case CHANGE_TOKEN_ADD:
         return "token-add";
+    case CHANGE_INDEX_FREEZE:
+        return "index-freeze";
     case CHANGE_TOKEN_REVOKE:
         return "token-revoke";
     case CHANGE_CONFIGURE:
@@ -314,6 +316,7 @@ static const char *kind_word(enum change_kind kind)
     case CHANGE_SCAN:
         return "scan";
     case CHANGE_PURGE:
+    case CHANGE_TOKEN_USED:
         break;
     }
     return "other";
@@ -400,7 +403,7 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     sqlite3_bind_int64(row, 8, (sqlite3_int64)result->updated);
     sqlite3_bind_int64(row, 9, (sqlite3_int64)result->unchanged);
     sqlite3_bind_int64(row, 10, (sqlite3_int64)result->removed);
-    statement_bind_text(row, 12, change->token_name);
+    statement_bind_text(row, 12, change->token.name);
     sqlite3_bind_int64(row, 13, (sqlite3_int64)r->rows);
     sqlite3_bind_int64(row, 14, r->parts);
     sqlite3_bind_int64(row, 15, (sqlite3_int64)bytes);

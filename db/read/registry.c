@@ -128,6 +128,16 @@ const struct registry_site *registry_site_by_id(const struct registry *r, int64_
                                                                     : NULL;
 }
 
+bool registry_is_frozen(const struct registry *r, const struct registry_index *index)
+{
+    const struct registry_site *site;
+
+    if (index == NULL)
+        return false;
+    site = registry_site_by_id(r, index->site_id);
+    return index->frozen || (site != NULL && site->frozen);
+}
+
 const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id)
 {
     const struct registry_store *store = registry_store_of(r);

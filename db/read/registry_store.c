@@ -290,21 +290,22 @@ static const char sql_sizes[] =
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(path AS BLOB)) +"
     "  length(CAST(page_pattern AS BLOB)) + 2), 0) AS bytes"
     "  FROM sitemap_index WHERE removed = 0) AS i,"
-    " (SELECT count(*) AS n, coalesce(sum(length(CAST(name AS BLOB)) + 1), 0) AS bytes"
-    "  FROM token) AS t,"
+    " (SELECT count(*) AS n, coalesce(sum(length(CAST(name AS BLOB)) +"
+    "  coalesce(length(CAST(prefix AS BLOB)), 0) + 2), 0) AS bytes FROM token) AS t,"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(host AS BLOB)) + 1), 0) AS bytes"
     "  FROM site_host) AS h";
 static const char sql_sites[] =
-    "SELECT id, origin, managed, max_pages, robots, robots_off, robots_revision, robots_changed_at"
-    " FROM site WHERE removed = 0 ORDER BY origin";
+    "SELECT id, origin, managed, max_pages, robots, robots_off, robots_revision, robots_changed_at,"
+    " frozen FROM site WHERE removed = 0 ORDER BY origin";
 static const char sql_indexes[] =
-    "SELECT id, site, path, page_pattern FROM sitemap_index WHERE removed = 0"
+    "SELECT id, site, path, page_pattern, frozen FROM sitemap_index WHERE removed = 0"
     " ORDER BY site, path";
 static const char sql_hosts[] = "SELECT site, kind, host FROM site_host ORDER BY site, kind, host";
 static const char sql_pages[] =
     "SELECT index_id, number FROM page WHERE entries > 0 ORDER BY index_id, number";
 static const char sql_tokens[] =
-    "SELECT id, name, sha256, site, created_at FROM token ORDER BY name";
+    "SELECT id, name, sha256, site, created_at, role, own, prefix, expires_at, managed"
+    " FROM token ORDER BY name";
 
 /* Takes one row. CATALOGUE_CORRUPT where it cannot be. */
 typedef enum catalogue_status take_row(struct registry_store *store, sqlite3_stmt *row);
@@ -332,6 +333,7 @@ static enum catalogue_status take_site(struct registry_store *store, sqlite3_stm
     site->robots_off = sqlite3_column_int(row, 5) != 0;
     site->robots_revision = (uint64_t)sqlite3_column_int64(row, 6);
     site->robots_changed_at = sqlite3_column_int64(row, 7);
+    site->frozen = sqlite3_column_int(row, 8) != 0;
     /* Stored as normalised; what is not would be found under another name than its own. */
     if (site->origin == NULL ||
         url_parse_origin(site->origin, strlen(site->origin), &site->origin_url) != RULE_OK ||
@@ -364,6 +366,7 @@ static enum catalogue_status take_index(struct registry_store *store, sqlite3_st
     index->page_pattern = strcmp(pattern, PAGE_PATTERN_DEFAULT) == 0 ? PAGE_PATTERN_DEFAULT
                                                                      : column_text(store, row, 3);
     index->pages = store->pages;
+    index->frozen = sqlite3_column_int(row, 4) != 0;
     /* Page names are made of both without further checks. */
     if (index->path == NULL || index->page_pattern == NULL ||
         scope_check_index_path(index->path) != RULE_OK ||
@@ -424,11 +427,19 @@ static enum catalogue_status take_token(struct registry_store *store, sqlite3_st
         sqlite3_column_bytes(row, 2) != (int)sizeof token->sha256)
         return CATALOGUE_CORRUPT;
     token->id = sqlite3_column_int64(row, 0);
-    token->name = column_text(store, row, 1);
+    token->grant.name = column_text(store, row, 1);
     memcpy(token->sha256, sqlite3_column_blob(row, 2), sizeof token->sha256);
-    token->site_id = sqlite3_column_int64(row, 3); /* NULL: 0 */
+    token->grant.site_id = sqlite3_column_int64(row, 3); /* NULL: 0 */
     token->created_at = sqlite3_column_int64(row, 4);
-    if (token->name == NULL)
+    token->grant.role = (enum grant_role)sqlite3_column_int(row, 5);
+    token->grant.own = sqlite3_column_int(row, 6) != 0;
+    token->grant.prefix =
+        sqlite3_column_type(row, 7) == SQLITE_NULL ? NULL : column_text(store, row, 7);
+    token->grant.expires_at = sqlite3_column_int64(row, 8);
+    token->managed = sqlite3_column_int(row, 9) != 0;
+    /* What is no role must not pass for one that may more. */
+    if (token->grant.name == NULL || token->grant.role < GRANT_READ ||
+        token->grant.role > GRANT_ADMIN)
         return CATALOGUE_CORRUPT;
     store->pub.token_count++;
     return CATALOGUE_OK;

@@ -168,6 +168,22 @@ enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, cons
     return view_status(v, rc);
 }
 
+enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,
+                                                int64_t *out)
+{
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_TOKEN_USED, "SELECT used_at FROM local_token_use WHERE token = ?1");
+
+    *out = 0;
+    int rc = view_bind(row, "i", token_id);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
 /* ---- the file of an entry -------------------------------------------------------------- */
 
 /* Whether a source has files at all; remembered, since neighbours mostly have the same owner. */

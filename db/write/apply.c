@@ -7,6 +7,7 @@
 
 #include "db/history/recorder.h"
 #include "db/read/row.h"
+#include "db/write/token.h"
 
 static void reject(const struct change *change, struct change_result *result,
                    const struct entry *entry, enum rule_code code, const char *field,
@@ -62,8 +63,8 @@ void tell_progress(const struct change *change, uint64_t done)
 
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result)
 {
-    if (change->token_site_id == 0 || !tx->is_pressed ||
-        !tx->is_pressed(tx->pressed_context, change->token_site_id))
+    if (change->grant.site_id == 0 || !tx->is_pressed ||
+        !tx->is_pressed(tx->pressed_context, change->grant.site_id))
         return false;
     result_refuse(result, RULE_LIST_TOO_LONG, NULL);
     return true;
@@ -93,117 +94,6 @@ void finish_set(struct tx *tx, const struct change *change, struct change_result
     }
     result->created = result->updated = result->unchanged = result->removed = result->moved = 0;
     result->changed = false;
-}
-
-static enum catalogue_status find_token(struct tx *tx, const char *name, int64_t *id)
-{
-    sqlite3_stmt *row = tx_statement(tx, ST_TOKEN_FIND);
-    if (!row)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, name);
-    return statement_number(row, 0, id);
-}
-
-static enum catalogue_status insert_token(struct tx *tx, const struct change *change,
-                                          struct change_result *result)
-{
-    sqlite3_stmt *row = tx_statement(tx, ST_TOKEN_ADD);
-    if (!row)
-        return tx_failure(tx);
-    statement_bind_text(row, 1, change->token_name);
-    sqlite3_bind_blob(row, 2, change->token_sha256, 32, SQLITE_STATIC);
-    if (change->site_id != 0)
-        sqlite3_bind_int64(row, 3, change->site_id);
-    else
-        sqlite3_bind_null(row, 3);
-    sqlite3_bind_int64(row, 4, tx->now);
-    enum catalogue_status status = statement_run(row);
-    if (status != CATALOGUE_OK)
-        return status;
-    result->id = sqlite3_last_insert_rowid(tx->db);
-    result->created = 1;
-    result->changed = true;
-    tx_registry_touch(tx);
-    return CATALOGUE_OK;
-}
-
-static enum catalogue_status apply_token_add(struct tx *tx, const struct change *change,
-                                             struct change_result *result)
-{
-    const char *name = change->token_name ? change->token_name : "";
-    if (change->token_site_id != 0) {
-        result_forbid(result);
-        return CATALOGUE_OK;
-    }
-    if (entry_check_name(name, strlen(name)) != RULE_OK) {
-        result_refuse(result, RULE_NAME, "name");
-        return CATALOGUE_OK;
-    }
-    const struct registry *r;
-    enum catalogue_status status = tx_registry(tx, &r);
-    if (status != CATALOGUE_OK)
-        return status;
-    if (change->site_id != 0 && !registry_site_by_id(r, change->site_id)) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such site");
-        return CATALOGUE_OK;
-    }
-    int64_t existing = 0;
-    status = find_token(tx, name, &existing);
-    if (status != CATALOGUE_OK)
-        return status;
-    if (existing != 0) {
-        result_decline(result, CATALOGUE_CONFLICT, "there is a token of this name");
-        result->id = existing;
-        return CATALOGUE_OK;
-    }
-    return insert_token(tx, change, result);
-}
-
-static enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *change,
-                                                struct change_result *result)
-{
-    if (change->token_site_id != 0) {
-        result_forbid(result);
-        return CATALOGUE_OK;
-    }
-    int64_t id = 0;
-    enum catalogue_status status =
-        find_token(tx, change->token_name ? change->token_name : "", &id);
-    if (status != CATALOGUE_OK)
-        return status;
-    if (id == 0) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no token of this name");
-        return CATALOGUE_OK;
-    }
-    status = tx_run(tx, ST_TOKEN_DROP, id);
-    result->id = id;
-    result->removed = 1;
-    result->changed = true;
-    tx_registry_touch(tx);
-    return status;
-}
-
-/* Whether the token that the change came with is still there; else `result` says so. */
-static enum catalogue_status apply_token_judge(struct tx *tx, const struct change *change,
-                                               struct change_result *result, bool *holds)
-{
-    *holds = true;
-    if (change->bearer_id == 0)
-        return CATALOGUE_OK;
-    sqlite3_stmt *row = tx_statement(tx, ST_TOKEN_HOLDS);
-    if (!row)
-        return tx_failure(tx);
-    sqlite3_bind_int64(row, 1, change->bearer_id);
-    sqlite3_bind_blob(row, 2, change->bearer_sha256, 32, SQLITE_STATIC);
-    sqlite3_bind_int64(row, 3, change->token_site_id);
-    int64_t found = 0;
-    enum catalogue_status status = statement_number(row, 0, &found);
-    *holds = found != 0;
-    if (status != CATALOGUE_OK || *holds)
-        return status;
-    result_decline(result, CATALOGUE_CONFLICT, "the token was revoked");
-    result->revoked = true;
-    return CATALOGUE_OK;
 }
 
 /* Nothing of it is left but its row and those of its pages, which /v1/changes goes on telling. */
@@ -248,9 +138,27 @@ bool apply_alone(enum change_kind kind)
     case CHANGE_ENTRY_REMOVE:
     case CHANGE_TOKEN_ADD:
     case CHANGE_TOKEN_REVOKE:
+    case CHANGE_TOKEN_USED:
+    case CHANGE_INDEX_FREEZE:
         return false;
     default:
         return true;
+    }
+}
+
+/* The API's table of calls says the same; a change is judged again when it is applied. */
+static enum grant_role role_of(enum change_kind kind)
+{
+    switch (kind) {
+    case CHANGE_ENTRY_PUT:
+    case CHANGE_ENTRY_REMOVE:
+    case CHANGE_BULK:
+    case CHANGE_REPLACE:
+        return GRANT_WRITE;
+    case CHANGE_TOKEN_USED:
+        return GRANT_READ;
+    default:
+        return GRANT_ADMIN;
     }
 }
 
@@ -260,9 +168,13 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
     bool holds;
     result->findings.max = change->max_told;
     result->findings.examples = FINDINGS_EXAMPLES;
-    enum catalogue_status status = apply_token_judge(tx, change, result, &holds);
+    enum catalogue_status status = token_judge(tx, change, result, &holds);
     if (status != CATALOGUE_OK || !holds)
         return status;
+    if (!grant_may(&change->grant, role_of(change->kind))) {
+        result_outside(result, NULL, "the token's role does not allow it");
+        return CATALOGUE_OK;
+    }
     switch (change->kind) {
     case CHANGE_ENTRY_PUT:
         return apply_entry_put(tx, change, result);
@@ -280,12 +192,16 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return apply_site_remove(tx, change, result);
     case CHANGE_INDEX_ADD:
         return apply_index_add(tx, change, result);
+    case CHANGE_INDEX_FREEZE:
+        return apply_index_freeze(tx, change, result);
     case CHANGE_INDEX_REMOVE:
         return apply_index_remove(tx, change, result);
     case CHANGE_TOKEN_ADD:
         return apply_token_add(tx, change, result);
     case CHANGE_TOKEN_REVOKE:
         return apply_token_revoke(tx, change, result);
+    case CHANGE_TOKEN_USED:
+        return apply_token_used(tx, change);
     case CHANGE_CONFIGURE:
         return apply_configure(tx, change, result, keep);
     case CHANGE_SCAN:
@@ -334,6 +250,22 @@ void result_forbid(struct change_result *result)
     result_refuse(result, RULE_SITE_UNKNOWN, NULL);
     result->forbidden = true;
     snprintf(result->detail, sizeof result->detail, "the token is for another site");
+}
+
+void result_outside(struct change_result *result, const char *field, const char *sentence)
+{
+    result_refuse(result, RULE_OUTSIDE_TOKEN, field);
+    result->forbidden = true;
+    if (sentence != NULL)
+        snprintf(result->detail, sizeof result->detail, "%s", sentence);
+}
+
+bool result_frozen(struct change_result *result, const struct change *change, bool frozen)
+{
+    if (!frozen || change->pass_frozen)
+        return false;
+    result_refuse(result, RULE_FROZEN, NULL);
+    return true;
 }
 
 void result_decline(struct change_result *result, enum catalogue_status status,

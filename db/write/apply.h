@@ -47,6 +47,8 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
                                         struct change_result *result);
 enum catalogue_status apply_index_add(struct tx *tx, const struct change *change,
                                       struct change_result *result);
+enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *change,
+                                         struct change_result *result);
 enum catalogue_status apply_index_remove(struct tx *tx, const struct change *change,
                                          struct change_result *result);
 /* Drops a batch of rows; result->removed tells how many, `*more` whether there may be more. Makes
@@ -59,6 +61,10 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
 void result_refuse(struct change_result *result, enum rule_code code, const char *field);
 /* REFUSED because the token is for another site. */
 void result_forbid(struct change_result *result);
+/* REFUSED because it is outside of what the token may, in its own site. */
+void result_outside(struct change_result *result, const char *field, const char *sentence);
+/* REFUSED because what it would change is frozen. True where that is so. */
+bool result_frozen(struct change_result *result, const struct change *change, bool frozen);
 /* NOT_FOUND or CONFLICT, with a sentence. */
 void result_decline(struct change_result *result, enum catalogue_status status,
                     const char *sentence);

@@ -65,6 +65,26 @@ keep_declared(struct block *block, const struct site_declaration *declared, size
     return copy ? copy : declared;
 }
 
+static void keep_grant(struct block *block, struct grant *grant)
+{
+    grant->name = keep_text(block, grant->name);
+    grant->prefix = keep_text(block, grant->prefix);
+}
+
+static const struct token_declaration *
+keep_tokens(struct block *block, const struct token_declaration *declared, size_t count)
+{
+    struct token_declaration *copy = take(block, count * sizeof *copy);
+    for (size_t i = 0; i < count; i++) {
+        struct token_declaration token = declared[i];
+        token.site = keep_text(block, token.site);
+        keep_grant(block, &token.grant);
+        if (copy)
+            copy[i] = token;
+    }
+    return copy ? copy : declared;
+}
+
 static void keep_all(struct block *block, struct change *c)
 {
     const char **const texts[] = {
@@ -72,7 +92,7 @@ static void keep_all(struct block *block, struct change *c)
         &c->entry.index, &c->entry.source, &c->entry_id,       &c->loc,
         &c->if_match,    &c->index_name,   &c->replace_source, &c->replace_prefix,
         &c->site.origin, &c->site.robots,  &c->index_url,      &c->page_pattern,
-        &c->token_name,  &c->by,           &c->request_id,
+        &c->by,          &c->request_id,
     };
     const char *const **const lists[] = {
         &c->site.cross_hosts,   &c->site.alias_hosts, &c->site.cross_added,
@@ -82,9 +102,12 @@ static void keep_all(struct block *block, struct change *c)
         *texts[i] = keep_text(block, *texts[i]);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         *lists[i] = keep_list(block, *lists[i]);
+    keep_grant(block, &c->grant);
+    keep_grant(block, &c->token);
     c->bearer_sha256 = keep(block, c->bearer_sha256, 32);
     c->token_sha256 = keep(block, c->token_sha256, 32);
     c->declared = keep_declared(block, c->declared, c->declared_count);
+    c->declared_tokens = keep_tokens(block, c->declared_tokens, c->declared_token_count);
 }
 
 size_t change_block_bytes(const struct change *change)

@@ -1,10 +1,12 @@
-/* What a configuration declares, as one change: all of its sites, or none. It is put together of
- * the changes that make and update one site or index, each of which decides before it writes. */
+/* What a configuration declares, as one change: all of its sites and tokens, or none. It is put
+ * together of the changes that make and update one site or index, each of which decides before it
+ * writes. */
 #include <stdio.h>
 #include <string.h>
 
 #include "db/write/admin.h"
 #include "db/write/apply.h"
+#include "db/write/token.h"
 
 /* ---- what is declared, and what is there */
 
@@ -68,7 +70,7 @@ static bool is_let_go(const struct registry_site *site, const struct site_declar
 }
 
 bool registry_is_declared(const struct registry *r, const struct site_declaration *declared,
-                          size_t count)
+                          size_t count, const struct token_declaration *tokens, size_t token_count)
 {
     for (size_t i = 0; i < r->site_count; i++)
         if (is_let_go(&r->sites[i], declared, count))
@@ -76,10 +78,16 @@ bool registry_is_declared(const struct registry *r, const struct site_declaratio
     for (size_t i = 0; i < count; i++)
         if (!is_declared(r, &declared[i]))
             return false;
+    for (size_t i = 0; i < r->token_count; i++)
+        if (token_is_let_go(&r->tokens[i], tokens, token_count))
+            return false;
+    for (size_t i = 0; i < token_count; i++)
+        if (!token_is_declared(r, &tokens[i]))
+            return false;
     return true;
 }
 
-/* ---- making it so */
+/* ---- making it so: sites first, since tokens name them */
 
 static enum catalogue_status make_site(struct tx *tx, const struct site_declaration *d,
                                        struct change_result *result)
@@ -168,6 +176,15 @@ enum catalogue_status apply_configure(struct tx *tx, const struct change *change
             continue;
         result->refused_at = i;
         status = declare(tx, &change->declared[i], result);
+    }
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = token_let_go(tx, change);
+    for (size_t i = 0; status == CATALOGUE_OK && result->status == CATALOGUE_OK &&
+                       i < change->declared_token_count;
+         i++) {
+        status = token_declare(tx, &change->declared_tokens[i], result);
+        if (result->status != CATALOGUE_OK)
+            result->refused_token = i + 1;
     }
     *keep = result->status == CATALOGUE_OK;
     result->changed = *keep && tx->changed;

@@ -80,7 +80,7 @@ static enum catalogue_status find_registered(struct tx *tx, struct put *put,
     memcpy(origin, put->url.text, put->url.origin_len);
     origin[put->url.origin_len] = '\0';
     const struct registry_site *own = registry_site_by_origin(r, origin);
-    int64_t only = put->token_site_id; /* another site's entry is none of a token's business */
+    int64_t only = put->grant.site_id; /* another site's entry is none of a token's business */
     if (own && (only == 0 || own->id == only))
         return look_in(tx, put, r, own);
     const struct registry_site *site = NULL;
@@ -104,15 +104,44 @@ const char *put_why(const struct put *put)
                           : registry_place_why(put->registry, put->code, &put->url, put->site);
 }
 
-static void check_token(struct put *put)
+static void forbid(struct put *put, enum rule_code code)
 {
-    if (put->token_site_id == 0 || !put->site || put->site->id == put->token_site_id)
-        return;
     put->forbidden = true;
-    refuse(put, RULE_SITE_UNKNOWN);
+    refuse(put, code);
 }
 
-enum catalogue_status entry_locate(struct tx *tx, struct put *put)
+static void check_site(struct put *put)
+{
+    if (put->site && !grant_has_site(&put->grant, put->site->id))
+        forbid(put, RULE_SITE_UNKNOWN);
+}
+
+static void check_frozen(struct put *put)
+{
+    if (put->code != RULE_OK || put->pass_frozen ||
+        (!registry_is_frozen(put->registry, put->index) &&
+         !registry_is_frozen(put->registry, put->from)))
+        return;
+    put->code = RULE_FROZEN;
+    put->field = NULL;
+}
+
+enum catalogue_status put_judge_owner(struct tx *tx, struct put *put)
+{
+    const struct grant *grant = &put->grant;
+    const char *source = put->entry->source ? put->entry->source : put->source;
+    if (put->code != RULE_OK || !grant->own)
+        return CATALOGUE_OK;
+    int64_t own = 0;
+    enum catalogue_status status = tx_source(tx, grant->name ? grant->name : "", false, &own);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put->from ? put->row.source != own : !grant_has_source(grant, source))
+        forbid(put, RULE_OUTSIDE_TOKEN);
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status locate(struct tx *tx, struct put *put)
 {
     put->code = RULE_OK;
     put->forbidden = false;
@@ -137,13 +166,17 @@ enum catalogue_status entry_locate(struct tx *tx, struct put *put)
         refuse(put, code);
         return CATALOGUE_OK;
     }
+    if (!grant_has_loc(&put->grant, put->url.text)) {
+        forbid(put, RULE_OUTSIDE_TOKEN);
+        return CATALOGUE_OK;
+    }
     if (!put->index_name && !put->expect_new) {
         status = find_registered(tx, put, r);
         if (status != CATALOGUE_OK)
             return status;
         if (put->from) {
             put->index = put->from;
-            check_token(put);
+            check_site(put);
             return CATALOGUE_OK;
         }
     }
@@ -152,10 +185,10 @@ enum catalogue_status entry_locate(struct tx *tx, struct put *put)
     code = registry_place(r, &put->url, put->index_name, &placement);
     put->site = placement.site;
     /* Many may have its host as a cross host; a token is told of its own site's need. */
-    if (code == RULE_INDEX_NEEDED && put->token_site_id != 0 &&
-        (site = registry_next_cross_site(r, &put->url, put->token_site_id, NULL)) != NULL)
+    if (code == RULE_INDEX_NEEDED && put->grant.site_id != 0 &&
+        (site = registry_next_cross_site(r, &put->url, put->grant.site_id, NULL)) != NULL)
         put->site = site;
-    check_token(put); /* before the reason: it would tell of a site that is none of its business */
+    check_site(put); /* before the reason: it would tell of a site that is none of its business */
     if (put->forbidden)
         return CATALOGUE_OK;
     if (code != RULE_OK) {
@@ -166,6 +199,14 @@ enum catalogue_status entry_locate(struct tx *tx, struct put *put)
     if (!put->index_name || put->expect_new)
         return CATALOGUE_OK;
     return look_in(tx, put, r, placement.site);
+}
+
+enum catalogue_status entry_locate(struct tx *tx, struct put *put)
+{
+    enum catalogue_status status = locate(tx, put);
+    if (status == CATALOGUE_OK)
+        check_frozen(put);
+    return status;
 }
 
 enum catalogue_status put_room(struct tx *tx, struct put *put)
@@ -474,20 +515,25 @@ enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change
                       .index_name = change->entry.index,
                       .normalised = true,
                       .source = change->source,
-                      .token_site_id = change->token_site_id};
+                      .grant = change->grant,
+                      .pass_frozen = change->pass_frozen};
     if (!change->entry.loc) {
         result_refuse(result, RULE_LOC_MISSING, "loc");
         return CATALOGUE_OK;
     }
     enum catalogue_status status = entry_locate(tx, &put);
     if (status == CATALOGUE_OK)
+        status = put_judge_owner(tx, &put);
+    if (status == CATALOGUE_OK)
         status = put_room(tx, &put);
     if (status != CATALOGUE_OK)
         return status;
-    if (put.forbidden) {
+    if (put.forbidden && put.code == RULE_OUTSIDE_TOKEN)
+        result_outside(result, "loc", NULL);
+    else if (put.forbidden)
         result_forbid(result);
+    if (put.forbidden)
         return CATALOGUE_OK;
-    }
     if (put.code != RULE_OK) {
         result_refuse(result, put.code, put.field);
         snprintf(result->detail, sizeof result->detail, "%s", put_why(&put));
@@ -565,8 +611,8 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
     memcpy(out->loc, url->text, (size_t)url->len + 1);
     out->index = NULL;
     enum catalogue_status status = CATALOGUE_OK;
-    if (change->token_site_id != 0) {
-        const struct registry_site *only = registry_site_by_id(r, change->token_site_id);
+    if (change->grant.site_id != 0) {
+        const struct registry_site *only = registry_site_by_id(r, change->grant.site_id);
         return only ? find_in_site(tx, r, only, out) : CATALOGUE_OK;
     }
     const struct registry_site *own = registry_site_by_origin(r, origin);
@@ -575,6 +621,34 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
     for (size_t i = 0; status == CATALOGUE_OK && !out->index && i < r->site_count; i++)
         status = find_in_site(tx, r, &r->sites[i], out);
     return status;
+}
+
+/* Whether who asks may remove what was found. By id, what is outside of its prefix is nothing that
+ * it knows of. */
+static enum catalogue_status judge_removal(struct tx *tx, const struct registry *r,
+                                           const struct change *change, const struct found *found,
+                                           struct change_result *result)
+{
+    const struct grant *grant = &change->grant;
+    int64_t own = 0;
+    enum catalogue_status status = CATALOGUE_OK;
+    if (!found->index || (change->entry_id && !grant_has_loc(grant, found->loc))) {
+        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such entry");
+        return CATALOGUE_OK;
+    }
+    if (!grant_has_site(grant, found->index->site_id)) {
+        result_forbid(result);
+        return CATALOGUE_OK;
+    }
+    if (grant->own)
+        status = tx_source(tx, grant->name ? grant->name : "", false, &own);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (grant->own && found->row.source != own)
+        result_outside(result, NULL, NULL);
+    else
+        result_frozen(result, change, registry_is_frozen(r, found->index));
+    return CATALOGUE_OK;
 }
 
 enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *change,
@@ -595,19 +669,17 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
             result_refuse(result, code, "loc");
             return CATALOGUE_OK;
         }
+        if (!grant_has_loc(&change->grant, url.text)) {
+            result_outside(result, "loc", NULL);
+            return CATALOGUE_OK;
+        }
         status = find_by_loc(tx, r, change, &url, &found);
     }
-    if (status != CATALOGUE_OK)
+    if (status == CATALOGUE_OK)
+        status = judge_removal(tx, r, change, &found, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
-    if (!found.index) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such entry");
-        return CATALOGUE_OK;
-    }
     int64_t site_id = found.index->site_id;
-    if (change->token_site_id != 0 && change->token_site_id != site_id) {
-        result_forbid(result);
-        return CATALOGUE_OK;
-    }
     status = check_precondition(tx, change, site_id, found.loc, &found.row, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;

@@ -10,6 +10,7 @@
 #include "db/catalogue.h"
 #include "db/write/occupancy.h"
 #include "db/write/tx.h"
+#include "server/rules/grant.h"
 
 /* A row of `sitemap`, copied out of the statement. */
 struct put_row {
@@ -34,7 +35,8 @@ struct put {
     const struct entry *entry;
     const char *index_name; /* NULL: by scope, or where it is registered */
     const char *source;     /* owner of a new entry that names none */
-    int64_t token_site_id;  /* 0: any site */
+    struct grant grant;     /* what who asks may touch */
+    bool pass_frozen;       /* see struct change */
     bool normalised;        /* the loc is url_parse's own text (a stream's): only taken apart */
     bool of_set;            /* what it takes from another index is for guard_moves to judge */
     bool expect_new;        /* do not look it up: the insert will tell (bulk, for speed) */
@@ -65,6 +67,9 @@ const char *put_why(const struct put *put);
 
 /* Judges and looks up; reads only. OK also where a rule refuses: see `code`. */
 enum catalogue_status entry_locate(struct tx *tx, struct put *put);
+/* Of a single entry or a bulk's, behind entry_locate: refuses with OUTSIDE_TOKEN what a token for
+ * its own entries did not make, or would make as another's. */
+enum catalogue_status put_judge_owner(struct tx *tx, struct put *put);
 /* Finds a position where one is needed; reads only. RULE_SITE_FULL or RULE_POSITION otherwise. */
 enum catalogue_status put_room(struct tx *tx, struct put *put);
 /* Writes. Only after both of the above said RULE_OK. */

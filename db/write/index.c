@@ -350,7 +350,7 @@ enum catalogue_status apply_index_add(struct tx *tx, const struct change *change
     const struct registry_site *site = locate(r, change->index_url, path, result);
     if (result->status != CATALOGUE_OK)
         return CATALOGUE_OK;
-    if (change->token_site_id != 0 && site->id != change->token_site_id) {
+    if (change->grant.site_id != 0 && site->id != change->grant.site_id) {
         result_forbid(result);
         return CATALOGUE_OK;
     }
@@ -360,7 +360,8 @@ enum catalogue_status apply_index_add(struct tx *tx, const struct change *change
         result->id = existing->id;
         return CATALOGUE_OK;
     }
-    if (result_managed(result, change, site))
+    if (result_managed(result, change, site) ||
+        (!change->override_managed && result_frozen(result, change, site->frozen)))
         return CATALOGUE_OK;
     if (site->index_count >= SITE_INDEXES_MAX && !change->override_managed) {
         result_decline(result, CATALOGUE_FULL, "");
@@ -385,6 +386,36 @@ enum catalogue_status apply_index_add(struct tx *tx, const struct change *change
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     return index_insert(tx, site->id, path, pattern, result);
+}
+
+/* ---- freezing one: state, not policy, so whoever manages the site */
+
+enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *change,
+                                         struct change_result *result)
+{
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct registry_index *index = registry_index_by_id(r, change->index_id);
+    if (!index) {
+        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such index");
+        return CATALOGUE_OK;
+    }
+    if (!grant_has_site(&change->grant, index->site_id)) {
+        result_forbid(result);
+        return CATALOGUE_OK;
+    }
+    result->id = index->id;
+    if (index->frozen == change->frozen) {
+        result->unchanged = 1;
+        return CATALOGUE_OK;
+    }
+    result->updated = 1;
+    result->changed = true;
+    status = tx_run(tx, ST_INDEX_FREEZE, index->id, change->frozen);
+    tx_registry_touch(tx);
+    return status;
 }
 
 /* ---- removing one */
@@ -413,11 +444,12 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
         result_decline(result, CATALOGUE_NOT_FOUND, "there is no such index");
         return CATALOGUE_OK;
     }
-    if (change->token_site_id != 0 && change->token_site_id != index->site_id) {
+    if (change->grant.site_id != 0 && change->grant.site_id != index->site_id) {
         result_forbid(result);
         return CATALOGUE_OK;
     }
-    if (result_managed(result, change, registry_site_by_id(r, index->site_id)))
+    if (result_managed(result, change, registry_site_by_id(r, index->site_id)) ||
+        result_frozen(result, change, registry_is_frozen(r, index)))
         return CATALOGUE_OK;
     struct occupancy_index *occupancy;
     status = occupancy_index(tx, index->site_id, index->id, &occupancy);

@@ -258,6 +258,15 @@ static struct scan_index *tally_of(struct scan *s, const struct registry_index *
     return &s->indexes[s->index_count++];
 }
 
+/* What is frozen keeps its entries; the rows of their files stay as they are, so that each scan
+ * finds the same difference until the thaw. */
+static bool is_frozen(const struct scan *s, const struct put_row *row)
+{
+    return row->found &&
+           registry_is_frozen(s->registry,
+                              registry_index_by_id(s->registry, id_address_index(row->address)));
+}
+
 static enum catalogue_status tally_loss(struct scan *s, const struct registry_index *index)
 {
     struct scan_index *tally = tally_of(s, index);
@@ -275,7 +284,7 @@ static enum catalogue_status count_loss(struct scan *s)
     struct put_row row;
     const struct registry_index *from;
     enum catalogue_status status = scan_find_loss(s, &row);
-    if (status == CATALOGUE_OK && row.found)
+    if (status == CATALOGUE_OK && row.found && !is_frozen(s, &row))
         status = tally_loss(s, registry_index_by_id(s->registry, id_address_index(row.address)));
     if (status == CATALOGUE_OK)
         status = scan_find_move(s, &from);
@@ -501,7 +510,7 @@ static enum catalogue_status take_out(struct scan *s)
 {
     struct put_row row;
     enum catalogue_status status = scan_find_loss(s, &row);
-    if (status != CATALOGUE_OK || !row.found)
+    if (status != CATALOGUE_OK || !row.found || is_frozen(s, &row))
         return status;
     const struct registry_index *index =
         registry_index_by_id(s->registry, id_address_index(row.address));
@@ -568,6 +577,10 @@ static enum catalogue_status list_file(struct scan *s)
         status = put_room(s->tx, put);
     if (status != CATALOGUE_OK)
         return status;
+    if (put->code == RULE_FROZEN) {
+        s->result->frozen++;
+        return CATALOGUE_OK;
+    }
     if (put->code != RULE_OK)
         return refuse(s);
     status = put_write(s->tx, put);
@@ -581,15 +594,16 @@ static enum catalogue_status list_file(struct scan *s)
 
 static enum catalogue_status settle_file(struct scan *s)
 {
-    if (s->hold) {
-        struct put_row row;
-        const struct registry_index *from = NULL;
-        enum catalogue_status status = scan_find_loss(s, &row);
-        if (status == CATALOGUE_OK && !row.found)
-            status = scan_find_move(s, &from);
-        /* Its row stays as it is, so that the next scan finds the same difference. */
-        if (status != CATALOGUE_OK || row.found || from)
-            return status;
+    struct put_row row;
+    const struct registry_index *from = NULL;
+    enum catalogue_status status = scan_find_loss(s, &row);
+    bool frozen = is_frozen(s, &row);
+    if (status == CATALOGUE_OK && s->hold && !row.found)
+        status = scan_find_move(s, &from);
+    /* Its row stays as it is, so that the next scan finds the same difference. */
+    if (status != CATALOGUE_OK || frozen || (s->hold && (row.found || from))) {
+        s->result->frozen += frozen;
+        return status;
     }
     switch (s->file->state) {
     case SOURCE_FILE_LISTED:

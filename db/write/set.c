@@ -25,10 +25,11 @@ struct replace {
     struct change_result *result;
     const struct registry_index *index;
     struct occupancy_index *occupancy;
-    int64_t owner;    /* the source acted on; 0: anyone's; -1: one that owns nothing yet */
-    uint64_t ordinal; /* of the line at hand, from 1 */
-    uint64_t foreign; /* lines whose entries belong to another source */
-    struct put put;   /* the line at hand */
+    const char *prefix; /* of the locs acted on; NULL: any */
+    int64_t owner;      /* the source acted on; 0: anyone's; -1: one that owns nothing yet */
+    uint64_t ordinal;   /* of the line at hand, from 1 */
+    uint64_t foreign;   /* lines whose entries belong to another source */
+    struct put put;     /* the line at hand */
 };
 
 /* Refused then, and nothing of it is kept. */
@@ -50,7 +51,7 @@ static enum catalogue_status prune_segment(struct replace *r, uint32_t first)
         sqlite3_bind_int64(gone, 3, r->owner);
     else
         sqlite3_bind_null(gone, 3);
-    statement_bind_text(gone, 4, r->change->replace_prefix);
+    statement_bind_text(gone, 4, r->prefix);
     bool found;
     enum catalogue_status status;
     while ((status = statement_first(gone, &found)) == CATALOGUE_OK && found) {
@@ -170,7 +171,7 @@ static bool is_foreign(const struct replace *r)
 static enum catalogue_status judge(struct replace *r, const struct entry *entry)
 {
     struct put *put = &r->put;
-    const char *prefix = r->change->replace_prefix;
+    const char *prefix = r->prefix;
     put->entry = entry;
     put->index_name = r->change->index_name;
     if (!entry->loc) {
@@ -190,6 +191,18 @@ static enum catalogue_status judge(struct replace *r, const struct entry *entry)
         put->field = "position";
     }
     return CATALOGUE_OK;
+}
+
+/* A list with a line that is not the token's business is refused for that, whatever else is wrong
+ * with it; likewise one with a line for what is frozen. */
+static void note_forbidden(const struct change *change, struct change_result *result,
+                           const struct put *put)
+{
+    if (result->status == CATALOGUE_OK || change->skip || result->forbidden ||
+        !(put->forbidden || put->code == RULE_FROZEN))
+        return;
+    result->forbidden = put->forbidden;
+    result_refuse(result, put->code, put->field);
 }
 
 static void reject(struct replace *r, enum rule_code code, const char *field)
@@ -220,8 +233,7 @@ static enum catalogue_status first_pass(struct replace *r, const struct entry *e
         return status;
     if (put->code != RULE_OK) {
         reject_put(r->change, r->result, put);
-        if (put->forbidden && r->result->status != CATALOGUE_OK)
-            r->result->forbidden = true;
+        note_forbidden(r->change, r->result, put);
     } else if (put->from == r->index && !is_foreign(r)) {
         status = keep_line(r);
     }
@@ -347,6 +359,27 @@ static enum catalogue_status clear_tables(struct tx *tx)
     return status == CATALOGUE_OK ? statement_run(fresh) : status;
 }
 
+/* Whether who asks may replace what it names. A replace by a token with a prefix means that part of
+ * the index. */
+static bool judge_grant(struct replace *r, const struct registry *registry)
+{
+    const struct change *change = r->change;
+    const struct grant *grant = &change->grant;
+    if (!grant_has_site(grant, r->index->site_id)) {
+        result_forbid(r->result);
+        return false;
+    }
+    if (!grant_narrow(grant, change->replace_prefix, &r->prefix)) {
+        result_outside(r->result, "prefix", NULL);
+        return false;
+    }
+    if (!grant_has_source(grant, change->replace_source)) {
+        result_outside(r->result, "source", NULL);
+        return false;
+    }
+    return !result_frozen(r->result, change, registry_is_frozen(registry, r->index));
+}
+
 /* Finds the index and whose entries are meant. A refusal is written into the result. */
 static enum catalogue_status prepare(struct replace *r)
 {
@@ -360,10 +393,8 @@ static enum catalogue_status prepare(struct replace *r)
         result_refuse(r->result, name ? RULE_INDEX_UNKNOWN : RULE_INDEX_NEEDED, "index");
         return CATALOGUE_OK;
     }
-    if (r->change->token_site_id != 0 && r->change->token_site_id != r->index->site_id) {
-        result_forbid(r->result);
+    if (!judge_grant(r, registry))
         return CATALOGUE_OK;
-    }
     status = occupancy_index(r->tx, r->index->site_id, r->index->id, &r->occupancy);
     if (status == CATALOGUE_OK && r->change->replace_source) {
         status = tx_source(r->tx, r->change->replace_source, false, &r->owner);
@@ -398,7 +429,7 @@ static uint64_t count_spared(const struct replace *r)
 {
     const struct change_result *result = r->result;
     uint64_t own = result->created + result->updated + result->unchanged - r->foreign;
-    if (r->owner == 0 || r->change->replace_prefix || result->status != CATALOGUE_OK)
+    if (r->owner == 0 || r->prefix || result->status != CATALOGUE_OK)
         return 0;
     return r->occupancy->entries > own ? r->occupancy->entries - own : 0;
 }
@@ -411,7 +442,8 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     r.put.source = source;
     r.put.normalised = true;
     r.put.of_set = true;
-    r.put.token_site_id = change->token_site_id;
+    r.put.grant = change->grant;
+    r.put.pass_frozen = change->pass_frozen;
     enum catalogue_status status = prepare(&r);
     if (status != CATALOGUE_OK)
         return status;
@@ -467,6 +499,8 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
     }
     enum catalogue_status status = entry_locate(tx, put);
     if (status == CATALOGUE_OK)
+        status = put_judge_owner(tx, put);
+    if (status == CATALOGUE_OK)
         status = put_room(tx, put);
     if (status != CATALOGUE_OK)
         return status;
@@ -475,8 +509,7 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
         return look_again(tx, change, entry, put, result);
     if (put->code != RULE_OK) {
         reject_put(change, result, put);
-        if (put->forbidden && result->status != CATALOGUE_OK)
-            result->forbidden = true;
+        note_forbidden(change, result, put);
         return CATALOGUE_OK;
     }
     if (result->status != CATALOGUE_OK)
@@ -493,7 +526,8 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep)
 {
     struct put put = {.source = change->source,
-                      .token_site_id = change->token_site_id,
+                      .grant = change->grant,
+                      .pass_frozen = change->pass_frozen,
                       .normalised = true,
                       .of_set = true};
     struct entry entry;

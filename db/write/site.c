@@ -40,14 +40,14 @@ enum catalogue_status site_hosts_read(const struct change *change, const char *c
                                       const char *field, size_t has, struct site_hosts *out,
                                       struct change_result *result)
 {
-    size_t count = 0, max = change->token_site_id != 0 ? SITE_HOSTS_MAX_ONE_SITE : SITE_HOSTS_MAX;
+    size_t count = 0, max = change->grant.site_id != 0 ? SITE_HOSTS_MAX_ONE_SITE : SITE_HOSTS_MAX;
     while (given && given[count])
         count++;
     *out = (struct site_hosts){NULL, 0};
     if (count > max && count > has) {
         result_decline(result, CATALOGUE_FULL, "");
         snprintf(result->detail, sizeof result->detail, "a site can have at most %zu such hosts%s",
-                 max, change->token_site_id != 0 ? "; a token for all sites may give it more" : "");
+                 max, change->grant.site_id != 0 ? "; a token for all sites may give it more" : "");
         result->field = field;
         return CATALOGUE_OK;
     }
@@ -105,7 +105,7 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
                                   const struct site_hosts *alias, struct change_result *result)
 {
     const struct registry_site *other;
-    bool all_sites = change->token_site_id == 0;
+    bool all_sites = change->grant.site_id == 0;
     for (size_t i = 0; !change->override_managed && i < alias->count; i++) {
         const char *host = alias->name[i];
         if (site && has_host(site->alias_hosts, site->alias_host_count, host))
@@ -390,7 +390,7 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
         return status;
-    if (change->token_site_id != 0) {
+    if (change->grant.site_id != 0) {
         result_forbid(result);
         return CATALOGUE_OK;
     }
@@ -462,6 +462,21 @@ static enum catalogue_status write_differences(struct tx *tx, const struct chang
     return status;
 }
 
+/* State, not policy: whoever manages the site, and no reload undoes it. */
+static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, bool was,
+                                         const struct site_fields *fields,
+                                         struct change_result *result)
+{
+    if (!(fields->set & SITE_SET_FROZEN) || fields->frozen == was)
+        return CATALOGUE_OK;
+    enum catalogue_status status = tx_run(tx, ST_SITE_FREEZE, site_id, fields->frozen);
+    result->updated = 1;
+    result->unchanged = 0;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return status;
+}
+
 static enum catalogue_status update_site(struct tx *tx, const struct registry *r,
                                          const struct registry_site *site,
                                          const struct change *change, struct change_result *result)
@@ -471,7 +486,7 @@ static enum catalogue_status update_site(struct tx *tx, const struct registry *r
     uint32_t max_pages = site->max_pages;
     if (fields->set & SITE_SET_MAX_PAGES)
         max_pages = read_max_pages(tx, fields, result);
-    if (max_pages > site->max_pages && change->token_site_id != 0)
+    if (max_pages > site->max_pages && change->grant.site_id != 0)
         result_refuse(result, RULE_ALL_SITES, "max_indexes");
     struct site_hosts cross = {0}, alias = {0};
     if (result->status == CATALOGUE_OK)
@@ -500,17 +515,28 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
         result_decline(result, CATALOGUE_NOT_FOUND, "there is no such site");
         return CATALOGUE_OK;
     }
-    if (change->token_site_id != 0 && change->token_site_id != site->id) {
+    if (change->grant.site_id != 0 && change->grant.site_id != site->id) {
         result_forbid(result);
         return CATALOGUE_OK;
     }
-    if (result_managed(result, change, site))
+    unsigned policy = change->site.set & ~(SITE_SET_FROZEN | SITE_SET_MANAGED);
+    bool edits = change->site.cross_added || change->site.cross_removed ||
+                 change->site.alias_added || change->site.alias_removed;
+    bool stays_frozen =
+        site->frozen && (!(change->site.set & SITE_SET_FROZEN) || change->site.frozen);
+    if ((policy != 0 || edits || change->site.set == 0) &&
+        (result_managed(result, change, site) ||
+         (!change->override_managed && result_frozen(result, change, stays_frozen))))
         return CATALOGUE_OK;
     struct change whole = *change;
     struct site_edit edit;
     status = site_edit_resolve(site, &whole.site, &edit, result);
+    int64_t id = site->id;
+    bool site_frozen = site->frozen; /* the registry is about to go */
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = update_site(tx, r, site, &whole, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = freeze_site(tx, id, site_frozen, &change->site, result);
     site_edit_done(&edit);
     return status;
 }
@@ -529,11 +555,14 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         result_decline(result, CATALOGUE_NOT_FOUND, "there is no such site");
         return CATALOGUE_OK;
     }
-    if (change->token_site_id != 0) {
+    if (change->grant.site_id != 0) {
         result_forbid(result);
         return CATALOGUE_OK;
     }
-    if (result_managed(result, change, site))
+    bool frozen = site->frozen;
+    for (size_t i = 0; i < site->index_count; i++)
+        frozen = frozen || site->indexes[i].frozen;
+    if (result_managed(result, change, site) || result_frozen(result, change, frozen))
         return CATALOGUE_OK;
     struct guard_case guard = {.max_removed = change->max_removed};
     for (size_t i = 0; i < site->index_count; i++) {

@@ -69,14 +69,14 @@ static void queue_done(struct queue *q)
 
 static struct queue_share *share_of(struct queue *q, const struct write_request *request)
 {
-    return &q->shares[(uint64_t)request->change.token_site_id % QUEUE_SHARES];
+    return &q->shares[(uint64_t)request->change.grant.site_id % QUEUE_SHARES];
 }
 
 /* One site's tokens have half of the places: nobody's writes, however many, leave others none. */
 static bool has_place(struct queue *q, const struct write_request *request)
 {
     return q->depth < q->max &&
-           (request->change.token_site_id == 0 || share_of(q, request)->waiting < (q->max + 1) / 2);
+           (request->change.grant.site_id == 0 || share_of(q, request)->waiting < (q->max + 1) / 2);
 }
 
 static void note_taken(struct queue *q, const struct write_request *request)
@@ -268,7 +268,7 @@ static int64_t earliest(const struct queue *q)
 static bool line_presses(const struct request_line *line, int64_t site_id, int64_t until_ms)
 {
     for (const struct write_request *r = line->first; r && r->deadline_ms <= until_ms; r = r->next)
-        if (r->change.token_site_id != site_id)
+        if (r->change.grant.site_id != site_id)
             return true;
     return false;
 }

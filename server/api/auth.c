@@ -1,10 +1,12 @@
 #include "server/api/auth.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "server/api/errors.h"
 #include "server/api/routes.h"
@@ -14,8 +16,9 @@
 /* A table of fixed size: an address maps to a few neighbouring slots, and where all are taken the
  * oldest window gives way. Many addresses can thus forget one another's failures, never use
  * memory without bound. */
-#define SLOTS  1024u
-#define PROBES 8u
+#define SLOTS      1024u
+#define PROBES     8u
+#define USED_SLOTS 256u
 
 #define ENVIRONMENT_TOKEN "environment" /* what the log calls it */
 
@@ -26,7 +29,8 @@ struct page_place_failures {
 };
 
 struct auth {
-    pthread_mutex_t lock; /* held for a few comparisons, never over I/O */
+    atomic_uint_fast64_t used[USED_SLOTS]; /* token and hour; 0: none */
+    pthread_mutex_t lock;                  /* held for a few comparisons, never over I/O */
     struct page_place_failures slots[SLOTS];
 };
 
@@ -121,6 +125,20 @@ static const char *bearer_token(const char *header, size_t *len)
     return *len > 0 && header[*len] == '\0' ? header : NULL;
 }
 
+/* The texts are the request's own: the registry is let go. */
+static void take_grant(struct request *request, const struct registry_token *token)
+{
+    snprintf(request->token_text, sizeof request->token_text, "%s", token->grant.name);
+    request->token_name = request->token_text;
+    request->token_id = token->id;
+    request->grant = token->grant;
+    request->grant.name = request->token_text;
+    if (token->grant.prefix == NULL)
+        return;
+    snprintf(request->prefix_text, sizeof request->prefix_text, "%s", token->grant.prefix);
+    request->grant.prefix = request->prefix_text;
+}
+
 /* Notes in the request whose token this is. Compares with every token there is, each in constant
  * time, so that the time taken tells nothing of which one was near. */
 static bool identify(const struct app_context *app, const uint8_t sha256[32],
@@ -132,19 +150,16 @@ static bool identify(const struct app_context *app, const uint8_t sha256[32],
     for (size_t i = 0; i < registry->token_count; i++) {
         const struct registry_token *token = &registry->tokens[i];
 
-        if (!token_equal(token->sha256, sha256))
-            continue;
-        snprintf(request->token_text, sizeof request->token_text, "%s", token->name);
-        request->token_name = request->token_text;
-        request->token_id = token->id;
-        request->token_site_id = token->site_id;
+        if (token_equal(token->sha256, sha256))
+            take_grant(request, token);
     }
     publisher_site_map_done(routing);
 
     if (app->environment_token_sha256 != NULL &&
         token_equal(app->environment_token_sha256, sha256)) {
         request->token_name = ENVIRONMENT_TOKEN;
-        request->token_id = request->token_site_id = 0;
+        request->token_id = 0;
+        request->grant = (struct grant){.role = GRANT_ADMIN, .name = ENVIRONMENT_TOKEN};
     }
     return request->token_name != NULL;
 }
@@ -171,14 +186,18 @@ static void reply_wrong_token(const struct app_context *app, struct request *req
     reply_header(&request->reply, "Retry-After", text);
 }
 
-bool auth_holds(const struct registry *registry, struct request *request)
+bool auth_holds(const struct registry *registry, struct request *request, int64_t now)
 {
     if (request->token_id == 0) /* the environment's, or the route needs none */
         return true;
+    if (grant_is_expired(&request->grant, now)) {
+        errors_reply_unauthorised(&request->reply, "this token has expired");
+        return false;
+    }
     for (size_t i = 0; i < registry->token_count; i++) {
         const struct registry_token *token = &registry->tokens[i];
 
-        if (token->id == request->token_id && token->site_id == request->token_site_id &&
+        if (token->id == request->token_id && grant_equal(&token->grant, &request->grant) &&
             token_equal(token->sha256, request->token_sha256))
             return true;
     }
@@ -189,7 +208,7 @@ bool auth_holds(const struct registry *registry, struct request *request)
 bool auth_still_holds(const struct app_context *app, struct request *request)
 {
     const struct site_map *routing = publisher_site_map(app->publisher);
-    bool still = auth_holds(site_map_registry(routing), request);
+    bool still = auth_holds(site_map_registry(routing), request, time(NULL));
 
     publisher_site_map_done(routing);
     return still;
@@ -197,7 +216,7 @@ bool auth_still_holds(const struct app_context *app, struct request *request)
 
 bool auth_may_own(const struct app_context *app, struct request *request, const char *name)
 {
-    if (request->token_site_id == 0 || strcmp(name, request->token_name) == 0)
+    if (request->grant.site_id == 0 || strcmp(name, request->token_name) == 0)
         return true;
     const struct site_map *routing = publisher_site_map(app->publisher);
     const struct registry *registry = site_map_registry(routing);
@@ -207,14 +226,38 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
     for (size_t i = 0; i < registry->token_count && !taken; i++) {
         const struct registry_token *token = &registry->tokens[i];
 
-        taken = (token->site_id == 0 || token->site_id == request->token_site_id) &&
-                strcmp(token->name, name) == 0;
+        taken =
+            (token->grant.site_id == 0 || grant_has_site(&request->grant, token->grant.site_id)) &&
+            strcmp(token->grant.name, name) == 0;
     }
     publisher_site_map_done(routing);
     if (taken)
         errors_reply_rule(&request->reply, RULE_ALL_SITES, "source",
                           "is another token's name: only a token for all sites may write as it");
     return !taken;
+}
+
+/* The row is written by the writer, behind: nobody waits for it, and where it cannot be written
+ * that is nobody's trouble. */
+static void used_done(void *context, struct change_result *result)
+{
+    (void)context;
+    (void)result;
+}
+
+/* Of a token that was noted in this hour nothing is written. Two tokens that share a slot may be
+ * noted oftener. */
+static void note_use(const struct app_context *app, const struct request *request)
+{
+    const struct change change = {.kind = CHANGE_TOKEN_USED, .token_id = request->token_id};
+    uint64_t hour = (uint64_t)request->now / 3600;
+    uint64_t seen = (uint64_t)request->token_id << 24 | (hour & 0xffffff);
+
+    if (request->token_id == 0 || app->auth == NULL)
+        return;
+    atomic_uint_fast64_t *slot = &app->auth->used[(uint64_t)request->token_id % USED_SLOTS];
+    if (atomic_exchange_explicit(slot, seen, memory_order_relaxed) != seen)
+        catalogue_submit(app->catalogue, &change, used_done);
 }
 
 bool routes_authorise(void *context, struct request *request)
@@ -239,5 +282,13 @@ bool routes_authorise(void *context, struct request *request)
         return false;
     }
     memcpy(request->token_sha256, sha256, sizeof sha256);
-    return true;
+    if (grant_is_expired(&request->grant, request->now)) {
+        errors_reply_unauthorised(&request->reply, "this token has expired");
+        return false;
+    }
+    note_use(app, request);
+    if (grant_may(&request->grant, request->route->role))
+        return true;
+    errors_reply_role(&request->reply, &request->grant, request->route->role);
+    return false;
 }

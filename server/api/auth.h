@@ -29,8 +29,8 @@ unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *rep
 /* A request is judged when its header has come; its body, or what it waits for, may take long. So
  * each call is judged again before it tells anything, and a write by the writer itself, in its
  * transaction (change.bearer_id). A token is its id, hash and scope: another one of the same name
- * does not do. Both are false, with the reply filled (401), where it has been revoked. Thread safe.
- */
+ * does not do. Both are false, with the reply filled (401), where it has been revoked or has
+ * expired. Thread safe. */
 struct app_context;
 struct registry;
 struct request;
@@ -38,7 +38,7 @@ struct request;
  * the catalogue is told, or what is told was read before. */
 bool auth_still_holds(const struct app_context *app, struct request *request);
 /* By the registry of the view that the answer is made of. */
-bool auth_holds(const struct registry *registry, struct request *request);
+bool auth_holds(const struct registry *registry, struct request *request, int64_t now);
 
 /* Whether what the request writes may be owned by `name` (?source=): a token of one site writes as
  * itself, or as nobody else who may write there, so that what is another's in an answer is

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "server/api/auth.h"
 #include "server/api/errors.h"
@@ -133,7 +134,7 @@ void call_look(struct call *call, call_work *work)
     }
     status = catalogue_view_registry(view, &registry);
     if (status == CATALOGUE_OK) {
-        if (auth_holds(registry, call->request) && work != NULL)
+        if (auth_holds(registry, call->request, time(NULL)) && work != NULL)
             status = work(call, view, registry);
         registry_unref(registry);
     }
@@ -197,6 +198,9 @@ static void write_done(void *context, struct change_result *result)
     change_result_done(&call->result);
     call->result = *result;
     memset(result, 0, sizeof *result);
+    /* The guard tells how much the index has. */
+    if (call->result.code == RULE_SHRINK_GUARD && !grant_has_whole(&call->change.grant))
+        call->result.detail[0] = '\0';
 
     if (call->result.status == CATALOGUE_OK)
         publisher_await_revision(call->app->publisher, call->result.revision, write_visible, call);
@@ -212,7 +216,7 @@ enum handled call_write(struct call *call, void (*answer)(struct call *))
         call->change.source = call->request->token_name;
     call->change.by = call->request->token_name;
     call->change.request_id = call->request->id;
-    call->change.token_site_id = call->request->token_site_id;
+    call->change.grant = call->request->grant;
     call->change.bearer_id = call->request->token_id;
     call->change.bearer_sha256 = call->request->token_sha256;
     catalogue_submit(call->app->catalogue, &call->change, write_done);
@@ -390,17 +394,17 @@ static const char *const lists[] = {"application/json", "application/x-ndjson", 
         .methods = HTTP_GET, .path = (path_), .label = (label_), .asks_to_wait = true,             \
         .finish = (finish_)                                                                        \
     }
-/* For who has a token; a body's rows add its size and types. */
-#define CALL(method_, path_, label_, finish_, ...)                                                 \
+/* For who has a token of this role; a body's rows add its size and types. */
+#define CALL(role_, method_, path_, label_, finish_, ...)                                          \
     {                                                                                              \
-        .methods = (method_), .path = (path_), .label = (label_), .authorised = true,              \
+        .methods = (method_), .path = (path_), .label = (label_), .role = GRANT_##role_,           \
         .begin = call_begin, .finish = (finish_), .done = call_done, __VA_ARGS__                   \
     }
 #define DOCUMENT .max_body_bytes = DOCUMENT_BYTES, .content_types = json
 /* A list of entries, or one: read as it comes. */
 #define UPLOAD(method_, begin_, ...)                                                               \
     {                                                                                              \
-        .methods = (method_), .path = "/v1/sitemaps", .label = "sitemaps", .authorised = true,     \
+        .methods = (method_), .path = "/v1/sitemaps", .label = "sitemaps", .role = GRANT_WRITE,    \
         .max_body_bytes = LIST_BYTES, .content_types = lists, .call_size = &upload_size,           \
         .begin = (begin_), .body = upload_body, .finish = upload_finish, .done = call_done,        \
         __VA_ARGS__                                                                                \
@@ -412,38 +416,49 @@ const struct route routes_admin[] = {
     PLAIN("/metrics", "metrics", metrics_get),
     PLAIN("/openapi.json", "openapi", openapi_get),
 
-    CALL(HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list,
+    CALL(READ, HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list,
          .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc")),
     UPLOAD(HTTP_POST, sitemaps_post_begin, .heeds_if_match = true,
            .parameters = PARAMETERS("on_error", "index", "source", "max_removed", "dry_run")),
     UPLOAD(HTTP_PUT, sitemaps_put_begin,
            .parameters =
                PARAMETERS("on_error", "index", "source", "prefix", "max_removed", "dry_run")),
-    CALL(HTTP_DELETE, "/v1/sitemaps", "sitemaps", sitemaps_delete, .heeds_if_match = true,
+    CALL(WRITE, HTTP_DELETE, "/v1/sitemaps", "sitemaps", sitemaps_delete, .heeds_if_match = true,
          .call_size = &removal_size, .parameters = PARAMETERS("loc")),
-    CALL(HTTP_GET, "/v1/sitemaps/{id}", "sitemap", sitemap_get, .parameters = NULL),
-    CALL(HTTP_DELETE, "/v1/sitemaps/{id}", "sitemap", sitemap_delete, .heeds_if_match = true),
+    CALL(READ, HTTP_GET, "/v1/sitemaps/{id}", "sitemap", sitemap_get, .parameters = NULL),
+    CALL(WRITE, HTTP_DELETE, "/v1/sitemaps/{id}", "sitemap", sitemap_delete,
+         .heeds_if_match = true),
 
-    CALL(HTTP_GET, "/v1/sites", "sites", sites_list, .parameters = PARAMETERS("after", "limit")),
-    CALL(HTTP_POST, "/v1/sites", "sites", sites_post, DOCUMENT, .call_size = &site_write_size),
-    CALL(HTTP_GET, "/v1/sites/{id}", "site", site_get, .parameters = NULL),
-    CALL(HTTP_PATCH, "/v1/sites/{id}", "site", site_patch, DOCUMENT, .call_size = &site_write_size),
-    CALL(HTTP_DELETE, "/v1/sites/{id}", "site", site_delete, .call_size = &site_write_size,
+    CALL(READ, HTTP_GET, "/v1/sites", "sites", sites_list,
+         .parameters = PARAMETERS("after", "limit")),
+    CALL(ADMIN, HTTP_POST, "/v1/sites", "sites", sites_post, DOCUMENT,
+         .call_size = &site_write_size),
+    CALL(READ, HTTP_GET, "/v1/sites/{id}", "site", site_get, .parameters = NULL),
+    CALL(ADMIN, HTTP_PATCH, "/v1/sites/{id}", "site", site_patch, DOCUMENT,
+         .call_size = &site_write_size),
+    CALL(ADMIN, HTTP_DELETE, "/v1/sites/{id}", "site", site_delete, .call_size = &site_write_size,
          .parameters = PARAMETERS("max_removed", "dry_run")),
 
-    CALL(HTTP_GET, "/v1/indexes", "indexes", indexes_list,
+    CALL(READ, HTTP_GET, "/v1/indexes", "indexes", indexes_list,
          .parameters = PARAMETERS("site", "after", "limit")),
-    CALL(HTTP_POST, "/v1/indexes", "indexes", indexes_post, DOCUMENT,
+    CALL(ADMIN, HTTP_POST, "/v1/indexes", "indexes", indexes_post, DOCUMENT,
          .call_size = &index_write_size),
-    CALL(HTTP_GET, "/v1/indexes/{id}", "index", index_get, .parameters = NULL),
-    CALL(HTTP_DELETE, "/v1/indexes/{id}", "index", index_delete, .call_size = &index_write_size,
-         .parameters = PARAMETERS("max_removed", "dry_run")),
+    CALL(READ, HTTP_GET, "/v1/indexes/{id}", "index", index_get, .parameters = NULL),
+    CALL(ADMIN, HTTP_PATCH, "/v1/indexes/{id}", "index", index_patch, DOCUMENT,
+         .call_size = &index_write_size),
+    CALL(ADMIN, HTTP_DELETE, "/v1/indexes/{id}", "index", index_delete,
+         .call_size = &index_write_size, .parameters = PARAMETERS("max_removed", "dry_run")),
 
-    CALL(HTTP_GET, "/v1/sources", "sources", sources_list, .parameters = NULL),
-    CALL(HTTP_POST, "/v1/sources/{name}/scan", "source-scan", source_scan,
+    CALL(READ, HTTP_GET, "/v1/sources", "sources", sources_list, .parameters = NULL),
+    CALL(WRITE, HTTP_POST, "/v1/sources/{name}/scan", "source-scan", source_scan,
          .call_size = &scan_call_size, .parameters = PARAMETERS("max_removed")),
 
-    CALL(HTTP_GET, "/v1/changes", "changes", changes_get, .call_size = &changes_size,
+    CALL(READ, HTTP_GET, "/v1/token", "token", token_get, .parameters = NULL),
+    CALL(ADMIN, HTTP_GET, "/v1/tokens", "tokens", tokens_list,
+         .parameters = PARAMETERS("after", "limit")),
+    CALL(ADMIN, HTTP_DELETE, "/v1/tokens/{name}", "token-revoke", token_delete, .parameters = NULL),
+
+    CALL(READ, HTTP_GET, "/v1/changes", "changes", changes_get, .call_size = &changes_size,
          .parameters = PARAMETERS("since", "wait")),
 };
 const size_t routes_admin_count = sizeof routes_admin / sizeof routes_admin[0];

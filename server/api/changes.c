@@ -204,7 +204,7 @@ static enum catalogue_status read_changes(struct call *call, struct catalogue_vi
                                           const struct registry *registry)
 {
     struct changes *self = (struct changes *)call;
-    int64_t only = call->request->token_site_id;
+    int64_t only = call->request->grant.site_id;
     enum catalogue_status status;
 
     forget(self);
@@ -322,7 +322,7 @@ static void changes_list_append(struct changes *self, struct str *out)
 /* NULL for a token for all sites. */
 static atomic_uint *of_its_site(struct changes *self)
 {
-    int64_t site_id = self->call.request->token_site_id;
+    int64_t site_id = self->call.request->grant.site_id;
 
     return site_id != 0 ? &self->call.app->polls_of[(uint64_t)site_id % POLL_SITES] : NULL;
 }

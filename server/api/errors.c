@@ -56,8 +56,10 @@ static unsigned status_of_rule(enum rule_code code)
         return 400;
     case RULE_SHRINK_GUARD:
     case RULE_HOST_TAKEN:
+    case RULE_FROZEN:
         return 409;
     case RULE_ALL_SITES:
+    case RULE_OUTSIDE_TOKEN:
         return 403;
     case RULE_LIST_TOO_LONG:
         return 413;
@@ -80,6 +82,15 @@ void errors_reply_scope(struct reply *reply)
                   "this token is for another site of the catalogue");
 }
 
+void errors_reply_role(struct reply *reply, const struct grant *grant, enum grant_role needed)
+{
+    char detail[128];
+
+    snprintf(detail, sizeof detail, "this call needs a token of role %s; this one's role is %s",
+             grant_role_word(needed), grant_role_word(grant->role));
+    reply_problem(reply, 403, "token-role", NULL, detail);
+}
+
 void errors_reply_unauthorised(struct reply *reply, const char *detail)
 {
     reply_problem(reply, 401, "unauthorized", NULL, detail);
@@ -88,7 +99,8 @@ void errors_reply_unauthorised(struct reply *reply, const char *detail)
 
 void errors_reply_revoked(struct reply *reply)
 {
-    errors_reply_unauthorised(reply, "this token was revoked while the call was under way");
+    errors_reply_unauthorised(reply,
+                              "this token was revoked, or expired, while the call was under way");
 }
 
 void errors_reply_not_found(struct reply *reply, const char *what)
@@ -105,7 +117,7 @@ void errors_reply_result(struct reply *reply, const struct change_result *result
 
     if (result->revoked) {
         errors_reply_revoked(reply);
-    } else if (result->forbidden) {
+    } else if (result->forbidden && result->code != RULE_OUTSIDE_TOKEN) {
         errors_reply_scope(reply);
     } else if (result->status == CATALOGUE_REFUSED) {
         errors_reply_rule(reply, result->code, result->field, detail);

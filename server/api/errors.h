@@ -18,6 +18,8 @@ void errors_reply_rule(struct reply *reply, enum rule_code code, const char *fie
 /* A body could not be read. */
 void errors_reply_reader(struct reply *reply, const struct reader_error *error);
 void errors_reply_spool(struct reply *reply, enum spool_status status);
+/* A call that the token's role forbids. */
+void errors_reply_role(struct reply *reply, const struct grant *grant, enum grant_role needed);
 /* A write or sight that the token's scope forbids. */
 void errors_reply_scope(struct reply *reply);
 /* 401 with its challenge. */

@@ -16,7 +16,9 @@ route_hook sitemaps_list, sitemap_get, sitemap_delete, sitemaps_delete;
 route_hook sitemaps_post_begin, sitemaps_put_begin;
 /* sites.c, indexes.c */
 route_hook sites_list, site_get, sites_post, site_patch, site_delete;
-route_hook indexes_list, index_get, indexes_post, index_delete;
+route_hook indexes_list, index_get, indexes_post, index_patch, index_delete;
+/* tokens.c */
+route_hook token_get, tokens_list, token_delete;
 /* sources.c, changes.c */
 route_hook sources_list, source_scan, changes_get;
 

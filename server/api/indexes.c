@@ -21,6 +21,16 @@ static void append_etag(struct call *call, struct str *out, const char *name,
     str_append_json_text(out, hot ? etag : NULL);
 }
 
+/* How much there is as a whole is none of a prefix's business: null. */
+static void append_counts(const struct call *call, struct str *out, uint64_t entries,
+                          uint64_t bytes)
+{
+    if (grant_has_whole(&call->request->grant))
+        str_append_format(out, ",\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64, entries, bytes);
+    else
+        str_append_text(out, ",\"entries\":null,\"bytes\":null");
+}
+
 static void append_page(struct call *call, struct str *out, const struct registry_site *site,
                         const struct registry_index *index, const struct page_record *page)
 {
@@ -29,8 +39,8 @@ static void append_page(struct call *call, struct str *out, const struct registr
     scope_page_path(index->path, index->page_pattern, page->number, false, path);
     str_append_format(out, "{\"number\":%" PRIu32 ",\"url\":", page->number);
     json_append_url(out, site->origin, path);
-    str_append_format(out, ",\"entries\":%" PRIu32 ",\"bytes\":%" PRIu64 ",\"changed_at\":",
-                      page->entries, page->bytes);
+    append_counts(call, out, page->entries, page->bytes);
+    str_append_text(out, ",\"changed_at\":");
     entry_json_append_time(out, page->changed_at);
     append_etag(call, out, "etag", page, false);
     append_etag(call, out, "etag_gz", page, true);
@@ -69,8 +79,9 @@ static enum catalogue_status index_json_append(struct call *call, struct catalog
     str_append_json_text(out, site->origin);
     str_append_text(out, ",\"page_pattern\":");
     str_append_json_text(out, index->page_pattern);
-    str_append_format(
-        out, ",\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"changed_at\":", entries, bytes);
+    str_append_format(out, ",\"frozen\":%s", index->frozen || site->frozen ? "true" : "false");
+    append_counts(call, out, entries, bytes);
+    str_append_text(out, ",\"changed_at\":");
     if (changed_at != 0)
         entry_json_append_time(out, changed_at);
     else
@@ -149,7 +160,8 @@ static bool find_site(struct call *call, const struct registry *registry,
                       const struct registry_site **out)
 {
     const char *name = call_parameter(call, "site");
-    int64_t only = call->request->token_site_id;
+    const struct grant *grant = &call->request->grant;
+    int64_t only = grant->site_id;
     struct url origin;
 
     *out = only != 0 ? registry_site_by_id(registry, only) : NULL;
@@ -159,7 +171,7 @@ static bool find_site(struct call *call, const struct registry *registry,
         else
             *out = registry_site_by_id(registry, call_id(name));
     }
-    if ((name == NULL && only == 0) || (*out != NULL && (only == 0 || (*out)->id == only)))
+    if ((name == NULL && only == 0) || (*out != NULL && grant_has_site(grant, (*out)->id)))
         return true;
     reply_problem(&call->request->reply, 404, rule_code_word(RULE_SITE_UNKNOWN), "site",
                   "is not a site of this catalogue");
@@ -204,8 +216,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
         registry_index_by_id(registry, call_id(request->path_tail));
     enum catalogue_status status;
 
-    if (index == NULL ||
-        (request->token_site_id != 0 && request->token_site_id != index->site_id)) {
+    if (index == NULL || !grant_has_site(&request->grant, index->site_id)) {
         errors_reply_not_found(&request->reply, "index");
         return CATALOGUE_OK;
     }
@@ -310,20 +321,6 @@ enum handled indexes_post(void *context, struct request *request)
     return call_write(&self->call, answer_made);
 }
 
-/* ---- DELETE ------------------------------------------------------------------------------ */
-
-static void answer_removed(struct call *call)
-{
-    const struct index_write *self = (const struct index_write *)call;
-    struct reply *reply = &call->request->reply;
-
-    str_append_format(&reply->body,
-                      "{\"removed\":%" PRIu64 ",\"indexes\":1,\"revision\":%" PRIu64 "}\n",
-                      call->result.removed, call->result.revision);
-    reply_json(reply, 200);
-    call_audit(call, "index-remove", self->url[0] != '\0' ? self->url : call->request->path_tail);
-}
-
 /* The index that the path names. Its URL is for the log: when the answer comes it is gone. */
 static void name_index(struct index_write *self)
 {
@@ -337,6 +334,52 @@ static void name_index(struct index_write *self)
         snprintf(self->url, sizeof self->url, "%s%s",
                  registry_site_by_id(registry, index->site_id)->origin, index->path);
     publisher_site_map_done(routing);
+}
+
+/* ---- PATCH ------------------------------------------------------------------------------- */
+
+static void answer_changed(struct call *call)
+{
+    struct index_write *self = (struct index_write *)call;
+    const struct site_map *routing = publisher_site_map(call->app->publisher);
+    const struct registry_index *index =
+        registry_index_by_id(site_map_registry(routing), call->change.index_id);
+
+    str_append_format(&call->request->reply.body, "{\"id\":\"%" PRId64 "\",\"frozen\":%s}\n",
+                      call->change.index_id,
+                      registry_is_frozen(site_map_registry(routing), index) ? "true" : "false");
+    publisher_site_map_done(routing);
+    reply_json(&call->request->reply, 200);
+    call_audit(call, call->change.frozen ? "index-freeze" : "index-thaw",
+               self->url[0] != '\0' ? self->url : call->request->path_tail);
+}
+
+enum handled index_patch(void *context, struct request *request)
+{
+    struct index_write *self = request->state;
+    struct json_field fields[] = {{.name = "frozen", .type = JSON_FIELD_BOOL, .required = true}};
+
+    (void)context;
+    if (!call_body(&self->call, fields, 1))
+        return HANDLED;
+    name_index(self);
+    self->call.change.kind = CHANGE_INDEX_FREEZE;
+    self->call.change.frozen = fields[0].on;
+    return call_write(&self->call, answer_changed);
+}
+
+/* ---- DELETE ------------------------------------------------------------------------------ */
+
+static void answer_removed(struct call *call)
+{
+    const struct index_write *self = (const struct index_write *)call;
+    struct reply *reply = &call->request->reply;
+
+    str_append_format(&reply->body,
+                      "{\"removed\":%" PRIu64 ",\"indexes\":1,\"revision\":%" PRIu64 "}\n",
+                      call->result.removed, call->result.revision);
+    reply_json(reply, 200);
+    call_audit(call, "index-remove", self->url[0] != '\0' ? self->url : call->request->path_tail);
 }
 
 enum handled index_delete(void *context, struct request *request)

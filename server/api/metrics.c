@@ -26,6 +26,7 @@
 static void metrics_append_config(struct str *out, const struct app_context *app)
 {
     int64_t expires = app->certificate_expires;
+    int64_t admin_expires = app->admin_certificate_expires;
 
     metric_family(out, "sitemapd_config_reloads_total", "counter",
                   "Reloads of the configuration, by what came of them.");
@@ -42,6 +43,10 @@ static void metrics_append_config(struct str *out, const struct app_context *app
         metric_gauge(out, "sitemapd_tls_certificate_expires_seconds",
                      "When the certificate of the public listener expires, Unix time.",
                      (uint64_t)expires);
+    if (admin_expires > 0)
+        metric_gauge(out, "sitemapd_admin_tls_certificate_expires_seconds",
+                     "When the certificate of the admin listener expires, Unix time.",
+                     (uint64_t)admin_expires);
 }
 
 /* What the listeners count. */

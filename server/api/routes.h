@@ -44,7 +44,8 @@ struct app_context {
     _Atomic uint64_t reloads_applied, reloads_refused;
     atomic_bool reload_refused;
     _Atomic int64_t config_loaded_at;
-    _Atomic int64_t certificate_expires;  /* Unix seconds; 0: no TLS */
+    /* Of each listener, Unix seconds; 0: no TLS. */
+    _Atomic int64_t certificate_expires, admin_certificate_expires;
     struct auth *auth;                    /* failure limits, see auth.h */
     struct sources *sources;              /* directory sources; NULL: none */
     _Atomic(struct served_files *) files; /* of sources with `serve`; NULL: none yet */

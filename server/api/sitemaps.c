@@ -20,7 +20,7 @@ struct listing {
     struct entry_list list;
     uint64_t limit, count;
     struct url prefix, loc; /* as given, normalised; text "" where absent */
-    bool more;
+    bool more, empty;       /* empty: of what is asked for nothing is the token's to see */
     char cursor[ENTRY_CURSOR_SIZE];
 };
 
@@ -35,12 +35,13 @@ static bool read_parameters(struct listing *listing)
         (loc != NULL && !call_url(call, "loc", loc, &listing->loc)))
         return false;
     listing->list = (struct entry_list){
-        .site_id = call->request->token_site_id,
-        .prefix = prefix != NULL ? listing->prefix.text : NULL,
+        .site_id = call->request->grant.site_id,
         .source = call_parameter(call, "source"),
         .after = call_parameter(call, "after"),
         .limit = (size_t)listing->limit + 1, /* one more tells whether there are more */
     };
+    listing->empty = !grant_narrow(
+        &call->request->grant, prefix != NULL ? listing->prefix.text : NULL, &listing->list.prefix);
     return true;
 }
 
@@ -78,7 +79,8 @@ static enum catalogue_status append_by_loc(struct listing *listing, struct catal
             continue;
         if (status != CATALOGUE_OK)
             return status;
-        if ((listing->list.index_id == 0 || record.index_id == listing->list.index_id) &&
+        if (grant_has_loc(&listing->call->request->grant, record.loc) &&
+            (listing->list.index_id == 0 || record.index_id == listing->list.index_id) &&
             (listing->list.source == NULL || strcmp(record.source, listing->list.source) == 0))
             append_record(listing, &record);
         entry_record_done(&record);
@@ -97,7 +99,7 @@ static bool find_index(struct listing *listing)
     if (name == NULL)
         return true;
     index = registry_index_by_name(listing->registry, name, &site);
-    if (index == NULL || (listing->list.site_id != 0 && index->site_id != listing->list.site_id)) {
+    if (index == NULL || !grant_has_site(&listing->call->request->grant, index->site_id)) {
         reply_problem(&listing->call->request->reply, 404, rule_code_word(RULE_INDEX_UNKNOWN),
                       "index", rule_code_sentence(RULE_INDEX_UNKNOWN));
         return false;
@@ -116,7 +118,9 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     if (!read_parameters(&listing) || !find_index(&listing))
         return CATALOGUE_OK;
     str_append_text(&reply->body, "{\"sitemaps\":[");
-    if (listing.loc.len > 0)
+    if (listing.empty)
+        status = CATALOGUE_OK;
+    else if (listing.loc.len > 0)
         status = append_by_loc(&listing, view);
     else
         status = catalogue_view_list(view, &listing.list, append_record, &listing);
@@ -149,8 +153,8 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     enum catalogue_status status = catalogue_view_entry_by_id(view, request->path_tail, &record);
     char etag[40];
 
-    if (status == CATALOGUE_OK && request->token_site_id != 0 &&
-        record.site_id != request->token_site_id) {
+    if (status == CATALOGUE_OK && !(grant_has_site(&request->grant, record.site_id) &&
+                                    grant_has_loc(&request->grant, record.loc))) {
         entry_record_done(&record);
         status = CATALOGUE_NOT_FOUND;
     }
@@ -310,7 +314,8 @@ static void refuse_list(struct call *call)
 {
     struct upload *upload = (struct upload *)call;
     const struct change_result *result = &call->result;
-    bool refused = result->status == CATALOGUE_REFUSED && !result->forbidden;
+    bool refused =
+        result->status == CATALOGUE_REFUSED && !result->forbidden && result->code != RULE_FROZEN;
 
     take_findings(upload);
     if (refused && !upload->skip && upload->findings.refused > 0 &&

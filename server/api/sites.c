@@ -31,8 +31,10 @@ static void site_json_append(struct str *out, const struct registry_site *site, 
     str_append_json_text(out, site->origin);
     append_texts(out, "cross_hosts", site->cross_host_count, site->cross_hosts);
     append_texts(out, "host_aliases", site->alias_host_count, site->alias_hosts);
-    str_append_format(out, ",\"max_indexes\":%" PRIu32 ",\"managed\":%s,\"indexes\":%zu",
-                      site->max_pages, site->managed ? "true" : "false", site->index_count);
+    str_append_format(out,
+                      ",\"max_indexes\":%" PRIu32 ",\"managed\":%s,\"frozen\":%s,\"indexes\":%zu",
+                      site->max_pages, site->managed ? "true" : "false",
+                      site->frozen ? "true" : "false", site->index_count);
     if (whole) {
         str_append_text(out, ",\"robots\":");
         if (site->robots_off)
@@ -51,7 +53,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
 {
     struct str *out = &call->request->reply.body;
     const char *after = call_parameter(call, "after"), *last = NULL;
-    int64_t only = call->request->token_site_id;
+    const struct grant *grant = &call->request->grant;
     uint64_t count = 0, limit;
     bool more = false;
 
@@ -62,7 +64,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     for (size_t i = 0; i < registry->site_count && !more; i++) {
         const struct registry_site *site = &registry->sites[i];
 
-        if ((only != 0 && site->id != only) || (after != NULL && strcmp(site->origin, after) <= 0))
+        if (!grant_has_site(grant, site->id) || (after != NULL && strcmp(site->origin, after) <= 0))
             continue;
         if (count == limit) {
             more = true;
@@ -94,7 +96,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     const struct registry_site *site = registry_site_by_id(registry, id);
 
     (void)view;
-    if (site == NULL || (request->token_site_id != 0 && request->token_site_id != id)) {
+    if (site == NULL || !grant_has_site(&request->grant, id)) {
         errors_reply_not_found(&request->reply, "site");
         return CATALOGUE_OK;
     }
@@ -229,7 +231,7 @@ enum handled sites_post(void *context, struct request *request)
     enum rule_code code;
 
     (void)context;
-    if (request->token_site_id != 0) {
+    if (request->grant.site_id != 0) {
         errors_reply_scope(&request->reply);
         return HANDLED;
     }
@@ -286,12 +288,17 @@ enum handled site_patch(void *context, struct request *request)
         {.name = "host_aliases", .type = JSON_FIELD_TEXTS},
         {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = MAX_INDEXES},
         {.name = "robots", .type = JSON_FIELD_OPTION},
+        {.name = "frozen", .type = JSON_FIELD_BOOL},
     };
 
     (void)context;
-    if (!call_body(&self->call, fields, 4))
+    if (!call_body(&self->call, fields, 5))
         return HANDLED;
     name_site(self);
+    if (fields[4].present) {
+        self->call.change.site.set |= SITE_SET_FROZEN;
+        self->call.change.site.frozen = fields[4].on;
+    }
     self->call.change.kind = CHANGE_SITE_UPDATE;
     set_fields(&self->call.change, &fields[0], &fields[1], &fields[2], &fields[3]);
     self->call.refuse = refuse_changed;

@@ -114,19 +114,37 @@ static void append_source(struct str *out, const struct source_report *report)
     str_append_text(out, "]}");
 }
 
-/* A token of one site sees the sources of that site. */
-static bool may_see(const struct call *call, const char *source_url)
+/* A token of one site sees the sources of that site: whose folder is there, and which list into no
+ * other site's index. Of a token with a prefix, the whole folder lies under it. */
+static bool may_see(const struct call *call, const char *source_url, const char *index_name)
 {
-    int64_t site_id = call->request->token_site_id;
-    if (site_id == 0)
+    const struct grant *grant = &call->request->grant;
+    if (grant->site_id == 0)
         return true;
     const struct site_map *routing = publisher_site_map(call->app->publisher);
-    const struct registry_site *site = registry_site_by_id(site_map_registry(routing), site_id);
+    const struct registry *registry = site_map_registry(routing);
+    const struct registry_site *site = registry_site_by_id(registry, grant->site_id);
+    const struct registry_index *index =
+        index_name != NULL ? registry_index_by_name(registry, index_name, NULL) : NULL;
     struct url url;
     bool may = site != NULL && url_parse(source_url, strlen(source_url), &url, NULL) == RULE_OK &&
-               url_same_origin(&url, &site->origin_url);
+               url_same_origin(&url, &site->origin_url) && grant_has_loc(grant, url.text) &&
+               (index == NULL || grant_has_site(grant, index->site_id));
     publisher_site_map_done(routing);
     return may;
+}
+
+/* A scan changes what the source owns. */
+static bool may_scan(struct call *call, const struct source_list *list, size_t at)
+{
+    struct reply *reply = &call->request->reply;
+    if (!may_see(call, sources_url(list, at), sources_index(list, at)))
+        errors_reply_scope(reply);
+    else if (!grant_has_source(&call->request->grant, call->request->path_tail))
+        errors_reply_rule(reply, RULE_OUTSIDE_TOKEN, NULL, NULL);
+    else
+        return true;
+    return false;
 }
 
 static void list_visible(void *context, enum await_result result)
@@ -170,7 +188,7 @@ static void list_sources(void *context)
             break;
         if (revision < report->revision)
             revision = report->revision;
-        if (may_see(call, report->url)) {
+        if (may_see(call, report->url, sources_index(list, at))) {
             if (listed++ > 0)
                 str_append_char(out, ',');
             append_source(out, report);
@@ -264,12 +282,10 @@ enum handled source_scan(void *context, struct request *request)
         return HANDLED;
     struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
     size_t at = list == NULL ? SIZE_MAX : sources_find(list, request->path_tail);
-    bool may = at != SIZE_MAX && may_see(&scan->call, sources_url(list, at));
+    bool may = at != SIZE_MAX && may_scan(&scan->call, list, at);
     scan->number = at == SIZE_MAX ? 0 : sources_number(list, at);
     sources_let_go(list);
     if (at == SIZE_MAX)
         errors_reply_not_found(&request->reply, "source");
-    else if (!may)
-        errors_reply_scope(&request->reply);
     return may ? call_run(&scan->call, run_scan) : HANDLED;
 }

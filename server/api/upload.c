@@ -133,7 +133,7 @@ static bool open_reader(struct upload *upload)
     upload->reader = reader_new(&options, &sink);
     upload->spool = catalogue_spool(app->catalogue, max_spool);
     if (upload->spool != NULL)
-        spool_share(upload->spool, &app->spool_room, upload->call.request->token_site_id);
+        spool_share(upload->spool, &app->spool_room, upload->call.request->grant.site_id);
     if (upload->reader != NULL && upload->spool != NULL)
         return true;
     upload->over = true;

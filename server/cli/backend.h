@@ -24,9 +24,12 @@ struct backend_page {
 /* A token, told without its secret; strings are valid for the call. */
 struct backend_token {
     const char *name;
-    const char *site;       /* the origin that it is good for; NULL: see all_sites */
-    bool all_sites;         /* else, where `site` is NULL, of one that was removed */
-    const char *created_at; /* RFC 3339 */
+    const char *site;          /* the origin that it is good for; NULL: see all_sites */
+    bool all_sites;            /* else, where `site` is NULL, of one that was removed */
+    const char *prefix, *role; /* prefix NULL: every loc */
+    const char *created_at;    /* RFC 3339, as those that follow; NULL: never */
+    const char *expires_at, *last_used_at;
+    bool own, managed;
 };
 typedef void backend_token_each(void *context, const struct backend_token *token);
 

@@ -239,26 +239,58 @@ static int backup(struct backend *b, const char *file)
     return status;
 }
 
+static const char *format_time(int64_t time, char out[21])
+{
+    if (time == 0)
+        return NULL;
+    lastmod_format_utc(time, out);
+    return out;
+}
+
+static int64_t read_used(struct backend *b, int64_t token_id)
+{
+    struct file_backend *f = of(b);
+    struct catalogue_view *view;
+    int64_t used = 0;
+
+    if (take(f, &view) != CATALOGUE_OK)
+        return 0;
+    catalogue_view_token_used(view, token_id, &used);
+    give_back(f, view);
+    return used;
+}
+
+static void tell_token(struct backend *b, const struct registry *registry,
+                       const struct registry_token *token, backend_token_each *each, void *context)
+{
+    const struct grant *grant = &token->grant;
+    const struct registry_site *site = registry_site_by_id(registry, grant->site_id);
+    char created[21], expires[21], used[21];
+    const struct backend_token shown = {
+        .name = grant->name,
+        .site = site != NULL ? site->origin : NULL,
+        .all_sites = grant->site_id == 0,
+        .prefix = grant->prefix,
+        .role = grant_role_word(grant->role),
+        .own = grant->own,
+        .managed = token->managed,
+        .created_at = created,
+        .expires_at = format_time(grant->expires_at, expires),
+        .last_used_at = format_time(read_used(b, token->id), used),
+    };
+
+    lastmod_format_utc(token->created_at, created);
+    each(context, &shown);
+}
+
 static int tokens(struct backend *b, backend_token_each *each, void *context)
 {
     struct registry *registry = read_registry(b, 0);
 
     if (registry == NULL)
         return EXIT_COULD_NOT;
-    for (size_t i = 0; i < registry->token_count; i++) {
-        const struct registry_token *token = &registry->tokens[i];
-        const struct registry_site *site = registry_site_by_id(registry, token->site_id);
-        char created[21];
-        struct backend_token shown = {
-            .name = token->name,
-            .site = site != NULL ? site->origin : NULL,
-            .all_sites = token->site_id == 0,
-            .created_at = created,
-        };
-
-        lastmod_format_utc(token->created_at, created);
-        each(context, &shown);
-    }
+    for (size_t i = 0; i < registry->token_count; i++)
+        tell_token(b, registry, &registry->tokens[i], each, context);
     registry_unref(registry);
     return EXIT_DONE;
 }

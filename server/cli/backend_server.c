@@ -337,7 +337,7 @@ static void revoke_token(struct server_backend *s, const struct change *change,
     json_t *answer;
 
     str_append_text(&target, "/v1/tokens");
-    target_segment(&target, change->token_name);
+    target_segment(&target, change->token.name);
     result->changed = call(s, "DELETE", &target, NULL, result, &answer);
     json_decref(answer);
     str_done(&target);
@@ -923,7 +923,13 @@ static int tokens(struct backend *b, backend_token_each *each, void *context)
             .name = member_text(token, "name"),
             .site = member_text_or_null(token, "site"),
             .all_sites = member_text_or_null(token, "site") == NULL,
+            .prefix = member_text_or_null(token, "prefix"),
+            .role = member_text(token, "role"),
+            .own = json_is_true(json_object_get(token, "own")),
+            .managed = json_is_true(json_object_get(token, "managed")),
             .created_at = member_text(token, "created_at"),
+            .expires_at = member_text_or_null(token, "expires_at"),
+            .last_used_at = member_text_or_null(token, "last_used_at"),
         };
 
         each(context, &shown);

@@ -131,7 +131,7 @@ static int judge_answer(const char *origin, const char *path, const struct fetch
     return EXIT_DONE;
 }
 
-static int ask(const struct url *url)
+static int ask(const struct url *url, bool own)
 {
     const struct fetch_request request = {
         .url = url,
@@ -139,6 +139,7 @@ static int ask(const struct url *url)
         .agent = "sitemapd-healthcheck/" SITEMAPD_VERSION,
         .headers = "Accept: application/json\r\n",
         .timeout_ms = TIMEOUT_MS,
+        .any_certificate = own,
         .max_bytes = MAX_BODY,
     };
     char origin[LOC_MAX_CHARS + 1];
@@ -157,14 +158,20 @@ static int ask(const struct url *url)
 int command_healthcheck(struct cli *cli)
 {
     const struct arguments *a = &cli->arguments;
+    bool own = a->word_count == 0;
+    char target[300];
     struct url url = {0};
     int status = EXIT_DONE;
 
-    if (a->word_count == 0)
-        status = session_read_config(cli, NULL, NULL);
-    if (status == EXIT_DONE)
-        status = read_target(a->word_count > 0 ? a->words[0] : cli->config->admin_listen, &url);
-    return status == EXIT_DONE ? ask(&url) : status;
+    if (!own)
+        return (status = read_target(a->words[0], &url)) == EXIT_DONE ? ask(&url, false) : status;
+    status = session_read_config(cli, NULL, NULL);
+    if (status != EXIT_DONE)
+        return status;
+    snprintf(target, sizeof target, "%s%s", cli->config->admin_tls_cert != NULL ? "https://" : "",
+             cli->config->admin_listen);
+    status = read_target(target, &url);
+    return status == EXIT_DONE ? ask(&url, true) : status;
 }
 
 /* What the whole of the configuration shows. */

@@ -1,22 +1,50 @@
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "config/suggest.h"
 #include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/cli/session.h"
+#include "server/rules/url.h"
 #include "server/token.h"
 
-/* The site that --site names; 0 without it. */
-static int read_scope(struct cli *cli, int64_t *out)
+/* What the options say of themselves; `prefix` is what the grant then points to. */
+static int read_grant(struct cli *cli, struct grant *grant, char prefix[GRANT_PREFIX_MAX_CHARS + 1])
+{
+    const char *role = arguments_value(&cli->arguments, "--role");
+    const char *under = arguments_value(&cli->arguments, "--prefix");
+    const char *expires = arguments_value(&cli->arguments, "--expires");
+    const char *fault = under != NULL ? grant_read_prefix(under, prefix) : NULL;
+
+    if (role != NULL && !grant_role_read(role, &grant->role))
+        return cli_misuse("--role", "must be read, write or admin");
+    if (fault != NULL)
+        return cli_misuse("--prefix", "%s", fault);
+    if (expires != NULL && !grant_read_expiry(expires, (int64_t)time(NULL), &grant->expires_at))
+        return cli_misuse("--expires", "must be a span (90d, 12h) or a date that is to come");
+    grant->prefix = under != NULL ? prefix : NULL;
+    grant->own = arguments_has(&cli->arguments, "--own");
+    return EXIT_DONE;
+}
+
+/* The site that --site names, or without it that of the prefix's origin; 0 without both. */
+static int read_scope(struct cli *cli, const char *prefix, int64_t *out)
 {
     const char *origin = arguments_value(&cli->arguments, "--site");
     const struct registry_site *site;
     struct registry *registry;
+    struct url url;
+    char of_prefix[LOC_MAX_CHARS + 1];
     int status;
 
     *out = 0;
+    if (origin == NULL && prefix != NULL &&
+        url_parse(prefix, strlen(prefix), &url, NULL) == RULE_OK) {
+        snprintf(of_prefix, sizeof of_prefix, "%.*s", (int)url.origin_len, url.text);
+        origin = of_prefix;
+    }
     if (origin == NULL)
         return EXIT_DONE;
     registry = backend_registry(cli->backend, 0);
@@ -32,7 +60,9 @@ static int read_scope(struct cli *cli, int64_t *out)
 int command_token_add(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
-    struct change change = {.kind = CHANGE_TOKEN_ADD, .token_name = name};
+    struct change change = {.kind = CHANGE_TOKEN_ADD, .token = {.name = name, .role = GRANT_WRITE}};
+    char prefix[GRANT_PREFIX_MAX_CHARS + 1];
+    const char *fault;
     struct change_result result;
     char token[TOKEN_TEXT_SIZE];
     uint8_t sha256[32];
@@ -42,11 +72,16 @@ int command_token_add(struct cli *cli)
         return cli_misuse(name, "a token's name %s", rule_code_sentence(RULE_NAME));
     status = session_needs_machine(cli);
     if (status == EXIT_DONE)
+        status = read_grant(cli, &change.token, prefix);
+    if (status == EXIT_DONE)
         status = session_open(cli, true);
     if (status == EXIT_DONE)
-        status = read_scope(cli, &change.site_id);
+        status = read_scope(cli, change.token.prefix, &change.token.site_id);
     if (status != EXIT_DONE)
         return status;
+    fault = grant_fault(&change.token);
+    if (fault != NULL)
+        return cli_misuse(name, "%s", fault);
     if (!token_make(token) || !token_sha256(token, strlen(token), sha256))
         return cli_fail(name, "no random numbers to make a token of");
     change.token_sha256 = sha256;
@@ -95,7 +130,7 @@ static int check_known(struct cli *cli, const char *name)
 int command_token_revoke(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
-    struct change change = {.kind = CHANGE_TOKEN_REVOKE, .token_name = name};
+    struct change change = {.kind = CHANGE_TOKEN_REVOKE, .token.name = name};
     struct change_result result;
     int status = session_open(cli, false);
 
@@ -110,23 +145,41 @@ int command_token_revoke(struct cli *cli)
     return status;
 }
 
+static void append_json(struct str *out, const struct backend_token *token)
+{
+    str_append_text(out, "{\"name\":");
+    str_append_json_text(out, token->name);
+    str_append_json_member(out, "site", token->site);
+    str_append_json_member(out, "prefix", token->prefix);
+    str_append_json_member(out, "role", token->role);
+    str_append_format(out, ",\"own\":%s", token->own ? "true" : "false");
+    str_append_json_member(out, "expires_at", token->expires_at);
+    str_append_json_member(out, "created_at", token->created_at);
+    str_append_json_member(out, "last_used_at", token->last_used_at);
+    str_append_format(out, ",\"managed\":%s}\n", token->managed ? "true" : "false");
+}
+
+static void append_line(struct str *out, const struct backend_token *token)
+{
+    str_append_format(out, "%-20s  %-20s  %-5s  %-24s  %s", token->created_at,
+                      token->last_used_at != NULL ? token->last_used_at : "-", token->role,
+                      token->name,
+                      token->prefix != NULL ? token->prefix
+                      : token->site != NULL ? token->site
+                      : token->all_sites    ? "all sites"
+                                            : "a site that was removed");
+    if (token->own)
+        str_append_text(out, ", its own entries");
+    if (token->expires_at != NULL)
+        str_append_format(out, ", until %s", token->expires_at);
+    str_append_text(out, token->managed ? ", of the configuration\n" : "\n");
+}
+
 static void append_token(void *context, const struct backend_token *token)
 {
     struct listing *l = context;
-    struct str *out = &l->out;
 
-    if (l->json) {
-        str_append_text(out, "{\"name\":");
-        str_append_json_text(out, token->name);
-        str_append_json_member(out, "site", token->site);
-        str_append_json_member(out, "created_at", token->created_at);
-        str_append_text(out, "}\n");
-    } else {
-        str_append_format(out, "%-20s  %-24s  %s\n", token->created_at, token->name,
-                          token->site != NULL ? token->site
-                          : token->all_sites  ? "all sites"
-                                              : "a site that was removed");
-    }
+    (l->json ? append_json : append_line)(&l->out, token);
 }
 
 static int append_tokens(struct listing *l)
@@ -136,9 +189,10 @@ static int append_tokens(struct listing *l)
 
 int command_token_list(struct cli *cli)
 {
-    char heading[64];
+    char heading[128];
 
-    snprintf(heading, sizeof heading, "%-20s  %-24s  %s", "CREATED", "NAME", "GOOD FOR");
+    snprintf(heading, sizeof heading, "%-20s  %-20s  %-5s  %-24s  %s", "CREATED", "LAST USED",
+             "ROLE", "NAME", "GOOD FOR");
     return listing_print(cli, 0, heading, "no tokens yet; make one with `sitemapd token add NAME`",
                          append_tokens);
 }

@@ -310,9 +310,16 @@ const struct cli_command cli_commands[] = {
          },
      .names = CLI_NAMES_INDEX},
     {"token add", "NAME", "make an API token",
-     "Makes a token for the API and prints it, this once. Only its hash is kept.",
+     "Makes a token for the API and prints it, this once. Only its hash is kept. A role holds "
+     "those "
+     "before it: read reads, write also registers and removes entries, admin also makes, changes "
+     "and removes sites, indexes and tokens of its scope.",
      (const struct cli_option[]){
          {"--site", "ORIGIN", "good for this site only"},
+         {"--prefix", "URL", "only for locs that begin so; ends with a slash, or with - _ or ."},
+         {"--role", "ROLE", "read, write (default) or admin"},
+         {"--own", NULL, "it changes only what it registered itself"},
+         {"--expires", "WHEN", "from then on it is nothing: 90d, 12h, or a date"},
          {0},
      },
      1, 1, command_token_add,
@@ -320,6 +327,11 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"For a deployment, good for one site:",
               "TOKEN=$(sitemapd token add deploy --site https://www.example.com)"},
+             {"For a team that has a part of a site, until the end of the year:",
+              "sitemapd token add blog --prefix https://www.example.com/blog/ --expires "
+              "2099-12-31"},
+             {"For a dashboard, which changes nothing:",
+              "sitemapd token add dashboard --role read"},
              {0},
          },
      .topic = "Tokens of the API"},

@@ -48,6 +48,9 @@ struct fetch_request {
     /* "host:port" to connect to where that is not where the URL's name points; NULL: it is. */
     const char *connect;
     const char *ca_file; /* PEM; NULL: the system's trust */
+    /* Whatever certificate it shows: where nothing secret is sent, and the name that is asked is
+     * none that a certificate could bear (the loopback's). */
+    bool any_certificate;
     /* The body to send, of `give_bytes` bytes; NULL: none. */
     fetch_give *give;
     uint64_t give_bytes;

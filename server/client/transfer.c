@@ -408,6 +408,10 @@ static bool set_tls(struct transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_VERBOSE, 1L);
     curl_easy_setopt(t->easy, CURLOPT_DEBUGFUNCTION, on_debug);
     curl_easy_setopt(t->easy, CURLOPT_DEBUGDATA, t);
+    if (q->any_certificate) {
+        curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     if (q->ca_file == NULL)
         return true;
     return curl_easy_setopt(t->easy, CURLOPT_CAINFO, q->ca_file) == CURLE_OK &&

@@ -548,7 +548,7 @@ static bool exchange_open(struct exchange *e, bool *fatal)
 
     if (!check_message(e, fatal) || !find_route(e))
         return false;
-    if (e->request.route->authorised &&
+    if (e->request.route->role != GRANT_ALL &&
         (options->authorise == NULL || !options->authorise(options->context, &e->request))) {
         if (e->request.reply.status == 0)
             exchange_error(e, 401, "unauthorised", "a token is needed");

@@ -86,8 +86,9 @@ static bool worker_start(struct worker *w)
 
     if (l->options.tls) {
         flags |= MHD_USE_TLS;
-        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0,
-                                                (void *)(intptr_t)tls_certificate_callback()};
+        more[count++] = (struct MHD_OptionItem){
+            MHD_OPTION_HTTPS_CERT_CALLBACK, 0,
+            (void *)(intptr_t)tls_certificate_callback(l->options.tls_side)};
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0,
                                                 (void *)(intptr_t)TLS_PRIORITIES};
     }

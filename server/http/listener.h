@@ -10,6 +10,7 @@
 
 #include "server/http/counts.h"
 #include "server/http/request.h"
+#include "server/tls.h"
 
 struct listener;
 struct readers;
@@ -47,6 +48,7 @@ struct listener_options {
     bool short_slices; /* its threads run soon after they wake (listener.c): requests of little work
                         */
     bool tls;          /* speaks https, with the pair of tls_use */
+    enum tls_side tls_side;
     uint32_t max_suspended;
     bool problem_json; /* errors as problem+json (admin) or short text (public) */
     bool request_ids;  /* each request has an id, its own where it is well-formed, and its reply
@@ -63,7 +65,7 @@ struct listener_options {
     const struct route *fallback;
     struct readers *readers; /* of served files, shared by listeners; borrowed; NULL: not kept */
     void *context;           /* for every hook of every route */
-    /* Judges `Authorization` for routes with `authorised`: fills token_name and token_site_id, or
+    /* Judges `Authorization` for routes with a `role`: fills token_name and grant, or
      * fills a reply (401, 429) and returns false. Must not block. */
     bool (*authorise)(void *context, struct request *request);
     /* One call per completed request, on the HTTP thread; for logs; may be NULL. Must not block. */

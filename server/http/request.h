@@ -10,6 +10,7 @@
 #include "server/base/str.h"
 #include "server/http/header_scan.h"
 #include "server/pages/resource.h"
+#include "server/rules/grant.h"
 #include "server/rules/limits.h"
 #include "server/rules/negotiate.h"
 
@@ -84,7 +85,7 @@ struct request {
     struct str body; /* collected body of routes without a `body` hook */
     /* Who asks, where the route needs a token; set by the authorise hook. */
     const char *token_name;    /* in token_text, or static */
-    int64_t token_site_id;     /* 0: every site */
+    struct grant grant;        /* what it may; its texts are here or static */
     int64_t token_id;          /* of the catalogue's token; 0: it is the environment's */
     uint8_t token_sha256[32];  /* of the catalogue's token */
     struct exchange *exchange; /* the listener's; NULL in tests */
@@ -92,6 +93,7 @@ struct request {
     void (*resume)(struct request *request);
     struct reply reply; /* filled by the handler; its headers are not cleared, nor what follows */
     char token_text[NAME_MAX_BYTES + 1];
+    char prefix_text[GRANT_PREFIX_MAX_CHARS + 1];
 };
 
 /* What a field of the request's header says; NULL where it is absent. Borrowed. */
@@ -136,7 +138,7 @@ struct route {
     const char *path;                 /* "/v1/sitemaps" or, with a last segment of any text,
                                          "/v1/sitemaps/{id}", or "/v1/sources/{name}/scan" */
     const char *label;                /* for metrics: "sitemaps" */
-    bool authorised;                  /* needs a token */
+    enum grant_role role;             /* that a token needs; 0: no token is needed */
     bool heeds_if_match;              /* of the API: elsewhere it is refused */
     uint64_t max_body_bytes;          /* 0: no body is taken */
     const char *const *content_types; /* NULL-terminated; NULL: any */

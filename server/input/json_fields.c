@@ -83,6 +83,9 @@ static enum json_fields_status read_value(struct json_fields *object, const json
         snprintf(expected, sizeof expected, "an integer from 0 to %llu",
                  (unsigned long long)field->max);
         return wrong_type(error, expected);
+    case JSON_FIELD_BOOL:
+        field->on = json_is_true(value);
+        return json_is_boolean(value) ? JSON_FIELDS_OK : wrong_type(error, "true or false");
     case JSON_FIELD_SWITCH:
         field->text = json_string_value(value);
         field->off = json_is_false(value);

@@ -10,6 +10,7 @@ enum json_field_type {
     JSON_FIELD_TEXT,   /* .text */
     JSON_FIELD_TEXTS,  /* .texts: an array of strings */
     JSON_FIELD_NUMBER, /* .number: an integer from 0 to .max */
+    JSON_FIELD_BOOL,   /* .on: true or false */
     JSON_FIELD_SWITCH, /* a string (.text), true, or false (.off) */
     JSON_FIELD_OPTION, /* a string (.text), null (.text NULL), or false (.off) */
 };
@@ -23,7 +24,7 @@ struct json_field {
     const char *text;         /* borrowed from the object */
     const char *const *texts; /* NULL-terminated; owned by the object */
     uint64_t number;
-    bool off;
+    bool on, off;
 };
 
 enum json_fields_status {

@@ -42,6 +42,9 @@
       "must hold {stem} first, then {n} once, then {suffix} last")                                 \
     X(RULE_HOST_TAKEN, "host-taken", "belongs to another site")                                    \
     X(RULE_ALL_SITES, "needs-token-of-all-sites", "only a token for all sites may do that")        \
+    X(RULE_OUTSIDE_TOKEN, "outside-token-scope", "is not this token's to change")                  \
+    X(RULE_FROZEN, "frozen",                                                                       \
+      "its site or index is frozen; nothing changes there until it is thawed")                     \
     X(RULE_ORIGIN, "origin-malformed", "must be scheme://host[:port] and nothing more")            \
     X(RULE_HOST, "host-malformed", "must be host[:port]")                                          \
     X(RULE_ROBOTS, "robots-malformed", "must be the text of a robots.txt")                         \

@@ -247,6 +247,8 @@ bool scan_take(struct scan_pass *pass, const struct record *kept, struct record 
     return !pass->out_of_memory;
 }
 
+#define FROZEN_AGAIN_MS 10000u
+
 void scan_again(struct scan_pass *pass, uint32_t ms)
 {
     ms = ms < AGAIN_LEAST_MS ? AGAIN_LEAST_MS : ms;
@@ -472,6 +474,8 @@ static void scan_apply(struct scan_pass *pass)
     if (out->applied) {
         merge_refused(pass);
         merge_held(pass);
+        if (out->result.frozen > 0) /* until the thaw, of which nobody tells */
+            scan_again(pass, FROZEN_AGAIN_MS);
         tell(pass);
     }
     change_result_done(&out->result);

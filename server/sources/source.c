@@ -113,6 +113,10 @@ static void source_tell_outcome(struct source *s, const struct scan_outcome *out
                     held,
                     plural(held, "entry whose file is gone is", "entries whose files are gone are"),
                     plural(held, "it", "them"));
+    if (outcome->result.frozen > 0 && s->frozen != outcome->result.frozen)
+        source_tell(s, LEVEL_INFO, "source-frozen",
+                    "%" PRIu64 " %s held until the thaw: the index is frozen",
+                    outcome->result.frozen, plural(outcome->result.frozen, "file is", "files are"));
     if (s->failures > 0)
         source_tell(s, LEVEL_INFO, "source-scan-works", "the folder is scanned again");
     if (s->scanned && !outcome->result.changed &&
@@ -232,6 +236,7 @@ static void note_outcome(struct source *s, const struct scan_outcome *outcome, i
         s->folder.links = outcome->links;
         s->outside = outcome->outside;
         s->held = outcome->result.would_remove;
+        s->frozen = outcome->result.frozen;
         s->scanned = true;
         s->failures = 0;
         s->retry_at = 0;

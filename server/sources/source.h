@@ -41,7 +41,7 @@ struct source {
 
     /* The thread's own. */
     struct folder folder; /* its location and match are constant: anybody's */
-    uint64_t outside, held;
+    uint64_t outside, held, frozen;
     unsigned failures; /* in a row */
     bool scanned;      /* at least once since the start */
     int64_t rescan_at, settle_at, settle_bound, retry_at, again_at, look_at; /* ms; 0: not due */

@@ -106,6 +106,8 @@ size_t sources_find(const struct source_list *list, const char *name);
 size_t sources_number(const struct source_list *list, size_t at);
 /* The URL of a source's folder. Borrowed. */
 const char *sources_url(const struct source_list *list, size_t at);
+/* The index that its settings name; NULL: the deepest that fits. Borrowed. */
+const char *sources_index(const struct source_list *list, size_t at);
 /* Fills a report; reads the catalogue: not on an HTTP thread. False: no memory or unreadable. */
 bool sources_report(const struct source_list *list, size_t at, struct source_report *out);
 void source_report_done(struct source_report *report);

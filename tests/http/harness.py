@@ -280,7 +280,7 @@ def sitemapd(*args, database=None, env=None, input=None, cwd=None):
     return done
 
 
-READY = re.compile(r"^sitemapd: ready public=https?://(\S+) admin=http://(\S+)\n$")
+READY = re.compile(r"^sitemapd: ready public=https?://(\S+) admin=https?://(\S+)\n$")
 
 
 class Server:

@@ -81,7 +81,7 @@ def test_a_new_token_is_good_when_the_command_that_made_it_ends(server):
 
 
 def test_each_write_is_told_with_the_name_of_its_token(server):
-    token = server.cli("token", "add", "deploy-job").out.strip()
+    token = server.cli("token", "add", "deploy-job", "--role", "admin").out.strip()
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
     call = lambda *args, **more: server.api(*args, token=token, **more)
     made = call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/a.xml"}).json()["sitemap"]
@@ -209,7 +209,7 @@ def test_a_call_that_is_open_does_not_outlast_its_token(start, tmp_path, remade)
     state = lambda: [server.api("GET", target).body for target in ("/v1/sitemaps", "/v1/sites", "/v1/indexes")]
     before = None
     for method, target, body, kind in OPEN_CALLS:
-        token = server.cli("token", "add", "mine").out.strip()
+        token = server.cli("token", "add", "mine", "--role", "admin").out.strip()
         eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
         before = before or state()
         extra = [("Content-Type", kind)] if kind else []
@@ -219,7 +219,7 @@ def test_a_call_that_is_open_does_not_outlast_its_token(start, tmp_path, remade)
             call.send(body[:-1])
             assert server.cli("token", "revoke", "mine").code == 0
             if remade:
-                assert server.cli("token", "add", "mine").code == 0
+                assert server.cli("token", "add", "mine", "--role", "admin").code == 0
             call.send(body[-1:])
             reply = call.reply(method)
         assert reply.status == 401 and reply["WWW-Authenticate"], (method, target, reply)
@@ -232,7 +232,7 @@ def test_a_call_that_is_open_does_not_outlast_its_token(start, tmp_path, remade)
 def test_a_poll_ends_with_its_site(server):
     """The site of a token's scope is removed and made again while its long poll waits: the token went with it."""
     site = server.api("POST", "/v1/sites", {"origin": "https://shop.example"}).json()
-    token = server.cli("token", "add", "shop", "--site", "https://shop.example").out.strip()
+    token = server.cli("token", "add", "shop", "--site", "https://shop.example", "--role", "admin").out.strip()
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
     since = server.api("GET", "/v1/changes?since=0", token=token).json()["next"]
     answers = []

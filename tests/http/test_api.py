@@ -35,7 +35,7 @@ def test_tokens(server):
 
 def test_a_token_of_one_site_stays_there(start):
     server = start(sites=(ORIGIN, "https://shop.example.org"))
-    made = server.cli("token", "add", "shop", "--site", "https://shop.example.org")
+    made = server.cli("token", "add", "shop", "--site", "https://shop.example.org", "--role", "admin")
     assert made.code == 0
     token = made.out.strip()
     own, other = "https://shop.example.org/a.xml", f"{ORIGIN}/a.xml"

@@ -125,17 +125,25 @@ class World:
     states that some statuses need, started when first asked for."""
 
     CONFIG = f'[limits]\nmax_body = 1K\nmax_bulk = 2K\nmax_bulk_entries = 20\n[site "managed"]\norigin = {MANAGED}\n'
+    CONFIG += '[token "configured"]\nsha256_file = {folder}/configured.sha256\n'
 
     def __init__(self, folders):
         self.folders = folders
         self.number = itertools.count()
         self.others = {}
-        self.server = self.start("world", sites=(ORIGIN, SHOP), config=self.CONFIG)
+        hashes = folders.mktemp("hashes")
+        (hashes / "configured.sha256").write_text("a" * 64 + "  -\n", encoding="utf-8")
+        self.server = self.start("world", sites=(ORIGIN, SHOP), config=self.CONFIG.replace("{folder}", str(hashes)))
         self.api = self.server.api
-        made = self.server.cli("token", "add", "shop", "--site", SHOP)
-        assert made.code == 0, made
-        self.shop_token = made.out.strip()
+        self.shop_token = self.token("shop", "--site", SHOP, "--role", "admin")
+        self.reader_token = self.token("reader", "--role", "read")
+        self.token("spare")
         eventually(lambda: self.api("GET", "/v1/sites", token=self.shop_token).status == 200, "the token is known")
+
+    def token(self, name, *options):
+        made = self.server.cli("token", "add", name, *options)
+        assert made.code == 0, made
+        return made.out.strip()
 
     def start(self, name, config="", **options):
         """With the source `files`: one good file and one that is refused."""
@@ -271,7 +279,11 @@ SAMPLES = {
     "listIndexes": ("GET", "/v1/indexes", None),
     "addIndex": ("POST", "/v1/indexes", {"url": f"{ORIGIN}/sample/index.xml"}),
     "getIndex": ("GET", "/v1/indexes/999", None),
+    "changeIndex": ("PATCH", "/v1/indexes/999", {"frozen": True}),
     "removeIndex": ("DELETE", "/v1/indexes/999", None),
+    "getToken": ("GET", "/v1/token", None),
+    "listTokens": ("GET", "/v1/tokens", None),
+    "revokeToken": ("DELETE", "/v1/tokens/none", None),
     "listSources": ("GET", "/v1/sources", None),
     "scanSource": ("POST", "/v1/sources/files/scan", None),
     "listChanges": ("GET", "/v1/changes", None),
@@ -380,6 +392,19 @@ def of_shop(method, target, body=None):
     return lambda w: w.api(method, target(w) if callable(target) else target, body, token=w.shop_token)
 
 
+def by_reader(method, target, body=None):
+    """A call that needs more than the role of its token."""
+    return lambda w: w.api(method, target, body, token=w.reader_token)
+
+
+def in_frozen(w, method, target):
+    """A call on an entry of a frozen index; `target` makes its path of what registering it answered."""
+    index = w.index()
+    entry = w.entry(index=index["url"])
+    assert w.api("PATCH", f"/v1/indexes/{index['id']}", {"frozen": True}).status == 200
+    return w.api(method, target(entry))
+
+
 for name in OPEN:
     recipe(name, 200, lambda w, name=name: sample(name, w.server))
 recipe("getReadiness", 200, lambda w: sample("getReadiness", w.other("locked")))
@@ -452,6 +477,8 @@ recipe("removeSitemapByLoc", 204, lambda w: by_loc(w, registered(w)))
 recipe("removeSitemapByLoc", 400, lambda w: w.api("DELETE", "/v1/sitemaps"))
 recipe("removeSitemapByLoc", 404, lambda w: by_loc(w, w.loc()))
 recipe("removeSitemapByLoc", 404, lambda w: by_loc(w, registered(w), token=w.shop_token))
+recipe("removeSitemapByLoc", 403, by_reader("DELETE", f"/v1/sitemaps?loc={q(NO_INDEX)}"))
+recipe("removeSitemapByLoc", 409, lambda w: in_frozen(w, "DELETE", lambda made: "/v1/sitemaps?loc=" + q(made.json()["sitemap"]["loc"])))
 recipe("removeSitemapByLoc", 412, lambda w: by_loc(w, registered(w), headers=[("If-Match", '"x"')]))
 recipe("removeSitemapByLoc", 422, lambda w: by_loc(w, "relative"))
 
@@ -461,6 +488,7 @@ recipe("getSitemap", 404, of_shop("GET", World.entry_path))
 recipe("removeSitemap", 204, lambda w: w.api("DELETE", w.entry_path()))
 recipe("removeSitemap", 403, of_shop("DELETE", World.entry_path))
 recipe("removeSitemap", 404, lambda w: w.api("DELETE", "/v1/sitemaps/none"))
+recipe("removeSitemap", 409, lambda w: in_frozen(w, "DELETE", lambda made: made["Location"]))
 recipe("removeSitemap", 412, lambda w: w.api("DELETE", w.entry_path(), headers=[("If-Match", '"x"')]))
 
 
@@ -547,12 +575,40 @@ get("getIndex", lambda w: f"/v1/indexes/{w.index()['id']}")
 get("getIndex", lambda w: f"/v1/indexes/{w.index(entries=2)['id']}")
 recipe("getIndex", 404, lambda w: w.api("GET", "/v1/indexes/999"))
 recipe("getIndex", 404, of_shop("GET", lambda w: w.index_path(INDEX)))
+recipe("changeIndex", 200, lambda w: patch(w, f"/v1/indexes/{w.index()['id']}", frozen=True))
+recipe("changeIndex", 200, lambda w: patch(w, f"/v1/indexes/{w.index()['id']}", frozen=False))
+recipe("changeIndex", 403, of_shop("PATCH", lambda w: w.index_path(INDEX), {"frozen": False}))
+recipe("changeIndex", 403, by_reader("PATCH", "/v1/indexes/1", {"frozen": False}))
+recipe("changeIndex", 404, lambda w: patch(w, "/v1/indexes/999", frozen=True))
+recipe("changeIndex", 422, lambda w: patch(w, w.index_path(INDEX)))
+recipe("changeIndex", 422, lambda w: patch(w, w.index_path(INDEX), frozen="yes"))
 recipe("removeIndex", 200, lambda w: remove(w, f"/v1/indexes/{w.index()['id']}"))
 recipe("removeIndex", 200, lambda w: remove(w, f"/v1/indexes/{w.index(entries=2)['id']}?max_removed=2"))
 recipe("removeIndex", 403, of_shop("DELETE", lambda w: w.index_path(INDEX)))
 recipe("removeIndex", 404, lambda w: remove(w, "/v1/indexes/999"))
 recipe("removeIndex", 409, lambda w: remove(w, f"/v1/indexes/{w.index(entries=2)['id']}"))
 recipe("removeIndex", 409, lambda w: remove(w, w.index_path(MANAGED + "/sitemap_index.xml")))
+
+# /v1/token, /v1/tokens
+get("getToken", "/v1/token")
+recipe("getToken", 200, of_shop("GET", "/v1/token"))
+get("listTokens", "/v1/tokens")
+get("listTokens", "/v1/tokens?limit=1")
+recipe("listTokens", 200, of_shop("GET", "/v1/tokens"))
+recipe("listTokens", 403, by_reader("GET", "/v1/tokens"))
+
+
+def revoked(w):
+    name = f"token{next(w.number)}"
+    w.token(name)
+    return w.api("DELETE", f"/v1/tokens/{name}")
+
+
+recipe("revokeToken", 204, revoked)
+recipe("revokeToken", 403, by_reader("DELETE", "/v1/tokens/reader"))
+recipe("revokeToken", 404, lambda w: w.api("DELETE", "/v1/tokens/none"))
+recipe("revokeToken", 404, of_shop("DELETE", "/v1/tokens/spare"))
+recipe("revokeToken", 409, lambda w: w.api("DELETE", "/v1/tokens/configured"))
 
 # /v1/sources
 get("listSources", "/v1/sources")
@@ -630,7 +686,7 @@ def table():
         path = re.search(r'"(/[^"]+)"', given) or re.search(r'"(/[^"]+)"', row)
         kinds = re.search(r"\.content_types = (\w+)", row)
         parameters = re.search(r"PARAMETERS\((.*?)\)", given, re.S)
-        rows.append((method.group(1), path.group(1), ".authorised = true" in row, kinds and kinds.group(1),
+        rows.append((method.group(1), path.group(1), ".role = " in row, kinds and kinds.group(1),
                      set(re.findall(r'"(\w+)"', parameters.group(1))) if parameters else set()))
     assert len(rows) == len(re.findall(r"\n    \w", table))
     return rows

@@ -102,7 +102,7 @@ def test_all_sites_together_are_bounded(server):
 
 def test_a_token_of_one_site_sets_its_own_alone(filled):
     site_add(filled, SHOP)
-    token = filled.cli("token", "add", "shop", "--site", SHOP).out.strip()
+    token = filled.cli("token", "add", "shop", "--site", SHOP, "--role", "admin").out.strip()
     eventually(lambda: patch(filled, OWN, SHOP, token).status == 200, "the token is known")
     assert robots(filled, "shop.example.org") == OWN
     assert patch(filled, "User-agent: *\nDisallow: /\n", ORIGIN, token).status in (403, 404)

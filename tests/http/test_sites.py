@@ -169,7 +169,7 @@ def test_a_host_belongs_to_the_site_of_its_origin(start):
     server = start(sites=(ORIGIN, SHOP))
     assert server.register(f"{SHOP}/products.xml").status == 201
     me = site_id(server, ORIGIN)
-    token = server.cli("token", "add", "main", "--site", ORIGIN).out.strip()
+    token = server.cli("token", "add", "main", "--site", ORIGIN, "--role", "admin").out.strip()
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
     before = server.get(XML, host="shop.example.org").body, server.get("/robots.txt", host="shop.example.org").body
     for field in ("host_aliases", "cross_hosts"):
@@ -325,7 +325,7 @@ def test_a_site_goes_with_its_indexes(start):
     index_add(server, f"{SHOP}/de/index.xml")
     rows = [f"{SHOP}/{i}.xml" for i in range(20)] + [f"{SHOP}/de/{i}.xml" for i in range(5)]
     assert server.bulk(rows + [f"{ORIGIN}/a.xml"]).status == 200
-    token = server.cli("token", "add", "shop", "--site", SHOP).out.strip()
+    token = server.cli("token", "add", "shop", "--site", SHOP, "--role", "admin").out.strip()
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
     problem(server.api("DELETE", f"/v1/sites/{shop}", token=token), 403)
     assert problem(server.api("DELETE", f"/v1/sites/{shop}"), 409, "shrink-guard")["would_remove"] == 25

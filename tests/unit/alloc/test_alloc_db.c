@@ -103,8 +103,11 @@ static bool token_comes_and_goes(void *context)
     struct world *w = context;
     static const uint8_t sha256[32] = {1};
     struct change_result result;
-    struct change add = {.kind = CHANGE_TOKEN_ADD, .token_name = "ci", .token_sha256 = sha256};
-    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token_name = "ci"};
+    struct change add = {.kind = CHANGE_TOKEN_ADD,
+                         .token.name = "ci",
+                         .token.role = GRANT_ADMIN,
+                         .token_sha256 = sha256};
+    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token.name = "ci"};
     enum catalogue_status status = catalogue_apply(w->c, &add, &result);
     if (status != CATALOGUE_CONFLICT && !fine(status))
         return false;

@@ -96,9 +96,9 @@ static void everything_is_read_and_ordered(void **state)
     assert_null(registry_index_by_id(r, 3));
     assert_null(registry_index_by_id(r, 4));
     assert_int_equal(r->token_count, 2);
-    assert_string_equal(r->tokens[0].name, "a");
-    assert_int_equal(r->tokens[0].site_id, 0);
-    assert_int_equal(r->tokens[1].site_id, 1);
+    assert_string_equal(r->tokens[0].grant.name, "a");
+    assert_int_equal(r->tokens[0].grant.site_id, 0);
+    assert_int_equal(r->tokens[1].grant.site_id, 1);
     assert_int_equal(r->tokens[1].created_at, 77);
     assert_int_equal(r->tokens[1].sha256[31], 31);
     registry_unref(r);
@@ -201,7 +201,9 @@ static void damaged_rows_are_told(void **state)
         "UPDATE sitemap_index SET path = 'x'",
         "UPDATE sitemap_index SET path = ''",
         "UPDATE sitemap_index SET page_pattern = 'x'",
-        "INSERT INTO token VALUES(1, 'a', x'00', NULL, 1)",
+        "INSERT INTO token(id, name, sha256, created_at) VALUES(1, 'a', x'00', 1)",
+        "INSERT INTO token(id, name, sha256, created_at, role)"
+        " VALUES(1, 'a', zeroblob(32), 1, 7)",
         "DELETE FROM catalogue",
     };
     struct fixture f;

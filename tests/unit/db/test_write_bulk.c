@@ -187,7 +187,7 @@ static void tells_of_its_progress(void **state)
 static void a_token_of_another_site_is_told_so(void **state)
 {
     struct write_fixture *f = *state;
-    struct change change = {.kind = CHANGE_BULK, .token_site_id = f->site + 1};
+    struct change change = {.kind = CHANGE_BULK, .grant.site_id = f->site + 1};
     struct change_result r = apply_lines(f, change, mixed, 1);
     assert_int_equal(r.status, CATALOGUE_REFUSED);
     assert_true(r.forbidden);

@@ -113,7 +113,7 @@ static void let_a_crowd_in(void *context, uint64_t n)
         if (i == 3)
             change = put_change(ORIGIN "/small.xml", NULL);
         crowd[i] = (struct turn){all, "aabb"[i]};
-        change.token_site_id = i < 2 ? 1 : 2;
+        change.grant.site_id = i < 2 ? 1 : 2;
         change.context = &crowd[i];
         catalogue_submit(all->f->c, &change, note_turn);
     }
@@ -126,7 +126,7 @@ static void nobodys_heavy_changes_hold_up_anothers(void **state)
     answers_init(&all.answers);
     struct test_stream s = {.make = make_numbered, .context = "first", .count = 2};
     watch_rows(f, let_a_crowd_in, &all);
-    apply_stream(f, (struct change){.kind = CHANGE_BULK, .token_site_id = 1}, &s);
+    apply_stream(f, (struct change){.kind = CHANGE_BULK, .grant.site_id = 1}, &s);
     alarm(30);
     answers_wait(&all.answers, 4);
     alarm(0);
@@ -149,7 +149,7 @@ static void be_slow(void *context, uint64_t n)
     struct slow_list *l = context;
     if (n == 0) {
         struct change change = put_change(ORIGIN "/waits.xml", NULL);
-        change.token_site_id = l->other_site;
+        change.grant.site_id = l->other_site;
         change.context = l->other;
         catalogue_submit(l->f->c, &change, count_answer);
     } else if (n == 1) {
@@ -183,7 +183,7 @@ static void a_sites_list_ends_where_another_waits(void **state)
         snprintf(second, sizeof second, ORIGIN "/%s/1.xml", folder);
         struct test_stream s = {.make = make_numbered, .context = folder, .count = 1001};
         struct change change = {.kind = cases[i].kind,
-                                .token_site_id = cases[i].site,
+                                .grant.site_id = cases[i].site,
                                 .index_name = ORIGIN INDEX,
                                 .max_removed = MAX_REMOVED_GUARDED,
                                 .dry_run = cases[i].dry_run};
@@ -210,7 +210,7 @@ static void fill_the_queue(void *context, uint64_t n)
     struct round *round = context;
     for (int i = 0; n == 0 && i < 6; i++) {
         struct change change = put_change(ORIGIN "/full.xml", NULL);
-        change.token_site_id = i < 3 ? 1 : 0;
+        change.grant.site_id = i < 3 ? 1 : 0;
         change.context = round->answers;
         catalogue_submit(round->f->c, &change, count_answer);
         assert_int_equal(round->answers->busy, i < 2 ? 0 : i < 5 ? 1 : 2);

@@ -30,7 +30,7 @@ static bool is_declared(struct write_fixture *f, const struct site_declaration *
     struct registry *registry;
     assert_int_equal(catalogue_view_begin(f->c, &view), CATALOGUE_OK);
     assert_int_equal(catalogue_view_registry(view, &registry), CATALOGUE_OK);
-    bool is = registry_is_declared(registry, d, count);
+    bool is = registry_is_declared(registry, d, count, NULL, 0);
     registry_unref(registry);
     catalogue_view_end(view);
     return is;

@@ -287,18 +287,18 @@ static void tokens_of_another_site_may_not(void **state)
         {.kind = CHANGE_INDEX_REMOVE, .index_id = f->index, .max_removed = 9},
         {.kind = CHANGE_SITE_REMOVE, .site_id = f->site, .max_removed = 9},
         {.kind = CHANGE_SITE_UPDATE, .site_id = f->site},
-        {.kind = CHANGE_TOKEN_REVOKE, .token_name = "x"},
+        {.kind = CHANGE_INDEX_FREEZE, .index_id = f->index, .frozen = true},
     };
     int64_t revision = revision_of(f);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        changes[i].token_site_id = other;
+        changes[i].grant.site_id = other;
         struct change_result r = apply(f, &changes[i]);
         assert_int_equal(r.status, CATALOGUE_REFUSED);
         assert_true(r.forbidden);
     }
     /* Another site's entries are not even found by loc. */
     struct change removal = {
-        .kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/a.xml", .token_site_id = other};
+        .kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/a.xml", .grant.site_id = other};
     assert_int_equal(apply(f, &removal).status, CATALOGUE_NOT_FOUND);
     assert_int_equal(revision_of(f), revision);
     entry_record_done(&mine.entry);

@@ -134,7 +134,10 @@ static void each_change_has_its_number(void **state)
         put_change(ORIGIN "/old.xml", NULL),
         put_change(ORIGIN "/a.xml", NULL),
         put_change("https://other.example/b.xml", NULL),
-        {.kind = CHANGE_TOKEN_ADD, .token_name = "t", .token_sha256 = (const uint8_t *)sha256},
+        {.kind = CHANGE_TOKEN_ADD,
+         .token.name = "t",
+         .token.role = GRANT_ADMIN,
+         .token_sha256 = (const uint8_t *)sha256},
         put_change(ORIGIN "/a.xml", NULL),
         {.kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/old.xml"},
     };

@@ -63,8 +63,11 @@ static void a_site_goes_with_all_it_has(void **state)
     put_plain(f, "https://second.example/a/1.xml", NULL);
     put_plain(f, "https://second.example/b/1.xml", NULL);
     put_plain(f, ORIGIN "/1.xml", NULL);
-    struct change token = {
-        .kind = CHANGE_TOKEN_ADD, .token_name = "second", .token_sha256 = hash, .site_id = second};
+    struct change token = {.kind = CHANGE_TOKEN_ADD,
+                           .token.name = "second",
+                           .token.role = GRANT_ADMIN,
+                           .token_sha256 = hash,
+                           .token.site_id = second};
     assert_int_equal(apply(f, &token).status, CATALOGUE_OK);
     struct change change = {
         .kind = CHANGE_SITE_REMOVE, .site_id = second, .max_removed = MAX_REMOVED_GUARDED};

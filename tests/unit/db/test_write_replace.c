@@ -264,7 +264,7 @@ static void needs_a_known_index(void **state)
     change.index_name = "/none.xml";
     assert_int_equal(replace_numbered(f, change, "s", 1).code, RULE_INDEX_UNKNOWN);
     change = whole;
-    change.token_site_id = f->site + 7;
+    change.grant.site_id = f->site + 7;
     assert_true(replace_numbered(f, change, "s", 1).forbidden);
 }
 

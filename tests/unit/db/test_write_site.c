@@ -258,7 +258,10 @@ static void tokens_have_names(void **state)
 {
     struct write_fixture *f = *state;
     uint8_t hash[32] = {7};
-    struct change add = {.kind = CHANGE_TOKEN_ADD, .token_name = "deploy", .token_sha256 = hash};
+    struct change add = {.kind = CHANGE_TOKEN_ADD,
+                         .token.name = "deploy",
+                         .token.role = GRANT_ADMIN,
+                         .token_sha256 = hash};
     struct change_result r = apply(f, &add);
     assert_int_equal(r.created, 1);
     int64_t id = r.id;
@@ -266,12 +269,12 @@ static void tokens_have_names(void **state)
     assert_int_equal(r.status, CATALOGUE_CONFLICT);
     assert_int_equal(r.id, id);
     assert_int_equal(number_of(f, "SELECT site IS NULL FROM token"), 1);
-    add.token_name = "no good";
+    add.token.name = "no good";
     assert_int_equal(apply(f, &add).code, RULE_NAME);
-    add.token_name = "other";
-    add.site_id = 77;
+    add.token.name = "other";
+    add.token.site_id = 77;
     assert_int_equal(apply(f, &add).status, CATALOGUE_NOT_FOUND);
-    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token_name = "deploy"};
+    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token.name = "deploy"};
     assert_int_equal(apply(f, &revoke).removed, 1);
     assert_int_equal(apply(f, &revoke).status, CATALOGUE_NOT_FOUND);
 }
@@ -281,10 +284,14 @@ static void a_revoked_token_writes_nothing(void **state)
 {
     struct write_fixture *f = *state;
     uint8_t hash[32] = {7}, other_hash[32] = {8};
-    struct change add = {.kind = CHANGE_TOKEN_ADD, .token_name = "deploy", .token_sha256 = hash};
+    struct change add = {.kind = CHANGE_TOKEN_ADD,
+                         .token.name = "deploy",
+                         .token.role = GRANT_ADMIN,
+                         .token_sha256 = hash};
     int64_t id = apply(f, &add).id;
     struct change write = {.kind = CHANGE_SITE_ADD,
                            .site = {.origin = "https://late.example"},
+                           .grant = {.role = GRANT_ADMIN},
                            .bearer_id = id,
                            .bearer_sha256 = other_hash};
     struct change_result r = apply(f, &write);
@@ -295,10 +302,10 @@ static void a_revoked_token_writes_nothing(void **state)
     write.bearer_id = id + 1;
     assert_true(apply(f, &write).revoked);
     write.bearer_id = id;
-    write.token_site_id = 1; /* it is for all sites */
+    write.grant.site_id = 1; /* it is for all sites */
     assert_true(apply(f, &write).revoked);
-    write.token_site_id = 0;
-    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token_name = "deploy"};
+    write.grant.site_id = 0;
+    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token.name = "deploy"};
     apply(f, &revoke);
     add.token_sha256 = other_hash;
     apply(f, &add);
@@ -306,6 +313,39 @@ static void a_revoked_token_writes_nothing(void **state)
     write.bearer_id = apply(f, &add).id; /* CONFLICT tells the id that is there */
     write.bearer_sha256 = other_hash;
     assert_int_equal(apply(f, &write).status, CATALOGUE_OK);
+}
+
+/* From the second on in which it expires, also where it was good when the request began. */
+static void an_expired_token_writes_nothing(void **state)
+{
+    struct write_fixture *f = *state;
+    uint8_t hash[32] = {9};
+    fixture_clock = 1000000;
+    struct change add = {.kind = CHANGE_TOKEN_ADD,
+                         .token = {.name = "short", .role = GRANT_WRITE, .expires_at = 1000010},
+                         .token_sha256 = hash};
+    struct change write = put_change(ORIGIN "/short.xml", NULL);
+    write.bearer_id = apply(f, &add).id;
+    write.bearer_sha256 = hash;
+    write.grant = add.token;
+    assert_int_equal(apply(f, &write).status, CATALOGUE_OK);
+    write.grant.role = GRANT_ADMIN; /* not what its row says */
+    assert_true(apply(f, &write).revoked);
+    write.grant = add.token;
+    write.grant.expires_at = 0;
+    assert_true(apply(f, &write).revoked);
+    write.grant = add.token;
+    struct change site = {.kind = CHANGE_SITE_ADD,
+                          .site = {.origin = "https://role.example"},
+                          .bearer_id = write.bearer_id,
+                          .bearer_sha256 = hash,
+                          .grant = add.token};
+    struct change_result r = apply(f, &site);
+    assert_true(r.forbidden && r.code == RULE_OUTSIDE_TOKEN);
+    fixture_clock = 1000010;
+    r = apply(f, &write);
+    assert_true(r.revoked && strstr(r.detail, "expired") != NULL);
+    assert_false(r.changed);
 }
 
 int main(void)
@@ -322,6 +362,7 @@ int main(void)
         TEST(the_configurations_sites_are_its_own),
         TEST(tokens_have_names),
         TEST(a_revoked_token_writes_nothing),
+        TEST(an_expired_token_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,13 @@
 
 #define B "https://b.example"
 
-/* The site of ORIGIN is A's; a token for it does what has `.token_site_id = f->site`. */
+/* The site of ORIGIN is A's; a token for it does what has `.grant.site_id = f->site`. */
 static struct change_result set_hosts(struct write_fixture *f, int64_t site, int64_t token,
                                       unsigned which, const char *host)
 {
     const char *const hosts[] = {host, NULL}, *const none[] = {NULL};
     struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .token_site_id = token,
+                            .grant.site_id = token,
                             .site_id = site,
                             .site = {.set = which,
                                      .cross_hosts = which & SITE_SET_CROSS_HOSTS ? hosts : none,
@@ -71,7 +71,7 @@ static void a_claim_never_beats_the_origin(void **state)
     assert_int_equal(index_of(f, B "/products.xml"), b_index);
     static const struct line list[] = {{.loc = B "/1.xml"}, {.loc = B "/2.xml"}};
     struct change_result r =
-        apply_lines(f, (struct change){.kind = CHANGE_BULK, .token_site_id = b}, LINES(list));
+        apply_lines(f, (struct change){.kind = CHANGE_BULK, .grant.site_id = b}, LINES(list));
     assert_int_equal(r.created, 1);
     assert_int_equal(r.unchanged, 1);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap WHERE address >> 32 = %lld",
@@ -79,7 +79,7 @@ static void a_claim_never_beats_the_origin(void **state)
                      1);
     /* What A has it may still take out, and its token touches nothing of B's. */
     struct change drop_it = {
-        .kind = CHANGE_ENTRY_REMOVE, .loc = B "/1.xml", .token_site_id = f->site};
+        .kind = CHANGE_ENTRY_REMOVE, .loc = B "/1.xml", .grant.site_id = f->site};
     assert_int_equal(apply_plain(f, &drop_it).removed, 1);
     assert_int_equal(apply_plain(f, &drop_it).status, CATALOGUE_NOT_FOUND);
     assert_int_equal(index_of(f, B "/1.xml"), b_index);
@@ -113,7 +113,7 @@ static void a_shared_cross_host_tells_each_of_its_own(void **state)
     int64_t tokens[] = {f->site, b};
     for (size_t i = 0; i < 2; i++) {
         struct change change = put_change("https://cdn.example/a.xml", NULL);
-        change.token_site_id = tokens[i];
+        change.grant.site_id = tokens[i];
         struct change_result r = apply_plain(f, &change);
         assert_int_equal(r.code, RULE_INDEX_NEEDED);
         assert_false(r.forbidden);
@@ -138,7 +138,7 @@ static void a_host_of_very_many_sites_needs_an_index(void **state)
     assert_int_equal(apply_plain(f, &change).unchanged, 1);
     change.entry.index = NULL;
     assert_int_equal(apply_plain(f, &change).code, RULE_INDEX_NEEDED);
-    change.token_site_id = last;
+    change.grant.site_id = last;
     assert_int_equal(apply_plain(f, &change).unchanged, 1);
 }
 
@@ -178,7 +178,7 @@ static void a_token_of_one_site_raises_no_cap(void **state)
 {
     struct write_fixture *f = *state;
     struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .token_site_id = f->site,
+                            .grant.site_id = f->site,
                             .site_id = f->site,
                             .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 501}};
     struct change_result r = apply(f, &change);
@@ -189,7 +189,7 @@ static void a_token_of_one_site_raises_no_cap(void **state)
     assert_int_equal(apply(f, &change).updated, 1);
     change.site.max_pages = 401;
     assert_int_equal(apply(f, &change).code, RULE_ALL_SITES);
-    change.token_site_id = 0;
+    change.grant.site_id = 0;
     assert_int_equal(apply(f, &change).updated, 1);
 }
 
@@ -210,16 +210,16 @@ static void what_a_site_may_have_is_bounded(void **state)
 {
     struct write_fixture *f = *state;
     struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .token_site_id = f->site,
+                            .grant.site_id = f->site,
                             .site_id = f->site,
                             .site = {.set = SITE_SET_ALIAS_HOSTS, .alias_hosts = hosts_of(101)}};
     struct change_result r = apply(f, &change);
     assert_int_equal(r.status, CATALOGUE_FULL);
     assert_string_equal(r.field, "alias_hosts");
-    change.token_site_id = 0;
+    change.grant.site_id = 0;
     assert_int_equal(apply(f, &change).updated, 1);
     /* What it has it may keep, and have less of. */
-    change.token_site_id = f->site;
+    change.grant.site_id = f->site;
     change.site.alias_hosts = hosts_of(100);
     assert_int_equal(apply(f, &change).updated, 1);
 

@@ -29,7 +29,7 @@ static const struct route routes[] = {
      .content_types = json_only,
      .finish = hello},
     {.methods = HTTP_GET | HTTP_DELETE, .path = "/v1/x/{id}", .label = "x", .finish = hello},
-    {.methods = HTTP_GET, .path = "/secret", .label = "x", .authorised = true, .finish = hello},
+    {.methods = HTTP_GET, .path = "/secret", .label = "x", .role = GRANT_READ, .finish = hello},
 };
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])
 

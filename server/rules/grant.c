@@ -1,0 +1,147 @@
+#include "server/rules/grant.h"
+
+#include <string.h>
+
+#include "server/rules/lastmod.h"
+#include "server/rules/url.h"
+
+bool grant_may(const struct grant *grant, enum grant_role needed)
+{
+    return grant->role == GRANT_ALL || grant->role >= needed;
+}
+
+bool grant_is_expired(const struct grant *grant, int64_t now)
+{
+    return grant->expires_at != 0 && now >= grant->expires_at;
+}
+
+bool grant_has_site(const struct grant *grant, int64_t site_id)
+{
+    return grant->site_id == 0 || grant->site_id == site_id;
+}
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool grant_has_loc(const struct grant *grant, const char *loc)
+{
+    return grant->prefix == NULL || begins_with(loc, grant->prefix);
+}
+
+bool grant_has_source(const struct grant *grant, const char *source)
+{
+    return !grant->own ||
+           (source != NULL && grant->name != NULL && strcmp(source, grant->name) == 0);
+}
+
+bool grant_has_whole(const struct grant *grant)
+{
+    return grant->prefix == NULL;
+}
+
+bool grant_narrow(const struct grant *grant, const char *asked, const char **out)
+{
+    *out = asked;
+    if (grant->prefix == NULL || (asked != NULL && begins_with(asked, grant->prefix)))
+        return true;
+    *out = grant->prefix;
+    return asked == NULL || begins_with(grant->prefix, asked);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+bool grant_equal(const struct grant *a, const struct grant *b)
+{
+    return a->role == b->role && a->own == b->own && a->site_id == b->site_id &&
+           a->expires_at == b->expires_at && same_text(a->name, b->name) &&
+           same_text(a->prefix, b->prefix);
+}
+
+static const char *const role_words[] = {"all", "read", "write", "admin"};
+
+const char *grant_role_word(enum grant_role role)
+{
+    return role_words[role <= GRANT_ADMIN ? role : GRANT_ALL];
+}
+
+bool grant_role_read(const char *word, enum grant_role *out)
+{
+    for (int role = GRANT_READ; role <= GRANT_ADMIN; role++) {
+        if (strcmp(word, role_words[role]) != 0)
+            continue;
+        *out = (enum grant_role)role;
+        return true;
+    }
+    return false;
+}
+
+const char *grant_read_prefix(const char *text, char out[GRANT_PREFIX_MAX_CHARS + 1])
+{
+    struct url url;
+    enum rule_code code = url_parse(text, strlen(text), &url, NULL);
+
+    if (code != RULE_OK)
+        return rule_code_sentence(code);
+    if (url.len > GRANT_PREFIX_MAX_CHARS)
+        return "is longer than 500 characters";
+    if (url.origin_len + url.path_len != url.len)
+        return "has a query; a prefix is an origin and the beginning of a path";
+    if (strchr("/-_.", url.text[url.len - 1]) == NULL)
+        return "must end with a slash (a folder) or with - _ or . (names that begin so): else "
+               "/blog would hold /blogger/, too";
+    memcpy(out, url.text, (size_t)url.len + 1);
+    return NULL;
+}
+
+static bool read_span(const char *text, int64_t *out)
+{
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = {{'w', 604800}, {'d', 86400}, {'h', 3600}, {'m', 60}};
+    int64_t count = 0;
+    size_t len = strspn(text, "0123456789");
+
+    for (size_t i = 0; i < len && i < 7; i++)
+        count = count * 10 + (text[i] - '0');
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (len == 0 || len > 6 || text[len] != units[i].unit || text[len + 1] != '\0')
+            continue;
+        *out = count * units[i].seconds;
+        return count > 0;
+    }
+    return false;
+}
+
+bool grant_read_expiry(const char *text, int64_t now, int64_t *out)
+{
+    struct lastmod date;
+    int64_t span;
+
+    if (read_span(text, &span)) {
+        *out = now + span;
+        return true;
+    }
+    /* A date is no lastmod: it may lie ahead. */
+    if (lastmod_parse(text, strlen(text), INT64_MAX / 2, &date, NULL) != RULE_OK || !date.renders ||
+        date.unix_seconds <= now)
+        return false;
+    *out = date.unix_seconds;
+    return true;
+}
+
+const char *grant_fault(const struct grant *grant)
+{
+    if (grant->prefix != NULL && grant->site_id == 0)
+        return "a prefix goes with a site";
+    if (grant->role == GRANT_ADMIN && (grant->prefix != NULL || grant->own))
+        return "role admin has whole sites; a prefix, or own entries alone, go with write";
+    if (grant->role == GRANT_READ && grant->own)
+        return "own entries alone go with role write; read changes none";
+    return NULL;
+}

@@ -1,0 +1,327 @@
+"""What a token may: every call of the API with each kind of token, and the rules that a scope is made of."""
+
+import hashlib
+import itertools
+import os
+import re
+import signal
+
+import pytest
+
+from harness import INDEX, ORIGIN, Server, eventually, q, sitemapd
+
+SHOP = "https://shop.example.org"
+BLOG = ORIGIN + "/blog/"
+KINDS = {
+    "root": ("--role", "admin"),
+    "admin": ("--site", ORIGIN, "--role", "admin"),
+    "write": ("--site", ORIGIN),
+    "read": ("--role", "read"),
+    "own": ("--site", ORIGIN, "--own"),
+    "prefix": ("--prefix", BLOG),
+    "other": ("--site", SHOP, "--role", "admin"),
+}
+HASH = lambda token: hashlib.sha256(token.encode()).hexdigest()
+
+
+class World:
+    def __init__(self, server):
+        self.server, self.number = server, itertools.count()
+        self.tokens = {kind: self.token(kind, *options) for kind, options in KINDS.items()}
+        self.tokens["expired"] = "a-token-that-was"
+        for token in self.tokens.values():
+            eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200 or token == "a-token-that-was", "the token is known")
+
+    def token(self, name, *options):
+        made = self.server.cli("token", "add", name, *options)
+        assert made.code == 0, made
+        return made.out.strip()
+
+    def loc(self, folder="/"):
+        return f"{ORIGIN}{folder}n{next(self.number)}.xml"
+
+    def entry(self, folder="/"):
+        reply = self.server.api("POST", "/v1/sitemaps", {"loc": self.loc(folder)})
+        assert reply.status == 201, reply
+        return reply
+
+    def made(self, folder="/"):
+        return self.entry(folder).json()["sitemap"]["loc"]
+
+    def site(self, origin=None):
+        if origin is None:
+            return self.server.api("POST", "/v1/sites", {"origin": f"https://s{next(self.number)}.example.net"}).json()["id"]
+        return [s["id"] for s in self.server.api("GET", "/v1/sites").json()["sites"] if s["origin"] == origin][0]
+
+    def index(self):
+        return self.server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/x{next(self.number)}/index.xml"}).json()["id"]
+
+    def spare(self):
+        name = f"spare{next(self.number)}"
+        self.token(name, "--site", ORIGIN)
+        return name
+
+
+@pytest.fixture(scope="module")
+def w(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokens")
+    (folder / "files").mkdir()
+    (folder / "expired.sha256").write_text(HASH("a-token-that-was") + "\n", encoding="utf-8")
+    config = f'[source "files"]\ndirectory = {folder}/files\nurl = {ORIGIN}/files/\nsettle = 0s\n'
+    config += f'[token "expired"]\nsha256_file = {folder}/expired.sha256\nrole = admin\nexpires = 2020-01-31\n'
+    server = Server(folder, sites=(ORIGIN, SHOP), config=config).start()
+    try:
+        yield World(server)
+        server.stop()
+    finally:
+        server.kill()
+
+
+def row(root, admin, write, read, own, prefix, other):
+    return dict(root=root, admin=admin, write=write, read=read, own=own, prefix=prefix, other=other)
+
+
+ALL = row(200, 200, 200, 200, 200, 200, 200)
+ADMIN = row(200, 200, 403, 403, 403, 403, 403)
+by_loc = lambda loc: f"/v1/sitemaps?loc={q(loc)}"
+# (method, path of the document, how its target and body are made, what each kind of token is answered)
+CALLS = [
+    ("GET", "/v1/sitemaps", lambda w: ("/v1/sitemaps", None), ALL),
+    ("GET", "/v1/sitemaps/{id}", lambda w: (w.entry()["Location"], None), row(200, 200, 200, 200, 200, 404, 404)),
+    ("GET", "/v1/sitemaps/{id}", lambda w: (w.entry("/blog/")["Location"], None), row(200, 200, 200, 200, 200, 200, 404)),
+    ("POST", "/v1/sitemaps", lambda w: ("/v1/sitemaps", {"loc": w.loc()}), row(201, 201, 201, 403, 201, 403, 403)),
+    ("POST", "/v1/sitemaps", lambda w: ("/v1/sitemaps", {"loc": w.loc("/blog/")}), row(201, 201, 201, 403, 201, 201, 403)),
+    ("POST", "/v1/sitemaps", lambda w: ("/v1/sitemaps", {"loc": w.made()}), row(200, 200, 200, 403, 403, 403, 403)),
+    ("POST", "/v1/sitemaps", lambda w: ("/v1/sitemaps", {"loc": w.made("/blog/")}), row(200, 200, 200, 403, 403, 200, 403)),
+    ("POST", "/v1/sitemaps", lambda w: ("/v1/sitemaps", [{"loc": w.loc("/blog/")}, {"loc": w.loc()}]), row(200, 200, 200, 403, 200, 403, 403)),
+    ("POST", "/v1/sitemaps", lambda w: ("/v1/sitemaps", [{"loc": w.loc("/blog/")}, {"loc": w.made("/blog/")}]), row(200, 200, 200, 403, 403, 200, 403)),
+    ("POST", "/v1/sitemaps", lambda w: ("/v1/sitemaps?source=environment", {"loc": w.loc("/blog/")}), row(201, 403, 403, 403, 403, 403, 403)),
+    ("PUT", "/v1/sitemaps", lambda w: (f"/v1/sitemaps?index={q(INDEX)}&max_removed=99", []), row(200, 200, 200, 403, 200, 200, 403)),
+    ("PUT", "/v1/sitemaps", lambda w: (f"/v1/sitemaps?index={q(INDEX)}&source=*&prefix={q(ORIGIN + '/none/')}", []), row(200, 200, 200, 403, 403, 403, 403)),
+    ("PUT", "/v1/sitemaps", lambda w: (f"/v1/sitemaps?index={q(INDEX)}&source=*&prefix={q(BLOG + 'none/')}", []), row(200, 200, 200, 403, 403, 200, 403)),
+    ("PUT", "/v1/sitemaps", lambda w: (f"/v1/sitemaps?index={q(INDEX)}&source=environment&prefix={q(BLOG + 'none/')}", []), row(200, 403, 403, 403, 403, 403, 403)),
+    ("PUT", "/v1/sitemaps", lambda w: (f"/v1/sitemaps?index={q(INDEX)}&max_removed=99", [{"loc": w.loc()}]), row(200, 200, 200, 403, 200, 403, 403)),
+    ("DELETE", "/v1/sitemaps", lambda w: (by_loc(w.made()), None), row(204, 204, 204, 403, 403, 403, 404)),
+    ("DELETE", "/v1/sitemaps", lambda w: (by_loc(w.made("/blog/")), None), row(204, 204, 204, 403, 403, 204, 404)),
+    ("DELETE", "/v1/sitemaps/{id}", lambda w: (w.entry()["Location"], None), row(204, 204, 204, 403, 403, 404, 403)),
+    ("DELETE", "/v1/sitemaps/{id}", lambda w: (w.entry("/blog/")["Location"], None), row(204, 204, 204, 403, 403, 204, 403)),
+    ("GET", "/v1/sites", lambda w: ("/v1/sites", None), ALL),
+    ("POST", "/v1/sites", lambda w: ("/v1/sites", {"origin": f"https://n{next(w.number)}.example.net"}), row(201, 403, 403, 403, 403, 403, 403)),
+    ("GET", "/v1/sites/{id}", lambda w: (f"/v1/sites/{w.site(ORIGIN)}", None), row(200, 200, 200, 200, 200, 200, 404)),
+    ("PATCH", "/v1/sites/{id}", lambda w: (f"/v1/sites/{w.site(ORIGIN)}", {"max_indexes": 400}), ADMIN),
+    ("PATCH", "/v1/sites/{id}", lambda w: (f"/v1/sites/{w.site(ORIGIN)}", {"frozen": False}), ADMIN),
+    ("DELETE", "/v1/sites/{id}", lambda w: (f"/v1/sites/{w.site()}", None), row(200, 403, 403, 403, 403, 403, 403)),
+    ("GET", "/v1/indexes", lambda w: ("/v1/indexes", None), ALL),
+    ("POST", "/v1/indexes", lambda w: ("/v1/indexes", {"url": f"{ORIGIN}/x{next(w.number)}/index.xml"}), row(201, 201, 403, 403, 403, 403, 403)),
+    ("GET", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", None), row(200, 200, 200, 200, 200, 200, 404)),
+    ("PATCH", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", {"frozen": True}), ADMIN),
+    ("DELETE", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", None), ADMIN),
+    ("GET", "/v1/sources", lambda w: ("/v1/sources", None), ALL),
+    ("POST", "/v1/sources/{name}/scan", lambda w: ("/v1/sources/files/scan", None), row(200, 200, 200, 403, 403, 403, 403)),
+    ("GET", "/v1/changes", lambda w: ("/v1/changes", None), ALL),
+    ("GET", "/v1/token", lambda w: ("/v1/token", None), ALL),
+    ("GET", "/v1/tokens", lambda w: ("/v1/tokens", None), row(200, 200, 403, 403, 403, 403, 200)),
+    ("DELETE", "/v1/tokens/{name}", lambda w: (f"/v1/tokens/{w.spare()}", None), row(204, 204, 403, 403, 403, 403, 404)),
+]
+CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites"}, 404: {"not-found", "not_found"}}
+
+
+@pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda i: f"{CALLS[i][0]} {CALLS[i][1]} {i}")
+def test_each_call_with_each_kind_of_token(w, number):
+    method, _, make, expected = CALLS[number]
+    everything = lambda: [w.server.api("GET", t).body for t in ("/v1/sites", f"/v1/sitemaps?limit=1000")]
+    for kind, status in {**expected, "expired": 401}.items():
+        target, body = make(w)
+        before = everything()
+        reply = w.server.api(method, target, body, token=w.tokens[kind])
+        assert reply.status == status, (kind, method, target, body, reply)
+        if status >= 400:
+            assert reply.json()["code"] in CODES[status], (kind, reply)
+            assert everything() == before, (kind, method, target)
+    target, body = make(w)
+    assert w.server.api(method, target, body, token="smd_" + "w" * 43).status in (401, 429)
+
+
+def test_the_table_has_every_call(w):
+    paths = w.server.api("GET", "/openapi.json").json()["paths"]
+    documented = {(m.upper(), p) for p, item in paths.items() for m in item if m != "parameters" and p.startswith("/v1/")}
+    assert {(method, path) for method, path, *_ in CALLS} == documented
+
+
+# ---- prefixes
+
+
+def fresh(start, *prefixes):
+    server = start(sites=(ORIGIN, SHOP))
+    tokens = [server.cli("token", "add", f"t{i}", "--prefix", p).out.strip() for i, p in enumerate(prefixes)]
+    eventually(lambda: all(server.api("GET", "/v1/token", token=t).status == 200 for t in tokens), "the tokens are known")
+    return server, *tokens
+
+
+def test_there_is_no_way_around_a_prefix(start):
+    server, blog, names = fresh(start, "HTTPS://WWW.Example.com:443/a/../blog/", ORIGIN + "/sitemaps/%62log-")
+    assert server.api("GET", "/v1/token", token=blog).json()["prefix"] == BLOG
+    assert server.api("GET", "/v1/token", token=names).json()["prefix"] == ORIGIN + "/sitemaps/blog-"
+    post = lambda loc, token: server.api("POST", "/v1/sitemaps", {"loc": loc}, token=token).status
+    for loc in ("/blog/a.xml", "/blog/x/../b.xml", "/%62log/c.xml", "/shop/../blog/d.xml", "/blog/%2e%2e/blog/e.xml", "/blog/a.xml?x=/../"):
+        assert post(ORIGIN + loc, blog) == 201, loc
+    assert post("https://WWW.EXAMPLE.COM:443/blog/f.xml", blog) == 201
+    for loc in ("/blogger/a.xml", "/blog", "/blog.xml", "/blog/../a.xml", "/blog/%2e%2e/a.xml", "/blog/%2E%2E/a.xml", "/blog/./../shop/a.xml",
+                "/blog/.%2e/a.xml", "/BLOG/a.xml", "//blog/a.xml", "/blog%2Fa.xml", "/x?/blog/", "/"):
+        assert post(ORIGIN + loc, blog) in (403, 422), loc
+    for loc in ("http://www.example.com/blog/a.xml", "https://www.example.com:8443/blog/a.xml", SHOP + "/blog/a.xml", "https://www.example.com.evil.example/blog/a.xml"):
+        assert post(loc, blog) == 403, loc
+    assert post(ORIGIN + "/sitemaps/blog-1.xml", names) == 201 and post(ORIGIN + "/sitemaps/blog1.xml", names) == 403
+    seen = {e["loc"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]}
+    assert all(loc.startswith((BLOG, ORIGIN + "/sitemaps/blog-")) for loc in seen) and len(seen) == 8
+
+
+@pytest.mark.parametrize("prefix", [ORIGIN + "/blog", ORIGIN + "/blog/x.y", "/blog/", "ftp://www.example.com/blog/", ORIGIN + "/blog/?x=/", ORIGIN + "/blog/#x/", "https://unknown.example/blog/", ORIGIN + "/" + "a" * 500 + "/"])
+def test_prefixes_that_are_none(start, prefix):
+    server = start(sites=(ORIGIN, SHOP))
+    assert server.cli("token", "add", "bad", "--prefix", prefix).code in (1, 2)
+    assert server.cli("token", "add", "bad", "--prefix", SHOP + "/x/", "--site", ORIGIN).code == 1
+    for options in (("--prefix", BLOG, "--role", "admin"), ("--own", "--role", "admin"), ("--own", "--role", "read"), ("--role", "owner"), ("--expires", "2020-01-31"), ("--expires", "0d"), ("--expires", "soon")):
+        assert server.cli("token", "add", "bad", *options).code == 2, options
+
+
+def test_a_prefix_sees_and_replaces_its_part(start):
+    server, blog = fresh(start, BLOG)
+    for loc in (ORIGIN + "/a.xml", ORIGIN + "/z.xml", BLOG + "a.xml", BLOG + "b.xml"):
+        assert server.register(loc).status == 201
+    ask = lambda target: server.api("GET", target, token=blog)
+    locs = lambda target: [e["loc"] for e in ask(target).json()["sitemaps"]]
+    part = [BLOG + "a.xml", BLOG + "b.xml"]
+    assert locs("/v1/sitemaps") == locs(f"/v1/sitemaps?prefix={q(ORIGIN + '/')}") == locs(f"/v1/sitemaps?index={q(INDEX)}") == part
+    assert locs(f"/v1/sitemaps?prefix={q(BLOG + 'b')}") == [BLOG + "b.xml"] and locs(f"/v1/sitemaps?prefix={q(ORIGIN + '/a')}") == []
+    assert locs(f"/v1/sitemaps?loc={q(ORIGIN + '/a.xml')}") == [] and locs(f"/v1/sitemaps?loc={q(BLOG + 'a.xml')}") == part[:1]
+    first = ask("/v1/sitemaps?limit=1").json()
+    assert locs(f"/v1/sitemaps?limit=1&after={first['next']}") == part[1:]
+    # A cursor of who sees more is no way past the prefix.
+    wide = server.api("GET", f"/v1/sitemaps?limit=1&prefix={q(ORIGIN + '/')}").json()["next"]
+    assert locs(f"/v1/sitemaps?after={wide}") == part
+    for index in (ask("/v1/indexes").json()["indexes"][0], ask(f"/v1/indexes/{ask('/v1/indexes').json()['indexes'][0]['id']}").json()):
+        assert index["entries"] is None and index["bytes"] is None and index["pages"][0]["entries"] is None and index["pages"][0]["bytes"] is None
+    reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&source=*&max_removed=1", [{"loc": BLOG + "b.xml"}, {"loc": BLOG + "c.xml"}], token=blog)
+    assert reply.status == 200 and (reply.json()["created"], reply.json()["removed"]) == (1, 1)
+    assert [e["loc"] for e in server.api("GET", f"/v1/sitemaps?prefix={q(ORIGIN + '/')}").json()["sitemaps"]] == sorted([ORIGIN + "/a.xml", ORIGIN + "/z.xml", BLOG + "b.xml", BLOG + "c.xml"])
+    # What the shrink guard says tells nothing of the whole.
+    held = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&source=*", [], token=blog)
+    assert held.status == 409 and not re.search(r"\d", held.json()["detail"]), held
+
+
+def test_own_entries(start):
+    server = start(sites=(ORIGIN,))
+    token = server.cli("token", "add", "mine", "--own").out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
+    assert server.register(ORIGIN + "/theirs.xml").status == 201
+    call = lambda method, target, body=None: server.api(method, target, body, token=token)
+    assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/mine.xml"}).status == 201
+    assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/mine.xml", "lastmod": "2026-01-31"}).status == 200
+    # A list leaves alone what another registered; it is not refused for naming it.
+    reply = call("PUT", f"/v1/sitemaps?index={q(INDEX)}", [{"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}, {"loc": ORIGIN + "/new.xml"}])
+    assert reply.status == 200 and (reply.json()["created"], reply.json()["removed"], reply.json()["updated"]) == (1, 1, 0), reply
+    theirs = server.api("GET", f"/v1/sitemaps?loc={q(ORIGIN + '/theirs.xml')}").json()["sitemaps"][0]
+    assert theirs["lastmod"] is None and call("DELETE", f"/v1/sitemaps/{theirs['id']}").json()["code"] == "outside-token-scope"
+    # Taken over by nobody: it may not be moved into another index either.
+    assert server.api("POST", "/v1/indexes", {"url": ORIGIN + "/other.xml"}).status == 201
+    assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/theirs.xml", "index": ORIGIN + "/other.xml"}).status == 403
+    skipped = call("POST", "/v1/sitemaps?on_error=skip", [{"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}, {"loc": ORIGIN + "/more.xml"}]).json()
+    assert skipped["created"] == 1 and skipped["rejected"][0]["code"] == "outside-token-scope"
+
+
+# ---- who one is
+
+
+def test_a_token_tells_of_itself(start):
+    server = start(sites=(ORIGIN,))
+    token = server.cli("token", "add", "blog", "--prefix", BLOG, "--own", "--expires", "90d").out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
+    me = server.api("GET", "/v1/token", token=token).json()
+    assert {k: me[k] for k in ("name", "site", "prefix", "role", "own")} == {"name": "blog", "site": ORIGIN, "prefix": BLOG, "role": "write", "own": True}
+    assert me["expires_at"] > "2026"
+    root = server.api("GET", "/v1/token").json()
+    assert (root["name"], root["site"], root["role"], root["expires_at"]) == ("environment", None, "admin", None)
+    listed = lambda: {t["name"]: t for t in server.api("GET", "/v1/tokens").json()["tokens"]}
+    eventually(lambda: listed()["blog"]["last_used_at"], "its use is noted")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:00:00Z", listed()["blog"]["last_used_at"]) and listed()["blog"]["managed"] is False
+    revision = server.metrics()["sitemapd_catalogue_revision"]
+    unused = server.cli("token", "add", "unused", "--role", "read").out.strip()
+    eventually(lambda: "unused" in listed(), "the token is known")
+    assert listed()["unused"]["last_used_at"] is None
+    made = eventually(lambda: server.metrics()["sitemapd_catalogue_revision"] > revision and server.metrics()["sitemapd_catalogue_revision"], "its revision")
+    assert server.api("GET", "/v1/token", token=unused).status == 200
+    eventually(lambda: listed()["unused"]["last_used_at"], "its use is noted")
+    assert server.metrics()["sitemapd_catalogue_revision"] == made, "that makes no revision"
+    assert "unused" in server.cli("token", "list").out and '"last_used_at":"20' in server.cli("token", "list", "--json").out
+    assert server.api("DELETE", "/v1/tokens/unused").status == 204
+    assert server.api("GET", "/v1/token", token=unused).status == 401
+    assert server.api("DELETE", "/v1/tokens/environment").status == 404, "not one of the catalogue's"
+
+
+# ---- tokens of the configuration
+
+
+def configured(folder, name, token, *lines):
+    path = os.path.join(folder, name + ".sha256")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(HASH(token) + "  -\n")
+    return f'[token "{name}"]\nsha256_file = {path}\n' + "".join(line + "\n" for line in lines)
+
+
+def who(server, token):
+    reply = server.api("GET", "/v1/token", token=token)
+    return reply.json()["name"] if reply.status == 200 else reply.status
+
+
+def test_tokens_stand_in_the_configuration(start, tmp_path):
+    base = f'[site "main"]\norigin = {ORIGIN}\n'
+    blog = configured(tmp_path, "blog", "one", f"prefix = {BLOG}")
+    server = start(sites=(), config=base + blog + configured(tmp_path, "ops", "two", "role = admin"))
+    assert who(server, "one") == "blog" and who(server, "two") == "ops"
+    assert server.api("POST", "/v1/sitemaps", {"loc": BLOG + "a.xml"}, token="one").status == 201
+    assert server.api("POST", "/v1/sitemaps", {"loc": ORIGIN + "/a.xml"}, token="one").status == 403
+    listed = {t["name"]: t for t in server.api("GET", "/v1/tokens").json()["tokens"]}
+    assert listed["blog"]["managed"] and listed["blog"]["prefix"] == BLOG
+    assert server.api("DELETE", "/v1/tokens/blog").json()["code"] == "managed-by-config"
+    assert server.cli("token", "revoke", "blog").code == 1 and server.cli("token", "add", "blog").code == 1
+    assert who(server, "one") == "blog"
+
+    def reload(config, good=True):
+        count = lambda: server.metrics()['sitemapd_config_reloads_total{result="%s"}' % ("applied" if good else "refused")]
+        before = count()
+        (tmp_path / "sitemapd.conf").write_text(config, encoding="utf-8")
+        server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: count() > before, "it was read again")
+
+    # Another token under the name: the old one ends at once, and what it registered stays.
+    reload(base + configured(tmp_path, "blog", "three", f"prefix = {BLOG}"))
+    assert who(server, "one") == 401 and who(server, "two") == 401 and who(server, "three") == "blog"
+    assert server.api("GET", "/v1/sitemaps", token="three").json()["sitemaps"][0]["source"] == "blog"
+    # One of the catalogue's with the name of one of the configuration's is refused, clearly.
+    assert server.cli("token", "add", "deploy").code == 0
+    reload(base + configured(tmp_path, "blog", "three", f"prefix = {BLOG}") + configured(tmp_path, "deploy", "four"), good=False)
+    assert "deploy" in server.log() and "the configuration did not make" in server.log()
+    assert who(server, "four") == 401 and who(server, "three") == "blog"
+    reload(base)
+    assert who(server, "three") == 401
+
+
+@pytest.mark.parametrize("section, why", [
+    ('[token "a"]\n', "needs a sha256_file"),
+    ('[token "a+b"]\nsha256_file = {good}\n', "a token's name is made of"),
+    ('[token "a"]\nsha256_file = {none}\n', "cannot be read"),
+    ('[token "a"]\nsha256_file = {bad}\n', "holds no SHA-256"),
+    ('[token "a"]\nsha256_file = {good}\nprefix = https://www.example.com/blog\n', "must end with a slash"),
+    ('[token "a"]\nsha256_file = {good}\nprefix = https://www.example.com/blog/\nrole = admin\n', "role admin has whole sites"),
+    ('[token "a"]\nsha256_file = {good}\nrole = owner\n', "read write admin"),
+    ('[token "a"]\nsha256_file = {good}\nexpires = 90d\n', "must be a date or time"),
+    ('[token "a"]\nsha256_file = {good}\n[token "b"]\nsha256_file = {good}\n', "is the same token as"),
+])
+def test_check_config_tells_what_is_wrong_with_a_token(tmp_path, section, why):
+    (tmp_path / "good").write_text("a" * 64, encoding="utf-8")
+    (tmp_path / "bad").write_text("smd_" + "a" * 43, encoding="utf-8")
+    config = tmp_path / "new.conf"
+    config.write_text(section.format(good=tmp_path / "good", bad=tmp_path / "bad", none=tmp_path / "none"), encoding="utf-8")
+    said = sitemapd("check-config", "--config", str(config))
+    assert said.code == 1 and why in said.err + said.out and f"{config}:" in said.err + said.out, said
