@@ -633,7 +633,8 @@ static void run(void *place)
         done = end(p, &l, attempt == MAX_ATTEMPTS, &waiters);
     }
     answer(waiters, l.result, l.resource);
-    cache_enforce(c, p);
+    if (p->key.kind == HELD_PAGE) /* a file had its room made before */
+        cache_enforce(c, p);
     if (!done) /* behind the others that wait */
         start(p);
     else
