@@ -161,6 +161,10 @@ static void another_url_or_index_moves_the_entries(void **state)
     assert_int_equal(catalogue_apply(w->c, &index, &result), CATALOGUE_OK);
     w->settings.index = "/other.xml";
     uint64_t revision = world_revision(w);
+    world_scan(w, ""); /* the index that they leave would be empty: they stay */
+    assert_int_equal(w->out.result.would_remove, 2);
+    assert_int_equal(world_revision(w), revision);
+    w->max_removed = 2;
     world_scan(w, "");
     assert_int_equal(w->out.result.updated, 2);
     assert_int_equal(world_revision(w), revision + 1);
