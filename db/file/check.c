@@ -576,7 +576,7 @@ static void check_tables(struct check *check)
     if (check->failure != CATALOGUE_OK)
         return;
     /* What nobody can serve is a problem even where the checks above know no reason. */
-    status = registry_load(check->db, &registry);
+    status = registry_load(check->db, NULL, &registry);
     if (status == CATALOGUE_OK)
         registry_unref(registry);
     else if (status != CATALOGUE_CORRUPT)

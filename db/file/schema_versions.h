@@ -268,6 +268,11 @@ static const char schema_v8[] =
     "UPDATE catalogue SET history_from = revision + 1;"
     /* Until its rows are purged a removal can be undone. */
     "ALTER TABLE sitemap_index ADD COLUMN removed_at INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE sitemap_index ADD COLUMN removed_by INTEGER NOT NULL DEFAULT 0;"; /* revision */
+    "ALTER TABLE sitemap_index ADD COLUMN removed_by INTEGER NOT NULL DEFAULT 0;" /* revision */
+    /* The text stands last: it need not be read for what would stand behind it. */
+    "ALTER TABLE site ADD COLUMN robots_last TEXT;"
+    "UPDATE site SET robots_last = robots WHERE robots IS NOT NULL;"
+    "ALTER TABLE site DROP COLUMN robots;"
+    "ALTER TABLE site RENAME COLUMN robots_last TO robots;";
 
 #endif

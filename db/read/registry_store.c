@@ -34,6 +34,7 @@ static struct registry_store *registry_store_new(const struct registry_sizes *si
     store->host_capacity = sizes->hosts;
     store->string_capacity = sizes->string_bytes;
     store->sites = new_array(sizes->sites, sizeof *store->sites, &failed);
+    store->robots = new_array(sizes->sites, sizeof *store->robots, &failed);
     store->indexes = new_array(sizes->indexes, sizeof *store->indexes, &failed);
     store->tokens = new_array(sizes->tokens, sizeof *store->tokens, &failed);
     store->pages = new_array(sizes->pages, sizeof *store->pages, &failed);
@@ -50,10 +51,19 @@ static struct registry_store *registry_store_new(const struct registry_sizes *si
     return store;
 }
 
+static void text_unref(struct shared_text *text)
+{
+    if (text != NULL && atomic_fetch_sub(&text->references, 1) == 1)
+        free(text);
+}
+
 void registry_store_free(struct registry_store *store)
 {
     if (store == NULL)
         return;
+    for (size_t i = 0; store->robots != NULL && i < store->site_capacity; i++)
+        text_unref(store->robots[i]);
+    free(store->robots);
     free(store->sites);
     free(store->indexes);
     free(store->tokens);
@@ -284,8 +294,7 @@ static const char sql_catalogue[] =
 static const char sql_sizes[] =
     "SELECT s.n, i.n, t.n, h.n, (SELECT count(*) FROM page WHERE entries > 0),"
     " s.bytes + i.bytes + t.bytes + h.bytes FROM"
-    " (SELECT count(*) AS n, coalesce(sum(length(CAST(origin AS BLOB)) +"
-    "  coalesce(length(CAST(robots AS BLOB)), 0) + 2), 0) AS bytes"
+    " (SELECT count(*) AS n, coalesce(sum(length(CAST(origin AS BLOB)) + 1), 0) AS bytes"
     "  FROM site WHERE removed = 0) AS s,"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(path AS BLOB)) +"
     "  length(CAST(page_pattern AS BLOB)) + 2), 0) AS bytes"
@@ -295,8 +304,9 @@ static const char sql_sizes[] =
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(host AS BLOB)) + 1), 0) AS bytes"
     "  FROM site_host) AS h";
 static const char sql_sites[] =
-    "SELECT id, origin, managed, max_pages, robots, robots_off, robots_revision, robots_changed_at,"
-    " frozen FROM site WHERE removed = 0 ORDER BY origin";
+    "SELECT id, origin, managed, max_pages, robots_off, robots_revision, robots_changed_at,"
+    " robots IS NOT NULL, frozen FROM site WHERE removed = 0 ORDER BY origin";
+static const char sql_robots[] = "SELECT robots FROM site WHERE id = ?1";
 static const char sql_indexes[] =
     "SELECT id, site, path, page_pattern, frozen FROM sitemap_index WHERE removed = 0"
     " ORDER BY site, path";
@@ -329,10 +339,10 @@ static enum catalogue_status take_site(struct registry_store *store, sqlite3_stm
     site->origin = column_text(store, row, 1);
     site->managed = sqlite3_column_int(row, 2) != 0;
     site->max_pages = (uint32_t)sqlite3_column_int64(row, 3);
-    site->robots = column_text(store, row, 4);
-    site->robots_off = sqlite3_column_int(row, 5) != 0;
-    site->robots_revision = (uint64_t)sqlite3_column_int64(row, 6);
-    site->robots_changed_at = sqlite3_column_int64(row, 7);
+    site->robots_off = sqlite3_column_int(row, 4) != 0;
+    site->robots_revision = (uint64_t)sqlite3_column_int64(row, 5);
+    site->robots_changed_at = sqlite3_column_int64(row, 6);
+    site->robots = sqlite3_column_int(row, 7) != 0 ? "" : NULL; /* fill_robots has the text */
     site->frozen = sqlite3_column_int(row, 8) != 0;
     /* Stored as normalised; what is not would be found under another name than its own. */
     if (site->origin == NULL ||
@@ -494,7 +504,65 @@ static enum catalogue_status read_sizes(sqlite3 *db, struct registry_sizes *out)
     return connection_status(rc);
 }
 
-static enum catalogue_status fill(sqlite3 *db, struct registry_store *store)
+/* The text that `before` has of the site, with a reference; NULL where it is to be read. */
+static struct shared_text *text_of_before(const struct registry *before,
+                                          const struct registry_site *site)
+{
+    const struct registry_site *was = before != NULL ? registry_site_by_id(before, site->id) : NULL;
+
+    if (was == NULL || was->robots_revision != site->robots_revision)
+        return NULL;
+    struct shared_text *text = registry_store_of(before)->robots[was - before->sites];
+    if (text != NULL)
+        atomic_fetch_add(&text->references, 1);
+    return text;
+}
+
+static enum catalogue_status read_text(sqlite3_stmt *row, int64_t site_id, struct shared_text **out)
+{
+    sqlite3_bind_int64(row, 1, site_id);
+    int rc = sqlite3_step(row);
+    const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    size_t size = text != NULL ? strlen(text) + 1 : 0;
+
+    *out = text != NULL ? malloc(sizeof **out + size) : NULL;
+    if (*out != NULL) {
+        atomic_init(&(*out)->references, 1);
+        memcpy((*out)->text, text, size);
+    }
+    sqlite3_reset(row);
+    if (rc != SQLITE_ROW)
+        return rc == SQLITE_DONE ? CATALOGUE_CORRUPT : connection_status(rc);
+    return *out != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+}
+
+static enum catalogue_status fill_robots(sqlite3 *db, const struct registry *before,
+                                         struct registry_store *store)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    sqlite3_stmt *row = NULL;
+    int rc = sqlite3_prepare_v2(db, sql_robots, -1, &row, NULL);
+
+    if (rc != SQLITE_OK)
+        return connection_status(rc);
+    if (before != NULL && strcmp(before->epoch, store->pub.epoch) != 0)
+        before = NULL;
+    for (size_t i = 0; status == CATALOGUE_OK && i < store->pub.site_count; i++) {
+        struct registry_site *site = &store->sites[i];
+        if (site->robots == NULL)
+            continue;
+        store->robots[i] = text_of_before(before, site);
+        if (store->robots[i] == NULL)
+            status = read_text(row, site->id, &store->robots[i]);
+        if (status == CATALOGUE_OK)
+            site->robots = store->robots[i]->text;
+    }
+    sqlite3_finalize(row);
+    return status;
+}
+
+static enum catalogue_status fill(sqlite3 *db, const struct registry *before,
+                                  struct registry_store *store)
 {
     enum catalogue_status status = take_all(db, sql_catalogue, take_catalogue, store);
 
@@ -503,6 +571,8 @@ static enum catalogue_status fill(sqlite3 *db, struct registry_store *store)
     if (status == CATALOGUE_OK)
         status = take_all(db, sql_sites, take_site, store);
     registry_store_sort_sites(store);
+    if (status == CATALOGUE_OK)
+        status = fill_robots(db, before, store);
     if (status == CATALOGUE_OK)
         status = take_all(db, sql_indexes, take_index, store);
     registry_store_sort_indexes(store);
@@ -517,7 +587,8 @@ static enum catalogue_status fill(sqlite3 *db, struct registry_store *store)
     return status;
 }
 
-enum catalogue_status registry_load(sqlite3 *db, struct registry **out)
+enum catalogue_status registry_load(sqlite3 *db, const struct registry *before,
+                                    struct registry **out)
 {
     struct registry_sizes sizes = {0};
     struct registry_store *store;
@@ -529,7 +600,7 @@ enum catalogue_status registry_load(sqlite3 *db, struct registry **out)
     store = registry_store_new(&sizes);
     if (store == NULL)
         return CATALOGUE_NO_MEMORY;
-    status = fill(db, store);
+    status = fill(db, before, store);
     if (status != CATALOGUE_OK) {
         registry_store_free(store);
         return status;

@@ -38,12 +38,19 @@ struct directory {
     uint32_t first, count; /* of registry_store.by_directory, by id ascending */
 };
 
+/* A site's robots.txt: as large as 500 KiB, and shared by all registries that have it. */
+struct shared_text {
+    atomic_uint references;
+    char text[];
+};
+
 struct registry_store {
     struct registry pub; /* first: the public pointer is this struct's */
     atomic_uint references;
 
     /* Owned arrays; the public ones are views of these. Capacities are fixed by `_new`. */
     struct registry_site *sites;
+    struct shared_text **robots; /* of each site, as loaded; a reference, or NULL */
     struct registry_index *indexes;
     struct registry_token *tokens;
     uint32_t *pages;
@@ -98,7 +105,10 @@ size_t store_split_host(const char *host, uint16_t *port);
 
 /* Reads inside the caller's transaction, so that all of it is of one revision (the writer's own
  * uncommitted changes included). Removed sites and indexes are left out. The caller owns the one
- * reference; on failure `*out` is NULL. */
-enum catalogue_status registry_load(sqlite3 *db, struct registry **out);
+ * reference; on failure `*out` is NULL. `before` (NULL: none) is one that was loaded of the same
+ * file at the same or an earlier revision, of nothing that was rolled back: a robots.txt that has
+ * not changed since is taken from it, so that no change waits for all sites' to be read. */
+enum catalogue_status registry_load(sqlite3 *db, const struct registry *before,
+                                    struct registry **out);
 
 #endif

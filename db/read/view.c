@@ -302,6 +302,19 @@ static struct registry *cached_registry(struct catalogue_view *v)
     return found;
 }
 
+/* The pool's registry of the view's file, whatever its revision; a reference, or NULL. */
+static struct registry *newest_registry(struct catalogue_view *v)
+{
+    struct view_pool *pool = v->pool;
+
+    pthread_mutex_lock(&pool->lock);
+    struct registry *found = pool->registry != NULL && pool->generation == v->generation
+                                 ? registry_ref(pool->registry)
+                                 : NULL;
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
 static void cache_registry(struct catalogue_view *v, const struct registry *fresh)
 {
     struct view_pool *pool = v->pool;
@@ -324,7 +337,9 @@ enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct r
     *out = cached_registry(v);
     if (*out != NULL)
         return CATALOGUE_OK;
-    status = registry_load(v->db, out);
+    struct registry *before = newest_registry(v);
+    status = registry_load(v->db, before, out);
+    registry_unref(before);
     if (status != CATALOGUE_OK) {
         v->broken = status != CATALOGUE_NO_MEMORY && status != CATALOGUE_BUSY;
         return status;

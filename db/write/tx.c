@@ -173,6 +173,8 @@ void tx_rollback(struct tx *tx)
     occupancy_drop(tx->occupancy);
     recorder_drop(tx->recorder);
     tx->registry_stale = true;
+    registry_unref(tx->registry); /* it may hold what was never committed */
+    tx->registry = NULL;
     tx->source_id = 0;
     tx->epoch[0] = '\0';
     tx->revision = tx->found_revision;
@@ -237,7 +239,7 @@ enum catalogue_status tx_registry(struct tx *tx, const struct registry **out)
 {
     if (tx->registry_stale) {
         struct registry *fresh;
-        enum catalogue_status status = registry_load(tx->db, &fresh);
+        enum catalogue_status status = registry_load(tx->db, tx->registry, &fresh);
         if (status != CATALOGUE_OK)
             return status;
         registry_unref(tx->registry);

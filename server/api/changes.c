@@ -287,8 +287,8 @@ static void append_robots(struct listing *l, const struct site_map *routing,
     /* A site whose robots.txt is left to others has none of ours to purge. */
     if (exists && found.kind != ROUTE_ROBOTS)
         return;
-    append_item(l, site->origin, "/robots.txt", exists ? found.robots_etag : NULL, site->changed_at,
-                l->changes->next, !exists);
+    append_item(l, site->origin, "/robots.txt", exists ? found.robots->etag_identity : NULL,
+                site->changed_at, l->changes->next, !exists);
 }
 
 /* Appends the reply's body, with the etags of the pages that are in memory now. */

@@ -109,30 +109,14 @@ static enum handled get_page(struct app_context *app, struct request *request,
     return HANDLE_LATER;
 }
 
-/* robots.txt never answers 5xx, which crawlers take for "disallow everything". It has one
- * representation, hence no Vary; and no Last-Modified: it is made of the sites' pages and of the
- * configuration, and keeps no date of either. */
+/* robots.txt never answers 5xx, which crawlers take for "disallow everything": it is in memory. It
+ * has one representation, hence no Vary; and no Last-Modified: it is made of the sites' pages and
+ * of the configuration, and keeps no date of either. */
 static void get_robots(const struct app_context *app, struct request *request,
                        const struct site_target *found)
 {
-    struct reply *reply = &request->reply;
-    struct conditions conditions = request_conditions(request);
-    struct validators own = {found->robots_etag, 0, false};
-    enum condition_verdict verdict = negotiate_conditions(&conditions, &own, request->now);
-
-    if (verdict == CONDITION_FAILED) {
-        reply_text(reply, 412, "Precondition Failed");
-        return;
-    }
-    reply->status = 200;
-    reply->content_type = "text/plain; charset=utf-8";
-    str_append(&reply->body, found->text, found->text_len);
-    reply_header(reply, "ETag", found->robots_etag);
-    reply_header(reply, "Cache-Control", app->cache_control);
-    if (verdict == CONDITION_NOT_MODIFIED) {
-        reply->status = 304;        /* with the body's length, which the listener does not send */
-        reply->content_type = NULL; /* RFC 9110 15.4.5 */
-    }
+    resource_ref(found->robots);
+    resource_reply(request, found->robots, false, app->cache_control);
 }
 
 static void get_alias(const struct app_context *app, struct request *request,

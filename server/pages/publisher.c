@@ -211,7 +211,7 @@ static enum catalogue_status refresh_routing(struct publisher *p, struct catalog
     p->era += anew;
     p->mark++;
     struct site_map_of of = {registry, epoch, p->era, p->mark};
-    struct site_map *fresh = site_map_new(&of, p->policies, p->options.cache);
+    struct site_map *fresh = site_map_new(&of, p->policies, p->options.cache, p->routing);
     registry_unref(registry);
     if (fresh == NULL)
         return CATALOGUE_NO_MEMORY;

@@ -81,14 +81,14 @@ enum route_kind { ROUTE_NONE, ROUTE_PAGE, ROUTE_PAGE_GZ, ROUTE_ROBOTS, ROUTE_ALI
 
 struct site_target {
     enum route_kind kind;
-    bool host_known;    /* false: 421 */
-    const char *origin; /* of the site, where its host is known; borrowed as `page` */
-    struct place *page; /* PAGE, PAGE_GZ: borrowed while the map is held. Its snapshot is
-                         * place_resource, or where that is NULL, cache_await: NONE where it has no
-                         * entries, UNAVAILABLE where the catalogue cannot be read */
-    const char *text;   /* ROBOTS: the body; ALIAS: the target URL */
+    bool host_known;         /* false: 421 */
+    const char *origin;      /* of the site, where its host is known; borrowed as `page` */
+    struct place *page;      /* PAGE, PAGE_GZ: borrowed while the map is held. Its snapshot is
+                              * place_resource, or where that is NULL, cache_await: NONE where it has no
+                              * entries, UNAVAILABLE where the catalogue cannot be read */
+    struct resource *robots; /* ROBOTS: borrowed likewise */
+    const char *text;        /* ALIAS: the target URL */
     size_t text_len;
-    char robots_etag[RESOURCE_ETAG_SIZE];
 };
 
 /* The current one; the caller gives it back with publisher_site_map_done. Never waits for

@@ -73,11 +73,6 @@ struct site_map_entry {
     struct place *page; /* owned reference; pages only */
 };
 
-struct site_map_robots {
-    size_t text, text_len;
-    char etag[RESOURCE_ETAG_SIZE];
-};
-
 struct site_map {
     atomic_uint references;
     const struct registry *registry;
@@ -87,8 +82,10 @@ struct site_map {
     size_t count;
     struct site_map_entry *entries; /* room for all, see route_count */
     struct map by_path;             /* places in `entries` by site and path */
-    struct site_map_robots *robots; /* of each site */
-    struct str text;                /* every path, target and robots body */
+    struct resource **robots;       /* of each site, a reference; NULL: none */
+    struct str text;                /* every path and target */
+    /* What it was made of, to be compared and not read: it may be gone. */
+    const struct publish_policies *policies;
 };
 
 void site_map_ref(const struct site_map *r)
@@ -105,6 +102,8 @@ void publisher_site_map_done(const struct site_map *shared)
         place_unref(r->entries[i].page);
     free(r->entries);
     map_done(&r->by_path);
+    for (size_t i = 0; r->robots != NULL && i < r->registry->site_count; i++)
+        resource_unref(r->robots[i]);
     free(r->robots);
     str_done(&r->text);
     registry_unref(r->registry);
@@ -210,28 +209,80 @@ static bool has_page(void *context, const char *path)
     return e != NULL && e->kind == ROUTE_PAGE;
 }
 
-/* What the configuration says of a site's robots.txt counts before what the catalogue holds. */
-static void add_robots(struct site_map *r, uint32_t place, const struct publish_site *policy)
+static struct resource *robots_new(struct str *text)
+{
+    struct resource *robots = text->failed ? NULL : resource_new(HELD_FILE);
+    if (robots == NULL) {
+        str_done(text);
+        return NULL;
+    }
+    robots->bytes = (uint8_t *)text->data;
+    robots->raw_len = text->len;
+    robots->content_type = "text/plain; charset=utf-8";
+    XXH128_hash_t hash = XXH3_128bits(text->data, text->len);
+    snprintf(robots->etag_identity, sizeof robots->etag_identity, "\"%016llx%016llx\"",
+             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    return robots;
+}
+
+static bool same_pages(const struct registry_site *a, const struct registry_site *b)
+{
+    if (a->index_count != b->index_count)
+        return false;
+    for (size_t i = 0; i < a->index_count; i++) {
+        const struct registry_index *x = &a->indexes[i], *y = &b->indexes[i];
+        if (x->page_count != y->page_count || strcmp(x->path, y->path) != 0 ||
+            strcmp(x->page_pattern, y->page_pattern) != 0 ||
+            (x->page_count > 0 &&
+             memcmp(x->pages, y->pages, x->page_count * sizeof *x->pages) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* What the map before had, where it was made of the same: the texts of all sites, which one site's
+ * change need not make anew, are as much as 16 MiB. */
+static struct resource *robots_of_before(const struct site_map *r, uint32_t place,
+                                         const struct site_map *before)
 {
     const struct registry_site *site = &r->registry->sites[place];
-    struct site_map_robots *robots = &r->robots[place];
+    const struct registry_site *was = before == NULL || before->policies != r->policies
+                                          ? NULL
+                                          : registry_site_by_id(before->registry, site->id);
+    if (was == NULL || strcmp(was->origin, site->origin) != 0 || was->robots != site->robots ||
+        !same_pages(was, site))
+        return NULL;
+    struct resource *robots = before->robots[was - before->registry->sites];
+    if (robots != NULL)
+        resource_ref(robots);
+    return robots;
+}
+
+/* What the configuration says of a site's robots.txt counts before what the catalogue holds. */
+static void add_robots(struct site_map *r, uint32_t place, const struct publish_site *policy,
+                       const struct site_map *before)
+{
+    const struct registry_site *site = &r->registry->sites[place];
     struct place_in in = {r, place};
+    struct str text = STR_INIT;
     if (policy == NULL ? site->robots_off : policy->robots_off)
         return;
-    robots->text = r->text.len;
-    robots_render(site, policy == NULL ? site->robots : policy->robots_prefix, has_page, &in,
-                  &r->text);
-    robots->text_len = r->text.len - robots->text;
-    XXH128_hash_t hash = XXH3_128bits(str_text(&r->text) + robots->text, robots->text_len);
-    snprintf(robots->etag, sizeof robots->etag, "\"%016llx%016llx\"",
-             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    r->robots[place] = robots_of_before(r, place, before);
+    if (r->robots[place] == NULL) {
+        str_reserve(&text, 1); /* an empty one has bytes, too */
+        robots_render(site, policy == NULL ? site->robots : policy->robots_prefix, has_page, &in,
+                      &text);
+        r->robots[place] = robots_new(&text);
+    }
+    r->text.failed |= r->robots[place] == NULL;
     add(r, place, "/robots.txt", ROUTE_ROBOTS, NULL, NULL);
 }
 
-static void add_policy(struct site_map *r, uint32_t place, const struct publish_site *policy)
+static void add_policy(struct site_map *r, uint32_t place, const struct publish_site *policy,
+                       const struct site_map *before)
 {
     const struct registry_site *site = &r->registry->sites[place];
-    add_robots(r, place, policy);
+    add_robots(r, place, policy, before);
     for (size_t i = 0; policy != NULL && i < policy->alias_count; i++) {
         struct str target = STR_INIT;
         str_append_text(&target, site->origin);
@@ -254,7 +305,7 @@ static size_t route_count(const struct registry *registry, const struct publish_
 }
 
 struct site_map *site_map_new(const struct site_map_of *of, const struct publish_policies *policies,
-                              struct cache *cache)
+                              struct cache *cache, const struct site_map *before)
 {
     const struct registry *registry = of->registry;
     struct site_map *r = calloc(1, sizeof *r);
@@ -264,6 +315,7 @@ struct site_map *site_map_new(const struct site_map_of *of, const struct publish
     r->registry = registry_ref(registry);
     snprintf(r->epoch, sizeof r->epoch, "%s", of->epoch);
     r->era = of->era;
+    r->policies = policies;
     r->any_host = registry->site_count == 1 && (policies == NULL || !policies->strict_host);
     size_t most = route_count(registry, policies);
     r->entries = calloc(most + 1, sizeof *r->entries);
@@ -273,7 +325,7 @@ struct site_map *site_map_new(const struct site_map_of *of, const struct publish
     for (uint32_t i = 0; i < registry->site_count; i++) {
         if (!add_pages(r, i, cache, of->mark))
             goto no_memory;
-        add_policy(r, i, policy_of(policies, registry->sites[i].origin));
+        add_policy(r, i, policy_of(policies, registry->sites[i].origin), before);
     }
     if (r->text.failed)
         goto no_memory;
@@ -329,9 +381,6 @@ void site_map_find(const struct site_map *r, const char *host, const char *path,
         out->text = r->text.data + e->target;
         out->text_len = e->target_len;
     } else if (e->kind == ROUTE_ROBOTS) {
-        const struct site_map_robots *robots = &r->robots[place];
-        out->text = r->text.data + robots->text;
-        out->text_len = robots->text_len;
-        memcpy(out->robots_etag, robots->etag, sizeof out->robots_etag);
+        out->robots = r->robots[place];
     }
 }

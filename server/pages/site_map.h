@@ -30,10 +30,11 @@ struct site_map_of {
     uint64_t mark; /* for the pages that it has */
 };
 
-/* Makes the map with a place in `cache` for each page. `policies` is NULL where there are none. The
- * caller owns the one reference. NULL: out of memory. */
+/* Makes the map with a place in `cache` for each page. `policies` is NULL where there are none.
+ * `before` is the map whose place it takes, NULL: none; it shares each robots.txt that is made of
+ * the same. The caller owns the one reference. NULL: out of memory. */
 struct site_map *site_map_new(const struct site_map_of *of, const struct publish_policies *policies,
-                              struct cache *cache);
+                              struct cache *cache, const struct site_map *before);
 /* Whether all pages of `old` are pages here, and all its sites sites. */
 bool site_map_keeps(const struct site_map *r, const struct site_map *old);
 void site_map_ref(const struct site_map *r);

@@ -1,6 +1,8 @@
 """What the sitemap files of a folder hold that crawlers can make nothing of: told by rule, line and column, in the
 API, the log, the metrics and by `scan`; left out of the index where no page of it is of use."""
 
+import re
+import pathlib
 import gzip
 import os
 import sqlite3
@@ -168,9 +170,16 @@ def test_what_an_earlier_version_read_is_read_again(world):
     before = world.entries()
     world.server.stop()
     database = sqlite3.connect(world.server.database)
-    database.executescript("""DROP TABLE local_probe; DROP INDEX source_file_remarked; DROP INDEX source_file_refused; ALTER TABLE source_file DROP COLUMN remarks;
-                              ALTER TABLE catalogue DROP COLUMN lineage;
-                              PRAGMA user_version = 5""")
+    later = (pathlib.Path(__file__).parents[2] / "db/file/schema_versions.h").read_text().split("schema_v6[]", 1)[1]
+    for table in re.findall(r"CREATE TABLE (\w+)", later):
+        database.execute(f"DROP TABLE {table}")
+    for index in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", later):
+        database.execute(f"DROP INDEX IF EXISTS {index}")
+    for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", later):
+        if column in (row[1] for row in database.execute(f"PRAGMA table_info({table})")):
+            database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+    database.execute("PRAGMA user_version = 5")
+    database.commit()
     database.close()
     lay(world.folder, {"b.xml.gz": (urlset("/b"),)})
     world.server.start()

@@ -113,7 +113,7 @@ static struct registry *make_registry(struct fixture *f)
     fixture_host(f->db, 1, "alias", "example.com");
     fixture_host(f->db, 2, "cross", "cdn.example.net");
     fixture_host(f->db, 4, "cross", "cdn2.example");
-    assert_int_equal(registry_load(f->db, &r), CATALOGUE_OK);
+    assert_int_equal(registry_load(f->db, NULL, &r), CATALOGUE_OK);
     return r;
 }
 
@@ -163,7 +163,7 @@ static void agrees_with_a_plain_search(void **state)
                     " VALUES(%d, 1, %Q, %Q)",
                     ++id, path, PAGE_PATTERN_DEFAULT);
     }
-    assert_int_equal(registry_load(f.db, &r), CATALOGUE_OK);
+    assert_int_equal(registry_load(f.db, NULL, &r), CATALOGUE_OK);
     for (int i = 0; i < 1296; i++) {
         char text[96];
         struct placement p;

@@ -9,7 +9,7 @@ static struct registry *load(sqlite3 *db)
 {
     struct registry *r = NULL;
 
-    assert_int_equal(registry_load(db, &r), CATALOGUE_OK);
+    assert_int_equal(registry_load(db, NULL, &r), CATALOGUE_OK);
     assert_non_null(r);
     return r;
 }
@@ -215,7 +215,7 @@ static void damaged_rows_are_told(void **state)
     for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
         struct registry *r = NULL;
         fixture_sql(f.db, "BEGIN; %s", damage[i]);
-        assert_int_equal(registry_load(f.db, &r), CATALOGUE_CORRUPT);
+        assert_int_equal(registry_load(f.db, NULL, &r), CATALOGUE_CORRUPT);
         assert_null(r);
         fixture_sql(f.db, "ROLLBACK");
     }
@@ -300,9 +300,42 @@ static void many_sites_load_quickly(void **state)
     fixture_close(&f);
 }
 
+/* A robots.txt is 500 KiB at most, and all sites' are 16 MiB: no change reads those of others. */
+static void an_unchanged_robots_txt_is_shared(void **state)
+{
+    struct fixture f;
+    struct registry *first, *second, *other;
+    (void)state;
+
+    fixture_open(&f);
+    fixture_site(f.db, 1, "https://a.example");
+    fixture_site(f.db, 2, "https://b.example");
+    fixture_sql(f.db, "UPDATE site SET robots = 'text of ' || id, robots_revision = id");
+    assert_int_equal(registry_load(f.db, NULL, &first), CATALOGUE_OK);
+    assert_string_equal(first->sites[0].robots, "text of 1");
+    fixture_site(f.db, 3, "https://0.example"); /* before them */
+    fixture_sql(f.db, "UPDATE site SET robots = 'another', robots_revision = 3 WHERE id = 2");
+    assert_int_equal(registry_load(f.db, first, &second), CATALOGUE_OK);
+    assert_null(second->sites[0].robots);
+    assert_ptr_equal(second->sites[1].robots, first->sites[0].robots);
+    assert_string_equal(second->sites[2].robots, "another");
+    /* Each lives as long as somebody has it. */
+    registry_unref(first);
+    assert_string_equal(second->sites[1].robots, "text of 1");
+    /* Another file's are its own, whatever their revisions. */
+    fixture_sql(f.db, "UPDATE catalogue SET epoch = lower(hex(randomblob(16)))");
+    fixture_sql(f.db, "UPDATE site SET robots = 'theirs' WHERE id = 1");
+    assert_int_equal(registry_load(f.db, second, &other), CATALOGUE_OK);
+    assert_string_equal(other->sites[1].robots, "theirs");
+    registry_unref(second);
+    registry_unref(other);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unchanged_robots_txt_is_shared),
         cmocka_unit_test(an_empty_catalogue_has_an_empty_registry),
         cmocka_unit_test(everything_is_read_and_ordered),
         cmocka_unit_test(hosts_select_their_site),
