@@ -103,6 +103,31 @@ static void append_stuck(struct str *out, size_t *count, const struct catalogue_
     str_done(&detail);
 }
 
+/* It is meant so, and forgotten as easily. */
+static void append_frozen(struct str *out, size_t *count, const struct app_context *app)
+{
+    const struct site_map *routing = publisher_site_map(app->publisher);
+    const struct registry *registry = site_map_registry(routing);
+    struct str detail = STR_INIT;
+    size_t frozen = 0;
+
+    for (size_t i = 0; i < registry->site_count; i++)
+        for (size_t k = 0; k < registry->sites[i].index_count; k++) {
+            const struct registry_index *index = &registry->sites[i].indexes[k];
+
+            if (registry_is_frozen(registry, index) && frozen++ == 0)
+                str_append_format(&detail, "%s%s", registry->sites[i].origin, index->path);
+        }
+    if (frozen > 1)
+        str_append_format(&detail, " and %zu more", frozen - 1);
+    str_append_text(&detail, frozen > 1 ? " are frozen: nothing changes there until they are thawed"
+                                        : " is frozen: nothing changes there until it is thawed");
+    if (frozen > 0)
+        append_reason(out, count, "frozen", str_text(&detail));
+    publisher_site_map_done(routing);
+    str_done(&detail);
+}
+
 static bool has_sites(const struct app_context *app)
 {
     const struct site_map *routing = publisher_site_map(app->publisher);
@@ -146,6 +171,7 @@ enum handled health_ready(void *context, struct request *request)
     append_clock(&reasons, &count, catalogue_changed_at(app->catalogue), request->now);
     append_stuck(&reasons, &count, &catalogue);
     append_sources(&reasons, &count, app->sources);
+    append_frozen(&reasons, &count, app);
 
     str_append_text(&reply->body, "{\"status\":");
     str_append_text(&reply->body, !serves     ? "\"unavailable\""

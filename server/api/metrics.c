@@ -251,6 +251,19 @@ static void append_index_family(struct str *out, struct str *samples, const char
     str_done(samples);
 }
 
+static uint64_t count_frozen(struct publisher *publisher)
+{
+    const struct site_map *routing = publisher_site_map(publisher);
+    const struct registry *registry = site_map_registry(routing);
+    uint64_t frozen = 0;
+
+    for (size_t i = 0; i < registry->site_count; i++)
+        for (size_t k = 0; k < registry->sites[i].index_count; k++)
+            frozen += registry_is_frozen(registry, &registry->sites[i].indexes[k]);
+    publisher_site_map_done(routing);
+    return frozen;
+}
+
 static void metrics_append_indexes(struct str *out, struct publisher *publisher)
 {
     struct census c = {.pages = STR_INIT, .entries = STR_INIT};
@@ -258,6 +271,8 @@ static void metrics_append_indexes(struct str *out, struct publisher *publisher)
     publisher_each_index(publisher, count_index, &c);
     bool others = c.indexes > METRICS_MAX_INDEXES;
     metric_gauge(out, "sitemapd_indexes", "Sitemap indexes.", c.indexes);
+    metric_gauge(out, "sitemapd_frozen_indexes", "Indexes in which nothing changes until the thaw.",
+                 count_frozen(publisher));
     metric_gauge(out, "sitemapd_pages", "Pages with entries, of all indexes.", c.all_pages);
     append_index_family(out, &c.pages, "sitemapd_index_pages", "Pages with entries, by index.",
                         others ? &c.other_pages : NULL);

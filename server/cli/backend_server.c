@@ -255,6 +255,8 @@ static json_t *site_body(const struct site_fields *site)
             json_object_set_new(body, edits[i].name, texts(edits[i].list));
     if ((site->set & SITE_SET_MAX_PAGES) != 0)
         json_object_set_new(body, "max_indexes", json_integer(site->max_pages));
+    if ((site->set & SITE_SET_FROZEN) != 0)
+        json_object_set_new(body, "frozen", json_boolean(site->frozen));
     if ((site->set & SITE_SET_ROBOTS) != 0)
         json_object_set_new(body, "robots",
                             site->robots_off       ? json_false()
@@ -294,6 +296,19 @@ static void update_site(struct server_backend *s, const struct change *change,
         result->changed = json_equal(before, after) == 0;
     json_decref(before);
     json_decref(after);
+    json_decref(body);
+    str_done(&target);
+}
+
+static void freeze_index(struct server_backend *s, const struct change *change,
+                         struct change_result *result)
+{
+    struct str target = STR_INIT;
+    json_t *body = json_pack("{s:b}", "frozen", change->frozen), *answer = NULL;
+
+    str_append_format(&target, "/v1/indexes/%" PRId64, change->index_id);
+    result->changed = call(s, "PATCH", &target, body, result, &answer);
+    json_decref(answer);
     json_decref(body);
     str_done(&target);
 }
@@ -527,6 +542,9 @@ static enum catalogue_status apply(struct backend *b, const struct change *chang
         break;
     case CHANGE_INDEX_ADD:
         add_index(s, change, result);
+        break;
+    case CHANGE_INDEX_FREEZE:
+        freeze_index(s, change, result);
         break;
     case CHANGE_INDEX_REMOVE:
         remove_whole(s, "indexes", change->index_id, change, result);

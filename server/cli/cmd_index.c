@@ -6,6 +6,7 @@
 #include "server/cli/output.h"
 #include "server/cli/session.h"
 #include "server/rules/lastmod.h"
+#include "server/rules/url.h"
 
 int command_index_add(struct cli *cli)
 {
@@ -58,6 +59,59 @@ int command_index_remove(struct cli *cli)
         printf("%s: removed; entries that went with it: %" PRIu64 "\n", name, result.removed);
     change_result_done(&result);
     return status;
+}
+
+/* ---- freeze and thaw ------------------------------------------------------------------- */
+
+/* What is meant by `name`: a site by its origin, else an index. */
+static int find_either(struct cli *cli, const char *name, struct change *change)
+{
+    struct registry *registry;
+    const struct registry_site *site = NULL;
+    struct url origin;
+
+    if (url_parse_origin(name, strlen(name), &origin) != RULE_OK)
+        return find_index(cli, name, &change->index_id);
+    registry = backend_registry(cli->backend, 0);
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    int status = names_site(registry, name, &site);
+    if (status == EXIT_DONE) {
+        change->kind = CHANGE_SITE_UPDATE;
+        change->site_id = site->id;
+    }
+    registry_unref(registry);
+    return status;
+}
+
+static int set_frozen(struct cli *cli, bool frozen)
+{
+    const char *name = cli->arguments.words[0];
+    struct change change = {.kind = CHANGE_INDEX_FREEZE,
+                            .frozen = frozen,
+                            .site = {.set = SITE_SET_FROZEN, .frozen = frozen}};
+    struct change_result result;
+    int status = session_open(cli, false);
+
+    if (status == EXIT_DONE)
+        status = find_either(cli, name, &change);
+    if (status != EXIT_DONE)
+        return status;
+    status = session_apply(cli, &change, name, &result);
+    if (status == EXIT_DONE)
+        printf("%s: %s\n", name, frozen ? "frozen; nothing changes there" : "thawed");
+    change_result_done(&result);
+    return status;
+}
+
+int command_freeze(struct cli *cli)
+{
+    return set_frozen(cli, true);
+}
+
+int command_thaw(struct cli *cli)
+{
+    return set_frozen(cli, false);
 }
 
 /* ---- list ------------------------------------------------------------------------------ */

@@ -370,3 +370,33 @@ def test_a_stop_cuts_no_reply(secure):
         body = c.take(int(Reply(reply_head, b"")["Content-Length"]))
         assert len(locs(body)) == 20000
     assert secure.process.wait(seconds(20)) == 0
+
+
+def test_the_admin_listener_has_a_pair_of_its_own(start, pairs, tmp_path):
+    """Tokens travel to it. Another pair than the public one's; a reload replaces it; the health check asks by https."""
+    def text(public, admin):
+        return f"[server]\ntls_cert = {public[0]}\ntls_key = {public[1]}\n[admin]\ntls_cert = {admin[0]}\ntls_key = {admin[1]}\n{SITE}"
+
+    config = tmp_path / "sitemapd.conf"
+    server = start(sites=(), config=text(pairs[0], pairs[1]))
+    assert " admin=https://127.0.0.1:" in server.ready_line
+
+    def certificate(address):
+        with TlsConnection(address) as connection:
+            return ssl.DER_cert_to_PEM_cert(connection.peer())
+
+    pem = lambda pair: ssl.DER_cert_to_PEM_cert(ssl.PEM_cert_to_DER_cert(open(pair[0], encoding="ascii").read()))
+    assert certificate(server.public) == pem(pairs[0]) and certificate(server.admin) == pem(pairs[1])
+    with TlsConnection(server.admin, pairs[1][0]) as connection:
+        connection.send(request_bytes("GET", "/v1/token", [("Authorization", f"Bearer {server.token}")], host=server.admin))
+        reply = connection.reply("GET")
+        assert reply.status == 200 and reply.json()["role"] == "admin"
+        connection.send(request_bytes("GET", "/metrics", [], host=server.admin))
+        metrics = Values(connection.reply("GET").body.decode())
+    assert metrics.get("sitemapd_admin_tls_certificate_expires_seconds") == expiry(pairs[1])
+    asked = sitemapd("healthcheck", env={"SITEMAPD_ADMIN_LISTEN": server.admin, "SITEMAPD_ADMIN_TLS_CERT": pairs[1][0], "SITEMAPD_ADMIN_TLS_KEY": pairs[1][1]})
+    assert asked.code == 0 and "https://" in asked.out, asked
+    config.write_text(text(pairs[0], pairs[0]), encoding="utf-8")
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: certificate(server.admin) == pem(pairs[0]), "handshakes use the new pair")
+    assert certificate(server.public) == pem(pairs[0])

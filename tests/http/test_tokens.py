@@ -325,3 +325,54 @@ def test_check_config_tells_what_is_wrong_with_a_token(tmp_path, section, why):
     config.write_text(section.format(good=tmp_path / "good", bad=tmp_path / "bad", none=tmp_path / "none"), encoding="utf-8")
     said = sitemapd("check-config", "--config", str(config))
     assert said.code == 1 and why in said.err + said.out and f"{config}:" in said.err + said.out, said
+
+
+# ---- freeze
+
+
+def test_nothing_changes_in_what_is_frozen(start, tmp_path):
+    files = tmp_path / "files"
+    files.mkdir()
+    urlset = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/</loc></url></urlset>'
+    (files / "one.xml").write_text(urlset, encoding="utf-8")
+    config = f'[site "main"]\norigin = {ORIGIN}\n[source "files"]\ndirectory = {files}\nurl = {ORIGIN}/files/\nsettle = 0s\n'
+    server = start(sites=(), config=config)
+    locs = lambda: [e["loc"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]]
+    eventually(lambda: locs() == [ORIGIN + "/files/one.xml"], "the first scan")
+    assert server.register(ORIGIN + "/a.xml").status == 201
+    page = server.get("/sitemap_index.xml")
+    site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
+    index = server.api("GET", "/v1/indexes").json()["indexes"][0]["id"]
+    for target in (f"/v1/indexes/{index}", f"/v1/sites/{site}"):
+        assert server.api("PATCH", target, {"frozen": True}).json()["frozen"] is True, "state, not policy: the site is the configuration's"
+        assert server.api("GET", f"/v1/indexes/{index}").json()["frozen"] is True
+        health = server.api("GET", "/readyz", token=None).json()
+        assert health["status"] == "degraded" and "frozen" in [r["code"] for r in health["reasons"]] and server.metrics()["sitemapd_frozen_indexes"] == 1
+        entry = server.api("GET", f"/v1/sitemaps?loc={q(ORIGIN + '/a.xml')}").json()["sitemaps"][0]["id"]
+        for method, call, body in (("POST", "/v1/sitemaps", {"loc": ORIGIN + "/b.xml"}), ("POST", "/v1/sitemaps", {"loc": ORIGIN + "/a.xml", "lastmod": "2026-01-31"}),
+                                   ("POST", "/v1/sitemaps", [{"loc": ORIGIN + "/b.xml"}]), ("PUT", f"/v1/sitemaps?index={q(INDEX)}&source=*&max_removed=9", []),
+                                   ("DELETE", f"/v1/sitemaps?loc={q(ORIGIN + '/a.xml')}", None), ("DELETE", f"/v1/sitemaps/{entry}", None)):
+            reply = server.api(method, call, body)
+            assert reply.status == 409 and reply.json()["code"] == "frozen", (method, call, reply)
+        (files / "one.xml").unlink()
+        (files / "two.xml").write_text(urlset, encoding="utf-8")
+        assert server.api("POST", "/v1/sources/files/scan?max_removed=9").status == 200
+        assert locs() == [ORIGIN + "/files/one.xml", ORIGIN + "/a.xml"] and server.get("/sitemap_index.xml").body == page.body
+        server.process.send_signal(signal.SIGHUP)
+        server.told("reloaded")
+        assert server.api("POST", "/v1/sitemaps", {"loc": ORIGIN + "/b.xml"}).status == 409, "no reload undoes it"
+        assert server.api("PATCH", target, {"frozen": False}).json()["frozen"] is False
+        (files / "two.xml").unlink()
+        (files / "one.xml").write_text(urlset, encoding="utf-8")
+        assert server.api("POST", "/v1/sources/files/scan").status == 200
+    assert server.metrics()["sitemapd_frozen_indexes"] == 0
+    # What was held is published by itself after the thaw.
+    assert server.cli("freeze", INDEX).code == 0
+    eventually(lambda: server.metrics()["sitemapd_frozen_indexes"] == 1, "the command's freeze is seen")
+    (files / "three.xml").write_text(urlset, encoding="utf-8")
+    server.told("source-frozen", 2)
+    assert ORIGIN + "/files/three.xml" not in locs()
+    assert server.cli("thaw", INDEX).code == 0
+    eventually(lambda: ORIGIN + "/files/three.xml" in locs(), "what was held comes")
+    assert server.cli("freeze", ORIGIN).code == 0 and server.cli("add", ORIGIN + "/c.xml").code == 1
+    assert server.cli("freeze", ORIGIN + "/none.xml").code == 1
