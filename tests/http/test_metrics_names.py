@@ -8,9 +8,9 @@ import re
 import pytest
 
 from exposition import SUFFIXES, Values
-from harness import INDEX, ask, eventually, write_gzip
+from harness import INDEX, eventually, request_bytes, write_gzip
 from test_tls import ask as tls_ask
-from test_tls import make_pair, settings
+from test_tls import TlsConnection, make_pair, settings
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = "docs/metrics.md"
@@ -39,10 +39,16 @@ def families(tmp_path_factory):
     files = folder / "files"
     files.mkdir()
     write_gzip(files / "a.xml.gz", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/</loc></url></urlset>')
-    server = Server(folder, "--source", str(files), sites=(), config=settings(*make_pair(folder, "pair"))).start()
+    pair = make_pair(folder, "pair")
+    server = Server(folder, "--source", str(files), sites=(), config=settings(*pair, more=f"[admin]\ntls_cert = {pair[0]}\ntls_key = {pair[1]}\n")).start()
+
+    def text():
+        with TlsConnection(server.admin) as connection:
+            connection.send(request_bytes("GET", "/metrics", host=server.admin))
+            return connection.reply("GET").body.decode()
+
     try:
         eventually(lambda: tls_ask(server, "GET", "/sitemap_index.xml").status == 200, "scanned")
-        text = lambda: ask(server.admin, "GET", "/metrics", host=server.admin).body.decode()
         eventually(lambda: 'route="metrics"' in text(), "the first scrape is counted")
         found = Values(text()).families
         server.stop()
