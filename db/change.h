@@ -141,7 +141,8 @@ struct change {
      * changes no entry makes no revision. What is frozen is left as it is, with the rows of its
      * files: result.frozen. The counts are of entries; unchanged ones are those of
      * files that were sent. */
-    uint32_t max_told; /* bulk, replace, scan: findings that the result is to keep, see there */
+    int64_t source_hosts; /* scan: see struct source_state */
+    uint32_t max_told;    /* bulk, replace, scan: findings that the result is to keep, see there */
     _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */
     void *context;               /* for `done` */
 };

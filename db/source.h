@@ -54,6 +54,7 @@ struct source_state {
     uint64_t listed, quarantined;
     uint64_t remarked; /* of the listed ones those with remarks */
     uint64_t held;     /* removals that the shrink guard holds back since; 0: none */
+    int64_t hosts;     /* a digest of the hosts that the last scan judged pages by; 0: unknown */
 };
 
 #endif

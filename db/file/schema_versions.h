@@ -204,7 +204,9 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
  * newest first, of 16 hexadecimal digits each: who remembers one knows a later state of the file
  * from a copy that went its own way (file/server_lock.h).
  *
- * source_file_refused finds the refused files of a source among all of them.
+ * source_file_refused finds the refused files of a source among all of them. source_state.hosts is
+ * a digest of the hosts that the last scan judged pages by; 0: unknown, all files are read once
+ * more.
  *
  * What a token may: role is an enum grant_role (server/rules/grant.h), so that those of before are
  * admin of their scope; expires_at 0: never. managed: the configuration's own.
@@ -229,6 +231,7 @@ static const char schema_v8[] =
     "ALTER TABLE site ADD COLUMN frozen INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sitemap_index ADD COLUMN frozen INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX source_file_refused ON source_file(source) WHERE state = 3;"
+    "ALTER TABLE source_state ADD COLUMN hosts INTEGER NOT NULL DEFAULT 0;"
     "CREATE TABLE history("
     " revision INTEGER PRIMARY KEY,"
     " at INTEGER NOT NULL,"

@@ -104,10 +104,10 @@
     X(FILE_DELETE, "DELETE FROM source_file WHERE source = ?1 AND path = ?2")                      \
     X(FILES_ANY, "SELECT EXISTS (SELECT 1 FROM source_file WHERE source = ?1)")                    \
     X(STATE_WRITE, "INSERT INTO source_state(source, scanned_at, good_at, held, files, listed,"    \
-                   " quarantined) VALUES (?1, ?2, iif(?3 = 0, ?2, 0), ?3, ?4, ?5, ?6)"             \
+                   " quarantined, hosts) VALUES (?1, ?2, iif(?3 = 0, ?2, 0), ?3, ?4, ?5, ?6, ?7)"  \
                    " ON CONFLICT DO UPDATE SET scanned_at = ?2,"                                   \
                    " good_at = iif(?3 = 0, ?2, good_at), held = ?3, files = files + ?4,"           \
-                   " listed = listed + ?5, quarantined = quarantined + ?6")                        \
+                   " listed = listed + ?5, quarantined = quarantined + ?6, hosts = ?7")            \
     X(SITE_FIND, "SELECT id FROM site WHERE origin = ?1 AND removed = 0")                          \
     X(SITE_ADD, "INSERT INTO site(origin, managed, max_pages) VALUES (?1, ?2, ?3)")                \
     X(SITE_WRITE, "UPDATE site SET managed = ?2, max_pages = ?3 WHERE id = ?1")                    \

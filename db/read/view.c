@@ -146,7 +146,7 @@ enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, cons
 {
     sqlite3_stmt *row = view_statement(
         v, VIEW_SOURCE_STATE,
-        "SELECT scanned_at, good_at, files, listed, quarantined, held,"
+        "SELECT scanned_at, good_at, files, listed, quarantined, held, hosts,"
         " (SELECT count(*) FROM source_file AS f" BY_REMARKED "  WHERE f.source = s.source"
         "  AND f.remarks IS NOT NULL AND f.state = 0) FROM source_state AS s"
         " WHERE s.source = (SELECT id FROM source WHERE name = ?1)");
@@ -162,7 +162,8 @@ enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, cons
         out->listed = number_of(row, 3);
         out->quarantined = number_of(row, 4);
         out->held = number_of(row, 5);
-        out->remarked = number_of(row, 6);
+        out->hosts = sqlite3_column_int64(row, 6);
+        out->remarked = number_of(row, 7);
     }
     sqlite3_reset(row);
     return view_status(v, rc);

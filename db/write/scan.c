@@ -237,7 +237,8 @@ static enum catalogue_status scan_state_has_files(struct scan *s, bool *has)
 static enum catalogue_status scan_state_write(struct scan *s)
 {
     return tx_run(s->tx, ST_STATE_WRITE, s->owner, s->tx->now,
-                  s->hold ? (sqlite3_int64)s->removals : 0, s->files, s->listed, s->quarantined);
+                  s->hold ? (sqlite3_int64)s->removals : 0, s->files, s->listed, s->quarantined,
+                  s->change->source_hosts);
 }
 
 /* The tally of an index; NULL: no memory. Files of one index mostly stand together. */

@@ -294,7 +294,7 @@ static bool is_host(const char *host, const struct url *url)
     return (len == url->host_len || len == whole) && memcmp(host, at, len) == 0;
 }
 
-bool sitemap_expect_host(const struct sitemap_expect *expect, const struct url *page)
+static bool expects_host(const struct sitemap_expect *expect, const struct url *page)
 {
     const struct url *own = expect->url;
     const char *at = page->text + page->host_at;
@@ -310,7 +310,7 @@ bool sitemap_expect_host(const struct sitemap_expect *expect, const struct url *
 /* What is said of the pages of an origin that is not the file's own. */
 static enum rule_code judge_origin(const struct sitemap_expect *expect, const struct url *page)
 {
-    return !sitemap_expect_host(expect, page)  ? RULE_OUTSIDE_SITE
+    return !expects_host(expect, page)         ? RULE_OUTSIDE_SITE
            : expect->url->https != page->https ? RULE_SCHEME_DIFFERS
                                                : RULE_OK;
 }

@@ -98,9 +98,6 @@ struct sitemap_file {
     char detail[192];
 };
 
-/* Whether a page's host is the file's own, or one of `hosts`; `expect->url` is set. */
-bool sitemap_expect_host(const struct sitemap_expect *expect, const struct url *page);
-
 struct sitemap_verifier;
 
 /* NULL when out of memory. One thread. */

@@ -465,6 +465,7 @@ static void scan_apply(struct scan_pass *pass)
         .source = pass->options->settings->name,
         .index_name = pass->options->settings->index,
         .rows = rows,
+        .source_hosts = pass->hosts_digest,
         .dry_run = pass->options->dry_run,
         .max_removed = pass->options->max_removed,
         .max_told = UINT32_MAX, /* as many as there are rows */
@@ -586,6 +587,19 @@ static bool take_hosts(struct scan_pass *pass, const struct registry_site *site)
     return true;
 }
 
+/* FNV-1a, 64 bits, over the hosts with their ends. Not 0, which is that of no scan. */
+static int64_t digest_hosts(const struct scan_pass *pass)
+{
+    uint64_t digest = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < pass->host_count; i++)
+        for (const char *c = pass->hosts[i];; c++) {
+            digest = (digest ^ (unsigned char)*c) * 0x100000001b3u;
+            if (*c == '\0')
+                break;
+        }
+    return (int64_t)(digest | 1);
+}
+
 static bool load_view(struct scan_pass *pass, struct catalogue_view *view)
 {
     struct placement place = {0};
@@ -597,7 +611,14 @@ static bool load_view(struct scan_pass *pass, struct catalogue_view *view)
         status = catalogue_view_source_files(view, pass->options->settings->name, keep_row, pass);
         ok = (status == CATALOGUE_OK || fail_status(pass, status)) && !pass->out_of_memory;
     }
+    struct source_state state;
     if (ok) {
+        status = catalogue_view_source_state(view, pass->options->settings->name, &state);
+        ok = status == CATALOGUE_OK || fail_status(pass, status);
+    }
+    if (ok) {
+        pass->hosts_digest = digest_hosts(pass);
+        pass->hosts_moved = pass->hosts_digest != state.hosts;
         record_sort(&pass->kept);
         pass->resubmit = is_elsewhere(pass, view, &place);
     }

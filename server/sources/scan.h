@@ -108,6 +108,8 @@ struct scan_pass {
     struct registry *registry; /* as it was then; holds the strings of `hosts` */
     const char **hosts;        /* owned; of the site: its own, its aliases, its cross hosts */
     size_t host_count;
+    int64_t hosts_digest;
+    bool hosts_moved;         /* what is kept was judged by others */
     bool resubmit;            /* the entries are in another index than they are to be */
     bool out_of_memory;       /* it ends at once */
     struct record_list kept;  /* sorted */

@@ -127,7 +127,7 @@ def test_what_was_good_keeps_its_entry(world):
 
 
 def test_pages_of_a_cross_host(world):
-    """What was remarked for the host is read again, once the site has it."""
+    """What was remarked for the host is read again, once the site has it; what was not, once it has it no more."""
     lay(world.folder, {"a.xml": REMARKED["foreign.xml"], "b.xml": REMARKED["relative.xml"]})
     world.start(NOT_WATCHED)
     assert set(remarks(world)) == {"a.xml", "b.xml"}
@@ -136,6 +136,14 @@ def test_pages_of_a_cross_host(world):
     assert world.server.api("PATCH", f"/v1/sites/{site}", {"cross_hosts": ["other.example.net"]}).status == 200
     world.scan()
     assert set(remarks(world)) == {"b.xml"} and world.state()[1:] == state[1:]
+    read = world.metric("source_files_read_total")
+    world.scan()
+    assert world.metric("source_files_read_total") == read, "once is enough"
+    world.server.stop()
+    assert world.server.cli("site", "update", ORIGIN, "--no-cross-hosts").code == 0
+    world.server.start()
+    eventually(lambda: set(remarks(world)) == {"a.xml", "b.xml"}, "the host is another's again")
+    assert world.state()[1:] == state[1:]
 
 
 def test_scan_tells_remarks_with_each_pass(tmp_path):

@@ -126,25 +126,12 @@ static bool is_unchanged(const struct record *kept, const struct stat *st)
            kept->file.mtime_ns == mtime_ns(st);
 }
 
-/* It is remarked for pages of a host that the site has had since. */
-static bool is_outdated(const struct folder *f, const struct record *kept, const struct url *loc)
+/* False where what is kept of it says all. Where the site's hosts are others, so may be what is
+ * remarked of its pages. */
+static bool must_read(const struct folder *f, const struct record *kept, const struct stat *st)
 {
-    struct sitemap_remarks remarks;
-    struct url page;
-    if (kept->file.remarks == NULL)
-        return false;
-    sitemap_remarks_read(kept->file.remarks, &remarks);
-    const struct sitemap_remark *remark = sitemap_remarks_find(&remarks, RULE_OUTSIDE_SITE);
-    struct sitemap_expect expect = scan_expect(f->pass, kept->file.path, loc);
-    return remark && url_parse(remark->given, strlen(remark->given), &page, NULL) == RULE_OK &&
-           sitemap_expect_host(&expect, &page);
-}
-
-/* False where what is kept of it says all. */
-static bool must_read(const struct folder *f, const struct record *kept, const struct stat *st,
-                      const struct url *loc)
-{
-    return !is_unchanged(kept, st) || is_outdated(f, kept, loc) ||
+    return !is_unchanged(kept, st) ||
+           (f->pass->hosts_moved && kept->file.state == SOURCE_FILE_LISTED) ||
            (kept->file.state == SOURCE_FILE_QUARANTINED && !kept->file.refused &&
             !is_of_content(kept->file.problem));
 }
@@ -316,7 +303,7 @@ static bool look_at_file(struct folder *f, const char *path, const struct stat *
     enum rule_code code = location_loc(&f->location, path, &loc);
     if (code != RULE_OK)
         return scan_problem(f->pass, path, rule_code_word(code), rule_code_sentence(code), false);
-    if (kept == NULL || must_read(f, kept, st, &loc))
+    if (kept == NULL || must_read(f, kept, st))
         return read_and_judge(f, kept, path, st, false);
     /* As it is kept, but for the device: those of network file systems have other numbers after
      * each start. */
