@@ -395,6 +395,7 @@ static void app_announce(const struct app *app)
  * more than CATALOGUE_VIEWS views at once. */
 #define READER_THREADS    2u
 #define READER_MAX_QUEUED 4096u
+#define COPIER_THREADS    2u
 /* Identity replies that inflate at once; crawlers all take gzip. */
 #define MAX_IDENTITY 64u
 /* How long a stop waits for the requests under way; a bulk load may take its time. */
@@ -542,6 +543,8 @@ static bool fill_context(struct app *app)
     struct app_context *context = &app->context;
     context->catalogue = app->catalogue;
     context->readers = workers_new(READER_THREADS, READER_MAX_QUEUED);
+    context->copiers = workers_new(COPIER_THREADS, COPIER_THREADS);
+    context->database = config->database;
     context->auth = auth_new();
     context->cache_control = config->cache_control;
     app_set_limits(app, config);
@@ -553,7 +556,8 @@ static bool fill_context(struct app *app)
         context->environment_token_sha256 = app->token_sha256;
         config_wipe_token(app->config);
     }
-    return (context->readers != NULL && context->auth != NULL) || lack_memory();
+    return (context->readers != NULL && context->copiers != NULL && context->auth != NULL) ||
+           lack_memory();
 }
 
 /* The order loses nothing: no new requests; what was taken is committed, published and answered;
@@ -562,6 +566,7 @@ static bool fill_context(struct app *app)
 static void stop(struct app *app)
 {
     stop_limit_begin(app->catalogue);
+    atomic_store(&app->context.stopping, true);
     if (app->public_listener != NULL)
         listener_quiesce(app->public_listener);
     if (app->admin_listener != NULL)
@@ -576,6 +581,7 @@ static void stop(struct app *app)
     catalogue_finish(app->catalogue);
     stop_limit_written();
     workers_free(app->context.readers);
+    workers_free(app->context.copiers);
     publisher_stop(app->context.publisher);
     cache_free(app->cache);
     catalogue_close(app->catalogue);

@@ -416,7 +416,7 @@ const struct route routes_admin[] = {
     PLAIN("/metrics", "metrics", metrics_get),
     PLAIN("/openapi.json", "openapi", openapi_get),
 
-    CALL(READ, HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list,
+    CALL(READ, HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list, .call_size = &copy_size,
          .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc")),
     UPLOAD(HTTP_POST, sitemaps_post_begin, .heeds_if_match = true,
            .parameters = PARAMETERS("on_error", "index", "source", "max_removed", "dry_run")),
@@ -448,6 +448,11 @@ const struct route routes_admin[] = {
          .call_size = &index_write_size),
     CALL(ADMIN, HTTP_DELETE, "/v1/indexes/{id}", "index", index_delete,
          .call_size = &index_write_size, .parameters = PARAMETERS("max_removed", "dry_run")),
+
+    CALL(READ, HTTP_GET, "/v1/render", "render", render_get, .call_size = &copy_size,
+         .parameters = PARAMETERS("index", "page")),
+    CALL(ADMIN, HTTP_GET, "/v1/backup", "backup", backup_get, .call_size = &copy_size,
+         .parameters = NULL),
 
     CALL(READ, HTTP_GET, "/v1/sources", "sources", sources_list, .parameters = NULL),
     CALL(WRITE, HTTP_POST, "/v1/sources/{name}/scan", "source-scan", source_scan,

@@ -16,15 +16,15 @@ route_hook sitemaps_list, sitemap_get, sitemap_delete, sitemaps_delete;
 route_hook sitemaps_post_begin, sitemaps_put_begin;
 /* sites.c, indexes.c */
 route_hook sites_list, site_get, sites_post, site_patch, site_delete;
-route_hook indexes_list, index_get, indexes_post, index_patch, index_delete;
+route_hook indexes_list, index_get, indexes_post, index_patch, index_delete, render_get;
 /* tokens.c */
 route_hook token_get, tokens_list, token_delete;
-/* sources.c, changes.c */
-route_hook sources_list, source_scan, changes_get;
+/* sources.c, changes.c, copy.c */
+route_hook sources_list, source_scan, changes_get, backup_get;
 
 /* The calls that are more than a struct call: route.call_size. */
 extern const size_t upload_size, removal_size, site_write_size, index_write_size;
-extern const size_t scan_call_size, changes_size;
+extern const size_t scan_call_size, changes_size, copy_size;
 
 /* openapi.json, as bytes that the build makes of it. */
 extern const unsigned char openapi_document[];

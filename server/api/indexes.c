@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/api/call.h"
+#include "server/api/copy.h"
 #include "server/api/errors.h"
 #include "server/api/handlers.h"
 #include "server/api/json.h"
@@ -233,6 +234,54 @@ enum handled index_get(void *context, struct request *request)
     return call_read(request->state, get_work);
 }
 
+#define MAX_PAGE (UINT32_MAX / LIMIT_PAGE_ENTRIES) /* what positions can number */
+
+/* ---- GET: a page ------------------------------------------------------------------------- */
+
+/* GET /v1/render: the page's XML as it would be served. */
+static enum catalogue_status render_work(struct call *call, struct catalogue_view *view,
+                                         const struct registry *registry)
+{
+    struct request *request = call->request;
+    const struct registry_index *index =
+        registry_index_by_name(registry, call_parameter(call, "index"), NULL);
+    struct str xml = STR_INIT;
+    enum catalogue_status status;
+    uint64_t number;
+
+    if (!call_number(call, "page", 1, MAX_PAGE, 1, &number))
+        return CATALOGUE_OK;
+    /* A page has all locs: none of a prefix's business. */
+    if (index == NULL || !grant_has_site(&request->grant, index->site_id) ||
+        !grant_has_whole(&request->grant)) {
+        reply_problem(&request->reply, 404, rule_code_word(RULE_INDEX_UNKNOWN), "index",
+                      rule_code_sentence(RULE_INDEX_UNKNOWN));
+        return CATALOGUE_OK;
+    }
+    status = publish_render_page(view, index->id, (uint32_t)number, &xml);
+    if (status == CATALOGUE_NOT_FOUND) {
+        reply_problem(&request->reply, 404, "page-empty", NULL, "the page has no entries");
+        status = CATALOGUE_OK;
+    } else if (status == CATALOGUE_OK &&
+               !copy_write((struct copy *)call, str_text(&xml), xml.len)) {
+        status = CATALOGUE_UNAVAILABLE;
+    }
+    str_done(&xml);
+    return status;
+}
+
+enum handled render_get(void *context, struct request *request)
+{
+    struct copy *copy = request->state;
+
+    (void)context;
+    if (call_parameter(&copy->call, "index") != NULL)
+        return copy_run(copy, "application/xml", render_work);
+    reply_problem(&request->reply, 400, "missing-parameter", "index",
+                  "name the index whose page it is: ?index=URL");
+    return HANDLED;
+}
+
 /* ---- POST -------------------------------------------------------------------------------- */
 
 struct index_write {
@@ -268,7 +317,9 @@ static void refuse_made(struct call *call)
     const struct change_result *result = &call->result;
 
     if (result->status == CATALOGUE_CONFLICT && !result->managed)
-        reply_problem(reply, 409, "index-exists", "url", "there is an index with this URL already");
+        reply_problem(reply, 409, "index-exists", "url",
+                      result->detail[0] != '\0' ? result->detail
+                                                : "there is an index with this URL already");
     else
         errors_reply_result(reply, result);
 }

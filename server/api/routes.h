@@ -25,8 +25,12 @@ struct sources;
 struct app_context {
     struct catalogue *catalogue;
     struct publisher *publisher;
-    struct workers *readers;      /* API reads and parsing run here */
-    struct spool_room spool_room; /* of all lists together; a reload moves its bound */
+    struct workers *readers;             /* API reads and parsing run here */
+    struct workers *copiers;             /* long answers are made here (copy.h); NULL in tests */
+    atomic_uint copies, copies_one_site; /* under way; of these by tokens of one site */
+    atomic_bool stopping;                /* what takes long gives up */
+    const char *database;                /* the file; such answers are made beside it */
+    struct spool_room spool_room;        /* of all lists together; a reload moves its bound */
     const char *cache_control;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */

@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/api/auth.h"
 #include "server/api/call.h"
+#include "server/api/copy.h"
 #include "server/api/errors.h"
 #include "server/api/handlers.h"
 #include "server/api/json.h"
@@ -137,10 +139,77 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     return status;
 }
 
+/* ---- GET: all of it, as NDJSON -------------------------------------------------------------- */
+
+/* The lines on their way into the answer's file. */
+struct export
+{
+    struct listing listing; /* first */
+    struct str line;
+    bool failed;
+};
+
+static bool write_record(void *context, const struct entry_record *record)
+{
+    struct export *export = context;
+
+    str_clear(&export->line);
+    entry_json_append_placed(&export->line, record, export->listing.registry);
+    str_append_char(&export->line, '\n');
+    export->failed = export->line.failed || !copy_write((struct copy *)export->listing.call,
+                                                        str_text(&export->line), export->line.len);
+    return !export->failed;
+}
+
+/* Whole or not at all, of one revision, which a header tells. */
+static enum catalogue_status export_work(struct call *call, struct catalogue_view *view,
+                                         const struct registry *registry)
+{
+    struct export export = {.listing = {.call = call, .registry = registry}, .line = STR_INIT};
+    struct listing *listing = &export.listing;
+    struct catalogue_revisions revisions;
+    enum catalogue_status status = catalogue_view_revisions(view, &revisions);
+    char revision[24];
+
+    if (status != CATALOGUE_OK || !read_parameters(listing) || !find_index(listing))
+        return status;
+    listing->list.limit = 0;
+    if (!listing->empty)
+        status = catalogue_view_list(view, &listing->list, write_record, &export);
+    str_done(&export.line);
+    if (status == CATALOGUE_OK && export.failed)
+        return CATALOGUE_UNAVAILABLE;
+    snprintf(revision, sizeof revision, "%" PRIu64, revisions.revision);
+    reply_header(&call->request->reply, "X-Catalogue-Revision", revision);
+    return status;
+}
+
+/* What goes by pages has no meaning there. */
+static bool refuse_paging(struct call *call)
+{
+    static const char *const paging[] = {"after", "limit", "loc"};
+
+    for (size_t i = 0; i < sizeof paging / sizeof *paging; i++) {
+        if (call_parameter(call, paging[i]) == NULL)
+            continue;
+        reply_problem(&call->request->reply, 400, "malformed-parameter", paging[i],
+                      "goes not with application/x-ndjson, which is the whole list");
+        return true;
+    }
+    return false;
+}
+
 enum handled sitemaps_list(void *context, struct request *request)
 {
+    static const char lines[] = "application/x-ndjson";
+    const char *accept = request_header(request, HEADER_ACCEPT);
+
     (void)context;
-    return call_read(request->state, list_work);
+    if (accept == NULL || strncasecmp(accept, lines, sizeof lines - 1) != 0)
+        return call_read(request->state, list_work);
+    if (refuse_paging(request->state))
+        return HANDLED;
+    return copy_run(request->state, lines, export_work);
 }
 
 /* ---- GET: one ------------------------------------------------------------------------------ */
@@ -184,10 +253,10 @@ static void append_counts(struct str *out, const struct change_result *result)
 {
     str_append_format(out,
                       "{\"created\":%" PRIu64 ",\"updated\":%" PRIu64 ",\"unchanged\":%" PRIu64
-                      ",\"removed\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"revision\":%" PRIu64
-                      ",\"rejected\":",
+                      ",\"removed\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"spared\":%" PRIu64
+                      ",\"revision\":%" PRIu64 ",\"rejected\":",
                       result->created, result->updated, result->unchanged, result->removed,
-                      result->moved, result->revision);
+                      result->moved, result->spared, result->revision);
 }
 
 static void append_sitemap(struct call *call)

@@ -173,7 +173,8 @@ static void refuse_made(struct call *call)
 
     if (result->status == CATALOGUE_CONFLICT && !result->managed && result->field == NULL)
         reply_problem(reply, 409, "site-exists", "origin",
-                      "there is a site with this origin already");
+                      result->detail[0] != '\0' ? result->detail
+                                                : "there is a site with this origin already");
     else
         refuse_changed(call);
 }
@@ -280,6 +281,20 @@ static void answer_changed(struct call *call)
     audit_site((struct site_write *)call, "site-update");
 }
 
+/* A whole list, or what is added to it and taken from it: both at once could mean anything. */
+static bool edits_alone(struct call *call, const struct json_field *fields)
+{
+    for (size_t whole = 0; whole < 2; whole++)
+        for (size_t edit = 5 + 2 * whole; edit < 7 + 2 * whole; edit++) {
+            if (!fields[whole].present || !fields[edit].present)
+                continue;
+            reply_problem(&call->request->reply, 422, "conflicting-fields", fields[edit].name,
+                          "goes not with the field that says what the whole list is");
+            return false;
+        }
+    return true;
+}
+
 enum handled site_patch(void *context, struct request *request)
 {
     struct site_write *self = request->state;
@@ -289,10 +304,15 @@ enum handled site_patch(void *context, struct request *request)
         {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = MAX_INDEXES},
         {.name = "robots", .type = JSON_FIELD_OPTION},
         {.name = "frozen", .type = JSON_FIELD_BOOL},
+        {.name = "add_cross_hosts", .type = JSON_FIELD_TEXTS},
+        {.name = "remove_cross_hosts", .type = JSON_FIELD_TEXTS},
+        {.name = "add_host_aliases", .type = JSON_FIELD_TEXTS},
+        {.name = "remove_host_aliases", .type = JSON_FIELD_TEXTS},
     };
 
     (void)context;
-    if (!call_body(&self->call, fields, 5))
+    if (!call_body(&self->call, fields, sizeof fields / sizeof *fields) ||
+        !edits_alone(&self->call, fields))
         return HANDLED;
     name_site(self);
     if (fields[4].present) {
@@ -300,6 +320,10 @@ enum handled site_patch(void *context, struct request *request)
         self->call.change.site.frozen = fields[4].on;
     }
     self->call.change.kind = CHANGE_SITE_UPDATE;
+    self->call.change.site.cross_added = fields[5].texts;
+    self->call.change.site.cross_removed = fields[6].texts;
+    self->call.change.site.alias_added = fields[7].texts;
+    self->call.change.site.alias_removed = fields[8].texts;
     set_fields(&self->call.change, &fields[0], &fields[1], &fields[2], &fields[3]);
     self->call.refuse = refuse_changed;
     return call_write(&self->call, answer_changed);

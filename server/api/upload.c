@@ -102,6 +102,12 @@ static bool read_on_error(struct upload *upload)
     return false;
 }
 
+/* Who may write anywhere, and as anybody. */
+static bool has_all(const struct grant *grant)
+{
+    return grant->site_id == 0 && grant->prefix == NULL && !grant->own;
+}
+
 static struct reader_options options_of(const struct upload *upload)
 {
     const struct app_context *app = upload->call.app;
@@ -110,6 +116,8 @@ static struct reader_options options_of(const struct upload *upload)
         .format = upload->ndjson ? READER_NDJSON : READER_JSON,
         .lenient = upload->skip,
         .allow_gzip = upload->gzip,
+        /* A copy keeps owners and places. */
+        .allow_placed = has_all(&upload->call.request->grant),
         .max_bytes = app->max_bulk_bytes,
         .max_entries = app->max_bulk_entries,
         .max_ratio = UPLOAD_MAX_RATIO,

@@ -3,6 +3,7 @@
  * tell the same of both backends. Lists go as NDJSON by way of a file, since their length is told
  * first; the server knows their lines by the order in which they are sent, the user by where they
  * stood. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,36 +69,21 @@ static rule_set codes_of(const json_t *words)
     return codes;
 }
 
-/* The status of a refusal that no rule made; UNAVAILABLE where it is none of the catalogue's. */
-static enum catalogue_status status_of(const char *word, bool *plain)
+/* The status of a refusal that no rule made; OK where it is none of the catalogue's own. */
+static enum catalogue_status status_of(const char *word)
 {
-    static const struct {
-        const char *word;
-        enum catalogue_status status;
-        bool plain; /* told as the catalogue does: the API's sentence says no more */
-    } words[] = {
-        {"site-exists", CATALOGUE_CONFLICT, true},
-        {"index-exists", CATALOGUE_CONFLICT, true},
-        {"not-found", CATALOGUE_NOT_FOUND, true},
-    };
-
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i].word, word) == 0) {
-            *plain = words[i].plain;
-            return words[i].status;
-        }
-    *plain = false;
+    if (strcmp(word, "site-exists") == 0 || strcmp(word, "index-exists") == 0)
+        return CATALOGUE_CONFLICT;
     for (int s = CATALOGUE_NOT_FOUND; s <= CATALOGUE_CANCELLED; s++)
         if (strcmp(catalogue_status_word((enum catalogue_status)s), word) == 0)
             return (enum catalogue_status)s;
-    return CATALOGUE_UNAVAILABLE;
+    return CATALOGUE_OK;
 }
 
 /* Fills the result of a change that was not applied. */
 static void refuse(struct server_backend *s, const json_t *answer, struct change_result *result)
 {
     const char *word = member_text(answer, "code"), *detail = member_text(answer, "detail");
-    bool plain = false;
 
     if (s->server.status == 0 || answer == NULL) {
         result->status = CATALOGUE_UNAVAILABLE;
@@ -111,11 +97,13 @@ static void refuse(struct server_backend *s, const json_t *answer, struct change
     if (result->code != RULE_OK)
         result->status = CATALOGUE_REFUSED;
     else
-        result->status = result->managed ? CATALOGUE_CONFLICT : status_of(word, &plain);
-    if (result->code != RULE_OK)
+        result->status = result->managed ? CATALOGUE_CONFLICT : status_of(word);
+    if (result->status != CATALOGUE_OK) {
         snprintf(result->detail, sizeof result->detail, "%.250s", detail);
-    else if (!plain && !result->managed)
-        snprintf(result->detail, sizeof result->detail, "%.180s (%.60s)", detail, word);
+        return;
+    }
+    result->status = CATALOGUE_UNAVAILABLE;
+    snprintf(result->detail, sizeof result->detail, "%.180s (%.60s)", detail, word);
 }
 
 static void take_counts(const json_t *answer, struct change_result *result)
@@ -167,10 +155,6 @@ static void take_entry(struct server_backend *s, const json_t *sitemap,
                        struct change_result *result)
 {
     struct entry_record *entry = &result->entry;
-    char origin[LOC_MAX_CHARS + 1];
-    const char *index = member_text(sitemap, "index");
-    rule_set warnings = codes_of(json_object_get(sitemap, "warnings"));
-    struct url url;
 
     snprintf(entry->id, sizeof entry->id, "%s", member_text(sitemap, "id"));
     entry->loc = copy(member_text(sitemap, "loc"));
@@ -181,17 +165,10 @@ static void take_entry(struct server_backend *s, const json_t *sitemap,
     entry->registered_at = member_time(sitemap, "registered_at");
     entry->changed_at = member_time(sitemap, "changed_at");
     str_clear(&s->url);
-    str_append_text(&s->url, index);
-    if (entry->loc == NULL || entry->source == NULL) {
+    str_append_text(&s->url, member_text(sitemap, "index"));
+    result->remarks = codes_of(json_object_get(sitemap, "warnings"));
+    if (entry->loc == NULL || entry->source == NULL)
         result->status = CATALOGUE_NO_MEMORY;
-        return;
-    }
-    result->remarks = warnings;
-    if (!url_split(index, strlen(index), &url))
-        return;
-    /* Those that its text always bears are shown with it, not told when it is put. */
-    snprintf(origin, sizeof origin, "%.*s", url.origin_len, url.text);
-    result->remarks &= ~entry_lint(entry->loc, entry->lastmod, origin);
 }
 
 static void put_entry(struct server_backend *s, const struct change *change,
@@ -649,6 +626,7 @@ static void take_index(struct plain *p, struct registry_site *site, const json_t
         .site_id = site->id,
         .path = strlen(url) > origin_len ? url + origin_len : "",
         .page_pattern = member_text(index, "page_pattern"),
+        .frozen = json_is_true(json_object_get(index, "frozen")),
         .pages = &p->pages[p->page_count],
     };
     json_array_foreach(pages, i, page)
@@ -671,6 +649,7 @@ static void take_site(struct plain *p, const json_t *site, const json_t *indexes
         .id = strtoll(member_text(site, "id"), NULL, 10),
         .origin = member_text(site, "origin"),
         .managed = json_is_true(json_object_get(site, "managed")),
+        .frozen = json_is_true(json_object_get(site, "frozen")),
         .max_pages = (uint32_t)member_number(site, "max_indexes"),
         .robots = json_string_value(robots),
         .robots_off = json_is_false(robots),
@@ -751,6 +730,20 @@ static int read_page(struct backend *b, const struct registry_index *index, uint
 
 /* ---- streams --------------------------------------------------------------------------- */
 
+/* As the server told it with the registry. */
+static const char *url_of(const struct server_backend *s, const struct registry_index *index)
+{
+    json_t *each;
+    size_t i;
+
+    json_array_foreach(s->indexes, i, each)
+    {
+        if (strtoll(member_text(each, "id"), NULL, 10) == index->id)
+            return member_text(each, "url");
+    }
+    return "";
+}
+
 static bool take_text(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
 {
     struct str *out = context;
@@ -764,13 +757,18 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
                   bool *found, struct str *out)
 {
     struct server_backend *s = of(b);
-    char target[96];
+    struct str target = STR_INIT;
+    char page[16];
     json_t *answer = NULL;
 
-    snprintf(target, sizeof target, "/v1/render?index=%" PRId64 "&page=%" PRIu32, index->id,
-             number);
+    snprintf(page, sizeof page, "%" PRIu32, number);
+    str_append_text(&target, "/v1/render");
+    target_add(&target, "index", url_of(s, index));
+    target_add(&target, "page", page);
     *found =
-        server_stream(&s->server, target, "application/xml", take_text, out, &answer) && good(s);
+        server_stream(&s->server, str_text(&target), "application/xml", take_text, out, &answer) &&
+        good(s);
+    str_done(&target);
     if (!*found && strcmp(member_text(answer, "code"), "page-empty") != 0)
         return tell(s, answer);
     json_decref(answer);
@@ -852,16 +850,7 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     int status = EXIT_DONE;
 
     str_append_text(&target, "/v1/sitemaps");
-    if (wanted->index != NULL) {
-        const char *url = NULL;
-        json_t *index;
-        size_t i;
-
-        json_array_foreach(s->indexes, i, index) if (strtoll(member_text(index, "id"), NULL, 10) ==
-                                                     wanted->index->id) url =
-            member_text(index, "url");
-        target_add(&target, "index", url);
-    }
+    target_add(&target, "index", wanted->index != NULL ? url_of(s, wanted->index) : NULL);
     target_add(&target, "prefix", wanted->prefix);
     if ((!server_stream(&s->server, str_text(&target), "application/x-ndjson", take_lines, &lines,
                         &answer) ||
@@ -887,6 +876,19 @@ static bool take_copy(void *context, const struct fetch_reply *reply, const char
     return fwrite(bytes, 1, len, context) == len;
 }
 
+/* For the owner alone: it has the hashes of tokens. */
+static FILE *open_part(char *name)
+{
+    int fd = mkostemp(name, O_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+    if (fd >= 0 && file == NULL) {
+        close(fd);
+        unlink(name);
+    }
+    return file;
+}
+
 /* Into a file of another name first, so that none is left that is not whole. */
 static int backup(struct backend *b, const char *file)
 {
@@ -897,8 +899,8 @@ static int backup(struct backend *b, const char *file)
     FILE *out;
     int status = EXIT_DONE;
 
-    str_append_format(&part, "%s.part", file);
-    out = to_stdout ? stdout : fopen(str_text(&part), "wxe");
+    str_append_format(&part, "%s.XXXXXX", file);
+    out = to_stdout ? stdout : part.failed ? NULL : open_part(part.data);
     if (out == NULL) {
         str_done(&part);
         return cli_fail(file, "cannot be written");
@@ -1039,11 +1041,8 @@ static void take_reasons(const json_t *ready, struct str *out)
 
     json_array_foreach(json_object_get(ready, "reasons"), i, reason)
     {
-        char *text = json_is_string(reason) ? strdup(json_string_value(reason))
-                                            : json_dumps(reason, JSON_COMPACT | JSON_ENCODE_ANY);
-
-        str_append_format(out, "%s\n", text != NULL ? text : "");
-        free(text);
+        str_append_format(out, "%s (%s)\n", member_text(reason, "detail"),
+                          member_text(reason, "code"));
     }
 }
 

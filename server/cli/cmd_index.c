@@ -13,8 +13,12 @@ int command_index_add(struct cli *cli)
     const char *url = cli->arguments.words[0];
     struct change change = {.kind = CHANGE_INDEX_ADD, .index_url = url};
     struct change_result result;
-    int status = session_open(cli, false);
+    int status;
 
+    if (url[0] == '/') /* the API takes it while there is one site */
+        return cli_fail(url, "%s (%s)", rule_code_sentence(RULE_LOC_RELATIVE),
+                        rule_code_word(RULE_LOC_RELATIVE));
+    status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
     change.page_pattern = arguments_value(&cli->arguments, "--pattern");

@@ -46,8 +46,10 @@ static void check_tls(const struct config *config, unsigned *count)
 int command_check_config(struct cli *cli)
 {
     unsigned count = 0;
-    int status;
+    int status = session_needs_machine(cli);
 
+    if (status != EXIT_DONE)
+        return status;
     /* Both `check-config FILE` and `check-config --config FILE` are what people write. */
     if (cli->arguments.word_count == 1) {
         if (arguments_has(&cli->arguments, "--config"))
@@ -158,13 +160,13 @@ static int ask(const struct url *url, bool own)
 int command_healthcheck(struct cli *cli)
 {
     const struct arguments *a = &cli->arguments;
-    bool own = a->word_count == 0;
+    const char *named = a->word_count > 0 ? a->words[0] : session_server(cli);
+    bool own = named == NULL;
     char target[300];
     struct url url = {0};
     int status = EXIT_DONE;
-
     if (!own)
-        return (status = read_target(a->words[0], &url)) == EXIT_DONE ? ask(&url, false) : status;
+        return (status = read_target(named, &url)) == EXIT_DONE ? ask(&url, false) : status;
     status = session_read_config(cli, NULL, NULL);
     if (status != EXIT_DONE)
         return status;
@@ -246,9 +248,12 @@ static struct config *read_again(void *context, config_report *report, void *rep
 
 int command_serve(struct cli *cli)
 {
-    int status = session_read_config(cli, NULL, NULL);
     struct config_reader again = {read_again, cli};
+    int status = session_needs_machine(cli);
 
+    if (status != EXIT_DONE)
+        return status;
+    status = session_read_config(cli, NULL, NULL);
     if (status == EXIT_DONE)
         status = apply_flags(cli);
     else if (cli->config != NULL) /* all mistakes are told at once */

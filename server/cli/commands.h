@@ -27,6 +27,7 @@ int command_render(struct cli *cli);
 int command_token_add(struct cli *cli);
 int command_token_list(struct cli *cli);
 int command_token_revoke(struct cli *cli);
+int command_status(struct cli *cli);
 int command_healthcheck(struct cli *cli);
 int command_doctor(struct cli *cli);
 int command_backup(struct cli *cli);

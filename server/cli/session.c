@@ -148,8 +148,7 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
 
 /* ---- the catalogue --------------------------------------------------------------------- */
 
-/* The server that the line or the environment names; NULL: none. */
-static const char *server_url(const struct cli *cli)
+const char *session_server(const struct cli *cli)
 {
     const char *url = arguments_value(&cli->arguments, "--server");
 
@@ -160,9 +159,7 @@ static const char *server_url(const struct cli *cli)
 
 int session_needs_machine(const struct cli *cli)
 {
-    const char *url = server_url(cli);
-
-    if (url == NULL)
+    if (session_server(cli) == NULL)
         return EXIT_DONE;
     return cli_misuse(cli->arguments.command->name,
                       "works on this machine's own files, not on a server: run it there, without "
@@ -184,7 +181,7 @@ static int open_server(struct cli *cli, const char *url)
 
 int session_open(struct cli *cli, bool create)
 {
-    const char *url = server_url(cli);
+    const char *url = session_server(cli);
     int status;
 
     if (url != NULL)

@@ -46,6 +46,8 @@ int session_read_config(struct cli *cli, config_report *report, void *context);
  * SITEMAPD_SERVER names, else the catalogue of the configuration, which is read; `create`: makes it
  * where there is none. Returns EXIT_DONE, or tells why not. */
 int session_open(struct cli *cli, bool create);
+/* The server that the line or the environment names; NULL: none. Borrowed. */
+const char *session_server(const struct cli *cli);
 /* EXIT_DONE, or tells that the command works on no server, where one is named. */
 int session_needs_machine(const struct cli *cli);
 /* Whether there is a site to register anything for; true also where the catalogue cannot be read,

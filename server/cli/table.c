@@ -372,6 +372,20 @@ const struct cli_command cli_commands[] = {
              {"A token that leaked:", "sitemapd token revoke deploy"},
              {0},
          }},
+    {"status", "", "show what is served and how it stands",
+     "Shows the sites, indexes and entries in sum, whether all is well, and how each source "
+     "stands. "
+     "Exit 1 where something is not well. On a file no server is asked: what it knows of itself "
+     "(reasons, failing sources) is shown with --server.",
+     (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_status,
+     .examples =
+         (const struct cli_example[]){
+             {"The catalogue of this machine:", "sitemapd status"},
+             {"A server, from elsewhere:",
+              "sitemapd status --server https://admin.example.com --token-file ~/.sitemapd-token"},
+             {0},
+         },
+     .topic = "Care"},
     {"healthcheck", "[URL]", "ask a running server whether it is well",
      "Asks the server's /readyz. Exit 0 where it answers 200, else 1: for a container's health "
      "check. Without URL the admin listener of the configuration is asked.",
@@ -381,8 +395,7 @@ const struct cli_command cli_commands[] = {
              {"The server of this configuration:", "sitemapd healthcheck"},
              {"Another one:", "sitemapd healthcheck http://127.0.0.1:8081"},
              {0},
-         },
-     .topic = "Care"},
+         }},
     {"doctor", "URL", "look at the public address as crawlers do",
      "Fetches an index, through whatever proxies stand before it, and checks status, type, "
      "compression, Vary, ETag, conditional requests, robots.txt, the index itself, the robots.txt "
@@ -412,11 +425,16 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_INDEX},
-    {"backup", "FILE", "copy the catalogue, also while it is served",
-     "Writes a consistent copy of the catalogue into a new file, also while a server works on it.",
+    {"backup", "FILE|-", "copy the catalogue, also while it is served",
+     "Writes a consistent copy of the catalogue into a new file, also while a server works on it; "
+     "- "
+     "is standard output. With --server the copy is made there and comes here: for a token of all "
+     "sites alone.",
      NULL, 1, 1, command_backup,
      .examples =
          (const struct cli_example[]){
+             {"From another machine, packed:",
+              "sitemapd backup - --server https://admin.example.com | gzip > catalogue.db.gz"},
              {"Once a day, from cron:",
               "sitemapd backup \"/var/backups/catalogue-$(date +%F).db\""},
              {0},

@@ -188,16 +188,19 @@ static enum MHD_Result queue_own(struct exchange *e)
     struct reply *reply = &e->request.reply;
 
     complete_headers(e);
-    size_t len = reply->body.len;
+    uint64_t len = reply->from_file ? reply->file_bytes : reply->body.len;
     bool whole = reply->status != 304;
     struct MHD_Response *response =
-        !whole
-            ? not_modified_new(len)
+        !whole ? not_modified_new(len)
+        : reply->from_file
+            ? MHD_create_response_from_fd64(len, reply->file)
             : MHD_create_response_from_buffer(
                   len, reply->body.data, len == 0 ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
     if (response == NULL)
         return MHD_NO;
-    if (whole && len > 0) /* from here on the library frees it */
+    if (whole && reply->from_file) /* from here on the library closes it */
+        reply->from_file = false;
+    else if (whole && len > 0) /* … or frees it */
         reply->body = (struct str)STR_INIT;
     enum MHD_Result result = MHD_NO;
     if (add_headers(response, e)) {

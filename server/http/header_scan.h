@@ -13,6 +13,7 @@
 enum known_header {
     /* Lists: given on several lines they are one (RFC 9110 5.3). */
     HEADER_ACCEPT_ENCODING,
+    HEADER_ACCEPT,
     HEADER_IF_NONE_MATCH,
     HEADER_IF_MATCH,
     HEADER_CONTENT_ENCODING,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     unsigned status;
@@ -103,8 +104,17 @@ static bool is_within(const struct reply *reply, const char *value)
     return value >= reply->text && value < reply->text + sizeof reply->text;
 }
 
+void reply_file(struct reply *reply, int fd, uint64_t bytes)
+{
+    reply->from_file = true;
+    reply->file = fd;
+    reply->file_bytes = bytes;
+}
+
 void reply_done(struct reply *reply)
 {
+    if (reply->from_file)
+        close(reply->file);
     for (size_t i = 0; i < reply->header_count; i++)
         if (!is_within(reply, reply->headers[i].value))
             free(reply->headers[i].value);

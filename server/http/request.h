@@ -44,7 +44,10 @@ struct reply {
     enum representation represent;
     size_t first, len;         /* the bytes of it that are sent, or that a 304 stands for */
     const char *cache_control; /* borrowed for the process's life */
-    bool close;                /* close the connection behind it */
+    bool from_file;            /* the body is `file`, from its start; see reply_file */
+    int file;                  /* owned */
+    uint64_t file_bytes;
+    bool close; /* close the connection behind it */
     size_t header_count, text_len;
     /* Last: not cleared, so many count. */
     struct reply_header headers[REPLY_MAX_HEADERS];
@@ -63,6 +66,9 @@ void reply_problem(struct reply *reply, unsigned status, const char *code, const
 void reply_text(struct reply *reply, unsigned status, const char *text);
 /* A JSON body that `reply->body` already holds: status, type, no-store. */
 void reply_json(struct reply *reply, unsigned status);
+/* The body is these many bytes of `fd`, which is the reply's from here on: for what is too long for
+ * memory. Status and type are the caller's. */
+void reply_file(struct reply *reply, int fd, uint64_t bytes);
 void reply_done(struct reply *reply);
 
 struct request {

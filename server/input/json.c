@@ -268,6 +268,7 @@ static enum rule_code reject_unknown(const struct fields *f, const char *name)
 
 static enum rule_code read_field(const struct fields *f, const char *name, const json_t *value)
 {
+    bool placed = f->options->allow_export_fields || f->options->allow_placed;
     struct raw_entry *raw = f->raw;
     const char *field;
     enum field_state state; /* of a field that has none */
@@ -285,9 +286,9 @@ static enum rule_code read_field(const struct fields *f, const char *name, const
     } else if (strcmp(name, "index") == 0) {
         field = "index";
         fits = read_text(value, false, &raw->index, &raw->index_len, &state);
-    } else if (f->options->allow_export_fields && strcmp(name, "position") == 0) {
+    } else if (placed && strcmp(name, "position") == 0) {
         return read_position(f, value);
-    } else if (f->options->allow_export_fields && strcmp(name, "source") == 0) {
+    } else if (placed && strcmp(name, "source") == 0) {
         field = "source";
         fits = read_text(value, true, &raw->source, &raw->source_len, &state);
     } else if (f->options->allow_export_fields && is_export_field(name)) {

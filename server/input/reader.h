@@ -28,6 +28,7 @@ struct reader_options {
     bool drop_lastmod;        /* --drop-lastmod: as if no lastmod had been given */
     bool allow_export_fields; /* NDJSON of `export` has id, page, position, … : read or ignored;
                                  else an unknown field is refused */
+    bool allow_placed;        /* of these, position and source alone */
     uint64_t max_bytes;       /* decoded; 0: no limit */
     uint64_t max_entries;     /* 0: no limit */
     uint32_t max_ratio;       /* decoded : encoded, judged past 1 MiB decoded; 0: no limit */

@@ -116,6 +116,8 @@ CALLS = [
     ("GET", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", None), row(200, 200, 200, 200, 200, 200, 404)),
     ("PATCH", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", {"frozen": True}), ADMIN),
     ("DELETE", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", None), ADMIN),
+    ("GET", "/v1/render", lambda w: w.made() and (f"/v1/render?index={q(INDEX)}", None), row(200, 200, 200, 200, 200, 404, 404)),
+    ("GET", "/v1/backup", lambda w: ("/v1/backup", None), row(200, 403, 403, 403, 403, 403, 403)),
     ("GET", "/v1/sources", lambda w: ("/v1/sources", None), ALL),
     ("POST", "/v1/sources/{name}/scan", lambda w: ("/v1/sources/files/scan", None), row(200, 200, 200, 403, 403, 403, 403)),
     ("GET", "/v1/changes", lambda w: ("/v1/changes", None), ALL),
@@ -123,7 +125,7 @@ CALLS = [
     ("GET", "/v1/tokens", lambda w: ("/v1/tokens", None), row(200, 200, 403, 403, 403, 403, 200)),
     ("DELETE", "/v1/tokens/{name}", lambda w: (f"/v1/tokens/{w.spare()}", None), row(204, 204, 403, 403, 403, 403, 404)),
 ]
-CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites"}, 404: {"not-found", "not_found"}}
+CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites"}, 404: {"not-found", "not_found", "index-unknown"}}
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda i: f"{CALLS[i][0]} {CALLS[i][1]} {i}")

@@ -15,6 +15,7 @@ static const char *const names[HEADER_COUNT] = {
     [HEADER_HOST] = "Host",
     [HEADER_CONTENT_LENGTH] = "Content-Length",
     [HEADER_TRANSFER_ENCODING] = "Transfer-Encoding",
+    [HEADER_ACCEPT] = "Accept",
     [HEADER_ACCEPT_ENCODING] = "Accept-Encoding",
     [HEADER_IF_NONE_MATCH] = "If-None-Match",
     [HEADER_IF_MODIFIED_SINCE] = "If-Modified-Since",

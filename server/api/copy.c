@@ -1,0 +1,240 @@
+/* A place is had from the call until its last byte has left: so many files there are at most. How
+ * slow a client may be the listener bounds (reply_timeout). A list's file counts against max_spool
+ * like the lists that come in; the copy of the catalogue, which is as large as that, against the
+ * free space of the disk. */
+#include "server/api/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/api/errors.h"
+#include "server/api/handlers.h"
+
+#define PLACES          2u
+#define PLACES_ONE_SITE 1u
+#define ROOM_STEP       (1u << 20)
+
+const size_t copy_size = sizeof(struct copy);
+
+/* ---- places and room ------------------------------------------------------------------- */
+
+static bool take_place(struct copy *copy)
+{
+    struct app_context *app = copy->call.app;
+
+    copy->one_site = copy->call.request->grant.site_id != 0;
+    if (copy->one_site && atomic_fetch_add(&app->copies_one_site, 1) >= PLACES_ONE_SITE) {
+        atomic_fetch_sub(&app->copies_one_site, 1);
+        return false;
+    }
+    if (atomic_fetch_add(&app->copies, 1) >= PLACES) {
+        atomic_fetch_sub(&app->copies, 1);
+        if (copy->one_site)
+            atomic_fetch_sub(&app->copies_one_site, 1);
+        return false;
+    }
+    copy->placed = true;
+    return true;
+}
+
+static void copy_cleanup(struct call *call)
+{
+    struct copy *copy = (struct copy *)call;
+    struct app_context *app = call->app;
+
+    if (copy->file != NULL)
+        fclose(copy->file);
+    atomic_fetch_sub(&app->spool_room.used_bytes, copy->taken);
+    if (!copy->placed)
+        return;
+    atomic_fetch_sub(&app->copies, 1);
+    if (copy->one_site)
+        atomic_fetch_sub(&app->copies_one_site, 1);
+}
+
+static bool take_room(struct copy *copy)
+{
+    struct spool_room *room = &copy->call.app->spool_room;
+
+    copy->taken += ROOM_STEP;
+    copy->crowded =
+        atomic_fetch_add(&room->used_bytes, ROOM_STEP) + ROOM_STEP > atomic_load(&room->max_bytes);
+    return !copy->crowded;
+}
+
+bool copy_write(struct copy *copy, const char *bytes, size_t len)
+{
+    if (atomic_load(&copy->call.app->stopping))
+        return false;
+    copy->bytes += len;
+    while (copy->bytes > copy->taken)
+        if (!take_room(copy))
+            return false;
+    return fwrite(bytes, 1, len, copy->file) == len;
+}
+
+/* ---- the file -------------------------------------------------------------------------- */
+
+/* Beside the database. */
+static char *name_file(const struct copy *copy)
+{
+    char *name = NULL;
+
+    return asprintf(&name, "%s.copy-XXXXXX", copy->call.app->database) < 0 ? NULL : name;
+}
+
+/* A file without a name, so that no crash leaves it behind, where the file system has such. */
+static bool open_file(struct copy *copy)
+{
+    char *name = name_file(copy), *folder = name != NULL ? strdup(name) : NULL;
+    int fd = folder != NULL ? open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+
+    if (fd < 0 && name != NULL && (fd = mkostemp(name, O_CLOEXEC)) >= 0)
+        unlink(name);
+    free(folder);
+    free(name);
+    if (fd >= 0)
+        copy->file = fdopen(fd, "w+");
+    if (fd >= 0 && copy->file == NULL)
+        close(fd);
+    return copy->file != NULL;
+}
+
+static void reply_failed(struct copy *copy)
+{
+    struct reply *reply = &copy->call.request->reply;
+    int error = errno;
+
+    reply_done(reply);
+    if (copy->crowded)
+        errors_reply_spool(reply, SPOOL_CROWDED);
+    else if (atomic_load(&copy->call.app->stopping))
+        errors_reply_status(reply, CATALOGUE_CANCELLED);
+    else
+        errors_reply_status(reply, error == ENOSPC || error == EDQUOT || error == EFBIG
+                                       ? CATALOGUE_NO_SPACE
+                                       : CATALOGUE_UNAVAILABLE);
+}
+
+static void reply_whole(struct copy *copy)
+{
+    struct reply *reply = &copy->call.request->reply;
+    struct stat st;
+    int fd = -1;
+
+    if (fflush(copy->file) != 0 || fstat(fileno(copy->file), &st) != 0 ||
+        (fd = fcntl(fileno(copy->file), F_DUPFD_CLOEXEC, 0)) < 0) {
+        reply_failed(copy);
+        return;
+    }
+    reply->status = 200;
+    reply->content_type = copy->content_type;
+    reply_file(reply, fd, (uint64_t)st.st_size);
+    reply_header(reply, "Cache-Control", "no-store");
+}
+
+/* ---- lists and pages ------------------------------------------------------------------- */
+
+/* The reply is filled where `make` refused: then nothing of the file is sent. */
+static void run(void *context)
+{
+    struct copy *copy = context;
+
+    errno = 0;
+    if (!open_file(copy)) {
+        reply_failed(copy);
+    } else {
+        call_look(&copy->call, copy->make);
+        if (copy->call.request->reply.status == 0)
+            reply_whole(copy);
+        else if (copy->crowded || ferror(copy->file) || atomic_load(&copy->call.app->stopping))
+            reply_failed(copy);
+    }
+    request_resume(copy->call.request);
+}
+
+static enum handled begin(struct copy *copy, void (*job)(void *context))
+{
+    struct reply *reply = &copy->call.request->reply;
+
+    copy->call.cleanup = copy_cleanup;
+    if (take_place(copy) && workers_run(copy->call.app->copiers, job, copy))
+        return HANDLE_LATER;
+    reply_problem(reply, 503, "too-many-copies", NULL,
+                  "as many exports, backups and renderings as are made at once are under way");
+    reply_header(reply, "Retry-After", "10");
+    return HANDLED;
+}
+
+enum handled copy_run(struct copy *copy, const char *content_type, call_work *make)
+{
+    copy->content_type = content_type;
+    copy->make = make;
+    return begin(copy, run);
+}
+
+/* ---- the whole catalogue --------------------------------------------------------------- */
+
+/* db/ makes a copy under a name; it has none from the moment that it is whole. */
+static void copy_catalogue(struct copy *copy)
+{
+    struct reply *reply = &copy->call.request->reply;
+    char *name = name_file(copy), why[256];
+    enum catalogue_status status = CATALOGUE_UNAVAILABLE;
+    int fd = name != NULL ? mkostemp(name, O_CLOEXEC) : -1;
+
+    if (fd >= 0) { /* nobody else's name now; it must be free */
+        close(fd);
+        unlink(name);
+        status = catalogue_backup(copy->call.app->catalogue, name, NULL, NULL, why, sizeof why);
+    }
+    if (status == CATALOGUE_OK) {
+        copy->file = fopen(name, "re");
+        unlink(name);
+    }
+    free(name);
+    if (copy->file != NULL)
+        reply_whole(copy);
+    else
+        errors_reply_status(reply, status != CATALOGUE_OK ? status : CATALOGUE_UNAVAILABLE);
+}
+
+static bool has_space(struct copy *copy)
+{
+    struct catalogue_stats stats;
+
+    catalogue_stats_get(copy->call.app->catalogue, &stats);
+    return stats.disk_free_bytes == 0 ||
+           stats.disk_free_bytes / 2 > stats.file_bytes + stats.wal_file_bytes;
+}
+
+static void run_whole(void *context)
+{
+    struct copy *copy = context;
+
+    call_look(&copy->call, NULL); /* the token still holds */
+    if (copy->call.request->reply.status == 0 && !has_space(copy))
+        errors_reply_status(&copy->call.request->reply, CATALOGUE_NO_SPACE);
+    if (copy->call.request->reply.status == 0)
+        copy_catalogue(copy);
+    request_resume(copy->call.request);
+}
+
+/* GET /v1/backup: it holds what every site has, and the hashes of tokens. */
+enum handled backup_get(void *context, struct request *request)
+{
+    struct copy *copy = request->state;
+
+    (void)context;
+    if (request->grant.site_id != 0 || !grant_has_whole(&request->grant)) {
+        errors_reply_rule(&request->reply, RULE_ALL_SITES, NULL, NULL);
+        return HANDLED;
+    }
+    copy->content_type = "application/vnd.sqlite3";
+    return begin(copy, run_whole);
+}

@@ -1,0 +1,32 @@
+/* Answers that are too long for memory: made on the disk first, at its speed, and then sent, so
+ * that a slow client holds neither a reader of the catalogue nor its log. Few at once, on threads
+ * of their own, so that other calls do not wait for them. Internal to server/api/. */
+#ifndef SITEMAPD_API_COPY_H
+#define SITEMAPD_API_COPY_H
+
+#include <stdio.h>
+
+#include "server/api/call.h"
+
+/* The first member of what such a route keeps; route.call_size is copy_size. */
+struct copy {
+    struct call call; /* first */
+    FILE *file;       /* owned: nameless, in the database's folder; NULL: not yet */
+    bool placed;      /* one of the places is its own */
+    bool one_site;    /* of the half of them that tokens of one site may have */
+    bool crowded;     /* it would take more than max_spool allows */
+    uint64_t bytes;   /* written */
+    uint64_t taken;   /* of the spools' room */
+    call_work *make;  /* fills the file by copy_write */
+    const char *content_type;
+};
+extern const size_t copy_size;
+
+/* Has `make` run with a view on a thread of its own, then answers with what it wrote, as
+ * `content_type` (static). 503 where too many are under way. */
+enum handled copy_run(struct copy *copy, const char *content_type, call_work *make);
+/* Appends to the answer. False where there is no room, or the server is about to stop: `make` then
+ * ends, and the reply is made of what went wrong. */
+bool copy_write(struct copy *copy, const char *bytes, size_t len);
+
+#endif

@@ -1,0 +1,256 @@
+"""The command line on a server (--server) and on a file: the same script of commands tells the same
+and exits the same on both. What differs is what the two are called, and when things happened."""
+
+import json
+import os
+import re
+
+import pytest
+
+from harness import INDEX, ORIGIN, TOKEN, eventually, sitemapd
+
+SHOP = "https://shop.example.org"
+XML = "/sitemap_index.xml"
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+LISTS = {
+    "list.txt": f"{ORIGIN}/t1.xml\n{ORIGIN}/t2.xml\n\n{ORIGIN}/folder/\n",
+    "entries.ndjson": "".join(
+        json.dumps(entry) + "\n"
+        for entry in (
+            {"loc": ORIGIN + "/n1.xml", "lastmod": "2026-01-02T03:04:05Z"},
+            {"loc": ORIGIN + "/n2.xml", "lastmod": "2026-01-03", "digest": "abc"},
+            {"loc": SHOP + "/s1.xml"},
+        )
+    ),
+    "placed.ndjson": "".join(
+        json.dumps({"loc": f"{ORIGIN}/p{at}.xml", "source": "elsewhere", "index": INDEX, "position": at * 70}) + "\n" for at in (1, 4, 2)
+    ),
+    "bad.ndjson": f'{{"loc": "{ORIGIN}/g.xml"}}\n\n{{"loc": "/relative.xml"}}\n{{"loc": "https://elsewhere.example/x.xml"}}\n'
+    f'{{"loc": "{ORIGIN}/g.xml"}}\n{{"loc": "{ORIGIN}{XML}"}}\n',
+    "dates.ndjson": f'{{"loc": "{ORIGIN}/d1.xml", "lastmod": "yesterday"}}\n{{"loc": "{ORIGIN}/d2.xml", "lastmod": "2026-02-03"}}\n',
+    "back.ndjson": f'{{"loc": "{ORIGIN}/n1.xml", "lastmod": "2020-01-02T03:04:05Z"}}\n',
+    "empty.txt": "",
+    "urlset.xml": '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>',
+    "robots.txt": "User-agent: *\nDisallow: /private/\n",
+}
+SCRIPT = [
+    "site list", "index list", "list", "list --json", "export",
+    f"site add {SHOP}", f"site add {SHOP}", "site add shop.example.org", "site add https://a.example/path",
+    f"site add https://b.example --no-index --cross-host cdn.example.net --host-alias b2.example --max-indexes 7",
+    "site list", "site list --json", "index list",
+    f"index add {SHOP}/deep/index.xml", f"index add {SHOP}/deep/index.xml", f"index add {SHOP}/x.txt", "index add https://nowhere.example/i.xml",
+    f"index add {SHOP}/p/i.xml --pattern {{stem}}_{{n}}{{suffix}}", "index add /i.xml", "index list", "index list --json",
+    f"site update {SHOP} --add-host-alias s2.example --add-cross-host cdn.example.com",
+    f"site update {SHOP} --add-host-alias s2.example", f"site update {SHOP} --remove-host-alias other.example",
+    f"site update {SHOP} --remove-cross-host cdn.example.com", f"site update {SHOP} --host-alias a.example --host-alias b.example",
+    f"site update {SHOP} --no-host-aliases --max-indexes 9", f"site update {SHOP} --max-indexes 0", f"site update {SHOP}",
+    f"site update {SHOP} --robots robots.txt", f"site update {SHOP} --robots robots.txt", f"site update {SHOP} --robots-off",
+    f"site update {SHOP} --no-robots", "site update https://ww.example.com --max-indexes 3", f"site update {SHOP} --host-alias www.example.com",
+    "site list", "site list --json",
+    f"add {ORIGIN}/a.xml", f"add {ORIGIN}/a.xml", f"add {ORIGIN}/a.xml --lastmod 2026-01-31T10:20:30Z", f"add {ORIGIN}/b.xml --json --lastmod 2026-01-31",
+    f"add {ORIGIN}/b.xml --digest 12ab --source job --json", f"add {ORIGIN}/b.xml --digest 12ab --lastmod 2026-03-01", f"add {ORIGIN}/folder/",
+    "add www.example.com/x.xml", "add /x.xml", "add https://nowhere.example/x.xml", f"add {ORIGIN}/a.xml --lastmod soon", f"add {ORIGIN}/a.xml --source 'a b'",
+    f"add {ORIGIN}/a.xml --index {SHOP}{XML}", f"add {ORIGIN}/a.xml --index {ORIGIN}/none.xml", f"add {SHOP}/deep/d.xml", f"add {ORIGIN}{XML}",
+    f"add {ORIGIN}/a.xml --lastmod 2020-01-01", f"add {ORIGIN}/%C3%BC.xml --json",
+    f"add https://cdn.example.net/c.xml --index https://b.example/none.xml", f"add https://cdn.example.net/c.xml",
+    "list", "list --json", f"list --index {SHOP}/deep/index.xml", f"list --prefix {ORIGIN}/a", f"list --index {SHOP}/dep/index.xml", "export", f"export --index {INDEX}",
+    "import list.txt", "import list.txt", "import entries.ndjson", "import --dry-run placed.ndjson", "import placed.ndjson", "import back.ndjson",
+    "import bad.ndjson", "import --skip-invalid bad.ndjson", "import dates.ndjson", "import --drop-lastmod dates.ndjson", "import none.txt", "import urlset.xml",
+    f"import --index {SHOP}{XML} list.txt", "import --source job list.txt", "import --source '*' list.txt",
+    f"import --replace --index {INDEX} list.txt", f"import --replace --index {INDEX} empty.txt", f"import --replace --index {INDEX} --max-removed 9 list.txt",
+    f"import --replace --source '*' --index {INDEX} list.txt", f"import --replace --source '*' --max-removed 100 --index {INDEX} list.txt",
+    "import --replace entries.ndjson", "import --replace --max-removed 100 entries.ndjson", "import --replace --dry-run --source '*' --max-removed 100 entries.ndjson",
+    "export", f"render {INDEX}", f"render {SHOP}/deep/index.xml", f"render {SHOP}/p/i.xml", f"render {ORIGIN}/sitemap_index-2.xml", "render /sitemap_index.xml",
+    f"render {ORIGIN}/robots.txt", f"render {INDEX}.gz", f"render {ORIGIN}/nothing.xml",
+    f"freeze {SHOP}", f"freeze {SHOP}", f"add {SHOP}/frozen.xml", f"import --index {SHOP}{XML} list.txt", "index list", "site list --json", f"thaw {SHOP}",
+    f"freeze {INDEX}", f"remove {ORIGIN}/n1.xml", f"thaw {INDEX}", f"thaw {INDEX}", "freeze https://nowhere.example", f"freeze {ORIGIN}/none.xml",
+    f"remove {ORIGIN}/n1.xml", f"remove {ORIGIN}/n1.xml", "remove nonsense", f"index remove {SHOP}/p/i.xml", f"index remove {SHOP}/deep/index.xml",
+    f"index remove {SHOP}/deep/index.xml --max-removed 1", f"index remove {SHOP}/deep/index.xml", f"site remove {SHOP}", f"site remove {SHOP} --max-removed 5",
+    f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", "token revoke nobody", "token list", "token list --json", "token revoke deploy", "token list", "token list --json", "backup there.db",
+    "list", "index list", "export",
+]
+
+
+def words(line):
+    return [word.strip("'") for word in re.findall(r"'[^']*'|\S+", line)]
+
+
+class Place:
+    """A catalogue that commands are run on, with a folder of its own to run them in."""
+
+    def __init__(self, folder, *options, env=None):
+        self.folder, self.options, self.env = folder, options, {"TMPDIR": str(folder), **(env or {})}
+        for name, text in LISTS.items():
+            (folder / name).write_text(text)
+        (folder / "there.db").write_text("not ours")
+
+    def run(self, line):
+        return sitemapd(*words(line), *self.options, env=self.env, cwd=str(self.folder))
+
+
+@pytest.fixture
+def file(tmp_path):
+    folder = tmp_path / "file"
+    folder.mkdir()
+    database = str(folder / "catalogue.db")
+    place = Place(folder, "--database", database)
+    place.name = database
+    assert place.run(f"site add {ORIGIN}").code == 0
+    assert place.run("token add deploy").code == 0
+    return place
+
+
+@pytest.fixture
+def served(start, tmp_path):
+    folder, home = tmp_path / "served", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    server = start(folder=home)
+    assert server.cli("token", "add", "deploy").code == 0
+    place = Place(folder, env={"SITEMAPD_SERVER": f"http://{server.admin}", "SITEMAPD_TOKEN": TOKEN})
+    place.name, place.server = f"http://{server.admin}", server
+    return place
+
+
+def shown(place, command):
+    """What it says, but for times, revisions and what the catalogue is called."""
+    text = f"exit {command.code}\n{command.out}--\n{command.err}".replace(place.name, "CATALOGUE")
+    text = re.sub(r'"id":"[^"]*"', '"id":"ID"', TIME.sub("TIME", text))
+    return re.sub(r"\(revision \d+\)", "(revision N)", text)
+
+
+def test_one_script_two_backends(file, served):
+    differ = []
+    for line in SCRIPT:
+        here, there = shown(file, file.run(line)), shown(served, served.run(line))
+        if here != there:
+            differ.append(f"=== {line}\n--- file:\n{here}--- server:\n{there}")
+    assert not differ, "\n".join(differ)
+
+
+def test_a_copy_keeps_its_bytes(file, served, tmp_path):
+    """Owners and places go along, there and back."""
+    for line in ("import list.txt", "import placed.ndjson", f"remove {ORIGIN}/t1.xml"):
+        assert file.run(line).code == 0
+    export = file.run("export").out
+    (served.folder / "copy.ndjson").write_text(export)
+    copied = served.run("import --replace --source * copy.ndjson")
+    assert copied.code == 0, copied
+    assert served.run("export").out == export
+    assert served.run(f"render {INDEX}").out == file.run(f"render {INDEX}").out == served.server.get(XML).body.decode()
+
+
+def test_backup_over_the_network(served, tmp_path):
+    assert served.run("import list.txt").code == 0
+    copied = served.run("backup copy.db")
+    assert (copied.code, copied.out) == (0, f"copy.db: a copy of {served.name}\n"), copied
+    copy = str(served.folder / "copy.db")
+    assert os.stat(copy).st_mode & 0o077 == 0  # it has the hashes of tokens
+    assert sitemapd("check", database=copy).code == 0
+    assert sitemapd("export", database=copy).out == served.run("export").out
+    streamed = served.run("backup -")
+    assert streamed.code == 0 and streamed.raw_out[:15] == b"SQLite format 3"
+    (served.folder / "streamed.db").write_bytes(streamed.raw_out)
+    assert sitemapd("check", database=str(served.folder / "streamed.db")).code == 0
+    assert [name for name in os.listdir(os.path.dirname(served.server.database)) if ".copy-" in name] == []
+
+
+def test_backup_of_a_file_to_stdout(file):
+    streamed = file.run("backup -")
+    assert streamed.code == 0 and streamed.raw_out[:15] == b"SQLite format 3"
+
+
+def test_what_needs_the_machine(served):
+    """It says so, and touches no file of this machine."""
+    for line in ("check", "check-config", "restore x.db", "serve", "token add me", f"scan {served.folder} --url {ORIGIN}/"):
+        command = served.run(line)
+        assert command.code != 0 and command.out == "", (line, command)
+        assert "on this machine" in command.err or "server's" in command.err, (line, command)
+
+
+def test_the_token(served, tmp_path):
+    token = tmp_path / "token"
+    token.write_text(TOKEN + "\n")
+    served.env["SITEMAPD_TOKEN"] = ""
+    told = served.run("list")
+    assert told.code == 1 and "needs a token" in told.err
+    assert served.run(f"site list --token-file {token}").code == 0
+    token.write_text("smd_" + "X" * 43)
+    told = served.run(f"list --token-file {token}")
+    assert told.code == 1 and "(unauthorized)" in told.err, told
+    assert TOKEN not in told.err and "XXX" not in told.err
+    token.write_text("a\r\nHost: elsewhere")
+    assert served.run(f"list --token-file {token}").code == 1
+    alone = sitemapd("list", "--token-file", str(token))
+    assert alone.code == 2 and "goes with --server" in alone.err
+
+
+def test_a_token_of_one_site(served):
+    """It sees and changes its own, and has no copy of the whole."""
+    assert served.run(f"site add {SHOP}").code == 0
+    made = served.server.cli("token", "add", "shop", "--site", SHOP)
+    assert made.code == 0
+    served.env["SITEMAPD_TOKEN"] = made.out.strip()
+    assert served.run(f"add {SHOP}/a.xml").code == 0
+    assert ORIGIN not in served.run("index list").out
+    assert [json.loads(line)["loc"] for line in served.run("list --json").out.splitlines()] == [SHOP + "/a.xml"]
+    for line in (f"add {ORIGIN}/a.xml", f"site add https://c.example", "backup copy.db"):
+        told = served.run(line)
+        assert told.code == 1 and "token" in told.err, (line, told)
+    assert not (served.folder / "copy.db").exists()
+
+
+def test_a_token_of_a_prefix(served):
+    """An export, too, is only of what is under it."""
+    for name in ("blog/a", "blog/b", "shop/c"):
+        assert served.run(f"add {ORIGIN}/{name}.xml").code == 0
+    made = served.server.cli("token", "add", "blog", "--prefix", f"{ORIGIN}/blog/")
+    assert made.code == 0, made
+    served.env["SITEMAPD_TOKEN"] = made.out.strip()
+    assert [json.loads(line)["loc"] for line in served.run("export").out.splitlines()] == [f"{ORIGIN}/blog/a.xml", f"{ORIGIN}/blog/b.xml"]
+    assert served.run(f"list --prefix {ORIGIN}/shop/ --json").out == ""
+    assert served.run("backup copy.db").code == 1
+    (served.folder / "as.ndjson").write_text(json.dumps({"loc": f"{ORIGIN}/blog/a.xml", "source": "another"}) + "\n")
+    assert served.run("import as.ndjson").code == 1  # names no other owner
+
+
+def test_who_is_not_there(file, tmp_path):
+    for url, words_ in (
+        ("http://127.0.0.1:9", "onnect"), ("http://no-such-host.invalid", "no-such-host.invalid"),
+        ("127.0.0.1:8081", "must be the URL"), ("http://127.0.0.1:8081/v1", "must be the URL"),
+    ):
+        told = sitemapd("list", "--server", url, env={"SITEMAPD_TOKEN": TOKEN})
+        assert told.code == 1 and words_ in told.err and told.err.count("\n") == 1, told
+    told = file.run("list --server http://127.0.0.1:9")
+    assert told.code == 2 and "goes not with a server" in told.err
+
+
+def test_a_scan_of_the_servers_source(start, tmp_path):
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    (folder / "good.xml").write_text(f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{ORIGIN}/1</loc></url></urlset>')
+    server = start(config=f'[source "maps"]\ndirectory = {folder}\nurl = {ORIGIN}/\nrescan = 1h\n')
+    place = Place(tmp_path, "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": TOKEN})
+    (folder / "bad.xml").write_text("<urlset><url></urlset>")
+    # A file that is young may be in the making, and is not judged yet.
+    eventually(lambda: "problem   bad.xml" in place.run("scan maps").out, "the broken file is told", 30)
+    told = place.run("scan maps")
+    assert told.code == 0 and told.out.splitlines()[-1].endswith("1 file with a problem"), told
+    told = place.run("scan nothing")
+    assert told.code == 2 and "no [source] of the server" in told.err, told
+    told = place.run("status")
+    assert told.code == 1 and "(source-problems)" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
+
+
+def test_status(file, served):
+    for place in (file, served):
+        assert place.run("import list.txt").code == 0
+        told = place.run("status")
+        assert told.code == 0, told
+        assert place.name in told.out and "3 entries" in told.out and "1 site" in told.out, told
+        told = json.loads(place.run("status --json").out)
+        assert (told["sites"], told["indexes"], told["entries"], told["healthy"]) == (1, 1, 3, True), told
+        assert re.fullmatch(r"\d+\.\d+\.\d+", told["version"])
+    served.server.stop()
+    told = served.run("status")
+    assert told.code == 1 and told.out == "", told
