@@ -82,6 +82,7 @@ struct config {
     uint32_t max_connections_per_address; /* 0: no limit */
     uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
     bool strict_host;
+    bool page_style;
     char *cache_control;
     size_t trusted_proxy_count;
     char **trusted_proxies;   /* addresses and ranges whose X-Forwarded-Host counts */

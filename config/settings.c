@@ -144,6 +144,9 @@ const struct setting config_settings[] = {
     {"server", "strict_host", SETTING_BOOL, IN(strict_host), .fallback = "no",
      LIVE("SITEMAPD_SERVER_STRICT_HOST"),
      .doc = "Answer only to the hosts of sites (421 to others), even while there is but one site."},
+    {"server", "page_style", SETTING_BOOL, IN(page_style), .fallback = "no",
+     LIVE("SITEMAPD_SERVER_PAGE_STYLE"),
+     .doc = "Index pages say how a browser shows them, in an instruction that crawlers skip."},
     {"server", "cache_control", SETTING_HEADER, IN(cache_control),
      .fallback = "public, max-age=300, s-maxage=3600, stale-while-revalidate=86400, "
                  "stale-if-error=604800",

@@ -370,6 +370,7 @@ struct publish_policies *configured_policies(struct config *config)
     p->config = config_ref(config);
     p->public = (struct publish_policies){
         .strict_host = config->strict_host,
+        .page_style = config->page_style,
         .count = config->site_count,
         .sites = calloc(config->site_count + 1, sizeof *p->public.sites),
         .free = policies_free,

@@ -49,9 +49,9 @@ static bool apply(struct app *app, const struct config *fresh, struct publish_po
         log_event(LOG_LEVEL_ERROR, "reload-incomplete", "the sources could not all be begun");
     app->context.files = source_set_files(app->sources);
     if (!publisher_reconfigure(app->context.publisher, policies))
-        log_event(
-            LOG_LEVEL_ERROR, "reload-incomplete",
-            "robots.txt, aliases and strict_host are as before: the catalogue cannot be read");
+        log_event(LOG_LEVEL_ERROR, "reload-incomplete",
+                  "robots.txt, aliases, strict_host and page_style are as before: the catalogue "
+                  "cannot be read");
     return true;
 }
 

@@ -95,7 +95,7 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
     enum catalogue_status status = take(of(b), &view);
 
     if (status == CATALOGUE_OK)
-        status = publish_render_page(view, index->id, number, out);
+        status = publish_render_page(view, index->id, number, b->cli->config->page_style, out);
     give_back(of(b), view);
     *found = status == CATALOGUE_OK;
     return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);

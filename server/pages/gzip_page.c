@@ -78,13 +78,16 @@ static const uint8_t gzip_header[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff};
 static const uint8_t final_block[2] = {0x03, 0x00};
 #define GZIP_TRAILER_LEN 8
 
-bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d)
+bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d, bool styled)
 {
-    size_t head_len = strlen(render_head);
     size_t tail_len = strlen(render_tail);
-    deflater_piece(d, render_head, head_len, &frame->head);
+    render_head(&frame->raw_head, styled);
+    if (frame->raw_head.failed)
+        return false;
+    deflater_piece(d, frame->raw_head.data, frame->raw_head.len, &frame->head);
     deflater_piece(d, render_tail, tail_len, &frame->tail);
-    frame->head_crc = (uint32_t)crc32_z(0, (const Bytef *)render_head, head_len);
+    frame->head_crc =
+        (uint32_t)crc32_z(0, (const Bytef *)frame->raw_head.data, frame->raw_head.len);
     frame->tail_crc = (uint32_t)crc32_z(0, (const Bytef *)render_tail, tail_len);
     frame->tail_crc_shift = (uint32_t)crc32_combine_gen((z_off_t)tail_len);
     return !frame->head.failed && !frame->tail.failed;
@@ -92,6 +95,7 @@ bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d)
 
 void gzip_page_frame_done(struct gzip_page_frame *frame)
 {
+    str_done(&frame->raw_head);
     str_done(&frame->head);
     str_done(&frame->tail);
 }
@@ -120,13 +124,13 @@ static void etag_write(char out[RESOURCE_ETAG_SIZE], XXH3_state_t *state, const 
 
 /* The tag covers the content (segments' hashes in their places, head and tail) and, for gzip, all
  * that decides its bytes; never a counter, a time or a process. */
-static bool etags_write(struct resource *s, int level)
+static bool etags_write(struct resource *s, const struct gzip_page_frame *frame, int level)
 {
     XXH3_state_t *state = XXH3_createState();
     if (state == NULL)
         return false;
     XXH3_128bits_reset(state);
-    XXH3_128bits_update(state, render_head, strlen(render_head));
+    XXH3_128bits_update(state, frame->raw_head.data, frame->raw_head.len);
     XXH3_128bits_update(state, render_tail, strlen(render_tail));
     for (uint32_t i = 0; i < s->segment_count; i++) {
         if (s->segments[i].len == 0)
@@ -169,7 +173,7 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
     uint8_t *at = put(buffer, gzip_header, sizeof gzip_header);
     at = put(at, frame->head.data, frame->head.len);
     uLong crc = frame->head_crc;
-    s->raw_len = strlen(render_head);
+    s->raw_len = frame->raw_head.len;
     for (uint32_t i = 0; i < input->count; i++) {
         struct snapshot_segment *segment = &segments[i];
         if (segment->len == 0)
@@ -193,7 +197,7 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
     at = put_u32_little_endian(at, (uint32_t)crc);
     at = put_u32_little_endian(at, (uint32_t)s->raw_len);
     s->gzip_len = (size_t)(at - buffer);
-    if (!etags_write(s, input->level)) {
+    if (!etags_write(s, frame, input->level)) {
         resource_unref(s);
         return NULL;
     }
@@ -207,10 +211,22 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
 struct builder {
     int level;
     struct deflater *deflater;
-    struct gzip_page_frame frame; /* head and tail, deflated once */
-    struct str raw;               /* the XML of the segment at hand */
-    struct str pieces;            /* the deflated segments of the page at hand */
+    struct gzip_page_frame plain, styled; /* head and tail, deflated once */
+    bool style;                           /* pages that have room for it are styled */
+    struct str raw;                       /* the XML of the segment at hand */
+    struct str pieces;                    /* the deflated segments of the page at hand */
 };
+
+void builder_style(struct builder *b, bool style)
+{
+    b->style = style;
+}
+
+static const struct gzip_page_frame *frame_of(const struct builder *b,
+                                              const struct page_record *page)
+{
+    return b->style && render_may_style(page->bytes) ? &b->styled : &b->plain;
+}
 
 struct builder *builder_new(int level)
 {
@@ -219,7 +235,8 @@ struct builder *builder_new(int level)
         return NULL;
     b->level = level;
     b->deflater = deflater_new(level);
-    if (b->deflater == NULL || !gzip_page_frame_init(&b->frame, b->deflater)) {
+    if (b->deflater == NULL || !gzip_page_frame_init(&b->plain, b->deflater, false) ||
+        !gzip_page_frame_init(&b->styled, b->deflater, true)) {
         builder_free(b);
         return NULL;
     }
@@ -230,7 +247,8 @@ void builder_free(struct builder *b)
 {
     if (b == NULL)
         return;
-    gzip_page_frame_done(&b->frame);
+    gzip_page_frame_done(&b->plain);
+    gzip_page_frame_done(&b->styled);
     str_done(&b->raw);
     str_done(&b->pieces);
     deflater_free(b->deflater);
@@ -348,7 +366,7 @@ enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, 
     }
 
     struct gzip_page_input input = {
-        .frame = &b->frame,
+        .frame = frame_of(b, page),
         .level = b->level,
         .segments = segments,
         .fresh = fresh,
@@ -370,13 +388,15 @@ struct str *builder_buffer(struct builder *b)
     return &b->pieces;
 }
 
-static struct resource *gzip_page_fresh(struct builder *b, const struct snapshot_segment *segments,
-                                        uint32_t count, const uint8_t *pieces)
+static struct resource *gzip_page_fresh(const struct builder *b,
+                                        const struct gzip_page_frame *frame,
+                                        const struct snapshot_segment *segments, uint32_t count,
+                                        const uint8_t *pieces)
 {
     bool fresh[PAGE_SEGMENTS];
     memset(fresh, true, sizeof fresh);
     struct gzip_page_input input = {
-        .frame = &b->frame,
+        .frame = frame,
         .level = b->level,
         .segments = segments,
         .fresh = fresh,
@@ -389,7 +409,8 @@ static struct resource *gzip_page_fresh(struct builder *b, const struct snapshot
 struct resource *builder_restore(struct builder *b, const struct page_pieces *pieces,
                                  uint64_t revision, const struct page_record *page)
 {
-    struct resource *s = gzip_page_fresh(b, pieces->segments, pieces->count, pieces->bytes);
+    struct resource *s =
+        gzip_page_fresh(b, frame_of(b, page), pieces->segments, pieces->count, pieces->bytes);
     if (s != NULL)
         stamp_snapshot(s, revision, page);
     return s;
@@ -419,7 +440,8 @@ bool builder_made_by(struct builder *b, uint64_t out[2])
     render_sample(&b->raw);
     if (b->raw.failed || !deflate_raw(b, SEGMENT_POSITIONS, &segment))
         return false;
-    struct resource *s = gzip_page_fresh(b, &segment, 1, (const uint8_t *)b->pieces.data);
+    struct resource *s =
+        gzip_page_fresh(b, &b->plain, &segment, 1, (const uint8_t *)b->pieces.data);
     XXH3_state_t *state = XXH3_createState();
     if (s != NULL && state != NULL) {
         snprintf(label, sizeof label, "sitemapd-%s zlib-%s level-%d segment-%u framing-%d",
@@ -448,7 +470,7 @@ static bool append_entry(void *context, uint32_t position, const char *loc, size
 }
 
 enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t index_id,
-                                          uint32_t number, struct str *out)
+                                          uint32_t number, bool style, struct str *out)
 {
     struct page_record page;
     enum catalogue_status status = catalogue_view_page(v, index_id, number, &page);
@@ -456,7 +478,7 @@ enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t inde
         status = CATALOGUE_NOT_FOUND;
     if (status != CATALOGUE_OK)
         return status;
-    str_append_text(out, render_head);
+    render_head(out, style && render_may_style(page.bytes));
     status = catalogue_view_positions(v, index_id, (number - 1) * LIMIT_PAGE_ENTRIES,
                                       LIMIT_PAGE_ENTRIES, append_entry, out);
     str_append_text(out, render_tail);

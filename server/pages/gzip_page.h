@@ -28,11 +28,12 @@ void deflater_free(struct deflater *d);
 
 /* The constant pieces of every page. */
 struct gzip_page_frame {
+    struct str raw_head;   /* as render_head writes it */
     struct str head, tail; /* deflated */
     uint32_t head_crc, tail_crc, tail_crc_shift;
 };
 
-bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d);
+bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d, bool styled);
 void gzip_page_frame_done(struct gzip_page_frame *frame);
 
 struct gzip_page_input {
@@ -61,6 +62,9 @@ struct builder;
 /* NULL when out of memory. */
 struct builder *builder_new(int level);
 void builder_free(struct builder *b);
+/* Whether what is built from now on is styled (render_head), where it has room; at first nothing
+ * is. Segments are the same either way. */
+void builder_style(struct builder *b, bool style);
 
 /* Builds the snapshot of `page`, as the view shows it, at the view's `revision`. `base` (may be
  * NULL) is an older snapshot of the same page, whose untouched segments are taken over. On OK the

@@ -36,6 +36,11 @@ static void publisher_note(struct publisher *p, const char *event, const char *d
 
 /* ---- policies ------------------------------------------------------------------------------ */
 
+static bool is_styled(const struct publish_policies *policies)
+{
+    return policies != NULL && policies->page_style;
+}
+
 static void policies_free(struct publish_policies *policies)
 {
     if (policies != NULL)
@@ -69,7 +74,11 @@ static struct builder *borrow_builder(struct publisher *p)
     if (p->idle_builder_count > 0)
         b = p->idle_builders[--p->idle_builder_count];
     pthread_mutex_unlock(&p->builders_lock);
-    return b != NULL ? b : builder_new(p->options.compression_level);
+    if (b == NULL)
+        b = builder_new(p->options.compression_level);
+    if (b != NULL)
+        builder_style(b, atomic_load(&p->styled));
+    return b;
 }
 
 static void return_builder(struct publisher *p, struct builder *b)
@@ -199,8 +208,8 @@ static bool is_in_registry(void *context, struct place *place)
 }
 
 /* Replaces the site map; the old one lives until its last request is done. `anew`: it is of another
- * catalogue than before, so the pages are others too. What is served until then stays if the new
- * one cannot be read. */
+ * catalogue than before, or pages are framed otherwise, so they are others too. What is served
+ * until then stays if the new one cannot be read. */
 static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v,
                                              const char *epoch, bool anew)
 {
@@ -239,6 +248,7 @@ static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t re
     if (changed > PASS_MAX_SEGMENTS || changed > *budget)
         return false;
     *budget -= changed;
+    builder_style(p->builder, atomic_load(&p->styled));
     bool built =
         builder_page(p->builder, v, revision, page, base, &fresh, &rendered) == CATALOGUE_OK;
     if (built) {
@@ -414,16 +424,18 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
     enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
     if (status == CATALOGUE_OK) {
         p->policies = policies;
+        bool restyled = atomic_exchange(&p->styled, is_styled(policies)) != is_styled(policies);
         status = catalogue_view_revisions(v, &now);
         /* A registry newer than what was seen does no harm: the next pass makes the table again.
          * Where another catalogue has taken the place, it makes it of that. */
         if (status == CATALOGUE_OK && strcmp(now.epoch, p->epoch) == 0)
-            status = refresh_routing(p, v, now.epoch, false);
+            status = refresh_routing(p, v, now.epoch, restyled);
         catalogue_view_end(v);
         if (status == CATALOGUE_OK)
             unused = old;
         else
             p->policies = old;
+        atomic_store(&p->styled, is_styled(p->policies));
     }
     pthread_mutex_unlock(&p->pass_lock);
     policies_free(unused);
@@ -536,6 +548,7 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     }
     p->options = *options;
     p->policies = options->policies;
+    atomic_init(&p->styled, is_styled(p->policies));
     p->catalogue = options->catalogue;
     p->readable = true;
     atomic_init(&p->moved_at, catalogue_was_served(p->catalogue) ? (int64_t)time(NULL) : 0);

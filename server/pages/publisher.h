@@ -36,6 +36,7 @@ struct publish_site {
 };
 struct publish_policies {
     bool strict_host;
+    bool page_style; /* pages say how browsers show them (rules/page_style.h) */
     size_t count;
     struct publish_site *sites;
     void (*free)(struct publish_policies *p);
@@ -152,10 +153,11 @@ void publisher_each_index(struct publisher *p,
                                        uint64_t pages, uint64_t entries),
                           void *context);
 
-/* Renders one page from a view without any cache: what the server would serve. Appends to `out`.
+/* Renders one page from a view without any cache: what the server would serve; `style` as in
+ * publish_policies. Appends to `out`.
  * NOT_FOUND where the page has no entries. For the CLI. */
 struct str;
 enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t index_id,
-                                          uint32_t number, struct str *out);
+                                          uint32_t number, bool style, struct str *out);
 
 #endif

@@ -20,6 +20,7 @@
 struct publisher {
     struct publisher_options options;
     struct catalogue *catalogue;
+    atomic_bool styled;                /* as the policies say */
     struct publish_policies *policies; /* owned; NULL: none. pass_lock */
 
     pthread_rwlock_t site_map_lock;

@@ -4,6 +4,7 @@
 
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
+#include "server/rules/page_style.h"
 
 #define OPEN          "<sitemap><loc>"
 #define OPEN_LASTMOD  "<lastmod>"
@@ -17,13 +18,24 @@
 #define ESCAPE_MAX   6 /* &quot; */
 
 /* The namespace is http, on purpose: it is a name, not an address (sitemaps.org protocol). */
-#define HEAD                                                                                       \
-    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"                                                 \
-    "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n"
-#define TAIL "</sitemapindex>\n"
+#define DECLARATION "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+#define ROOT        "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n"
+#define TAIL        "</sitemapindex>\n"
 
-const char render_head[] = HEAD;
 const char render_tail[] = TAIL;
+
+void render_head(struct str *out, bool styled)
+{
+    str_append_text(out, DECLARATION);
+    if (styled)
+        str_append_text(out, page_style);
+    str_append_text(out, ROOT);
+}
+
+bool render_may_style(uint64_t page_bytes)
+{
+    return page_bytes + strlen(page_style) <= LIMIT_PAGE_BYTES;
+}
 
 /* The five escapes that the sitemaps.org protocol asks for; NULL where `c` stands for itself. */
 static inline const char *find_escape(char c, size_t *len)
@@ -137,5 +149,5 @@ uint32_t render_entry_bytes(const char *loc, size_t loc_len)
 
 uint32_t render_frame_bytes(void)
 {
-    return (uint32_t)(LEN(HEAD) + LEN(TAIL));
+    return (uint32_t)(LEN(DECLARATION) + LEN(ROOT) + LEN(TAIL));
 }

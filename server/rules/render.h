@@ -10,7 +10,12 @@
 #include "server/base/str.h"
 #include "server/rules/limits.h"
 
-extern const char render_head[]; /* declaration and <sitemapindex …>, a newline behind each */
+/* Appends declaration and <sitemapindex …>, a newline behind each, between them page_style where
+ * the page is `styled`. */
+void render_head(struct str *out, bool styled);
+/* Whether a page that weighs this (render_frame_bytes and its entries) has room for the style: it
+ * is not counted, so that no page holds fewer entries for it. */
+bool render_may_style(uint64_t page_bytes);
 extern const char render_tail[]; /* </sitemapindex> and a newline */
 
 /* Appends one `<sitemap>` element and a newline. `loc` is normalised; `& ' " < >` are escaped
@@ -20,7 +25,7 @@ void render_entry(struct str *out, const char *loc, size_t loc_len, const char *
 /* What the page's byte count holds for an entry: its loc as escaped, and the longest lastmod
  * whether it has one or not, so that a later date never lifts a page over its limit. */
 uint32_t render_entry_bytes(const char *loc, size_t loc_len);
-/* What an empty page weighs: head and tail. */
+/* What an empty page weighs: head and tail, without a style. */
 uint32_t render_frame_bytes(void);
 
 #endif

@@ -41,7 +41,7 @@ static size_t build_whole(struct catalogue_view *v, z_stream *z)
     static size_t size;
 
     str_clear(&xml);
-    if (publish_render_page(v, INDEX_ID, 1, &xml) != CATALOGUE_OK || deflateReset(z) != Z_OK)
+    if (publish_render_page(v, INDEX_ID, 1, false, &xml) != CATALOGUE_OK || deflateReset(z) != Z_OK)
         return 0;
     size_t bound = deflateBound(z, xml.len);
     if (bound > size) {

@@ -11,8 +11,10 @@ import time
 import pytest
 
 from exposition import Values
+from test_page import valid
 from harness import HOST, ORIGIN, TOKEN, Connection, ask, eventually, request_bytes, seconds
 
+XML = "/sitemap_index.xml"
 SITE = f'[site "main"]\norigin = {ORIGIN}\n'
 URLSET = '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{}</loc></url></urlset>'
 
@@ -90,6 +92,30 @@ def test_what_changes_live(reloading):
     assert r.server.api("POST", "/v1/sites", {"origin": "https://" + "a" * 2000 + ".example.com"}).status == 413
     assert r.server.get("/robots.txt").status == 200
     assert r.server.get("/robots.txt", host="elsewhere.example.com").status == 421
+
+
+def test_pages_with_a_style(reloading):
+    """An instruction behind the declaration, which is no element: the rest of the page is as it was, and so are its tags when it goes."""
+    r = reloading()
+    assert r.server.register(ORIGIN + "/a.xml", lastmod="2026-01-01").status == 201
+    plain, packed = r.server.get(XML), r.server.get(XML, {"Accept-Encoding": "gzip"})
+    r.reload("[server]\npage_style = yes\n" + SITE)
+    styled = r.server.get(XML)
+    declaration, style, rest = styled.body.split(b"\n", 2)
+    assert style.startswith(b'<?xml-stylesheet type="text/css" href="data:text/css,') and style.endswith(b'"?>')
+    assert declaration + b"\n" + rest == plain.body
+    valid(styled.body)
+    assert r.server.get(XML, {"Accept-Encoding": "gzip"}).xml() == styled.body
+    assert styled["ETag"] != plain["ETag"]
+    assert r.server.get(XML, {"If-None-Match": styled["ETag"]}).status == 304
+    assert r.server.get(XML, {"If-None-Match": plain["ETag"]}).status == 200
+    assert r.server.register(ORIGIN + "/b.xml").status == 201
+    assert style in r.server.get(XML).body
+    assert r.server.cli("render", ORIGIN + XML, "--config", r.path).out.encode() == r.server.get(XML).body
+    assert r.server.api("DELETE", "/v1/sitemaps?loc=" + ORIGIN + "/b.xml").status in (200, 204)
+    r.reload(SITE)
+    assert r.server.get(XML)["ETag"] == plain["ETag"] and r.server.get(XML).body == plain.body
+    assert r.server.get(XML, {"Accept-Encoding": "gzip"})["ETag"] == packed["ETag"]
 
 
 def test_timeouts_change_live(reloading):

@@ -167,7 +167,7 @@ static inline void assert_equals_plain_render(struct fixture *f)
     assert_int_equal(catalogue_view_begin(f->catalogue, &v), CATALOGUE_OK);
     assert_int_equal(catalogue_view_registry(v, &registry), CATALOGUE_OK);
     enum catalogue_status status =
-        publish_render_page(v, registry->sites[0].indexes[0].id, 1, &plain);
+        publish_render_page(v, registry->sites[0].indexes[0].id, 1, false, &plain);
     registry_unref(registry);
     catalogue_view_end(v);
     struct resource *s = get_page(f->publisher, PAGE);

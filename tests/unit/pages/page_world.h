@@ -20,7 +20,7 @@ static inline struct resource *page_world_snapshot(int level, uint32_t count)
     struct str pieces = STR_INIT;
     struct snapshot_segment segments[PAGE_SEGMENTS] = {0};
     bool fresh[PAGE_SEGMENTS] = {false};
-    assert_true(gzip_page_frame_init(&frame, d));
+    assert_true(gzip_page_frame_init(&frame, d, false));
     for (uint32_t i = 0; i < count; i += 2) {
         char text[128];
         size_t offset = pieces.len;

@@ -2,16 +2,37 @@
 
 #include <stdio.h>
 
+#include "server/rules/page_style.h"
 #include "server/rules/render.h"
 
 static void test_frame(void **state)
 {
     (void)state;
-    assert_string_equal(render_head,
+    struct str plain = STR_INIT, styled = STR_INIT;
+
+    render_head(&plain, false);
+    assert_string_equal(str_text(&plain),
                         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                         "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n");
     assert_string_equal(render_tail, "</sitemapindex>\n");
-    assert_int_equal(render_frame_bytes(), strlen(render_head) + strlen(render_tail));
+    assert_int_equal(render_frame_bytes(), plain.len + strlen(render_tail));
+    render_head(&styled, true);
+    assert_int_equal(styled.len, plain.len + strlen(page_style));
+    const char *style = strstr(str_text(&styled), page_style);
+    assert_ptr_equal(style, strchr(str_text(&styled), '\n') + 1);
+    assert_string_equal(style + strlen(page_style), strchr(str_text(&plain), '\n') + 1);
+    str_done(&plain);
+    str_done(&styled);
+}
+
+/* The limit holds with the style as without: a page that it would lift over goes without. */
+static void test_style_at_the_limit(void **state)
+{
+    (void)state;
+    assert_true(render_may_style(render_frame_bytes()));
+    assert_true(render_may_style(LIMIT_PAGE_BYTES - strlen(page_style)));
+    assert_false(render_may_style(LIMIT_PAGE_BYTES - strlen(page_style) + 1));
+    assert_false(render_may_style(LIMIT_PAGE_BYTES));
 }
 
 static void test_entries(void **state)
@@ -98,13 +119,12 @@ static void test_many(void **state)
     size_t one;
 
     (void)state;
-    str_append_text(&out, render_head);
     render_entry(&out, "https://a.example/1", 19, NULL);
-    one = out.len - strlen(render_head);
+    one = out.len;
     for (int i = 0; i < 999; i++)
         render_entry(&out, "https://a.example/1", 19, NULL);
     assert_false(out.failed);
-    assert_int_equal(out.len, strlen(render_head) + 1000 * one);
+    assert_int_equal(out.len, 1000 * one);
     assert_int_equal(strlen(str_text(&out)), out.len);
     str_done(&out);
 }
@@ -122,9 +142,13 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frame),         cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_weight),        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_each_byte_at_each_place),
+        cmocka_unit_test(test_frame),
+        cmocka_unit_test(test_style_at_the_limit),
+        cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_weight),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_each_byte_at_each_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
