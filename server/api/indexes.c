@@ -258,7 +258,8 @@ static enum catalogue_status render_work(struct call *call, struct catalogue_vie
                       rule_code_sentence(RULE_INDEX_UNKNOWN));
         return CATALOGUE_OK;
     }
-    status = publish_render_page(view, index->id, (uint32_t)number, &xml);
+    status = publish_render_page(view, index->id, (uint32_t)number,
+                                 publisher_page_style(call->app->publisher), &xml);
     if (status == CATALOGUE_NOT_FOUND) {
         reply_problem(&request->reply, 404, "page-empty", NULL, "the page has no entries");
         status = CATALOGUE_OK;

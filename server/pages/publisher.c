@@ -415,6 +415,11 @@ static enum catalogue_status pass_run(struct publisher *p)
     return CATALOGUE_OK;
 }
 
+bool publisher_page_style(struct publisher *p)
+{
+    return atomic_load(&p->styled);
+}
+
 bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies)
 {
     struct catalogue_view *v;

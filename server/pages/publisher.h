@@ -76,6 +76,9 @@ void publisher_stop(struct publisher *p);
  * memory or the catalogue cannot be read, and all is as before. */
 bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies);
 
+/* Whether pages are styled now. Any thread. */
+bool publisher_page_style(struct publisher *p);
+
 /* ---- what HTTP asks ---------------------------------------------------------------------- */
 
 enum route_kind { ROUTE_NONE, ROUTE_PAGE, ROUTE_PAGE_GZ, ROUTE_ROBOTS, ROUTE_ALIAS };
