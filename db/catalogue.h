@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "db/change.h"
+#include "db/history.h"
 #include "db/status.h"
 #include "db/view.h"
 #include "server/base/histogram.h"

@@ -31,6 +31,8 @@ enum change_kind {
     CHANGE_TOKEN_USED,   /* .token_id: somebody asked with it; the node's own, no revision */
     CHANGE_CONFIGURE,    /* what a configuration declares: .declared, .declared_count */
     CHANGE_SCAN,         /* what a directory source found: see the scan_ fields */
+    CHANGE_UNDO,         /* put back what one change changed: .revision, .overwrite, .dry_run */
+    CHANGE_RESTORE,      /* an index as it was: .index_name, .revision, .overwrite, .dry_run */
     CHANGE_PURGE,        /* internal: rows of removed indexes, one small batch */
 };
 
@@ -130,6 +132,11 @@ struct change {
     struct grant token;       /* of the token that is made; its name and role are needed */
     int64_t token_id;
     const uint8_t *token_sha256; /* 32 bytes */
+    /* Undo: the change of this revision; restore: the index as after this revision. Rows that
+     * somebody changed since are found refused (RULE_CHANGED_SINCE) and stay, unless they are to be
+     * overwritten. Held to .max_removed. NOT_FOUND where the history does not reach that far. */
+    uint64_t revision;
+    bool overwrite;
     /* Scan: .source is its name, .index_name the index of its entries (NULL: by scope; one that is
      * not there refuses the scan), .rows what differs from what is kept, .dry_run, .max_removed.
      * Alone in its transaction. A file whose loc another source owns, or that the rules refuse,
@@ -154,6 +161,7 @@ struct change_result {
     bool precondition_failed; /* CONFLICT because of if_match */
     bool revoked;             /* CONFLICT because the token of bearer_id is gone or expired */
     bool managed;             /* CONFLICT because the configuration manages it */
+    const char *conflict;     /* CONFLICT of an undo: a stable word, static; else NULL */
     const char *field;        /* the field to blame or NULL; static */
     char detail[256];         /* a sentence for people, "" if none */
     uint64_t created, updated, unchanged, removed, rejected;

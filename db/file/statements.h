@@ -43,6 +43,11 @@
                     " ON CONFLICT (site, loc) DO NOTHING")                                         \
     X(ENTRY_UPDATE, "UPDATE sitemap SET lastmod = ?2, digest = ?3, changed_at = ?4"                \
                     " WHERE address = ?1")                                                         \
+    X(ENTRY_PUT_BACK, "UPDATE sitemap SET lastmod = ?2, digest = ?3, source = ?4, serial = ?5,"    \
+                      " registered_at = ?6, changed_at = ?7 WHERE address = ?1")                   \
+    X(ENTRY_BRING_BACK, "INSERT INTO sitemap(address, lastmod, digest, source, serial,"            \
+                        " registered_at, changed_at, site, loc)"                                   \
+                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")                            \
     X(ENTRY_READDRESS, "UPDATE sitemap SET address = ?2 WHERE address = ?1")                       \
     X(ENTRY_DELETE, "DELETE FROM sitemap WHERE address = ?1")                                      \
     X(SOURCE_FIND, "SELECT id FROM source WHERE name = ?1")                                        \
@@ -136,6 +141,12 @@
                          " removed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                              \
     X(HISTORY_PART_ADD, "INSERT INTO history_rows(revision, part, filter, rows)"                   \
                         " VALUES (?1, ?2, ?3, ?4)")                                                \
+    X(HISTORY_FIND, "SELECT kind, parts FROM history WHERE revision = ?1")                         \
+    X(HISTORY_FEW, "SELECT few FROM history WHERE revision = ?1")                                  \
+    X(HISTORY_PART, "SELECT rows FROM history_rows WHERE revision = ?1 AND part = ?2")             \
+    X(HISTORY_IN_SITE, "SELECT 1 FROM history_index WHERE site = ?1 AND revision = ?2 LIMIT 1")    \
+    X(HISTORY_LAST_OF, "SELECT revision FROM history_index WHERE site = ?1 AND revision > ?2"      \
+                       " AND revision < ?3 AND index_id = ?4 ORDER BY revision DESC LIMIT 1")      \
     X(HISTORY_OLDEST, "SELECT revision, at, parts, bytes FROM history ORDER BY revision LIMIT 1")  \
     X(HISTORY_PARTS_DROP, "DELETE FROM history_rows WHERE revision = ?1 AND part > ?2")            \
     X(HISTORY_PARTS_LEFT, "UPDATE history SET parts = ?2 WHERE revision = ?1")                     \

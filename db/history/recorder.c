@@ -30,6 +30,7 @@ struct tally {
 struct recorder {
     sqlite3 *db;
     bool active;
+    bool is_undo;
     bool writing;
     enum catalogue_status status; /* of the change under way: what went wrong in between */
     struct history_part part;
@@ -95,10 +96,12 @@ static struct history_image read_image(struct recorder *r, read_value *read, int
     };
 }
 
-/* What an UPDATE leaves alone is read once: only these three and the address are ever changed. */
+/* Of an UPDATE only these and the address change, but for an undo's. */
 static struct history_image read_updated(struct recorder *r, const struct history_image *before,
                                          int64_t address)
 {
+    if (r->is_undo)
+        return read_image(r, sqlite3_preupdate_new, address);
     struct history_image after = *before;
     after.address = address;
     after.changed_at = number_of(r, sqlite3_preupdate_new, COLUMN_CHANGED);
@@ -187,6 +190,7 @@ void recorder_begin(struct recorder *r, const struct change *change)
     if (!r)
         return;
     recorder_drop(r);
+    r->is_undo = change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE;
     r->active = !change->dry_run && change->kind != CHANGE_PURGE;
 }
 
@@ -315,6 +319,10 @@ static const char *kind_word(enum change_kind kind)
         return "configure";
     case CHANGE_SCAN:
         return "scan";
+    case CHANGE_UNDO:
+        return "undo";
+    case CHANGE_RESTORE:
+        return "restore";
     case CHANGE_PURGE:
     case CHANGE_TOKEN_USED:
         break;
@@ -403,6 +411,8 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     sqlite3_bind_int64(row, 8, (sqlite3_int64)result->updated);
     sqlite3_bind_int64(row, 9, (sqlite3_int64)result->unchanged);
     sqlite3_bind_int64(row, 10, (sqlite3_int64)result->removed);
+    if (change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE)
+        sqlite3_bind_int64(row, 11, (sqlite3_int64)change->revision);
     statement_bind_text(row, 12, change->token.name);
     sqlite3_bind_int64(row, 13, (sqlite3_int64)r->rows);
     sqlite3_bind_int64(row, 14, r->parts);

@@ -45,6 +45,16 @@ enum view_statement {
     VIEW_OWNER_HAS_FILES,
     VIEW_ENTRY_FILE, /* of a single entry; and of one in a list, whose `each` may ask for others */
     VIEW_LIST_FILE,
+    VIEW_HISTORY_FROM,
+    VIEW_HISTORY_FEW,
+    VIEW_HISTORY_PART,
+    VIEW_HISTORY_PARTS,
+    VIEW_HISTORY_SOURCE,
+    VIEW_HISTORY_CHANGE,
+    VIEW_HISTORY_FILTERS,
+    VIEW_HISTORY_ALL,
+    VIEW_HISTORY_OF_SITE,
+    VIEW_HISTORY_BETWEEN,
     VIEW_STATEMENT_COUNT
 };
 

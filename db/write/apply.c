@@ -154,6 +154,8 @@ static enum grant_role role_of(enum change_kind kind)
     case CHANGE_ENTRY_REMOVE:
     case CHANGE_BULK:
     case CHANGE_REPLACE:
+    case CHANGE_UNDO:
+    case CHANGE_RESTORE:
         return GRANT_WRITE;
     case CHANGE_TOKEN_USED:
         return GRANT_READ;
@@ -206,6 +208,9 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return apply_configure(tx, change, result, keep);
     case CHANGE_SCAN:
         return apply_scan(tx, change, result, keep);
+    case CHANGE_UNDO:
+    case CHANGE_RESTORE:
+        return apply_undo(tx, change, result, keep);
     case CHANGE_PURGE: {
         bool more;
         return apply_purge(tx, result, &more);

@@ -37,6 +37,8 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
                                     struct change_result *result, bool *keep);
 enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep);
+enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
+                                 struct change_result *result, bool *keep);
 enum catalogue_status apply_configure(struct tx *tx, const struct change *change,
                                       struct change_result *result, bool *keep);
 enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,

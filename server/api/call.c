@@ -463,6 +463,18 @@ const struct route routes_admin[] = {
          .parameters = PARAMETERS("after", "limit")),
     CALL(ADMIN, HTTP_DELETE, "/v1/tokens/{name}", "token-revoke", token_delete, .parameters = NULL),
 
+    CALL(READ, HTTP_GET, "/v1/history", "history", history_list,
+         .parameters =
+             PARAMETERS("site", "index", "by", "loc", "since", "until", "kind", "after", "limit")),
+    CALL(READ, HTTP_GET, "/v1/history/{revision}", "history-change", history_get,
+         .parameters = PARAMETERS("after")),
+    CALL(WRITE, HTTP_POST, "/v1/history/{revision}/undo", "history-undo", history_undo,
+         .parameters = PARAMETERS("on_conflict", "dry_run", "max_removed")),
+    CALL(READ, HTTP_GET, "/v1/diff", "diff", diff_get,
+         .parameters = PARAMETERS("from", "to", "index")),
+    CALL(WRITE, HTTP_POST, "/v1/restore", "restore", restore_post,
+         .parameters = PARAMETERS("index", "to", "on_conflict", "dry_run", "max_removed")),
+
     CALL(READ, HTTP_GET, "/v1/changes", "changes", changes_get, .call_size = &changes_size,
          .parameters = PARAMETERS("since", "wait")),
 };

@@ -21,6 +21,8 @@ route_hook indexes_list, index_get, indexes_post, index_patch, index_delete, ren
 route_hook token_get, tokens_list, token_delete;
 /* sources.c, changes.c, copy.c */
 route_hook sources_list, source_scan, changes_get, backup_get;
+/* history.c */
+route_hook history_list, history_get, history_undo, diff_get, restore_post;
 
 /* The calls that are more than a struct call: route.call_size. */
 extern const size_t upload_size, removal_size, site_write_size, index_write_size;

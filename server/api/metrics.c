@@ -443,6 +443,13 @@ static void append_writes(struct str *out, const struct catalogue_stats *stats)
         metric_sample(out, "sitemapd_catalogue_failed_writes_total",
                       LABELS("reason", catalogue_status_word((enum catalogue_status)i)),
                       stats->failed[i]);
+    metric_gauge(out, "sitemapd_history_bytes", "What the history takes of the file, roughly.",
+                 stats->history_bytes);
+    metric_gauge(out, "sitemapd_history_from_revision", "The first revision that the history has.",
+                 stats->history_from);
+    metric_counter(out, "sitemapd_history_dropped_total",
+                   "Changes dropped from the history for their age or for room.",
+                   stats->history_dropped);
     metric_counter(out, "sitemapd_shrink_guard_held_total",
                    "Writes that the shrink guard refused, and scans of which it held removals.",
                    stats->held);

@@ -52,6 +52,7 @@
     X(RULE_OWNED_BY_ANOTHER, "owned-by-another",                                                   \
       "is registered by another source or by the API; it stays theirs")                            \
     X(RULE_SHRINK_GUARD, "shrink-guard", "would drop too much of the index")                       \
+    X(RULE_CHANGED_SINCE, "changed-since", "was changed since")                                    \
     X(RULE_LIST_TOO_LONG, "list-too-long",                                                         \
       "took so long that other sites' writes would not have had their turn in time; send it in "   \
       "parts (a replace by prefix)")                                                               \

@@ -137,6 +137,7 @@ class World:
         self.api = self.server.api
         self.shop_token = self.token("shop", "--site", SHOP, "--role", "admin")
         self.reader_token = self.token("reader", "--role", "read")
+        self.part_token = self.token("part", "--prefix", ORIGIN + "/part/")
         self.token("spare")
         eventually(lambda: self.api("GET", "/v1/sites", token=self.shop_token).status == 200, "the token is known")
 
@@ -288,6 +289,11 @@ SAMPLES = {
     "getBackup": ("GET", "/v1/backup", None),
     "listSources": ("GET", "/v1/sources", None),
     "scanSource": ("POST", "/v1/sources/files/scan", None),
+    "listHistory": ("GET", "/v1/history", None),
+    "getHistory": ("GET", "/v1/history/999999", None),
+    "undoChange": ("POST", "/v1/history/999999/undo", None),
+    "getDiff": ("GET", f"/v1/diff?from=999999&to=999999&index={q(INDEX)}", None),
+    "restoreIndex": ("POST", f"/v1/restore?to=999999&index={q(INDEX)}", None),
     "listChanges": ("GET", "/v1/changes", None),
 }
 OPEN = ("getHealth", "getReadiness", "getMetrics", "getOpenApi")
@@ -658,6 +664,59 @@ recipe("scanSource", 200, scanned_new_file)
 recipe("scanSource", 403, of_shop("POST", "/v1/sources/files/scan"))
 recipe("scanSource", 404, lambda w: w.api("POST", "/v1/sources/none/scan"))
 recipe("scanSource", 503, lambda w: sample("scanSource", w.other("unmounted")))
+
+# /v1/history, /v1/diff, /v1/restore
+
+
+def last_change(w, **query):
+    more = "".join(f"&{key}={q(value)}" for key, value in query.items())
+    return w.api("GET", f"/v1/history?limit=1{more}").json()["changes"][0]["revision"]
+
+
+def of_entry(w):
+    """The revision of a registration."""
+    return last_change(w, loc=w.entry().json()["sitemap"]["loc"])
+
+
+undo = lambda w, revision, query="": w.api("POST", f"/v1/history/{revision}/undo{query}")
+restore = lambda w, url, to, **more: w.api("POST", f"/v1/restore?index={q(url)}&to={to}", **more)
+get("listHistory", lambda w: f"/v1/history?index={q(w.index(entries=2)['url'])}&limit=1&since=2020-01-01&kind=registration")
+get("listHistory", lambda w: f"/v1/history?loc={q(w.entry().json()['sitemap']['loc'])}&site={q(ORIGIN)}")
+recipe("listHistory", 400, lambda w: w.api("GET", "/v1/history?since=yesterday"))
+recipe("listHistory", 404, lambda w: w.api("GET", f"/v1/history?index={q(NO_INDEX)}"))
+recipe("listHistory", 404, of_shop("GET", f"/v1/history?site={q(ORIGIN)}"))
+recipe("listHistory", 422, lambda w: w.api("GET", "/v1/history?loc=relative"))
+get("getHistory", lambda w: f"/v1/history/{of_entry(w)}")
+of_part = lambda method, target: lambda w: w.api(method, target, token=w.part_token)
+recipe("listHistory", 403, of_part("GET", "/v1/history"))
+recipe("getHistory", 403, of_part("GET", "/v1/history/1"))
+recipe("undoChange", 403, of_part("POST", "/v1/history/1/undo"))
+recipe("undoChange", 403, by_reader("POST", "/v1/history/1/undo"))
+recipe("getDiff", 403, of_part("GET", f"/v1/diff?from=1&index={q(INDEX)}"))
+recipe("getHistory", 404, lambda w: w.api("GET", "/v1/history/999999"))
+recipe("getHistory", 404, of_shop("GET", lambda w: f"/v1/history/{of_entry(w)}"))
+recipe("undoChange", 200, lambda w: undo(w, of_entry(w)))
+recipe("undoChange", 200, lambda w: undo(w, of_entry(w), "?dry_run=1&on_conflict=overwrite&max_removed=1"))
+recipe("undoChange", 400, lambda w: undo(w, of_entry(w), "?dry_run=perhaps"))
+recipe("undoChange", 404, lambda w: undo(w, 999999))
+recipe("undoChange", 409, lambda w: w.index() and undo(w, last_change(w, kind="index-add")))
+recipe("getDiff", 200, lambda w: w.api("GET", f"/v1/diff?from={of_entry(w) - 1}&to=999999&index={q(INDEX)}"))
+recipe("getDiff", 400, lambda w: w.api("GET", "/v1/diff?from=1"))
+recipe("getDiff", 404, lambda w: w.api("GET", f"/v1/diff?from=1&to=2&index={q(NO_INDEX)}"))
+recipe("restoreIndex", 200, lambda w: restore(w, w.index(entries=1)["url"], last_change(w)))
+recipe("restoreIndex", 403, of_shop("POST", f"/v1/restore?to=1&index={q(INDEX)}"))
+recipe("restoreIndex", 404, lambda w: restore(w, NO_INDEX, 1))
+
+
+def emptying(w):
+    """An index back to when it had nothing."""
+    url = w.index()["url"]
+    empty = last_change(w, kind="index-add")
+    assert post(w, [{"loc": w.loc(), "index": url} for _ in range(3)]).status == 200
+    return restore(w, url, empty)
+
+
+recipe("restoreIndex", 409, emptying)
 
 # /v1/changes
 recipe("listChanges", 200, lambda w: w.api("GET", "/v1/changes?since=0"))

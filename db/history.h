@@ -1,0 +1,74 @@
+/* The history: what each change did, by whom, read from a view. Part of db/catalogue.h, whose rules
+ * hold. What is older than catalogue_history_from is not there, or not whole. */
+#ifndef SITEMAPD_DB_HISTORY_H
+#define SITEMAPD_DB_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/entry.h"
+#include "db/status.h"
+
+struct catalogue_view;
+
+/* One change. Strings are valid for the call that receives it. */
+struct history_change {
+    uint64_t revision;
+    int64_t at;
+    const char *by, *kind, *via;
+    const char *request_id, *note; /* NULL: none */
+    uint64_t undoes;               /* an undo: of this change; a restore: to it; 0: neither */
+    uint64_t created, updated, removed;
+    uint64_t unchanged; /* where `whole` */
+    bool whole;         /* it touched nothing but what was asked for */
+};
+
+/* The first revision that is whole in the history. */
+enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, uint64_t *from);
+
+/* Changes, the newest first. With a site or index, the counts are of that alone. */
+struct history_query {
+    int64_t site_id;             /* 0: any */
+    int64_t index_id;            /* 0: any; else of site_id */
+    const char *by, *kind, *loc; /* NULL: any; with a loc, those that touched that entry */
+    int64_t since, until;        /* Unix time, both included; 0: any */
+    uint64_t after;              /* only before this revision; 0: from the newest */
+    size_t limit;
+};
+/* So many changes and parts of changes one call looks at: some ten milliseconds. */
+#define HISTORY_LOOK_MAX 2000u
+/* Calls `each` for what is found. It ends at the limit, or where it has looked at HISTORY_LOOK_MAX:
+ * then `*next` is where to go on (`after`), else 0. */
+enum catalogue_status
+catalogue_view_history(struct catalogue_view *v, const struct history_query *query,
+                       void (*each)(void *context, const struct history_change *change),
+                       void *context, uint64_t *looked_at, uint64_t *next);
+
+/* What a change did to one entry; NULL: it was not there. Valid for the call. */
+typedef void history_each_row(void *context, const struct entry_record *before,
+                              const struct entry_record *after);
+
+/* One change; NOT_FOUND where the history does not have it, or it touched nothing of the site (0:
+ * any). */
+enum catalogue_status
+catalogue_view_history_change(struct catalogue_view *v, uint64_t revision, int64_t site_id,
+                              void (*each)(void *context, const struct history_change *change),
+                              void *context);
+/* Its rows of the site (0: any) in one part, about a thousand, in the order in which they were
+ * written; parts count from 1. `*more` where there is another part. An entry that was touched again
+ * much later in the change is told again. */
+enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint64_t revision,
+                                                  int64_t site_id, uint64_t part,
+                                                  history_each_row *each, void *context,
+                                                  bool *more);
+
+/* What differs in an index between two revisions, entry by entry, as far as the changes after
+ * `from` up to `to` tell; NOT_FOUND where the history does not reach that far, FULL where more than
+ * HISTORY_DIFF_MAX rows were touched. */
+#define HISTORY_DIFF_MAX 100000u
+enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v, int64_t site_id,
+                                                  int64_t index_id, uint64_t from, uint64_t to,
+                                                  history_each_row *each, void *context);
+
+#endif

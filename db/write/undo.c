@@ -1,0 +1,420 @@
+/* Undoing a change, and restoring an index: rows are put back as they were before. The writer's
+ * thread.
+ *
+ * The rows of a change are gone through from the last one to the first, and each is put back by
+ * itself: what came goes, what went comes back, with its id, serial and dates. So each step finds
+ * the catalogue as the change left it after the same step, and every position that it needs free
+ * again. What is not as the change left it was changed since: it stays, unless the change
+ * overwrites. A restore does the same for all changes of an index since a revision, the newest
+ * first, so that of several changes of an entry the oldest state is what stays.
+ *
+ * Memory: one part of the history. Time: as a list, a token's own share of the writer (list_ends).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "db/history/rows.h"
+#include "db/read/row.h"
+#include "db/write/apply.h"
+#include "db/write/guard.h"
+#include "server/rules/render.h"
+
+struct undo {
+    struct tx *tx;
+    const struct change *change;
+    struct change_result *result;
+    const struct registry *registry; /* borrowed: an undo of entries changes none of it */
+    int64_t only_index;              /* 0: any */
+    uint64_t done;
+    struct history_part part; /* the one at hand */
+};
+
+static bool is_to_end(const struct undo *u)
+{
+    return u->result->status != CATALOGUE_OK;
+}
+
+/* ---- one row */
+
+static bool same_text(const char *a, bool has_b, const char *b)
+{
+    return (a != NULL) == has_b && (!a || strcmp(a, b) == 0);
+}
+
+/* True where the entry is what the image says; NULL: where there is none. */
+static bool is_as(const struct undo *u, const struct put_row *row,
+                  const struct history_image *image)
+{
+    if (!image || !row->found)
+        return !image && !row->found;
+    return row->address == image->address && row->source == image->source &&
+           row->serial == image->serial && row->registered_at == image->registered_at &&
+           row->changed_at == image->changed_at &&
+           same_text(history_text_of(&u->part, image->lastmod), row->has_lastmod, row->lastmod) &&
+           same_text(history_text_of(&u->part, image->digest), row->has_digest, row->digest);
+}
+
+static void tell(struct undo *u, const char *loc, enum rule_code code)
+{
+    struct rejection rejection = {.line = u->done, .loc = loc, .code = code, .field = "loc"};
+    snprintf(rejection.detail, sizeof rejection.detail, "%s", rule_code_sentence(code));
+    u->result->rejected++;
+    findings_refuse(&u->result->findings, &rejection);
+}
+
+static void bind_image(const struct undo *u, sqlite3_stmt *row, int64_t address,
+                       const struct history_image *image)
+{
+    sqlite3_bind_int64(row, 1, address);
+    statement_bind_text(row, 2, history_text_of(&u->part, image->lastmod));
+    statement_bind_text(row, 3, history_text_of(&u->part, image->digest));
+    sqlite3_bind_int64(row, 4, image->source);
+    sqlite3_bind_int64(row, 5, image->serial);
+    sqlite3_bind_int64(row, 6, image->registered_at);
+    sqlite3_bind_int64(row, 7, image->changed_at);
+}
+
+/* The entry is where it was: what else it was comes back. */
+static enum catalogue_status put_back_here(struct undo *u, const struct registry_index *index,
+                                           const struct history_image *image,
+                                           const struct put_row *now)
+{
+    struct tx *tx = u->tx;
+    const char *lastmod = history_text_of(&u->part, image->lastmod);
+    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_PUT_BACK);
+    if (!row)
+        return tx_failure(tx);
+    bind_image(u, row, image->address, image);
+    enum catalogue_status status = statement_run(row);
+    tx->changed = true;
+    if (status != CATALOGUE_OK || same_text(lastmod, now->has_lastmod, now->lastmod))
+        return status;
+    struct occupancy_index *occupancy;
+    status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    return occupancy_touch(tx, occupancy, id_address_position(image->address));
+}
+
+/* The entry comes back to its index, at its position where that is free. */
+static enum catalogue_status bring_back(struct undo *u, const struct registry_index *index,
+                                        const struct history_row *old, const char *loc)
+{
+    struct tx *tx = u->tx;
+    const struct registry_site *site = registry_site_by_id(u->registry, index->site_id);
+    struct occupancy_index *occupancy;
+    struct occupancy_room room = {.weight = render_entry_bytes(loc, old->loc.len),
+                                  .max_pages = site->max_pages,
+                                  .wanted = id_address_position(old->before.address)};
+    uint32_t position;
+    enum catalogue_status status = occupancy_index(tx, site->id, index->id, &occupancy);
+    if (status == CATALOGUE_OK)
+        status = occupancy_find(tx, occupancy, &room, &position);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (position == POSITION_NONE) {
+        result_refuse(u->result, RULE_SITE_FULL, "loc");
+        return CATALOGUE_OK;
+    }
+    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BRING_BACK);
+    if (!row)
+        return tx_failure(tx);
+    bind_image(u, row, id_address(index->id, position), &old->before);
+    sqlite3_bind_int64(row, 8, old->site);
+    statement_bind_text(row, 9, loc);
+    status = statement_run(row);
+    tx->changed = true;
+    if (status != CATALOGUE_OK)
+        return status;
+    return occupancy_take(tx, occupancy, position, room.weight);
+}
+
+static enum catalogue_status take_out(struct undo *u, const struct put_row *now,
+                                      const struct registry_index *index, const char *loc)
+{
+    u->tx->changed = true;
+    if (!index) /* what a removed index left */
+        return tx_run(u->tx, ST_ENTRY_DELETE, now->address);
+    return put_release(u->tx, index, now->address, loc, strlen(loc));
+}
+
+/* The entry stands as `now` and is to be as `old` was before; `to` NULL: not there. */
+static enum catalogue_status put_back(struct undo *u, const struct history_row *old,
+                                      const char *loc, const struct put_row *now,
+                                      const struct registry_index *to)
+{
+    const struct registry_index *from =
+        now->found ? registry_index_by_id(u->registry, id_address_index(now->address)) : NULL;
+    if (result_frozen(u->result, u->change,
+                      registry_is_frozen(u->registry, from) || registry_is_frozen(u->registry, to)))
+        return CATALOGUE_OK;
+    if (to && now->found && now->address == old->before.address) {
+        u->result->updated++;
+        return put_back_here(u, to, &old->before, now);
+    }
+    enum catalogue_status status = CATALOGUE_OK;
+    if (now->found)
+        status = take_out(u, now, from, loc);
+    if (status == CATALOGUE_OK && to)
+        status = bring_back(u, to, old, loc);
+    if (to && from)
+        u->result->updated++;
+    else if (to)
+        u->result->created++;
+    else if (from)
+        u->result->removed++;
+    return status;
+}
+
+static bool touches(const struct history_row *row, int64_t index)
+{
+    return (row->has_before && id_address_index(row->before.address) == index) ||
+           (row->has_after && id_address_index(row->after.address) == index);
+}
+
+static enum catalogue_status undo_row(struct undo *u, const struct history_row *old)
+{
+    const char *loc = history_text_of(&u->part, old->loc);
+    int64_t only_site = u->change->grant.site_id;
+    struct put_row now;
+    if ((only_site != 0 && old->site != only_site) ||
+        (u->only_index != 0 && !touches(old, u->only_index)))
+        return CATALOGUE_OK;
+    enum catalogue_status status = put_find(u->tx, old->site, loc, &now);
+    if (status != CATALOGUE_OK)
+        return status;
+    /* What lay in an index that is gone by now has no place to come back to. */
+    const struct registry_index *to =
+        old->has_before ? registry_index_by_id(u->registry, id_address_index(old->before.address))
+                        : NULL;
+    if (is_as(u, &now, old->has_before && to ? &old->before : NULL)) {
+        u->result->unchanged++;
+        return CATALOGUE_OK;
+    }
+    if (!is_as(u, &now, old->has_after ? &old->after : NULL)) {
+        tell(u, loc, RULE_CHANGED_SINCE);
+        if (!u->change->overwrite)
+            return CATALOGUE_OK;
+    }
+    return put_back(u, old, loc, &now, to);
+}
+
+/* ---- the rows of a change */
+
+static enum catalogue_status undo_part(struct undo *u, const void *bytes, size_t len)
+{
+    history_part_clear(&u->part);
+    if (!history_part_unpack(&u->part, bytes, len))
+        return u->part.failed ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
+    enum catalogue_status status = CATALOGUE_OK;
+    for (uint32_t i = u->part.count; i-- > 0 && status == CATALOGUE_OK && !is_to_end(u);) {
+        status = undo_row(u, &u->part.rows[i]);
+        if (++u->done % APPLY_PROGRESS == 0 && list_ends(u->tx, u->change, u->result))
+            break;
+    }
+    return status;
+}
+
+/* The blob of a row's first column, which the statement keeps while it is undone. */
+static enum catalogue_status undo_blob(struct undo *u, sqlite3_stmt *row)
+{
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    const void *bytes = found ? sqlite3_column_blob(row, 0) : NULL;
+    size_t len = found ? (size_t)sqlite3_column_bytes(row, 0) : 0;
+    if (status == CATALOGUE_OK && len > 0)
+        status = undo_part(u, bytes, len);
+    sqlite3_reset(row);
+    return status;
+}
+
+/* A change as the history has it. */
+struct line {
+    bool found;
+    bool is_scan, has_rows;
+    int64_t parts;
+};
+
+static enum catalogue_status read_line(struct undo *u, int64_t revision, struct line *out)
+{
+    static const char *const of_entries[] = {"registration", "removal", "list",
+                                             "replace",      "undo",    "restore"};
+    sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FIND);
+    if (!row)
+        return tx_failure(u->tx);
+    sqlite3_bind_int64(row, 1, revision);
+    enum catalogue_status status = statement_first(row, &out->found);
+    const char *kind = out->found ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    if (out->found && !kind)
+        status = CATALOGUE_NO_MEMORY;
+    out->is_scan = kind && strcmp(kind, "scan") == 0;
+    out->has_rows = out->is_scan;
+    for (size_t i = 0; kind && i < sizeof of_entries / sizeof *of_entries; i++)
+        out->has_rows |= strcmp(kind, of_entries[i]) == 0;
+    out->parts = out->found ? sqlite3_column_int64(row, 1) : 0;
+    sqlite3_reset(row);
+    return status;
+}
+
+static enum catalogue_status undo_rows(struct undo *u, int64_t revision, const struct line *line)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    if (line->parts == 0) {
+        sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FEW);
+        if (!row)
+            return tx_failure(u->tx);
+        sqlite3_bind_int64(row, 1, revision);
+        return undo_blob(u, row);
+    }
+    for (int64_t part = line->parts; part > 0 && status == CATALOGUE_OK && !is_to_end(u); part--) {
+        sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_PART);
+        if (!row)
+            return tx_failure(u->tx);
+        sqlite3_bind_int64(row, 1, revision);
+        sqlite3_bind_int64(row, 2, part);
+        status = undo_blob(u, row);
+    }
+    return status;
+}
+
+static void refuse(struct undo *u, const char *word, const char *sentence)
+{
+    result_decline(u->result, CATALOGUE_CONFLICT, sentence);
+    u->result->conflict = word;
+}
+
+/* What a source found is the source's to decide: its next scan would find it again. */
+static bool is_for_undo(struct undo *u, const struct line *line)
+{
+    if (line->is_scan)
+        refuse(u, "source-decides",
+               "a source made this change, and its next scan would make it again; put its files "
+               "back, or take the source out of the configuration");
+    else if (!line->has_rows)
+        refuse(u, "not-undoable", "only changes of entries can be undone");
+    return u->result->status == CATALOGUE_OK;
+}
+
+/* The guard is held to each index that lost entries, all in all. */
+static enum catalogue_status hold_to_guard(struct undo *u)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (struct occupancy_index *i = u->tx->occupancy->dirty;
+         i && status == CATALOGUE_OK && !is_to_end(u); i = i->next_dirty) {
+        struct guard_case guard = {.before = i->high,
+                                   .after = i->entries,
+                                   .removed = u->result->removed,
+                                   .max_removed = u->change->max_removed};
+        if (u->result->removed == 1 && i->entries < i->high)
+            guard_single_removal(i);
+        else
+            status = guard_peak(u->tx, i, &guard.peak);
+        if (u->result->removed > 1 && status == CATALOGUE_OK &&
+            guard_judge(u->tx, &guard, u->result))
+            i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
+    }
+    return status;
+}
+
+static void say_gone(struct undo *u)
+{
+    char sentence[160];
+    snprintf(sentence, sizeof sentence,
+             "the history has no such change; it begins with revision %llu",
+             (unsigned long long)u->tx->history_from);
+    result_decline(u->result, CATALOGUE_NOT_FOUND, sentence);
+}
+
+/* True where a token of one site may know of the change. */
+static enum catalogue_status is_known(struct undo *u, int64_t revision, bool *known)
+{
+    int64_t found = 1;
+    enum catalogue_status status = CATALOGUE_OK;
+    if (u->change->grant.site_id != 0)
+        status =
+            tx_number(u->tx, ST_HISTORY_IN_SITE, 0, &found, u->change->grant.site_id, revision);
+    *known = found != 0;
+    return status;
+}
+
+static enum catalogue_status undo_one(struct undo *u)
+{
+    int64_t revision = (int64_t)u->change->revision;
+    struct line line;
+    bool known;
+    enum catalogue_status status = read_line(u, revision, &line);
+    if (status == CATALOGUE_OK)
+        status = is_known(u, revision, &known);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (!line.found || !known || u->change->revision < u->tx->history_from)
+        say_gone(u);
+    else if (is_for_undo(u, &line))
+        return undo_rows(u, revision, &line);
+    return CATALOGUE_OK;
+}
+
+/* All changes of the index after the revision, the newest first. */
+static enum catalogue_status restore_all(struct undo *u, const struct registry_index *index)
+{
+    int64_t to = (int64_t)u->change->revision, revision = INT64_MAX;
+    enum catalogue_status status = CATALOGUE_OK;
+    while (!is_to_end(u)) {
+        struct line line;
+        status = tx_number(u->tx, ST_HISTORY_LAST_OF, 0, &revision, index->site_id, to, revision,
+                           index->id);
+        if (status != CATALOGUE_OK || revision == 0)
+            return status;
+        status = read_line(u, revision, &line);
+        if (status == CATALOGUE_OK && !line.found)
+            status = CATALOGUE_CORRUPT;
+        /* The index itself was made, say: nothing of its entries. */
+        if (status == CATALOGUE_OK && line.is_scan)
+            is_for_undo(u, &line);
+        else if (status == CATALOGUE_OK && line.has_rows)
+            status = undo_rows(u, revision, &line);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (list_ends(u->tx, u->change, u->result))
+            break;
+    }
+    return status;
+}
+
+static enum catalogue_status restore(struct undo *u)
+{
+    const struct registry_index *index =
+        u->change->index_name ? registry_index_by_name(u->registry, u->change->index_name, NULL)
+                              : NULL;
+    if (!index) {
+        result_refuse(u->result, RULE_INDEX_UNKNOWN, "index");
+        return CATALOGUE_OK;
+    }
+    if (u->change->grant.site_id != 0 && u->change->grant.site_id != index->site_id) {
+        result_forbid(u->result);
+        return CATALOGUE_OK;
+    }
+    if (u->change->revision + 1 < u->tx->history_from || u->change->revision > u->tx->revision) {
+        say_gone(u);
+        return CATALOGUE_OK;
+    }
+    u->only_index = index->id;
+    return restore_all(u, index);
+}
+
+enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
+                                 struct change_result *result, bool *keep)
+{
+    struct undo u = {.tx = tx, .change = change, .result = result};
+    enum catalogue_status status = tx_registry(tx, &u.registry);
+    if (status == CATALOGUE_OK)
+        status = change->kind == CHANGE_UNDO ? undo_one(&u) : restore(&u);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = hold_to_guard(&u);
+    history_part_done(&u.part);
+    if (status != CATALOGUE_OK)
+        return status;
+    result->changed = tx->changed;
+    finish_set(tx, change, result, keep);
+    return CATALOGUE_OK;
+}

@@ -1,0 +1,308 @@
+"""/v1/history, /v1/diff, undo and restore: what each change did, by whom, and back again; and a model
+that keeps every state of the catalogue."""
+
+import os
+import random
+
+from harness import INDEX, ORIGIN, eventually, problem, q, seconds
+
+XML = "/sitemap_index.xml"
+GZIP = {"Accept-Encoding": "gzip"}
+
+
+def name(number, folder="s"):
+    return f"{ORIGIN}/{folder}/{number:05d}.xml"
+
+
+def rows(numbers, date="2026-01-01", folder="s"):
+    return [{"loc": name(number, folder), "lastmod": date} for number in numbers]
+
+
+def shown(server, target=XML):
+    """A page as crawlers see it: its bytes and both of its tags."""
+    plain, packed = server.get(target), server.get(target, GZIP)
+    return plain.status, plain.get("etag"), plain.body if plain.status == 200 else b"", packed.get("etag")
+
+
+def entries(server):
+    found, after = {}, None
+    while True:
+        answer = server.api("GET", "/v1/sitemaps?limit=1000" + (f"&after={q(after)}" if after else "")).json()
+        found.update((each["loc"], each) for each in answer["sitemaps"])
+        after = answer["next"]
+        if after is None:
+            return found
+
+
+def history(server, token="", **query):
+    reply = server.api("GET", "/v1/history?" + "&".join(f"{key}={q(str(value))}" for key, value in query.items()),
+                       token=token)
+    assert reply.status == 200, reply
+    return reply.json()
+
+
+def change_rows(server, revision, token=""):
+    """All rows of a change, page by page."""
+    found, after = [], 0
+    while after is not None:
+        answer = server.api("GET", f"/v1/history/{revision}?after={after}", token=token).json()
+        found += answer["rows"]
+        after = answer["next"]
+    return found
+
+
+def undo(server, revision, token="", **query):
+    query = "&".join(f"{key}={q(str(value))}" for key, value in query.items())
+    return server.api("POST", f"/v1/history/{revision}/undo" + (f"?{query}" if query else ""), token=token)
+
+
+def counts(answer):
+    return tuple(answer[key] for key in ("created", "updated", "removed"))
+
+
+def site_token(server, origin, token_name):
+    token = server.cli("token", "add", token_name, "--site", origin, "--role", "write").out.strip()
+    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
+    return token
+
+
+def test_a_change_is_told_with_who_made_it_and_its_rows(server):
+    first = server.register(name(1), lastmod="2026-01-01").json()["sitemap"]
+    server.register(name(1), lastmod="2026-02-02")
+    server.api("DELETE", "/v1/sitemaps?loc=" + q(name(1)))
+    told = history(server, loc=name(1))["changes"]
+    assert [(each["kind"], *counts(each)) for each in told] == [
+        ("removal", 0, 0, 1), ("registration", 0, 1, 0), ("registration", 1, 0, 0)]
+    assert {each["via"] for each in told} == {"api"}
+    assert all(each["by"] and each["request_id"] and each["at"] for each in told)
+    removal, update, creation = (change_rows(server, each["revision"]) for each in told)
+    assert creation[0]["before"] is None and creation[0]["after"]["id"] == first["id"]
+    assert update[0]["before"]["lastmod"] == "2026-01-01" and update[0]["after"]["lastmod"] == "2026-02-02"
+    assert removal[0]["before"] == update[0]["after"] and removal[0]["after"] is None
+    # What changes nothing makes no line.
+    before = history(server)["changes"][0]["revision"]
+    assert server.api("DELETE", "/v1/sitemaps?loc=" + q(name(1))).status == 404
+    assert history(server)["changes"][0]["revision"] == before
+
+
+def test_lists_are_told_in_pages_and_found_by_loc(server):
+    assert server.bulk(rows(range(2500))).status == 200
+    assert server.bulk(rows(range(1000, 2500), "2026-03-03")).status == 200
+    newest, oldest = history(server, kind="list")["changes"]
+    assert counts(newest) == (0, 1500, 0) and counts(oldest) == (2500, 0, 0)
+    told = change_rows(server, oldest["revision"])
+    assert [row["loc"] for row in told] == [name(number) for number in range(2500)]
+    assert {row["before"] for row in told} == {None}
+    assert {row["before"]["lastmod"] for row in change_rows(server, newest["revision"])} == {"2026-01-01"}
+    for number, expected in ((5, [oldest]), (2499, [newest, oldest]), (9999, [])):
+        assert history(server, loc=name(number))["changes"] == expected
+    # One by one, by its cursor.
+    page = history(server, limit=1)
+    assert page["changes"] == [newest]
+    assert history(server, limit=1, after=page["next"])["changes"] == [oldest]
+
+
+def test_a_bad_replace_is_undone_with_the_bytes_and_tags_of_before(server):
+    server.bulk(rows(range(3000)))
+    before, was = shown(server), entries(server)
+    bad = server.replace(rows(range(700, 3000), "2026-06-06"), source="*").json()
+    assert (bad["removed"], bad["updated"]) == (700, 2300)
+    assert shown(server) != before
+    dry = undo(server, bad["revision"], dry_run=1).json()
+    assert counts(dry) == (700, 2300, 0) and dry["dry_run"] and entries(server) != was
+    done = undo(server, bad["revision"]).json()
+    assert counts(done) == (700, 2300, 0) and done["conflicts_total"] == 0
+    assert shown(server) == before and entries(server) == was
+    # And undone itself.
+    again = undo(server, done["revision"], max_removed=3000).json()
+    assert counts(again) == (0, 2300, 700)
+    assert undo(server, again["revision"]).status == 200
+    assert shown(server) == before and entries(server) == was
+
+
+def test_what_was_changed_since_is_listed_and_left_or_overwritten(server):
+    server.bulk(rows(range(10)))
+    was = entries(server)
+    bad = server.bulk(rows(range(10), "2026-06-06")).json()
+    server.register(name(3), lastmod="2026-07-07")
+    server.api("DELETE", "/v1/sitemaps?loc=" + q(name(4)))
+    answer = undo(server, bad["revision"]).json()
+    assert counts(answer) == (0, 8, 0) and answer["conflicts_total"] == 2
+    assert {(each["loc"], each["code"]) for each in answer["conflicts"]} == {
+        (name(3), "changed-since"), (name(4), "changed-since")}
+    now = entries(server)
+    assert now[name(3)]["lastmod"] == "2026-07-07" and name(4) not in now
+    answer = undo(server, bad["revision"], on_conflict="overwrite").json()
+    assert counts(answer) == (1, 1, 0) and entries(server) == was
+
+
+def test_an_index_is_restored_to_a_revision(server):
+    server.bulk(rows(range(50)))
+    before, was = shown(server), entries(server)
+    good = history(server)["changes"][0]["revision"]
+    server.replace(rows(range(20, 70), "2026-06-06"), max_removed=20)
+    server.bulk(rows(range(10, 30), "2026-08-08"))
+    for number in range(40, 45):
+        server.api("DELETE", "/v1/sitemaps?loc=" + q(name(number)))
+    lines = server.api("GET", f"/v1/diff?from={good}&to=1000000&index={q(INDEX)}")
+    assert lines.status == 200 and lines.get("content-type") == "application/x-ndjson"
+    assert len(lines.body.splitlines()) == len(
+        [loc for loc in {*was, *entries(server)} if was.get(loc) != entries(server).get(loc)])
+    query = f"/v1/restore?index={q(INDEX)}&to={good}&max_removed=100"
+    assert server.api("POST", query + "&dry_run=1").status == 200
+    assert shown(server) != before
+    answer = server.api("POST", query)
+    assert answer.status == 200 and answer.json()["conflicts_total"] == 0
+    assert shown(server) == before and entries(server) == was
+
+
+def test_the_guard_holds_an_undo(server):
+    made = server.bulk(rows(range(100))).json()
+    problem(undo(server, made["revision"]), 409, "shrink-guard")
+    assert len(entries(server)) == 100
+    assert undo(server, made["revision"], max_removed=100).status == 200
+    assert entries(server) == {}
+
+
+def test_what_cannot_be_undone_says_why(server):
+    problem(undo(server, 999999), 404, "not-found")
+    problem(server.api("POST", "/v1/history/x/undo"), 400, "malformed-parameter")
+    added = server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/more.xml"})
+    assert added.status == 201
+    newest = history(server)["changes"][0]
+    assert newest["kind"] == "index-add"
+    problem(undo(server, newest["revision"]), 409, "not-undoable")
+    problem(server.api("POST", f"/v1/restore?to=1&index={q(ORIGIN + '/no.xml')}"), 404, "index-unknown")
+    problem(server.api("POST", f"/v1/restore?index={q(INDEX)}"), 400, "missing-parameter")
+
+
+def test_a_token_of_one_site_sees_and_undoes_its_own(server):
+    other = "https://blog.example.org"
+    assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
+    token = site_token(server, other, "blog")
+    mixed = server.bulk(rows(range(5)) + [{"loc": f"{other}/a.xml"}, {"loc": f"{other}/b.xml"}]).json()
+    mine = server.bulk(rows(range(5), "2026-05-05")).json()
+    told = history(server, token=token)["changes"]
+    assert mine["revision"] not in [each["revision"] for each in told]
+    line = next(each for each in told if each["revision"] == mixed["revision"])
+    assert counts(line) == (2, 0, 0) and line["unchanged"] is None and line["note"] is None
+    assert {row["loc"] for row in change_rows(server, mixed["revision"], token)} == {f"{other}/a.xml", f"{other}/b.xml"}
+    problem(server.api("GET", f"/v1/history/{mine['revision']}", token=token), 404, "not-found")
+    problem(undo(server, mine["revision"], token), 404, "not-found")
+    problem(server.api("GET", f"/v1/history?index={q(INDEX)}", token=token), 404, "index-unknown")
+    problem(server.api("GET", f"/v1/diff?from=1&to=9&index={q(INDEX)}", token=token), 404, "index-unknown")
+    problem(server.api("POST", f"/v1/restore?to=1&index={q(INDEX)}", token=token), 403, "token-of-another-site")
+    assert counts(undo(server, mixed["revision"], token, max_removed=2).json()) == (0, 0, 2)
+    assert len(entries(server)) == 5
+
+
+def test_a_history_that_is_not_kept_is_named(start):
+    server = start(config="[history]\nkeep = 0\n")
+    made = server.bulk(rows(range(5))).json()
+    told = history(server)
+    assert told["changes"] == [] and told["from_revision"] == made["revision"] + 1
+    reply = undo(server, made["revision"], max_removed=5)
+    problem(reply, 404, "not-found")
+    assert str(made["revision"] + 1) in reply.json()["detail"]
+
+
+def test_the_oldest_goes_where_there_is_no_room(start):
+    server = start(config="[history]\nmax_bytes = 1M\n")
+    first = server.bulk(rows(range(10))).json()["revision"]
+    dice = random.Random(1)
+    for _ in range(20):
+        drawn = [{"loc": name(number), "digest": dice.randbytes(128).hex()} for number in range(400)]
+        assert server.bulk(drawn).status == 200
+    eventually(lambda: history(server)["from_revision"] > first, "the oldest change to be dropped", seconds(60))
+    kept = history(server, limit=1000)
+    assert kept["changes"][-1]["revision"] >= kept["from_revision"]
+    problem(server.api("GET", f"/v1/history/{first}"), 404, "not-found")
+    assert undo(server, kept["changes"][0]["revision"]).status == 200
+
+
+class Model:
+    """Every state of the catalogue, by the revision that made it."""
+
+    def __init__(self, server, dice):
+        self.server, self.dice = server, dice
+        self.states, self.order = {}, []
+        self.note(self.revision())
+
+    def revision(self):
+        return int(self.server.metrics()["sitemapd_catalogue_revision"])
+
+    def note(self, revision):
+        self.states[revision] = entries(self.server)
+        self.order.append(revision)
+
+    def change(self):
+        numbers = self.dice.sample(range(60), self.dice.randint(1, 40))
+        date = f"2026-{self.dice.randint(1, 9):02d}-{self.dice.randint(1, 28):02d}"
+        kind = self.dice.choice(("register", "remove", "bulk", "replace"))
+        if kind == "register":
+            self.server.register(name(numbers[0]), lastmod=date)
+        elif kind == "remove":
+            self.server.api("DELETE", "/v1/sitemaps?loc=" + q(name(numbers[0])))
+        elif kind == "bulk":
+            assert self.server.bulk(rows(numbers, date)).status == 200
+        else:
+            assert self.server.replace(rows(numbers, date), max_removed=1000).status == 200
+        self.seen()
+
+    def seen(self):
+        revision = self.revision()
+        if revision != self.order[-1]:
+            assert revision == self.order[-1] + 1
+            self.note(revision)
+
+    def expect_undo(self, revision):
+        """Locs with their dates, and how many conflicts, by nothing but the states."""
+        before, after = self.states[revision - 1], self.states[revision]
+        now = self.states[self.order[-1]]
+        expected, conflicts = {loc: each["lastmod"] for loc, each in now.items()}, 0
+        for loc in {*before, *after}:
+            if before.get(loc) == after.get(loc) or now.get(loc) == before.get(loc):
+                continue
+            if now.get(loc) != after.get(loc):
+                conflicts += 1
+            elif loc in before:
+                expected[loc] = before[loc]["lastmod"]
+            else:
+                expected.pop(loc, None)
+        return expected, conflicts
+
+    def undo_some(self):
+        if len(self.order) < 2:
+            return
+        revision = self.dice.choice(self.order[1:])
+        expected, conflicts = self.expect_undo(revision)
+        answer = undo(self.server, revision, max_removed=1000)
+        assert answer.status == 200, answer
+        assert answer.json()["conflicts_total"] == conflicts
+        self.seen()
+        assert {loc: each["lastmod"] for loc, each in self.states[self.order[-1]].items()} == expected
+
+    def undo_all(self):
+        while len(self.order) > 1:
+            revision = self.order.pop()
+            answer = undo(self.server, revision, max_removed=1000)
+            assert answer.status == 200 and answer.json()["conflicts_total"] == 0, answer
+            assert entries(self.server) == self.states[self.order[-1]], revision
+
+
+def test_random_changes_and_undos_agree_with_a_model(start):
+    seed = int(os.environ.get("SITEMAPD_HISTORY_SEED", random.randrange(1 << 32)))
+    print(f"SITEMAPD_HISTORY_SEED={seed}")
+    dice = random.Random(seed)
+    server = start()
+    server.bulk(rows(range(0, 60, 2)))
+    before = shown(server)
+    model = Model(server, dice)
+    for turn in range(int(os.environ.get("SITEMAPD_HISTORY_TURNS", 40))):
+        model.undo_some() if dice.random() < 0.35 else model.change()
+        if turn % 15 == 14:
+            server.kill()
+            server.start()
+            assert entries(server) == model.states[model.order[-1]]
+    model.undo_all()
+    assert shown(server) == before
