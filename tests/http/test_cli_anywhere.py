@@ -3,11 +3,14 @@ and exits the same on both. What differs is what the two are called, and when th
 
 import json
 import os
+import pwd
 import re
+import socket
+import sqlite3
 
 import pytest
 
-from harness import INDEX, ORIGIN, TOKEN, eventually, sitemapd
+from harness import INDEX, ORIGIN, TOKEN, Connection, eventually, request_bytes, sitemapd
 
 SHOP = "https://shop.example.org"
 XML = "/sitemap_index.xml"
@@ -158,6 +161,37 @@ def test_backup_over_the_network(served, tmp_path):
 def test_backup_of_a_file_to_stdout(file):
     streamed = file.run("backup -")
     assert streamed.code == 0 and streamed.raw_out[:15] == b"SQLite format 3"
+
+
+def test_the_history_says_who(file):
+    assert file.run(f"add {ORIGIN}/a.xml --source job").code == 0
+    with sqlite3.connect(file.name) as catalogue:
+        told = catalogue.execute("SELECT via, who FROM history ORDER BY revision DESC LIMIT 1").fetchone()
+    assert told == ("cli", pwd.getpwuid(os.getuid()).pw_name)
+
+
+def test_slow_readers_of_exports_are_few(served):
+    """Two are sent at once, however slowly; a third is refused, and other calls go on."""
+    server = served.server
+    assert server.bulk([f"{ORIGIN}/{'long' * 100}/{i}.xml" for i in range(20000)]).status == 200
+    ask = request_bytes("GET", "/v1/sitemaps", [("Authorization", f"Bearer {TOKEN}"), ("Accept", "application/x-ndjson")], host=server.admin)
+    readers = [Connection(server.admin) for _ in range(2)]
+    try:
+        for reader in readers:
+            reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            reader.send(ask)
+            assert reader.take(15) == b"HTTP/1.1 200 OK"
+        refused = server.api("GET", "/v1/sitemaps", headers=[("Accept", "application/x-ndjson")])
+        assert refused.status == 503 and refused.json()["code"] == "too-many-copies" and int(refused["Retry-After"]) > 0
+        told = served.run("export")
+        assert told.code == 1 and "(too-many-copies)" in told.err, told
+        assert server.api("GET", "/v1/sitemaps?limit=1").status == 200
+    finally:
+        for reader in readers:
+            reader.close()
+    # The places are free once the server saw that they are gone.
+    eventually(lambda: served.run("export").code == 0, "there is a place again", 30)
+    assert served.run("export").out.count("\n") == 20000
 
 
 def test_what_needs_the_machine(served):
