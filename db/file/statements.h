@@ -163,6 +163,7 @@
                   " WHERE id = ?1 ON CONFLICT DO UPDATE SET used_at = excluded.used_at")           \
     X(SITE_FREEZE, "UPDATE site SET frozen = ?2 WHERE id = ?1")                                    \
     X(INDEX_FREEZE, "UPDATE sitemap_index SET frozen = ?2 WHERE id = ?1")                          \
+    X(TOKEN_USES_FORGET, "DELETE FROM local_token_use WHERE token NOT IN (SELECT id FROM token)")  \
     X(TOKEN_DROP, "DELETE FROM token WHERE id = ?1")
 
 enum statement {

@@ -13,6 +13,7 @@
 #include "db/write/apply.h"
 #include "db/write/guard.h"
 #include "db/write/occupancy.h"
+#include "db/write/token.h"
 #include "db/write/tx.h"
 #include "server/rules/robots.h"
 
@@ -587,6 +588,8 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
     /* A token of this site alone can do nothing any more, and would keep its name taken. */
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_TOKENS_DROP, site->id);
+    if (status == CATALOGUE_OK)
+        status = token_forget_uses(tx);
     result->id = site->id;
     result->removed = guard.removed;
     result->changed = true;

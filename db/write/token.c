@@ -112,11 +112,17 @@ enum catalogue_status apply_token_add(struct tx *tx, const struct change *change
     return insert_token(tx, change, result);
 }
 
+enum catalogue_status token_forget_uses(struct tx *tx)
+{
+    sqlite3_stmt *gone = tx_statement(tx, ST_TOKEN_USES_FORGET);
+    return gone ? statement_run(gone) : tx_failure(tx);
+}
+
 static enum catalogue_status drop(struct tx *tx, int64_t id)
 {
     enum catalogue_status status = tx_run(tx, ST_TOKEN_DROP, id);
     tx_registry_touch(tx);
-    return status;
+    return status == CATALOGUE_OK ? token_forget_uses(tx) : status;
 }
 
 /* Of what who asks may not know there is none. */

@@ -21,6 +21,9 @@ enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *cha
 /* Notes the hour; the node's own, and no revision. */
 enum catalogue_status apply_token_used(struct tx *tx, const struct change *change);
 
+/* Drops what is noted of tokens that are gone. */
+enum catalogue_status token_forget_uses(struct tx *tx);
+
 /* For configure.c: whether a token is as declared; one of the configuration's that it has no more;
  * making it so. */
 bool token_is_declared(const struct registry *r, const struct token_declaration *d);

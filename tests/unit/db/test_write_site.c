@@ -274,8 +274,14 @@ static void tokens_have_names(void **state)
     add.token.name = "other";
     add.token.site_id = 77;
     assert_int_equal(apply(f, &add).status, CATALOGUE_NOT_FOUND);
-    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token.name = "deploy"};
+    struct change used = {.kind = CHANGE_TOKEN_USED, .token_id = id},
+                  revoke = {.kind = CHANGE_TOKEN_REVOKE, .token.name = "deploy"};
+    int64_t revision = revision_of(f);
+    assert_int_equal(apply(f, &used).status, CATALOGUE_OK);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM local_token_use"), 1);
+    assert_int_equal(revision_of(f), revision);
     assert_int_equal(apply(f, &revoke).removed, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM local_token_use"), 0);
     assert_int_equal(apply(f, &revoke).status, CATALOGUE_NOT_FOUND);
 }
 
