@@ -599,7 +599,7 @@ static _Thread_local struct exchange *heads;
 
 static void heads_enter(struct exchange *e)
 {
-    if (PARSER_IS_STRICT)
+    if (parser_is_strict())
         return;
     e->next_head = heads;
     if (heads != NULL)

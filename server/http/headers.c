@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,6 +23,30 @@
 /* The library reads the first Cookie field alone: this one, which has none. */
 static const char no_cookie[] = "Cookie";
 
+bool parser_version_is_strict(const char *version)
+{
+    unsigned part[4] = {0};
+
+    sscanf(version, "%u.%u.%u.%u", &part[0], &part[1], &part[2], &part[3]);
+    static const unsigned first[4] = {0, 9, 77, 1};
+    for (size_t i = 0; i < 4; i++)
+        if (part[i] != first[i])
+            return part[i] > first[i];
+    return true;
+}
+
+bool parser_is_strict(void)
+{
+    static atomic_int known; /* 0: not yet, 1: no, 2: yes */
+    int is = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (is == 0) {
+        is = parser_version_is_strict(MHD_get_version()) ? 2 : 1;
+        atomic_store_explicit(&known, is, memory_order_relaxed);
+    }
+    return is == 2;
+}
+
 struct reading {
     struct header_scan *scan;
     const char *end; /* of the last text that came: of a value, or of the request line */
@@ -32,7 +57,7 @@ struct reading {
  * for a target that nobody asked for. */
 static bool is_folded(const char *name, size_t name_len, const char *value)
 {
-    return !PARSER_IS_STRICT && value != NULL && (uintptr_t)value <= (uintptr_t)name + name_len;
+    return !parser_is_strict() && value != NULL && (uintptr_t)value <= (uintptr_t)name + name_len;
 }
 
 /* Whether nothing but up to `most` line ends lies between two texts: they are NULs by now, two for
@@ -41,7 +66,7 @@ static bool only_line_ends(const char *from, uintptr_t to, unsigned most)
 {
     uintptr_t len = to - (uintptr_t)from;
 
-    if (PARSER_IS_STRICT)
+    if (parser_is_strict())
         return true;
     for (uintptr_t i = 0; i < len && len <= 2 * most; i++)
         if (from[i] != '\0')

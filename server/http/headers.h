@@ -45,9 +45,13 @@ bool check_content_type(const char *content_type, const char *const *allowed);
  * (out->failed tells); NUL is malformed. */
 bool check_decode_segment(const char *text, size_t len, struct str *out);
 
-/* Older ones read headers wrongly, as headers.c says, and answer some of them twice (exchange.c);
- * this and later ones refuse all of it themselves, once. */
-#define PARSER_IS_STRICT (MHD_VERSION >= 0x00097701)
+/* Whether libmicrohttpd of this version, "1.0.1", refuses such headers itself, once: from 0.9.77.1
+ * on. Older ones read them wrongly, as headers.c says, and answer some of them twice (exchange.c).
+ * Pure. */
+bool parser_version_is_strict(const char *version);
+/* The same of the one that runs. It need not be the one that this was built with, since both have
+ * one soname. Thread safe. */
+bool parser_is_strict(void);
 
 /* Takes a request's header over from libmicrohttpd, and notices where the library read it otherwise
  * than the next server would: such a header is malformed. On the connection's thread. */

@@ -25,6 +25,7 @@
 
 #include "server/base/clock.h"
 #include "server/http/connection.h"
+#include "server/http/headers.h"
 #include "server/http/internal.h"
 #include "server/tls.h"
 
@@ -72,6 +73,13 @@ static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text
     return strlen(text);
 }
 
+/* Both are understood by who knows the newer, as the same. */
+#if MHD_VERSION >= 0x00097701
+#define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL
+#else
+#define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT
+#endif
+
 /* The daemon of `w->listener`'s options; false with errno. */
 static bool worker_start(struct worker *w)
 {
@@ -95,9 +103,8 @@ static bool worker_start(struct worker *w)
     /* Not MHD_OPTION_STRICT_FOR_CLIENT in 0.9.75: all it adds there is a check of Host and of
      * spaces in the target, answered with a header sent twice or not at all. headers.c does both.
      */
-#if MHD_VERSION >= 0x00097701
-    more[count++] = (struct MHD_OptionItem){MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL};
-#endif
+    if (parser_is_strict())
+        more[count++] = (struct MHD_OptionItem){STRICTNESS, 1, NULL};
     more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     w->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER, exchange_heed_log,

@@ -289,18 +289,30 @@ static void test_host(void **state)
             fail_msg("%s", bad[i]);
 }
 
+/* It is the library that runs which counts: both have one soname. */
+static void test_parser_versions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *version;
+        bool strict;
+    } rows[] = {{"0.9.75", false},  {"0.9.75-1", false}, {"0.9.77", false}, {"0.9.77.1", true},
+                {"0.9.78", true},   {"0.10", true},      {"1.0", true},     {"1.0.1", true},
+                {"1.0.10-3", true}, {"0.8.99.9", false}, {"", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (parser_version_is_strict(rows[i].version) != rows[i].strict)
+            fail_msg("%s", rows[i].version);
+    assert_int_equal(parser_is_strict(), parser_version_is_strict(MHD_get_version()));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host),
-        cmocka_unit_test(test_framing),
-        cmocka_unit_test(test_lists_on_several_lines),
-        cmocka_unit_test(test_content_length),
-        cmocka_unit_test(test_local_hosts),
-        cmocka_unit_test(test_listed_hosts),
-        cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_content_types),
-        cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_parser_versions), cmocka_unit_test(test_host),
+        cmocka_unit_test(test_framing),         cmocka_unit_test(test_lists_on_several_lines),
+        cmocka_unit_test(test_content_length),  cmocka_unit_test(test_local_hosts),
+        cmocka_unit_test(test_listed_hosts),    cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_content_types),   cmocka_unit_test(test_segments),
         cmocka_unit_test(test_address_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
