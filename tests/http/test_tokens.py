@@ -120,12 +120,17 @@ CALLS = [
     ("GET", "/v1/backup", lambda w: ("/v1/backup", None), row(200, 403, 403, 403, 403, 403, 403)),
     ("GET", "/v1/sources", lambda w: ("/v1/sources", None), ALL),
     ("POST", "/v1/sources/{name}/scan", lambda w: ("/v1/sources/files/scan", None), row(200, 200, 200, 403, 403, 403, 403)),
+    ("GET", "/v1/history", lambda w: ("/v1/history", None), row(200, 200, 200, 200, 403, 403, 200)),
+    ("GET", "/v1/history/{revision}", lambda w: (f"/v1/history/{w.entry().json()['revision']}", None), row(200, 200, 200, 200, 403, 403, 404)),
+    ("POST", "/v1/history/{revision}/undo", lambda w: (f"/v1/history/{w.entry().json()['revision']}/undo", None), row(200, 200, 200, 403, 403, 403, 404)),
+    ("GET", "/v1/diff", lambda w: (f"/v1/diff?index={q(INDEX)}&from={w.entry().json()['revision']}", None), row(200, 200, 200, 200, 403, 403, 404)),
+    ("POST", "/v1/restore", lambda w: (f"/v1/restore?index={q(INDEX)}&to={w.entry().json()['revision']}", None), row(200, 200, 200, 403, 403, 403, 403)),
     ("GET", "/v1/changes", lambda w: ("/v1/changes", None), ALL),
     ("GET", "/v1/token", lambda w: ("/v1/token", None), ALL),
     ("GET", "/v1/tokens", lambda w: ("/v1/tokens", None), row(200, 200, 403, 403, 403, 403, 200)),
     ("DELETE", "/v1/tokens/{name}", lambda w: (f"/v1/tokens/{w.spare()}", None), row(204, 204, 403, 403, 403, 403, 404)),
 ]
-CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites"}, 404: {"not-found", "not_found", "index-unknown"}}
+CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites", "needs-token-of-whole-site"}, 404: {"not-found", "index-unknown"}}
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda i: f"{CALLS[i][0]} {CALLS[i][1]} {i}")
