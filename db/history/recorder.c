@@ -273,6 +273,11 @@ bool recorder_is_full(const struct recorder *r)
             r->status != CATALOGUE_OK);
 }
 
+enum catalogue_status recorder_status(const struct recorder *r)
+{
+    return r ? r->status : CATALOGUE_OK;
+}
+
 enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
 {
     r->writing = true;

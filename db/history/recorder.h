@@ -32,8 +32,11 @@ void recorder_free(struct recorder *r);
 
 /* A change begins: what is left of another one is forgotten. A dry run is not recorded. */
 void recorder_begin(struct recorder *r, const struct change *change);
-/* True where a part is to be written by recorder_relieve before the next statement. */
+/* True where a part is to be written by recorder_relieve before the next statement, or where the
+ * change has failed already (recorder_status). */
 bool recorder_is_full(const struct recorder *r);
+/* What went wrong with the change under way; the engine knows nothing of it. Takes NULL. */
+enum catalogue_status recorder_status(const struct recorder *r);
 enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx);
 /* The change is whole: where it wrote something, its rows and the line on itself are written, for
  * the revision that tx_end_change gives it next. */

@@ -37,6 +37,13 @@ void tx_done(struct tx *tx)
     memset(tx, 0, sizeof *tx);
 }
 
+/* Where a text cannot be read for lack of memory the engine ends the transaction, and says so to
+ * nobody who does not ask: what came after it would stand by itself, one statement at a time. */
+static bool was_ended(const struct tx *tx)
+{
+    return tx->open && sqlite3_get_autocommit(tx->db);
+}
+
 sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
 {
     struct tx_shared *shared = tx->shared;
@@ -46,6 +53,8 @@ sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
             return NULL;
         atomic_fetch_add_explicit(&shared->statements, 1, memory_order_relaxed);
     }
+    if (was_ended(tx) && which != ST_ROLLBACK)
+        return NULL;
     if (recorder_is_full(tx->recorder) && which != ST_ROLLBACK &&
         recorder_relieve(tx->recorder, tx) != CATALOGUE_OK)
         return NULL;
@@ -54,8 +63,12 @@ sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
 
 enum catalogue_status tx_failure(struct tx *tx)
 {
-    enum catalogue_status status = connection_status(sqlite3_extended_errcode(tx->db));
-    return status == CATALOGUE_OK ? CATALOGUE_UNAVAILABLE : status;
+    enum catalogue_status status = recorder_status(tx->recorder);
+    if (status == CATALOGUE_OK)
+        status = connection_status(sqlite3_extended_errcode(tx->db));
+    if (status == CATALOGUE_OK)
+        status = was_ended(tx) ? CATALOGUE_NO_MEMORY : CATALOGUE_UNAVAILABLE;
+    return status;
 }
 
 static sqlite3_stmt *bind_numbers(struct tx *tx, enum statement which, const int64_t numbers[],
@@ -105,6 +118,8 @@ static enum catalogue_status read_catalogue(struct tx *tx)
     bool found;
     enum catalogue_status status = statement_first(row, &found);
     const char *epoch = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    if (status == CATALOGUE_OK && found && !epoch) /* it is never NULL; as the stamp below */
+        status = CATALOGUE_NO_MEMORY;
     if (status == CATALOGUE_OK && (!epoch || strlen(epoch) >= sizeof tx->epoch))
         status = CATALOGUE_CORRUPT;
     if (status == CATALOGUE_OK) {
@@ -151,6 +166,7 @@ enum catalogue_status tx_begin(struct tx *tx)
         note_why(tx);
         return status;
     }
+    tx->open = true;
     status = read_catalogue(tx);
     if (status != CATALOGUE_OK) {
         tx_rollback(tx);
@@ -167,6 +183,7 @@ enum catalogue_status tx_begin(struct tx *tx)
 void tx_rollback(struct tx *tx)
 {
     note_why(tx);
+    tx->open = false;
     /* Some engine errors have rolled back already. */
     if (!sqlite3_get_autocommit(tx->db))
         run_plain(tx, ST_ROLLBACK);
@@ -231,6 +248,7 @@ enum catalogue_status tx_commit(struct tx *tx)
         tx_rollback(tx);
         return status;
     }
+    tx->open = false;
     occupancy_settle(tx->occupancy);
     return CATALOGUE_OK;
 }

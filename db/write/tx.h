@@ -51,6 +51,7 @@ struct tx {
     int64_t history_bytes; /* that the history takes, roughly */
 
     /* Of this transaction. */
+    bool open;               /* it began, and was neither committed nor rolled back */
     uint64_t found_revision; /* of the file, when it began */
     int64_t now;             /* the clock's, which may have been set back since changed_at */
     int64_t first_serial;    /* entries with a greater one were made in this transaction */
@@ -107,7 +108,7 @@ enum catalogue_status tx_run_with(struct tx *tx, enum statement which, const int
                                   size_t count);
 enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_t missing,
                                      int64_t *out, const int64_t numbers[], size_t count);
-/* The connection's last error; never OK. */
+/* The recorder's failure, else the connection's last error; never OK. */
 enum catalogue_status tx_failure(struct tx *tx);
 
 /* The registry as this transaction sees it, borrowed until the next change of it. */

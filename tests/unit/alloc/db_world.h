@@ -23,6 +23,8 @@ static inline enum catalogue_status open_world(struct world *w, bool server)
                                         .write_timeout_ms = 5000,
                                         .max_queued = 100,
                                         .shrink_percent = 30,
+                                        .history_keep_ms = 3600000,
+                                        .history_max_bytes = 1 << 20,
                                         .default_max_pages = LIMIT_SITE_PAGES};
     enum catalogue_status status = catalogue_open(&options, &w->c, why, sizeof why);
     if (status != CATALOGUE_OK) {

@@ -1,6 +1,8 @@
 /* The catalogue: where memory runs out a read, a check or a backup says so. */
 #include "tests/unit/alloc/db_world.h"
 
+#include <sqlite3.h>
+
 static bool count_page(void *context, const struct page_record *page, const char *url)
 {
     (void)page;
@@ -81,6 +83,9 @@ static void test_reads(void **state)
 
 int main(void)
 {
+    /* Each of the engine's allocations may fail, not only those too large for a connection's own.
+     */
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0), SQLITE_OK);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads),
     };

@@ -2,6 +2,8 @@
  * a write was acknowledged; and it comes back by itself. */
 #include "tests/unit/alloc/alloc.h"
 
+#include <sqlite3.h>
+
 #include "server/base/str.h"
 #include "tests/unit/pages/publish_world.h"
 #include "tests/unit/scratch.h"
@@ -153,6 +155,9 @@ static void test_publisher(void **state)
 
 int main(void)
 {
+    /* Each of the engine's allocations may fail, not only those too large for a connection's own.
+     */
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0), SQLITE_OK);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_publisher)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,8 @@ static inline struct catalogue *open_catalogue(const char *path, bool server)
         .write_timeout_ms = 5000,
         .max_queued = 1000,
         .shrink_percent = 30,
+        .history_keep_ms = 3600000,
+        .history_max_bytes = 1 << 20,
         .default_max_pages = LIMIT_SITE_PAGES,
     };
     if (catalogue_open(&options, &c, why, sizeof why) != CATALOGUE_OK)
