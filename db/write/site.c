@@ -345,7 +345,8 @@ static bool refuse_second_scheme(const struct registry *r, const struct url *ori
             continue;
         result_refuse(result, RULE_HOST_TAKEN, "origin");
         snprintf(result->detail, sizeof result->detail,
-                 "its host is that of the site %.160s; http and https of a host are one site",
+                 "its host is that of the site %.120s; http and https of a host are one site: "
+                 "docs/migration.md has the steps from one to the other",
                  r->sites[i].origin);
         return true;
     }

@@ -1,13 +1,15 @@
 """docs/migration.md is true: its commands are run in their order by a shell, against a site whose index a
 plug-in makes. Names and ports of the page stand for those of the test."""
 
+import contextlib
 import os
 import re
 import subprocess
+import threading
 
 import pytest
 
-from harness import BIN, environment, seconds
+from harness import BIN, HOST, ask, environment, locs, seconds
 from test_doctor import Proxy, URLSET
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/migration.md")
@@ -39,7 +41,7 @@ def test_the_page(tmp_path, second):
         urls = f"<url><loc>https://www.example.com/{name}</loc></url>"
         site.pages[f"/{name}-sitemap.xml"] = (200, {"Content-Type": "text/xml"}, URLSET.format(urls).encode())
     ports = {"8080": free_port(), "8081": free_port()}
-    look, take, beside, hook, cron = BLOCKS
+    look, take, beside, hook, cron = BLOCKS[:5]
 
     def named(text):
         text = text.replace("https://www.example.com", site.origin)
@@ -74,3 +76,94 @@ def test_the_page(tmp_path, second):
     assert (tmp_path / "new-robots.txt").read_text() == virtual, "nothing lost, no line twice"
     told = (tmp_path / "own.txt").read_text()
     assert f"is what sitemapd itself serves at {site.origin}/sitemap_index.xml: importing that never changes anything" in told
+
+
+class Crawler(threading.Thread):
+    """Asks for the index all the time: what it was answered, and which bodies it saw. Nobody there is no answer."""
+
+    def __init__(self, port):
+        super().__init__()
+        self.address, self.ended, self.statuses, self.bodies = f"127.0.0.1:{port}", threading.Event(), set(), []
+        self.start()
+
+    def run(self):
+        while not self.ended.wait(0.02):
+            with contextlib.suppress(OSError, EOFError, AssertionError):
+                reply = ask(self.address, "GET", "/sitemap_index.xml")
+                self.statuses.add(reply.status)
+                if reply.body not in self.bodies:
+                    self.bodies.append(reply.body)
+
+
+@pytest.mark.parametrize("managed", (False, True), ids=("made by a command", "of the configuration"))
+def test_from_http_to_https(tmp_path, managed):
+    """Crawlers see the index of the one site or of the other, and no 404 in between."""
+    public, admin = free_port(), free_port()
+    config = tmp_path / "site.conf"
+    config.write_text('[site "www"]\norigin = http://www.example.com\n' if managed else "")
+    (tmp_path / "text.txt").write_text("User-agent: *\nDisallow: /private/\n")
+    copy, move, release, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[5:])
+    to_begin = f"""
+        ready() {{ until test -s $1; do kill -0 $2; sleep 0.1; done; }}
+        serve() {{ rm -f ready.txt; sitemapd serve --listen 127.0.0.1:{public} --admin-listen 127.0.0.1:{admin} >ready.txt 2>>serve.log & server=$!
+                  ready ready.txt $server; }}
+        systemctl() {{ if test $1 = start; then serve; else kill $server; wait $server; fi; }}
+        trap 'kill $server' EXIT
+    """
+    site = (
+        f"printf 'robots_file = {tmp_path}/text.txt\\n' >>site.conf"
+        if managed
+        else "sitemapd site add http://www.example.com; sitemapd site update http://www.example.com --robots text.txt"
+    )
+    script = "\n".join(
+        [
+            "set -eu",
+            to_begin,
+            site,
+            "serve",
+            *(f"sitemapd add http://www.example.com/{name}.xml" for name in "abc"),
+            "sitemapd remove http://www.example.com/b.xml",
+            "sitemapd token add other >/dev/null",
+            "echo begun; read go",
+            copy,
+            # It is ended once it is ready, and not by the clock.
+            release.replace("timeout 5 ", "").replace("127.0.0.1:0\n", "127.0.0.1:0 >let.txt & copy=$!\n")
+            + "ready let.txt $copy; kill $copy; wait $copy"
+            if managed
+            else "",
+            move.replace("--robots robots.txt", "") if managed else move,
+            switch.replace("systemctl start", "sed -i s/http:/https:/ site.conf\nsystemctl start"),
+            "echo ended; read go",
+        ]
+    )
+    env = environment(
+        {"SITEMAPD_DATABASE": str(tmp_path / "catalogue.db"), "SITEMAPD_CONFIG": str(config), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    )
+    (tmp_path / "sitemapd").symlink_to(BIN)
+    with open(tmp_path / "out.txt", "w+", encoding="utf-8") as told:
+        shell = subprocess.Popen(["bash", "-c", script], cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told, text=True)
+        wait_for(shell, "begun", told)
+        crawler = Crawler(public)
+        try:
+            shell.stdin.write("\n")
+            shell.stdin.flush()
+            wait_for(shell, "ended", told)
+            after = ask(f"127.0.0.1:{public}", "GET", "/sitemap_index.xml")
+            robots = ask(f"127.0.0.1:{public}", "GET", "/robots.txt").body.decode()
+        finally:
+            crawler.ended.set()
+            crawler.join()
+            shell.communicate("\n", timeout=seconds(60))
+    assert locs(after.body) == [f"https://{HOST}/a.xml", f"https://{HOST}/c.xml"]
+    assert robots == f"User-agent: *\nDisallow: /private/\nSitemap: https://{HOST}/sitemap_index.xml\n"
+    assert crawler.statuses == {200} and len(crawler.bodies) <= 2, crawler.statuses
+
+
+def wait_for(shell, word, told):
+    lines = []
+    for line in shell.stdout:
+        if line.strip() == word:
+            return
+        lines.append(line)
+    told.seek(0)
+    raise AssertionError(f"ended before it was {word}: {''.join(lines)}{told.read()}")

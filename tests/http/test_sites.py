@@ -189,7 +189,9 @@ def test_a_host_belongs_to_the_site_of_its_origin(start):
     assert page(server) == [f"{SHOP}/products.xml"]
     assert server.get("/robots.txt", host="shop.example.org").body == before[1]
     # http and https are one site, by API and by the hint of the command line.
-    problem(server.api("POST", "/v1/sites", {"origin": "http://shop.example.org"}), 409, "host-taken", "origin")
+    refused = server.api("POST", "/v1/sites", {"origin": "http://shop.example.org"})
+    problem(refused, 409, "host-taken", "origin")
+    assert "docs/migration.md" in refused.json()["detail"], "where the way is"
     done = server.cli("site", "add", "http://shop.example.org")
     assert done.code == 1 and "host-taken" in done.err and SHOP in done.err, done
     assert {s["origin"] for s in server.api("GET", "/v1/sites").json()["sites"]} == {ORIGIN, SHOP}
