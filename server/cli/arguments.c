@@ -13,6 +13,7 @@ const struct cli_option common_options[] = {
     {"--database", "FILE", "work on this catalogue ($SITEMAPD_DATABASE)"},
     {"--server", "URL", "ask this server's API, no file ($SITEMAPD_SERVER)"},
     {"--token-file", "FILE", "the token for it (default: what $SITEMAPD_TOKEN is)"},
+    {"--ca-file", "FILE", "trust these certificates (PEM), not the system's ($SITEMAPD_CA_FILE)"},
     {"--help", NULL, "show this text"},
     {0},
 };

@@ -84,6 +84,7 @@ struct backend_calls {
                 struct change_result *result, uint64_t *problems, uint64_t *remarked);
     int (*status)(struct backend *b, struct backend_status *out);
     const char *(*index_url)(struct backend *b, const struct change_result *result);
+    const char *(*owner)(struct backend *b);
     struct catalogue *(*catalogue)(struct backend *b);
     void (*close)(struct backend *b);
 };
@@ -140,6 +141,10 @@ int backend_status(struct backend *b, struct backend_status *out);
 /* The URL of the index that a change put an entry into, as `result` has it. Borrowed until the next
  * call; "" where it is not known. */
 const char *backend_index_url(struct backend *b, const struct change_result *result);
+/* Who owns what a command makes where its --source names nobody: on a server the token, so that one
+ * token's work is one owner's, whichever client did it. Borrowed; NULL, and told, where that cannot
+ * be asked. */
+const char *backend_owner(struct backend *b);
 /* The catalogue itself, for what needs the machine; NULL: it is a server's. */
 struct catalogue *backend_catalogue(struct backend *b);
 

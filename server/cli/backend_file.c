@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/cli/backend.h"
+#include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/pages/publisher.h"
 #include "server/rules/lastmod.h"
@@ -153,6 +154,12 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     registry_unref(registry);
     give_back(of(b), view);
     return unreadable(b, status);
+}
+
+static const char *owner(struct backend *b)
+{
+    (void)b;
+    return COMMAND_SOURCE;
 }
 
 static const char *index_url(struct backend *b, const struct change_result *result)
@@ -369,6 +376,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .tokens = tokens,
         .status = status,
         .index_url = index_url,
+        .owner = owner,
         .catalogue = catalogue,
         .close = close_file,
     };
@@ -471,6 +479,11 @@ int backend_status(struct backend *b, struct backend_status *out)
 const char *backend_index_url(struct backend *b, const struct change_result *result)
 {
     return b->calls->index_url(b, result);
+}
+
+const char *backend_owner(struct backend *b)
+{
+    return b->calls->owner(b);
 }
 
 struct catalogue *backend_catalogue(struct backend *b)

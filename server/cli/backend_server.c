@@ -19,6 +19,7 @@ struct server_backend {
     struct server server;
     json_t *indexes; /* as told last: an array; NULL: not asked yet */
     struct str url;  /* of the index that an entry was put into */
+    struct str name; /* the token's; empty: not asked yet */
 };
 
 static struct server_backend *of(struct backend *b)
@@ -864,6 +865,22 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     return status;
 }
 
+static const char *owner(struct backend *b)
+{
+    struct server_backend *s = of(b);
+    json_t *answer = NULL;
+
+    if (s->name.len > 0)
+        return str_text(&s->name);
+    if (!server_ask(&s->server, "GET", "/v1/token", NULL, &answer) || !good(s)) {
+        tell(s, answer);
+        return NULL;
+    }
+    str_append_text(&s->name, member_text(answer, "name"));
+    json_decref(answer);
+    return str_text(&s->name);
+}
+
 static const char *index_url(struct backend *b, const struct change_result *result)
 {
     (void)result;
@@ -1097,6 +1114,7 @@ static void close_server(struct backend *b)
     json_decref(s->indexes);
     server_done(&s->server);
     str_done(&s->url);
+    str_done(&s->name);
     free(s);
 }
 
@@ -1145,6 +1163,7 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
         .scan = scan,
         .status = status,
         .index_url = index_url,
+        .owner = owner,
         .catalogue = catalogue,
         .close = close_server,
     };
@@ -1157,7 +1176,7 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
     s = calloc(1, sizeof *s);
     if (s == NULL)
         return cli_fail(url, "out of memory");
-    if (!server_init(&s->server, url, token)) {
+    if (!server_init(&s->server, url, token, session_ca_file(cli))) {
         cli_fail(url, "%s", s->server.why);
         explicit_bzero(token, sizeof token);
         server_done(&s->server);

@@ -93,7 +93,7 @@ static int read_options(const struct cli *cli, struct url *url, struct doctor_op
     *out = (struct doctor_options){
         .url = url,
         .connect = connect,
-        .ca_file = arguments_value(&cli->arguments, "--ca-file"),
+        .ca_file = session_ca_file(cli),
         .timeout_ms = (uint32_t)timeout * 1000,
         .sample = (unsigned)sample,
         .now = (int64_t)time(NULL),

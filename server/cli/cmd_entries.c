@@ -121,7 +121,7 @@ int command_add(struct cli *cli)
 {
     const struct arguments *a = &cli->arguments;
     const char *source = arguments_value(a, "--source");
-    struct change change = {.kind = CHANGE_ENTRY_PUT, .source = COMMAND_SOURCE};
+    struct change change = {.kind = CHANGE_ENTRY_PUT, .source = source};
     struct change_result result;
     struct lastmod lastmod;
     struct url url;
@@ -131,15 +131,15 @@ int command_add(struct cli *cli)
         status = read_lastmod(arguments_value(a, "--lastmod"), &lastmod, &change.entry);
     if (status == EXIT_DONE)
         status = read_digest(arguments_value(a, "--digest"), &change.entry);
-    if (status == EXIT_DONE && source != NULL) {
-        if (entry_check_name(source, strlen(source)) != RULE_OK)
-            return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
-        change.source = source;
-    }
+    if (status == EXIT_DONE && source != NULL &&
+        entry_check_name(source, strlen(source)) != RULE_OK)
+        return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
+    if (source == NULL && (change.source = backend_owner(cli->backend)) == NULL)
+        return EXIT_COULD_NOT;
     change.entry.loc = url.text;
     change.entry.position = POSITION_NONE;
     change.entry.index = arguments_value(a, "--index");

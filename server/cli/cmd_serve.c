@@ -133,7 +133,7 @@ static int judge_answer(const char *origin, const char *path, const struct fetch
     return EXIT_DONE;
 }
 
-static int ask(const struct url *url, bool own)
+static int ask(const struct cli *cli, const struct url *url, bool own)
 {
     const struct fetch_request request = {
         .url = url,
@@ -142,6 +142,7 @@ static int ask(const struct url *url, bool own)
         .headers = "Accept: application/json\r\n",
         .timeout_ms = TIMEOUT_MS,
         .any_certificate = own,
+        .ca_file = session_ca_file(cli),
         .max_bytes = MAX_BODY,
     };
     char origin[LOC_MAX_CHARS + 1];
@@ -166,14 +167,14 @@ int command_healthcheck(struct cli *cli)
     struct url url = {0};
     int status = EXIT_DONE;
     if (!own)
-        return (status = read_target(named, &url)) == EXIT_DONE ? ask(&url, false) : status;
+        return (status = read_target(named, &url)) == EXIT_DONE ? ask(cli, &url, false) : status;
     status = session_read_config(cli, NULL, NULL);
     if (status != EXIT_DONE)
         return status;
     snprintf(target, sizeof target, "%s%s", cli->config->admin_tls_cert != NULL ? "https://" : "",
              cli->config->admin_listen);
     status = read_target(target, &url);
-    return status == EXIT_DONE ? ask(&url, true) : status;
+    return status == EXIT_DONE ? ask(cli, &url, true) : status;
 }
 
 /* What the whole of the configuration shows. */

@@ -5,7 +5,7 @@
 
 #include "server/cli/session.h"
 
-#define COMMAND_SOURCE "cli" /* who owns entries that the command line makes */
+#define COMMAND_SOURCE "cli" /* who owns entries that it makes in a file */
 
 int command_serve(struct cli *cli);
 int command_check_config(struct cli *cli);

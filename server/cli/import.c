@@ -36,6 +36,7 @@ struct import {
     const char *file;   /* as named in messages */
     const char *index;  /* --index or NULL */
     const char *source; /* --source: who owns all that is made; NULL: what a line says */
+    const char *owner;  /* of what no line gives to another */
     bool anybodys;      /* --source '*': a replace acts on the entries of all owners */
     bool replace, skip, dry_run, drop_lastmod;
     int64_t max_removed;
@@ -267,11 +268,10 @@ static void take_progress(void *context, uint64_t entries_done)
 static int apply_group(struct import *import, struct import_group *group, bool dry_run,
                        struct findings *findings)
 {
-    const char *own = import->source != NULL ? import->source : COMMAND_SOURCE;
     struct change change = {
         .kind = import->replace ? CHANGE_REPLACE : CHANGE_BULK,
-        .source = own,
-        .replace_source = import->replace && !import->anybodys ? own : NULL,
+        .source = import->owner,
+        .replace_source = import->replace && !import->anybodys ? import->owner : NULL,
         .rows = group->spool,
         .skip = import->skip,
         .dry_run = dry_run,
@@ -603,6 +603,9 @@ static int prepare(struct cli *cli, struct import *import)
 
     import->findings.max = cli->config->max_rejections;
     import->findings.examples = FINDINGS_EXAMPLES;
+    import->owner = import->source != NULL ? import->source : backend_owner(cli->backend);
+    if (import->owner == NULL)
+        return EXIT_COULD_NOT;
     import->registry = backend_registry(cli->backend, 0);
     return import->registry == NULL ? EXIT_COULD_NOT
                                     : names_index_option(cli, import->registry, &named);

@@ -20,12 +20,12 @@ static bool fail(struct server *s, const char *why)
     return false;
 }
 
-bool server_init(struct server *s, const char *url, const char *token)
+bool server_init(struct server *s, const char *url, const char *token, const char *ca_file)
 {
     struct str headers = STR_INIT;
     size_t len = strlen(url);
 
-    *s = (struct server){0};
+    *s = (struct server){.ca_file = ca_file};
     if (url_parse_origin(url, len, &s->origin) != RULE_OK)
         return fail(s, "must be the URL of the API, as http://127.0.0.1:8081");
     /* It goes into a header as it is. */
@@ -85,6 +85,7 @@ static bool ask(struct server *s, struct fetch_request *request, json_t **out)
     request->agent = AGENT;
     request->stall_s = STALL_S;
     request->max_bytes = MAX_BODY;
+    request->ca_file = s->ca_file;
     request->session = s->session;
     *out = NULL;
     s->why[0] = '\0';

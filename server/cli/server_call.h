@@ -12,14 +12,16 @@
 
 struct server {
     struct url origin;
-    char *headers; /* owned: Authorization */
+    char *headers;       /* owned: Authorization */
+    const char *ca_file; /* as in struct fetch_request; borrowed */
     struct fetch_session *session;
     unsigned status; /* of the last answer; 0: there was none */
     char why[512];   /* what went wrong with the last call: a sentence */
 };
 
-/* Reads the origin and the token. False, and `why` says what is wrong: server_done is due. */
-bool server_init(struct server *s, const char *url, const char *token);
+/* Reads the origin and the token; `ca_file` as in struct fetch_request. False, and `why` says what
+ * is wrong: server_done is due. */
+bool server_init(struct server *s, const char *url, const char *token, const char *ca_file);
 void server_done(struct server *s);
 
 /* Appends `?name=value` or `&name=value`, percent-encoded; nothing where the value is NULL. */

@@ -157,6 +157,15 @@ const char *session_server(const struct cli *cli)
     return url != NULL && *url != '\0' ? url : NULL;
 }
 
+const char *session_ca_file(const struct cli *cli)
+{
+    const char *file = arguments_value(&cli->arguments, "--ca-file");
+
+    if (file == NULL)
+        file = getenv("SITEMAPD_CA_FILE");
+    return file != NULL && *file != '\0' ? file : NULL;
+}
+
 int session_needs_machine(const struct cli *cli)
 {
     if (session_server(cli) == NULL)
@@ -188,6 +197,8 @@ int session_open(struct cli *cli, bool create)
         return open_server(cli, url);
     if (arguments_has(&cli->arguments, "--token-file"))
         return cli_misuse("--token-file", "goes with --server");
+    if (arguments_has(&cli->arguments, "--ca-file"))
+        return cli_misuse("--ca-file", "goes with --server");
     status = session_read_config(cli, NULL, NULL);
     if (status != EXIT_DONE)
         return status;

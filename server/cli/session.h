@@ -48,6 +48,9 @@ int session_read_config(struct cli *cli, config_report *report, void *context);
 int session_open(struct cli *cli, bool create);
 /* The server that the line or the environment names; NULL: none. Borrowed. */
 const char *session_server(const struct cli *cli);
+/* The file of certificates to trust that the line or the environment names; NULL: the system's.
+ * Borrowed. */
+const char *session_ca_file(const struct cli *cli);
 /* EXIT_DONE, or tells that the command works on no server, where one is named. */
 int session_needs_machine(const struct cli *cli);
 /* Whether there is a site to register anything for; true also where the catalogue cannot be read,

@@ -212,7 +212,8 @@ const struct cli_command cli_commands[] = {
          {"--lastmod", "T", "when the sitemap file changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
          {"--digest", "D", "a hash or ETag of the file: lastmod moves only with it"},
          {"--index", "URL", "the index to put it in (default: the deepest that holds it)"},
-         {"--source", "NAME", "who owns the entry, where it is new (default: cli)"},
+         {"--source", "NAME",
+          "who owns the entry, where it is new (default: cli; on a server the token's name)"},
          OPTION_JSON,
          {0},
      },
@@ -270,7 +271,8 @@ const struct cli_command cli_commands[] = {
          {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
          OPTION_MAX_REMOVED,
          {"--source", "NAME",
-          "who owns the entries (default: cli, or as an export says); '*': anybody"},
+          "who owns the entries (default: cli, on a server the token's name, or as an export "
+          "says); '*': anybody"},
          {0},
      },
      1, 1, command_import,
@@ -406,7 +408,6 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          {"--sample", "N", "sitemaps of the index to fetch (default: 5)"},
          {"--connect", "H:P", "ask this host and port, whatever DNS says: the server behind a CDN"},
-         {"--ca-file", "FILE", "trust these certificates (PEM), not the system's"},
          {"--timeout", "S", "seconds for each request (default: 20)"},
          OPTION_JSON,
          {0},

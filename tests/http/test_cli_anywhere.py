@@ -97,7 +97,7 @@ def file(tmp_path):
     folder.mkdir()
     database = str(folder / "catalogue.db")
     place = Place(folder, "--database", database)
-    place.name = database
+    place.name, place.owner = database, "cli"
     assert place.run(f"site add {ORIGIN}").code == 0
     assert place.run("token add deploy").code == 0
     return place
@@ -111,13 +111,14 @@ def served(start, tmp_path):
     server = start(folder=home)
     assert server.cli("token", "add", "deploy").code == 0
     place = Place(folder, env={"SITEMAPD_SERVER": f"http://{server.admin}", "SITEMAPD_TOKEN": TOKEN})
-    place.name, place.server = f"http://{server.admin}", server
+    place.name, place.owner, place.server = f"http://{server.admin}", "environment", server
     return place
 
 
 def shown(place, command):
-    """What it says, but for times, revisions and what the catalogue is called."""
+    """What it says, but for times, revisions, what the catalogue is called, and who is the owner by default."""
     text = f"exit {command.code}\n{command.out}--\n{command.err}".replace(place.name, "CATALOGUE")
+    text = text.replace(f'"source":"{place.owner}"', '"source":"OWNER"')
     text = re.sub(r'"id":"[^"]*"', '"id":"ID"', TIME.sub("TIME", text))
     return re.sub(r"\(revision \d+\)", "(revision N)", text)
 
@@ -246,6 +247,25 @@ def test_a_token_of_a_prefix(served):
     assert served.run("backup copy.db").code == 1
     (served.folder / "as.ndjson").write_text(json.dumps({"loc": f"{ORIGIN}/blog/a.xml", "source": "another"}) + "\n")
     assert served.run("import as.ndjson").code == 1  # names no other owner
+
+
+def test_a_token_owns_what_it_makes(served):
+    """By whichever client; so one that may change its own entries alone works from the command line, and a replace
+    of one token leaves another's entries alone."""
+    made = served.server.cli("token", "add", "nightly", "--site", ORIGIN, "--own")
+    assert made.code == 0, made
+    assert served.run(f"add {ORIGIN}/theirs.xml").code == 0
+    served.env["SITEMAPD_TOKEN"] = token = made.out.strip()
+    assert served.run(f"add {ORIGIN}/mine.xml").code == 0
+    replaced = served.run("import --replace --max-removed 9 list.txt")
+    assert replaced.code == 0 and "1 removed" in replaced.out and "1 entry of other sources was left" in replaced.err, replaced
+    owners = {e["loc"]: e["source"] for e in map(json.loads, served.run("export").out.splitlines())}
+    assert owners.pop(f"{ORIGIN}/theirs.xml") == "environment"
+    assert set(owners.values()) == {"nightly"} and f"{ORIGIN}/mine.xml" not in owners, owners
+    put = served.server.api("PUT", "/v1/sitemaps?index=" + XML + "&max_removed=9", [{"loc": f"{ORIGIN}/t1.xml"}], token=token)
+    assert put.status == 200 and put.json()["removed"] == 2, put.body
+    refused = served.run(f"add {ORIGIN}/theirs.xml --lastmod 2026-01-01")
+    assert refused.code == 1 and "(outside-token-scope)" in refused.err, refused
 
 
 def test_who_is_not_there(file, tmp_path):

@@ -396,6 +396,14 @@ def test_the_admin_listener_has_a_pair_of_its_own(start, pairs, tmp_path):
     assert metrics.get("sitemapd_admin_tls_certificate_expires_seconds") == expiry(pairs[1])
     asked = sitemapd("healthcheck", env={"SITEMAPD_ADMIN_LISTEN": server.admin, "SITEMAPD_ADMIN_TLS_CERT": pairs[1][0], "SITEMAPD_ADMIN_TLS_KEY": pairs[1][1]})
     assert asked.code == 0 and "https://" in asked.out, asked
+    named = ("--server", f"https://{server.admin}")
+    for command, trusts, env in (
+        (("status", *named), False, {}), (("status", *named), True, {"SITEMAPD_CA_FILE": pairs[1][0]}),
+        (("status", *named, "--ca-file", pairs[1][0]), True, {}), (("status", *named, "--ca-file", pairs[0][0]), False, {}),
+        (("healthcheck", named[1]), False, {}), (("healthcheck", named[1], "--ca-file", pairs[1][0]), True, {}),
+    ):
+        told = sitemapd(*command, env={"SITEMAPD_TOKEN": server.token, **env})
+        assert (told.code == 0) == trusts and (trusts or "ertificate" in told.err), told
     config.write_text(text(pairs[0], pairs[0]), encoding="utf-8")
     server.process.send_signal(signal.SIGHUP)
     eventually(lambda: certificate(server.admin) == pem(pairs[0]), "handshakes use the new pair")
