@@ -104,7 +104,8 @@ struct change {
     struct entry entry;
     const char *entry_id;
     const char *loc;
-    const char *if_match;   /* entry etag (catalogue_entry_etag) or "*", else NULL */
+    const char *if_match;   /* entry etag (catalogue_entry_etag) or "*", else NULL; bulk with
+                               .index_name, replace: tag of that index's state */
     struct spool *rows;     /* bulk, replace: entries; scan: files; NULL: none */
     bool skip;              /* bulk, replace: apply the good ones */
     bool dry_run;           /* all but single entries and tokens: judge and count, write nothing */
@@ -177,7 +178,9 @@ struct change_result {
     struct entry_record entry; /* ENTRY_PUT: as stored now; ENTRY_REMOVE: as it was;
                                   loc NULL otherwise */
     int64_t id;                /* of the site, index or token made */
-    size_t refused_at;         /* configure */
+    char index_state[INDEX_STATE_SIZE]; /* bulk with .index_name, replace: of that index, as it is
+                                           now; "": none was named */
+    size_t refused_at;                  /* configure */
     /* Configure: of which of its index_paths, from 1; 0: the site. */
     size_t refused_index;
     /* Of single rows: what a bulk, replace or scan refuses, and what it remarks on what it takes,

@@ -23,6 +23,11 @@ struct entry_record {
     char *file_newest_lastmod; /* owned; NULL: none */
 };
 
+/* The state of an index's entries: the catalogue's epoch, a hyphen and the revision of the last
+ * change of any of them, be it of a digest alone; 0: there was none. Two states never share one.
+ * (What shared a transaction has its last revision.) */
+#define INDEX_STATE_SIZE 56
+
 /* Frees the strings, not the struct. Takes NULL. */
 void entry_record_done(struct entry_record *record);
 /* Writes the entry's strong etag (quotes included) to `out`, 40 bytes: it changes whenever any

@@ -56,6 +56,9 @@ enum catalogue_status catalogue_view_pages_since(
 /* One page. NOT_FOUND where it never was. A page of a removed index has `removed` set. */
 enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
                                           uint32_t number, struct page_record *out);
+/* The state of the index's entries. NOT_FOUND where there never was such an index. */
+enum catalogue_status catalogue_view_index_state(struct catalogue_view *v, int64_t index_id,
+                                                 char out[INDEX_STATE_SIZE]);
 /* Sets bit S of `changed` for each segment S (0 to PAGE_SEGMENTS - 1) of the page whose revision
  * is > `since` (0: all that have a row). */
 enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,

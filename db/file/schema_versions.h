@@ -213,6 +213,9 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
  * local_token_use.used_at is an hour: when somebody asked this node with the token last.
  * frozen: nothing of the site or index changes.
  *
+ * sitemap_index.touched is the revision of the last change of its entries that no page shows, of a
+ * digest alone (the others are page.revision); 0: there was none.
+ *
  * history_rows.rows and history.few are packed by db/history/rows.c. history_index tells which
  * sites and indexes a change touched; index_id 0: the site itself. Changes before
  * catalogue.history_from are not there, or not whole. */
@@ -230,6 +233,7 @@ static const char schema_v8[] =
     ") STRICT;"
     "ALTER TABLE site ADD COLUMN frozen INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sitemap_index ADD COLUMN frozen INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sitemap_index ADD COLUMN touched INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX source_file_refused ON source_file(source) WHERE state = 3;"
     "ALTER TABLE source_state ADD COLUMN hosts INTEGER NOT NULL DEFAULT 0;"
     "CREATE TABLE history("

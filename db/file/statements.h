@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "db/catalogue.h"
+#include "db/read/row.h"
 
 #define ENTRY_COLUMNS                                                                              \
     "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at"
@@ -162,6 +163,8 @@
     X(TOKEN_USED, "INSERT INTO local_token_use(token, used_at) SELECT id, ?2 FROM token"           \
                   " WHERE id = ?1 ON CONFLICT DO UPDATE SET used_at = excluded.used_at")           \
     X(SITE_FREEZE, "UPDATE site SET frozen = ?2 WHERE id = ?1")                                    \
+    X(INDEX_STATE, INDEX_STATE_SQL)                                                                \
+    X(INDEX_TOUCH, "UPDATE sitemap_index SET touched = ?2 WHERE id = ?1")                          \
     X(INDEX_FREEZE, "UPDATE sitemap_index SET frozen = ?2 WHERE id = ?1")                          \
     X(TOKEN_USES_FORGET, "DELETE FROM local_token_use WHERE token NOT IN (SELECT id FROM token)")  \
     X(TOKEN_DROP, "DELETE FROM token WHERE id = ?1")

@@ -321,3 +321,8 @@ void catalogue_entry_etag(const struct entry_record *record, char out[40])
     snprintf(out, 40, "\"%016llx%016llx\"", (unsigned long long)(hash >> 64),
              (unsigned long long)hash);
 }
+
+void index_state_format(const char *epoch, uint64_t revision, char out[INDEX_STATE_SIZE])
+{
+    snprintf(out, INDEX_STATE_SIZE, "%.32s-%" PRIu64, epoch, revision);
+}

@@ -78,4 +78,10 @@ int64_t entry_row_source(sqlite3_stmt *row);
 int entry_row_borrow_file(struct catalogue_view *v, enum view_statement which, int64_t source,
                           struct entry_record *record);
 
+/* The last revision at which an entry of index ?1 changed, see INDEX_STATE_SIZE. */
+#define INDEX_STATE_SQL                                                                            \
+    "SELECT max(touched, coalesce((SELECT max(revision) FROM page WHERE index_id = ?1), 0))"       \
+    " FROM sitemap_index WHERE id = ?1"
+void index_state_format(const char *epoch, uint64_t revision, char out[INDEX_STATE_SIZE]);
+
 #endif

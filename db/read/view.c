@@ -429,6 +429,20 @@ enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t inde
     return rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
 }
 
+enum catalogue_status catalogue_view_index_state(struct catalogue_view *v, int64_t index_id,
+                                                 char out[INDEX_STATE_SIZE])
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_INDEX_STATE, INDEX_STATE_SQL);
+
+    int rc = view_bind(row, "i", index_id);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        index_state_format(v->epoch, number_of(row, 0), out);
+    sqlite3_reset(row);
+    return rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
+}
+
 /* ---- segments and entries of a page ---------------------------------------------------- */
 
 enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,

@@ -305,13 +305,13 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
         return status;
     tx->changed = true;
     put->outcome = PUT_UPDATED;
+    struct occupancy_index *occupancy;
+    status = occupancy_index(tx, put->index->site_id, put->index->id, &occupancy);
     /* A digest is not served: the page, and with it Last-Modified, stays as it is. */
-    if (!same_text(shown != NULL, shown, shows != NULL, shows)) {
-        struct occupancy_index *occupancy;
-        status = occupancy_index(tx, put->index->site_id, put->index->id, &occupancy);
-        if (status == CATALOGUE_OK)
-            status = occupancy_touch(tx, occupancy, id_address_position(old->address));
-    }
+    if (status == CATALOGUE_OK && same_text(shown != NULL, shown, shows != NULL, shows))
+        occupancy_touch_unseen(tx, occupancy);
+    else if (status == CATALOGUE_OK)
+        status = occupancy_touch(tx, occupancy, id_address_position(old->address));
     put->row = new;
     return status;
 }

@@ -73,6 +73,7 @@ static void settle_index(struct occupancy_index *index)
     index->dirty_pages = NULL;
     index->dirty = false;
     index->peak_reset = false;
+    index->touched = false;
     index->singles = 0;
 }
 
@@ -469,6 +470,24 @@ enum catalogue_status occupancy_touch(struct tx *tx, struct occupancy_index *ind
     return open_page(tx, index, position, &page);
 }
 
+void occupancy_touch_unseen(struct tx *tx, struct occupancy_index *index)
+{
+    occupancy_index_dirty(tx, index);
+    index->touched = true;
+}
+
+enum catalogue_status occupancy_state(struct tx *tx, const struct occupancy_index *index, bool kept,
+                                      char out[INDEX_STATE_SIZE])
+{
+    int64_t revision = (int64_t)tx->revision + 1;
+    enum catalogue_status status = CATALOGUE_OK;
+    if (!kept || !(index->touched || index->dirty_pages))
+        status = tx_number(tx, ST_INDEX_STATE, 0, &revision, index->id);
+    if (status == CATALOGUE_OK)
+        index_state_format(tx->epoch, (uint64_t)revision, out);
+    return status;
+}
+
 bool occupancy_would_empty(const struct occupancy_index *index, uint32_t position)
 {
     uint32_t number = position / LIMIT_PAGE_ENTRIES + 1;
@@ -585,7 +604,9 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
             if (status != CATALOGUE_OK)
                 return status;
         }
-        if (!index->buried)
+        if (index->touched)
+            status = tx_run(tx, ST_INDEX_TOUCH, index->id, (sqlite3_int64)revision);
+        if (!index->buried && status == CATALOGUE_OK)
             status = guard_write_peak(tx, index, changed_at);
         if (status != CATALOGUE_OK)
             return status;

@@ -66,6 +66,7 @@ struct occupancy_index {
     /* While dirty: for the peak (guard.h). */
     bool dirty;
     bool buried;      /* being removed: every page with entries becomes a tombstone */
+    bool touched;     /* entries changed in what no page shows */
     bool peak_reset;  /* a removal was approved: the peak starts again from here */
     uint64_t high;    /* the most entries it had at the seams of this transaction's changes */
     uint64_t singles; /* entries that single changes took away */
@@ -114,6 +115,12 @@ enum catalogue_status occupancy_release(struct tx *tx, struct occupancy_index *i
                                         uint32_t position, uint32_t weight);
 enum catalogue_status occupancy_touch(struct tx *tx, struct occupancy_index *index,
                                       uint32_t position);
+/* An entry differs in what is not rendered: its page stays as it is, the index's state does not. */
+void occupancy_touch_unseen(struct tx *tx, struct occupancy_index *index);
+/* The state of the index's entries, as it is once the change under way, alone in its transaction,
+ * is committed; or, where it is not `kept`, as it was before. */
+enum catalogue_status occupancy_state(struct tx *tx, const struct occupancy_index *index, bool kept,
+                                      char out[INDEX_STATE_SIZE]);
 /* True from 90 % of the cap on: the same share of a settable one that 450 is of 500. */
 static inline bool occupancy_nearly_full(const struct occupancy_site *site, uint32_t max_pages)
 {

@@ -17,6 +17,7 @@
 #include "db/read/row.h"
 #include "db/write/apply.h"
 #include "db/write/guard.h"
+#include "server/rules/negotiate.h"
 #include "server/rules/render.h"
 
 struct replace {
@@ -31,6 +32,21 @@ struct replace {
     uint64_t foreign;   /* lines whose entries belong to another source */
     struct put put;     /* the line at hand */
 };
+
+/* Judges If-Match against the state of the index that a list names (RFC 9110 13.1.1). */
+static enum catalogue_status judge_state(struct tx *tx, const struct change *change,
+                                         const struct occupancy_index *index,
+                                         struct change_result *result)
+{
+    enum catalogue_status status = occupancy_state(tx, index, false, result->index_state);
+    if (status != CATALOGUE_OK || !change->if_match ||
+        negotiate_match_state(change->if_match, result->index_state))
+        return status;
+    result_decline(result, CATALOGUE_CONFLICT,
+                   "the index has changed: its tag is not the one that If-Match names");
+    result->precondition_failed = true;
+    return CATALOGUE_OK;
+}
 
 /* Refused then, and nothing of it is kept. */
 static bool is_to_end(const struct replace *r)
@@ -401,6 +417,8 @@ static enum catalogue_status prepare(struct replace *r)
         if (r->owner == 0)
             r->owner = -1;
     }
+    if (status == CATALOGUE_OK)
+        status = judge_state(r->tx, r->change, r->occupancy, r->result);
     return status == CATALOGUE_OK ? clear_tables(r->tx) : status;
 }
 
@@ -469,7 +487,48 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     }
     result->changed = tx->changed;
     finish_set(tx, change, result, keep);
-    return CATALOGUE_OK;
+    return *keep ? occupancy_state(tx, r.occupancy, true, result->index_state) : CATALOGUE_OK;
+}
+
+/* The index that a bulk names; NULL: none, or none for who asks. */
+struct named {
+    const struct registry_index *index;
+    struct occupancy_index *occupancy;
+};
+
+/* A bulk has a state where its lines are for one index by what it says itself. Where the index is
+ * not there, or not the token's, each line tells. */
+static enum catalogue_status find_named(struct tx *tx, const struct change *change,
+                                        struct change_result *result, struct named *out)
+{
+    const struct registry *registry;
+    enum catalogue_status status = tx_registry(tx, &registry);
+    if (status != CATALOGUE_OK || !change->index_name)
+        return status;
+    out->index = registry_index_by_name(registry, change->index_name, NULL);
+    if (!out->index || !grant_has_site(&change->grant, out->index->site_id)) {
+        out->index = NULL;
+        result->precondition_failed = change->if_match != NULL;
+        if (change->if_match)
+            result_decline(result, CATALOGUE_CONFLICT,
+                           "there is no such index for If-Match to name");
+        return CATALOGUE_OK;
+    }
+    status = occupancy_index(tx, out->index->site_id, out->index->id, &out->occupancy);
+    return status == CATALOGUE_OK ? judge_state(tx, change, out->occupancy, result) : status;
+}
+
+/* If-Match speaks of the one index: a line for another one would be guarded by nothing. */
+static void refuse_other_index(const struct change *change, const struct named *named,
+                               const struct put *put, struct change_result *result)
+{
+    if (!change->if_match || result->status != CATALOGUE_OK || put->code != RULE_OK ||
+        put->index->id == named->index->id)
+        return;
+    result_decline(result, CATALOGUE_CONFLICT,
+                   "If-Match goes with a list for one index, which ?index= names; this one has "
+                   "entries for others");
+    result->conflict = "precondition-on-list";
 }
 
 static enum catalogue_status apply_line(struct tx *tx, const struct change *change,
@@ -534,7 +593,14 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
     uint64_t done = 0;
     int more;
     bool was_new = false;
-    enum catalogue_status status;
+    struct named named = {.index = NULL};
+    enum catalogue_status status = find_named(tx, change, result, &named);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (result->status != CATALOGUE_OK) {
+        *keep = false;
+        return CATALOGUE_OK;
+    }
     spool_rewind(change->rows);
     while ((more = spool_next(change->rows, &entry)) == 1) {
         /* After a new one comes a new one, mostly: inserting finds out for less than looking. */
@@ -543,6 +609,7 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
         status = apply_line(tx, change, &entry, &put, result);
         if (status != CATALOGUE_OK)
             return status;
+        refuse_other_index(change, &named, &put, result);
         was_new = result->created > created;
         tell_progress(change, ++done);
         if (done % APPLY_PROGRESS == 0 && list_ends(tx, change, result))
@@ -555,5 +622,6 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
         return status;
     result->changed = tx->changed;
     finish_set(tx, change, result, keep);
-    return CATALOGUE_OK;
+    return *keep && named.index ? occupancy_state(tx, named.occupancy, true, result->index_state)
+                                : CATALOGUE_OK;
 }

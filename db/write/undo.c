@@ -87,12 +87,15 @@ static enum catalogue_status put_back_here(struct undo *u, const struct registry
     bind_image(u, row, image->address, image);
     enum catalogue_status status = statement_run(row);
     tx->changed = true;
-    if (status != CATALOGUE_OK || same_text(lastmod, now->has_lastmod, now->lastmod))
-        return status;
     struct occupancy_index *occupancy;
-    status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    if (status == CATALOGUE_OK)
+        status = occupancy_index(tx, index->site_id, index->id, &occupancy);
     if (status != CATALOGUE_OK)
         return status;
+    if (same_text(lastmod, now->has_lastmod, now->lastmod)) {
+        occupancy_touch_unseen(tx, occupancy);
+        return CATALOGUE_OK;
+    }
     return occupancy_touch(tx, occupancy, id_address_position(image->address));
 }
 

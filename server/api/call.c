@@ -342,19 +342,21 @@ void call_reply_with_tag(struct call *call, const char *etag)
 }
 
 /* The tag covers the body itself: two tokens see different lists at one URL, and an index's pages
- * have etags only while they are in memory, so a tag made of revisions would lie. */
-void call_reply_tagged(struct call *call)
+ * have etags only while they are in memory, so a tag made of revisions alone would lie (RFC 9110
+ * 8.8.3). What If-Match compares of an index stands before the dot. */
+void call_reply_tagged(struct call *call, const char *state)
 {
     struct reply *reply = &call->request->reply;
     uint8_t hash[32];
-    char etag[40];
-    size_t at = 0;
+    char etag[INDEX_STATE_SIZE + 40];
+    int at;
 
     if (reply->body.failed || !token_sha256(str_text(&reply->body), reply->body.len, hash)) {
         errors_reply_status(reply, CATALOGUE_NO_MEMORY);
         return;
     }
-    etag[at++] = '"';
+    at =
+        snprintf(etag, sizeof etag, "\"%s%s", state != NULL ? state : "", state != NULL ? "." : "");
     for (size_t i = 0; i < 16; i++, at += 2)
         snprintf(etag + at, 3, "%02x", hash[i]);
     etag[at++] = '"';
@@ -420,7 +422,7 @@ const struct route routes_admin[] = {
          .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc")),
     UPLOAD(HTTP_POST, sitemaps_post_begin, .heeds_if_match = true,
            .parameters = PARAMETERS("on_error", "index", "source", "max_removed", "dry_run")),
-    UPLOAD(HTTP_PUT, sitemaps_put_begin,
+    UPLOAD(HTTP_PUT, sitemaps_put_begin, .heeds_if_match = true,
            .parameters =
                PARAMETERS("on_error", "index", "source", "prefix", "max_removed", "dry_run")),
     CALL(WRITE, HTTP_DELETE, "/v1/sitemaps", "sitemaps", sitemaps_delete, .heeds_if_match = true,

@@ -82,8 +82,10 @@ bool call_url(struct call *call, const char *name, const char *text, struct url 
 /* Reads a site's or index's id; 0 where the text is none. */
 int64_t call_id(const char *text);
 
-/* Ends a read: a strong ETag made of the body, 304 where If-None-Match names it, else 200. */
-void call_reply_tagged(struct call *call);
+/* Ends a read: a strong ETag made of the body, 304 where If-None-Match names it, else 200. With the
+ * `state` of an index (NULL: none) before the body's hash, the tag is one for If-Match, see
+ * negotiate_match_state. */
+void call_reply_tagged(struct call *call, const char *state);
 /* The same with a tag that is known (quotes included). */
 void call_reply_with_tag(struct call *call, const char *etag);
 

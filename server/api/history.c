@@ -193,7 +193,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     append_next(l.out, next);
     str_append_text(l.out, "}\n");
     if (status == CATALOGUE_OK)
-        call_reply_tagged(call);
+        call_reply_tagged(call, NULL);
     return status;
 }
 
@@ -288,7 +288,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     append_next(l.out, more ? part + 1 : 0);
     str_append_text(l.out, "}\n");
     if (status == CATALOGUE_OK)
-        call_reply_tagged(call);
+        call_reply_tagged(call, NULL);
     return status;
 }
 

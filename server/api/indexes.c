@@ -199,7 +199,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
         return CATALOGUE_OK;
     status = append_list(call, view, registry, only, &after, limit);
     if (status == CATALOGUE_OK)
-        call_reply_tagged(call);
+        call_reply_tagged(call, NULL);
     return status;
 }
 
@@ -215,6 +215,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     struct request *request = call->request;
     const struct registry_index *index =
         registry_index_by_id(registry, call_id(request->path_tail));
+    char state[INDEX_STATE_SIZE];
     enum catalogue_status status;
 
     if (index == NULL || !grant_has_site(&request->grant, index->site_id)) {
@@ -224,7 +225,9 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     status = index_json_append(call, view, registry_site_by_id(registry, index->site_id), index);
     str_append_char(&request->reply.body, '\n');
     if (status == CATALOGUE_OK)
-        call_reply_tagged(call);
+        status = catalogue_view_index_state(view, index->id, state);
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(call, state);
     return status;
 }
 

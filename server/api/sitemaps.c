@@ -14,6 +14,15 @@
 #include "server/api/upload.h"
 #include "server/rules/url.h"
 
+/* The tag of an index's state alone, for If-Match. */
+static void reply_state(struct reply *reply, const char *state)
+{
+    char etag[INDEX_STATE_SIZE + 2];
+
+    snprintf(etag, sizeof etag, "\"%s\"", state);
+    reply_header(reply, "ETag", etag);
+}
+
 /* ---- GET: a list --------------------------------------------------------------------------- */
 
 struct listing {
@@ -115,6 +124,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
 {
     struct reply *reply = &call->request->reply;
     struct listing listing = {.call = call, .registry = registry};
+    char index_state[INDEX_STATE_SIZE];
     enum catalogue_status status;
 
     if (!read_parameters(&listing) || !find_index(&listing))
@@ -134,8 +144,10 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     str_append_text(&reply->body, "],\"next\":");
     str_append_json_text(&reply->body, listing.more ? listing.cursor : NULL);
     str_append_text(&reply->body, "}\n");
+    if (status == CATALOGUE_OK && listing.list.index_id != 0)
+        status = catalogue_view_index_state(view, listing.list.index_id, index_state);
     if (status == CATALOGUE_OK)
-        call_reply_tagged(call);
+        call_reply_tagged(call, listing.list.index_id != 0 ? index_state : NULL);
     return status;
 }
 
@@ -161,6 +173,18 @@ static bool write_record(void *context, const struct entry_record *record)
     return !export->failed;
 }
 
+/* The whole list is all that the state is about: nothing stands behind it. */
+static enum catalogue_status reply_index_state(struct call *call, struct catalogue_view *view,
+                                               int64_t index_id)
+{
+    char state[INDEX_STATE_SIZE];
+    enum catalogue_status status = catalogue_view_index_state(view, index_id, state);
+
+    if (status == CATALOGUE_OK)
+        reply_state(&call->request->reply, state);
+    return status;
+}
+
 /* Whole or not at all, of one revision, which a header tells. */
 static enum catalogue_status export_work(struct call *call, struct catalogue_view *view,
                                          const struct registry *registry)
@@ -179,6 +203,8 @@ static enum catalogue_status export_work(struct call *call, struct catalogue_vie
     str_done(&export.line);
     if (status == CATALOGUE_OK && export.failed)
         return CATALOGUE_UNAVAILABLE;
+    if (status == CATALOGUE_OK && listing->list.index_id != 0)
+        status = reply_index_state(call, view, listing->list.index_id);
     snprintf(revision, sizeof revision, "%" PRIu64, revisions.revision);
     reply_header(&call->request->reply, "X-Catalogue-Revision", revision);
     return status;
@@ -375,6 +401,8 @@ static void answer_list(struct call *call)
     append_findings(out, &upload->findings, false);
     str_append_format(out, ",\"warnings_total\":%" PRIu64 "}\n", upload->findings.remarked);
     reply_json(&call->request->reply, 200);
+    if (call->result.index_state[0] != '\0')
+        reply_state(&call->request->reply, call->result.index_state);
     call_audit(call, call->change.kind == CHANGE_REPLACE ? "index-replace" : "sitemaps-put",
                call->change.index_name != NULL ? call->change.index_name : "a list");
 }
@@ -394,6 +422,8 @@ static void refuse_list(struct call *call)
         reply_problem(&call->request->reply, 404, rule_code_word(result->code), "index",
                       result->detail[0] != '\0' ? result->detail
                                                 : rule_code_sentence(result->code));
+    else if (result->conflict != NULL)
+        reply_problem(&call->request->reply, 400, result->conflict, NULL, result->detail);
     else
         errors_reply_result(&call->request->reply, result);
 }
@@ -412,6 +442,7 @@ static void submit_list(struct upload *upload, enum change_kind kind)
     }
     call->change.kind = kind;
     call->change.rows = upload->spool;
+    call->change.if_match = request_header(call->request, HEADER_IF_MATCH);
     upload->spool = NULL;
     call->change.skip = upload->skip;
     call->change.max_told = upload->findings.max;
@@ -478,13 +509,15 @@ static void submit_post(struct upload *upload)
         submit_single(upload);
         return;
     }
-    if (request_header(call->request, HEADER_IF_MATCH) != NULL) {
+    call->change.index_name = call_parameter(call, "index");
+    if (request_header(call->request, HEADER_IF_MATCH) != NULL &&
+        (call->change.index_name == NULL || upload_is_single(upload))) {
         reply_problem(&call->request->reply, 400, "precondition-on-list", NULL,
-                      "If-Match goes with a single entry, not with a list");
+                      "If-Match goes with a single entry that is no dry run, or with a list for "
+                      "one index, which ?index= names");
         request_resume(call->request);
         return;
     }
-    call->change.index_name = call_parameter(call, "index");
     submit_list(upload, CHANGE_BULK);
 }
 

@@ -78,7 +78,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     str_append_text(out, "],\"next\":");
     str_append_json_text(out, more ? last : NULL);
     str_append_text(out, "}\n");
-    call_reply_tagged(call);
+    call_reply_tagged(call, NULL);
     return CATALOGUE_OK;
 }
 
@@ -102,7 +102,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     }
     site_json_append(&request->reply.body, site, true);
     str_append_char(&request->reply.body, '\n');
-    call_reply_tagged(call);
+    call_reply_tagged(call, NULL);
     return CATALOGUE_OK;
 }
 

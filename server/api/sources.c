@@ -203,7 +203,7 @@ static void list_sources(void *context)
         request_resume(request);
         return;
     }
-    call_reply_tagged(call);
+    call_reply_tagged(call, NULL);
     publisher_await_revision(call->app->publisher, revision, list_visible, call);
 }
 

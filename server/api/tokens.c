@@ -40,7 +40,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     (void)view;
     append_grant(&call->request->reply.body, registry, &call->request->grant);
     str_append_text(&call->request->reply.body, "}\n");
-    call_reply_tagged(call);
+    call_reply_tagged(call, NULL);
     return CATALOGUE_OK;
 }
 
@@ -86,7 +86,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     str_append_json_text(out, more ? last : NULL);
     str_append_text(out, "}\n");
     if (status == CATALOGUE_OK)
-        call_reply_tagged(call);
+        call_reply_tagged(call, NULL);
     return status;
 }
 

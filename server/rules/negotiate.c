@@ -1,5 +1,6 @@
 #include "server/rules/negotiate.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/base/scan.h"
@@ -259,12 +260,20 @@ static bool same_text_suffixed(const struct scan *given, const struct scan *own)
 struct comparison {
     bool strong;
     bool proxy_tolerant;
+    bool of_state; /* what is behind a dot does not count */
 };
 
 static bool tags_equal(const struct tag *given, const struct tag *own, struct comparison how)
 {
     if (how.strong && (given->weak || own->weak))
         return false;
+    if (how.of_state) {
+        struct scan state = given->opaque;
+        const char *dot = memchr(state.at, '.', scan_left(&state));
+
+        state.end = dot != NULL ? dot : state.end;
+        return same_text(&state, &own->opaque);
+    }
     return same_text(&given->opaque, &own->opaque) ||
            (how.proxy_tolerant && same_text_suffixed(&given->opaque, &own->opaque));
 }
@@ -307,6 +316,16 @@ bool negotiate_match(const char *if_match, const char *etag)
     struct comparison strong = {.strong = true, .proxy_tolerant = false};
 
     return if_match != NULL && field_names_tag(if_match, etag, strong);
+}
+
+bool negotiate_match_state(const char *if_match, const char *state)
+{
+    struct comparison how = {.strong = true, .of_state = true};
+    char etag[128];
+    int len = snprintf(etag, sizeof etag, "\"%s\"", state);
+
+    return if_match != NULL && len > 0 && (size_t)len < sizeof etag &&
+           field_names_tag(if_match, etag, how);
 }
 
 bool negotiate_date_is_exact(const char *date, const struct validators *own, int64_t now)

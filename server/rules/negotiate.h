@@ -18,6 +18,9 @@ bool negotiate_gzip(const char *accept_encoding);
 bool negotiate_none_match(const char *if_none_match, const char *etag, bool proxy_tolerant);
 /* True where If-Match names `etag` by strong comparison or is `*` (RFC 9110 13.1.1). */
 bool negotiate_match(const char *if_match, const char *etag);
+/* True where If-Match names a strong tag that is `state`, or begins with it and a dot, or is `*`:
+ * what is behind the dot tells representations of one state apart. `state` has no quotes. */
+bool negotiate_match_state(const char *if_match, const char *state);
 
 /* Reads an HTTP-date in any of its three forms (RFC 9110 5.6.7). `now` decides the century of the
  * RFC 850 form. False where malformed; then `*out` is untouched. */

@@ -90,6 +90,38 @@ static void test_gzip(void **state)
     }
 }
 
+/* What If-Match says of a state: the tag up to its dot, by strong comparison. */
+static void test_states(void **state)
+{
+    static const struct {
+        const char *field;
+        bool match;
+    } rows[] = {
+        {NULL, false},
+        {"", false},
+        {"*", true},
+        {"\"e-7\"", true},
+        {"\"e-7.0a1b\"", true},
+        {"\"e-7.\"", true},
+        {"\"x\", \"e-7.0a1b\"", true},
+        {"W/\"e-7\"", false},
+        {"W/\"e-7.0a1b\"", false},
+        {"\"e-70\"", false},
+        {"\"e-70.0a1b\"", false},
+        {"\"e-\"", false},
+        {"\"e-7-gzip\"", false},
+        {"\".e-7\"", false},
+        {"\"\"", false},
+        {"e-7", false},
+        {"\"e-7\", x", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++)
+        if (negotiate_match_state(rows[i].field, "e-7") != rows[i].match)
+            fail_msg("If-Match: %s", rows[i].field ? rows[i].field : "(absent)");
+}
+
 /* How a field compares with "abc": by If-Match, If-None-Match, and the latter as proxies bend it.
  */
 static void test_tags(void **state)
@@ -268,8 +300,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gzip),         cmocka_unit_test(test_tags),
-        cmocka_unit_test(test_own_weak_tag), cmocka_unit_test(test_not_modified),
-        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_states),       cmocka_unit_test(test_own_weak_tag),
+        cmocka_unit_test(test_not_modified), cmocka_unit_test(test_conditions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
