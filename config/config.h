@@ -66,6 +66,15 @@ struct config_token {
     char *expires; /* a date or time; NULL: never */
 };
 
+/* [crawler "name"]: who asks for pages, by product tokens and addresses. */
+struct config_crawler {
+    struct config_named named;
+    size_t match_count;
+    char **match;
+    size_t range_file_count;
+    char **range_files;
+};
+
 struct config {
     atomic_uint references;
     bool no_pipe;                 /* its file must be one: for a reload, and where it is checked */
@@ -83,6 +92,7 @@ struct config {
     uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
     bool strict_host;
     bool page_style;
+    bool crawlers; /* whether it is kept who fetched which page */
     char *cache_control;
     size_t trusted_proxy_count;
     char **trusted_proxies;   /* addresses and ranges whose X-Forwarded-Host counts */
@@ -126,6 +136,8 @@ struct config {
     struct config_source *sources;
     size_t token_count;
     struct config_token *tokens;
+    size_t crawler_count;
+    struct config_crawler *crawler_rules;
     size_t source_folder_count;
     char **source_folders; /* SITEMAPD_SOURCE, --source: DIR or DIR=URL, for this run */
 };

@@ -12,6 +12,9 @@ const struct section_table config_sections[] = {
      offsetof(struct config, sources), offsetof(struct config, source_count)},
     {"token", config_token_settings, &config_token_settings_count, sizeof(struct config_token),
      offsetof(struct config, tokens), offsetof(struct config, token_count)},
+    {"crawler", config_crawler_settings, &config_crawler_settings_count,
+     sizeof(struct config_crawler), offsetof(struct config, crawler_rules),
+     offsetof(struct config, crawler_count)},
 };
 const size_t config_sections_count = sizeof config_sections / sizeof *config_sections;
 
@@ -156,6 +159,9 @@ const struct setting config_settings[] = {
      FILE_AND("SITEMAPD_SERVER_TRUSTED_PROXIES"),
      .doc = "Addresses of proxies whose X-Forwarded-Host and X-Forwarded-For count, or ranges as "
             "10.0.0.0/8, separated by spaces. Repeatable."},
+    {"server", "crawlers", SETTING_BOOL, IN(crawlers), .fallback = "yes",
+     FILE_AND("SITEMAPD_SERVER_CRAWLERS"),
+     .doc = "Whether it is kept which crawler has which version of each page (/v1/crawlers)."},
     {"server", "tls_cert", SETTING_PATH, IN(tls_cert), LIVE("SITEMAPD_SERVER_TLS_CERT"),
      .doc = "The certificate of this listener, PEM with its chain; with tls_key it speaks https."},
     {"server", "tls_key", SETTING_PATH, IN(tls_key), LIVE("SITEMAPD_SERVER_TLS_KEY"),
@@ -323,6 +329,26 @@ const struct setting config_token_settings[] = {
 };
 const size_t config_token_settings_count =
     sizeof config_token_settings / sizeof *config_token_settings;
+
+#define CRAWLER_LIST(field_, count_)                                                               \
+    .section = "crawler", .in_file = true, .offset = offsetof(struct config_crawler, field_),      \
+    .width = sizeof((struct config_crawler *)0)->field_,                                           \
+    .count_offset = offsetof(struct config_crawler, count_)
+
+const struct setting config_crawler_settings[] = {
+    {.key = "match",
+     .kind = SETTING_WORDS,
+     CRAWLER_LIST(match, match_count),
+     .doc = "Product tokens of its User-Agent, separated by spaces; by default those that are "
+            "built in under this name. Repeatable."},
+    {.key = "ranges",
+     .kind = SETTING_PATH,
+     CRAWLER_LIST(range_files, range_file_count),
+     .doc = "A file of the addresses that it comes from: JSON as search engines publish it, or one "
+            "range on each line. Who says its name from elsewhere is an impostor. Repeatable."},
+};
+const size_t config_crawler_settings_count =
+    sizeof config_crawler_settings / sizeof *config_crawler_settings;
 
 const struct setting *setting_find(const char *section, const char *key)
 {

@@ -60,6 +60,8 @@ extern const size_t config_source_settings_count;
 
 extern const struct setting config_token_settings[]; /* of struct config_token, "token" */
 extern const size_t config_token_settings_count;
+extern const struct setting config_crawler_settings[]; /* of struct config_crawler, "crawler" */
+extern const size_t config_crawler_settings_count;
 
 /* A section that stands many times, each with a name of its own. */
 struct section_table {

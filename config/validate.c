@@ -306,6 +306,28 @@ static void judge_tokens(const struct config *c, struct mistakes *m)
     }
 }
 
+/* ---- crawlers */
+
+#define CRAWLERS_MOST      40u /* with those that are built in they fit a table */
+#define CRAWLER_NAME_CHARS 32u
+
+static void judge_crawlers(const struct config *c, struct mistakes *m)
+{
+    for (size_t i = 0; i < c->crawler_count; i++) {
+        const char *name = c->crawler_rules[i].named.name;
+
+        m->line = c->crawler_rules[i].named.line;
+        /* A label in metrics, and a part of a URL. */
+        if (entry_check_name(name, strlen(name)) != RULE_OK || strlen(name) > CRAWLER_NAME_CHARS)
+            mistakes_add(m, "[crawler \"%s\"]: a name is made of A-Z a-z 0-9 . _ -, %u at most",
+                         name, CRAWLER_NAME_CHARS);
+        else if (strcmp(name, "other") == 0)
+            mistakes_add(m, "[crawler \"other\"]: that is the name of all who have none");
+        if (i == CRAWLERS_MOST)
+            mistakes_add(m, "there are more than %u sections [crawler \"…\"]", CRAWLERS_MOST);
+    }
+}
+
 bool config_validate(const struct config *c, config_report *report, void *context)
 {
     struct mistakes m = {.report = report, .context = context};
@@ -334,5 +356,6 @@ bool config_validate(const struct config *c, config_report *report, void *contex
     }
     judge_sources(c, &m);
     judge_tokens(c, &m);
+    judge_crawlers(c, &m);
     return m.count == 0;
 }

@@ -401,3 +401,30 @@ failed:
     policies_free(&p->public);
     return NULL;
 }
+
+/* ---- crawlers ----------------------------------------------------------------------------- */
+
+struct crawler_names *configured_crawlers(const struct config *config)
+{
+    struct crawler_rule *rules = calloc(config->crawler_count + 1, sizeof *rules);
+    struct crawler_names *names = NULL;
+    const char *which = NULL;
+    char why[512] = "out of memory";
+
+    for (size_t i = 0; rules != NULL && i < config->crawler_count; i++) {
+        const struct config_crawler *from = &config->crawler_rules[i];
+        rules[i] = (struct crawler_rule){
+            .name = from->named.name,
+            .match_count = from->match_count,
+            .match = (const char *const *)from->match,
+            .range_file_count = from->range_file_count,
+            .range_files = (const char *const *)from->range_files,
+        };
+    }
+    if (rules != NULL)
+        names = crawler_names_new(rules, config->crawler_count, &which, why, sizeof why);
+    if (names == NULL)
+        log_failure("crawlers", "[crawler \"%s\"]: %s", which != NULL ? which : "", why);
+    free(rules);
+    return names;
+}

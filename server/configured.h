@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "db/catalogue.h"
+#include "server/crawlers/crawlers.h"
 #include "server/pages/publisher.h"
 
 /* Makes the sites as the configuration declares them, managed by it, with their hosts and indexes;
@@ -24,5 +25,9 @@ bool bootstrap_token(struct catalogue *c, const struct config *config);
  * of which is read now. Holds a reference of `config`. Freed by its own `free`. NULL: a file could
  * not be read, which is logged, or no memory. */
 struct publish_policies *configured_policies(struct config *config);
+
+/* Who is a crawler, by what is built in and what the configuration says; its files are read now.
+ * NULL: one of them is no list of ranges, which is logged, or no memory. */
+struct crawler_names *configured_crawlers(const struct config *config);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "server/base/str.h"
 #include "server/configured.h"
+#include "server/crawlers/crawlers.h"
 #include "server/log/log.h"
 #include "server/pages/publisher.h"
 #include "server/serve_state.h"
@@ -36,13 +37,20 @@ static void name_changed(void *context, const char *section, const char *key, bo
 
 /* The sites go first: they alone can still be refused, by what the catalogue holds. */
 static bool apply(struct app *app, const struct config *fresh, struct publish_policies *policies,
-                  struct tls_pairs *pairs)
+                  struct tls_pairs *pairs, struct crawler_names **names)
 {
     if (!bootstrap_sites(app->catalogue, fresh, false))
         return false;
     app_setup_log(fresh);
     app_use_tls(app, pairs);
     app_set_limits(app, fresh);
+    if (*names != NULL && crawlers_use(app->context.crawlers, *names))
+        *names = NULL; /* another's now */
+    else if (*names != NULL)
+        log_event(LOG_LEVEL_ERROR, "reload-incomplete",
+                  "the crawlers are as before: with these there have been more than %u names since "
+                  "the start; a restart takes them",
+                  CRAWLERS_MAX - 1);
     app_retune_listeners(app, fresh);
     /* Past this point a failure is one of memory or of the disk: told, and the rest goes on. */
     if (!source_set_reconfigure(app->sources, fresh))
@@ -81,6 +89,7 @@ void reload(struct app *app)
 {
     struct publish_policies *policies = NULL;
     struct tls_pairs pairs = {{NULL}};
+    struct crawler_names *names = NULL;
     struct str changed = STR_INIT;
 
     notify_reloading();
@@ -91,12 +100,14 @@ void reload(struct app *app)
         policies = configured_policies(fresh);
         good = app_load_tls(fresh, &pairs);
         good = source_set_check(app->sources, fresh) && policies != NULL && good;
+        if (app->context.crawlers != NULL)
+            good = (names = configured_crawlers(fresh)) != NULL && good;
     }
     if (good) {
         keep_kind(&pairs, TLS_PUBLIC, app->config->tls_cert, fresh->tls_cert);
         keep_kind(&pairs, TLS_ADMIN, app->config->admin_tls_cert, fresh->admin_tls_cert);
     }
-    good = good && apply(app, fresh, policies, &pairs);
+    good = good && apply(app, fresh, policies, &pairs, &names);
     count(&app->context, good);
     if (good) {
         policies = NULL; /* another's now */
@@ -105,12 +116,13 @@ void reload(struct app *app)
         config_unref(app->live);
         app->live = fresh;
         log_event(LOG_LEVEL_INFO, "reloaded",
-                  "%s%s; sites, robots files and sources were read again",
+                  "%s%s; sites, robots files, sources and crawlers were read again",
                   changed.len == 0 ? "no other setting changed" : "changed: ", str_text(&changed));
     } else {
         config_unref(fresh);
         log_event(LOG_LEVEL_ERROR, "reload-refused", "the configuration stays as it was");
     }
+    crawler_names_free(names);
     app_free_tls(&pairs);
     if (policies != NULL)
         policies->free(policies);

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "server/api/routes.h"
+#include "server/crawlers/crawlers.h"
 #include "server/http/listener.h"
 #include "server/log/log.h"
 
@@ -47,12 +49,38 @@ static void write_line(struct access_log *log, const struct completion *c)
     access_log_write(log, &line);
 }
 
+/* What the crawlers' ledger is told of a request. */
+static void note_fetch(struct crawlers *crawlers, const struct completion *c)
+{
+    const struct request *request = c->request;
+    const struct resource *page = request->reply.resource;
+    struct crawler_fetch fetch = {
+        .user_agent = c->user_agent,
+        .address = request->peer,
+        .status = c->status,
+        .whole = c->whole && request->method == HTTP_GET,
+        .bytes = c->body_bytes,
+        .site_id = request->site_id,
+    };
+
+    if (page != NULL && page->held.kind == HELD_PAGE) {
+        fetch.index_id = page->index_id;
+        fetch.page = page->number;
+        fetch.revision = page->page_revision;
+        fetch.stamp = page->page_stamp;
+        fetch.changed_at = page->changed_at;
+    }
+    crawlers_fetched(crawlers, &fetch, (int64_t)time(NULL));
+}
+
 void request_log_public(void *context, const struct completion *completion)
 {
     const struct app_context *app = context;
 
     if (app->access_log != NULL)
         write_line(app->access_log, completion);
+    if (app->crawlers != NULL)
+        note_fetch(app->crawlers, completion);
 }
 
 static const char *advice_for(const char *problem)
@@ -113,7 +141,10 @@ static void tell_failure(const struct completion *c)
 
 void request_log_admin(void *context, const struct completion *completion)
 {
-    request_log_public(context, completion);
+    const struct app_context *app = context;
+
+    if (app->access_log != NULL)
+        write_line(app->access_log, completion);
     if (completion->status >= 500 && completion->status != 501)
         tell_failure(completion);
 }

@@ -1,5 +1,5 @@
 /* What the logs tell of requests: a line of the access log for each, and one of the log for each
- * that the server itself failed. */
+ * that the server itself failed; and the crawlers' ledger. */
 #ifndef SITEMAPD_SERVER_REQUEST_LOG_H
 #define SITEMAPD_SERVER_REQUEST_LOG_H
 

@@ -19,6 +19,7 @@
 #include "server/base/clock.h"
 #include "server/base/str.h"
 #include "server/configured.h"
+#include "server/crawlers/crawlers.h"
 #include "server/http/address.h"
 #include "server/log/log.h"
 #include "server/pages/publisher.h"
@@ -266,7 +267,8 @@ static bool app_start_listeners(struct app *app)
     public.trusted_proxy_count = config->trusted_proxy_count;
     public.trusted_proxies = (const char *const *)config->trusted_proxies;
     public.fallback = &routes_public;
-    public.completed = app->context.access_log == NULL ? NULL : request_log_public;
+    if (app->context.access_log != NULL || app->context.crawlers != NULL)
+    public.completed = request_log_public;
     public.short_slices = true;
     public.tls = config->tls_cert != NULL;
     public.tls_side = TLS_PUBLIC;
@@ -479,6 +481,33 @@ static bool make_cache(struct app *app)
     return app->cache != NULL || lack_memory();
 }
 
+/* The publisher's hook. */
+static void note_page(void *context, const char *epoch, const struct page_record *page)
+{
+    if (page == NULL)
+        crawlers_catalogue_is(context, epoch);
+    else if (page->removed)
+        crawlers_page_gone(context, page->index_id, page->number);
+    else
+        crawlers_page_is(context, page->index_id, page->number, page->revision, page->stamp,
+                         page->changed_at);
+}
+
+static bool start_crawlers(struct app *app)
+{
+    if (!app->config->crawlers)
+        return true;
+    struct crawler_names *names = configured_crawlers(app->config);
+    if (names == NULL)
+        return false;
+    app->context.crawlers = crawlers_new(names, (int64_t)time(NULL));
+    if (app->context.crawlers == NULL) {
+        crawler_names_free(names);
+        return lack_memory();
+    }
+    return true;
+}
+
 static bool start_publisher(struct app *app)
 {
     struct config *config = app->config;
@@ -497,6 +526,8 @@ static bool start_publisher(struct app *app)
         .policies = policies,
         .attach = page_response_attach,
         .attach_context = (void *)config->cache_control,
+        .page_is = app->context.crawlers == NULL ? NULL : note_page,
+        .page_is_context = app->context.crawlers,
         .event = note,
         .event_context = app,
     };
@@ -586,6 +617,7 @@ static void stop(struct app *app)
     cache_free(app->cache);
     catalogue_close(app->catalogue);
     auth_free(app->context.auth);
+    crawlers_free(app->context.crawlers);
     config_unref(app->live);
     access_log_close(app->context.access_log);
     stop_limit_end();
@@ -676,8 +708,8 @@ int app_serve(struct config *config, const struct config_reader *again)
               privileges_drop(config->user, config->database);
     log_start();
     up = up && request_log_open(config, &app.context.access_log) && open_catalogue(&app) &&
-         fill_context(&app) && make_cache(&app) && start_publisher(&app) && start_sources(&app) &&
-         app_start_listeners(&app);
+         fill_context(&app) && make_cache(&app) && start_crawlers(&app) && start_publisher(&app) &&
+         start_sources(&app) && app_start_listeners(&app);
     if (up) {
         privileges_hide_memory();
         app_announce(&app);

@@ -43,10 +43,11 @@ RULES = {
     "server/http": (("server/pages", "server/base", "server/rules", "server/tls"), ("microhttpd", "zlib")),
     "server/sources": (("db", "server/input", "server/base", "server/rules"), ()),
     "server/log": (("server/base",), ()),
+    "server/crawlers": (("server/base", "server/rules"), ("jansson", "xxhash")),
     "server/client": (("server/base", "server/rules"), ("curl",)),
     "server/doctor": (("server/client", "server/input", "server/base", "server/rules"), ()),
     "server/api": (
-        ("server/http", "server/pages", "server/input", "server/sources", "db", "server/base", "server/rules", "server/log", "server/token"),
+        ("server/http", "server/pages", "server/input", "server/sources", "server/crawlers", "db", "server/base", "server/rules", "server/log", "server/token"),
         (),
     ),
     "deploy/man": (("server/cli", "config"), ()),

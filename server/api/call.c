@@ -460,6 +460,11 @@ const struct route routes_admin[] = {
     CALL(WRITE, HTTP_POST, "/v1/sources/{name}/scan", "source-scan", source_scan,
          .call_size = &scan_call_size, .parameters = PARAMETERS("max_removed")),
 
+    CALL(READ, HTTP_GET, "/v1/crawlers", "crawlers", crawlers_list,
+         .parameters = PARAMETERS("site")),
+    CALL(READ, HTTP_GET, "/v1/crawlers/{name}/pages", "crawler-pages", crawler_pages,
+         .parameters = PARAMETERS("index", "stale", "after", "limit")),
+
     CALL(READ, HTTP_GET, "/v1/token", "token", token_get, .parameters = NULL),
     CALL(ADMIN, HTTP_GET, "/v1/tokens", "tokens", tokens_list,
          .parameters = PARAMETERS("after", "limit")),

@@ -19,6 +19,8 @@ route_hook sites_list, site_get, sites_post, site_patch, site_delete;
 route_hook indexes_list, index_get, indexes_post, index_patch, index_delete, render_get;
 /* tokens.c */
 route_hook token_get, tokens_list, token_delete;
+/* crawlers.c */
+route_hook crawlers_list, crawler_pages;
 /* sources.c, changes.c, copy.c */
 route_hook sources_list, source_scan, changes_get, backup_get;
 /* history.c */

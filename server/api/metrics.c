@@ -6,6 +6,7 @@
 #include "server/api/routes.h"
 #include "server/base/process.h"
 #include "server/base/str.h"
+#include "server/crawlers/crawlers.h"
 #include "server/http/listener.h"
 #include "server/http/slow_readers.h"
 #include "server/log/access_log.h"
@@ -511,6 +512,89 @@ static void append_blobs(struct str *out, const struct served_files_stats *stats
                    stats->failures);
 }
 
+/* One family of all crawlers that came. */
+static void append_crawlers_each(struct str *out, const struct crawlers *crawlers,
+                                 const struct crawlers_totals *totals, const char *name,
+                                 const char *type, const char *help,
+                                 uint64_t (*value)(const struct crawler_counts *counts))
+{
+    metric_family(out, name, type, help);
+    for (size_t i = 0; i < crawlers_count(crawlers); i++)
+        if (totals->of[i].last_fetch_at != 0 || totals->of[i].impostors != 0)
+            metric_sample(out, name, LABELS("crawler", crawlers_name(crawlers, i)),
+                          value(&totals->of[i]));
+}
+
+static uint64_t impostors_of(const struct crawler_counts *counts)
+{
+    return counts->impostors;
+}
+
+static uint64_t last_fetch_of(const struct crawler_counts *counts)
+{
+    return (uint64_t)counts->last_fetch_at;
+}
+
+static uint64_t stale_pages_of(const struct crawler_counts *counts)
+{
+    return counts->stale_pages;
+}
+
+static uint64_t oldest_stale_of(const struct crawler_counts *counts)
+{
+    int64_t age = counts->oldest_stale == 0 ? 0 : (int64_t)time(NULL) - counts->oldest_stale;
+    return age > 0 ? (uint64_t)age : 0;
+}
+
+static void append_fetches(struct str *out, const char *crawler,
+                           const struct crawler_counts *counts)
+{
+    static const char name[] = "sitemapd_crawler_fetches_total";
+
+    metric_sample(out, name, LABELS("crawler", crawler, "status", "200"), counts->ok);
+    metric_sample(out, name, LABELS("crawler", crawler, "status", "304"), counts->not_modified);
+    metric_sample(out, name, LABELS("crawler", crawler, "status", "other"), counts->other);
+}
+
+static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
+{
+    struct crawlers_totals totals;
+
+    crawlers_totals(crawlers, &totals);
+    metric_family(out, "sitemapd_crawler_fetches_total", "counter",
+                  "Requests of crawlers by what came of them; other: HEAD, errors, broken off.");
+    for (size_t i = 0; i < crawlers_count(crawlers); i++)
+        if (totals.of[i].last_fetch_at != 0)
+            append_fetches(out, crawlers_name(crawlers, i), &totals.of[i]);
+    append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_impostors_total", "counter",
+                         "Requests under a crawler's name that came from elsewhere.", impostors_of);
+    append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_last_fetch_seconds", "gauge",
+                         "When it asked last, Unix time.", last_fetch_of);
+    metric_family(
+        out, "sitemapd_crawler_verified", "gauge",
+        "1: its addresses are configured, and whoever comes from elsewhere is no crawler.");
+    for (size_t i = 1; i < crawlers_count(crawlers); i++)
+        if (totals.of[i].last_fetch_at != 0 || totals.of[i].impostors != 0)
+            metric_sample(out, "sitemapd_crawler_verified",
+                          LABELS("crawler", crawlers_name(crawlers, i)),
+                          crawlers_is_verified(crawlers, i) ? 1 : 0);
+    append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_stale_pages", "gauge",
+                         "Pages that have changed since it fetched them.", stale_pages_of);
+    append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_oldest_stale_seconds", "gauge",
+                         "How long it has not seen the oldest of these changes.", oldest_stale_of);
+    metric_family(out, "sitemapd_crawler_lag_seconds", "histogram",
+                  "From a page's change until a crawler had fetched it.");
+    for (size_t i = 1; i < crawlers_count(crawlers); i++)
+        if (totals.of[i].last_fetch_at != 0)
+            metric_histogram(out, "sitemapd_crawler_lag_seconds",
+                             LABELS("crawler", crawlers_name(crawlers, i)), &crawler_lag_bounds,
+                             &totals.of[i].lag);
+    metric_gauge(out, "sitemapd_crawler_rows", "Pages that crawlers hold, of each crawler.",
+                 totals.rows);
+    metric_counter(out, "sitemapd_crawler_untracked_total",
+                   "Fetches that found no room, or a page that is gone.", totals.untracked);
+}
+
 static void append_log(struct str *out, const struct app_context *app)
 {
     metric_counter(out, "sitemapd_access_log_dropped_total",
@@ -544,6 +628,8 @@ enum handled metrics_get(void *context, struct request *request)
     metric_gauge(out, "sitemapd_long_polls", "Calls of /v1/changes that wait for a change.",
                  atomic_load(&app->polls));
     append_log(out, app);
+    if (app->crawlers != NULL)
+        metrics_append_crawlers(out, app->crawlers);
     if (app->sources != NULL)
         metrics_append_sources(out, app->sources);
     if (app->files != NULL) {

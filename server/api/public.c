@@ -154,6 +154,7 @@ static enum handled get_public(void *context, struct request *request)
     /* With a query it is another file: children such as /sitemap.xml?page=1 exist. */
     if (request->query != NULL && found.kind != ROUTE_ROBOTS)
         found.kind = ROUTE_NONE;
+    request->site_id = found.site_id;
     if (!found.host_known) {
         reply_text(&request->reply, 421,
                    site_map_registry(routing)->site_count > 0

@@ -14,6 +14,7 @@
 #include "server/pages/workers.h"
 
 struct access_log;
+struct crawlers;
 struct served_files;
 struct listener;
 struct readers;
@@ -42,6 +43,7 @@ struct app_context {
     /* For metrics; NULL in tests, and at first: the listeners answer before the last one is up. */
     _Atomic(struct listener *) public_listener, admin_listener;
     struct access_log *access_log; /* NULL: off */
+    struct crawlers *crawlers;     /* NULL: off */
     struct readers *slow_readers;  /* NULL in tests */
     /* The configuration, for metrics: reloads by what came of them, whether the last one was
      * refused, and when what is in force was read (Unix seconds). */

@@ -883,7 +883,8 @@ static enum counts_encoding encoding_of(const struct exchange *e)
                                                                          : COUNTS_IDENTITY;
 }
 
-static void report(struct exchange *e)
+/* `whole`: its reply has left. */
+static void report(struct exchange *e, bool whole)
 {
     struct listener *l = e->connection->listener;
 
@@ -912,6 +913,7 @@ static void report(struct exchange *e)
         .referer = e->headers.value[HEADER_REFERER],
         .user_agent = e->headers.value[HEADER_USER_AGENT],
         .status = e->status_sent,
+        .whole = whole,
         .body_bytes = e->bytes_sent,
         .micros = answer.took_ns / 1000,
     };
@@ -930,7 +932,7 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     *req_cls = NULL;
     heads_leave(e);
     if (e->status_sent != 0)
-        report(e);
+        report(e, toe == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     if (toe != MHD_REQUEST_TERMINATED_COMPLETED_OK && !e->lingering)
         atomic_fetch_add_explicit(&l->aborted, 1, memory_order_relaxed);
     if (e->hooks_ran && e->request.route->done != NULL)

@@ -24,6 +24,7 @@ struct completion {
     const char *path, *query;     /* likewise */
     const char *referer, *user_agent;
     unsigned status;
+    bool whole; /* all of the reply has left */
     uint64_t body_bytes;
     uint64_t micros;
 };

@@ -81,6 +81,7 @@ struct request {
     const struct header_scan *header; /* borrowed; NULL: none (tests) */
     int64_t now;                      /* Unix seconds */
     const struct route *route;        /* that matched */
+    int64_t site_id;       /* of the site that was asked; 0: none, or not a request of the public */
     const char *path_tail; /* what the route's trailing {…} matched, percent-decoded, or NULL */
     bool undated; /* what another site or file told at this address, or will, may bear any date:
                      none is compared */

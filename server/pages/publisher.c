@@ -287,6 +287,12 @@ static struct place *find_page(struct publisher *p, const struct site_map *routi
     return cache_find(p->options.cache, &key);
 }
 
+static void tell_page(struct publisher *p, const char *epoch, const struct page_record *page)
+{
+    if (p->options.page_is != NULL)
+        p->options.page_is(p->options.page_is_context, epoch, page);
+}
+
 /* Has each page's place know what is wanted of it. */
 static void want_pages(struct publisher *p, struct page_list *list)
 {
@@ -294,6 +300,7 @@ static void want_pages(struct publisher *p, struct page_list *list)
         const struct page_record *page = &list->pages[i].page;
         struct place *place = find_page(p, p->routing, page->index_id, page->number);
         note_changed(p, page);
+        tell_page(p, p->epoch, page);
         if (place == NULL)
             continue;
         list->pages[i].place = place;
@@ -328,6 +335,7 @@ static bool count_entries(void *context, const struct page_record *page, const c
     struct publisher *p = context;
     struct place *place = find_page(p, p->routing, page->index_id, page->number);
     (void)url;
+    tell_page(p, p->epoch, page);
     if (place == NULL)
         return true;
     atomic_store(&((struct page_place *)place)->entries, page->removed ? 0 : page->entries);
@@ -372,6 +380,7 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
         p->registry_revision = now->registry_revision;
     }
     if (*first) {
+        tell_page(p, now->epoch, NULL);
         status = catalogue_view_pages_since(v, 0, 0, count_entries, p);
     } else {
         status = catalogue_view_pages_since(v, seen, 0, collect_page, list);

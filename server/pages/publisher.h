@@ -56,6 +56,12 @@ struct publisher_options {
     /* Fills s->attachment and s->attachment_free before `s` is installed. False: no memory. */
     bool (*attach)(void *context, struct resource *s);
     void *attach_context;
+    /* Told of each page as it is now, also of those that are not in memory, before it is served and
+     * before whoever changed it is answered; at first, and when another catalogue has taken the
+     * place, of all of them, behind one call with NULL for the page. The same may be told again.
+     * Must not block; the publisher's threads. May be NULL. */
+    void (*page_is)(void *context, const char *epoch, const struct page_record *page);
+    void *page_is_context;
     /* Log hook: something went wrong or came right again; any thread. May be NULL. */
     void (*event)(void *context, const char *event, const char *detail);
     void *event_context;
@@ -87,6 +93,7 @@ struct site_target {
     enum route_kind kind;
     bool host_known;         /* false: 421 */
     const char *origin;      /* of the site, where its host is known; borrowed as `page` */
+    int64_t site_id;         /* likewise; 0: none */
     struct place *page;      /* PAGE, PAGE_GZ: borrowed while the map is held. Its snapshot is
                               * place_resource, or where that is NULL, cache_await: NONE where it has no
                               * entries, UNAVAILABLE where the catalogue cannot be read */

@@ -66,6 +66,8 @@ struct resource {
     atomic_bool same_second;
 
     /* Of a page. */
+    int64_t index_id;
+    uint32_t number; /* in its index, from 1 */
     uint32_t entries;
     uint64_t revision;                  /* of the catalogue it was read at */
     uint64_t page_revision, page_stamp; /* of the page's record there */

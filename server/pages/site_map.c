@@ -371,6 +371,7 @@ void site_map_find(const struct site_map *r, const char *host, const char *path,
         return;
     out->host_known = true;
     out->origin = site->origin;
+    out->site_id = site->id;
     uint32_t place = (uint32_t)(site - r->registry->sites);
     const struct site_map_entry *e = find_entry(r, place, path);
     if (e == NULL)

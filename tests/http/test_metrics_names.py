@@ -21,7 +21,7 @@ DOCUMENTED = re.compile(r"`((?:sitemapd|process)_[a-z0-9_]+)(?:\{([a-z,]*)\})?`"
 SELECTOR = re.compile(r'\b((?:sitemapd|process)_[a-z0-9_]+)\{([^{}]*)\}')
 MATCHER = re.compile(r'([a-z_]+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 # Labels that take any value of a known shape, and those that Prometheus adds.
-OPEN = {"route": r"[a-z-]+", "status": r"[1-5][0-9][0-9]", "index": r"\S+", "source": r".+", "version": r"\S+"}
+OPEN = {"route": r"[a-z-]+", "status": r"[1-5][0-9][0-9]|other", "crawler": r"[A-Za-z0-9._-]+", "index": r"\S+", "source": r".+", "version": r"\S+"}
 ADDED = {"job", "instance", "le"}
 
 
@@ -49,7 +49,8 @@ def families(tmp_path_factory):
 
     try:
         eventually(lambda: tls_ask(server, "GET", "/sitemap_index.xml").status == 200, "scanned")
-        eventually(lambda: 'route="metrics"' in text(), "the first scrape is counted")
+        tls_ask(server, "GET", "/sitemap_index.xml", [("User-Agent", "Googlebot/2.1")])
+        eventually(lambda: 'route="metrics"' in text() and 'crawler="googlebot"' in text(), "the first scrape and the crawler are counted")
         found = Values(text()).families
         server.stop()
     finally:

@@ -282,6 +282,8 @@ SAMPLES = {
     "getIndex": ("GET", "/v1/indexes/999", None),
     "changeIndex": ("PATCH", "/v1/indexes/999", {"frozen": True}),
     "removeIndex": ("DELETE", "/v1/indexes/999", None),
+    "listCrawlers": ("GET", "/v1/crawlers", None),
+    "listCrawlerPages": ("GET", "/v1/crawlers/googlebot/pages", None),
     "getToken": ("GET", "/v1/token", None),
     "listTokens": ("GET", "/v1/tokens", None),
     "revokeToken": ("DELETE", "/v1/tokens/none", None),
@@ -572,6 +574,33 @@ recipe("removeSite", 403, of_shop("DELETE", lambda w: w.site_path(ORIGIN)))
 recipe("removeSite", 404, lambda w: remove(w, "/v1/sites/999"))
 recipe("removeSite", 409, lambda w: remove(w, filled_site(w)))
 recipe("removeSite", 409, lambda w: remove(w, w.site_path(MANAGED)))
+
+# /v1/crawlers
+
+
+def crawled(w, what=""):
+    """What is told of a crawler that came, with a change that it has not seen."""
+    url = w.index(entries=1)["url"]
+    path = url[len(ORIGIN):]
+    count = lambda: [c["days"][-1]["ok"] for c in w.api("GET", "/v1/crawlers").json()["crawlers"]]
+    before = count()
+    assert w.server.get(path, [("User-Agent", "Googlebot/2.1")]).status == 200
+    eventually(lambda: count() != before, "it is counted")
+    w.entry(index=url)
+    return w.api("GET", "/v1/crawlers" + what.replace("URL", q(url)))
+
+
+recipe("listCrawlers", 200, lambda w: crawled(w))
+recipe("listCrawlers", 200, lambda w: crawled(w, f"?site={q(ORIGIN)}"))
+recipe("listCrawlers", 404, lambda w: w.api("GET", "/v1/crawlers?site=none"))
+recipe("listCrawlers", 404, of_shop("GET", f"/v1/crawlers?site={q(ORIGIN)}"))
+recipe("listCrawlerPages", 200, lambda w: crawled(w, "/googlebot/pages?stale=1&limit=1"))
+recipe("listCrawlerPages", 200, lambda w: crawled(w, "/googlebot/pages?index=URL"))
+recipe("listCrawlerPages", 400, lambda w: w.api("GET", "/v1/crawlers/googlebot/pages?stale=2"))
+recipe("listCrawlerPages", 400, lambda w: w.api("GET", "/v1/crawlers/googlebot/pages?after=nonsense"))
+recipe("listCrawlerPages", 404, lambda w: w.api("GET", "/v1/crawlers/nobody/pages"))
+recipe("listCrawlerPages", 404, lambda w: w.api("GET", "/v1/crawlers/googlebot/pages?index=none"))
+recipe("listCrawlerPages", 404, of_shop("GET", lambda w: f"/v1/crawlers/googlebot/pages?index={q(INDEX)}"))
 
 # /v1/indexes
 get("listIndexes", "/v1/indexes")

@@ -1,0 +1,275 @@
+#include "server/crawlers/crawlers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/crawlers/days.h"
+#include "server/crawlers/ledger.h"
+#include "server/crawlers/names.h"
+
+/* How it works. A fetch is named by its User-Agent (names.c), judged by its address where ranges
+ * are configured (ranges.c), and counted: in the totals, in the day's sum (days.c), and where it
+ * was sent a page in the ledger (ledger.c).
+ *
+ * A reload brings another table of names, whose places are others. What is counted goes by *slots*:
+ * a name gets one when it is first configured and keeps it for the process's life. */
+
+const struct histogram_bounds crawler_lag_bounds = {
+    .count = 13,
+    .upper = {60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 4 * 86400,
+              7 * 86400, 14 * 86400, 30 * 86400},
+};
+
+struct slot {
+    char name[CRAWLER_NAME_MAX + 1]; /* written once, before slot_count counts it */
+    atomic_bool verified;
+    atomic_uint_fast64_t ok, not_modified, other, impostors;
+    atomic_int_fast64_t last_fetch_at;
+    struct histogram lag;
+};
+
+struct crawlers {
+    pthread_rwlock_t names_lock;
+    struct crawler_names *names; /* owned; names_lock */
+    atomic_size_t slot_count;
+    struct slot slots[CRAWLERS_MAX];
+    struct ledger *ledger;
+    struct days *days;
+    atomic_uint_fast64_t untracked;
+    int64_t since;
+    char epoch[40]; /* the publisher's alone */
+};
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+static size_t find_slot(const struct crawlers *c, const char *name)
+{
+    size_t count = atomic_load(&c->slot_count), i = 0;
+    while (i < count && strcmp(c->slots[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* Under the lock, or before anybody knows of it. */
+static bool give_slots(struct crawlers *c, struct crawler_names *names)
+{
+    size_t count = atomic_load(&c->slot_count), wanted = count;
+
+    for (size_t i = 0; i < names_count(names); i++)
+        wanted += find_slot(c, names_at(names, i)->text) == count;
+    if (wanted > CRAWLERS_MAX)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        atomic_store(&c->slots[i].verified, false);
+    for (size_t i = 0; i < names_count(names); i++) {
+        struct crawler_name *name = names_at(names, i);
+        size_t slot = find_slot(c, name->text);
+        if (slot == atomic_load(&c->slot_count)) {
+            memcpy(c->slots[slot].name, name->text, sizeof name->text);
+            atomic_store(&c->slot_count, slot + 1);
+        }
+        name->slot = (uint8_t)slot;
+        atomic_store(&c->slots[slot].verified, name->has_ranges);
+    }
+    return true;
+}
+
+struct crawlers *crawlers_new(struct crawler_names *names, int64_t now)
+{
+    struct crawlers *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    pthread_rwlock_init(&c->names_lock, NULL);
+    c->since = now;
+    c->ledger = ledger_new();
+    c->days = days_new();
+    if (c->ledger == NULL || c->days == NULL || !give_slots(c, names)) {
+        crawlers_free(c);
+        return NULL;
+    }
+    c->names = names;
+    return c;
+}
+
+bool crawlers_use(struct crawlers *c, struct crawler_names *names)
+{
+    struct crawler_names *old = NULL;
+
+    pthread_rwlock_wrlock(&c->names_lock);
+    bool good = give_slots(c, names);
+    if (good) {
+        old = c->names;
+        c->names = names;
+    }
+    pthread_rwlock_unlock(&c->names_lock);
+    crawler_names_free(old);
+    return good;
+}
+
+void crawlers_free(struct crawlers *c)
+{
+    if (c == NULL)
+        return;
+    crawler_names_free(c->names);
+    ledger_free(c->ledger);
+    days_free(c->days);
+    pthread_rwlock_destroy(&c->names_lock);
+    free(c);
+}
+
+/* ---- what happens -------------------------------------------------------------------------- */
+
+/* Whose fetch it is; *real: not an impostor's. */
+static size_t slot_of(struct crawlers *c, const struct crawler_fetch *fetch, bool *real)
+{
+    pthread_rwlock_rdlock(&c->names_lock);
+    const struct crawler_name *name =
+        names_at(c->names, names_classify(c->names, fetch->user_agent));
+    size_t slot = name->slot;
+    *real =
+        !name->has_ranges || (fetch->address != NULL && ranges_hold(&name->ranges, fetch->address));
+    pthread_rwlock_unlock(&c->names_lock);
+    return slot;
+}
+
+static void add(atomic_uint_fast64_t *count)
+{
+    atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+}
+
+static enum ledger_visit kind_of(const struct crawler_fetch *fetch)
+{
+    if (!fetch->whole)
+        return VISIT_OTHER;
+    return fetch->status == 200   ? VISIT_OK
+           : fetch->status == 304 ? VISIT_NOT_MODIFIED
+                                  : VISIT_OTHER;
+}
+
+/* Returns the lag that ended, or -1. */
+static int64_t visit_page(struct crawlers *c, uint8_t slot, const struct crawler_fetch *fetch,
+                          enum ledger_visit kind, int64_t now)
+{
+    const struct ledger_page sent = {
+        .index_id = fetch->index_id,
+        .number = fetch->page,
+        .revision = fetch->revision,
+        .stamp = fetch->stamp,
+        .changed_at = fetch->changed_at,
+    };
+    int64_t lag_s;
+
+    if (!ledger_visit(c->ledger, &sent, slot, kind, (uint16_t)fetch->status, now, &lag_s))
+        add(&c->untracked);
+    if (lag_s >= 0)
+        histogram_add(&c->slots[slot].lag, &crawler_lag_bounds, (uint64_t)lag_s);
+    return lag_s;
+}
+
+void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int64_t now)
+{
+    static const enum day_kind day_kinds[] = {
+        [VISIT_OK] = DAY_OK, [VISIT_NOT_MODIFIED] = DAY_NOT_MODIFIED, [VISIT_OTHER] = DAY_OTHER};
+    bool real;
+    size_t at = slot_of(c, fetch, &real);
+    struct slot *slot = &c->slots[at];
+    enum ledger_visit kind = kind_of(fetch);
+    int64_t lag_s = -1;
+
+    if (!real) {
+        add(&slot->impostors);
+    } else {
+        add(kind == VISIT_OK             ? &slot->ok
+            : kind == VISIT_NOT_MODIFIED ? &slot->not_modified
+                                         : &slot->other);
+        atomic_store_explicit(&slot->last_fetch_at, now, memory_order_relaxed);
+    }
+    if (at == 0) /* whoever has no name is counted only */
+        return;
+    if (real && fetch->index_id != 0)
+        lag_s = visit_page(c, (uint8_t)at, fetch, kind, now);
+    if (fetch->site_id != 0 &&
+        !days_count(c->days, (uint8_t)at, fetch->site_id, real ? day_kinds[kind] : DAY_IMPOSTOR,
+                    fetch->bytes, lag_s, now))
+        add(&c->untracked);
+}
+
+void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
+{
+    if (strncmp(c->epoch, epoch, sizeof c->epoch - 1) == 0)
+        return;
+    ledger_clear(c->ledger);
+    strncpy(c->epoch, epoch, sizeof c->epoch - 1);
+}
+
+void crawlers_page_is(struct crawlers *c, int64_t index_id, uint32_t page, uint64_t revision,
+                      uint64_t stamp, int64_t changed_at)
+{
+    const struct ledger_page is = {index_id, page, revision, stamp, changed_at};
+    ledger_page_is(c->ledger, &is); /* where there is no room its visits are untracked */
+}
+
+void crawlers_page_gone(struct crawlers *c, int64_t index_id, uint32_t page)
+{
+    ledger_page_gone(c->ledger, index_id, page);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+size_t crawlers_count(const struct crawlers *c)
+{
+    return atomic_load(&c->slot_count);
+}
+
+const char *crawlers_name(const struct crawlers *c, size_t at)
+{
+    return c->slots[at].name;
+}
+
+size_t crawlers_find(const struct crawlers *c, const char *name)
+{
+    size_t at = find_slot(c, name);
+    return at < atomic_load(&c->slot_count) ? at : 0;
+}
+
+bool crawlers_is_verified(struct crawlers *c, size_t at)
+{
+    return atomic_load(&c->slots[at].verified);
+}
+
+int64_t crawlers_since(const struct crawlers *c)
+{
+    return c->since;
+}
+
+size_t crawlers_page(struct crawlers *c, int64_t index_id, uint32_t page, int64_t *changed_at,
+                     struct crawler_row rows[CRAWLERS_MAX])
+{
+    return ledger_rows_of(c->ledger, index_id, page, changed_at, rows);
+}
+
+void crawlers_each_day(struct crawlers *c,
+                       void (*each)(void *context, const struct crawler_day *day), void *context)
+{
+    days_each(c->days, each, context);
+}
+
+void crawlers_totals(struct crawlers *c, struct crawlers_totals *out)
+{
+    memset(out, 0, sizeof *out);
+    out->rows = ledger_row_count(c->ledger);
+    out->untracked = atomic_load(&c->untracked);
+    for (size_t i = 0; i < crawlers_count(c); i++) {
+        struct slot *slot = &c->slots[i];
+        struct crawler_counts *counts = &out->of[i];
+        counts->ok = atomic_load(&slot->ok);
+        counts->not_modified = atomic_load(&slot->not_modified);
+        counts->other = atomic_load(&slot->other);
+        counts->impostors = atomic_load(&slot->impostors);
+        counts->last_fetch_at = atomic_load(&slot->last_fetch_at);
+        histogram_collect(&slot->lag, &counts->lag);
+    }
+    ledger_count_stale(c->ledger, out->of);
+}

@@ -1,0 +1,143 @@
+/* Who fetches what: for each crawler and page the version that it holds, and since when it lacks a
+ * newer one; sums for each day and site; counts for metrics.
+ *
+ * A fetch counts for what is held where it was completed, a GET, answered 200 or 304, and came from
+ * the crawler's own addresses as far as these are configured. A HEAD, an error or a reply that was
+ * cut off is a visit and moves nothing. No address, user agent or URL is kept.
+ *
+ * All in memory of a fixed size; what finds no room is counted (untracked). Thread safe; nothing
+ * that a request calls allocates, waits for anything but short locks, or reads the disk or the
+ * clock. Times are Unix seconds, passed in. */
+#ifndef SITEMAPD_CRAWLERS_CRAWLERS_H
+#define SITEMAPD_CRAWLERS_CRAWLERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/base/histogram.h"
+
+#define CRAWLERS_MAX          64u /* names, with "other" */
+#define CRAWLER_NAME_MAX      32u
+#define CRAWLERS_MAX_ROWS     32768u
+#define CRAWLERS_MAX_PAGES    32768u
+#define CRAWLERS_MAX_DAY_ROWS 16384u
+#define CRAWLERS_KEEP_DAYS    90
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* What the configuration says of one: a name of its own, or another meaning of one that is built
+ * in. Without `match` a built-in keeps its tokens. */
+struct crawler_rule {
+    const char *name;
+    size_t match_count;
+    const char *const *match; /* product tokens */
+    size_t range_file_count;
+    const char *const *range_files;
+};
+
+struct crawler_names;
+/* Reads the files. NULL, with a sentence in `why`, and in *which the name that it is about
+ * (borrowed; NULL: none). */
+struct crawler_names *crawler_names_new(const struct crawler_rule *rules, size_t count,
+                                        const char **which, char *why, size_t why_size);
+void crawler_names_free(struct crawler_names *names); /* takes NULL */
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+struct crawlers;
+/* Takes `names` over. NULL when out of memory; then `names` stays the caller's. */
+struct crawlers *crawlers_new(struct crawler_names *names, int64_t now);
+/* Takes other names over, and keeps all that is counted; whoever has no name any more keeps what it
+ * has. False, and `names` stays the caller's: more names than CRAWLERS_MAX since crawlers_new. */
+bool crawlers_use(struct crawlers *c, struct crawler_names *names);
+void crawlers_free(struct crawlers *c); /* takes NULL; nobody may call anything else */
+
+/* A request that has ended. */
+struct crawler_fetch {
+    const char *user_agent, *address; /* may be NULL */
+    unsigned status;
+    bool whole; /* a GET, and the last byte has left */
+    uint64_t bytes;
+    int64_t site_id; /* 0: none */
+    /* The page whose snapshot was sent, or stood for by a 304; index_id 0: none. */
+    int64_t index_id;
+    uint32_t page;
+    uint64_t revision, stamp; /* of the page's record in that snapshot */
+    int64_t changed_at;
+};
+void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int64_t now);
+
+/* A page is now so; told before it is served. `catalogue_is` comes before the pages of another
+ * catalogue: where the epoch is another one all that is known of pages is dropped, not the sums. */
+void crawlers_catalogue_is(struct crawlers *c, const char *epoch);
+void crawlers_page_is(struct crawlers *c, int64_t index_id, uint32_t page, uint64_t revision,
+                      uint64_t stamp, int64_t changed_at);
+/* It has no entries any more. */
+void crawlers_page_gone(struct crawlers *c, int64_t index_id, uint32_t page);
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* Names have places, from 1 up; 0 is whoever has none. */
+size_t crawlers_count(const struct crawlers *c);
+const char *crawlers_name(const struct crawlers *c, size_t at);   /* borrowed for c's life */
+size_t crawlers_find(const struct crawlers *c, const char *name); /* 0: none */
+/* Whether only fetches from its own addresses count: some are configured. */
+bool crawlers_is_verified(struct crawlers *c, size_t at);
+int64_t crawlers_since(const struct crawlers *c); /* when counting began */
+
+/* What a crawler knows of a page. */
+struct crawler_row {
+    uint8_t crawler;
+    bool held; /* it has fetched it whole once */
+    uint16_t status;
+    int64_t fetched_at;
+    int64_t held_changed_at; /* of the version that it holds */
+    int64_t stale_since;     /* the first change since then; 0: it holds the present version */
+    uint32_t ok, not_modified, other;
+};
+/* The rows of a page, at most CRAWLERS_MAX; how many. *changed_at: of the present version. */
+size_t crawlers_page(struct crawlers *c, int64_t index_id, uint32_t page, int64_t *changed_at,
+                     struct crawler_row rows[CRAWLERS_MAX]);
+
+/* How long changes were not seen, in ranges of seconds that grow by a third or a half. */
+#define LAG_CELLS 48u
+struct crawler_lags {
+    uint32_t cells[LAG_CELLS];
+    uint32_t max_s;
+};
+void crawler_lags_add(struct crawler_lags *to, const struct crawler_lags *from);
+/* How many; and the upper end of the range in which the one lies that `percent` do not exceed, 0
+ * where there is none. */
+uint64_t crawler_lags_count(const struct crawler_lags *lags);
+uint32_t crawler_lags_percentile(const struct crawler_lags *lags, unsigned percent);
+
+struct crawler_day {
+    uint8_t crawler;
+    int32_t day; /* since 1970-01-01, UTC */
+    int64_t site_id;
+    uint32_t ok, not_modified, other, impostors;
+    uint64_t bytes;
+    int64_t last_fetch_at;
+    struct crawler_lags lags;
+};
+/* Calls `each` for every day's sum, in no order; not under a lock. */
+void crawlers_each_day(struct crawlers *c,
+                       void (*each)(void *context, const struct crawler_day *day), void *context);
+
+/* For metrics. */
+extern const struct histogram_bounds crawler_lag_bounds; /* seconds */
+struct crawler_counts {
+    uint64_t ok, not_modified, other, impostors;
+    int64_t last_fetch_at; /* 0: never */
+    uint64_t stale_pages;
+    int64_t oldest_stale; /* 0: none is stale */
+    struct histogram_values lag;
+};
+struct crawlers_totals {
+    uint64_t rows, untracked;
+    struct crawler_counts of[CRAWLERS_MAX];
+};
+void crawlers_totals(struct crawlers *c, struct crawlers_totals *out);
+
+#endif

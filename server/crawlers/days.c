@@ -1,0 +1,192 @@
+#include "server/crawlers/days.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One table of fixed size, hashed by site, crawler and day, with chains; one lock. The first fetch
+ * of a new day frees what is older than CRAWLERS_KEEP_DAYS. */
+
+#define BUCKETS     8192u
+#define DAY_SECONDS 86400
+#define AT_A_TIME   64u /* copied under the lock, and then told without it */
+
+struct sum {
+    struct crawler_day is;
+    uint32_t next;
+    bool used;
+};
+
+struct days {
+    pthread_mutex_t lock;
+    int32_t newest;
+    uint32_t free, used; /* those behind `used` were never taken */
+    uint32_t buckets[BUCKETS];
+    struct sum sums[CRAWLERS_MAX_DAY_ROWS + 1];
+};
+
+struct days *days_new(void)
+{
+    struct days *d = calloc(1, sizeof *d);
+    if (d == NULL)
+        return NULL;
+    pthread_mutex_init(&d->lock, NULL);
+    return d;
+}
+
+void days_free(struct days *d)
+{
+    if (d == NULL)
+        return;
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static uint32_t bucket_of(uint8_t crawler, int64_t site_id, int32_t day)
+{
+    uint64_t h = (uint64_t)site_id * 0x9e3779b97f4a7c15u + (uint32_t)day * 64u + crawler;
+    h ^= h >> 31;
+    h *= 0xbf58476d1ce4e5b9u;
+    return (uint32_t)((h >> 32) % BUCKETS);
+}
+
+static void expire(struct days *d, int32_t before)
+{
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        uint32_t *link = &d->buckets[bucket];
+        while (*link != 0) {
+            uint32_t at = *link;
+            struct sum *sum = &d->sums[at];
+            if (sum->is.day >= before) {
+                link = &sum->next;
+                continue;
+            }
+            *link = sum->next;
+            *sum = (struct sum){.next = d->free};
+            d->free = at;
+        }
+    }
+}
+
+/* NULL: no room. */
+static struct crawler_day *sum_of(struct days *d, uint8_t crawler, int64_t site_id, int32_t day)
+{
+    uint32_t bucket = bucket_of(crawler, site_id, day);
+
+    for (uint32_t at = d->buckets[bucket]; at != 0; at = d->sums[at].next) {
+        struct crawler_day *is = &d->sums[at].is;
+        if (is->day == day && is->site_id == site_id && is->crawler == crawler)
+            return is;
+    }
+    uint32_t at = d->free;
+    d->free = d->sums[at].next; /* of place 0, which is none, it is 0 */
+    if (at == 0 && d->used < CRAWLERS_MAX_DAY_ROWS)
+        at = ++d->used;
+    if (at == 0)
+        return NULL;
+    d->sums[at] = (struct sum){.is = {.crawler = crawler, .day = day, .site_id = site_id},
+                               .next = d->buckets[bucket],
+                               .used = true};
+    d->buckets[bucket] = at;
+    return &d->sums[at].is;
+}
+
+/* 1; 2; 3; 4 and 5; 6 and 7; 8 to 11; 12 to 15; … */
+static size_t lag_cell(uint64_t seconds)
+{
+    if (seconds < 2)
+        return 0;
+    unsigned high = 63u - (unsigned)__builtin_clzll(seconds);
+    size_t cell = 2 * high + (seconds >> (high - 1) & 1) - 1;
+    return cell < LAG_CELLS ? cell : LAG_CELLS - 1;
+}
+
+static uint64_t lag_upper(size_t cell)
+{
+    size_t high = (cell + 1) / 2;
+    if (cell == 0)
+        return 1;
+    return (cell + 1) % 2 == 1 ? ((uint64_t)2 << high) - 1
+                               : ((uint64_t)1 << high) + ((uint64_t)1 << (high - 1)) - 1;
+}
+
+static void add_lag(struct crawler_lags *lags, int64_t seconds)
+{
+    uint32_t s = seconds > UINT32_MAX ? UINT32_MAX : (uint32_t)seconds;
+    lags->cells[lag_cell(s)]++;
+    if (s > lags->max_s)
+        lags->max_s = s;
+}
+
+void crawler_lags_add(struct crawler_lags *to, const struct crawler_lags *from)
+{
+    for (size_t i = 0; i < LAG_CELLS; i++)
+        to->cells[i] += from->cells[i];
+    if (from->max_s > to->max_s)
+        to->max_s = from->max_s;
+}
+
+uint64_t crawler_lags_count(const struct crawler_lags *lags)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < LAG_CELLS; i++)
+        count += lags->cells[i];
+    return count;
+}
+
+uint32_t crawler_lags_percentile(const struct crawler_lags *lags, unsigned percent)
+{
+    uint64_t count = crawler_lags_count(lags), wanted = (count * percent + 99) / 100, sum = 0;
+    for (size_t i = 0; i < LAG_CELLS; i++) {
+        sum += lags->cells[i];
+        if (count > 0 && sum >= wanted)
+            return lag_upper(i) < lags->max_s ? (uint32_t)lag_upper(i) : lags->max_s;
+    }
+    return 0;
+}
+
+bool days_count(struct days *d, uint8_t crawler, int64_t site_id, enum day_kind kind,
+                uint64_t bytes, int64_t lag_s, int64_t now)
+{
+    int32_t day = (int32_t)(now / DAY_SECONDS);
+
+    pthread_mutex_lock(&d->lock);
+    if (day > d->newest) {
+        d->newest = day;
+        expire(d, day - CRAWLERS_KEEP_DAYS + 1);
+    }
+    struct crawler_day *sum = sum_of(d, crawler, site_id, day);
+    if (sum != NULL) {
+        sum->ok += kind == DAY_OK;
+        sum->not_modified += kind == DAY_NOT_MODIFIED;
+        sum->other += kind == DAY_OTHER;
+        sum->impostors += kind == DAY_IMPOSTOR;
+        if (kind != DAY_IMPOSTOR) {
+            sum->bytes += bytes;
+            sum->last_fetch_at = now;
+        }
+        if (lag_s >= 0)
+            add_lag(&sum->lags, lag_s);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return sum != NULL;
+}
+
+void days_each(struct days *d, void (*each)(void *context, const struct crawler_day *day),
+               void *context)
+{
+    struct crawler_day copies[AT_A_TIME];
+
+    uint32_t used = 1;
+    for (uint32_t at = 1; at <= used;) {
+        size_t count = 0;
+        pthread_mutex_lock(&d->lock);
+        used = d->used;
+        for (uint32_t end = at + AT_A_TIME; at < end && at <= used; at++)
+            if (d->sums[at].used)
+                copies[count++] = d->sums[at].is;
+        pthread_mutex_unlock(&d->lock);
+        for (size_t i = 0; i < count; i++)
+            each(context, &copies[i]);
+    }
+}

@@ -1,0 +1,18 @@
+/* Sums of each day (UTC) for each crawler and site. Internal to server/crawlers/. */
+#ifndef SITEMAPD_CRAWLERS_DAYS_H
+#define SITEMAPD_CRAWLERS_DAYS_H
+
+#include "server/crawlers/crawlers.h"
+
+struct days;
+struct days *days_new(void); /* NULL when out of memory */
+void days_free(struct days *d);
+
+enum day_kind { DAY_OK, DAY_NOT_MODIFIED, DAY_OTHER, DAY_IMPOSTOR };
+/* `lag_s` -1: none ended. False: no room. */
+bool days_count(struct days *d, uint8_t crawler, int64_t site_id, enum day_kind kind,
+                uint64_t bytes, int64_t lag_s, int64_t now);
+void days_each(struct days *d, void (*each)(void *context, const struct crawler_day *day),
+               void *context);
+
+#endif

@@ -1,0 +1,308 @@
+#include "server/crawlers/ledger.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* How it works. A page's record has the version that is published now, and a list of rows, one for
+ * each crawler that ever asked for it: so whoever tells of a change finds all whom it concerns, and
+ * who adds a row knows whether that version is still the present one. That is what keeps an old
+ * snapshot, whose last byte leaves after the page has changed, from making its reader current:
+ *
+ *   publisher: page is S2  |  reader of S1 completes  |  its row
+ *   -----------------------+--------------------------+------------------------------------------
+ *   before                 |  after                   |  holds S1, stale since S2's change
+ *   after                  |  before                  |  holds S1; the telling finds it, the same
+ *   between                                           |  one lock: one of the two
+ *
+ * A reader can be ahead, too: a page that is built when asked for may be newer than what was told.
+ * Its revision says so, and the telling that follows finds that it holds that version.
+ *
+ * Versions are compared by their stamps, which survive a restored copy; only which of two is newer
+ * is the revision's.
+ *
+ * Records and rows lie in two arrays of fixed size and are linked by their places in them (0 is
+ * none). Pages are hashed into buckets; a bucket belongs to one of STRIPES locks, and with it its
+ * pages and their rows. The free lists have a lock of their own, taken within a stripe's, by
+ * whoever makes or drops a row: seldom. */
+
+#define STRIPES 64u
+#define BUCKETS 32768u /* a multiple of STRIPES */
+
+struct page {
+    struct ledger_page is;
+    uint32_t next; /* in its bucket, or in the free list */
+    uint32_t rows;
+};
+
+struct row {
+    struct crawler_row is; /* stale_since but for what `stale` says */
+    uint64_t held_stamp;
+    uint32_t next; /* of its page, or in the free list */
+};
+
+struct ledger {
+    pthread_mutex_t stripes[STRIPES];
+    uint32_t buckets[BUCKETS];
+    pthread_mutex_t free_lock;
+    /* free_lock. Those behind `used_` were never taken: their memory is not touched. */
+    uint32_t free_pages, free_rows, used_pages, used_rows, row_count;
+    struct page pages[CRAWLERS_MAX_PAGES + 1];
+    struct row rows[CRAWLERS_MAX_ROWS + 1];
+};
+
+struct ledger *ledger_new(void)
+{
+    struct ledger *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return NULL;
+    pthread_mutex_init(&l->free_lock, NULL);
+    for (size_t i = 0; i < STRIPES; i++)
+        pthread_mutex_init(&l->stripes[i], NULL);
+    return l;
+}
+
+void ledger_free(struct ledger *l)
+{
+    if (l == NULL)
+        return;
+    for (size_t i = 0; i < STRIPES; i++)
+        pthread_mutex_destroy(&l->stripes[i]);
+    pthread_mutex_destroy(&l->free_lock);
+    free(l);
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+static uint32_t bucket_of(int64_t index_id, uint32_t number)
+{
+    uint64_t h = ((uint64_t)index_id * 0x9e3779b97f4a7c15u) ^ ((uint64_t)number << 32 | number);
+    h ^= h >> 29;
+    h *= 0xbf58476d1ce4e5b9u;
+    h ^= h >> 32;
+    return (uint32_t)(h % BUCKETS);
+}
+
+static pthread_mutex_t *lock_bucket(struct ledger *l, uint32_t bucket)
+{
+    pthread_mutex_t *lock = &l->stripes[bucket % STRIPES];
+    pthread_mutex_lock(lock);
+    return lock;
+}
+
+/* All below: under the bucket's lock. NULL: there is none. */
+static struct page *find(struct ledger *l, uint32_t bucket, int64_t index_id, uint32_t number)
+{
+    for (uint32_t at = l->buckets[bucket]; at != 0; at = l->pages[at].next)
+        if (l->pages[at].is.index_id == index_id && l->pages[at].is.number == number)
+            return &l->pages[at];
+    return NULL;
+}
+
+static struct page *page_new(struct ledger *l, uint32_t bucket)
+{
+    pthread_mutex_lock(&l->free_lock);
+    uint32_t at = l->free_pages;
+    l->free_pages = l->pages[at].next; /* of place 0, which is none, it is 0 */
+    if (at == 0 && l->used_pages < CRAWLERS_MAX_PAGES)
+        at = ++l->used_pages;
+    pthread_mutex_unlock(&l->free_lock);
+    if (at == 0)
+        return NULL;
+    l->pages[at] = (struct page){.next = l->buckets[bucket]};
+    l->buckets[bucket] = at;
+    return &l->pages[at];
+}
+
+static struct row *row_new(struct ledger *l, struct page *page, uint8_t crawler)
+{
+    pthread_mutex_lock(&l->free_lock);
+    uint32_t at = l->free_rows;
+    l->free_rows = l->rows[at].next;
+    if (at == 0 && l->used_rows < CRAWLERS_MAX_ROWS)
+        at = ++l->used_rows;
+    l->row_count += at != 0;
+    pthread_mutex_unlock(&l->free_lock);
+    if (at == 0)
+        return NULL;
+    l->rows[at] = (struct row){.is.crawler = crawler, .next = page->rows};
+    page->rows = at;
+    return &l->rows[at];
+}
+
+static struct row *find_row(struct ledger *l, const struct page *page, uint8_t crawler)
+{
+    for (uint32_t at = page->rows; at != 0; at = l->rows[at].next)
+        if (l->rows[at].is.crawler == crawler)
+            return &l->rows[at];
+    return NULL;
+}
+
+/* `*link` leads to the page. */
+static void page_free(struct ledger *l, uint32_t *link)
+{
+    uint32_t at = *link;
+    struct page *page = &l->pages[at];
+
+    *link = page->next;
+    pthread_mutex_lock(&l->free_lock);
+    while (page->rows != 0) {
+        uint32_t row = page->rows;
+        page->rows = l->rows[row].next;
+        l->rows[row].next = l->free_rows;
+        l->free_rows = row;
+        l->row_count--;
+    }
+    page->next = l->free_pages;
+    l->free_pages = at;
+    pthread_mutex_unlock(&l->free_lock);
+}
+
+/* Since when its crawler lacks the present version; 0: it does not, or never had one. */
+static int64_t stale(const struct page *page, const struct row *row)
+{
+    if (!row->is.held || row->held_stamp == page->is.stamp)
+        return 0;
+    return row->is.stale_since != 0 ? row->is.stale_since : page->is.changed_at;
+}
+
+/* ---- what happens -------------------------------------------------------------------------- */
+
+void ledger_clear(struct ledger *l)
+{
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        pthread_mutex_t *lock = lock_bucket(l, bucket);
+        while (l->buckets[bucket] != 0)
+            page_free(l, &l->buckets[bucket]);
+        pthread_mutex_unlock(lock);
+    }
+}
+
+bool ledger_page_is(struct ledger *l, const struct ledger_page *is)
+{
+    uint32_t bucket = bucket_of(is->index_id, is->number);
+    pthread_mutex_t *lock = lock_bucket(l, bucket);
+    struct page *page = find(l, bucket, is->index_id, is->number);
+
+    if (page == NULL)
+        page = page_new(l, bucket);
+    if (page != NULL) {
+        page->is = *is;
+        for (uint32_t at = page->rows; at != 0; at = l->rows[at].next) {
+            struct row *row = &l->rows[at];
+            if (row->held_stamp == is->stamp)
+                row->is.stale_since = 0;
+            else if (row->is.held && row->is.stale_since == 0)
+                row->is.stale_since = is->changed_at;
+        }
+    }
+    pthread_mutex_unlock(lock);
+    return page != NULL;
+}
+
+void ledger_page_gone(struct ledger *l, int64_t index_id, uint32_t number)
+{
+    uint32_t bucket = bucket_of(index_id, number);
+    pthread_mutex_t *lock = lock_bucket(l, bucket);
+    uint32_t *link = &l->buckets[bucket];
+
+    while (*link != 0 &&
+           (l->pages[*link].is.index_id != index_id || l->pages[*link].is.number != number))
+        link = &l->pages[*link].next;
+    if (*link != 0)
+        page_free(l, link);
+    pthread_mutex_unlock(lock);
+}
+
+/* The crawler holds `sent` from now on. Returns the lag that ends with it, -1: none. */
+static int64_t hold(const struct page *page, struct row *row, const struct ledger_page *sent,
+                    int64_t now)
+{
+    bool present = sent->stamp == page->is.stamp, ahead = sent->revision > page->is.revision;
+    int64_t since = row->is.stale_since;
+
+    row->is.held = true;
+    row->held_stamp = sent->stamp;
+    row->is.held_changed_at = sent->changed_at;
+    if (present || ahead) {
+        row->is.stale_since = 0;
+        return since == 0 ? -1 : now > since ? now - since : 0;
+    }
+    if (since == 0)
+        row->is.stale_since = page->is.changed_at;
+    return -1;
+}
+
+bool ledger_visit(struct ledger *l, const struct ledger_page *sent, uint8_t crawler,
+                  enum ledger_visit kind, uint16_t status, int64_t now, int64_t *lag_s)
+{
+    uint32_t bucket = bucket_of(sent->index_id, sent->number);
+    pthread_mutex_t *lock = lock_bucket(l, bucket);
+    struct page *page = find(l, bucket, sent->index_id, sent->number);
+    struct row *row = page == NULL ? NULL : find_row(l, page, crawler);
+
+    *lag_s = -1;
+    if (page != NULL && row == NULL)
+        row = row_new(l, page, crawler);
+    if (row != NULL) {
+        row->is.fetched_at = now;
+        row->is.status = status;
+        row->is.ok += kind == VISIT_OK;
+        row->is.not_modified += kind == VISIT_NOT_MODIFIED;
+        row->is.other += kind == VISIT_OTHER;
+        if (kind != VISIT_OTHER)
+            *lag_s = hold(page, row, sent, now);
+    }
+    pthread_mutex_unlock(lock);
+    return row != NULL;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+size_t ledger_rows_of(struct ledger *l, int64_t index_id, uint32_t number, int64_t *changed_at,
+                      struct crawler_row rows[CRAWLERS_MAX])
+{
+    uint32_t bucket = bucket_of(index_id, number);
+    pthread_mutex_t *lock = lock_bucket(l, bucket);
+    const struct page *page = find(l, bucket, index_id, number);
+    size_t count = 0;
+
+    *changed_at = page == NULL ? 0 : page->is.changed_at;
+    for (uint32_t at = page == NULL ? 0 : page->rows; at != 0; at = l->rows[at].next) {
+        rows[count] = l->rows[at].is;
+        rows[count++].stale_since = stale(page, &l->rows[at]);
+    }
+    pthread_mutex_unlock(lock);
+    return count;
+}
+
+uint64_t ledger_row_count(struct ledger *l)
+{
+    pthread_mutex_lock(&l->free_lock);
+    uint64_t count = l->row_count;
+    pthread_mutex_unlock(&l->free_lock);
+    return count;
+}
+
+static void count_page(struct ledger *l, const struct page *page, struct crawler_counts *of)
+{
+    for (uint32_t at = page->rows; at != 0; at = l->rows[at].next) {
+        struct crawler_counts *counts = &of[l->rows[at].is.crawler];
+        int64_t since = stale(page, &l->rows[at]);
+        if (since == 0)
+            continue;
+        counts->stale_pages++;
+        if (counts->oldest_stale == 0 || since < counts->oldest_stale)
+            counts->oldest_stale = since;
+    }
+}
+
+/* The lock is let go of after each bucket: no request waits for the whole. */
+void ledger_count_stale(struct ledger *l, struct crawler_counts of[CRAWLERS_MAX])
+{
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        pthread_mutex_t *lock = lock_bucket(l, bucket);
+        for (uint32_t at = l->buckets[bucket]; at != 0; at = l->pages[at].next)
+            count_page(l, &l->pages[at], of);
+        pthread_mutex_unlock(lock);
+    }
+}

@@ -1,0 +1,34 @@
+/* The ledger: for each page its present version, and for each crawler that came the one it holds.
+ * Internal to server/crawlers/. */
+#ifndef SITEMAPD_CRAWLERS_LEDGER_H
+#define SITEMAPD_CRAWLERS_LEDGER_H
+
+#include "server/crawlers/crawlers.h"
+
+struct ledger;
+struct ledger *ledger_new(void); /* NULL when out of memory */
+void ledger_free(struct ledger *l);
+
+struct ledger_page {
+    int64_t index_id;
+    uint32_t number;
+    uint64_t revision, stamp;
+    int64_t changed_at;
+};
+void ledger_clear(struct ledger *l);
+/* False: no room for another page. */
+bool ledger_page_is(struct ledger *l, const struct ledger_page *page);
+void ledger_page_gone(struct ledger *l, int64_t index_id, uint32_t number);
+
+enum ledger_visit { VISIT_OK, VISIT_NOT_MODIFIED, VISIT_OTHER };
+/* A visit that was sent `page`; OTHER moves nothing but counts. *lag_s: how long the crawler had
+ * lacked the present version that it holds now, -1: it had not, or does not. False: no room. */
+bool ledger_visit(struct ledger *l, const struct ledger_page *page, uint8_t crawler,
+                  enum ledger_visit kind, uint16_t status, int64_t now, int64_t *lag_s);
+size_t ledger_rows_of(struct ledger *l, int64_t index_id, uint32_t number, int64_t *changed_at,
+                      struct crawler_row rows[CRAWLERS_MAX]);
+uint64_t ledger_row_count(struct ledger *l);
+/* Adds stale_pages and oldest_stale of each crawler. */
+void ledger_count_stale(struct ledger *l, struct crawler_counts of[CRAWLERS_MAX]);
+
+#endif

@@ -1,0 +1,274 @@
+#include "server/crawlers/names.h"
+
+#include <ctype.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <xxhash.h>
+
+/* A crawler is told by its product token (RFC 9110 10.1.5) wherever a word begins, in any case:
+ * most write it into a comment of a browser's field. What follows the token must end the word or be
+ * no letter or digit, so that Googlebot-Image is Googlebot's and Googlebots is nobody's. Behind a
+ * slash, dot, @, hyphen or underscore no word begins: there are addresses of the crawlers' pages.
+ * The first token in the field counts, of two at one place the longer.
+ *
+ * Few fields come again and again: one word for each hash of 1,024 remembers what a field was. The
+ * upper 56 bits are the hash's, the lower 8 the answer; a word is read and written whole, so there
+ * is no lock, and a collision of 56 bits is nobody's gain. */
+
+#define FIELD_MAX   1024u /* what counts of a field */
+#define TOKENS_MAX  512u
+#define TOKEN_MAX   64u
+#define CACHE_SLOTS 1024u
+
+struct token {
+    char text[TOKEN_MAX + 1]; /* lower case */
+    size_t len;
+    uint8_t name;
+};
+
+struct crawler_names {
+    size_t count, token_count;
+    struct crawler_name of[CRAWLERS_MAX];
+    struct token tokens[TOKENS_MAX];
+    bool begins[256]; /* a token does, with this byte in lower case */
+    atomic_uint_fast64_t cache[CACHE_SLOTS];
+};
+
+static const struct {
+    const char *name, *tokens[3];
+} built_in[] = {
+    {"googlebot", {"googlebot", "google-inspectiontool"}},
+    {"bingbot", {"bingbot"}},
+    {"yandexbot", {"yandexbot"}},
+    {"baiduspider", {"baiduspider"}},
+    {"duckduckbot", {"duckduckbot"}},
+    {"applebot", {"applebot"}},
+    {"seznambot", {"seznambot"}},
+    {"yeti", {"yeti"}},
+    {"petalbot", {"petalbot"}},
+    {"gptbot", {"gptbot"}},
+    {"oai-searchbot", {"oai-searchbot"}},
+    {"claudebot", {"claudebot"}},
+    {"perplexitybot", {"perplexitybot"}},
+    {"amazonbot", {"amazonbot"}},
+    {"meta-externalagent", {"meta-externalagent"}},
+    {"ccbot", {"ccbot"}},
+    {"bytespider", {"bytespider"}},
+    {"ahrefsbot", {"ahrefsbot"}},
+    {"semrushbot", {"semrushbot"}},
+    /* Caches that give their own name in place of the client's. */
+    {"cache", {"amazon cloudfront", "cloudflare-alwaysonline"}},
+};
+#define BUILT_IN (sizeof built_in / sizeof *built_in)
+
+size_t names_count(const struct crawler_names *names)
+{
+    return names->count;
+}
+
+struct crawler_name *names_at(struct crawler_names *names, size_t at)
+{
+    return &names->of[at];
+}
+
+/* ---- making one ---------------------------------------------------------------------------- */
+
+static unsigned char lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+static bool add_token(struct crawler_names *names, size_t name, const char *text, char *why,
+                      size_t why_size)
+{
+    size_t len = strlen(text);
+    struct token *token = &names->tokens[names->token_count];
+
+    if (len < 2 || len > TOKEN_MAX || names->token_count == TOKENS_MAX) {
+        snprintf(why, why_size,
+                 len < 2           ? "match %.70s: a token has 2 characters at least"
+                 : len > TOKEN_MAX ? "match %.70s: a token has 64 characters at most"
+                                   : "match %.70s: there are too many tokens",
+                 text);
+        return false;
+    }
+    for (size_t i = 0; i <= len; i++)
+        token->text[i] = (char)lower(text[i]);
+    token->len = len;
+    token->name = (uint8_t)name;
+    names->begins[(unsigned char)token->text[0]] = true;
+    names->token_count++;
+    return true;
+}
+
+static struct crawler_name *add_name(struct crawler_names *names, const char *text)
+{
+    struct crawler_name *name = &names->of[names->count++];
+    snprintf(name->text, sizeof name->text, "%s", text);
+    return name;
+}
+
+static bool add_built_in(struct crawler_names *names, size_t name, size_t which, char *why,
+                         size_t why_size)
+{
+    for (const char *const *token = built_in[which].tokens; *token != NULL; token++)
+        if (!add_token(names, name, *token, why, why_size))
+            return false;
+    return true;
+}
+
+static size_t find_built_in(const char *name)
+{
+    size_t i = 0;
+    while (i < BUILT_IN && strcmp(built_in[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* One of the configuration: its tokens, or those that are built in, and its ranges. */
+static bool add_rule(struct crawler_names *names, const struct crawler_rule *rule, size_t *ranges,
+                     char *why, size_t why_size)
+{
+    size_t at = names->count, which = find_built_in(rule->name);
+    char fault[200];
+
+    if (names->count == CRAWLERS_MAX || strlen(rule->name) > CRAWLER_NAME_MAX ||
+        strcmp(rule->name, "other") == 0) {
+        snprintf(why, why_size, "%s",
+                 names->count == CRAWLERS_MAX ? "there are too many crawlers"
+                 : strlen(rule->name) > CRAWLER_NAME_MAX
+                     ? "a crawler's name has 32 characters at most"
+                     : "\"other\" is the name of all that are none of these");
+        return false;
+    }
+    struct crawler_name *name = add_name(names, rule->name);
+    if (rule->match_count == 0 && which == BUILT_IN) {
+        snprintf(why, why_size, "needs a match, as match = Examplebot");
+        return false;
+    }
+    if (rule->match_count == 0 && !add_built_in(names, at, which, why, why_size))
+        return false;
+    for (size_t i = 0; i < rule->match_count; i++)
+        if (!add_token(names, at, rule->match[i], why, why_size))
+            return false;
+    for (size_t i = 0; i < rule->range_file_count; i++) {
+        if (!ranges_read(&name->ranges, rule->range_files[i], RANGES_MAX - *ranges, fault,
+                         sizeof fault)) {
+            snprintf(why, why_size, "ranges %.200s: %s", rule->range_files[i], fault);
+            return false;
+        }
+        name->has_ranges = true;
+    }
+    *ranges += name->ranges.count;
+    ranges_seal(&name->ranges);
+    return true;
+}
+
+struct crawler_names *crawler_names_new(const struct crawler_rule *rules, size_t count,
+                                        const char **which, char *why, size_t why_size)
+{
+    struct crawler_names *names = calloc(1, sizeof *names);
+    size_t ranges = 0;
+
+    *which = NULL;
+    snprintf(why, why_size, "out of memory");
+    if (names == NULL)
+        return NULL;
+    add_name(names, "other");
+    /* The configuration's first: of two that bear one token it counts. */
+    for (size_t i = 0; i < count; i++) {
+        *which = rules[i].name;
+        if (!add_rule(names, &rules[i], &ranges, why, why_size))
+            goto failed;
+    }
+    for (size_t i = 0; i < BUILT_IN; i++) {
+        bool replaced = false;
+        for (size_t k = 0; k < count; k++)
+            replaced |= strcmp(rules[k].name, built_in[i].name) == 0;
+        if (replaced)
+            continue;
+        *which = built_in[i].name;
+        if (names->count == CRAWLERS_MAX) {
+            snprintf(why, why_size, "there are too many crawlers");
+            goto failed;
+        }
+        add_name(names, built_in[i].name);
+        if (!add_built_in(names, names->count - 1, i, why, why_size))
+            goto failed;
+    }
+    return names;
+failed:
+    crawler_names_free(names);
+    return NULL;
+}
+
+void crawler_names_free(struct crawler_names *names)
+{
+    if (names == NULL)
+        return;
+    for (size_t i = 0; i < names->count; i++)
+        ranges_done(&names->of[i].ranges);
+    free(names);
+}
+
+/* ---- asking it ----------------------------------------------------------------------------- */
+
+static bool is_word_byte(char c)
+{
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z');
+}
+
+static bool begins_word(const char *field, size_t at)
+{
+    return at == 0 || (!is_word_byte(field[at - 1]) && strchr("-_./@", field[at - 1]) == NULL);
+}
+
+static bool is_token(const struct token *token, const char *text, size_t left)
+{
+    if (token->len > left)
+        return false;
+    for (size_t i = 0; i < token->len; i++)
+        if (lower(text[i]) != (unsigned char)token->text[i])
+            return false;
+    return token->len == left || !is_word_byte(text[token->len]);
+}
+
+static size_t scan(const struct crawler_names *names, const char *field, size_t len)
+{
+    for (size_t at = 0; at < len; at++) {
+        const struct token *found = NULL;
+        if (!names->begins[lower(field[at])] || !begins_word(field, at))
+            continue;
+        for (size_t i = 0; i < names->token_count; i++) {
+            const struct token *token = &names->tokens[i];
+            if ((found == NULL || token->len > found->len) && is_token(token, field + at, len - at))
+                found = token;
+        }
+        if (found != NULL)
+            return found->name;
+    }
+    return 0;
+}
+
+size_t names_scan(const struct crawler_names *names, const char *user_agent)
+{
+    return user_agent == NULL ? 0 : scan(names, user_agent, strnlen(user_agent, FIELD_MAX));
+}
+
+size_t names_classify(struct crawler_names *names, const char *user_agent)
+{
+    if (user_agent == NULL)
+        return 0;
+    size_t len = strnlen(user_agent, FIELD_MAX);
+    uint64_t hash = XXH3_64bits(user_agent, len);
+    atomic_uint_fast64_t *slot = &names->cache[(hash >> 8) % CACHE_SLOTS];
+    uint64_t word = atomic_load_explicit(slot, memory_order_relaxed);
+    if (word != 0 && (word ^ hash) >> 8 == 0)
+        return word & 0xff;
+    size_t name = scan(names, user_agent, len);
+    atomic_store_explicit(slot, (hash & ~(uint64_t)0xff) | name, memory_order_relaxed);
+    return name;
+}

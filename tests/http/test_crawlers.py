@@ -1,0 +1,366 @@
+"""/v1/crawlers: which version of each page every crawler holds, and since when it lacks a newer one."""
+
+import json
+import socket
+import struct
+
+import pytest
+
+from harness import HOST, INDEX, ORIGIN, RFC3339, Connection, Server, ask, eventually, problem, q, request_bytes, seconds
+
+GOOGLE = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+BING = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)"
+PAGE = "/sitemap_index.xml"
+SHOP = "https://shop.example.org"
+RANGES = json.dumps({"prefixes": [{"ipv4Prefix": "66.249.64.0/19"}, {"ipv6Prefix": "2001:4860:4801::/48"}]})
+
+
+def fetch(server, agent=GOOGLE, target=PAGE, headers=(), method="GET", **more):
+    return server.get(target, [("User-Agent", agent), *headers], method=method, **more)
+
+
+def crawlers(server, query="", **more):
+    reply = server.api("GET", "/v1/crawlers" + query, **more)
+    assert reply.status == 200, reply
+    return reply.json()
+
+
+def crawler(server, name="googlebot", **more):
+    found = [c for c in crawlers(server, **more)["crawlers"] if c["name"] == name]
+    return found[0] if found else None
+
+
+def pages(server, name="googlebot", query="", **more):
+    reply = server.api("GET", f"/v1/crawlers/{name}/pages{query}", **more)
+    assert reply.status == 200, reply
+    return reply.json()
+
+
+def sums(server, name="googlebot"):
+    """Of all days: what came of its requests."""
+    of = crawler(server, name) or {"days": []}
+    return tuple(sum(d[k] for d in of["days"]) for k in ("ok", "not_modified", "other", "impostors"))
+
+
+def counted(server, wanted, name="googlebot"):
+    """A request counts once its last byte has left, which its client may see first."""
+    eventually(lambda: sums(server, name) == wanted, f"{name} counts {wanted}")
+
+
+@pytest.fixture
+def filled(server):
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    return server
+
+
+def test_a_change_is_lacked_until_it_is_fetched(filled):
+    before = crawlers(filled)
+    assert before["observed"] == "origin" and RFC3339.match(before["since"]) and before["crawlers"] == []
+    first = fetch(filled)
+    assert first.status == 200
+    counted(filled, (1, 0, 0, 0))
+    google = crawler(filled)
+    assert (google["verified"], google["pages"], google["current"], google["stale"], google["never"]) == (None, 1, 1, 0, 0)
+    assert google["stale_since"] is None and google["seen_up_to"] >= google["last_fetch_at"]
+    assert google["lag"] == {"p50_s": None, "p90_s": None, "max_s": None, "changes": 0}
+    page = pages(filled)["pages"]
+    assert len(page) == 1 and page[0]["url"] == INDEX and page[0]["status"] == 200
+    assert page[0]["held_changed_at"] == page[0]["changed_at"] and page[0]["stale_since"] is None
+    assert fetch(filled, headers=[("If-None-Match", first["ETag"])]).status == 304
+    counted(filled, (1, 1, 0, 0))
+
+    assert filled.register(f"{ORIGIN}/b.xml").status == 201
+    google = crawler(filled)
+    assert (google["current"], google["stale"]) == (0, 1), "it is told before the write is answered"
+    stale = pages(filled, query="?stale=1")["pages"]
+    assert len(stale) == 1 and stale[0]["stale_since"] == stale[0]["changed_at"] == google["stale_since"]
+    assert google["seen_up_to"] < google["stale_since"]
+    assert filled.register(f"{ORIGIN}/c.xml").status == 201
+    assert crawler(filled)["stale_since"] == google["stale_since"], "since the first change that it has not seen"
+
+    assert fetch(filled, headers=[("If-None-Match", first["ETag"])]).status == 200
+    counted(filled, (2, 1, 0, 0))
+    google = crawler(filled)
+    assert (google["current"], google["stale"], google["lag"]["changes"]) == (1, 0, 1)
+    assert google["lag"]["max_s"] is not None and pages(filled, query="?stale=1")["pages"] == []
+    metrics = filled.metrics()
+    assert metrics['sitemapd_crawler_fetches_total{crawler="googlebot",status="200"}'] == 2
+    assert metrics['sitemapd_crawler_fetches_total{crawler="googlebot",status="304"}'] == 1
+    assert metrics['sitemapd_crawler_stale_pages{crawler="googlebot"}'] == 0
+    assert metrics['sitemapd_crawler_lag_seconds_count{crawler="googlebot"}'] == 1
+    assert metrics["sitemapd_crawler_rows"] == 1 and metrics["sitemapd_crawler_untracked_total"] == 0
+
+
+def test_head_and_errors_move_nothing(filled):
+    assert fetch(filled, method="HEAD").status == 200
+    counted(filled, (0, 0, 1, 0))
+    google = crawler(filled)
+    assert (google["pages"], google["never"], google["seen_up_to"]) == (0, 1, None)
+    assert pages(filled)["pages"][0]["held_changed_at"] is None
+    assert fetch(filled, target="/none.xml").status == 404
+    counted(filled, (0, 0, 2, 0))
+    assert fetch(filled).status == 200
+    counted(filled, (1, 0, 2, 0))
+    assert filled.register(f"{ORIGIN}/b.xml").status == 201
+    assert fetch(filled, method="HEAD").status == 200
+    counted(filled, (1, 0, 3, 0))
+    assert crawler(filled)["stale"] == 1
+    assert fetch(filled, target="/sitemap_index.xml.gz").status == 200, "either form is the page"
+    counted(filled, (2, 0, 3, 0))
+    assert crawler(filled)["stale"] == 0
+
+
+def test_robots_and_browsers(filled):
+    assert fetch(filled, target="/robots.txt").status == 200
+    counted(filled, (1, 0, 0, 0))
+    assert pages(filled)["pages"] == [], "in the sums of days alone"
+    assert fetch(filled, agent="curl/8.5").status == 200
+    key = 'sitemapd_crawler_fetches_total{crawler="other",status="200"}'
+    eventually(lambda: filled.metrics().get(key) == 1, "it is counted")
+    assert [c["name"] for c in crawlers(filled)["crawlers"]] == ["googlebot"]
+    problem(filled.api("GET", "/v1/crawlers/other/pages"), 404, "not-found")
+    problem(filled.api("GET", "/v1/crawlers/nobody/pages"), 404, "not-found")
+
+
+# ---- what ends late, or not at all --------------------------------------------------------------
+
+
+class SlowReader:
+    """Asks for the page as it is uncompressed, and takes no more than a little of it."""
+
+    def __init__(self, server):
+        host, port = server.public.rsplit(":", 1)
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(120)
+        self.socket.connect((host, int(port)))
+        self.socket.sendall(request_bytes("GET", PAGE, [("User-Agent", GOOGLE), ("Connection", "close")], host=HOST))
+        assert self.socket.recv(1000).startswith(b"HTTP/1.1 200")
+
+    def rest(self):
+        while self.socket.recv(1 << 20):
+            pass
+        self.socket.close()
+
+    def abort(self):
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+
+@pytest.fixture
+def large(server):
+    """One page of more than sockets hold."""
+    locs = [{"loc": f"{ORIGIN}/{n:06}{'x' * 200}.xml"} for n in range(40000)]
+    assert server.bulk(locs).status == 200
+    return server
+
+
+def test_an_old_version_that_arrives_late_stays_stale(large):
+    reader = SlowReader(large)
+    assert large.register(f"{ORIGIN}/new.xml").status == 201
+    assert crawler(large) is None, "its last byte has not left"
+    reader.rest()
+    counted(large, (1, 0, 0, 0))
+    google = crawler(large)
+    assert (google["pages"], google["stale"], google["lag"]["changes"]) == (1, 1, 0)
+    page = pages(large)["pages"][0]
+    assert page["stale_since"] == page["changed_at"] and page["held_changed_at"] <= page["changed_at"]
+    assert fetch(large).status == 200
+    counted(large, (2, 0, 0, 0))
+    assert crawler(large)["stale"] == 0
+
+
+def test_a_fetch_that_is_broken_off_moves_nothing(large):
+    assert fetch(large, headers=[("Accept-Encoding", "gzip")]).status == 200
+    counted(large, (1, 0, 0, 0))
+    assert large.register(f"{ORIGIN}/new.xml").status == 201
+    SlowReader(large).abort()
+    counted(large, (1, 0, 1, 0))
+    assert crawler(large)["stale"] == 1
+
+
+# ---- who it is ----------------------------------------------------------------------------------
+
+
+def configured(tmp_path, ranges=RANGES, more=""):
+    path = tmp_path / "google.json"
+    path.write_text(ranges, encoding="utf-8")
+    return f'[server]\ntrusted_proxies = 127.0.0.1\n{more}\n[crawler "googlebot"]\nranges = {path}\n'
+
+
+def from_address(*addresses):
+    return [("X-Forwarded-For", ", ".join(addresses))]
+
+
+def test_an_impostor_moves_nothing(start, tmp_path):
+    server = start(config=configured(tmp_path))
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert fetch(server).status == 200  # from 127.0.0.1
+    counted(server, (0, 0, 0, 1))
+    google = crawler(server)
+    assert (google["verified"], google["pages"], google["last_fetch_at"]) == (True, 0, None)
+    assert fetch(server, headers=from_address("203.0.113.9")).status == 200
+    counted(server, (0, 0, 0, 2))
+    # What the client wrote itself, before the address that the proxy adds.
+    assert fetch(server, headers=from_address("66.249.66.1", "203.0.113.9")).status == 200
+    counted(server, (0, 0, 0, 3))
+    assert fetch(server, headers=from_address("203.0.113.9", "66.249.66.1")).status == 200
+    counted(server, (1, 0, 0, 3))
+    assert fetch(server, headers=from_address("2001:4860:4801:10::7")).status == 200
+    counted(server, (2, 0, 0, 3))
+    assert crawler(server)["current"] == 1
+    assert server.metrics()['sitemapd_crawler_impostors_total{crawler="googlebot"}'] == 3
+    assert fetch(server, agent=BING).status == 200
+    counted(server, (1, 0, 0, 0), "bingbot")
+    assert crawler(server, "bingbot")["verified"] is None
+
+
+def test_nobody_forges_an_address_without_a_proxy(start, tmp_path):
+    config = configured(tmp_path).replace("trusted_proxies = 127.0.0.1", "")
+    server = start(config=config)
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert fetch(server, headers=from_address("66.249.66.1")).status == 200
+    counted(server, (0, 0, 0, 1))
+
+
+def test_a_name_of_our_own_and_a_reload(start, tmp_path):
+    server = start(config=configured(tmp_path) + '[crawler "ours"]\nmatch = Ourbot Our-Checker\n')
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert fetch(server, agent="Our-Checker/2 (x)").status == 200
+    counted(server, (1, 0, 0, 0), "ours")
+    assert fetch(server, headers=from_address("66.249.66.1")).status == 200
+    counted(server, (1, 0, 0, 0))
+
+    def reload(event, count):
+        server.process.send_signal(1)
+        eventually(lambda: server.told(event, count), f"{event} is told")
+
+    ranges = tmp_path / "google.json"
+    ranges.write_text("192.0.2.0/24\n<html>", encoding="utf-8")
+    reload("reload-refused", 1)
+    assert "no address or range" in server.log()
+    assert fetch(server, headers=from_address("66.249.66.1")).status == 200
+    counted(server, (2, 0, 0, 0))  # the list before stays
+    ranges.write_text("192.0.2.0/24\n", encoding="utf-8")
+    reload("reloaded", 1)
+    assert fetch(server, headers=from_address("66.249.66.1")).status == 200
+    counted(server, (2, 0, 0, 1))
+    assert fetch(server, headers=from_address("192.0.2.3")).status == 200
+    counted(server, (3, 0, 0, 1))
+    assert crawler(server)["current"] == 1 and crawler(server, "ours")["current"] == 1
+
+
+def test_a_start_with_a_bad_list_is_refused(tmp_path):
+    server = Server(tmp_path, config=configured(tmp_path, ranges='{"prefixes": []}'))
+    server.start(expect_ready=False)
+    try:
+        assert server.process.wait(timeout=seconds(60)) == 1
+        assert "google.json: holds no range" in server.log()
+    finally:
+        server.kill()
+
+
+def test_it_can_be_off(start):
+    server = start(config="[server]\ncrawlers = no\n")
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert fetch(server).status == 200
+    assert crawlers(server) == {"observed": "origin", "since": None, "crawlers": []}
+    problem(server.api("GET", "/v1/crawlers/googlebot/pages"), 404, "not-found")
+    assert not [name for name in server.metrics() if name.startswith("sitemapd_crawler")]
+
+
+# ---- sites, lists, time -------------------------------------------------------------------------
+
+
+def test_a_token_sees_its_site(start):
+    server = start(sites=(ORIGIN, SHOP))
+    for origin in (ORIGIN, SHOP):
+        assert server.register(f"{origin}/a.xml").status == 201
+    assert fetch(server).status == 200
+    assert fetch(server, agent=BING, host="shop.example.org").status == 200
+    counted(server, (1, 0, 0, 0))
+    counted(server, (1, 0, 0, 0), "bingbot")
+    token = server.cli("token", "add", "shop", "--site", SHOP, "--role", "read").out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
+    assert [c["name"] for c in crawlers(server)["crawlers"]] == ["googlebot", "bingbot"]
+    assert [c["name"] for c in crawlers(server, "?site=" + q(ORIGIN))["crawlers"]] == ["googlebot"]
+    assert [c["name"] for c in crawlers(server, token=token)["crawlers"]] == ["bingbot"]
+    problem(server.api("GET", "/v1/crawlers?site=" + q(ORIGIN), token=token), 404, "site-unknown")
+    assert pages(server, token=token)["pages"] == []
+    assert len(pages(server, "bingbot", token=token)["pages"]) == 1
+    problem(server.api("GET", f"/v1/crawlers/googlebot/pages?index={q(INDEX)}", token=token), 404, "not-found")
+
+
+def test_the_list_of_pages(start):
+    """Pages of an index that it reads, which it has never fetched, are told; those of another are not."""
+    server = start()
+    names = [f"/i{n}.xml" for n in range(5)]
+    for name in names:
+        assert server.api("POST", "/v1/indexes", {"url": ORIGIN + name}).status == 201
+        assert server.register(f"{ORIGIN}/of{name}", index=ORIGIN + name).status == 201
+    for name in names[:4]:
+        assert fetch(server, target=name).status == 200
+    counted(server, (4, 0, 0, 0))
+    urls = [ORIGIN + name for name in names[:4]]
+    assert [p["url"] for p in pages(server)["pages"]] == urls
+    found, query = [], "?limit=1"
+    while query:
+        part = pages(server, query=query)
+        assert len(part["pages"]) == 1
+        found += [p["url"] for p in part["pages"]]
+        query = part["next"] and "?limit=1&after=" + q(part["next"])
+    assert found == urls
+    assert [p["url"] for p in pages(server, query="?index=" + q(urls[2]))["pages"]] == [urls[2]]
+    problem(server.api("GET", "/v1/crawlers/googlebot/pages?after=nonsense"), 400, "malformed-cursor")
+    problem(server.api("GET", "/v1/crawlers/googlebot/pages?stale=2"), 400, "malformed-parameter")
+    # An index that goes takes its rows along.
+    ids = {i["url"]: i["id"] for i in server.api("GET", "/v1/indexes").json()["indexes"]}
+    assert server.api("DELETE", f"/v1/indexes/{ids[urls[0]]}?max_removed=1").status == 200
+    assert [p["url"] for p in pages(server)["pages"]] == urls[1:]
+    assert server.metrics()["sitemapd_crawler_rows"] == 3
+
+
+def test_a_cold_page_is_told_too(start):
+    """A change of a page that is not in memory: nobody has fetched it since the bulk dropped it."""
+    server = start()
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert fetch(server).status == 200
+    counted(server, (1, 0, 0, 0))
+    locs = [{"loc": f"{ORIGIN}/{n:06}.xml"} for n in range(20000)]  # more segments than a pass renders
+    assert server.bulk(locs).status == 200
+    assert crawler(server)["stale"] == 1
+    assert server.register(f"{ORIGIN}/b.xml").status == 201
+    assert crawler(server)["stale"] == 1
+
+
+def test_a_restart_begins_anew(filled):
+    assert fetch(filled).status == 200
+    counted(filled, (1, 0, 0, 0))
+    filled.restart()
+    assert crawlers(filled)["crawlers"] == []
+
+
+def test_pages_are_the_same_with_and_without(start, tmp_path):
+    tags = []
+    for answer in ("yes", "no"):
+        folder = tmp_path / answer
+        folder.mkdir()
+        server = start(folder=folder, config=f"[server]\ncrawlers = {answer}\n")
+        assert server.register(f"{ORIGIN}/a.xml", lastmod="2026-01-01").status == 201
+        reply = fetch(server)
+        tags.append((reply["ETag"], reply.body))
+    assert tags[0] == tags[1]
+
+
+def test_requests_behind_one_another(filled):
+    """Of one connection each counts for itself: nothing of the one before is left."""
+    with Connection(filled.public) as c:
+        c.send(request_bytes("GET", PAGE, [("User-Agent", GOOGLE)], host=HOST))
+        assert c.reply().status == 200
+        c.send(request_bytes("GET", "/none.xml", [("User-Agent", GOOGLE)], host=HOST))
+        assert c.reply().status == 404
+        c.send(request_bytes("GET", PAGE, host=HOST))
+        assert c.reply().status == 200
+    counted(filled, (1, 0, 1, 0))
+    assert ask(filled.public, "GET", PAGE).status == 200
+    assert crawler(filled)["current"] == 1

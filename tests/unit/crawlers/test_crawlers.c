@@ -1,0 +1,422 @@
+/* The ledger and the sums, with a clock of our own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "server/crawlers/crawlers.h"
+
+#define T0     1700000000 /* 2023-11-14T22:13:20Z */
+#define GOOGLE "Googlebot/2.1"
+
+static struct crawlers *make_with(const struct crawler_rule *rules, size_t count)
+{
+    const char *which;
+    char why[512];
+    struct crawler_names *names = crawler_names_new(rules, count, &which, why, sizeof why);
+    assert_non_null(names);
+    struct crawlers *c = crawlers_new(names, T0);
+    assert_non_null(c);
+    crawlers_catalogue_is(c, "an-epoch");
+    return c;
+}
+
+static int setup(void **state)
+{
+    *state = make_with(NULL, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    crawlers_free(*state);
+    return 0;
+}
+
+/* Page 1 of index 7 at version `v`, which is its revision and its stamp. */
+static struct crawler_fetch fetch_of(unsigned v, unsigned status)
+{
+    return (struct crawler_fetch){.user_agent = GOOGLE,
+                                  .address = "192.0.2.1",
+                                  .status = status,
+                                  .whole = true,
+                                  .bytes = 100,
+                                  .site_id = 3,
+                                  .index_id = 7,
+                                  .page = 1,
+                                  .revision = v,
+                                  .stamp = 1000 + v,
+                                  .changed_at = T0 + v};
+}
+
+static void page_is(struct crawlers *c, unsigned v)
+{
+    crawlers_page_is(c, 7, 1, v, 1000 + v, T0 + v);
+}
+
+static void fetch(struct crawlers *c, unsigned v, unsigned status, int64_t now)
+{
+    const struct crawler_fetch f = fetch_of(v, status);
+    crawlers_fetched(c, &f, T0 + now);
+}
+
+static bool row_of(struct crawlers *c, const char *name, struct crawler_row *out)
+{
+    struct crawler_row rows[CRAWLERS_MAX];
+    int64_t changed_at;
+    size_t count = crawlers_page(c, 7, 1, &changed_at, rows);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(crawlers_name(c, rows[i].crawler), name) == 0) {
+            *out = rows[i];
+            return true;
+        }
+    return false;
+}
+
+static void check_row(struct crawlers *c, unsigned held, int64_t stale_since)
+{
+    struct crawler_row row;
+    assert_true(row_of(c, "googlebot", &row));
+    assert_int_equal(row.held, held != 0);
+    if (held != 0)
+        assert_int_equal(row.held_changed_at - T0, held);
+    assert_int_equal(row.stale_since == 0 ? 0 : row.stale_since - T0, stale_since);
+}
+
+static struct crawler_counts counts_of(struct crawlers *c, const char *name)
+{
+    struct crawlers_totals totals;
+    crawlers_totals(c, &totals);
+    return totals.of[crawlers_find(c, name)];
+}
+
+static void test_a_change_is_lacked_until_it_is_fetched(void **state)
+{
+    struct crawlers *c = *state;
+    page_is(c, 1);
+    fetch(c, 1, 200, 10);
+    check_row(c, 1, 0);
+    fetch(c, 1, 304, 20);
+    check_row(c, 1, 0);
+    page_is(c, 100);
+    check_row(c, 1, 100);
+    page_is(c, 200);
+    check_row(c, 1, 100); /* since the first change that it has not seen */
+    struct crawler_counts counts = counts_of(c, "googlebot");
+    assert_int_equal(counts.stale_pages, 1);
+    assert_int_equal(counts.oldest_stale, T0 + 100);
+    fetch(c, 200, 200, 500);
+    check_row(c, 200, 0);
+    counts = counts_of(c, "googlebot");
+    assert_int_equal(counts.stale_pages, 0);
+    assert_int_equal(counts.ok, 2);
+    assert_int_equal(counts.not_modified, 1);
+    assert_int_equal(counts.last_fetch_at, T0 + 500);
+    assert_int_equal(histogram_count(&counts.lag), 1);
+    assert_int_equal(counts.lag.sum, 400);
+}
+
+static void test_a_304_holds_what_it_stands_for(void **state)
+{
+    struct crawlers *c = *state;
+    page_is(c, 1);
+    fetch(c, 1, 200, 10);
+    page_is(c, 100);
+    /* Undone: other stamp, same tags. */
+    page_is(c, 150);
+    fetch(c, 150, 304, 200);
+    check_row(c, 150, 0);
+}
+
+/* The version that it was sent was replaced while it was on its way. */
+static void test_an_old_snapshot_that_ends_late_stays_stale(void **state)
+{
+    struct crawlers *c = *state;
+    page_is(c, 1);
+    page_is(c, 100);
+    fetch(c, 1, 200, 120);
+    check_row(c, 1, 100);
+    fetch(c, 1, 200, 130);
+    check_row(c, 1, 100);
+    struct crawler_counts counts = counts_of(c, "googlebot");
+    assert_int_equal(histogram_count(&counts.lag), 0);
+    /* Also where it held an older one still. */
+    page_is(c, 200);
+    fetch(c, 100, 200, 250);
+    check_row(c, 100, 100);
+    fetch(c, 200, 200, 300);
+    check_row(c, 200, 0);
+}
+
+/* Built when it was asked for, the page was newer than what was told. */
+static void test_a_reader_may_be_ahead(void **state)
+{
+    struct crawlers *c = *state;
+    page_is(c, 1);
+    fetch(c, 100, 200, 101);
+    page_is(c, 100);
+    check_row(c, 100, 0);
+    /* One that had been stale is no more. */
+    page_is(c, 200);
+    check_row(c, 100, 200);
+    fetch(c, 300, 200, 301);
+    page_is(c, 300);
+    check_row(c, 300, 0);
+}
+
+static void test_what_is_not_whole_moves_nothing(void **state)
+{
+    struct crawlers *c = *state;
+    struct crawler_fetch broken = fetch_of(100, 200);
+    page_is(c, 1);
+    broken.whole = false; /* HEAD, or broken off */
+    crawlers_fetched(c, &broken, T0 + 5);
+    check_row(c, 0, 0);
+    fetch(c, 1, 200, 10);
+    page_is(c, 100);
+    crawlers_fetched(c, &broken, T0 + 110);
+    check_row(c, 1, 100);
+    fetch(c, 100, 500, 120);
+    check_row(c, 1, 100);
+    struct crawler_row row;
+    assert_true(row_of(c, "googlebot", &row));
+    assert_int_equal(row.status, 500);
+    assert_int_equal(row.fetched_at, T0 + 120);
+    assert_int_equal(row.ok, 1);
+    assert_int_equal(row.other, 3);
+    assert_int_equal(counts_of(c, "googlebot").other, 3);
+}
+
+static void test_whoever_has_no_name_is_counted_only(void **state)
+{
+    struct crawlers *c = *state;
+    struct crawler_fetch f = fetch_of(1, 200);
+    struct crawler_row row;
+    page_is(c, 1);
+    f.user_agent = "curl/8";
+    crawlers_fetched(c, &f, T0 + 5);
+    f.user_agent = NULL;
+    crawlers_fetched(c, &f, T0 + 5);
+    assert_false(row_of(c, "other", &row));
+    assert_int_equal(counts_of(c, "other").ok, 2);
+    assert_int_equal(crawlers_find(c, "nobody"), 0);
+}
+
+static void test_a_page_that_goes_and_another_catalogue(void **state)
+{
+    struct crawlers *c = *state;
+    struct crawler_row row;
+    struct crawlers_totals totals;
+    page_is(c, 1);
+    fetch(c, 1, 200, 10);
+    crawlers_page_gone(c, 7, 1);
+    crawlers_page_gone(c, 7, 2);
+    assert_false(row_of(c, "googlebot", &row));
+    fetch(c, 1, 200, 11); /* it was on its way */
+    crawlers_totals(c, &totals);
+    assert_int_equal(totals.rows, 0);
+    assert_int_equal(totals.untracked, 1);
+    page_is(c, 2);
+    fetch(c, 2, 200, 12);
+    crawlers_catalogue_is(c, "an-epoch");
+    check_row(c, 2, 0);
+    crawlers_catalogue_is(c, "another-epoch");
+    assert_false(row_of(c, "googlebot", &row));
+    assert_int_equal(counts_of(c, "googlebot").ok, 3);
+}
+
+/* More rows than there is room for; all of it comes back when the pages go. */
+static void test_the_bound(void **state)
+{
+    struct crawlers *c = *state;
+    struct crawlers_totals totals;
+    static const char *const agents[] = {GOOGLE, "bingbot/2.0", "YandexBot/3.0"};
+    for (int turn = 0; turn < 2; turn++) {
+        for (uint32_t page = 1; page <= 40000; page++)
+            crawlers_page_is(c, 7, page, 1, 1, T0);
+        for (uint32_t page = 1; page <= 20000; page++)
+            for (int i = 0; i < 2; i++) {
+                struct crawler_fetch f = fetch_of(1, 200);
+                f.user_agent = agents[i];
+                f.page = page;
+                f.stamp = 1;
+                crawlers_fetched(c, &f, T0);
+            }
+        crawlers_totals(c, &totals);
+        assert_int_equal(totals.rows, CRAWLERS_MAX_ROWS);
+        assert_int_equal(totals.untracked, (uint64_t)(turn + 1) * (40000 - CRAWLERS_MAX_ROWS));
+        for (uint32_t page = 1; page <= 40000; page++)
+            crawlers_page_gone(c, 7, page);
+        crawlers_totals(c, &totals);
+        assert_int_equal(totals.rows, 0);
+    }
+}
+
+static void find_day(void *context, const struct crawler_day *day)
+{
+    struct crawler_day *wanted = context;
+    if (day->crawler == wanted->crawler && day->day == wanted->day &&
+        day->site_id == wanted->site_id)
+        *wanted = *day;
+}
+
+static struct crawler_day day_of(struct crawlers *c, const char *name, int64_t site, int64_t now)
+{
+    struct crawler_day day = {.crawler = (uint8_t)crawlers_find(c, name),
+                              .day = (int32_t)((T0 + now) / 86400),
+                              .site_id = site};
+    crawlers_each_day(c, find_day, &day);
+    return day;
+}
+
+static void test_the_sums_of_days(void **state)
+{
+    struct crawlers *c = *state;
+    const int64_t day = 86400;
+    page_is(c, 1);
+    fetch(c, 1, 200, 0);
+    fetch(c, 1, 304, 10);
+    fetch(c, 1, 404, 20);
+    page_is(c, 50);
+    fetch(c, 50, 200, day);
+    struct crawler_day sum = day_of(c, "googlebot", 3, 0);
+    assert_int_equal(sum.ok, 1);
+    assert_int_equal(sum.not_modified, 1);
+    assert_int_equal(sum.other, 1);
+    assert_int_equal(sum.bytes, 300);
+    sum = day_of(c, "googlebot", 3, day);
+    assert_int_equal(sum.ok, 1);
+    assert_int_equal(crawler_lags_count(&sum.lags), 1);
+    assert_int_equal(sum.lags.max_s, day - 50);
+    assert_int_equal(crawler_lags_percentile(&sum.lags, 50), day - 50);
+    assert_int_equal(day_of(c, "googlebot", 4, 0).ok, 0);
+    /* Ninety days later the first is gone. */
+    fetch(c, 50, 304, (CRAWLERS_KEEP_DAYS - 1) * day);
+    assert_int_equal(day_of(c, "googlebot", 3, 0).ok, 1);
+    fetch(c, 50, 304, CRAWLERS_KEEP_DAYS * day);
+    assert_int_equal(day_of(c, "googlebot", 3, 0).ok, 0);
+    assert_int_equal(day_of(c, "googlebot", 3, day).ok, 1);
+    assert_int_equal(day_of(c, "googlebot", 3, CRAWLERS_KEEP_DAYS * day).not_modified, 1);
+}
+
+static void test_percentiles_of_lags(void **state)
+{
+    struct crawlers *c = *state;
+    struct crawler_day sum;
+    page_is(c, 1);
+    fetch(c, 1, 200, 1);
+    /* Lags of 1 to 100 s. */
+    for (unsigned i = 1; i <= 100; i++) {
+        page_is(c, 200 * i);
+        fetch(c, 200 * i, 200, 200 * (int64_t)i + i);
+    }
+    memset(&sum, 0, sizeof sum);
+    for (int64_t at = 0; at <= 86400; at += 86400) {
+        struct crawler_day day = day_of(c, "googlebot", 3, at);
+        crawler_lags_add(&sum.lags, &day.lags);
+    }
+    assert_int_equal(crawler_lags_count(&sum.lags), 100);
+    assert_int_equal(sum.lags.max_s, 100);
+    assert_int_equal(crawler_lags_percentile(&sum.lags, 50), 63);   /* of 48 to 63 */
+    assert_int_equal(crawler_lags_percentile(&sum.lags, 90), 95);   /* of 64 to 95 */
+    assert_int_equal(crawler_lags_percentile(&sum.lags, 100), 100); /* and not 127 */
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+static void test_impostors_move_nothing(void **state)
+{
+    char path[] = "/tmp/sitemapd-ranges-XXXXXX";
+    int fd = mkstemp(path);
+    const char *files[] = {path};
+    const struct crawler_rule rule = {
+        .name = "googlebot", .range_file_count = 1, .range_files = files};
+    struct crawler_fetch f = fetch_of(1, 200);
+    struct crawler_row row;
+    (void)state;
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    fputs("192.0.2.0/24\n", file);
+    fclose(file);
+    struct crawlers *c = make_with(&rule, 1);
+    remove(path);
+    assert_true(crawlers_is_verified(c, crawlers_find(c, "googlebot")));
+    assert_false(crawlers_is_verified(c, crawlers_find(c, "bingbot")));
+    page_is(c, 1);
+    f.address = "198.51.100.1";
+    crawlers_fetched(c, &f, T0);
+    f.address = NULL;
+    crawlers_fetched(c, &f, T0);
+    assert_false(row_of(c, "googlebot", &row));
+    struct crawler_counts counts = counts_of(c, "googlebot");
+    assert_int_equal(counts.impostors, 2);
+    assert_int_equal(counts.ok, 0);
+    assert_int_equal(counts.last_fetch_at, 0);
+    assert_int_equal(day_of(c, "googlebot", 3, 0).impostors, 2);
+    fetch(c, 1, 200, 5);
+    check_row(c, 1, 0);
+    crawlers_free(c);
+}
+
+static void test_other_names_keep_what_is_counted(void **state)
+{
+    struct crawlers *c = *state;
+    static const char *const match[] = {"ourbot"};
+    char text[CRAWLERS_MAX][8], why[512];
+    struct crawler_rule rules[40];
+    const char *which;
+    page_is(c, 1);
+    fetch(c, 1, 200, 10);
+    rules[0] = (struct crawler_rule){.name = "ours", .match_count = 1, .match = match};
+    struct crawler_names *names = crawler_names_new(rules, 1, &which, why, sizeof why);
+    assert_true(crawlers_use(c, names));
+    check_row(c, 1, 0);
+    fetch(c, 1, 304, 20);
+    assert_int_equal(counts_of(c, "googlebot").ok + counts_of(c, "googlebot").not_modified, 2);
+    struct crawler_fetch f = fetch_of(1, 200);
+    f.user_agent = "OurBot/1";
+    crawlers_fetched(c, &f, T0 + 30);
+    struct crawler_row row;
+    assert_true(row_of(c, "ours", &row));
+    /* Names without end are refused, and all is as before. */
+    bool refused = false;
+    for (unsigned turn = 0; turn < 3 && !refused; turn++) {
+        for (size_t i = 0; i < 40; i++) {
+            snprintf(text[i], sizeof text[i], "n%u-%zu", turn, i);
+            rules[i] = (struct crawler_rule){.name = text[i], .match_count = 1, .match = match};
+        }
+        names = crawler_names_new(rules, 40, &which, why, sizeof why);
+        assert_non_null(names);
+        refused = !crawlers_use(c, names);
+        if (refused)
+            crawler_names_free(names);
+    }
+    assert_true(refused);
+    assert_true(row_of(c, "ours", &row));
+    check_row(c, 1, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(test_a_change_is_lacked_until_it_is_fetched),
+        TEST(test_a_304_holds_what_it_stands_for),
+        TEST(test_an_old_snapshot_that_ends_late_stays_stale),
+        TEST(test_a_reader_may_be_ahead),
+        TEST(test_what_is_not_whole_moves_nothing),
+        TEST(test_whoever_has_no_name_is_counted_only),
+        TEST(test_a_page_that_goes_and_another_catalogue),
+        TEST(test_the_bound),
+        TEST(test_the_sums_of_days),
+        TEST(test_percentiles_of_lags),
+        cmocka_unit_test(test_impostors_move_nothing),
+        TEST(test_other_names_keep_what_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
