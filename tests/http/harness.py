@@ -184,12 +184,12 @@ def request_bytes(method, target, headers=(), body=b"", host=HOST, version="HTTP
     return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape") + body
 
 
-def ask(address, method, target, headers=(), body=b"", host=HOST, version="HTTP/1.1", length=True, timeout=None):
+def ask(address, method, target, headers=(), body=b"", host=HOST, version="HTTP/1.1", length=True, timeout=None, source=None):
     """One request on a connection of its own; asserts that nothing comes behind the reply."""
     headers = list(headers.items()) if isinstance(headers, dict) else list(headers)
     if version == "HTTP/1.1":
         headers.append(("Connection", "close"))
-    with Connection(address, timeout) as connection:
+    with Connection(address, timeout, source) as connection:
         try:
             connection.send(request_bytes(method, target, headers, body, host, version, length))
         except (BrokenPipeError, ConnectionResetError):

@@ -337,7 +337,8 @@ def everywhere_in_v1(name):
     recipe(name, 400, lambda w: sample(name, w.server, query="nonsense=%zz"))
     recipe(name, 400, lambda w: sample(name, w.server, query="nonsense=1&nonsense=1"))
     recipe(name, 401, lambda w: sample(name, w.server, token=None))
-    recipe(name, 401, lambda w: sample(name, w.server, token=WRONG))
+    # From an address of its own: so many of one are not let in any more.
+    recipe(name, 401, lambda w: sample(name, w.server, token=WRONG, source=f"127.0.0.{100 + list(SAMPLES).index(name)}"))
     recipe(name, 429, lambda w: sample(name, w.other("guessed"), token=WRONG))
     recipe(name, 503, lambda w: sample(name, w.crowded()))
     recipe(name, 503, lambda w: sample(name, w.other("lost")))
