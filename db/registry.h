@@ -30,6 +30,7 @@ struct registry_site {
     bool frozen;               /* all its indexes are */
     uint32_t max_pages;        /* cap of index files over all its indexes (max_indexes) */
     const char *robots;        /* its own robots.txt; NULL: none */
+    size_t robots_len;         /* known, so that nobody goes through all sites' texts */
     bool robots_off;           /* /robots.txt is left to others */
     uint64_t robots_revision;  /* of the last change of these two, 0: there was none */
     int64_t robots_changed_at; /* Unix seconds */

@@ -303,9 +303,10 @@ static const char sql_sizes[] =
     "  coalesce(length(CAST(prefix AS BLOB)), 0) + 2), 0) AS bytes FROM token) AS t,"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(host AS BLOB)) + 1), 0) AS bytes"
     "  FROM site_host) AS h";
+/* `robots IS NOT NULL` would read the text to its end; its type stands at the row's beginning. */
 static const char sql_sites[] =
     "SELECT id, origin, managed, max_pages, robots_off, robots_revision, robots_changed_at,"
-    " robots IS NOT NULL, frozen FROM site WHERE removed = 0 ORDER BY origin";
+    " typeof(robots) = 'text', frozen FROM site WHERE removed = 0 ORDER BY origin";
 static const char sql_robots[] = "SELECT robots FROM site WHERE id = ?1";
 static const char sql_indexes[] =
     "SELECT id, site, path, page_pattern, frozen FROM sitemap_index WHERE removed = 0"
@@ -528,6 +529,7 @@ static enum catalogue_status read_text(sqlite3_stmt *row, int64_t site_id, struc
     *out = text != NULL ? malloc(sizeof **out + size) : NULL;
     if (*out != NULL) {
         atomic_init(&(*out)->references, 1);
+        (*out)->len = size - 1;
         memcpy((*out)->text, text, size);
     }
     sqlite3_reset(row);
@@ -554,8 +556,10 @@ static enum catalogue_status fill_robots(sqlite3 *db, const struct registry *bef
         store->robots[i] = text_of_before(before, site);
         if (store->robots[i] == NULL)
             status = read_text(row, site->id, &store->robots[i]);
-        if (status == CATALOGUE_OK)
+        if (status == CATALOGUE_OK) {
             site->robots = store->robots[i]->text;
+            site->robots_len = store->robots[i]->len;
+        }
     }
     sqlite3_finalize(row);
     return status;
@@ -681,6 +685,7 @@ static bool keep_site(struct registry_store *store, const struct registry_site *
            strcmp(plain->origin, site->origin_url.text) == 0;
     site->origin = keep(store, plain->origin);
     site->robots = keep(store, plain->robots);
+    site->robots_len = plain->robots != NULL ? strlen(plain->robots) : 0;
     site->alias_hosts = keep_hosts(store, plain->alias_hosts, plain->alias_host_count);
     site->cross_hosts = keep_hosts(store, plain->cross_hosts, plain->cross_host_count);
     site->indexes = &store->indexes[store->index_count];

@@ -41,6 +41,7 @@ struct directory {
 /* A site's robots.txt: as large as 500 KiB, and shared by all registries that have it. */
 struct shared_text {
     atomic_uint references;
+    size_t len;
     char text[];
 };
 

@@ -256,8 +256,8 @@ static void site_robots_judge(const struct registry *r, const struct site_fields
         return;
     }
     for (size_t i = 0; i < r->site_count; i++)
-        if (&r->sites[i] != site && r->sites[i].robots)
-            total += strlen(r->sites[i].robots);
+        if (&r->sites[i] != site)
+            total += r->sites[i].robots_len;
     if (total > SITE_ROBOTS_TOTAL_BYTES) {
         result_decline(result, CATALOGUE_FULL,
                        "all sites' robots.txt together have at most 16 MiB");

@@ -332,9 +332,44 @@ static void an_unchanged_robots_txt_is_shared(void **state)
     fixture_close(&f);
 }
 
+static int pages_looked_at(sqlite3 *db)
+{
+    int hits = 0, misses = 0, most;
+
+    sqlite3_db_status(db, SQLITE_DBSTATUS_CACHE_HIT, &hits, &most, 1);
+    sqlite3_db_status(db, SQLITE_DBSTATUS_CACHE_MISS, &misses, &most, 1);
+    return hits + misses;
+}
+
+/* Neither one's own where it has not changed, nor for what else the rows hold. */
+static void no_unchanged_robots_txt_is_read(void **state)
+{
+    struct fixture f;
+    struct registry *first, *second;
+    (void)state;
+
+    fixture_open(&f);
+    fixture_site(f.db, 1, "https://a.example");
+    fixture_site(f.db, 2, "https://b.example");
+    fixture_sql(f.db,
+                "UPDATE site SET robots = printf('%%.*c', 500000, 'x'), robots_revision = id");
+    assert_int_equal(registry_load(f.db, NULL, &first), CATALOGUE_OK);
+    assert_int_equal(first->sites[1].robots_len, 500000);
+    assert_in_range(pages_looked_at(f.db), 2 * 500000 / 65536, 1000000);
+    fixture_site(f.db, 3, "https://c.example");
+    pages_looked_at(f.db);
+    assert_int_equal(registry_load(f.db, first, &second), CATALOGUE_OK);
+    assert_int_equal(second->sites[1].robots_len, 500000);
+    assert_in_range(pages_looked_at(f.db), 1, 60);
+    registry_unref(first);
+    registry_unref(second);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_unchanged_robots_txt_is_read),
         cmocka_unit_test(an_unchanged_robots_txt_is_shared),
         cmocka_unit_test(an_empty_catalogue_has_an_empty_registry),
         cmocka_unit_test(everything_is_read_and_ordered),

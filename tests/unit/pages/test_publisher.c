@@ -169,6 +169,63 @@ static void slow_readers_are_cut_last(void **state)
     assert_in_range(stats_of(f->publisher).snapshot_bytes, 1, 1000);
 }
 
+static uint64_t set_robots(struct catalogue *c, const char *origin, const char *text)
+{
+    struct registry *registry;
+    struct catalogue_view *view;
+    assert_int_equal(catalogue_view_begin(c, &view), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_registry(view, &registry), CATALOGUE_OK);
+    struct change change = {.kind = CHANGE_SITE_UPDATE,
+                            .site_id = registry_site_by_origin(registry, origin)->id,
+                            .site = {.set = SITE_SET_ROBOTS, .robots = text}};
+    uint64_t revision = apply(c, &change);
+    registry_unref(registry);
+    catalogue_view_end(view);
+    return revision;
+}
+
+/* With a reference. */
+static struct resource *get_robots(struct publisher *p, const char *host)
+{
+    struct site_target found;
+    const struct site_map *routing = publisher_site_map(p);
+    site_map_find(routing, host, "/robots.txt", &found);
+    assert_int_equal(found.kind, ROUTE_ROBOTS);
+    resource_ref(found.robots);
+    publisher_site_map_done(routing);
+    return found.robots;
+}
+
+/* As large as 16 MiB are all of them: one site's change must not render and hash the others'. */
+static void a_change_makes_no_other_sites_robots_txt_anew(void **state)
+{
+    struct fixture *f = *state;
+    const char *other = "https://b.example";
+    apply(f->catalogue, &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = other}});
+    set_robots(f->catalogue, other, "User-agent: b\n");
+    await_revision(f->publisher, set_robots(f->catalogue, ORIGIN, "User-agent: a\n"));
+    struct resource *theirs = get_robots(f->publisher, "b.example");
+    struct resource *mine = get_robots(f->publisher, "www.example.com");
+    await_revision(f->publisher, set_robots(f->catalogue, ORIGIN, "User-agent: c\n"));
+    struct resource *after = get_robots(f->publisher, "b.example");
+    struct resource *changed = get_robots(f->publisher, "www.example.com");
+    assert_ptr_equal(after, theirs);
+    assert_ptr_not_equal(changed, mine);
+    assert_memory_equal(changed->bytes, "User-agent: c\n", strlen("User-agent: c\n"));
+    resource_unref(after);
+    /* Its own page has come: it is named there. */
+    await_revision(f->publisher, put(f->catalogue, "first", NULL));
+    after = get_robots(f->publisher, "www.example.com");
+    assert_ptr_not_equal(after, changed);
+    resource_unref(after);
+    after = get_robots(f->publisher, "b.example");
+    assert_ptr_equal(after, theirs);
+    resource_unref(after);
+    resource_unref(changed);
+    resource_unref(mine);
+    resource_unref(theirs);
+}
+
 static void random_changes_equal_a_plain_render(void **state)
 {
     struct fixture *f = *state;
@@ -209,6 +266,7 @@ int main(void)
         TEST(a_bulk_drops_the_page),
         TEST(the_budget_evicts),
         TEST(slow_readers_are_cut_last),
+        TEST(a_change_makes_no_other_sites_robots_txt_anew),
         TEST(random_changes_equal_a_plain_render),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
