@@ -26,10 +26,12 @@ void statements_done(struct statements *s)
 sqlite3_stmt *statements_get(struct statements *s, enum statement which)
 {
     sqlite3_stmt **slot = &s->prepared[which];
-    if (*slot == NULL)
+    if (*slot == NULL) {
         *slot = connection_prepare(s->db, texts[which]);
-    else
+    } else {
         sqlite3_reset(*slot);
+        sqlite3_clear_bindings(*slot); /* they borrow what may be gone */
+    }
     return *slot;
 }
 

@@ -191,7 +191,7 @@ struct statements {
 
 void statements_init(struct statements *s, sqlite3 *db);
 void statements_done(struct statements *s);
-/* The statement, reset, without bindings to rely on. NULL on failure: sqlite3_errcode tells. */
+/* The statement, reset, all parameters NULL. NULL on failure: sqlite3_errcode tells. */
 sqlite3_stmt *statements_get(struct statements *s, enum statement which);
 
 /* Binds text or, where `text` is NULL, NULL. Borrowed until the statement is reset. */

@@ -53,7 +53,7 @@ typedef int read_value(sqlite3 *db, int column, sqlite3_value **value);
 static sqlite3_value *value_of(struct recorder *r, read_value *read, enum column column)
 {
     sqlite3_value *value = NULL;
-    if (read(r->db, column, &value) != SQLITE_OK)
+    if (read(r->db, (int)column, &value) != SQLITE_OK)
         r->status = CATALOGUE_NO_MEMORY;
     return value;
 }

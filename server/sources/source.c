@@ -20,8 +20,8 @@ static struct scan_request *source_take_request(struct source *s);
 
 enum { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
-static void source_tell(const struct source *s, int level, const char *event, const char *format,
-                        ...)
+__attribute__((format(printf, 4, 5))) static void
+source_tell(const struct source *s, int level, const char *event, const char *format, ...)
 {
     char detail[1600];
     va_list arguments;

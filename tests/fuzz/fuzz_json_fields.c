@@ -22,7 +22,10 @@ static void require_filled(const struct json_field *f)
     case JSON_FIELD_NUMBER:
         REQUIRE(f->number <= f->max);
         break;
+    case JSON_FIELD_BOOL:
+        break;
     case JSON_FIELD_SWITCH:
+    case JSON_FIELD_OPTION:
         REQUIRE(f->text == NULL || !f->off);
         break;
     }
@@ -35,6 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.name = "cross_hosts", .type = JSON_FIELD_TEXTS},
         {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = 500},
         {.name = "robots", .type = JSON_FIELD_SWITCH},
+        {.name = "frozen", .type = JSON_FIELD_BOOL},
+        {.name = "prefix", .type = JSON_FIELD_OPTION},
     };
     size_t count = sizeof fields / sizeof fields[0];
     struct json_fields_error error = {"", ""};

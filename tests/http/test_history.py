@@ -156,6 +156,16 @@ def test_an_index_is_restored_to_a_revision(server):
     assert shown(server) == before and entries(server) == was
 
 
+def test_a_change_says_nothing_of_the_one_before(server):
+    """The line on an undo names what it undid, a small change's line has its rows: the next line has neither."""
+    made = server.bulk(rows(range(3))).json()
+    assert undo(server, made["revision"], max_removed=3).status == 200
+    server.bulk(rows(range(100, 200)))
+    told = history(server)["changes"]
+    assert [each["undoes"] for each in told[:3]] == [None, made["revision"], None]
+    assert sorted(each["loc"] for each in change_rows(server, told[0]["revision"])) == [name(n) for n in range(100, 200)]
+
+
 def test_the_guard_holds_an_undo(server):
     made = server.bulk(rows(range(100))).json()
     problem(undo(server, made["revision"]), 409, "shrink-guard")
