@@ -19,6 +19,7 @@ struct backend;
 struct backend_page {
     uint64_t entries, bytes;
     int64_t changed_at; /* 0: never */
+    bool untold;        /* entries and bytes are not for a token of a part of it to know */
 };
 
 /* A token, told without its secret; strings are valid for the call. */
@@ -55,7 +56,7 @@ struct backend_source {
 
 struct backend_status {
     char version[32];
-    bool healthy;       /* a file: it can be read */
+    bool healthy;       /* a file: it can be read, and nothing is frozen */
     struct str reasons; /* why not, one a line */
     uint64_t source_count;
     void (*source)(void *context, const struct backend_source *source); /* told each */

@@ -87,7 +87,7 @@ static int read_page(struct backend *b, const struct registry_index *index, uint
         status = catalogue_view_page(view, index->id, number, &page);
     give_back(of(b), view);
     if (status == CATALOGUE_OK && !page.removed)
-        *out = (struct backend_page){page.entries, page.bytes, page.changed_at};
+        *out = (struct backend_page){page.entries, page.bytes, page.changed_at, false};
     return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);
 }
 
@@ -308,6 +308,27 @@ static int tokens(struct backend *b, backend_token_each *each, void *context)
     return EXIT_DONE;
 }
 
+/* In the words of /readyz. */
+static bool tell_frozen(struct backend *b, struct str *out)
+{
+    struct registry *registry = read_registry(b, 0);
+    bool any = false;
+
+    for (size_t i = 0; registry != NULL && i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+
+        for (size_t k = 0; k < site->index_count; k++) {
+            if (!registry_is_frozen(registry, &site->indexes[k]))
+                continue;
+            text_append_index_url(out, site, &site->indexes[k]);
+            str_append_text(out, " is frozen: nothing changes there until it is thawed (frozen)\n");
+            any = true;
+        }
+    }
+    registry_unref(registry);
+    return any;
+}
+
 /* The sources of the configuration, as the catalogue remembers them: no server is asked. */
 static int status(struct backend *b, struct backend_status *out)
 {
@@ -316,7 +337,7 @@ static int status(struct backend *b, struct backend_status *out)
     enum catalogue_status read = take(of(b), &view);
 
     snprintf(out->version, sizeof out->version, "%s", SITEMAPD_VERSION);
-    out->healthy = read == CATALOGUE_OK;
+    out->healthy = read == CATALOGUE_OK && !tell_frozen(b, &out->reasons);
     for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++) {
         struct backend_source source = {.name = config->sources[i].named.name};
         struct source_state state;

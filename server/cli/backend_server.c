@@ -632,7 +632,8 @@ static void take_index(struct plain *p, struct registry_site *site, const json_t
     };
     json_array_foreach(pages, i, page)
     {
-        if (member_number(page, "entries") == 0)
+        if (json_is_integer(json_object_get(page, "entries")) &&
+            member_number(page, "entries") == 0)
             continue;
         p->pages[p->page_count++] = (uint32_t)member_number(page, "number");
         out->page_count++;
@@ -724,7 +725,8 @@ static int read_page(struct backend *b, const struct registry_index *index, uint
         json_array_foreach(json_object_get(each, "pages"), k,
                            page) if (member_number(page, "number") == number) *out =
             (struct backend_page){member_number(page, "entries"), member_number(page, "bytes"),
-                                  member_time(page, "changed_at")};
+                                  member_time(page, "changed_at"),
+                                  json_is_null(json_object_get(page, "entries"))};
     }
     return EXIT_DONE;
 }

@@ -1,15 +1,29 @@
 #include "server/cli/cli.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "server/cli/session.h"
 
-/* What was printed may not have arrived (a full disk): then the command could not. */
+static bool reader_has_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+/* What was printed may not have arrived (a full disk): then the command could not. Where who read
+ * it has had enough (`list | head`) it ends by the signal, without a word, also where the client
+ * held that back. */
 static int finish_output(int status)
 {
     bool failed = ferror(stdout) != 0;
 
     failed = fflush(stdout) != 0 || failed;
+    if (failed && reader_has_gone())
+        raise(SIGPIPE);
     if (failed && status == EXIT_DONE)
         return cli_fail("standard output", "not all of it could be written");
     return status;

@@ -131,6 +131,7 @@ static int add_up(struct backend *b, const struct registry_index *index, struct 
         status = backend_page(b, index, index->pages[i], &page);
         if (status != EXIT_DONE)
             break;
+        out->untold |= page.untold;
         out->entries += page.entries;
         out->bytes += page.bytes;
         if (page.changed_at > out->changed_at)
@@ -145,6 +146,7 @@ static void append_index(struct str *out, const struct registry_site *site,
 {
     char changed[21] = "-";
     struct str url = STR_INIT;
+    bool frozen = site->frozen || index->frozen;
 
     if (totals->changed_at != 0)
         lastmod_format_utc(totals->changed_at, changed);
@@ -153,13 +155,18 @@ static void append_index(struct str *out, const struct registry_site *site,
         str_append_text(out, "{\"url\":");
         str_append_json_text(out, str_text(&url));
         str_append_json_member(out, "page_pattern", index->page_pattern);
-        str_append_format(out, ",\"entries\":%" PRIu64 ",\"pages\":%zu,\"bytes\":%" PRIu64,
-                          totals->entries, index->page_count, totals->bytes);
+        output_append_json_count(out, "entries", totals->entries, totals->untold);
+        str_append_format(out, ",\"pages\":%zu", index->page_count);
+        output_append_json_count(out, "bytes", totals->bytes, totals->untold);
         str_append_json_member(out, "changed_at", totals->changed_at != 0 ? changed : NULL);
-        str_append_text(out, "}\n");
+        str_append_format(out, ",\"frozen\":%s}\n", frozen ? "true" : "false");
     } else {
-        str_append_format(out, "%10" PRIu64 "  %5zu  %12" PRIu64 "  %-20s  %s\n", totals->entries,
-                          index->page_count, totals->bytes, changed, str_text(&url));
+        char entries[24], bytes[24];
+
+        output_count(entries, totals->entries, totals->untold);
+        output_count(bytes, totals->bytes, totals->untold);
+        str_append_format(out, "%10s  %5zu  %12s  %-20s  %s%s\n", entries, index->page_count, bytes,
+                          changed, str_text(&url), frozen ? "  (frozen)" : "");
     }
     str_done(&url);
 }

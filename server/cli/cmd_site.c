@@ -435,6 +435,7 @@ static void append_site_json(struct str *out, const struct registry_site *site)
     str_append_format(out, ",\"indexes\":%zu,\"pages\":%zu,\"max_indexes\":%u,\"managed\":%s",
                       site->index_count, pages_of(site), site->max_pages,
                       site->managed ? "true" : "false");
+    str_append_format(out, ",\"frozen\":%s", site->frozen ? "true" : "false");
     str_append_text(out, ",\"robots\":");
     if (site->robots_off)
         str_append_text(out, "false");
@@ -445,11 +446,13 @@ static void append_site_json(struct str *out, const struct registry_site *site)
 
 static void append_site_text(struct str *out, const struct registry_site *site)
 {
-    str_append_format(out, "%s  (%zu of %u index %s%s)\n", site->origin, pages_of(site),
+    str_append_format(out, "%s  (%zu of %u index %s%s%s)\n", site->origin, pages_of(site),
                       site->max_pages, plural(site->max_pages, "file", "files"),
-                      site->managed ? "; of the configuration file" : "");
+                      site->managed ? "; of the configuration file" : "",
+                      site->frozen ? "; frozen" : "");
     for (size_t i = 0; i < site->index_count; i++)
-        str_append_format(out, "  index       %s\n", site->indexes[i].path);
+        str_append_format(out, "  index       %s%s\n", site->indexes[i].path,
+                          site->indexes[i].frozen ? "  (frozen)" : "");
     for (size_t i = 0; i < site->cross_host_count; i++)
         str_append_format(out, "  cross host  %s\n", site->cross_hosts[i]);
     for (size_t i = 0; i < site->alias_host_count; i++)

@@ -12,6 +12,7 @@ struct summary {
     size_t indexes;
     uint64_t pages, entries, bytes;
     int64_t changed_at;
+    bool untold; /* entries and bytes, to this token */
 };
 
 struct sources_told {
@@ -65,6 +66,7 @@ static int sum_up(struct backend *b, const struct registry *registry, struct sum
                 if (status != EXIT_DONE)
                     return status;
                 out->pages++;
+                out->untold |= page.untold;
                 out->entries += page.entries;
                 out->bytes += page.bytes;
                 if (page.changed_at > out->changed_at)
@@ -99,10 +101,13 @@ static void print_text(const struct backend *b, const struct backend_status *sta
            status->version, ink_on(stdout, status->healthy ? INK_GOOD : INK_WARNING),
            status->healthy ? "well" : "not well", ink_off(stdout));
     print_lines(str_text(&status->reasons), "  ");
-    printf("%zu %s, %zu %s, %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " bytes; changed %s\n", sites,
-           plural(sites, "site", "sites"), sum->indexes, plural(sum->indexes, "index", "indexes"),
-           sum->pages, plural(sum->pages, "page", "pages"), sum->entries,
-           plural(sum->entries, "entry", "entries"), sum->bytes, changed);
+    printf("%zu %s, %zu %s, %" PRIu64 " %s", sites, plural(sites, "site", "sites"), sum->indexes,
+           plural(sum->indexes, "index", "indexes"), sum->pages,
+           plural(sum->pages, "page", "pages"));
+    if (!sum->untold)
+        printf(", %" PRIu64 " %s, %" PRIu64 " bytes", sum->entries,
+               plural(sum->entries, "entry", "entries"), sum->bytes);
+    printf("; changed %s\n", changed);
     if (sources->any) {
         printf("sources:\n");
         print_lines(str_text(&sources->out), "");
@@ -126,10 +131,10 @@ static void print_json(const struct backend *b, const struct backend_status *sta
             str_append_char(&out, ',');
         str_append_json(&out, reason, len);
     }
-    str_append_format(&out,
-                      "],\"sites\":%zu,\"indexes\":%zu,\"pages\":%" PRIu64 ",\"entries\":%" PRIu64
-                      ",\"bytes\":%" PRIu64,
-                      sites, sum->indexes, sum->pages, sum->entries, sum->bytes);
+    str_append_format(&out, "],\"sites\":%zu,\"indexes\":%zu,\"pages\":%" PRIu64, sites,
+                      sum->indexes, sum->pages);
+    output_append_json_count(&out, "entries", sum->entries, sum->untold);
+    output_append_json_count(&out, "bytes", sum->bytes, sum->untold);
     if (sum->changed_at != 0)
         lastmod_format_utc(sum->changed_at, changed);
     str_append_json_member(&out, "changed_at", sum->changed_at != 0 ? changed : NULL);

@@ -138,6 +138,22 @@ int listing_print(struct cli *cli, unsigned want, const char *heading, const cha
     return status;
 }
 
+void output_count(char out[24], uint64_t count, bool untold)
+{
+    if (untold)
+        strcpy(out, "-");
+    else
+        snprintf(out, 24, "%" PRIu64, count);
+}
+
+void output_append_json_count(struct str *out, const char *name, uint64_t count, bool untold)
+{
+    char text[24];
+
+    output_count(text, count, untold);
+    str_append_format(out, ",\"%s\":%s", name, untold ? "null" : text);
+}
+
 void text_append_index_url(struct str *out, const struct registry_site *site,
                            const struct registry_index *index)
 {

@@ -47,6 +47,11 @@ struct listing {
     struct str out;
 };
 
+/* A count for a table, "-" where it is not told (struct backend_page); and as `,"name":N` or null.
+ */
+void output_count(char out[24], uint64_t count, bool untold);
+void output_append_json_count(struct str *out, const char *name, uint64_t count, bool untold);
+
 /* Appends all rows to `l->out`. An exit status, told. */
 typedef int listing_append(struct listing *l);
 

@@ -5,12 +5,14 @@ import json
 import os
 import pwd
 import re
+import signal
 import socket
 import sqlite3
+import subprocess
 
 import pytest
 
-from harness import INDEX, ORIGIN, TOKEN, Connection, eventually, request_bytes, sitemapd
+from harness import BIN, environment, INDEX, ORIGIN, TOKEN, Connection, eventually, request_bytes, sitemapd
 
 SHOP = "https://shop.example.org"
 XML = "/sitemap_index.xml"
@@ -66,7 +68,8 @@ SCRIPT = [
     "export", f"render {INDEX}", f"render {SHOP}/deep/index.xml", f"render {SHOP}/p/i.xml", f"render {ORIGIN}/sitemap_index-2.xml", "render /sitemap_index.xml",
     f"render {ORIGIN}/robots.txt", f"render {INDEX}.gz", f"render {ORIGIN}/nothing.xml",
     f"freeze {SHOP}", f"freeze {SHOP}", f"add {SHOP}/frozen.xml", f"import --index {SHOP}{XML} list.txt", "index list", "site list --json", f"thaw {SHOP}",
-    f"freeze {INDEX}", f"remove {ORIGIN}/n1.xml", f"thaw {INDEX}", f"thaw {INDEX}", "freeze https://nowhere.example", f"freeze {ORIGIN}/none.xml",
+    "site list", "index list --json",
+    f"freeze {INDEX}", "index list", "index list --json", "site list", f"remove {ORIGIN}/n1.xml", f"thaw {INDEX}", f"thaw {INDEX}", "freeze https://nowhere.example", f"freeze {ORIGIN}/none.xml",
     f"remove {ORIGIN}/n1.xml", f"remove {ORIGIN}/n1.xml", "remove nonsense", f"index remove {SHOP}/p/i.xml", f"index remove {SHOP}/deep/index.xml",
     f"index remove {SHOP}/deep/index.xml --max-removed 1", f"index remove {SHOP}/deep/index.xml", f"site remove {SHOP}", f"site remove {SHOP} --max-removed 5",
     f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", "token revoke nobody", "token list", "token list --json", "token revoke deploy", "token list", "token list --json", "backup there.db",
@@ -245,6 +248,12 @@ def test_a_token_of_a_prefix(served):
     assert [json.loads(line)["loc"] for line in served.run("export").out.splitlines()] == [f"{ORIGIN}/blog/a.xml", f"{ORIGIN}/blog/b.xml"]
     assert served.run(f"list --prefix {ORIGIN}/shop/ --json").out == ""
     assert served.run("backup copy.db").code == 1
+    # How much the whole index holds is not for it to know: that is told as unknown, not as nothing.
+    assert re.search(rf"^ +- +1 +- +\S+ +{INDEX}$", served.run("index list").out, re.M), served.run("index list")
+    assert "1 page; changed" in served.run("status").out
+    for command in ("index list --json", "status --json"):
+        told = json.loads(served.run(command).out)
+        assert (told["entries"], told["bytes"], told["pages"]) == (None, None, 1), told
     (served.folder / "as.ndjson").write_text(json.dumps({"loc": f"{ORIGIN}/blog/a.xml", "source": "another"}) + "\n")
     assert served.run("import as.ndjson").code == 1  # names no other owner
 
@@ -294,6 +303,29 @@ def test_a_scan_of_the_servers_source(start, tmp_path):
     assert told.code == 2 and "no [source] of the server" in told.err, told
     told = place.run("status")
     assert told.code == 1 and "(source-problems)" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
+
+
+def test_a_freeze_is_seen(file, served):
+    for place in (file, served):
+        assert place.run(f"freeze {INDEX}").code == 0
+        told = place.run("status")
+        assert told.code == 1 and ", not well\n" in told.out, told
+        assert f"  {INDEX} is frozen: nothing changes there until it is thawed (frozen)\n" in told.out, told
+        assert place.run("index list").out.endswith("  (frozen)\n")
+        assert place.run(f"thaw {INDEX}").code == 0 and place.run("status").code == 0
+        assert place.run(f"freeze {ORIGIN}").code == 0
+        assert "; frozen)" in place.run("site list").out and place.run("status").code == 1
+
+
+def test_who_reads_has_had_enough(served):
+    """As `list | head`: it ends without a word, as on a file."""
+    assert served.server.bulk([f"{ORIGIN}/{'long' * 100}/{i}.xml" for i in range(3000)]).status == 200
+    for command in ("list", "export"):
+        child = subprocess.Popen([BIN, command], env=environment(served.env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert child.stdout.readline() != b""
+        child.stdout.close()
+        told = child.stderr.read()
+        assert (child.wait(), told) == (-signal.SIGPIPE, b""), command
 
 
 def test_status(file, served):
