@@ -276,6 +276,8 @@ static const char schema_v8[] =
     /* Until its rows are purged a removal can be undone. */
     "ALTER TABLE sitemap_index ADD COLUMN removed_at INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sitemap_index ADD COLUMN removed_by INTEGER NOT NULL DEFAULT 0;" /* revision */
+    /* What of a removed index was registered elsewhere before its purge. */
+    "CREATE TABLE removed_loc(address INTEGER PRIMARY KEY, loc TEXT NOT NULL) STRICT;"
     /* The text stands last: it need not be read for what would stand behind it. */
     "ALTER TABLE site ADD COLUMN robots_last TEXT;"
     "UPDATE site SET robots_last = robots WHERE robots IS NOT NULL;"

@@ -119,15 +119,34 @@
     X(SITE_WRITE, "UPDATE site SET managed = ?2, max_pages = ?3 WHERE id = ?1")                    \
     X(SITE_ROBOTS, "UPDATE site SET robots = ?2, robots_off = ?3, robots_revision = ?4,"           \
                    " robots_changed_at = ?5 WHERE id = ?1")                                        \
-    X(SITE_REMOVE, "UPDATE site SET removed = 1, robots = NULL WHERE id = ?1")                     \
+    X(SITE_REMOVE, "UPDATE site SET removed = 1, robots = iif(?2, robots, NULL) WHERE id = ?1")    \
+    X(SITE_UNREMOVE, "UPDATE site SET removed = 0 WHERE id = ?1")                                  \
+    X(SITE_ORIGIN, "SELECT origin FROM site WHERE id = ?1")                                        \
     X(SITE_TOKENS_DROP, "DELETE FROM token WHERE site = ?1")                                       \
     X(HOSTS_CLEAR, "DELETE FROM site_host WHERE site = ?1 AND kind = ?2")                          \
     X(HOST_ADD, "INSERT OR IGNORE INTO site_host(site, host, kind) VALUES (?1, ?2, ?3)")           \
     X(INDEX_ADD, "INSERT INTO sitemap_index(site, path, page_pattern) VALUES (?1, ?2, ?3)")        \
     X(INDEX_LAST, "SELECT coalesce(max(id), 0) FROM sitemap_index")                                \
-    X(INDEX_REMOVE, "UPDATE sitemap_index SET removed = 1 WHERE id = ?1")                          \
+    X(INDEX_REMOVE, "UPDATE sitemap_index SET removed = 1, removed_at = ?2, removed_by = ?3"       \
+                    " WHERE id = ?1")                                                              \
+    X(INDEX_UNREMOVE, "UPDATE sitemap_index SET removed = 0, removed_at = 0, removed_by = 0"       \
+                      " WHERE id = ?1")                                                            \
+    X(INDEX_REMOVED_BY, "SELECT id FROM sitemap_index WHERE removed_by = ?1 AND id > ?2"           \
+                        " ORDER BY id LIMIT 1")                                                    \
+    X(INDEX_PATH, "SELECT path FROM sitemap_index WHERE id = ?1")                                  \
+    X(REMOVED_LOC_ADD, "INSERT OR REPLACE INTO removed_loc(address, loc) SELECT ?1, ?2"            \
+                       " FROM sitemap_index WHERE id = ?1 >> 32 AND removed_by <> 0")              \
+    X(REMOVED_LOC_NEXT, "SELECT address, loc FROM removed_loc WHERE address BETWEEN ?1 AND ?2"     \
+                        " ORDER BY address LIMIT 1")                                               \
+    X(REMOVED_LOC_DROP, "DELETE FROM removed_loc WHERE address = ?1")                              \
     X(PURGE_FIND, "SELECT id FROM sitemap_index WHERE removed = 1 AND purged = 0"                  \
-                  " ORDER BY id LIMIT 1")                                                          \
+                  " AND removed_at <= ?1 ORDER BY id LIMIT 1")                                     \
+    X(PURGE_BEGIN, "UPDATE sitemap_index SET removed_by = 0 WHERE removed_by ="                    \
+                   " (SELECT removed_by FROM sitemap_index WHERE id = ?1 AND removed_by <> 0)")    \
+    X(PURGE_LOCS, "DELETE FROM removed_loc WHERE address IN (SELECT address FROM removed_loc"      \
+                  " WHERE address BETWEEN ?1 AND ?2 LIMIT ?3)")                                    \
+    X(PURGE_ROBOTS, "UPDATE site SET robots = NULL WHERE removed = 1 AND robots IS NOT NULL"       \
+                    " AND id = (SELECT site FROM sitemap_index WHERE id = ?1)")                    \
     X(PURGE_LAST, "SELECT max(address) FROM (SELECT address FROM sitemap"                          \
                   " WHERE address BETWEEN ?1 AND ?2 ORDER BY address LIMIT ?3)")                   \
     X(PURGE_ENTRIES, "DELETE FROM sitemap WHERE address BETWEEN ?1 AND ?2")                        \
@@ -142,7 +161,7 @@
                          " removed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                              \
     X(HISTORY_PART_ADD, "INSERT INTO history_rows(revision, part, filter, rows)"                   \
                         " VALUES (?1, ?2, ?3, ?4)")                                                \
-    X(HISTORY_FIND, "SELECT kind, parts FROM history WHERE revision = ?1")                         \
+    X(HISTORY_FIND, "SELECT kind, parts, rows FROM history WHERE revision = ?1")                   \
     X(HISTORY_FEW, "SELECT few FROM history WHERE revision = ?1")                                  \
     X(HISTORY_PART, "SELECT rows FROM history_rows WHERE revision = ?1 AND part = ?2")             \
     X(HISTORY_IN_SITE, "SELECT 1 FROM history_index WHERE site = ?1 AND revision = ?2 LIMIT 1")    \

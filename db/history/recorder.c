@@ -214,6 +214,15 @@ static struct tally *tally_of(struct recorder *r, int64_t site, int64_t index)
     return &r->tallies[r->tally_count++];
 }
 
+enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t index,
+                                     uint64_t created)
+{
+    struct tally *tally = r && r->active ? tally_of(r, site, index) : NULL;
+    if (tally)
+        tally->created += created;
+    return tally || !r || !r->active ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+}
+
 static enum catalogue_status count_row(struct recorder *r, const struct history_row *row)
 {
     int64_t from = row->has_before ? id_address_index(row->before.address) : 0;

@@ -38,6 +38,9 @@ bool recorder_is_full(const struct recorder *r);
 /* What went wrong with the change under way; the engine knows nothing of it. Takes NULL. */
 enum catalogue_status recorder_status(const struct recorder *r);
 enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx);
+/* So many entries came to the index without being written. Takes NULL. */
+enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t index,
+                                     uint64_t created);
 /* The change is whole: where it wrote something, its rows and the line on itself are written, for
  * the revision that tx_end_change gives it next. */
 enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,

@@ -29,6 +29,12 @@ enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin,
 enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
                                    const char *pattern, struct change_result *result);
 
+/* Refuses an origin whose host is that of another site. True: it did. */
+bool site_refuse_second_scheme(const struct registry *r, const struct url *origin,
+                               struct change_result *result);
+/* All sites' texts together: each registry and each routing table holds them. */
+#define SITE_ROBOTS_TOTAL_BYTES (16u * 1024 * 1024)
+
 /* The lists of hosts that a site is made or changed with: cross hosts, host aliases. Internal to
  * db/; the writer's thread. */
 

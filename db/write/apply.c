@@ -103,24 +103,39 @@ static enum catalogue_status finish(struct tx *tx, int64_t index_id)
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_PURGE_PEAKS, index_id);
     if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_PURGE_ROBOTS, index_id);
+    if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_PURGE_DONE, index_id);
     return status;
+}
+
+/* A removal can be undone for so long, or as long as the history is kept where that is less. */
+#define PURGE_AFTER_SECONDS (24 * 60 * 60)
+
+enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id)
+{
+    uint64_t keep = tx->options->history_keep_ms / 1000;
+    int64_t wait = keep < PURGE_AFTER_SECONDS ? (int64_t)keep : PURGE_AFTER_SECONDS;
+    bool at_once = tx->options->history_keep_ms == 0;
+    return tx_number(tx, ST_PURGE_FIND, 0, index_id, at_once ? INT64_MAX : tx_clock(tx) - wait);
 }
 
 enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more)
 {
     *more = false;
-    sqlite3_stmt *find = tx_statement(tx, ST_PURGE_FIND);
-    if (!find)
-        return tx_failure(tx);
     int64_t index_id, last;
-    enum catalogue_status status = statement_number(find, 0, &index_id);
+    enum catalogue_status status = apply_purge_find(tx, &index_id);
     if (status != CATALOGUE_OK || index_id == 0)
         return status;
     *more = true;
-    int64_t first = id_address(index_id, 0);
-    status = tx_number(tx, ST_PURGE_LAST, -1, &last, first, id_address(index_id, UINT32_MAX),
-                       PURGE_ROWS);
+    int64_t first = id_address(index_id, 0), end = id_address(index_id, UINT32_MAX);
+    /* From its first row on the removal cannot be undone, whatever the clock says. */
+    status = tx_run(tx, ST_PURGE_BEGIN, index_id);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_PURGE_LOCS, first, end, PURGE_ROWS);
+    if (status != CATALOGUE_OK || sqlite3_changes64(tx->db) > 0)
+        return status;
+    status = tx_number(tx, ST_PURGE_LAST, -1, &last, first, end, PURGE_ROWS);
     if (status != CATALOGUE_OK)
         return status;
     if (last < 0)

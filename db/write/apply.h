@@ -37,6 +37,9 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
                                     struct change_result *result, bool *keep);
 enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep);
+/* Of the removal of an index or, `of_site`, a site: change->revision is its revision. */
+enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
+                                     struct change_result *result, bool of_site);
 enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep);
 enum catalogue_status apply_configure(struct tx *tx, const struct change *change,
@@ -55,6 +58,8 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
                                          struct change_result *result);
 /* Drops a batch of rows; result->removed tells how many, `*more` whether there may be more. Makes
  * no revision: nothing that anyone can see differs. */
+/* The index whose rows are to go next, 0: none. A read. */
+enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
 enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more);
 
 /* ---- results (apply.c) */

@@ -330,6 +330,17 @@ enum catalogue_status put_release(struct tx *tx, const struct registry_index *in
     return status;
 }
 
+enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const char *loc)
+{
+    sqlite3_stmt *row = tx_statement(tx, ST_REMOVED_LOC_ADD);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, address);
+    statement_bind_text(row, 2, loc);
+    enum catalogue_status status = statement_run(row);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_ENTRY_DELETE, address) : status;
+}
+
 static enum catalogue_status put_take_out(struct tx *tx, const struct registry_index *index,
                                           int64_t address, const char *loc, size_t loc_len)
 {
@@ -360,7 +371,7 @@ static enum catalogue_status vacate(struct tx *tx, const struct put *put)
     }
     if (put->from)
         return put_take_out(tx, put->from, put->row.address, put->url.text, put->url.len);
-    return tx_run(tx, ST_ENTRY_DELETE, put->row.address);
+    return put_drop_remains(tx, put->row.address, put->url.text);
 }
 
 static enum catalogue_status insert(struct tx *tx, struct put *put)

@@ -81,5 +81,7 @@ enum catalogue_status put_find(struct tx *tx, int64_t site_id, const char *loc,
  * which the shrink guard's peak is lowered. */
 enum catalogue_status put_release(struct tx *tx, const struct registry_index *index,
                                   int64_t address, const char *loc, size_t loc_len);
+/* Drops the row that a removed index left of a loc that is registered elsewhere now. */
+enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const char *loc);
 
 #endif

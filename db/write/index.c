@@ -426,7 +426,9 @@ enum catalogue_status index_bury(struct tx *tx, const struct registry_index *ind
     enum catalogue_status status = occupancy_index(tx, index->site_id, index->id, &occupancy);
     if (status != CATALOGUE_OK)
         return status;
-    status = tx_run(tx, ST_INDEX_REMOVE, index->id);
+    bool kept = tx->recorder != NULL; /* it can be undone until it is purged (unremove.c) */
+    status = tx_run(tx, ST_INDEX_REMOVE, index->id, kept ? tx->now : 0,
+                    kept ? (int64_t)tx->revision + 1 : 0);
     if (status == CATALOGUE_OK)
         occupancy_bury(tx, occupancy);
     return status;

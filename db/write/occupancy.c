@@ -506,6 +506,18 @@ void occupancy_bury(struct tx *tx, struct occupancy_index *index)
     index->buried = true;
 }
 
+void occupancy_unbury(struct tx *tx, struct occupancy_index *index)
+{
+    for (uint32_t i = 0; i < index->page_count; i++) {
+        if (index->pages[i]->entries == 0)
+            continue;
+        page_dirty(tx, index, index->pages[i]);
+        index->pages[i]->had_content = false;
+        index->site->pages_used++;
+    }
+    occupancy_index_dirty(tx, index);
+}
+
 static enum catalogue_status write_segments(struct tx *tx, const struct occupancy_index *index,
                                             const struct occupancy_page *page, uint64_t revision)
 {

@@ -131,6 +131,8 @@ static inline bool occupancy_nearly_full(const struct occupancy_site *site, uint
 bool occupancy_would_empty(const struct occupancy_index *index, uint32_t position);
 /* The index is being removed. */
 void occupancy_bury(struct tx *tx, struct occupancy_index *index);
+/* The removal of the index is undone: loaded while it is still marked as removed. */
+void occupancy_unbury(struct tx *tx, struct occupancy_index *index);
 /* The index is about to change: notes what its peak must remember. */
 void occupancy_index_dirty(struct tx *tx, struct occupancy_index *index);
 

@@ -21,9 +21,6 @@ struct site_edit {
     const char **cross_hosts, **alias_hosts; /* owned; the strings are not */
 };
 
-/* All sites' texts together: each registry and each routing table holds them. */
-#define SITE_ROBOTS_TOTAL_BYTES (16u * 1024 * 1024)
-
 static int compare_hosts(const void *a, const void *b)
 {
     return strcmp(a, b);
@@ -332,8 +329,8 @@ static bool is_standard(uint16_t port)
 /* One host, one site: http and https of it would answer for one another's pages, on one port as on
  * the two standard ones, which a Host need not name. A catalogue of before may have both, and
  * serves both as ever. */
-static bool refuse_second_scheme(const struct registry *r, const struct url *origin,
-                                 struct change_result *result)
+bool site_refuse_second_scheme(const struct registry *r, const struct url *origin,
+                               struct change_result *result)
 {
     for (size_t i = 0; i < r->site_count; i++) {
         const struct url *other = &r->sites[i].origin_url;
@@ -409,7 +406,7 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
         result->id = existing->id;
         return CATALOGUE_OK;
     }
-    if (refuse_second_scheme(r, &origin, result))
+    if (site_refuse_second_scheme(r, &origin, result))
         return CATALOGUE_OK;
     uint32_t max_pages = read_max_pages(tx, fields, result);
     struct site_hosts cross = {0}, alias = {0};
@@ -585,7 +582,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
     for (size_t i = 0; status == CATALOGUE_OK && i < site->index_count; i++)
         status = index_bury(tx, &site->indexes[i]);
     if (status == CATALOGUE_OK)
-        status = tx_run(tx, ST_SITE_REMOVE, site->id);
+        status = tx_run(tx, ST_SITE_REMOVE, site->id, tx->recorder && site->index_count > 0);
     /* A token of this site alone can do nothing any more, and would keep its name taken. */
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_TOKENS_DROP, site->id);

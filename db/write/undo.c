@@ -137,7 +137,7 @@ static enum catalogue_status take_out(struct undo *u, const struct put_row *now,
 {
     u->tx->changed = true;
     if (!index) /* what a removed index left */
-        return tx_run(u->tx, ST_ENTRY_DELETE, now->address);
+        return put_drop_remains(u->tx, now->address, loc);
     return put_release(u->tx, index, now->address, loc, strlen(loc));
 }
 
@@ -235,6 +235,7 @@ static enum catalogue_status undo_blob(struct undo *u, sqlite3_stmt *row)
 struct line {
     bool found;
     bool is_scan, has_rows;
+    bool removes_index, removes_site;
     int64_t parts;
 };
 
@@ -254,7 +255,12 @@ static enum catalogue_status read_line(struct undo *u, int64_t revision, struct 
     out->has_rows = out->is_scan;
     for (size_t i = 0; kind && i < sizeof of_entries / sizeof *of_entries; i++)
         out->has_rows |= strcmp(kind, of_entries[i]) == 0;
+    out->removes_index = kind && strcmp(kind, "index-remove") == 0;
+    out->removes_site = kind && strcmp(kind, "site-remove") == 0;
     out->parts = out->found ? sqlite3_column_int64(row, 1) : 0;
+    /* The undo of a removal: it put back no rows. */
+    if (kind && strcmp(kind, "undo") == 0 && sqlite3_column_int64(row, 2) == 0)
+        out->has_rows = false;
     sqlite3_reset(row);
     return status;
 }
@@ -294,7 +300,8 @@ static bool is_for_undo(struct undo *u, const struct line *line)
                "a source made this change, and its next scan would make it again; put its files "
                "back, or take the source out of the configuration");
     else if (!line->has_rows)
-        refuse(u, "not-undoable", "only changes of entries can be undone");
+        refuse(u, "not-undoable",
+               "only changes of entries and removals of indexes and sites can be undone");
     return u->result->status == CATALOGUE_OK;
 }
 
@@ -352,6 +359,8 @@ static enum catalogue_status undo_one(struct undo *u)
         return status;
     if (!line.found || !known || u->change->revision < u->tx->history_from)
         say_gone(u);
+    else if (line.removes_index || line.removes_site)
+        return apply_unremove(u->tx, u->change, u->result, line.removes_site);
     else if (is_for_undo(u, &line))
         return undo_rows(u, revision, &line);
     return CATALOGUE_OK;

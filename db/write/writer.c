@@ -685,9 +685,8 @@ static enum catalogue_status writer_commit(struct writer *w)
 /* Looked for by a read of its own: an idle writer must not take the lock from others. */
 static bool has_purge_work(struct writer *w)
 {
-    sqlite3_stmt *find = tx_statement(&w->tx, ST_PURGE_FIND);
     int64_t index_id = 0;
-    return find && statement_number(find, 0, &index_id) == CATALOGUE_OK && index_id != 0;
+    return apply_purge_find(&w->tx, &index_id) == CATALOGUE_OK && index_id != 0;
 }
 
 /* Drops a batch of a removed index's rows; true where there may be more. */

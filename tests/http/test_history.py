@@ -1,9 +1,12 @@
 """/v1/history, /v1/diff, undo and restore: what each change did, by whom, and back again; and a model
 that keeps every state of the catalogue."""
 
+import contextlib
 import os
 import random
+import sqlite3
 
+import pytest
 from harness import INDEX, ORIGIN, eventually, problem, q, seconds
 
 XML = "/sitemap_index.xml"
@@ -184,6 +187,134 @@ def test_what_cannot_be_undone_says_why(server):
     problem(undo(server, newest["revision"]), 409, "not-undoable")
     problem(server.api("POST", f"/v1/restore?to=1&index={q(ORIGIN + '/no.xml')}"), 404, "index-unknown")
     problem(server.api("POST", f"/v1/restore?index={q(INDEX)}"), 400, "missing-parameter")
+
+
+def put_into(server, index, entries_there):
+    reply = server.bulk([{**entry, "index": index} for entry in entries_there])
+    assert reply.status == 200 and reply.json()["rejected_total"] == 0, reply
+
+
+def newest(server, kind):
+    change = history(server)["changes"][0]
+    assert change["kind"] == kind
+    return change["revision"]
+
+
+def remove(server, what, url_or_origin, **query):
+    key = "url" if what == "indexes" else "origin"
+    listed = server.api("GET", f"/v1/{what}?limit=1000").json()[what]
+    one = next(each for each in listed if each[key] == url_or_origin)
+    reply = server.api("DELETE", f"/v1/{what}/{one['id']}?" + "&".join(f"{k}={v}" for k, v in query.items()))
+    assert reply.status == 200, reply
+    return newest(server, "index-remove" if what == "indexes" else "site-remove")
+
+
+def test_the_removal_of_an_index_is_undone(server):
+    more = f"{ORIGIN}/more.xml"
+    assert server.api("POST", "/v1/indexes", {"url": more}).status == 201
+    put_into(server, INDEX, rows(range(20)))
+    put_into(server, more, rows(range(100, 700)))
+    before, beside, was = shown(server, "/more.xml"), shown(server), entries(server)
+    for _ in range(2):
+        revision = remove(server, "indexes", more, max_removed=600)
+        assert shown(server, "/more.xml")[0] in (404, 410) and len(entries(server)) == 20
+        assert undo(server, revision, dry_run=1).json()["created"] == 600
+        assert len(entries(server)) == 20
+        answer = undo(server, revision)
+        assert answer.status == 200 and counts(answer.json()) == (600, 0, 0), answer
+        assert (shown(server, "/more.xml"), shown(server), entries(server)) == (before, beside, was)
+        problem(undo(server, revision), 409, "not-undoable")
+        problem(undo(server, newest(server, "undo")), 409, "not-undoable")
+    # What is in it is as before also to who writes: the next position, an update, a removal.
+    put_into(server, more, rows([100], "2026-09-09") + rows([900]))
+    assert server.api("DELETE", "/v1/sitemaps?loc=" + q(name(101))).status == 204
+    assert len(entries(server)) == 620
+    assert server.cli("check").code == 0
+
+
+def test_what_was_registered_elsewhere_since_stays_there(server):
+    more = f"{ORIGIN}/more.xml"
+    assert server.api("POST", "/v1/indexes", {"url": more}).status == 201
+    put_into(server, more, rows(range(700)))
+    was = entries(server)
+    revision = remove(server, "indexes", more, max_removed=700)
+    put_into(server, INDEX, rows(range(3), "2026-08-08"))
+    assert server.api("DELETE", "/v1/sitemaps?loc=" + q(name(2))).status == 204
+    answer = undo(server, revision).json()
+    assert answer["created"] == 697 and answer["conflicts_total"] == 3
+    assert {each["loc"] for each in answer["conflicts"]} == {name(0), name(1), name(2)}
+    now = entries(server)
+    assert name(2) not in now and now[name(0)]["lastmod"] == "2026-08-08"
+    assert {loc: now[loc] for loc in was if loc not in (name(0), name(1), name(2))} == {
+        loc: was[loc] for loc in was if loc not in (name(0), name(1), name(2))}
+    assert shown(server, "/more.xml")[2].count(b"<sitemap>") == 697
+    assert server.cli("check").code == 0
+
+
+def test_a_removal_is_not_undone_over_what_took_its_place(server):
+    more = f"{ORIGIN}/more.xml"
+    assert server.api("POST", "/v1/indexes", {"url": more}).status == 201
+    put_into(server, more, rows(range(5)))
+    revision = remove(server, "indexes", more, max_removed=5)
+    assert server.api("POST", "/v1/indexes", {"url": more}).status == 201
+    problem(undo(server, revision), 409, "taken-since")
+    remove(server, "indexes", more)
+    # One of its locs is a page of an index that came since.
+    assert server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/s/00003.xml"}).status == 201
+    assert undo(server, revision).status in (409, 422)
+    assert entries(server) == {}
+    remove(server, "indexes", f"{ORIGIN}/s/00003.xml")
+    token = site_token(server, ORIGIN, "writer")
+    problem(undo(server, revision, token), 403, "outside-token-scope")
+    assert undo(server, revision).json()["created"] == 5
+
+
+def test_the_removal_of_a_site_is_undone(server):
+    other = "https://blog.example.org"
+    site = {"origin": other, "index": "/a.xml", "host_aliases": ["b.example.org"], "robots": "User-agent: *\n"}
+    assert server.api("POST", "/v1/sites", site).status == 201
+    assert server.api("POST", "/v1/indexes", {"url": f"{other}/b.xml"}).status == 201
+    put_into(server, f"{other}/a.xml", [{"loc": f"{other}/a/{n}.xml"} for n in range(30)])
+    put_into(server, f"{other}/b.xml", [{"loc": f"{other}/b/{n}.xml"} for n in range(40)])
+
+    def pages():
+        return [(reply.status, reply.get("etag"), reply.body)
+                for reply in (server.get(target, host="blog.example.org") for target in ("/a.xml", "/b.xml", "/robots.txt"))]
+
+    before, was = pages(), entries(server)
+    assert [page[0] for page in before] == [200, 200, 200]
+    revision = remove(server, "sites", other, max_removed=70)
+    assert entries(server) == {}
+    assert server.api("POST", "/v1/sites", {"origin": "http://blog.example.org"}).status == 201
+    problem(undo(server, revision), 409, "taken-since")
+    remove(server, "sites", "http://blog.example.org")
+    claims = {"origin": "https://c.example.org", "host_aliases": ["b.example.org"]}
+    assert server.api("POST", "/v1/sites", claims).status == 201
+    problem(undo(server, revision), 409, "taken-since")
+    remove(server, "sites", "https://c.example.org")
+    answer = undo(server, revision)
+    assert answer.status == 200 and answer.json()["created"] == 70, answer
+    assert pages() == before and entries(server) == was
+    assert server.cli("check").code == 0
+
+
+@pytest.mark.parametrize("keep", ["3s", "0"])
+def test_what_was_removed_goes_in_the_end(start, keep):
+    """No later than the history does, and at once where there is none."""
+    server = start(config=f"[history]\nkeep = {keep}\n")
+    more = f"{ORIGIN}/more.xml"
+    assert server.api("POST", "/v1/indexes", {"url": more}).status == 201
+    put_into(server, more, rows(range(50)))
+    listed = server.api("GET", "/v1/indexes").json()["indexes"]
+    one = next(each["id"] for each in listed if each["url"] == more)
+    assert server.api("DELETE", f"/v1/indexes/{one}?max_removed=50").status == 200
+
+    def left():
+        with contextlib.closing(sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)) as file:
+            return file.execute("SELECT (SELECT count(*) FROM sitemap), count(*) FROM sitemap_index"
+                                " WHERE removed = 1 AND purged = 0").fetchone()
+
+    eventually(lambda: left() == (0, 0), "the purge")
 
 
 def test_a_token_of_one_site_sees_and_undoes_its_own(server):
