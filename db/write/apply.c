@@ -269,7 +269,15 @@ void result_forbid(struct change_result *result)
 {
     result_refuse(result, RULE_SITE_UNKNOWN, NULL);
     result->forbidden = true;
-    snprintf(result->detail, sizeof result->detail, "the token is for another site");
+    snprintf(result->detail, sizeof result->detail, "it is nothing of the token's site");
+}
+
+void result_missing(struct change_result *result, const struct grant *grant, const char *sentence)
+{
+    if (grant->site_id != 0)
+        result_forbid(result);
+    else
+        result_decline(result, CATALOGUE_NOT_FOUND, sentence);
 }
 
 void result_outside(struct change_result *result, const char *field, const char *sentence)

@@ -68,6 +68,9 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
 void result_refuse(struct change_result *result, enum rule_code code, const char *field);
 /* REFUSED because the token is for another site. */
 void result_forbid(struct change_result *result);
+/* There is nothing of that id: NOT_FOUND, with a sentence; but to a token of one site the same as
+ * of what is another's, so that it does not learn what there is. */
+void result_missing(struct change_result *result, const struct grant *grant, const char *sentence);
 /* REFUSED because it is outside of what the token may, in its own site. */
 void result_outside(struct change_result *result, const char *field, const char *sentence);
 /* REFUSED because what it would change is frozen. True where that is so. */

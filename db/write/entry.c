@@ -634,8 +634,8 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
     return status;
 }
 
-/* Whether who asks may remove what was found. By id, what is outside of its prefix is nothing that
- * it knows of. */
+/* Whether who asks may remove what was found. What is none of its business is answered as what is
+ * not there: by id, with a prefix all that lies outside, else what is another site's. */
 static enum catalogue_status judge_removal(struct tx *tx, const struct registry *r,
                                            const struct change *change, const struct found *found,
                                            struct change_result *result)
@@ -644,7 +644,10 @@ static enum catalogue_status judge_removal(struct tx *tx, const struct registry 
     int64_t own = 0;
     enum catalogue_status status = CATALOGUE_OK;
     if (!found->index || (change->entry_id && !grant_has_loc(grant, found->loc))) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such entry");
+        if (change->entry_id && !grant->prefix)
+            result_missing(result, grant, "there is no such entry");
+        else
+            result_decline(result, CATALOGUE_NOT_FOUND, "there is no such entry");
         return CATALOGUE_OK;
     }
     if (!grant_has_site(grant, found->index->site_id)) {

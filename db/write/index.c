@@ -399,7 +399,7 @@ enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *cha
         return status;
     const struct registry_index *index = registry_index_by_id(r, change->index_id);
     if (!index) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such index");
+        result_missing(result, &change->grant, "there is no such index");
         return CATALOGUE_OK;
     }
     if (!grant_has_site(&change->grant, index->site_id)) {
@@ -443,7 +443,7 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
         return status;
     const struct registry_index *index = registry_index_by_id(r, change->index_id);
     if (!index) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such index");
+        result_missing(result, &change->grant, "there is no such index");
         return CATALOGUE_OK;
     }
     if (change->grant.site_id != 0 && change->grant.site_id != index->site_id) {

@@ -511,7 +511,7 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
         return status;
     const struct registry_site *site = registry_site_by_id(r, change->site_id);
     if (!site) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such site");
+        result_missing(result, &change->grant, "there is no such site");
         return CATALOGUE_OK;
     }
     if (change->grant.site_id != 0 && change->grant.site_id != site->id) {
@@ -551,7 +551,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         return status;
     const struct registry_site *site = registry_site_by_id(r, change->site_id);
     if (!site) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such site");
+        result_missing(result, &change->grant, "there is no such site");
         return CATALOGUE_OK;
     }
     if (change->grant.site_id != 0) {

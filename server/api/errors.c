@@ -79,7 +79,7 @@ void errors_reply_rule(struct reply *reply, enum rule_code code, const char *fie
 void errors_reply_scope(struct reply *reply)
 {
     reply_problem(reply, 403, "token-of-another-site", NULL,
-                  "this token is for another site of the catalogue");
+                  "what the call names is nothing of this token's site");
 }
 
 void errors_reply_role(struct reply *reply, const struct grant *grant, enum grant_role needed)

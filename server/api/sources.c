@@ -134,6 +134,15 @@ static bool may_see(const struct call *call, const char *source_url, const char 
     return may;
 }
 
+/* To a token of one site as of another's source, so that it does not learn which there are. */
+static void answer_missing(struct request *request)
+{
+    if (request->grant.site_id != 0)
+        errors_reply_scope(&request->reply);
+    else
+        errors_reply_not_found(&request->reply, "source");
+}
+
 /* A scan changes what the source owns. */
 static bool may_scan(struct call *call, const struct source_list *list, size_t at)
 {
@@ -286,6 +295,6 @@ enum handled source_scan(void *context, struct request *request)
     scan->number = at == SIZE_MAX ? 0 : sources_number(list, at);
     sources_let_go(list);
     if (at == SIZE_MAX)
-        errors_reply_not_found(&request->reply, "source");
+        answer_missing(request);
     return may ? call_run(&scan->call, run_scan) : HANDLED;
 }

@@ -33,6 +33,37 @@ def test_tokens(server):
     assert server.api("GET", "/v1/sitemaps", token=None, headers=[("Authorization", "bearer " + TOKEN)]).status == 200
 
 
+@pytest.mark.parametrize("options", ((), ("--prefix", "https://shop.example.org/"), ("--own",)), ids=("whole", "prefix", "own"))
+def test_a_token_of_one_site_learns_nothing_of_what_there_is(start, tmp_path, options):
+    """What is another site's is answered, to the byte, as what is not there."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    server = start("--source", f"{folder}={ORIGIN}/files/", sites=(ORIGIN, "https://shop.example.org"))
+    made = server.cli("token", "add", "shop", "--site", "https://shop.example.org", "--role", "write" if options else "admin", *options)
+    assert made.code == 0, made
+    token = made.out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "a token made by another process is known")
+    theirs = server.register(f"{ORIGIN}/a.xml").json()["sitemap"]["id"]
+    gone = server.register(f"{ORIGIN}/b.xml").json()["sitemap"]["id"]
+    assert server.api("DELETE", f"/v1/sitemaps/{gone}").status == 204
+    site = next(s["id"] for s in server.api("GET", "/v1/sites").json()["sites"] if s["origin"] == ORIGIN)
+    index = next(i["id"] for i in server.api("GET", "/v1/indexes").json()["indexes"] if i["url"].startswith(ORIGIN))
+    source = server.api("GET", "/v1/sources").json()["sources"][0]["name"]
+
+    def answer(method, target, body):
+        reply = server.api(method, target, body, token=token)
+        assert reply.status in (403, 404), reply
+        return reply.status, reply.json()["code"], reply.json()["detail"]
+
+    for path, there, not_there in (("sitemaps", theirs, gone), ("sites", site, "999"), ("indexes", index, "999")):
+        for method, body in (("GET", None), ("DELETE", None), ("PATCH", {"frozen": True})):
+            if path != "sitemaps" or method != "PATCH":
+                assert answer(method, f"/v1/{path}/{there}", body) == answer(method, f"/v1/{path}/{not_there}", body), (method, path)
+    assert answer("POST", f"/v1/sources/{source}/scan", None) == answer("POST", "/v1/sources/none/scan", None)
+    assert answer("DELETE", f"/v1/sitemaps?loc={q(ORIGIN)}/a.xml", None) == answer("DELETE", f"/v1/sitemaps?loc={q(ORIGIN)}/b.xml", None)
+    assert server.get(XML).body.count(b"<loc>") == 1
+
+
 def test_a_token_of_one_site_stays_there(start):
     server = start(sites=(ORIGIN, "https://shop.example.org"))
     made = server.cli("token", "add", "shop", "--site", "https://shop.example.org", "--role", "admin")
