@@ -155,6 +155,14 @@ struct change {
     void *context;               /* for `done` */
 };
 
+/* What a dry run would do to one entry; a `loc` of NULL: it is not there. */
+struct change_row {
+    struct entry_record before, after; /* owned */
+};
+#define CHANGE_ROWS_TOLD 1000u
+/* Frees what it owns and makes it empty. */
+void change_row_done(struct change_row *row);
+
 struct change_result {
     enum catalogue_status status;
     enum rule_code code;      /* RULE_OK unless status is REFUSED */
@@ -188,7 +196,11 @@ struct change_result {
      * Owned. */
     struct findings findings;
     size_t refused_token; /* configure: which of its tokens, from 1; 0: none is to blame */
-    struct spool *rows;   /* the change's, for who wants them back; owned */
+    /* A dry run: of the entries that it would make, change or remove, as created, updated and
+     * removed count them, the first CHANGE_ROWS_TOLD. Owned. */
+    struct change_row *told;
+    size_t told_count;
+    struct spool *rows; /* the change's, for who wants them back; owned */
 };
 
 /* Frees what it owns; its numbers stay. */

@@ -182,6 +182,8 @@
     X(TOKEN_USED, "INSERT INTO local_token_use(token, used_at) SELECT id, ?2 FROM token"           \
                   " WHERE id = ?1 ON CONFLICT DO UPDATE SET used_at = excluded.used_at")           \
     X(SITE_FREEZE, "UPDATE site SET frozen = ?2 WHERE id = ?1")                                    \
+    X(ENTRIES_OF_INDEX, "SELECT " ENTRY_COLUMNS " FROM sitemap WHERE address BETWEEN ?1 AND ?2"    \
+                        " ORDER BY address")                                                       \
     X(INDEX_STATE, INDEX_STATE_SQL)                                                                \
     X(INDEX_TOUCH, "UPDATE sitemap_index SET touched = ?2 WHERE id = ?1")                          \
     X(INDEX_FREEZE, "UPDATE sitemap_index SET frozen = ?2 WHERE id = ?1")                          \

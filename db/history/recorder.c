@@ -30,6 +30,7 @@ struct tally {
 struct recorder {
     sqlite3 *db;
     bool active;
+    bool first_only; /* a dry run */
     bool is_undo;
     bool writing;
     enum catalogue_status status; /* of the change under way: what went wrong in between */
@@ -138,17 +139,39 @@ static void note_row(struct recorder *r, int operation, int64_t from, int64_t to
         r->status = CATALOGUE_NO_MEMORY;
 }
 
+/* Of a dry run: memory and time have a bound whatever it does afterwards. */
+static void note_first(struct recorder *r, int operation, int64_t from)
+{
+    read_value *read = operation == SQLITE_INSERT ? sqlite3_preupdate_new : sqlite3_preupdate_old;
+    bool fresh;
+    size_t len;
+    if (r->part.count >= CHANGE_ROWS_TOLD)
+        return;
+    int64_t site = number_of(r, read, COLUMN_SITE);
+    const char *loc = text_of(r, read, COLUMN_LOC, &len);
+    struct history_row *row = loc ? history_part_row(&r->part, site, loc, len, &fresh) : NULL;
+    if (row && fresh && operation != SQLITE_INSERT) {
+        row->has_before = true;
+        row->before = read_image(r, sqlite3_preupdate_old, from);
+    }
+    if (!row || r->part.failed)
+        r->status = CATALOGUE_NO_MEMORY;
+}
+
 static void on_row(void *context, sqlite3 *db, int operation, char const *database,
                    char const *table, sqlite3_int64 from, sqlite3_int64 to)
 {
     struct recorder *r = context;
     (void)db;
-    if (!r->active || r->status != CATALOGUE_OK || strcmp(table, "sitemap") != 0 ||
-        strcmp(database, "main") != 0)
+    if (!(r->active || r->first_only) || r->status != CATALOGUE_OK ||
+        strcmp(table, "sitemap") != 0 || strcmp(database, "main") != 0)
         return;
     if (operation != SQLITE_DELETE && to < 0)
         return; /* parked */
-    note_row(r, operation, from, to);
+    if (r->first_only)
+        note_first(r, operation, from);
+    else
+        note_row(r, operation, from, to);
 }
 
 struct recorder *recorder_new(sqlite3 *db)
@@ -177,7 +200,7 @@ void recorder_drop(struct recorder *r)
 {
     if (!r)
         return;
-    r->active = false;
+    r->active = r->first_only = false;
     r->status = CATALOGUE_OK;
     history_part_clear(&r->part);
     r->parts = 0;
@@ -192,6 +215,13 @@ void recorder_begin(struct recorder *r, const struct change *change)
     recorder_drop(r);
     r->is_undo = change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE;
     r->active = !change->dry_run && change->kind != CHANGE_PURGE;
+    r->first_only = change->dry_run;
+}
+
+enum catalogue_status recorder_first_rows(const struct recorder *r, const struct history_part **out)
+{
+    *out = r ? &r->part : NULL;
+    return r ? r->status : CATALOGUE_OK;
 }
 
 /* ---- counting */

@@ -30,7 +30,8 @@ struct recorder *recorder_new(sqlite3 *db);
 /* Takes NULL. */
 void recorder_free(struct recorder *r);
 
-/* A change begins: what is left of another one is forgotten. A dry run is not recorded. */
+/* A change begins: what is left of another one is forgotten. A dry run is not recorded, but of the
+ * first CHANGE_ROWS_TOLD entries that it touches it is kept what they were. */
 void recorder_begin(struct recorder *r, const struct change *change);
 /* True where a part is to be written by recorder_relieve before the next statement, or where the
  * change has failed already (recorder_status). */
@@ -45,6 +46,11 @@ enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t i
  * the revision that tx_end_change gives it next. */
 enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,
                                    const struct change_result *result);
+/* Of a dry run those entries, without what they are after it; NULL: none, or no recorder. Borrowed
+ * until the next change. */
+struct history_part;
+enum catalogue_status recorder_first_rows(const struct recorder *r,
+                                          const struct history_part **out);
 /* Nothing of the change is to be kept. */
 void recorder_drop(struct recorder *r);
 

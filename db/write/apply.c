@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "db/history/recorder.h"
 #include "db/read/row.h"
+#include "db/write/preview.h"
 #include "db/write/token.h"
 
 static void reject(const struct change *change, struct change_result *result,
@@ -235,8 +237,20 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
     return CATALOGUE_OK;
 }
 
+void change_row_done(struct change_row *row)
+{
+    entry_record_done(&row->before);
+    entry_record_done(&row->after);
+    memset(row, 0, sizeof *row);
+}
+
 void change_result_done(struct change_result *result)
 {
+    for (size_t i = 0; i < result->told_count; i++)
+        change_row_done(&result->told[i]);
+    free(result->told);
+    result->told = NULL;
+    result->told_count = 0;
     entry_record_done(&result->entry);
     memset(&result->entry, 0, sizeof result->entry);
     findings_done(&result->findings);
@@ -247,13 +261,20 @@ void change_result_done(struct change_result *result)
 enum catalogue_status apply_change(struct tx *tx, const struct change *change,
                                    struct change_result *result, bool *keep)
 {
+    struct preview preview;
     *keep = !(change->dry_run && apply_alone(change->kind));
+    enum catalogue_status status = preview_begin(&preview, tx, change);
     recorder_begin(tx->recorder, change);
-    enum catalogue_status status = dispatch(tx, change, result, keep);
-    if (status == CATALOGUE_OK && *keep)
+    if (status == CATALOGUE_OK)
+        status = dispatch(tx, change, result, keep);
+    if (status == CATALOGUE_OK && *keep) {
         status = recorder_end(tx->recorder, tx, change, result);
-    else
+    } else {
+        if (status == CATALOGUE_OK)
+            status = preview_tell(&preview, tx, change, result);
         recorder_drop(tx->recorder);
+    }
+    preview_done(&preview, tx);
     return status;
 }
 

@@ -23,8 +23,7 @@ static bool read_text(sqlite3_stmt *statement, int column, char *out, size_t siz
     return true;
 }
 
-/* Reads the row of the statement ST_ENTRY_BY_LOC or _BY_ADDRESS that stands on one. */
-static void put_row_read(sqlite3_stmt *statement, struct put_row *row)
+void put_row_read(sqlite3_stmt *statement, struct put_row *row)
 {
     row->found = true;
     row->address = sqlite3_column_int64(statement, 0);
@@ -433,9 +432,8 @@ enum catalogue_status put_write(struct tx *tx, struct put *put)
     return insert(tx, put);
 }
 
-/* Copies the row into a record that owns its strings. */
-static enum catalogue_status make_record(struct tx *tx, int64_t site_id, const char *loc,
-                                         const struct put_row *row, struct entry_record *out)
+enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc,
+                                 const struct put_row *row, struct entry_record *out)
 {
     sqlite3_stmt *name = tx_statement(tx, ST_SOURCE_NAME);
     if (!name)
@@ -494,7 +492,7 @@ static enum catalogue_status check_precondition(struct tx *tx, const struct chan
         return CATALOGUE_OK;
     struct entry_record record = {0};
     if (row) {
-        enum catalogue_status status = make_record(tx, site_id, loc, row, &record);
+        enum catalogue_status status = put_record(tx, site_id, loc, row, &record);
         if (status != CATALOGUE_OK)
             return status;
     }
@@ -557,7 +555,7 @@ enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change
 
     status = put_write(tx, &put);
     if (status == CATALOGUE_OK)
-        status = make_record(tx, put.site->id, put.url.text, &put.row, &result->entry);
+        status = put_record(tx, put.site->id, put.url.text, &put.row, &result->entry);
     if (status == CATALOGUE_OK)
         status = gather_remarks(tx, &put, result);
     count_put(change, result, &put);
@@ -700,7 +698,7 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
 
     status = put_take_out(tx, found.index, found.row.address, found.loc, strlen(found.loc));
     if (status == CATALOGUE_OK)
-        status = make_record(tx, site_id, found.loc, &found.row, &result->entry);
+        status = put_record(tx, site_id, found.loc, &found.row, &result->entry);
     result->removed = 1;
     result->changed = true;
     return status;

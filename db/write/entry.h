@@ -77,6 +77,11 @@ enum catalogue_status put_write(struct tx *tx, struct put *put);
 /* Looks up (site, loc). */
 enum catalogue_status put_find(struct tx *tx, int64_t site_id, const char *loc,
                                struct put_row *row);
+/* Reads the row of a statement of ENTRY_COLUMNS that stands on one. */
+void put_row_read(sqlite3_stmt *statement, struct put_row *row);
+/* Copies a row into a record that owns its strings. On failure the record owns nothing. */
+enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc,
+                                 const struct put_row *row, struct entry_record *out);
 /* Takes an entry out of a live index; as one of a set, or (put_take_out) as a single removal, for
  * which the shrink guard's peak is lowered. */
 enum catalogue_status put_release(struct tx *tx, const struct registry_index *index,

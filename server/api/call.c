@@ -9,6 +9,7 @@
 #include "server/api/auth.h"
 #include "server/api/errors.h"
 #include "server/api/handlers.h"
+#include "server/api/json.h"
 #include "server/api/upload.h"
 #include "server/log/log.h"
 #include "server/rules/negotiate.h"
@@ -362,6 +363,30 @@ void call_reply_tagged(struct call *call, const char *state)
     etag[at++] = '"';
     etag[at] = '\0';
     call_reply_with_tag(call, etag);
+}
+
+void call_append_rows(struct call *call)
+{
+    const struct change_result *result = &call->result;
+    struct str *out = &call->request->reply.body;
+    const struct site_map *routing;
+
+    if (!call->change.dry_run)
+        return;
+    routing = publisher_site_map(call->app->publisher);
+    str_append_text(out, ",\"rows\":[");
+    for (size_t i = 0; i < result->told_count; i++) {
+        const struct change_row *row = &result->told[i];
+
+        if (i > 0)
+            str_append_char(out, ',');
+        entry_json_append_change(out, row->before.loc != NULL ? &row->before : NULL,
+                                 row->after.loc != NULL ? &row->after : NULL,
+                                 site_map_registry(routing));
+    }
+    str_append_format(out, "],\"rows_total\":%" PRIu64,
+                      result->created + result->updated + result->removed);
+    publisher_site_map_done(routing);
 }
 
 void call_audit(struct call *call, const char *action, const char *subject)

@@ -89,6 +89,9 @@ void call_reply_tagged(struct call *call, const char *state);
 /* The same with a tag that is known (quotes included). */
 void call_reply_with_tag(struct call *call, const char *etag);
 
+/* Of a dry run: appends its rows to an object that is still open. Of another write nothing. */
+void call_append_rows(struct call *call);
+
 /* One line in the log for a write that changed something: who, what. For `answer`; the log takes
  * it without waiting. `action` is static. */
 void call_audit(struct call *call, const char *action, const char *subject);

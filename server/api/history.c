@@ -207,26 +207,6 @@ enum handled history_list(void *context, struct request *request)
 
 /* ---- GET /v1/history/{revision} -------------------------------------------------------------- */
 
-static void append_row(struct listing *l, const struct entry_record *before,
-                       const struct entry_record *after)
-{
-    struct str *out = l->out;
-
-    str_append_text(out, "{\"loc\":");
-    str_append_json_text(out, before != NULL ? before->loc : after->loc);
-    str_append_text(out, ",\"before\":");
-    if (before != NULL)
-        entry_json_append(out, before, l->registry, 0);
-    else
-        str_append_text(out, "null");
-    str_append_text(out, ",\"after\":");
-    if (after != NULL)
-        entry_json_append(out, after, l->registry, 0);
-    else
-        str_append_text(out, "null");
-    str_append_char(out, '}');
-}
-
 static void each_row(void *context, const struct entry_record *before,
                      const struct entry_record *after)
 {
@@ -234,7 +214,7 @@ static void each_row(void *context, const struct entry_record *before,
 
     if (l->count++ > 0)
         str_append_char(l->out, ',');
-    append_row(l, before, after);
+    entry_json_append_change(l->out, before, after, l->registry);
 }
 
 static void each_line(void *context, const struct entry_record *before,
@@ -242,7 +222,7 @@ static void each_line(void *context, const struct entry_record *before,
 {
     struct listing *l = context;
 
-    append_row(l, before, after);
+    entry_json_append_change(l->out, before, after, l->registry);
     str_append_char(l->out, '\n');
 }
 
@@ -374,6 +354,7 @@ static void answer_undone(struct call *call)
                       r->created, r->updated, r->unchanged, r->removed, r->revision,
                       call->change.dry_run ? "true" : "false");
     append_conflicts(out, &r->findings);
+    call_append_rows(call);
     str_append_text(out, "}\n");
     reply_json(reply, 200);
     snprintf(subject, sizeof subject, "revision %" PRIu64, call->change.revision);

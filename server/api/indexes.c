@@ -430,9 +430,10 @@ static void answer_removed(struct call *call)
     const struct index_write *self = (const struct index_write *)call;
     struct reply *reply = &call->request->reply;
 
-    str_append_format(&reply->body,
-                      "{\"removed\":%" PRIu64 ",\"indexes\":1,\"revision\":%" PRIu64 "}\n",
+    str_append_format(&reply->body, "{\"removed\":%" PRIu64 ",\"indexes\":1,\"revision\":%" PRIu64,
                       call->result.removed, call->result.revision);
+    call_append_rows(call);
+    str_append_text(&reply->body, "}\n");
     reply_json(reply, 200);
     call_audit(call, "index-remove", self->url[0] != '\0' ? self->url : call->request->path_tail);
 }

@@ -63,3 +63,20 @@ void entry_json_append_placed(struct str *out, const struct entry_record *record
 {
     append_entry(out, record, registry, 0, true);
 }
+
+void entry_json_append_change(struct str *out, const struct entry_record *before,
+                              const struct entry_record *after, const struct registry *registry)
+{
+    const struct entry_record *sides[] = {before, after};
+
+    str_append_text(out, "{\"loc\":");
+    str_append_json_text(out, before != NULL ? before->loc : after->loc);
+    for (size_t i = 0; i < 2; i++) {
+        str_append_text(out, i == 0 ? ",\"before\":" : ",\"after\":");
+        if (sides[i] != NULL)
+            entry_json_append(out, sides[i], registry, 0);
+        else
+            str_append_text(out, "null");
+    }
+    str_append_char(out, '}');
+}

@@ -14,6 +14,10 @@ void entry_json_append(struct str *out, const struct entry_record *record,
 void entry_json_append_placed(struct str *out, const struct entry_record *record,
                               const struct registry *registry);
 
+/* Appends {"loc", "before", "after"}, what a change did to one entry; NULL: it was not there. */
+void entry_json_append_change(struct str *out, const struct entry_record *before,
+                              const struct entry_record *after, const struct registry *registry);
+
 /* Appends the JSON string of a URL of two parts. */
 void json_append_url(struct str *out, const char *origin, const char *path);
 /* Appends a quoted RFC 3339 time. */

@@ -399,7 +399,9 @@ static void answer_list(struct call *call)
     str_append_format(out,
                       ",\"rejected_total\":%" PRIu64 ",\"warnings\":", upload->findings.refused);
     append_findings(out, &upload->findings, false);
-    str_append_format(out, ",\"warnings_total\":%" PRIu64 "}\n", upload->findings.remarked);
+    str_append_format(out, ",\"warnings_total\":%" PRIu64, upload->findings.remarked);
+    call_append_rows(call);
+    str_append_text(out, "}\n");
     reply_json(&call->request->reply, 200);
     if (call->result.index_state[0] != '\0')
         reply_state(&call->request->reply, call->result.index_state);

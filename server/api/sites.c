@@ -337,8 +337,10 @@ static void answer_removed(struct call *call)
     struct reply *reply = &call->request->reply;
 
     str_append_format(&reply->body,
-                      "{\"removed\":%" PRIu64 ",\"indexes\":%zu,\"revision\":%" PRIu64 "}\n",
+                      "{\"removed\":%" PRIu64 ",\"indexes\":%zu,\"revision\":%" PRIu64,
                       call->result.removed, self->index_count, call->result.revision);
+    call_append_rows(call);
+    str_append_text(&reply->body, "}\n");
     reply_json(reply, 200);
     audit_site(self, "site-remove");
 }

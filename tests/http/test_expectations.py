@@ -3,7 +3,7 @@ at all; and a dry run, which tells what it would do and leaves everything as it 
 
 import threading
 
-from harness import INDEX, ORIGIN, problem, q
+from harness import INDEX, ORIGIN, eventually, problem, q
 
 LIST = "/v1/sitemaps"
 DEEP = f"{ORIGIN}/deep/index.xml"
@@ -154,3 +154,119 @@ def test_without_a_history_the_tag_is_the_same(start):
     assert newer.status == 200 and newer["ETag"] != tag
     problem(post(server, rows([5]), tag), 412, "precondition-failed")
     assert post(server, rows([5]), newer["ETag"]).status == 200
+
+
+# ---- dry runs -----------------------------------------------------------------------------------
+
+
+def everything(server):
+    """Whatever a dry run could have moved: entries, pages with their tags, the revision, the history."""
+    pages = [server.get("/sitemap_index.xml"), server.get("/deep/index.xml")]
+    return (server.cli("export").out, [(p.status, p["ETag"], p["Last-Modified"], p.body) for p in pages],
+            server.metrics()["sitemapd_catalogue_revision"], index_tag(server),
+            server.api("GET", "/v1/history?limit=1000").json())
+
+
+def entry(server, loc):
+    found = server.api("GET", f"{LIST}?loc={q(loc)}").json()["sitemaps"]
+    return found[0] if found else None
+
+
+def told(answer):
+    """The rows of a dry run by loc, without what is made anew each time."""
+    assert answer.status == 200, answer
+    return {r["loc"]: (r["before"], r["after"]) for r in answer.json()["rows"]}
+
+
+def check_dry_run(server, ask):
+    """A dry run tells what the call then does, and leaves everything as it was."""
+    before = everything(server)
+    answer = ask("&dry_run=1")
+    assert everything(server) == before
+    rows = told(answer)
+    shown = {loc: entry(server, loc) for loc in rows}
+    assert shown == {loc: row[0] for loc, row in rows.items()}
+    real = ask("")
+    assert real.status == 200 and "rows" not in real.json(), real
+    counts = ("created", "updated", "removed")
+    assert [answer.json().get(c) for c in counts] == [real.json().get(c) for c in counts]
+    assert answer.json()["rows_total"] == sum(real.json().get(c, 0) for c in counts) == len(rows)
+    moving = ("id", "registered_at", "changed_at")
+    plain = lambda e: e and {k: v for k, v in e.items() if k not in moving}
+    assert {loc: plain(entry(server, loc)) for loc in rows} == {loc: plain(row[1]) for loc, row in rows.items()}
+    return rows
+
+
+def check_all(server):
+    assert server.api("POST", "/v1/indexes", {"url": DEEP}).status == 201
+    deep = f"{ORIGIN}/deep/a.xml"
+    server.register(deep)
+    assert post(server, rows(range(10), digest="a")).status == 200
+    body = rows([10, 11]) + [{"loc": name(0), "digest": "b"}, {"loc": name(1), "lastmod": "2026-02-02"},
+                             {"loc": name(2)}, {"loc": deep, "index": INDEX}]
+    seen = check_dry_run(server, lambda more: server.api("POST", f"{LIST}?index={q(INDEX)}{more}", body))
+    assert set(seen) == {name(i) for i in (0, 1, 10, 11)} | {deep}
+    assert seen[name(10)][0] is None and seen[name(0)][0]["digest"] == "a" and seen[name(0)][1]["digest"] == "b"
+    assert seen[deep][0]["index"] == DEEP and seen[deep][1]["index"] == INDEX
+    # The same again changes nothing, and tells nothing.
+    assert server.api("POST", f"{LIST}?index={q(INDEX)}&dry_run=1", body).json()["rows"] == []
+    seen = check_dry_run(server, lambda more: server.api(
+        "PUT", f"{LIST}?index={q(INDEX)}&source=*&max_removed=99{more}", rows([0, 1, 20], "2026-04-01")))
+    assert {loc for loc, row in seen.items() if row[1] is None} == {name(i) for i in (*range(2, 10), 10, 11)} | {deep}
+    # A PUT of positions parks entries on its way: what they are at the end is told.
+    placed = [{"loc": name(0), "position": 1}, {"loc": name(1), "position": 0}, {"loc": name(20), "position": 2}]
+    seen = check_dry_run(server, lambda more: server.api("PUT", f"{LIST}?index={q(INDEX)}&source=*{more}", placed))
+    assert {name(0), name(1)} <= set(seen)
+    # Of the removals rows are read that nothing touches yet.
+    index, every = index_id(server), {name(i) for i in (0, 1, 20)}
+    before = everything(server)
+    for target in (f"/v1/indexes/{index}", f"/v1/sites/{server.api('GET', '/v1/sites').json()['sites'][0]['id']}"):
+        answer = server.api("DELETE", f"{target}?dry_run=1&max_removed=99")
+        assert set(told(answer)) == every and answer.json()["rows_total"] == answer.json()["removed"] == 3
+        assert all(row["after"] is None and row["before"]["loc"] == row["loc"] for row in answer.json()["rows"])
+    assert everything(server) == before
+
+
+def test_a_dry_run_tells_its_rows(server):
+    check_all(server)
+
+
+def test_a_dry_run_tells_its_rows_where_no_history_is_kept(start):
+    check_all(start(config="[history]\nkeep = 0\n"))
+
+
+def test_an_undo_tells_its_rows(server):
+    assert post(server, rows(range(5))).status == 200
+    change = put(server, rows([0, 1], "2026-05-05"), source="*", max_removed=9).json()["revision"]
+    seen = check_dry_run(server, lambda more: server.api("POST", f"/v1/history/{change}/undo?max_removed=9{more}"))
+    assert set(seen) == {name(i) for i in range(5)}
+    assert seen[name(3)][0] is None and seen[name(0)][1]["lastmod"] == "2026-01-01"
+
+
+def test_so_many_rows_are_told(server):
+    many = [{"loc": name(i)} for i in range(2500)]
+    answer = post(server, many, dry_run=1).json()
+    assert answer["created"] == answer["rows_total"] == 2500
+    assert [r["loc"] for r in answer["rows"]] == [name(i) for i in range(1000)]
+    assert post(server, many).json()["created"] == 2500
+    # However often an entry is touched, it is one row, of its end.
+    again = [{"loc": name(i % 3), "lastmod": f"2026-01-{1 + i % 28:02d}"} for i in range(5000)]
+    answer = post(server, again, dry_run=1).json()
+    assert sorted(r["loc"] for r in answer["rows"]) == [name(i) for i in range(3)]
+    assert post(server, again).status == 200
+    assert {r["loc"]: r["after"]["lastmod"] for r in answer["rows"]} == {name(i): entry(server, name(i))["lastmod"] for i in range(3)}
+    answer = server.api("DELETE", f"/v1/indexes/{index_id(server)}?dry_run=1&max_removed=9999").json()
+    assert answer["rows_total"] == 2500 and len(answer["rows"]) == 1000
+
+
+def test_tokens_see_only_their_rows(server):
+    assert post(server, rows(range(4))).status == 200
+    token = server.cli("token", "add", "part", "--site", ORIGIN, "--prefix", f"{ORIGIN}/s/", "--role", "write").out.strip()
+    server.register(f"{ORIGIN}/other.xml")
+    ask = lambda: send(server, "PUT", rows([1]), token=token, index=INDEX, source="*", dry_run=1, max_removed=99)
+    eventually(lambda: ask().status == 200, "the new token")
+    assert set(told(ask())) == {name(i) for i in (0, 2, 3)}
+    # What is refused tells nothing.
+    outside = send(server, "POST", [{"loc": f"{ORIGIN}/other.xml", "lastmod": "2026-01-01"}], token=token, index=INDEX, dry_run=1)
+    problem(outside, 403)
+    assert "rows" not in outside.json()

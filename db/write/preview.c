@@ -1,0 +1,196 @@
+#include "db/write/preview.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/history/recorder.h"
+#include "db/history/rows.h"
+#include "db/read/row.h"
+
+static bool removes_whole(const struct change *change)
+{
+    return change->kind == CHANGE_INDEX_REMOVE || change->kind == CHANGE_SITE_REMOVE;
+}
+
+enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const struct change *change)
+{
+    const struct registry *registry;
+    *p = (struct preview){.own = NULL};
+    if (!change->dry_run || !apply_alone(change->kind))
+        return CATALOGUE_OK;
+    enum catalogue_status status = tx_registry(tx, &registry);
+    if (status != CATALOGUE_OK)
+        return status;
+    p->registry = registry_ref(registry);
+    if (tx->recorder || removes_whole(change) || !recorder_is_supported())
+        return CATALOGUE_OK;
+    p->own = tx->recorder = recorder_new(tx->db);
+    return p->own ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+}
+
+void preview_done(struct preview *p, struct tx *tx)
+{
+    registry_unref(p->registry);
+    if (!p->own)
+        return;
+    recorder_free(p->own);
+    tx->recorder = NULL;
+}
+
+/* ---- one row */
+
+/* Room for one more; NULL: out of memory. It counts once it is filled. */
+static struct change_row *next_row(struct change_result *result)
+{
+    if (!result->told)
+        result->told = calloc(CHANGE_ROWS_TOLD, sizeof *result->told);
+    return result->told ? &result->told[result->told_count] : NULL;
+}
+
+static bool is_seen(const struct change *change, int64_t site, const char *loc)
+{
+    return grant_has_site(&change->grant, site) && grant_has_loc(&change->grant, loc);
+}
+
+static void copy_text(const struct history_part *part, struct history_text from, bool *has,
+                      char *out, size_t size)
+{
+    const char *text = history_text_of(part, from);
+    size_t len = text ? strnlen(text, size - 1) : 0;
+    *has = text != NULL;
+    memcpy(out, text ? text : "", len);
+    out[len] = '\0';
+}
+
+static struct put_row row_of(const struct history_part *part, const struct history_image *image)
+{
+    struct put_row row = {.found = true,
+                          .address = image->address,
+                          .source = image->source,
+                          .serial = image->serial,
+                          .registered_at = image->registered_at,
+                          .changed_at = image->changed_at};
+    copy_text(part, image->lastmod, &row.has_lastmod, row.lastmod, sizeof row.lastmod);
+    copy_text(part, image->digest, &row.has_digest, row.digest, sizeof row.digest);
+    return row;
+}
+
+static bool is_same(const struct entry_record *a, const struct entry_record *b)
+{
+    char etags[2][40];
+    if (!a->loc || !b->loc)
+        return !a->loc && !b->loc;
+    catalogue_entry_etag(a, etags[0]);
+    catalogue_entry_etag(b, etags[1]);
+    return strcmp(etags[0], etags[1]) == 0;
+}
+
+/* What lies in an index that is gone is not there. */
+static enum catalogue_status make_record(const struct preview *p, struct tx *tx, int64_t site,
+                                         const char *loc, const struct put_row *row,
+                                         struct entry_record *out)
+{
+    if (!row->found || !registry_index_by_id(p->registry, id_address_index(row->address)))
+        return CATALOGUE_OK;
+    return put_record(tx, site, loc, row, out);
+}
+
+static enum catalogue_status tell_row(const struct preview *p, struct tx *tx,
+                                      const struct history_part *part,
+                                      const struct history_row *old, struct change_result *result)
+{
+    struct change_row *row = next_row(result);
+    struct put_row was = {.found = false}, is;
+    const char *loc = history_text_of(part, old->loc);
+    if (!row)
+        return CATALOGUE_NO_MEMORY;
+    if (old->has_before)
+        was = row_of(part, &old->before);
+    enum catalogue_status status = put_find(tx, old->site, loc, &is);
+    if (status == CATALOGUE_OK)
+        status = make_record(p, tx, old->site, loc, &was, &row->before);
+    if (status == CATALOGUE_OK)
+        status = make_record(p, tx, old->site, loc, &is, &row->after);
+    if (status == CATALOGUE_OK && !is_same(&row->before, &row->after)) {
+        result->told_count++;
+        return CATALOGUE_OK;
+    }
+    change_row_done(row);
+    return status;
+}
+
+/* ---- the removal of an index or a site */
+
+static enum catalogue_status tell_gone(struct tx *tx, const struct change *change, sqlite3_stmt *at,
+                                       struct change_result *result)
+{
+    struct change_row *row = next_row(result);
+    struct put_row was;
+    char loc[LOC_MAX_CHARS + 1];
+    int64_t site = sqlite3_column_int64(at, 1);
+    const char *text = (const char *)sqlite3_column_text(at, 2);
+    if (!row || !text)
+        return CATALOGUE_NO_MEMORY;
+    size_t len = strnlen(text, LOC_MAX_CHARS);
+    memcpy(loc, text, len);
+    loc[len] = '\0';
+    if (!is_seen(change, site, loc))
+        return CATALOGUE_OK;
+    put_row_read(at, &was);
+    enum catalogue_status status = put_record(tx, site, loc, &was, &row->before);
+    if (status == CATALOGUE_OK)
+        result->told_count++;
+    return status;
+}
+
+/* So many rows are looked at: more than are told, where the token sees few. */
+#define ROWS_LOOKED_AT (CHANGE_ROWS_TOLD * 10)
+
+static enum catalogue_status tell_index(struct tx *tx, const struct change *change, int64_t index,
+                                        uint32_t *looked_at, struct change_result *result)
+{
+    sqlite3_stmt *rows = tx_statement(tx, ST_ENTRIES_OF_INDEX);
+    if (!rows)
+        return tx_failure(tx);
+    sqlite3_bind_int64(rows, 1, id_address(index, 0));
+    sqlite3_bind_int64(rows, 2, id_address(index, UINT32_MAX));
+    bool found;
+    enum catalogue_status status = CATALOGUE_OK;
+    while (result->told_count < CHANGE_ROWS_TOLD && *looked_at < ROWS_LOOKED_AT &&
+           (status = statement_first(rows, &found)) == CATALOGUE_OK && found) {
+        ++*looked_at;
+        status = tell_gone(tx, change, rows, result);
+        if (status != CATALOGUE_OK)
+            break;
+    }
+    sqlite3_reset(rows);
+    return status;
+}
+
+static enum catalogue_status tell_removal(const struct preview *p, struct tx *tx,
+                                          const struct change *change, struct change_result *result)
+{
+    uint32_t looked_at = 0;
+    if (change->kind == CHANGE_INDEX_REMOVE)
+        return tell_index(tx, change, change->index_id, &looked_at, result);
+    const struct registry_site *site = registry_site_by_id(p->registry, change->site_id);
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; site && status == CATALOGUE_OK && i < site->index_count; i++)
+        status = tell_index(tx, change, site->indexes[i].id, &looked_at, result);
+    return status;
+}
+
+enum catalogue_status preview_tell(struct preview *p, struct tx *tx, const struct change *change,
+                                   struct change_result *result)
+{
+    if (!p->registry || result->status != CATALOGUE_OK)
+        return CATALOGUE_OK;
+    if (removes_whole(change))
+        return tell_removal(p, tx, change, result);
+    const struct history_part *part;
+    enum catalogue_status status = recorder_first_rows(tx->recorder, &part);
+    for (uint32_t i = 0; status == CATALOGUE_OK && part && i < part->count; i++)
+        if (is_seen(change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
+            status = tell_row(p, tx, part, &part->rows[i], result);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* What a dry run would do, row by row: the first CHANGE_ROWS_TOLD entries that would differ,
+ * gathered before the change is rolled back. Internal to db/; the writer's thread.
+ *
+ * The recorder of the history (db/history/recorder.h) hears of each row here too, but keeps only
+ * what the first ones were: what they are at the end is read at the end, so that memory has a bound
+ * however often the change touches them. A removal of an index or a site touches no rows, its purge
+ * does; its first rows are read. */
+#ifndef SITEMAPD_DB_WRITE_PREVIEW_H
+#define SITEMAPD_DB_WRITE_PREVIEW_H
+
+#include "db/write/apply.h"
+
+struct preview {
+    struct recorder *own;      /* where no history is kept */
+    struct registry *registry; /* a reference: as it was before */
+};
+
+/* Of a change that is no dry run nothing is done. */
+enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const struct change *change);
+/* The change is carried out, and neither committed nor rolled back: fills result->told. What the
+ * token does not see is not told. */
+enum catalogue_status preview_tell(struct preview *p, struct tx *tx, const struct change *change,
+                                   struct change_result *result);
+void preview_done(struct preview *p, struct tx *tx);
+
+#endif
