@@ -332,9 +332,9 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
     return status;
 }
 
-static const char *kind_word(enum change_kind kind)
+static const char *kind_word(const struct change *change)
 {
-    switch (kind) {
+    switch (change->kind) {
     case CHANGE_ENTRY_PUT:
         return "registration";
     case CHANGE_ENTRY_REMOVE:
@@ -346,6 +346,8 @@ static const char *kind_word(enum change_kind kind)
     case CHANGE_SITE_ADD:
         return "site-add";
     case CHANGE_SITE_UPDATE:
+        if (change->site.set == SITE_SET_FROZEN)
+            return change->site.frozen ? "site-freeze" : "site-thaw";
         return "site-update";
     case CHANGE_SITE_REMOVE:
         return "site-remove";
@@ -356,7 +358,7 @@ static const char *kind_word(enum change_kind kind)
     case CHANGE_TOKEN_ADD:
         return "token-add";
     case CHANGE_INDEX_FREEZE:
-        return "index-freeze";
+        return change->frozen ? "index-freeze" : "index-thaw";
     case CHANGE_TOKEN_REVOKE:
         return "token-revoke";
     case CHANGE_CONFIGURE:
@@ -448,7 +450,7 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     sqlite3_bind_int64(row, 1, revision_of(tx));
     sqlite3_bind_int64(row, 2, tx->now);
     statement_bind_text(row, 3, who_of(change));
-    statement_bind_text(row, 4, kind_word(change->kind));
+    statement_bind_text(row, 4, kind_word(change));
     statement_bind_text(row, 5, via_of(tx, change));
     statement_bind_text(row, 6, change->request_id);
     sqlite3_bind_int64(row, 7, (sqlite3_int64)result->created);

@@ -277,8 +277,12 @@ static void audit_site(struct site_write *self, const char *action)
 
 static void answer_changed(struct call *call)
 {
+    const struct site_fields *site = &call->change.site;
+
     answer_site(call, 200);
-    audit_site((struct site_write *)call, "site-update");
+    audit_site((struct site_write *)call, site->set != SITE_SET_FROZEN ? "site-update"
+                                          : site->frozen               ? "site-freeze"
+                                                                       : "site-thaw");
 }
 
 /* A whole list, or what is added to it and taken from it: both at once could mean anything. */
