@@ -3,6 +3,7 @@
  * tell the same of both backends. Lists go as NDJSON by way of a file, since their length is told
  * first; the server knows their lines by the order in which they are sent, the user by where they
  * stood. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -921,8 +922,9 @@ static int backup(struct backend *b, const char *file)
     str_append_format(&part, "%s.XXXXXX", file);
     out = to_stdout ? stdout : part.failed ? NULL : open_part(part.data);
     if (out == NULL) {
+        status = cli_fail(file, "%s", strerror(errno));
         str_done(&part);
-        return cli_fail(file, "cannot be written");
+        return status;
     }
     whole = server_stream(&s->server, "/v1/backup", "application/octet-stream", take_copy, out,
                           &answer) &&

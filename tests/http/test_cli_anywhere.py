@@ -72,7 +72,7 @@ SCRIPT = [
     f"freeze {INDEX}", "index list", "index list --json", "site list", f"remove {ORIGIN}/n1.xml", f"thaw {INDEX}", f"thaw {INDEX}", "freeze https://nowhere.example", f"freeze {ORIGIN}/none.xml",
     f"remove {ORIGIN}/n1.xml", f"remove {ORIGIN}/n1.xml", "remove nonsense", f"index remove {SHOP}/p/i.xml", f"index remove {SHOP}/deep/index.xml",
     f"index remove {SHOP}/deep/index.xml --max-removed 1", f"index remove {SHOP}/deep/index.xml", f"site remove {SHOP}", f"site remove {SHOP} --max-removed 5",
-    f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", "token revoke nobody", "token list", "token list --json", "token revoke deploy", "token list", "token list --json", "backup there.db",
+    f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", "token revoke nobody", "token list", "token list --json", "token revoke deploy", "token list", "token list --json", "backup there.db", "backup nowhere/there.db",
     "list", "index list", "export",
 ]
 
