@@ -74,6 +74,38 @@ static bool put_and_take_list(void *context)
     return put_list(w, CHANGE_BULK, 40) && put_list(w, CHANGE_REPLACE, 0);
 }
 
+/* Dry runs tell all their rows or are answered NO_MEMORY, and write nothing. */
+static bool try_to_remove(void *context)
+{
+    struct world *w = context;
+    struct change removal = {
+        .kind = CHANGE_INDEX_REMOVE, .index_id = 1, .max_removed = 1000000, .dry_run = true};
+    struct change list = {.kind = CHANGE_BULK,
+                          .source = "tests",
+                          .rows = catalogue_spool(w->c, UINT64_MAX),
+                          .index_name = INDEX,
+                          .dry_run = true};
+    struct entry entry = {.loc = ORIGIN "/tried.xml", .position = POSITION_NONE, .line = 1};
+    struct change_result result;
+    bool spooled = list.rows && spool_add(list.rows, &entry) == SPOOL_OK;
+    enum catalogue_status status = CATALOGUE_NO_MEMORY;
+    if (spooled) {
+        status = catalogue_apply(w->c, &list, &result);
+        assert_true(status != CATALOGUE_OK || (result.told_count == 1 && result.told->after.loc));
+        change_result_done(&result);
+    } else {
+        spool_free(list.rows);
+    }
+    if (!fine(status))
+        return false;
+    status = catalogue_apply(w->c, &removal, &result);
+    assert_true(status != CATALOGUE_OK ||
+                result.told_count ==
+                    (result.removed < CHANGE_ROWS_TOLD ? result.removed : CHANGE_ROWS_TOLD));
+    change_result_done(&result);
+    return fine(status);
+}
+
 static bool site_comes_and_goes(void *context)
 {
     struct world *w = context;
@@ -171,6 +203,7 @@ static void test_writes(void **state)
     } rows[] = {
         {"put", put_one},
         {"list", put_and_take_list},
+        {"dry run", try_to_remove},
         {"site", site_comes_and_goes},
         {"token", token_comes_and_goes},
     };
