@@ -46,6 +46,23 @@ struct backend_list {
     const char *prefix;                 /* NULL: any */
 };
 
+/* Told each change of the history; strings are valid for the call. */
+typedef void backend_change(void *context, const struct history_change *change);
+/* Told what a change did to an entry; NULL: it was not there. Valid for the call. False ends it. */
+typedef bool backend_row(void *context, const struct entry_shown *before,
+                         const struct entry_shown *after);
+
+/* How far the history goes, and how far it was read. */
+struct backend_reach {
+    uint64_t from; /* the first revision that it has */
+    bool more;     /* the limit ended it */
+};
+
+struct backend_diff {
+    const struct registry_index *index;
+    uint64_t from, to; /* to 0: the newest */
+};
+
 /* A source at a glance. */
 struct backend_source {
     const char *name;
@@ -76,6 +93,12 @@ struct backend_calls {
     int (*page)(struct backend *b, const struct registry_index *index, uint32_t number,
                 struct backend_page *out);
     int (*list)(struct backend *b, const struct backend_list *list, backend_entry *each,
+                void *context);
+    int (*history)(struct backend *b, const struct history_query *query, backend_change *each,
+                   void *context, struct backend_reach *reach);
+    int (*change_of)(struct backend *b, uint64_t revision, backend_change *each,
+                     backend_row *each_row, void *context);
+    int (*diff)(struct backend *b, const struct backend_diff *wanted, backend_row *each,
                 void *context);
     int (*render)(struct backend *b, const struct registry_index *index, uint32_t number,
                   bool *found, struct str *out);
@@ -124,6 +147,15 @@ int backend_page(struct backend *b, const struct registry_index *index, uint32_t
 /* Tells each entry, of one revision, in the order of the pages, or by loc with a prefix. An exit
  * status. */
 int backend_list(struct backend *b, const struct backend_list *list, backend_entry *each,
+                 void *context);
+/* Tells the changes that the query asks for, the newest first, up to its limit. An exit status. */
+int backend_history(struct backend *b, const struct history_query *query, backend_change *each,
+                    void *context, struct backend_reach *reach);
+/* Tells one change, and then its rows. An exit status. */
+int backend_change_of(struct backend *b, uint64_t revision, backend_change *each,
+                      backend_row *each_row, void *context);
+/* Tells what differs in an index between two revisions. An exit status. */
+int backend_diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
                  void *context);
 /* The page's XML; `*found` false: it has no entries. An exit status. */
 int backend_render(struct backend *b, const struct registry_index *index, uint32_t number,

@@ -1,6 +1,7 @@
 /* The catalogue file, also while a server works on it. */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,12 +113,13 @@ struct telling {
     void *context;
 };
 
-static bool tell_entry(void *context, const struct entry_record *record)
+/* Borrowed from both. */
+static struct entry_shown show(const struct registry *registry, const struct entry_record *record)
 {
-    const struct telling *t = context;
-    const struct registry_site *site = registry_site_by_id(t->registry, record->site_id);
-    const struct registry_index *index = registry_index_by_id(t->registry, record->index_id);
-    const struct entry_shown shown = {
+    const struct registry_site *site = registry_site_by_id(registry, record->site_id);
+    const struct registry_index *index = registry_index_by_id(registry, record->index_id);
+
+    return (struct entry_shown){
         .id = record->id,
         .loc = record->loc,
         .lastmod = record->lastmod,
@@ -130,6 +132,12 @@ static bool tell_entry(void *context, const struct entry_record *record)
         .registered_at = record->registered_at,
         .changed_at = record->changed_at,
     };
+}
+
+static bool tell_entry(void *context, const struct entry_record *record)
+{
+    const struct telling *t = context;
+    const struct entry_shown shown = show(t->registry, record);
 
     return t->each(t->context, &shown);
 }
@@ -174,6 +182,126 @@ static const char *index_url(struct backend *b, const struct change_result *resu
         text_append_index_url(&f->url, registry_site_by_id(registry, index->site_id), index);
     registry_unref(registry);
     return str_text(&f->url);
+}
+
+/* ---- the history ----------------------------------------------------------------------- */
+
+/* What is read of the history goes to. */
+struct retelling {
+    const struct registry *registry;
+    backend_change *each;
+    backend_row *each_row;
+    void *context;
+    uint64_t told;
+    bool ended; /* the caller wants no more */
+};
+
+static void tell_change(void *context, const struct history_change *change)
+{
+    struct retelling *t = context;
+
+    t->told++;
+    t->each(t->context, change);
+}
+
+static void tell_row(void *context, const struct entry_record *before,
+                     const struct entry_record *after)
+{
+    struct retelling *t = context;
+    struct entry_shown shown[2];
+
+    if (t->ended)
+        return;
+    if (before != NULL)
+        shown[0] = show(t->registry, before);
+    if (after != NULL)
+        shown[1] = show(t->registry, after);
+    t->ended = !t->each_row(t->context, before != NULL ? &shown[0] : NULL,
+                            after != NULL ? &shown[1] : NULL);
+}
+
+static int history(struct backend *b, const struct history_query *query, backend_change *each,
+                   void *context, struct backend_reach *reach)
+{
+    struct retelling t = {.each = each, .context = context};
+    struct history_query ask = *query;
+    struct catalogue_view *view;
+    uint64_t looked_at;
+    enum catalogue_status status = take(of(b), &view);
+
+    *reach = (struct backend_reach){0};
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_from(view, &reach->from);
+    do { /* a call looks at a bounded number */
+        ask.limit = query->limit - (size_t)t.told;
+        if (status == CATALOGUE_OK)
+            status = catalogue_view_history(view, &ask, tell_change, &t, &looked_at, &ask.after);
+    } while (status == CATALOGUE_OK && ask.after != 0 && t.told < query->limit);
+    reach->more = status == CATALOGUE_OK && ask.after != 0;
+    give_back(of(b), view);
+    return unreadable(b, status);
+}
+
+static int tell_gone(struct backend *b, uint64_t revision, uint64_t from,
+                     enum catalogue_status status)
+{
+    char what[40];
+
+    snprintf(what, sizeof what, "revision %" PRIu64, revision);
+    if (status == CATALOGUE_NOT_FOUND)
+        return cli_fail(what, "the history has no such change; it begins with revision %" PRIu64,
+                        from);
+    if (status == CATALOGUE_FULL)
+        return cli_fail(what, "more entries were touched than one answer tells; ask for fewer "
+                              "revisions");
+    return unreadable(b, status);
+}
+
+static int change_of(struct backend *b, uint64_t revision, backend_change *each,
+                     backend_row *each_row, void *context)
+{
+    struct retelling t = {.each = each, .each_row = each_row, .context = context};
+    struct registry *registry = NULL;
+    struct catalogue_view *view;
+    uint64_t from = 0;
+    bool more = true;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    t.registry = registry;
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_from(view, &from);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_change(view, revision, 0, tell_change, &t);
+    for (uint64_t part = 1; status == CATALOGUE_OK && more && !t.ended; part++)
+        status = catalogue_view_history_rows(view, revision, 0, part, tell_row, &t, &more);
+    registry_unref(registry);
+    give_back(of(b), view);
+    return tell_gone(b, revision, from, status);
+}
+
+static int diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
+                void *context)
+{
+    struct retelling t = {.each_row = each, .context = context};
+    struct registry *registry = NULL;
+    struct catalogue_view *view;
+    uint64_t from = 0;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    t.registry = registry;
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_from(view, &from);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_diff(view, wanted->index->site_id, wanted->index->id,
+                                             wanted->from, wanted->to != 0 ? wanted->to : INT64_MAX,
+                                             tell_row, &t);
+    registry_unref(registry);
+    give_back(of(b), view);
+    return tell_gone(b, wanted->from, from, status);
 }
 
 /* ---- changes, care --------------------------------------------------------------------- */
@@ -392,6 +520,9 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .registry = read_registry,
         .page = read_page,
         .list = list,
+        .history = history,
+        .change_of = change_of,
+        .diff = diff,
         .render = render,
         .backup = backup,
         .tokens = tokens,
@@ -468,6 +599,24 @@ int backend_list(struct backend *b, const struct backend_list *wanted, backend_e
                  void *context)
 {
     return b->calls->list(b, wanted, each, context);
+}
+
+int backend_history(struct backend *b, const struct history_query *query, backend_change *each,
+                    void *context, struct backend_reach *reach)
+{
+    return b->calls->history(b, query, each, context, reach);
+}
+
+int backend_change_of(struct backend *b, uint64_t revision, backend_change *each,
+                      backend_row *each_row, void *context)
+{
+    return b->calls->change_of(b, revision, each, each_row, context);
+}
+
+int backend_diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
+                 void *context)
+{
+    return b->calls->diff(b, wanted, each, context);
 }
 
 int backend_render(struct backend *b, const struct registry_index *index, uint32_t number,

@@ -12,6 +12,7 @@
 
 #include "server/cli/backend.h"
 #include "server/cli/server_call.h"
+#include "server/cli/server_history.h"
 
 #define PAGE_OF_LIST "1000" /* what the API gives at once */
 
@@ -82,6 +83,17 @@ static enum catalogue_status status_of(const char *word)
     return CATALOGUE_OK;
 }
 
+/* Why an undo is none, as the catalogue has it: static; NULL: for another reason. */
+static const char *conflict_of(const char *word)
+{
+    static const char *const words[] = {"source-decides", "not-undoable", "taken-since"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], word) == 0)
+            return words[i];
+    return NULL;
+}
+
 /* Fills the result of a change that was not applied. */
 static void refuse(struct server_backend *s, const json_t *answer, struct change_result *result)
 {
@@ -95,11 +107,13 @@ static void refuse(struct server_backend *s, const json_t *answer, struct change
     }
     result->code = code_of(word);
     result->managed = strcmp(word, "managed-by-config") == 0;
+    result->conflict = conflict_of(word);
     result->would_remove = member_number(answer, "would_remove");
     if (result->code != RULE_OK)
         result->status = CATALOGUE_REFUSED;
     else
-        result->status = result->managed ? CATALOGUE_CONFLICT : status_of(word);
+        result->status =
+            result->managed || result->conflict != NULL ? CATALOGUE_CONFLICT : status_of(word);
     if (result->status != CATALOGUE_OK) {
         snprintf(result->detail, sizeof result->detail, "%.250s", detail);
         return;
@@ -491,6 +505,37 @@ static void send_list(struct server_backend *s, const struct change *change,
         fclose(sent.file);
 }
 
+/* An undo, and a restore of an index. */
+static void put_back(struct server_backend *s, const struct change *change,
+                     struct change_result *result)
+{
+    bool restores = change->kind == CHANGE_RESTORE;
+    struct sent nothing = {0};
+    struct str target = STR_INIT;
+    char revision[24], number[24];
+    json_t *answer;
+
+    snprintf(revision, sizeof revision, "%" PRIu64, change->revision);
+    snprintf(number, sizeof number, "%" PRId64, change->max_removed);
+    if (restores)
+        str_append_text(&target, "/v1/restore");
+    else
+        str_append_format(&target, "/v1/history/%s/undo", revision);
+    target_add(&target, "index", restores ? change->index_name : NULL);
+    target_add(&target, "to", restores ? revision : NULL);
+    target_add(&target, "on_conflict", change->overwrite ? "overwrite" : NULL);
+    target_add(&target, "dry_run", change->dry_run ? "1" : NULL);
+    target_add(&target, "max_removed", change->max_removed >= 0 ? number : NULL);
+    result->findings.max = change->max_told;
+    if (call(s, "POST", &target, NULL, result, &answer)) {
+        take_counts(answer, result);
+        take_rejections(result, &nothing, json_object_get(answer, "conflicts"));
+        result->findings.refused = member_number(answer, "conflicts_total");
+    }
+    json_decref(answer);
+    str_done(&target);
+}
+
 static enum catalogue_status apply(struct backend *b, const struct change *change,
                                    backend_progress *progress, void *context,
                                    struct change_result *result)
@@ -530,6 +575,10 @@ static enum catalogue_status apply(struct backend *b, const struct change *chang
         break;
     case CHANGE_TOKEN_REVOKE:
         revoke_token(s, change, result);
+        break;
+    case CHANGE_UNDO:
+    case CHANGE_RESTORE:
+        put_back(s, change, result);
         break;
     default: /* what the API has no call for, and no command asks of it */
         result->status = CATALOGUE_UNAVAILABLE;
@@ -779,76 +828,31 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
     return EXIT_DONE;
 }
 
-/* NDJSON as it comes, a piece of a line at a time. */
-struct lines {
-    struct str line;
+/* What a list is told to. */
+struct listed {
     backend_entry *each;
     void *context;
-    uint64_t told;
     bool ended;  /* the caller wants no more */
     bool broken; /* a line that is no entry */
 };
 
-static bool tell_line(struct lines *l)
+static bool tell_line(void *context, const json_t *line)
 {
-    json_t *line = json_loadb(l->line.data, l->line.len, 0, NULL);
+    struct listed *l = context;
     char origin[LOC_MAX_CHARS + 1];
-    const char *index = member_text(line, "index");
-    struct url url = {0};
-    struct entry_shown entry = {
-        .id = member_text(line, "id"),
-        .loc = member_text(line, "loc"),
-        .lastmod = member_text_or_null(line, "lastmod"),
-        .digest = member_text_or_null(line, "digest"),
-        .source = member_text(line, "source"),
-        .page = (uint32_t)member_number(line, "page"),
-        .position = (uint32_t)member_number(line, "position"),
-        .registered_at = member_time(line, "registered_at"),
-        .changed_at = member_time(line, "changed_at"),
-    };
+    struct entry_shown entry;
 
-    l->broken = *entry.loc == '\0';
-    if (url_split(index, strlen(index), &url)) {
-        snprintf(origin, sizeof origin, "%.*s", url.origin_len, url.text);
-        entry.origin = origin;
-        entry.path = index + url.origin_len;
-    }
+    l->broken = !member_entry(line, &entry, origin);
     if (!l->broken)
         l->ended = !l->each(l->context, &entry);
-    l->told++;
-    json_decref(line);
     return !l->broken && !l->ended;
-}
-
-static bool take_lines(void *context, const struct fetch_reply *reply, const char *bytes,
-                       size_t len)
-{
-    struct lines *l = context;
-
-    (void)reply;
-    while (len > 0) {
-        const char *end = memchr(bytes, '\n', len);
-        size_t part = end != NULL ? (size_t)(end - bytes) : len;
-
-        str_append(&l->line, bytes, part);
-        if (l->line.failed)
-            return false;
-        if (end == NULL)
-            return true;
-        if (!tell_line(l))
-            return false;
-        str_clear(&l->line);
-        bytes += part + 1;
-        len -= part + 1;
-    }
-    return true;
 }
 
 static int list(struct backend *b, const struct backend_list *wanted, backend_entry *each,
                 void *context)
 {
     struct server_backend *s = of(b);
-    struct lines lines = {.line = STR_INIT, .each = each, .context = context};
+    struct listed listed = {.each = each, .context = context};
     struct str target = STR_INIT;
     json_t *answer = NULL;
     int status = EXIT_DONE;
@@ -856,14 +860,11 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     str_append_text(&target, "/v1/sitemaps");
     target_add(&target, "index", wanted->index != NULL ? url_of(s, wanted->index) : NULL);
     target_add(&target, "prefix", wanted->prefix);
-    if ((!server_stream(&s->server, str_text(&target), "application/x-ndjson", take_lines, &lines,
-                        &answer) ||
-         !good(s)) &&
-        !lines.ended)
-        status = lines.broken ? cli_fail(b->name, "what it lists is no entry") : tell(s, answer);
+    if ((!server_lines(&s->server, str_text(&target), tell_line, &listed, &answer) || !good(s)) &&
+        !listed.ended)
+        status = listed.broken ? cli_fail(b->name, "what it lists is no entry") : tell(s, answer);
     else
         json_decref(answer);
-    str_done(&lines.line);
     str_done(&target);
     return status;
 }
@@ -882,6 +883,58 @@ static const char *owner(struct backend *b)
     str_append_text(&s->name, member_text(answer, "name"));
     json_decref(answer);
     return str_text(&s->name);
+}
+
+/* ---- the history ----------------------------------------------------------------------- */
+
+/* What the history does not have is told as of a file. */
+static int tell_of(struct server_backend *s, const char *what, json_t *answer)
+{
+    const char *word = member_text(answer, "code"), *detail = member_text(answer, "detail");
+
+    if (!(strcmp(word, "not-found") == 0 && strncmp(detail, "the history ", 12) == 0) &&
+        strcmp(word, "diff-too-large") != 0)
+        return tell(s, answer);
+    cli_fail(what, "%s", detail);
+    json_decref(answer);
+    return EXIT_COULD_NOT;
+}
+
+static int history(struct backend *b, const struct history_query *query, backend_change *each,
+                   void *context, struct backend_reach *reach)
+{
+    struct server_backend *s = of(b);
+    json_t *answer = NULL;
+
+    if (server_history(&s->server, query, each, context, reach, &answer))
+        return EXIT_DONE;
+    return tell_of(s, b->name, answer);
+}
+
+static int change_of(struct backend *b, uint64_t revision, backend_change *each,
+                     backend_row *each_row, void *context)
+{
+    struct server_backend *s = of(b);
+    json_t *answer = NULL;
+    char what[40];
+
+    snprintf(what, sizeof what, "revision %" PRIu64, revision);
+    if (server_change(&s->server, revision, each, each_row, context, &answer))
+        return EXIT_DONE;
+    return tell_of(s, what, answer);
+}
+
+static int diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
+                void *context)
+{
+    struct server_backend *s = of(b);
+    json_t *answer = NULL;
+    char what[40];
+
+    snprintf(what, sizeof what, "revision %" PRIu64, wanted->from);
+    if (server_diff(&s->server, wanted, each, context, &answer))
+        return EXIT_DONE;
+    return tell_of(s, what, answer);
 }
 
 static const char *index_url(struct backend *b, const struct change_result *result)
@@ -1161,6 +1214,9 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
         .registry = read_registry,
         .page = read_page,
         .list = list,
+        .history = history,
+        .change_of = change_of,
+        .diff = diff,
         .render = render,
         .backup = backup,
         .tokens = tokens,

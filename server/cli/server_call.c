@@ -209,6 +209,52 @@ bool server_stream(struct server *s, const char *target, const char *accept, fet
     return ask_with(s, &request, more, out);
 }
 
+/* NDJSON as it comes, a piece of a line at a time. */
+struct lines {
+    struct str line;
+    server_line *each;
+    void *context;
+};
+
+static bool take_lines(void *context, const struct fetch_reply *reply, const char *bytes,
+                       size_t len)
+{
+    struct lines *l = context;
+
+    (void)reply;
+    while (len > 0) {
+        const char *end = memchr(bytes, '\n', len);
+        size_t part = end != NULL ? (size_t)(end - bytes) : len;
+        bool goes_on;
+        json_t *line;
+
+        str_append(&l->line, bytes, part);
+        if (l->line.failed)
+            return false;
+        if (end == NULL)
+            return true;
+        line = json_loadb(str_text(&l->line), l->line.len, 0, NULL);
+        goes_on = l->each(l->context, line);
+        json_decref(line);
+        if (!goes_on)
+            return false;
+        str_clear(&l->line);
+        bytes += part + 1;
+        len -= part + 1;
+    }
+    return true;
+}
+
+bool server_lines(struct server *s, const char *target, server_line *each, void *context,
+                  json_t **out)
+{
+    struct lines lines = {.line = STR_INIT, .each = each, .context = context};
+    bool good = server_stream(s, target, "application/x-ndjson", take_lines, &lines, out);
+
+    str_done(&lines.line);
+    return good;
+}
+
 /* ---- members --------------------------------------------------------------------------- */
 
 const char *member_text_or_null(const json_t *object, const char *name)
@@ -236,4 +282,28 @@ int64_t member_time(const json_t *object, const char *name)
     struct tm tm = {0};
 
     return strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm) != NULL ? (int64_t)timegm(&tm) : 0;
+}
+
+bool member_entry(const json_t *entry, struct entry_shown *out, char origin[LOC_MAX_CHARS + 1])
+{
+    const char *index = member_text(entry, "index");
+    struct url url = {0};
+
+    *out = (struct entry_shown){
+        .id = member_text(entry, "id"),
+        .loc = member_text(entry, "loc"),
+        .lastmod = member_text_or_null(entry, "lastmod"),
+        .digest = member_text_or_null(entry, "digest"),
+        .source = member_text(entry, "source"),
+        .page = (uint32_t)member_number(entry, "page"),
+        .position = (uint32_t)member_number(entry, "position"),
+        .registered_at = member_time(entry, "registered_at"),
+        .changed_at = member_time(entry, "changed_at"),
+    };
+    if (url_split(index, strlen(index), &url)) {
+        snprintf(origin, LOC_MAX_CHARS + 1, "%.*s", url.origin_len, url.text);
+        out->origin = origin;
+        out->path = index + url.origin_len;
+    }
+    return *out->loc != '\0';
 }

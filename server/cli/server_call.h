@@ -9,6 +9,7 @@
 
 #include "server/base/str.h"
 #include "server/client/client.h"
+#include "server/rules/entry.h"
 
 struct server {
     struct url origin;
@@ -39,6 +40,11 @@ bool server_send(struct server *s, const char *method, const char *target, FILE 
 /* GET whose 2xx answer goes to `take`; what another status says is `*out`. */
 bool server_stream(struct server *s, const char *target, const char *accept, fetch_take *take,
                    void *context, json_t **out);
+/* GET whose 2xx answer is NDJSON: `each` is told the lines, NULL for what is no JSON; false ends
+ * it, and so does this. */
+typedef bool server_line(void *context, const json_t *line);
+bool server_lines(struct server *s, const char *target, server_line *each, void *context,
+                  json_t **out);
 
 /* The text of a member, "" where it has none. Borrowed. */
 const char *member_text(const json_t *object, const char *name);
@@ -48,5 +54,7 @@ const char *member_text_or_null(const json_t *object, const char *name);
 uint64_t member_number(const json_t *object, const char *name);
 /* The Unix time of an RFC 3339 member; 0 where it is none. */
 int64_t member_time(const json_t *object, const char *name);
+/* An entry as the API tells it, borrowed from `entry` and `origin`. False: it is none. */
+bool member_entry(const json_t *entry, struct entry_shown *out, char origin[LOC_MAX_CHARS + 1]);
 
 #endif

@@ -312,6 +312,8 @@ int session_tell(struct cli *cli, const struct change *change, const char *what,
                         detail != NULL ? detail : rule_code_sentence(result->code),
                         rule_code_word(result->code), hint);
     }
+    if (result->conflict != NULL)
+        return cli_fail(what, "%s (%s)", result->detail, result->conflict);
     if (result->managed)
         return cli_fail(what, "belongs to the configuration file, which alone can change it");
     return cli_fail(what, "%s", detail != NULL ? detail : session_status_sentence(result->status));

@@ -332,6 +332,75 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_INDEX},
+    {"history", "[REVISION]", "show what was changed, when, by whom",
+     "Shows the changes, the newest first: revision, time, kind, who made it and by which door, "
+     "and "
+     "how many entries it made (+), changed (~) and removed (-). With REVISION that change and its "
+     "entries. WHEN is a time, a date, or how long ago: 2h, 7d. It is kept as [history] says.",
+     (const struct cli_option[]){
+         {"--site", "ORIGIN", "only what touched this site"},
+         OPTION_INDEX,
+         {"--by", "NAME", "only what this token, source or user changed"},
+         {"--loc", "LOC", "only what touched this sitemap"},
+         {"--since", "WHEN", "only from then on"},
+         {"--until", "WHEN", "only until then"},
+         {"--kind", "KIND", "only registration, removal, list, replace, scan, undo, ..."},
+         {"--limit", "N", "at most so many changes, or entries of REVISION (default: 100)"},
+         OPTION_JSON,
+         {0},
+     },
+     0, 1, command_history,
+     .examples =
+         (const struct cli_example[]){
+             {"What happened tonight:", "sitemapd history --since 12h"},
+             {"The life of one sitemap:",
+              "sitemapd history --loc https://www.example.com/sitemap-news.xml"},
+             {"The lists that removed something:",
+              "sitemapd history --kind replace --json | jq 'select(.removed > 0)'"},
+             {0},
+         },
+     .topic = "What was changed"},
+    {"diff", "", "show what differs between two revisions",
+     "Shows what came (+), went (-) and differs (~), entry by entry, in all indexes or one.",
+     (const struct cli_option[]){
+         {"--from", "REVISION", "as after this revision"},
+         {"--to", "REVISION", "until after this one (default: now)"},
+         OPTION_INDEX,
+         OPTION_JSON,
+         {0},
+     },
+     0, 0, command_diff,
+     .examples =
+         (const struct cli_example[]){
+             {"All since the last good revision:", "sitemapd diff --from 120"},
+             {"What went from one index meanwhile:",
+              "sitemapd diff --from 120 --to 124 --index /sitemap_index.xml --json |\n"
+              "    jq -r 'select(.after == null) | .loc'"},
+             {0},
+         }},
+    {"undo", "[REVISION]", "take a change back, or bring an index back",
+     "Puts back what the change of REVISION changed; or, with --index and --to, an index as it was "
+     "after a revision, whatever was changed since. Entries come back with their ids, dates and "
+     "places, pages with their bytes and tags. What somebody changed since is listed and stays. It "
+     "is a change of its own, and is undone by undoing it. What a source found is the source's to "
+     "decide: put its files back.",
+     (const struct cli_option[]){
+         {"--index", "URL", "bring this index back: its URL, or its path with one site"},
+         {"--to", "REVISION", "to what it was after this one"},
+         {"--dry-run", NULL, "tell what it would do, write nothing"},
+         {"--overwrite", NULL, "put back also what somebody changed since"},
+         OPTION_MAX_REMOVED,
+         OPTION_JSON,
+         {0},
+     },
+     0, 1, command_undo,
+     .examples =
+         (const struct cli_example[]){
+             {"See first, then do it:", "sitemapd undo 124 --dry-run\nsitemapd undo 124"},
+             {"An index as it was before the bad night:",
+              "sitemapd undo --index /sitemap_index.xml --to 120"},
+             {0},
+         }},
     {"token add", "NAME", "make an API token",
      "Makes a token for the API and prints it, this once. Only its hash is kept. A role holds "
      "those "

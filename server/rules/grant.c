@@ -98,7 +98,7 @@ const char *grant_read_prefix(const char *text, char out[GRANT_PREFIX_MAX_CHARS 
     return NULL;
 }
 
-static bool read_span(const char *text, int64_t *out)
+bool grant_read_span(const char *text, int64_t *out)
 {
     static const struct {
         char unit;
@@ -123,7 +123,7 @@ bool grant_read_expiry(const char *text, int64_t now, int64_t *out)
     struct lastmod date;
     int64_t span;
 
-    if (read_span(text, &span)) {
+    if (grant_read_span(text, &span)) {
         *out = now + span;
         return true;
     }

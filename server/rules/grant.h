@@ -55,6 +55,8 @@ bool grant_role_read(const char *word, enum grant_role *out);
  * with a slash (a folder) or with - _ or . (names that begin so): "/blog" would hold "/blogger/",
  * too. */
 const char *grant_read_prefix(const char *text, char out[GRANT_PREFIX_MAX_CHARS + 1]);
+/* Reads a span in seconds: 6w, 90d, 12h, 30m. False where it is none. */
+bool grant_read_span(const char *text, int64_t *out);
 /* Reads when a token ends: a span from `now` on (90d, 12h, 6w) or a W3C date or time. False where
  * it is neither, or is over. */
 bool grant_read_expiry(const char *text, int64_t now, int64_t *out);

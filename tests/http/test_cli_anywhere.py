@@ -340,3 +340,115 @@ def test_status(file, served):
     served.server.stop()
     told = served.run("status")
     assert told.code == 1 and told.out == "", told
+
+
+# ---- the history: the same on both -------------------------------------------------------------
+
+def newest(place):
+    told = place.run("history --limit 1 --json")
+    assert told.code == 0 and told.out, told
+    return json.loads(told.out)["revision"]
+
+
+def history_shown(place, command, names):
+    """As shown(), with revisions by the names that the test gave them, and without who and when."""
+    text = shown(place, command)
+    for name, revision in names.items():
+        text = re.sub(rf"(^ *|\brevision |\"revision\":|\"undoes\":)({revision})\b", rf"\g<1>{name}", text, flags=re.M)
+    text = re.sub(r'"by":"[^"]*"', '"by":"WHO"', text)
+    text = re.sub(r'"via":"[^"]*"', '"via":"DOOR"', text)
+    text = re.sub(r'"request_id":(null|"[^"]*")', '"request_id":"ID"', text)
+    text = re.sub(r'"note":(null|"[^"]*")', '"note":null', text)
+    text = re.sub(r"^ +(\w+)  TIME  (\S+) +\S+ +\S+ +(\+\S+ ~\S+ -\S+)(.*)$", lambda m: " ".join((*m.groups()[:3], m[4] if "of " in m[4] or "back" in m[4] else "")), text, flags=re.M)
+    return re.sub(r" +(of|back to) ", r" \1 ", text)
+
+
+STEPS = [  # what it is called from then on, and the command that makes it
+    ("FIRST", "import entries.ndjson"),
+    ("SECOND", f"import --replace --index {INDEX} --max-removed 9 list.txt"),
+    ("THIRD", f"add {ORIGIN}/n1.xml --lastmod 2026-05-06"),
+]
+QUESTIONS = [
+    "history --limit 4", "history --limit 4 --json", "history FIRST", "history FIRST --json", "history SECOND", "history SECOND --limit 1",
+    f"history --loc {ORIGIN}/n1.xml", "history --kind replace", "history --kind replace --json", f"history --index {INDEX} --limit 3",
+    f"history --site {SHOP}", f"history --index {SHOP}{XML} --site {ORIGIN}", "history --site https://ww.example.com", "history --since 2030-01-01",
+    "history --until 2020-01-01", "history --since yesterday", "history --loc /x", "history --by nobody", "history 999999", "history x", "history 0",
+    "history --limit 0", "history FIRST --by me", "history --since 1h --kind list",
+    "diff --from FIRST", "diff --from FIRST --json", "diff --from FIRST --to SECOND", f"diff --from FIRST --index {SHOP}{XML}", "diff --from THIRD",
+    "diff", "diff --from x", "diff --from THIRD --to FIRST", "diff --from FIRST --index /none.xml",
+    "undo SECOND --dry-run", "undo SECOND --dry-run --max-removed 9", "undo SECOND --dry-run --max-removed 9 --json", "undo", f"undo SECOND --index {INDEX} --to FIRST", "undo --to FIRST", "undo x",
+    "undo 999999", "undo --index /none.xml --to FIRST", f"undo --index {INDEX} --to FIRST --dry-run", f"undo --index {INDEX} --to FIRST --dry-run --json --overwrite",
+    f"undo SITE", f"undo SITE --json",
+]
+
+
+def test_history_on_both(file, served):
+    for place in (file, served):
+        place.names = {}
+        assert place.run(f"site add {SHOP}").code == 0
+        place.names["SITE"] = newest(place)
+        for name, line in STEPS:
+            assert place.run(line).code == 0, line
+            place.names[name] = newest(place)
+
+    def ask(place, line):
+        for name, revision in place.names.items():
+            line = re.sub(rf"\b{name}\b", str(revision), line)
+        return history_shown(place, place.run(line), place.names)
+
+    differ, answers = [], {}
+    for line in QUESTIONS:
+        here, there = ask(file, line), ask(served, line)
+        answers[line] = here
+        if here != there:
+            differ.append(f"=== {line}\n--- file:\n{here}--- server:\n{there}")
+    assert not differ, "\n".join(differ)
+    assert "+0 ~0 -0" not in answers["history FIRST"] and f"+ {ORIGIN}/n2.xml  lastmod 2026-01-03" in answers["history FIRST"]
+    assert f"+ {ORIGIN}/t1.xml" in answers["diff --from FIRST"] and f"- {ORIGIN}/n2.xml" in answers["diff --from FIRST"]
+    assert f"~ {ORIGIN}/n1.xml  lastmod TIME -> 2026-05-06\n" in answers["diff --from FIRST"]
+    assert "+3 ~1 -1 since revision FIRST" in answers["diff --from FIRST"]
+    assert "the history has no such change; it begins with revision" in answers["history 999999"]
+    assert "exit 1" in answers["undo SITE"] and "(not-undoable)" in answers["undo SITE"]
+    assert "(shrink-guard)" in answers["undo SECOND --dry-run"]
+    undone = answers["undo SECOND --dry-run --max-removed 9"]
+    assert "1 entry was changed since (changed-since), and stays as it is:" in undone and f"  {ORIGIN}/n1.xml\n" in undone, undone
+
+
+def test_undo_on_both(file, served):
+    """A bad deploy is taken back: what somebody changed since stays, or not; pages get their bytes back."""
+    for place in (file, served):
+        assert place.run("import entries.ndjson --skip-invalid").code == 0
+        good, page = newest(place), place.run(f"render {INDEX}").out
+        assert place.run(f"import --replace --index {INDEX} --max-removed 9 list.txt").code == 0
+        bad = newest(place)
+        assert place.run(f"add {ORIGIN}/n1.xml --lastmod 2026-05-06").code == 0
+        before = place.run("export").out
+        dry = place.run(f"undo {bad} --dry-run --max-removed 3")
+        assert dry.code == 0 and "would put back +1 ~0 -3; nothing is written" in dry.out, dry
+        assert place.run("export").out == before
+        held = place.run(f"undo {bad} --max-removed 1")
+        assert held.code == 1 and "(shrink-guard)" in held.err, held
+        done = place.run(f"undo {bad} --max-removed 3")
+        assert done.code == 0 and f"revision {bad}: put back +1 ~0 -3" in done.out and f"  {ORIGIN}/n1.xml\n" in done.out, done
+        assert "--overwrite puts it back, too" in done.out
+        undone = json.loads(place.run("history --limit 1 --json").out)
+        assert (undone["kind"], undone["undoes"], undone["removed"]) == ("undo", bad, 3), undone
+        assert f"`sitemapd undo {undone['revision']}`" in done.out
+        back = place.run(f"undo --index {INDEX} --to {good} --overwrite --max-removed 9 --json")
+        assert back.code == 0 and json.loads(back.out)["dry_run"] is False, back
+        assert place.run(f"render {INDEX}").out == page
+        nothing = place.run(f"undo {bad}")
+        assert nothing.code == 0 and "nothing to put back" in nothing.out, nothing
+
+
+def test_history_is_read_beyond_a_page(file, served):
+    """More changes, and more rows, than the API tells at once."""
+    many = "".join(f"{ORIGIN}/many/{i:05d}.xml\n" for i in range(2500))
+    for place in (file, served):
+        (place.folder / "many.txt").write_text(many)
+        assert place.run("import many.txt").code == 0
+        told = place.run(f"history {newest(place)} --limit 2400 --json")
+        assert told.code == 0 and told.out.count("\n") == 2401, told.err
+        assert len({json.loads(line)["loc"] for line in told.out.splitlines()[1:]}) == 2400
+        cut = place.run(f"history {newest(place)} --limit 3")
+        assert cut.out.count("\n") == 5 and "the first 3" in cut.err, cut
