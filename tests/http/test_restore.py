@@ -1,5 +1,6 @@
 """Backup and restore, and the upgrade of catalogues that earlier versions saved."""
 
+import contextlib
 import email.utils
 import glob
 import gzip
@@ -185,7 +186,8 @@ def test_dates_of_a_backup_that_was_renamed_in(start, tmp_path):
         done(server.cli("backup", backup))
         assert glob.glob(backup + "?*") == []
         assert server.register(f"{ORIGIN}/b{attempt}.xml").status == 201
-        moment = int(sqlite3.connect(backup).execute("SELECT max(changed_at) FROM page").fetchone()[0])
+        with contextlib.closing(sqlite3.connect(backup)) as copy:  # else its log stays beside it
+            moment = int(copy.execute("SELECT max(changed_at) FROM page").fetchone()[0])
         dated = server.get(XML)["Last-Modified"]
         if email.utils.parsedate_to_datetime(dated).timestamp() == moment:
             break
