@@ -116,8 +116,10 @@ int command_doctor(struct cli *cli)
     unsigned counts[DOCTOR_LEVELS];
     struct doctor_options options;
     struct url url;
-    int status = read_options(cli, &url, &options);
+    int status = session_asks_no_server(cli);
 
+    if (status == EXIT_DONE)
+        status = read_options(cli, &url, &options);
     if (status != EXIT_DONE)
         return status;
     if (!doctor_run(&options, json ? print_json : print_finding, NULL, counts))

@@ -161,7 +161,7 @@ static int ask(const struct cli *cli, const struct url *url, bool own)
 int command_healthcheck(struct cli *cli)
 {
     const struct arguments *a = &cli->arguments;
-    const char *named = a->word_count > 0 ? a->words[0] : session_server(cli);
+    const char *named = a->word_count > 0 ? a->words[0] : arguments_value(a, "--server");
     bool own = named == NULL;
     char target[300];
     struct url url = {0};

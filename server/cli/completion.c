@@ -342,7 +342,10 @@ int command_completion(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
     struct suggestion near = {0};
+    int status = session_asks_no_server(cli);
 
+    if (status != EXIT_DONE)
+        return status;
     for (size_t i = 0; i < SHELLS; i++) {
         if (strcmp(name, shells[i].name) == 0) {
             fputs(shells[i].script, stdout);

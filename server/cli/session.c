@@ -175,6 +175,14 @@ int session_needs_machine(const struct cli *cli)
                       "--server and SITEMAPD_SERVER");
 }
 
+int session_asks_no_server(const struct cli *cli)
+{
+    if (!arguments_has(&cli->arguments, "--server"))
+        return EXIT_DONE;
+    return cli_misuse("--server", "%s asks no server's API; leave it out",
+                      cli->arguments.command->name);
+}
+
 static int open_server(struct cli *cli, const char *url)
 {
     static const char *const others[] = {"--config", "--database"};

@@ -53,6 +53,9 @@ const char *session_server(const struct cli *cli);
 const char *session_ca_file(const struct cli *cli);
 /* EXIT_DONE, or tells that the command works on no server, where one is named. */
 int session_needs_machine(const struct cli *cli);
+/* The same of a command that has nothing to do with a catalogue: only --server is wrong, since the
+ * environment may name a server for other commands. */
+int session_asks_no_server(const struct cli *cli);
 /* Whether there is a site to register anything for; true also where the catalogue cannot be read,
  * which is told. */
 bool session_has_sites(struct cli *cli);

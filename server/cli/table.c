@@ -459,7 +459,8 @@ const struct cli_command cli_commands[] = {
      .topic = "Care"},
     {"healthcheck", "[URL]", "ask a running server whether it is well",
      "Asks the server's /readyz. Exit 0 where it answers 200, else 1: for a container's health "
-     "check. Without URL the admin listener of the configuration is asked.",
+     "check. Without URL the admin listener of the configuration is asked, whatever "
+     "SITEMAPD_SERVER says.",
      NULL, 0, 1, command_healthcheck,
      .examples =
          (const struct cli_example[]){

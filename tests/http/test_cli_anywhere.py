@@ -206,6 +206,18 @@ def test_what_needs_the_machine(served):
         assert "on this machine" in command.err or "server's" in command.err, (line, command)
 
 
+def test_server_is_refused_where_none_is_asked(served, tmp_path):
+    """An option is not ignored; the environment is for other commands and stops none of these."""
+    for line in ("doctor https://www.example.com", "completion bash", "check", "check-config", "restore x.db", "serve", "token add me", f"scan {tmp_path} --url {ORIGIN}/"):
+        command = served.run(f"{line} --server {served.name}")
+        assert command.code == 2 and command.out == "" and "server" in command.err, (line, command)
+    assert served.run("completion bash").code == 0
+    asked = sitemapd("healthcheck", env={"SITEMAPD_SERVER": served.name, "SITEMAPD_ADMIN_LISTEN": "127.0.0.1:1"})
+    assert asked.code == 1 and "127.0.0.1:1" in asked.err, asked
+    assert served.run(f"healthcheck {served.name}").code == 0
+    assert sitemapd("healthcheck", "--server", served.name).code == 0
+
+
 def test_the_token(served, tmp_path):
     token = tmp_path / "token"
     token.write_text(TOKEN + "\n")
