@@ -9,11 +9,13 @@
 #include "db/entry.h"
 #include "db/spool.h"
 #include "db/status.h"
+#include "server/base/str.h"
 #include "server/rules/entry.h"
 #include "server/rules/findings.h"
 #include "server/rules/grant.h"
 
 struct catalogue;
+struct registry;
 
 enum change_kind {
     CHANGE_ENTRY_PUT,    /* register or update one entry: .entry, .source */
@@ -77,6 +79,14 @@ struct token_declaration {
     uint8_t sha256[32];
 };
 
+/* Makes what is kept of a change that was applied, once for each: `out` is then what a repeat gets
+ * as result.outcome; left empty: nothing is kept. On the writer's thread, before the change is
+ * durable, so that it may yet fail; it must be quick. False: no memory. */
+struct change_result;
+typedef bool change_outcome(void *context, struct change_result *result,
+                            const struct registry *registry, struct str *out);
+#define OUTCOME_MAX_BYTES 16384u
+
 #define MAX_REMOVED_GUARDED (-1) /* the shrink guard decides */
 
 /* One write. What submits it copies it with all it points to, and takes its rows over: nothing is
@@ -101,6 +111,14 @@ struct change {
     const char *by;
     const char *via;
     const char *request_id;
+    /* A name that who asks (.bearer_id) gave to the request, NULL: none. Under it what came of it
+     * is kept for a day, with the change itself: a second change of that name and .key_sha256 is
+     * not applied but `repeated`, one of another hash is REFUSED with `key_reused`. What is refused
+     * or dry leaves nothing. */
+    const char *key;
+    const uint8_t
+        *key_sha256; /* 32 bytes: of all that was asked; NULL: it failed, and so does the change */
+    change_outcome *outcome; /* with `context` below */
     struct entry entry;
     const char *entry_id;
     const char *loc;
@@ -169,6 +187,8 @@ struct change_result {
     bool forbidden;           /* refused because of `grant` */
     bool precondition_failed; /* CONFLICT because of if_match */
     bool revoked;             /* CONFLICT because the token of bearer_id is gone or expired */
+    bool key_reused;          /* REFUSED because .key stands for another request */
+    bool repeated;            /* OK, and nothing was done: an earlier change of .key was applied */
     bool managed;             /* CONFLICT because the configuration manages it */
     const char *conflict;     /* CONFLICT of an undo: a stable word, static; else NULL */
     const char *field;        /* the field to blame or NULL; static */
@@ -200,6 +220,7 @@ struct change_result {
      * removed count them, the first CHANGE_ROWS_TOLD. Owned. */
     struct change_row *told;
     size_t told_count;
+    struct str outcome; /* repeated: what was kept; owned */
     struct spool *rows; /* the change's, for who wants them back; owned */
 };
 

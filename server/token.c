@@ -44,6 +44,28 @@ bool token_sha256(const char *text, size_t len, uint8_t out[32])
     return gnutls_hash_fast(GNUTLS_DIG_SHA256, text, len, out) == GNUTLS_E_SUCCESS;
 }
 
+struct token_digest *token_digest_new(void)
+{
+    gnutls_hash_hd_t hash;
+
+    return gnutls_hash_init(&hash, GNUTLS_DIG_SHA256) == GNUTLS_E_SUCCESS
+               ? (struct token_digest *)hash
+               : NULL;
+}
+
+bool token_digest_add(struct token_digest *digest, const void *bytes, size_t len)
+{
+    return gnutls_hash((gnutls_hash_hd_t)digest, bytes, len) == GNUTLS_E_SUCCESS;
+}
+
+void token_digest_end(struct token_digest *digest, uint8_t out[32])
+{
+    uint8_t unwanted[32];
+
+    if (digest != NULL)
+        gnutls_hash_deinit((gnutls_hash_hd_t)digest, out != NULL ? out : unwanted);
+}
+
 bool token_equal(const uint8_t a[32], const uint8_t b[32])
 {
     return gnutls_memcmp(a, b, 32) == 0;

@@ -216,6 +216,9 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
  * sitemap_index.touched is the revision of the last change of its entries that no page shows, of a
  * digest alone (the others are page.revision); 0: there was none.
  *
+ * idempotency: what was answered under a key of a token (write/repeat.h). token 0: no token of the
+ * catalogue. n counts the rows of a token; id is in the order in which they came.
+ *
  * history_rows.rows and history.few are packed by db/history/rows.c. history_index tells which
  * sites and indexes a change touched; index_id 0: the site itself. Changes before
  * catalogue.history_from are not there, or not whole. */
@@ -273,6 +276,17 @@ static const char schema_v8[] =
     "ALTER TABLE catalogue ADD COLUMN history_from INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE catalogue ADD COLUMN history_bytes INTEGER NOT NULL DEFAULT 0;"
     "UPDATE catalogue SET history_from = revision + 1;"
+    "CREATE TABLE idempotency("
+    " id INTEGER PRIMARY KEY,"
+    " token INTEGER NOT NULL,"
+    " n INTEGER NOT NULL,"
+    " key TEXT NOT NULL,"
+    " hash BLOB NOT NULL," /* of method, target and body */
+    " at INTEGER NOT NULL,"
+    " outcome BLOB NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX idempotency_key ON idempotency(token, key);"
+    "CREATE UNIQUE INDEX idempotency_n ON idempotency(token, n);"
     /* Until its rows are purged a removal can be undone. */
     "ALTER TABLE sitemap_index ADD COLUMN removed_at INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sitemap_index ADD COLUMN removed_by INTEGER NOT NULL DEFAULT 0;" /* revision */

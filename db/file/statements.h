@@ -174,6 +174,17 @@
                           " (SELECT id FROM site)")                                                \
     X(HISTORY_DROP, "DELETE FROM history WHERE revision = ?1")                                     \
     X(HISTORY_KEPT, "UPDATE catalogue SET history_from = ?1, history_bytes = ?2 WHERE one = 1")    \
+    X(REPEAT_FIND, "SELECT hash, outcome FROM idempotency"                                         \
+                   " WHERE token = ?1 AND key = ?2 AND at > ?3")                                   \
+    X(REPEAT_DROP, "DELETE FROM idempotency WHERE token = ?1 AND key = ?2")                        \
+    X(REPEAT_ADD, "INSERT INTO idempotency(token, n, key, hash, at, outcome)"                      \
+                  " SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5"                            \
+                  " FROM idempotency WHERE token = ?1")                                            \
+    X(REPEAT_BOUND, "DELETE FROM idempotency WHERE token = ?1 AND n <="                            \
+                    " (SELECT max(n) FROM idempotency WHERE token = ?1) - ?2")                     \
+    X(REPEAT_OLDEST, "SELECT at FROM idempotency ORDER BY id LIMIT 1")                             \
+    X(REPEAT_PURGE, "DELETE FROM idempotency WHERE at <= ?1 AND id IN"                             \
+                    " (SELECT id FROM idempotency ORDER BY id LIMIT ?2)")                          \
     X(TOKEN_ADD, "INSERT INTO token(name, sha256, site, created_at, role, own, prefix,"            \
                  " expires_at, managed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")              \
     X(TOKEN_HOLDS, "SELECT 1 FROM token"                                                           \

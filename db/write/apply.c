@@ -9,6 +9,7 @@
 #include "db/history/recorder.h"
 #include "db/read/row.h"
 #include "db/write/preview.h"
+#include "db/write/repeat.h"
 #include "db/write/token.h"
 
 static void reject(const struct change *change, struct change_result *result,
@@ -194,6 +195,9 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         result_outside(result, NULL, "the token's role does not allow it");
         return CATALOGUE_OK;
     }
+    status = repeat_find(tx, change, result);
+    if (status != CATALOGUE_OK || result->repeated || result->status != CATALOGUE_OK)
+        return status;
     switch (change->kind) {
     case CHANGE_ENTRY_PUT:
         return apply_entry_put(tx, change, result);
@@ -254,6 +258,7 @@ void change_result_done(struct change_result *result)
     entry_record_done(&result->entry);
     memset(&result->entry, 0, sizeof result->entry);
     findings_done(&result->findings);
+    str_done(&result->outcome);
     spool_free(result->rows);
     result->rows = NULL;
 }
@@ -274,6 +279,8 @@ enum catalogue_status apply_change(struct tx *tx, const struct change *change,
             status = preview_tell(&preview, tx, change, result);
         recorder_drop(tx->recorder);
     }
+    if (status == CATALOGUE_OK && *keep)
+        status = repeat_keep(tx, change, result);
     preview_done(&preview, tx);
     return status;
 }

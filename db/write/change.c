@@ -88,11 +88,25 @@ keep_tokens(struct block *block, const struct token_declaration *declared, size_
 static void keep_all(struct block *block, struct change *c)
 {
     const char **const texts[] = {
-        &c->source,      &c->entry.loc,    &c->entry.lastmod,  &c->entry.digest,
-        &c->entry.index, &c->entry.source, &c->entry_id,       &c->loc,
-        &c->if_match,    &c->index_name,   &c->replace_source, &c->replace_prefix,
-        &c->site.origin, &c->site.robots,  &c->index_url,      &c->page_pattern,
-        &c->by,          &c->request_id,
+        &c->source,
+        &c->entry.loc,
+        &c->entry.lastmod,
+        &c->entry.digest,
+        &c->entry.index,
+        &c->entry.source,
+        &c->entry_id,
+        &c->loc,
+        &c->if_match,
+        &c->index_name,
+        &c->replace_source,
+        &c->replace_prefix,
+        &c->site.origin,
+        &c->site.robots,
+        &c->index_url,
+        &c->page_pattern,
+        &c->by,
+        &c->request_id,
+        &c->key,
     };
     const char *const **const lists[] = {
         &c->site.cross_hosts,   &c->site.alias_hosts, &c->site.cross_added,
@@ -106,6 +120,7 @@ static void keep_all(struct block *block, struct change *c)
     keep_grant(block, &c->token);
     c->bearer_sha256 = keep(block, c->bearer_sha256, 32);
     c->token_sha256 = keep(block, c->token_sha256, 32);
+    c->key_sha256 = keep(block, c->key_sha256, 32);
     c->declared = keep_declared(block, c->declared, c->declared_count);
     c->declared_tokens = keep_tokens(block, c->declared_tokens, c->declared_token_count);
 }

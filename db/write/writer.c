@@ -12,6 +12,7 @@
 #include "db/file/schema.h"
 #include "db/history/recorder.h"
 #include "db/write/apply.h"
+#include "db/write/repeat.h"
 #include "server/base/clock.h"
 
 static void line_init(struct request_line *line)
@@ -739,6 +740,27 @@ static bool writer_trim_some(struct writer *w)
     return more;
 }
 
+/* Drops a batch of what is kept for repeats and is too old; true where there may be more. */
+static bool writer_forget_some(struct writer *w)
+{
+    struct tx *tx = &w->tx;
+    if (clock_now_ms() < w->forget_at_ms || writer_usable(w) != CATALOGUE_OK)
+        return false;
+    w->forget_at_ms = clock_now_ms() + WRITER_TRIM_MS;
+    if (!repeat_purge_is_due(tx) || writer_begin(w, false) != CATALOGUE_OK)
+        return false;
+    enum catalogue_status status = repeat_purge(tx);
+    if (status == CATALOGUE_OK)
+        status = writer_commit(w);
+    else
+        tx_rollback(tx);
+    if (status != CATALOGUE_OK)
+        return false;
+    checkpoint_after_commit(&w->checkpoint);
+    w->forget_at_ms = 0;
+    return true;
+}
+
 /* Finds out whether a trouble is over, though nobody writes. What it writes must differ from what
  * is there: SQLite leaves a page alone that would stay the same, and the disk is not asked. */
 static void probe(struct writer *w)
@@ -933,14 +955,14 @@ static void *run(void *context)
         writer_follow(w);
         outside_tell(&w->outside, &w->catalogue->options, clock_now_ms());
         if (serve_queue(w)) {
-            if (w->catalogue->options.server)
-                writer_trim_some(w);
+            if (w->catalogue->options.server && !writer_trim_some(w))
+                writer_forget_some(w);
             continue;
         }
         if (queue_is_closed(&w->queue))
             return NULL;
         if (w->catalogue->options.server) {
-            if (writer_purge_some(w) || writer_trim_some(w))
+            if (writer_purge_some(w) || writer_trim_some(w) || writer_forget_some(w))
                 continue;
             writer_look_around(w);
         }

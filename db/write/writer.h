@@ -86,7 +86,7 @@ size_t queue_depth(struct queue *q);
 #define WRITER_LOCK_STEP_MS 5
 /* How often an idle writer looks around: other processes' log, removed indexes, trouble. */
 #define WRITER_IDLE_MS 1000
-/* How often it is looked whether the history is too old. */
+/* How often it is looked whether the history is too old, or what is kept for repeats. */
 #define WRITER_TRIM_MS 5000
 /* The engine's page cache: for small changes, and for a bulk, after which it is given back. */
 #define WRITER_CACHE_KIB      4096
@@ -123,6 +123,7 @@ struct writer {
     bool waits_for_queue;      /* and gives up when nothing is queued any more */
     int64_t idle_at_ms;        /* when to look around again */
     int64_t trim_at_ms;        /* when to look whether the history is too old */
+    int64_t forget_at_ms;      /* and what is kept for repeats */
 
     atomic_uint_fast64_t commits, batched, committed, held;
     atomic_uint_fast64_t history_bytes, history_from, history_dropped;

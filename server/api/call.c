@@ -100,7 +100,7 @@ enum handled call_begin(void *context, struct request *request)
     call->query = query;
     call->change.max_removed = MAX_REMOVED_GUARDED;
     request->state = call;
-    return HANDLE_CONTINUE;
+    return repeat_begin(call) ? HANDLE_CONTINUE : HANDLED;
 }
 
 /* The `done` hook of every route that made a call. */
@@ -116,6 +116,7 @@ static void call_done(void *context, struct request *request)
         call->cleanup(call);
     json_fields_free(call->body);
     change_result_done(&call->result);
+    repeat_done(call);
     query_done(&call->query);
     free(call);
 }
@@ -168,16 +169,26 @@ enum handled call_read(struct call *call, call_work *work)
 
 /* ---- writes ------------------------------------------------------------------------------ */
 
+static void let_go_of_registry(struct call *call)
+{
+    if (call->routing != NULL)
+        publisher_site_map_done(call->routing);
+    call->routing = NULL;
+}
+
 static void answer_write(struct request *request)
 {
     struct call *call = request->state;
 
+    if (repeat_answer(call))
+        return;
     if (call->result.status == CATALOGUE_OK)
         call->answer(call);
     else if (call->refuse != NULL && !call->result.revoked)
         call->refuse(call);
     else
         errors_reply_result(&request->reply, &call->result);
+    let_go_of_registry(call);
 }
 
 /* The publisher's thread. Whatever became of the wait, the write is durable: 503 would say "not
@@ -209,10 +220,20 @@ static void write_done(void *context, struct change_result *result)
         write_visible(call, AWAIT_DONE);
 }
 
+const struct registry *call_registry(struct call *call)
+{
+    if (call->repeat.registry != NULL)
+        return call->repeat.registry;
+    if (call->routing == NULL)
+        call->routing = publisher_site_map(call->app->publisher);
+    return site_map_registry(call->routing);
+}
+
 enum handled call_write(struct call *call, void (*answer)(struct call *))
 {
     call->answer = answer;
     call->change.context = call;
+    repeat_submit(call);
     if (call->change.source == NULL)
         call->change.source = call->request->token_name;
     call->change.by = call->request->token_name;
@@ -394,7 +415,7 @@ void call_audit(struct call *call, const char *action, const char *subject)
     const struct change_result *result = &call->result;
     const struct request *request = call->request;
 
-    if (!result->changed)
+    if (!result->changed || repeat_notes_audit(call, action, subject))
         return;
     log_request(LOG_LEVEL_INFO, action, request->id,
                 "%.1200s by token %s: %" PRIu64 " created, %" PRIu64 " updated, %" PRIu64

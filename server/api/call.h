@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "db/catalogue.h"
+#include "server/api/repeat.h"
 #include "server/api/routes.h"
 #include "server/input/json_fields.h"
 #include "server/rules/query.h"
@@ -35,11 +36,14 @@ struct call {
 
     /* A write. `answer` fills the reply of one that was applied and is visible to GETs; `refuse`
      * (NULL: errors_reply_result) of one that was not; both on the listener's thread, so that
-     * neither writer nor publisher formats anything. */
+     * neither writer nor publisher formats anything. (Of a call with an Idempotency-Key the writer
+     * runs `answer`, see repeat.h.) */
     struct change change;
-    struct change_result result; /* owned copy */
+    struct change_result result;    /* owned copy */
+    const struct site_map *routing; /* of call_registry; NULL: it was not asked for */
     void (*answer)(struct call *call);
     void (*refuse)(struct call *call);
+    struct repeat repeat; /* what Idempotency-Key asks for, see repeat.h */
 };
 
 /* The routes' `begin`: makes the call of a request, zero but for what is known, and reads the
@@ -81,6 +85,10 @@ struct url;
 bool call_url(struct call *call, const char *name, const char *text, struct url *out);
 /* Reads a site's or index's id; 0 where the text is none. */
 int64_t call_id(const char *text);
+
+/* What a write's `answer` tells of sites and indexes: as published, or, where the answer is made to
+ * be kept, as the change under way sees them. Valid until it returns. */
+const struct registry *call_registry(struct call *call);
 
 /* Ends a read: a strong ETag made of the body, 304 where If-None-Match names it, else 200. With the
  * `state` of an index (NULL: none) before the body's hash, the tag is one for If-Match, see

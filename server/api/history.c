@@ -328,10 +328,10 @@ enum handled diff_get(void *context, struct request *request)
 /* So many rows that were changed since are listed. */
 #define CONFLICTS_TOLD 1000u
 
-static void append_conflicts(struct str *out, const struct findings *f)
+static void append_conflicts(struct str *out, const struct findings *f, bool brief)
 {
     str_append_text(out, ",\"conflicts\":[");
-    for (uint32_t i = 0; i < f->count; i++) {
+    for (uint32_t i = 0; i < (brief ? 0 : f->count); i++) {
         str_append_text(out, i > 0 ? ",{\"loc\":" : "{\"loc\":");
         str_append_json_text(out, f->items[i].loc);
         str_append_json_member(out, "code", rule_code_word(f->items[i].code));
@@ -353,7 +353,7 @@ static void answer_undone(struct call *call)
                       ",\"removed\":%" PRIu64 ",\"revision\":%" PRIu64 ",\"dry_run\":%s",
                       r->created, r->updated, r->unchanged, r->removed, r->revision,
                       call->change.dry_run ? "true" : "false");
-    append_conflicts(out, &r->findings);
+    append_conflicts(out, &r->findings, call->repeat.brief);
     call_append_rows(call);
     str_append_text(out, "}\n");
     reply_json(reply, 200);

@@ -298,8 +298,7 @@ static void answer_made(struct call *call)
 {
     struct index_write *self = (struct index_write *)call;
     struct reply *reply = &call->request->reply;
-    const struct site_map *routing = publisher_site_map(call->app->publisher);
-    const struct registry *registry = site_map_registry(routing);
+    const struct registry *registry = call_registry(call);
     const struct registry_index *index = registry_index_by_id(registry, call->result.id);
     char location[40];
 
@@ -307,7 +306,6 @@ static void answer_made(struct call *call)
         index_json_append(call, NULL, registry_site_by_id(registry, index->site_id), index);
     else
         str_append_format(&reply->body, "{\"id\":\"%" PRId64 "\"}", call->result.id);
-    publisher_site_map_done(routing);
     str_append_char(&reply->body, '\n');
     reply_json(reply, 201);
     snprintf(location, sizeof location, "/v1/indexes/%" PRId64, call->result.id);
@@ -396,14 +394,12 @@ static void name_index(struct index_write *self)
 static void answer_changed(struct call *call)
 {
     struct index_write *self = (struct index_write *)call;
-    const struct site_map *routing = publisher_site_map(call->app->publisher);
-    const struct registry_index *index =
-        registry_index_by_id(site_map_registry(routing), call->change.index_id);
+    const struct registry *registry = call_registry(call);
+    const struct registry_index *index = registry_index_by_id(registry, call->change.index_id);
 
     str_append_format(&call->request->reply.body, "{\"id\":\"%" PRId64 "\",\"frozen\":%s}\n",
                       call->change.index_id,
-                      registry_is_frozen(site_map_registry(routing), index) ? "true" : "false");
-    publisher_site_map_done(routing);
+                      registry_is_frozen(registry, index) ? "true" : "false");
     reply_json(&call->request->reply, 200);
     call_audit(call, call->change.frozen ? "index-freeze" : "index-thaw",
                self->url[0] != '\0' ? self->url : call->request->path_tail);

@@ -288,12 +288,10 @@ static void append_counts(struct str *out, const struct change_result *result)
 static void append_sitemap(struct call *call)
 {
     struct str *out = &call->request->reply.body;
-    const struct site_map *routing = publisher_site_map(call->app->publisher);
 
     str_append_text(out, ",\"sitemap\":");
-    entry_json_append(out, &call->result.entry, site_map_registry(routing),
+    entry_json_append(out, &call->result.entry, call_registry(call),
                       call->result.remarks | call->change.entry.remarks);
-    publisher_site_map_done(routing);
 }
 
 #define SINGLE_BYTES 1000u
@@ -324,12 +322,12 @@ static void answer_single(struct call *call)
     call_audit(call, "sitemap-put", entry->loc != NULL ? entry->loc : "an entry");
 }
 
-/* The refusals or the remarks as a JSON array, by line. */
-static void append_findings(struct str *out, const struct findings *f, bool refused)
+/* The refusals or the remarks as a JSON array, by line; `brief`: none of them. */
+static void append_findings(struct str *out, const struct findings *f, bool refused, bool brief)
 {
     const char *before = "[";
 
-    for (uint32_t i = 0; i < f->count; i++) {
+    for (uint32_t i = 0; i < (brief ? 0 : f->count); i++) {
         const struct finding *item = &f->items[i];
 
         if ((item->code != RULE_OK) != refused)
@@ -366,7 +364,7 @@ static void reply_lines_refused(struct upload *upload)
     reply_problem(reply, 422, "entries-refused", NULL,
                   "lines of the list were refused, so nothing was applied; on_error=skip takes the "
                   "good ones");
-    append_findings(&list, &upload->findings, true);
+    append_findings(&list, &upload->findings, true, false);
     if (list.failed)
         reply->body.failed = true;
     errors_add_member(reply, "rejected", str_text(&list));
@@ -381,6 +379,7 @@ static void take_findings(struct upload *upload)
 
     findings_take(&upload->findings, &result->findings);
     findings_remark(&upload->findings, 0, NULL, result->remarks);
+    result->remarks = 0; /* taken, once */
     findings_sort(&upload->findings);
 }
 
@@ -395,10 +394,10 @@ static void answer_list(struct call *call)
         return;
     }
     append_counts(out, &call->result);
-    append_findings(out, &upload->findings, true);
+    append_findings(out, &upload->findings, true, call->repeat.brief);
     str_append_format(out,
                       ",\"rejected_total\":%" PRIu64 ",\"warnings\":", upload->findings.refused);
-    append_findings(out, &upload->findings, false);
+    append_findings(out, &upload->findings, false, call->repeat.brief);
     str_append_format(out, ",\"warnings_total\":%" PRIu64, upload->findings.remarked);
     call_append_rows(call);
     str_append_text(out, "}\n");

@@ -131,15 +131,12 @@ static void answer_site(struct call *call, unsigned status)
 {
     struct site_write *self = (struct site_write *)call;
     struct reply *reply = &call->request->reply;
-    const struct site_map *routing = publisher_site_map(call->app->publisher);
-    const struct registry_site *site =
-        registry_site_by_id(site_map_registry(routing), self->site_id);
+    const struct registry_site *site = registry_site_by_id(call_registry(call), self->site_id);
 
-    if (site != NULL)
+    if (site != NULL && !call->repeat.brief)
         site_json_append(&reply->body, site, true);
     else
         str_append_format(&reply->body, "{\"id\":\"%" PRId64 "\"}", self->site_id);
-    publisher_site_map_done(routing);
     str_append_char(&reply->body, '\n');
     reply_json(reply, status);
 }

@@ -287,7 +287,7 @@ enum handled source_scan(void *context, struct request *request)
     struct app_context *app = context;
     struct scan_call *scan = request->state;
 
-    if (!call_set_options(&scan->call))
+    if (!call_set_options(&scan->call) || !repeat_refuse(&scan->call))
         return HANDLED;
     struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
     size_t at = list == NULL ? SIZE_MAX : sources_find(list, request->path_tail);

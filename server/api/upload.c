@@ -194,6 +194,7 @@ static void run_piece(void *context)
 {
     struct upload *upload = context;
 
+    repeat_body(&upload->call, upload->held.data, upload->held.len);
     feed_held(upload);
     request_resume(upload->call.request);
 }
@@ -273,6 +274,7 @@ static bool read_to_end(struct upload *upload)
         errors_reply_status(&upload->call.request->reply, CATALOGUE_NO_MEMORY);
         return false;
     }
+    repeat_body(&upload->call, upload->held.data, upload->held.len);
     if (!upload->streaming && !upload->gzip && read_single(upload))
         return true;
     if (!open_reader(upload))

@@ -28,6 +28,7 @@
     X(HEADER_X_REQUEST_ID, 'x', 'd', "X-Request-Id")                                               \
     X(HEADER_REFERER, 'r', 'r', "Referer")                                                         \
     X(HEADER_USER_AGENT, 'u', 't', "User-Agent")                                                   \
+    X(HEADER_IDEMPOTENCY_KEY, 'i', 'y', "Idempotency-Key")                                         \
     X(HEADER_ACCEPT, 'a', 't', "Accept")                                                           \
     X(HEADER_COUNT, 'a', 'e', "Accept-Language")                                                   \
     X(HEADER_COUNT, 'c', 'n', "Connection")                                                        \

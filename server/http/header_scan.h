@@ -33,6 +33,7 @@ enum known_header {
     HEADER_X_REQUEST_ID,
     HEADER_REFERER,
     HEADER_USER_AGENT,
+    HEADER_IDEMPOTENCY_KEY,
     HEADER_COUNT, /* none of them */
 };
 

@@ -131,6 +131,8 @@ def test_the_page_names_what_the_document_does(server):
         assert path in TEXT, path
         for operation in (o for m, o in item.items() if m != "parameters"):
             for parameter in operation.get("parameters", []):
+                if "$ref" in parameter:
+                    parameter = document["components"]["parameters"][parameter["$ref"].rpartition("/")[2]]
                 assert parameter["name"] in TEXT, (path, parameter["name"])
     templates = [re.sub(r"\\\{\w+\\\}", r"(\\{\\w+\\}|[a-z]+)", re.escape(path)) for path in document["paths"]]
     for path in set(re.findall(r"/v1/[a-z]+(?:/(?:\{\w+\}|[a-z]+))?(?:/[a-z]+)?", TEXT)):

@@ -767,6 +767,42 @@ recipe("listChanges", 400, lambda w: w.api("GET", "/v1/changes?since=nonsense"))
 recipe("listChanges", 410, lambda w: w.api("GET", f"/v1/changes?since={'0' * 32}-1-1"))
 
 
+# Idempotency-Key
+
+
+def under_key(w, name):
+    """A call under the key of another one."""
+    key = [("Idempotency-Key", f"key-{next(w.number)}")]
+    assert post(w, {"loc": w.loc()}, headers=key).status == 201
+    return sample(name, w.server, headers=key)
+
+
+def repeated(w, method, target, body=None):
+    """The answer to a call that was made before."""
+    key = [("Idempotency-Key", f"key-{next(w.number)}")]
+    assert w.api(method, target, body, headers=key).status < 300
+    reply = w.api(method, target, body, headers=key)
+    assert reply["Idempotency-Replayed"] == "true"
+    return reply
+
+
+for name in SAMPLES:
+    if SAMPLES[name][0] != "GET" and name != "scanSource":
+        recipe(name, 422, lambda w, name=name: under_key(w, name))
+        recipe(name, 400, lambda w, name=name: sample(name, w.server, headers=[("Idempotency-Key", "a b")]))
+recipe("scanSource", 400, lambda w: sample("scanSource", w.server, headers=[("Idempotency-Key", "a")]))
+recipe("registerSitemaps", 201, lambda w: repeated(w, "POST", "/v1/sitemaps", {"loc": w.loc()}))
+recipe("registerSitemaps", 200, lambda w: repeated(w, "POST", "/v1/sitemaps", [{"loc": w.loc()}]))
+recipe("replaceSitemaps", 200, lambda w: repeated(w, "PUT", f"/v1/sitemaps?index={q(w.index()['url'])}", [{"loc": w.loc()}]))
+recipe("removeSitemap", 204, lambda w: repeated(w, "DELETE", w.entry_path()))
+recipe("removeSitemapByLoc", 204, lambda w: repeated(w, "DELETE", f"/v1/sitemaps?loc={q(registered(w))}"))
+recipe("changeSite", 200, lambda w: repeated(w, "PATCH", f"/v1/sites/{w.site()['id']}", {"cross_hosts": []}))
+recipe("removeSite", 200, lambda w: repeated(w, "DELETE", f"/v1/sites/{w.site()['id']}"))
+recipe("addIndex", 201, lambda w: repeated(w, "POST", "/v1/indexes", {"url": f"{ORIGIN}/again{next(w.number)}/index.xml"}))
+recipe("changeIndex", 200, lambda w: repeated(w, "PATCH", f"/v1/indexes/{w.index()['id']}", {"frozen": True}))
+recipe("removeIndex", 200, lambda w: repeated(w, "DELETE", f"/v1/indexes/{w.index()['id']}"))
+
+
 @pytest.mark.parametrize("name, status", sorted(RECIPES), ids=lambda v: str(v))
 def test_replies(document, world, name, status):
     for how in RECIPES[name, status]:

@@ -25,6 +25,7 @@ static const char *const names[HEADER_COUNT] = {
     [HEADER_EXPECT] = "Expect",
     [HEADER_IF_MATCH] = "If-Match",
     [HEADER_IF_RANGE] = "If-Range",
+    [HEADER_IDEMPOTENCY_KEY] = "Idempotency-Key",
     [HEADER_RANGE] = "Range",
     [HEADER_CONTENT_ENCODING] = "Content-Encoding",
     [HEADER_X_FORWARDED_HOST] = "X-Forwarded-Host",

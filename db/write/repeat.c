@@ -1,0 +1,123 @@
+#include "db/write/repeat.h"
+
+#include <string.h>
+
+#include "db/write/apply.h"
+
+#define PURGE_BATCH 500 /* in one transaction */
+#define HASH_BYTES  32
+
+static bool has_key(const struct change *change)
+{
+    return change->key && !change->dry_run;
+}
+
+/* The statement with the token and the key. NULL: tx_failure tells. */
+static sqlite3_stmt *of_key(struct tx *tx, enum statement which, const struct change *change)
+{
+    sqlite3_stmt *row = tx_statement(tx, which);
+    if (!row)
+        return NULL;
+    sqlite3_bind_int64(row, 1, change->bearer_id);
+    statement_bind_text(row, 2, change->key);
+    return row;
+}
+
+/* `row` stands on the kept one. */
+static enum catalogue_status take_kept(sqlite3_stmt *row, const struct change *change,
+                                       struct change_result *result)
+{
+    const void *hash = sqlite3_column_blob(row, 0);
+    if (!hash || sqlite3_column_bytes(row, 0) != HASH_BYTES)
+        return hash ? CATALOGUE_CORRUPT : CATALOGUE_NO_MEMORY;
+    if (memcmp(hash, change->key_sha256, HASH_BYTES) != 0) {
+        result_decline(result, CATALOGUE_REFUSED,
+                       "this Idempotency-Key was sent with another request: another method, target "
+                       "or body");
+        result->key_reused = true;
+        return CATALOGUE_OK;
+    }
+    const char *outcome = sqlite3_column_blob(row, 1);
+    if (outcome)
+        str_append(&result->outcome, outcome, (size_t)sqlite3_column_bytes(row, 1));
+    result->repeated = true;
+    return outcome && !result->outcome.failed ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+}
+
+enum catalogue_status repeat_find(struct tx *tx, const struct change *change,
+                                  struct change_result *result)
+{
+    if (!has_key(change))
+        return CATALOGUE_OK;
+    if (!change->key_sha256) {
+        result_decline(result, CATALOGUE_NO_MEMORY, "the request's hash is missing");
+        return CATALOGUE_OK;
+    }
+    sqlite3_stmt *row = of_key(tx, ST_REPEAT_FIND, change);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 3, tx->now - REPEAT_SECONDS);
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    if (status == CATALOGUE_OK && found)
+        status = take_kept(row, change, result);
+    sqlite3_reset(row);
+    return status;
+}
+
+static enum catalogue_status add(struct tx *tx, const struct change *change,
+                                 const struct str *outcome)
+{
+    sqlite3_stmt *row = of_key(tx, ST_REPEAT_DROP, change); /* one that is too old */
+    enum catalogue_status status = row ? statement_run(row) : tx_failure(tx);
+    if (status != CATALOGUE_OK)
+        return status;
+    row = of_key(tx, ST_REPEAT_ADD, change);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_blob(row, 3, change->key_sha256, HASH_BYTES, SQLITE_STATIC);
+    sqlite3_bind_int64(row, 4, tx->now);
+    sqlite3_bind_blob(row, 5, outcome->data, (int)outcome->len, SQLITE_STATIC);
+    status = statement_run(row);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_REPEAT_BOUND, change->bearer_id, REPEAT_ROWS)
+                                  : status;
+}
+
+enum catalogue_status repeat_keep(struct tx *tx, const struct change *change,
+                                  struct change_result *result)
+{
+    if (!has_key(change) || !change->outcome || result->status != CATALOGUE_OK || result->repeated)
+        return CATALOGUE_OK;
+    const struct registry *registry;
+    enum catalogue_status status = tx_registry(tx, &registry);
+    if (status != CATALOGUE_OK)
+        return status;
+    struct str outcome = STR_INIT;
+    result->revision = tx->revision + (tx->changed ? 1 : 0); /* as tx_end_change will say */
+    bool made = change->outcome(change->context, result, registry, &outcome);
+    if (!made || outcome.failed)
+        status = CATALOGUE_NO_MEMORY;
+    else if (outcome.len > 0 && outcome.len <= OUTCOME_MAX_BYTES)
+        status = add(tx, change, &outcome);
+    str_done(&outcome);
+    return status;
+}
+
+/* When the oldest one was kept; 0: there is none, or nobody knows. */
+static int64_t oldest(struct tx *tx)
+{
+    int64_t at = 0;
+    sqlite3_stmt *row = tx_statement(tx, ST_REPEAT_OLDEST);
+    return row && statement_number(row, 0, &at) == CATALOGUE_OK ? at : 0;
+}
+
+bool repeat_purge_is_due(struct tx *tx)
+{
+    int64_t at = oldest(tx);
+    return at != 0 && at <= tx_clock(tx) - REPEAT_SECONDS;
+}
+
+enum catalogue_status repeat_purge(struct tx *tx)
+{
+    return tx_run(tx, ST_REPEAT_PURGE, tx->now - REPEAT_SECONDS, PURGE_BATCH);
+}
