@@ -179,9 +179,11 @@ def test_slow_readers_of_exports_are_few(served):
     server = served.server
     assert server.bulk([f"{ORIGIN}/{'long' * 100}/{i}.xml" for i in range(20000)]).status == 200
     ask = request_bytes("GET", "/v1/sitemaps", [("Authorization", f"Bearer {TOKEN}"), ("Accept", "application/x-ndjson")], host=server.admin)
-    readers = [Connection(server.admin) for _ in range(2)]
+    readers = []
     try:
-        for reader in readers:
+        for _ in range(2):
+            reader = Connection(server.admin)  # not before its turn: one that says nothing is closed after a while
+            readers.append(reader)
             reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
             reader.send(ask)
             assert reader.take(15) == b"HTTP/1.1 200 OK"
