@@ -135,27 +135,40 @@ enum image_flag {
 
 struct packer {
     const struct history_part *part;
-    struct str *out;
+    char *out; /* where there is room for all that is still to come (packed_bound) */
     int64_t site;
     struct history_text loc;
     struct history_image last;
 };
 
-static void put_number(struct str *out, uint64_t value)
+#define NUMBER_MAX_BYTES 10u
+/* Beside its texts: two bytes of flags each and, of both images, five numbers and the two of each
+ * text; the site; those of the loc. */
+#define ROW_MAX_BYTES (3 + NUMBER_MAX_BYTES * (1 + 2 + 2 * (5 + 2 + 2)))
+
+static size_t packed_bound(const struct history_part *part)
 {
-    char bytes[10];
-    size_t len = 0;
+    size_t bytes = part->count * (size_t)ROW_MAX_BYTES;
+    for (uint32_t i = 0; i < part->count; i++) {
+        const struct history_row *row = &part->rows[i];
+        bytes += (size_t)row->loc.len + row->before.lastmod.len + row->before.digest.len +
+                 row->after.lastmod.len + row->after.digest.len;
+    }
+    return bytes;
+}
+
+static void put_number(struct packer *p, uint64_t value)
+{
     for (; value >= 0x80; value >>= 7)
-        bytes[len++] = (char)(value | 0x80);
-    bytes[len++] = (char)value;
-    str_append(out, bytes, len);
+        *p->out++ = (char)(value | 0x80);
+    *p->out++ = (char)value;
 }
 
 /* Small numbers of either sign are short. */
-static void put_step(struct str *out, int64_t from, int64_t to)
+static void put_step(struct packer *p, int64_t from, int64_t to)
 {
     int64_t step = (int64_t)((uint64_t)to - (uint64_t)from);
-    put_number(out, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
+    put_number(p, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
 }
 
 static size_t shared_start(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -171,15 +184,16 @@ static void put_text(struct packer *p, struct history_text last, struct history_
 {
     const char *texts = p->part->text.data;
     if (text.at == UINT32_MAX) {
-        put_number(p->out, 0);
+        put_number(p, 0);
         return;
     }
     size_t shared = last.at == UINT32_MAX
                         ? 0
                         : shared_start(texts + last.at, last.len, texts + text.at, text.len);
-    put_number(p->out, text.len - shared + 1);
-    put_number(p->out, shared);
-    str_append(p->out, texts + text.at + shared, text.len - shared);
+    put_number(p, text.len - shared + 1);
+    put_number(p, shared);
+    memcpy(p->out, texts + text.at + shared, text.len - shared);
+    p->out += text.len - shared;
 }
 
 static void put_image(struct packer *p, const struct history_image *image)
@@ -193,17 +207,17 @@ static void put_image(struct packer *p, const struct history_image *image)
     flags |= image->changed_at != last->changed_at ? IMAGE_CHANGED : 0u;
     flags |= !same_text(p->part, image->lastmod, last->lastmod) ? IMAGE_LASTMOD : 0u;
     flags |= !same_text(p->part, image->digest, last->digest) ? IMAGE_DIGEST : 0u;
-    str_append_char(p->out, (char)flags);
+    *p->out++ = (char)flags;
     if (flags & IMAGE_ADDRESS)
-        put_step(p->out, last->address, image->address);
+        put_step(p, last->address, image->address);
     if (flags & IMAGE_SOURCE)
-        put_step(p->out, last->source, image->source);
+        put_step(p, last->source, image->source);
     if (flags & IMAGE_SERIAL)
-        put_step(p->out, last->serial, image->serial);
+        put_step(p, last->serial, image->serial);
     if (flags & IMAGE_REGISTERED)
-        put_step(p->out, last->registered_at, image->registered_at);
+        put_step(p, last->registered_at, image->registered_at);
     if (flags & IMAGE_CHANGED)
-        put_step(p->out, last->changed_at, image->changed_at);
+        put_step(p, last->changed_at, image->changed_at);
     if (flags & IMAGE_LASTMOD)
         put_text(p, last->lastmod, image->lastmod);
     if (flags & IMAGE_DIGEST)
@@ -215,9 +229,9 @@ static void put_row(struct packer *p, const struct history_row *row)
 {
     unsigned flags = (row->has_before ? ROW_BEFORE : 0u) | (row->has_after ? ROW_AFTER : 0u) |
                      (row->site == p->site ? ROW_SAME_SITE : 0u);
-    str_append_char(p->out, (char)flags);
+    *p->out++ = (char)flags;
     if (row->site != p->site)
-        put_step(p->out, p->site, row->site);
+        put_step(p, p->site, row->site);
     put_text(p, p->loc, row->loc);
     if (row->has_before)
         put_image(p, &row->before);
@@ -233,43 +247,52 @@ static void start_image(struct history_image *last)
     last->lastmod = last->digest = HISTORY_NO_TEXT;
 }
 
-static void put_rows(const struct history_part *part, struct str *out)
+/* Appends the rows as they are. */
+static bool put_rows(const struct history_part *part, struct str *out)
 {
-    struct packer p = {.part = part, .out = out};
+    struct packer p = {.part = part};
+    if (!str_reserve(out, packed_bound(part)))
+        return false;
+    p.out = out->data + out->len;
     p.loc = HISTORY_NO_TEXT;
     start_image(&p.last);
     for (uint32_t i = 0; i < part->count; i++)
         if (!history_row_is_idle(part, &part->rows[i]))
             put_row(&p, &part->rows[i]);
+    out->len = (size_t)(p.out - out->data);
+    out->data[out->len] = '\0';
+    return true;
 }
 
 #define FORM_PLAIN    '\0'
 #define FORM_DEFLATED '\1'
 #define HEAD_BYTES    5u
 
+static bool deflate_whole(const struct str *plain, struct str *out)
+{
+    uLongf bound = compressBound((uLong)plain->len);
+    if (!str_reserve(out, bound) ||
+        compress2((Bytef *)out->data + out->len, &bound, (const Bytef *)plain->data,
+                  (uLong)plain->len, Z_BEST_SPEED) != Z_OK)
+        return false;
+    out->len += bound;
+    out->data[out->len] = '\0';
+    return true;
+}
+
 bool history_part_pack(const struct history_part *part, struct str *out)
 {
     struct str plain = STR_INIT;
     if (part->count <= HISTORY_INLINE_ROWS) {
         str_append_char(out, FORM_PLAIN);
-        put_rows(part, out);
-        return !out->failed;
+        return put_rows(part, out) && !out->failed;
     }
-    put_rows(part, &plain);
-    uLong bound = compressBound((uLong)plain.len);
-    bool done = !plain.failed && str_reserve(out, HEAD_BYTES + bound);
-    if (done) {
-        char head[HEAD_BYTES] = {FORM_DEFLATED};
-        for (size_t i = 0; i < 4; i++)
-            head[1 + i] = (char)(plain.len >> (i * 8));
-        str_append(out, head, sizeof head);
-        done = compress2((Bytef *)out->data + out->len, &bound, (const Bytef *)str_text(&plain),
-                         (uLong)plain.len, Z_BEST_SPEED) == Z_OK;
-    }
-    if (done) {
-        out->len += bound;
-        out->data[out->len] = '\0';
-    }
+    bool done = put_rows(part, &plain);
+    char head[HEAD_BYTES] = {FORM_DEFLATED};
+    for (size_t i = 0; i < 4; i++)
+        head[1 + i] = (char)(plain.len >> (i * 8));
+    str_append(out, head, sizeof head);
+    done = done && !out->failed && deflate_whole(&plain, out);
     str_done(&plain);
     return done;
 }
