@@ -390,6 +390,7 @@ def test_a_dry_run_answers_the_same_and_writes_nothing(server):
         told, done = dry.json(), real.json()
         if real.status == 200:
             assert told.pop("revision") == at and done.pop("revision") >= at
+            assert len(told.pop("rows")) == told.pop("rows_total")
         assert told == done, (method, target, dry, real)
     assert server.api("GET", "/v1/sites").json()["sites"] == []
 
