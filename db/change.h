@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "db/crawler.h"
 #include "db/entry.h"
 #include "db/spool.h"
 #include "db/status.h"
@@ -31,6 +32,7 @@ enum change_kind {
     CHANGE_TOKEN_ADD,    /* .token: its grant, .token_sha256 */
     CHANGE_TOKEN_REVOKE, /* .token.name */
     CHANGE_TOKEN_USED,   /* .token_id: somebody asked with it; the node's own, no revision */
+    CHANGE_CRAWLERS,     /* .crawlers: the node's own, no revision */
     CHANGE_CONFIGURE,    /* what a configuration declares: .declared, .declared_count */
     CHANGE_SCAN,         /* what a directory source found: see the scan_ fields */
     CHANGE_UNDO,         /* put back what one change changed: .revision, .overwrite, .dry_run */
@@ -167,6 +169,7 @@ struct change {
      * changes no entry makes no revision. What is frozen is left as it is, with the rows of its
      * files: result.frozen. The counts are of entries; unchanged ones are those of
      * files that were sent. */
+    struct crawlers_kept crawlers;
     int64_t source_hosts; /* scan: see struct source_state */
     uint32_t max_told;    /* bulk, replace, scan: findings that the result is to keep, see there */
     _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/crawler.h"
 #include "db/entry.h"
 #include "db/registry.h"
 #include "db/source.h"
@@ -102,6 +103,13 @@ void catalogue_entry_cursor(const struct entry_list *list, const struct entry_re
 /* When somebody asked this node with the token last, to the hour (Unix seconds); 0: never. */
 enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,
                                                 int64_t *out);
+
+/* What is kept of crawlers in this catalogue's epoch: since when (0: nothing is), and all rows. */
+enum catalogue_status
+catalogue_view_crawlers(struct catalogue_view *v, int64_t *since,
+                        void (*page)(void *context, const struct crawler_page_kept *row),
+                        void (*day)(void *context, const struct crawler_day_kept *row),
+                        void *context);
 
 /* The files of a source, by path (bytes). A false from `each` ends it (OK). A name that is no
  * source has none. */

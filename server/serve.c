@@ -19,6 +19,7 @@
 #include "server/base/clock.h"
 #include "server/base/str.h"
 #include "server/configured.h"
+#include "server/crawler_keeper.h"
 #include "server/crawlers/crawlers.h"
 #include "server/http/address.h"
 #include "server/log/log.h"
@@ -535,6 +536,8 @@ static bool start_publisher(struct app *app)
     str_done(&store);
     if (status != CATALOGUE_OK)
         log_failure(config->database, "cannot be read: %s", catalogue_status_word(status));
+    if (status == CATALOGUE_OK && app->context.crawlers != NULL)
+        app->crawler_keeper = crawler_keeper_start(app->catalogue, app->context.crawlers);
     return status == CATALOGUE_OK;
 }
 
@@ -608,6 +611,7 @@ static void stop(struct app *app)
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);
     tls_done();
+    crawler_keeper_stop(app->crawler_keeper);
     source_set_free(app->sources);
     catalogue_finish(app->catalogue);
     stop_limit_written();

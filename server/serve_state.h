@@ -20,6 +20,7 @@ struct app {
     const struct config_reader *again;
     struct catalogue *catalogue;
     struct source_set *sources;
+    struct crawler_keeper *crawler_keeper; /* NULL: off */
     struct readers readers;
     struct cache *cache;
     uint8_t token_sha256[32];

@@ -219,6 +219,10 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
  * idempotency: what was answered under a key of a token (write/repeat.h). token 0: no token of the
  * catalogue. n counts the rows of a token; id is in the order in which they came.
  *
+ * local_crawler_page and local_crawler_day are what the server's ledger of crawlers
+ * (server/crawlers) keeps between two runs, good in the epoch of local_crawler. node is '': of the
+ * one server.
+ *
  * history_rows.rows and history.few are packed by db/history/rows.c. history_index tells which
  * sites and indexes a change touched; index_id 0: the site itself. Changes before
  * catalogue.history_from are not there, or not whole. */
@@ -296,6 +300,42 @@ static const char schema_v8[] =
     "ALTER TABLE site ADD COLUMN robots_last TEXT;"
     "UPDATE site SET robots_last = robots WHERE robots IS NOT NULL;"
     "ALTER TABLE site DROP COLUMN robots;"
-    "ALTER TABLE site RENAME COLUMN robots_last TO robots;";
+    "ALTER TABLE site RENAME COLUMN robots_last TO robots;"
+    "CREATE TABLE local_crawler("
+    " node TEXT PRIMARY KEY,"
+    " epoch TEXT NOT NULL,"
+    " since INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE local_crawler_page("
+    " node TEXT NOT NULL,"
+    " crawler TEXT NOT NULL,"
+    " index_id INTEGER NOT NULL,"
+    " page INTEGER NOT NULL,"
+    " held INTEGER NOT NULL,"
+    " held_stamp INTEGER NOT NULL,"
+    " held_changed_at INTEGER NOT NULL,"
+    " stale_since INTEGER NOT NULL,"
+    " fetched_at INTEGER NOT NULL,"
+    " status INTEGER NOT NULL,"
+    " ok INTEGER NOT NULL,"
+    " not_modified INTEGER NOT NULL,"
+    " other INTEGER NOT NULL,"
+    " PRIMARY KEY (node, crawler, index_id, page)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE local_crawler_day("
+    " node TEXT NOT NULL,"
+    " crawler TEXT NOT NULL,"
+    " site INTEGER NOT NULL,"
+    " day INTEGER NOT NULL,"
+    " ok INTEGER NOT NULL,"
+    " not_modified INTEGER NOT NULL,"
+    " other INTEGER NOT NULL,"
+    " impostors INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL,"
+    " last_fetch_at INTEGER NOT NULL,"
+    " lag_max INTEGER NOT NULL,"
+    " lags BLOB NOT NULL," /* 32 bits each, little-endian */
+    " PRIMARY KEY (node, crawler, site, day)"
+    ") STRICT, WITHOUT ROWID;";
 
 #endif

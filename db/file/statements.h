@@ -199,7 +199,25 @@
     X(INDEX_TOUCH, "UPDATE sitemap_index SET touched = ?2 WHERE id = ?1")                          \
     X(INDEX_FREEZE, "UPDATE sitemap_index SET frozen = ?2 WHERE id = ?1")                          \
     X(TOKEN_USES_FORGET, "DELETE FROM local_token_use WHERE token NOT IN (SELECT id FROM token)")  \
-    X(TOKEN_DROP, "DELETE FROM token WHERE id = ?1")
+    X(TOKEN_DROP, "DELETE FROM token WHERE id = ?1")                                               \
+    X(CRAWLERS_EPOCH, "SELECT epoch FROM local_crawler WHERE node = ''")                           \
+    X(CRAWLERS_BEGIN, "INSERT OR REPLACE INTO local_crawler(node, epoch, since)"                   \
+                      " VALUES ('', ?1, ?2)")                                                      \
+    X(CRAWLER_PAGES_DROP, "DELETE FROM local_crawler_page WHERE node = ''")                        \
+    X(CRAWLER_DAYS_DROP, "DELETE FROM local_crawler_day WHERE node = ''")                          \
+    X(CRAWLER_PAGES_TIDY, "DELETE FROM local_crawler_page WHERE node = '' AND NOT EXISTS"          \
+                          " (SELECT 1 FROM page AS p JOIN sitemap_index AS i ON i.id = p.index_id" \
+                          " WHERE p.index_id = local_crawler_page.index_id"                        \
+                          " AND p.number = local_crawler_page.page AND p.entries > 0"              \
+                          " AND i.removed = 0)")                                                   \
+    X(CRAWLER_DAYS_TIDY, "DELETE FROM local_crawler_day WHERE node = '' AND day < ?1")             \
+    X(CRAWLER_PAGE_PUT, "INSERT OR REPLACE INTO local_crawler_page(node, crawler, index_id, page," \
+                        " held, held_stamp, held_changed_at, stale_since, fetched_at, status, ok," \
+                        " not_modified, other)"                                                    \
+                        " VALUES ('', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")         \
+    X(CRAWLER_DAY_PUT, "INSERT OR REPLACE INTO local_crawler_day(node, crawler, site, day, ok,"    \
+                       " not_modified, other, impostors, bytes, last_fetch_at, lag_max, lags)"     \
+                       " VALUES ('', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
 
 enum statement {
 #define X(name, sql) ST_##name,

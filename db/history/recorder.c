@@ -371,6 +371,7 @@ static const char *kind_word(const struct change *change)
         return "restore";
     case CHANGE_PURGE:
     case CHANGE_TOKEN_USED:
+    case CHANGE_CRAWLERS:
         break;
     }
     return "other";

@@ -1,3 +1,4 @@
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -181,6 +182,93 @@ enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_
         rc = sqlite3_step(row);
     if (rc == SQLITE_ROW)
         *out = sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+/* ---- crawlers --------------------------------------------------------------------------- */
+
+static void read_crawler(sqlite3_stmt *row, char out[CRAWLER_KEPT_NAME])
+{
+    const char *name = (const char *)sqlite3_column_text(row, 0);
+    snprintf(out, CRAWLER_KEPT_NAME, "%s", name != NULL ? name : "");
+}
+
+static void read_crawler_page(sqlite3_stmt *row, struct crawler_page_kept *out)
+{
+    memset(out, 0, sizeof *out);
+    read_crawler(row, out->crawler);
+    out->index_id = sqlite3_column_int64(row, 1);
+    out->page = (uint32_t)sqlite3_column_int64(row, 2);
+    out->held = sqlite3_column_int(row, 3) != 0;
+    out->held_stamp = (uint64_t)sqlite3_column_int64(row, 4);
+    out->held_changed_at = sqlite3_column_int64(row, 5);
+    out->stale_since = sqlite3_column_int64(row, 6);
+    out->fetched_at = sqlite3_column_int64(row, 7);
+    out->status = (uint16_t)sqlite3_column_int(row, 8);
+    out->ok = (uint32_t)sqlite3_column_int64(row, 9);
+    out->not_modified = (uint32_t)sqlite3_column_int64(row, 10);
+    out->other = (uint32_t)sqlite3_column_int64(row, 11);
+}
+
+static void read_crawler_day(sqlite3_stmt *row, struct crawler_day_kept *out)
+{
+    memset(out, 0, sizeof *out);
+    read_crawler(row, out->crawler);
+    out->site_id = sqlite3_column_int64(row, 1);
+    out->day = sqlite3_column_int(row, 2);
+    out->ok = (uint32_t)sqlite3_column_int64(row, 3);
+    out->not_modified = (uint32_t)sqlite3_column_int64(row, 4);
+    out->other = (uint32_t)sqlite3_column_int64(row, 5);
+    out->impostors = (uint32_t)sqlite3_column_int64(row, 6);
+    out->bytes = (uint64_t)sqlite3_column_int64(row, 7);
+    out->last_fetch_at = sqlite3_column_int64(row, 8);
+    out->lag_max_s = (uint32_t)sqlite3_column_int64(row, 9);
+    const void *lags = sqlite3_column_blob(row, 10);
+    if (lags != NULL && sqlite3_column_bytes(row, 10) == sizeof out->lags)
+        memcpy(out->lags, lags, sizeof out->lags);
+    for (size_t i = 0; i < CRAWLER_KEPT_LAGS; i++)
+        out->lags[i] = le32toh(out->lags[i]);
+}
+
+enum catalogue_status
+catalogue_view_crawlers(struct catalogue_view *v, int64_t *since,
+                        void (*page)(void *context, const struct crawler_page_kept *row),
+                        void (*day)(void *context, const struct crawler_day_kept *row),
+                        void *context)
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_CRAWLERS,
+                                       "SELECT c.since FROM local_crawler AS c"
+                                       " JOIN catalogue AS k ON k.epoch = c.epoch"
+                                       " WHERE k.one = 1 AND c.node = ''");
+    struct crawler_page_kept one_page;
+    struct crawler_day_kept one_day;
+
+    *since = 0;
+    int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        *since = sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    if (*since == 0)
+        return view_status(v, rc);
+    row = view_statement(v, VIEW_CRAWLER_PAGES,
+                         "SELECT crawler, index_id, page, held, held_stamp, held_changed_at,"
+                         " stale_since, fetched_at, status, ok, not_modified, other"
+                         " FROM local_crawler_page WHERE node = ''");
+    for (rc = SQLITE_NOMEM; row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW;) {
+        read_crawler_page(row, &one_page);
+        page(context, &one_page);
+    }
+    sqlite3_reset(row);
+    if (rc != SQLITE_DONE)
+        return view_status(v, rc);
+    row = view_statement(v, VIEW_CRAWLER_DAYS,
+                         "SELECT crawler, site, day, ok, not_modified, other, impostors, bytes,"
+                         " last_fetch_at, lag_max, lags FROM local_crawler_day WHERE node = ''");
+    for (rc = SQLITE_NOMEM; row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW;) {
+        read_crawler_day(row, &one_day);
+        day(context, &one_day);
+    }
     sqlite3_reset(row);
     return view_status(v, rc);
 }

@@ -43,6 +43,9 @@ enum view_statement {
     VIEW_SOURCE_FILE,
     VIEW_SOURCE_STATE,
     VIEW_TOKEN_USED,
+    VIEW_CRAWLERS,
+    VIEW_CRAWLER_PAGES,
+    VIEW_CRAWLER_DAYS,
     VIEW_OWNER_HAS_FILES,
     VIEW_ENTRY_FILE, /* of a single entry; and of one in a list, whose `each` may ask for others */
     VIEW_LIST_FILE,

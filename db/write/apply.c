@@ -8,6 +8,7 @@
 
 #include "db/history/recorder.h"
 #include "db/read/row.h"
+#include "db/write/crawler.h"
 #include "db/write/preview.h"
 #include "db/write/repeat.h"
 #include "db/write/token.h"
@@ -225,6 +226,8 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return apply_token_revoke(tx, change, result);
     case CHANGE_TOKEN_USED:
         return apply_token_used(tx, change);
+    case CHANGE_CRAWLERS:
+        return apply_crawlers(tx, change);
     case CHANGE_CONFIGURE:
         return apply_configure(tx, change, result, keep);
     case CHANGE_SCAN:

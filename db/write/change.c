@@ -121,6 +121,11 @@ static void keep_all(struct block *block, struct change *c)
     c->bearer_sha256 = keep(block, c->bearer_sha256, 32);
     c->token_sha256 = keep(block, c->token_sha256, 32);
     c->key_sha256 = keep(block, c->key_sha256, 32);
+    c->crawlers.epoch = keep_text(block, c->crawlers.epoch);
+    c->crawlers.pages =
+        keep(block, c->crawlers.pages, c->crawlers.page_count * sizeof *c->crawlers.pages);
+    c->crawlers.days =
+        keep(block, c->crawlers.days, c->crawlers.day_count * sizeof *c->crawlers.days);
     c->declared = keep_declared(block, c->declared, c->declared_count);
     c->declared_tokens = keep_tokens(block, c->declared_tokens, c->declared_token_count);
 }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,8 @@ struct crawlers {
     struct days *days;
     atomic_uint_fast64_t untracked;
     int64_t since;
-    char epoch[40]; /* the publisher's alone */
+    pthread_mutex_t epoch_lock;
+    char epoch[CRAWLERS_EPOCH_SIZE]; /* epoch_lock */
 };
 
 /* ---- names --------------------------------------------------------------------------------- */
@@ -82,6 +84,7 @@ struct crawlers *crawlers_new(struct crawler_names *names, int64_t now)
     if (c == NULL)
         return NULL;
     pthread_rwlock_init(&c->names_lock, NULL);
+    pthread_mutex_init(&c->epoch_lock, NULL);
     c->since = now;
     c->ledger = ledger_new();
     c->days = days_new();
@@ -116,6 +119,7 @@ void crawlers_free(struct crawlers *c)
     ledger_free(c->ledger);
     days_free(c->days);
     pthread_rwlock_destroy(&c->names_lock);
+    pthread_mutex_destroy(&c->epoch_lock);
     free(c);
 }
 
@@ -198,10 +202,14 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
 
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
 {
-    if (strncmp(c->epoch, epoch, sizeof c->epoch - 1) == 0)
+    pthread_mutex_lock(&c->epoch_lock);
+    bool same = strcmp(c->epoch, epoch) == 0;
+    snprintf(c->epoch, sizeof c->epoch, "%s", epoch);
+    pthread_mutex_unlock(&c->epoch_lock);
+    if (same)
         return;
     ledger_clear(c->ledger);
-    strncpy(c->epoch, epoch, sizeof c->epoch - 1);
+    days_clear(c->days);
 }
 
 void crawlers_page_is(struct crawlers *c, int64_t index_id, uint32_t page, uint64_t revision,
@@ -254,6 +262,65 @@ void crawlers_each_day(struct crawlers *c,
                        void (*each)(void *context, const struct crawler_day *day), void *context)
 {
     days_each(c->days, each, context);
+}
+
+/* ---- keeping ------------------------------------------------------------------------------- */
+
+void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE])
+{
+    pthread_mutex_lock(&c->epoch_lock);
+    memcpy(out, c->epoch, CRAWLERS_EPOCH_SIZE);
+    pthread_mutex_unlock(&c->epoch_lock);
+}
+
+size_t crawlers_take_pages(struct crawlers *c, size_t *at, struct crawler_held out[], size_t max)
+{
+    return ledger_take(c->ledger, at, out, max);
+}
+
+size_t crawlers_take_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max)
+{
+    return days_take(c->days, at, out, max);
+}
+
+void crawlers_take_again(struct crawlers *c)
+{
+    ledger_take_again(c->ledger);
+    days_take_again(c->days);
+}
+
+/* So that a crawler which has not come since the start is in the metrics. */
+static void note_last_fetch(struct crawlers *c, size_t slot, int64_t at)
+{
+    if (at > atomic_load(&c->slots[slot].last_fetch_at))
+        atomic_store(&c->slots[slot].last_fetch_at, at);
+}
+
+void crawlers_put_page(struct crawlers *c, const char *name, const struct crawler_held *held)
+{
+    size_t slot = crawlers_find(c, name);
+    struct crawler_held with_slot = *held;
+    if (slot == 0)
+        return;
+    with_slot.row.crawler = (uint8_t)slot;
+    if (ledger_put(c->ledger, &with_slot))
+        note_last_fetch(c, slot, held->row.fetched_at);
+}
+
+void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,
+                      int64_t now)
+{
+    size_t slot = crawlers_find(c, name);
+    struct crawler_day with_slot = *day;
+    if (slot == 0)
+        return;
+    with_slot.crawler = (uint8_t)slot;
+    days_put(c->days, &with_slot, now);
+}
+
+void crawlers_put_since(struct crawlers *c, int64_t since)
+{
+    c->since = since;
 }
 
 void crawlers_totals(struct crawlers *c, struct crawlers_totals *out)

@@ -69,7 +69,7 @@ struct crawler_fetch {
 void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int64_t now);
 
 /* A page is now so; told before it is served. `catalogue_is` comes before the pages of another
- * catalogue: where the epoch is another one all that is known of pages is dropped, not the sums. */
+ * catalogue: where the epoch is another one all that is known of pages and days is dropped. */
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch);
 void crawlers_page_is(struct crawlers *c, int64_t index_id, uint32_t page, uint64_t revision,
                       uint64_t stamp, int64_t changed_at);
@@ -124,6 +124,31 @@ struct crawler_day {
 /* Calls `each` for every day's sum, in no order; not under a lock. */
 void crawlers_each_day(struct crawlers *c,
                        void (*each)(void *context, const struct crawler_day *day), void *context);
+
+/* ---- keeping ------------------------------------------------------------------------------- */
+
+#define CRAWLERS_EPOCH_SIZE 40
+/* The epoch that crawlers_catalogue_is told last, "" before. */
+void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE]);
+
+struct crawler_held {
+    struct crawler_row row;
+    int64_t index_id;
+    uint32_t page;
+    uint64_t held_stamp;
+};
+/* What has changed since it was taken, at most `max` (1 at least), from *at (0 at first) on; how
+ * many. Fewer than `max`: that was all. For one thread. */
+size_t crawlers_take_pages(struct crawlers *c, size_t *at, struct crawler_held out[], size_t max);
+size_t crawlers_take_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max);
+/* What was taken could not be kept: all is to be taken again. */
+void crawlers_take_again(struct crawlers *c);
+/* What was kept; before anything is fetched, once the pages are told. Who has no name any more,
+ * pages that are gone and days that are too old are passed over. */
+void crawlers_put_page(struct crawlers *c, const char *name, const struct crawler_held *held);
+void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,
+                      int64_t now);
+void crawlers_put_since(struct crawlers *c, int64_t since);
 
 /* For metrics. */
 extern const struct histogram_bounds crawler_lag_bounds; /* seconds */

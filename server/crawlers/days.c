@@ -15,6 +15,7 @@ struct sum {
     struct crawler_day is;
     uint32_t next;
     bool used;
+    bool taken; /* as it is: nothing has changed since */
 };
 
 struct days {
@@ -68,15 +69,17 @@ static void expire(struct days *d, int32_t before)
     }
 }
 
-/* NULL: no room. */
+/* NULL: no room. It is about to change. */
 static struct crawler_day *sum_of(struct days *d, uint8_t crawler, int64_t site_id, int32_t day)
 {
     uint32_t bucket = bucket_of(crawler, site_id, day);
 
     for (uint32_t at = d->buckets[bucket]; at != 0; at = d->sums[at].next) {
         struct crawler_day *is = &d->sums[at].is;
-        if (is->day == day && is->site_id == site_id && is->crawler == crawler)
+        if (is->day == day && is->site_id == site_id && is->crawler == crawler) {
+            d->sums[at].taken = false;
             return is;
+        }
     }
     uint32_t at = d->free;
     d->free = d->sums[at].next; /* of place 0, which is none, it is 0 */
@@ -189,4 +192,48 @@ void days_each(struct days *d, void (*each)(void *context, const struct crawler_
         for (size_t i = 0; i < count; i++)
             each(context, &copies[i]);
     }
+}
+
+size_t days_take(struct days *d, size_t *at, struct crawler_day out[], size_t max)
+{
+    size_t count = 0;
+
+    pthread_mutex_lock(&d->lock);
+    for (; *at < d->used && count < max; (*at)++) {
+        struct sum *sum = &d->sums[*at + 1];
+        if (!sum->used || sum->taken)
+            continue;
+        sum->taken = true;
+        out[count++] = sum->is;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return count;
+}
+
+void days_take_again(struct days *d)
+{
+    pthread_mutex_lock(&d->lock);
+    for (uint32_t at = 1; at <= d->used; at++)
+        d->sums[at].taken = false;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void days_put(struct days *d, const struct crawler_day *day, int64_t now)
+{
+    int32_t today = (int32_t)(now / DAY_SECONDS);
+
+    if (day->day > today || day->day <= today - CRAWLERS_KEEP_DAYS)
+        return;
+    pthread_mutex_lock(&d->lock);
+    struct crawler_day *sum = sum_of(d, day->crawler, day->site_id, day->day);
+    if (sum != NULL)
+        *sum = *day;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void days_clear(struct days *d)
+{
+    pthread_mutex_lock(&d->lock);
+    expire(d, INT32_MAX);
+    pthread_mutex_unlock(&d->lock);
 }

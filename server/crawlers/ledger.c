@@ -38,6 +38,7 @@ struct row {
     struct crawler_row is; /* stale_since but for what `stale` says */
     uint64_t held_stamp;
     uint32_t next; /* of its page, or in the free list */
+    bool taken;    /* as it is: nothing has changed since */
 };
 
 struct ledger {
@@ -189,10 +190,12 @@ bool ledger_page_is(struct ledger *l, const struct ledger_page *is)
         page->is = *is;
         for (uint32_t at = page->rows; at != 0; at = l->rows[at].next) {
             struct row *row = &l->rows[at];
+            int64_t before = row->is.stale_since;
             if (row->held_stamp == is->stamp)
                 row->is.stale_since = 0;
-            else if (row->is.held && row->is.stale_since == 0)
+            else if (row->is.held && before == 0)
                 row->is.stale_since = is->changed_at;
+            row->taken &= row->is.stale_since == before;
         }
     }
     pthread_mutex_unlock(lock);
@@ -244,6 +247,7 @@ bool ledger_visit(struct ledger *l, const struct ledger_page *sent, uint8_t craw
     if (page != NULL && row == NULL)
         row = row_new(l, page, crawler);
     if (row != NULL) {
+        row->taken = false;
         row->is.fetched_at = now;
         row->is.status = status;
         row->is.ok += kind == VISIT_OK;
@@ -251,6 +255,75 @@ bool ledger_visit(struct ledger *l, const struct ledger_page *sent, uint8_t craw
         row->is.other += kind == VISIT_OTHER;
         if (kind != VISIT_OTHER)
             *lag_s = hold(page, row, sent, now);
+    }
+    pthread_mutex_unlock(lock);
+    return row != NULL;
+}
+
+/* ---- keeping ------------------------------------------------------------------------------- */
+
+/* What is to be taken of a bucket, as far as there is room. */
+static size_t take_bucket(struct ledger *l, uint32_t bucket, struct crawler_held out[], size_t max)
+{
+    size_t count = 0;
+
+    for (uint32_t p = l->buckets[bucket]; p != 0; p = l->pages[p].next) {
+        const struct page *page = &l->pages[p];
+        for (uint32_t r = page->rows; r != 0 && count < max; r = l->rows[r].next) {
+            struct row *row = &l->rows[r];
+            if (row->taken)
+                continue;
+            row->taken = true;
+            out[count++] = (struct crawler_held){.row = row->is,
+                                                 .index_id = page->is.index_id,
+                                                 .page = page->is.number,
+                                                 .held_stamp = row->held_stamp};
+        }
+    }
+    return count;
+}
+
+size_t ledger_take(struct ledger *l, size_t *at, struct crawler_held out[], size_t max)
+{
+    size_t count = 0;
+
+    /* A bucket that may have more than there was room for is looked at again. */
+    for (; *at < BUCKETS; (*at)++) {
+        pthread_mutex_t *lock = lock_bucket(l, (uint32_t)*at);
+        count += take_bucket(l, (uint32_t)*at, out + count, max - count);
+        pthread_mutex_unlock(lock);
+        if (count == max)
+            break;
+    }
+    return count;
+}
+
+void ledger_take_again(struct ledger *l)
+{
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        pthread_mutex_t *lock = lock_bucket(l, bucket);
+        for (uint32_t p = l->buckets[bucket]; p != 0; p = l->pages[p].next)
+            for (uint32_t r = l->pages[p].rows; r != 0; r = l->rows[r].next)
+                l->rows[r].taken = false;
+        pthread_mutex_unlock(lock);
+    }
+}
+
+bool ledger_put(struct ledger *l, const struct crawler_held *held)
+{
+    uint32_t bucket = bucket_of(held->index_id, held->page);
+    pthread_mutex_t *lock = lock_bucket(l, bucket);
+    struct page *page = find(l, bucket, held->index_id, held->page);
+    struct row *row = page == NULL ? NULL : find_row(l, page, held->row.crawler);
+
+    if (page != NULL && row == NULL)
+        row = row_new(l, page, held->row.crawler);
+    if (row != NULL) {
+        row->is = held->row;
+        row->held_stamp = held->held_stamp;
+        /* What changed while nobody served: the first of these changes is not known. */
+        row->is.stale_since = stale(page, row);
+        row->taken = row->is.stale_since == held->row.stale_since;
     }
     pthread_mutex_unlock(lock);
     return row != NULL;

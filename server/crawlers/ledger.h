@@ -27,6 +27,10 @@ bool ledger_visit(struct ledger *l, const struct ledger_page *page, uint8_t craw
                   enum ledger_visit kind, uint16_t status, int64_t now, int64_t *lag_s);
 size_t ledger_rows_of(struct ledger *l, int64_t index_id, uint32_t number, int64_t *changed_at,
                       struct crawler_row rows[CRAWLERS_MAX]);
+/* As crawlers_take_pages and the like. ledger_put: false where it is passed over. */
+size_t ledger_take(struct ledger *l, size_t *at, struct crawler_held out[], size_t max);
+void ledger_take_again(struct ledger *l);
+bool ledger_put(struct ledger *l, const struct crawler_held *held);
 uint64_t ledger_row_count(struct ledger *l);
 /* Adds stale_pages and oldest_stale of each crawler. */
 void ledger_count_stale(struct ledger *l, struct crawler_counts of[CRAWLERS_MAX]);

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sqlite3
 import struct
 
 import pytest
@@ -333,11 +334,85 @@ def test_a_cold_page_is_told_too(start):
     assert crawler(server)["stale"] == 1
 
 
-def test_a_restart_begins_anew(filled):
+def test_it_is_kept_over_a_restart(filled):
+    """Written at the stop, and no change of the catalogue: revision and tags stay."""
+    assert fetch(filled).status == 200
+    assert fetch(filled, agent=BING).status == 200
+    counted(filled, (1, 0, 0, 0))
+    counted(filled, (1, 0, 0, 0), "bingbot")
+    assert filled.register(f"{ORIGIN}/b.xml").status == 201
+    assert fetch(filled).status == 200
+    counted(filled, (2, 0, 0, 0))
+    before, rows = crawlers(filled), pages(filled)
+    changes = filled.api("GET", "/v1/changes?since=0").json()
+    filled.restart()
+    after = crawlers(filled)
+    for told in (before, after):
+        for one in told["crawlers"]:
+            if one["stale"] == 0:
+                one.pop("seen_up_to")  # now
+    assert after == before and pages(filled) == rows
+    assert filled.api("GET", "/v1/changes?since=0").json()["revision"] == changes["revision"]
+    assert filled.metrics()['sitemapd_crawler_stale_pages{crawler="bingbot"}'] == 1
+    # What changes while no server runs, and after it.
+    filled.stop()
+    assert filled.cli("add", f"{ORIGIN}/c.xml").code == 0
+    filled.start()
+    google = crawler(filled)
+    assert (google["current"], google["stale"]) == (0, 1)
+    assert fetch(filled).status == 200
+    counted(filled, (3, 0, 0, 0))
+    filled.restart()
+    assert crawler(filled)["current"] == 1 and sums(filled) == (3, 0, 0, 0)
+    assert crawler(filled)["lag"]["changes"] == 2
+
+
+def test_a_kill_loses_no_more_than_visits(filled):
     assert fetch(filled).status == 200
     counted(filled, (1, 0, 0, 0))
     filled.restart()
+    assert fetch(filled, target="/robots.txt").status == 200
+    counted(filled, (2, 0, 0, 0))
+    assert filled.register(f"{ORIGIN}/kept.xml").status == 201
+    filled.kill()
+    filled.start()
+    assert crawler(filled)["stale"] == 1 and sums(filled) in ((1, 0, 0, 0), (2, 0, 0, 0))
+
+
+def test_another_catalogue_has_other_rows(filled, tmp_path):
+    """A copy that is put back is another epoch."""
+    assert fetch(filled).status == 200
+    counted(filled, (1, 0, 0, 0))
+    filled.restart()
+    assert filled.cli("backup", str(tmp_path / "copy.db")).code == 0
+    filled.stop()
+    assert filled.cli("restore", str(tmp_path / "copy.db"), "--replace").code == 0
+    filled.start()
     assert crawlers(filled)["crawlers"] == []
+    assert fetch(filled, agent=BING).status == 200
+    counted(filled, (1, 0, 0, 0), "bingbot")
+    filled.restart()
+    assert [c["name"] for c in crawlers(filled)["crawlers"]] == ["bingbot"]
+
+
+def test_rows_of_pages_that_are_gone_are_dropped(start):
+    server = start()
+    made = server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/i.xml"}).json()
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert server.register(f"{ORIGIN}/b.xml", index=f"{ORIGIN}/i.xml").status == 201
+    assert fetch(server).status == 200 and fetch(server, target="/i.xml").status == 200
+    counted(server, (2, 0, 0, 0))
+    server.restart()
+    assert len(pages(server)["pages"]) == 2
+    assert server.api("DELETE", f"/v1/indexes/{made['id']}?max_removed=1").status == 200
+    assert fetch(server).status == 200
+    counted(server, (3, 0, 0, 0))
+    server.restart()
+    assert len(pages(server)["pages"]) == 1
+    server.stop()
+    with sqlite3.connect(server.database) as db:
+        assert db.execute("SELECT count(*) FROM local_crawler_page").fetchone() == (1,)
+    db.close()
 
 
 def test_pages_are_the_same_with_and_without(start, tmp_path):

@@ -1,0 +1,17 @@
+/* Keeps what the crawlers' ledger knows in the catalogue: read at the start, written behind by a
+ * thread, once a minute while there is anything new, and at the stop. */
+#ifndef SITEMAPD_CRAWLER_KEEPER_H
+#define SITEMAPD_CRAWLER_KEEPER_H
+
+#include "db/catalogue.h"
+#include "server/crawlers/crawlers.h"
+
+struct crawler_keeper;
+/* Reads what is kept, once the pages are told and before anything is served; then starts the
+ * thread. Both are borrowed. NULL, told, where it cannot: then nothing is kept. */
+struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct crawlers *crawlers);
+/* Ends the thread and writes what is new, once nothing is served and while the catalogue still
+ * takes writes. Takes NULL. */
+void crawler_keeper_stop(struct crawler_keeper *k);
+
+#endif
