@@ -113,6 +113,7 @@ struct change {
     const char *by;
     const char *via;
     const char *request_id;
+    const char *note; /* what who asks says of itself; NULL: nothing */
     /* A name that who asks (.bearer_id) gave to the request, NULL: none. Under it what came of it
      * is kept for a day, with the change itself: a second change of that name and .key_sha256 is
      * not applied but `repeated`, one of another hash is REFUSED with `key_reused`. What is refused

@@ -460,7 +460,7 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     sqlite3_bind_int64(row, 10, (sqlite3_int64)result->removed);
     if (change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE)
         sqlite3_bind_int64(row, 11, (sqlite3_int64)change->revision);
-    statement_bind_text(row, 12, change->token.name);
+    statement_bind_text(row, 12, change->note ? change->note : change->token.name);
     sqlite3_bind_int64(row, 13, (sqlite3_int64)r->rows);
     sqlite3_bind_int64(row, 14, r->parts);
     sqlite3_bind_int64(row, 15, (sqlite3_int64)bytes);

@@ -107,6 +107,7 @@ static void keep_all(struct block *block, struct change *c)
         &c->by,
         &c->request_id,
         &c->key,
+        &c->note,
     };
     const char *const **const lists[] = {
         &c->site.cross_hosts,   &c->site.alias_hosts, &c->site.cross_added,

@@ -229,8 +229,26 @@ const struct registry *call_registry(struct call *call)
     return site_map_registry(call->routing);
 }
 
+/* "cli; user=NAME", what the command line says of itself. A note alone: who asks is the token, and
+ * what it may do is the token's. What is spelled otherwise says nothing. */
+static void read_via(struct call *call)
+{
+    static const char before[] = "cli; user=";
+    const char *via = request_header(call->request, HEADER_SITEMAPD_VIA);
+    const char *user = via != NULL && strncmp(via, before, sizeof before - 1) == 0
+                           ? via + sizeof before - 1
+                           : NULL;
+
+    if (user == NULL || entry_check_name(user, strlen(user)) != RULE_OK)
+        return;
+    call->change.via = "cli";
+    if (call->change.token.name == NULL)
+        call->change.note = user;
+}
+
 enum handled call_write(struct call *call, void (*answer)(struct call *))
 {
+    read_via(call);
     call->answer = answer;
     call->change.context = call;
     repeat_submit(call);

@@ -2,7 +2,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,9 +18,9 @@
 struct file_backend {
     struct backend base; /* first */
     struct catalogue *catalogue;
-    struct catalogue_view *view; /* held for what is read next; NULL: none */
-    struct str url;              /* of the index told last */
-    char user[64];               /* who runs the command, for the history */
+    struct catalogue_view *view;  /* held for what is read next; NULL: none */
+    struct str url;               /* of the index told last */
+    char user[SESSION_USER_SIZE]; /* who runs the command, for the history */
 };
 
 static struct file_backend *of(struct backend *b)
@@ -500,18 +499,6 @@ static void close_file(struct backend *b)
     free(f);
 }
 
-/* The system's name of who runs this, or the number where it has none (a container). */
-static void read_user(char *out, size_t size)
-{
-    struct passwd entry, *found = NULL;
-    char strings[4096];
-
-    if (getpwuid_r(getuid(), &entry, strings, sizeof strings, &found) == 0 && found != NULL)
-        snprintf(out, size, "%s", found->pw_name);
-    else
-        snprintf(out, size, "%lu", (unsigned long)getuid());
-}
-
 int backend_open_file(struct cli *cli, bool create, struct backend **out)
 {
     static const struct backend_calls calls = {
@@ -549,7 +536,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
     if (f == NULL)
         return cli_fail(config->database, "out of memory");
     f->base = (struct backend){.calls = &calls, .cli = cli, .name = config->database};
-    read_user(f->user, sizeof f->user);
+    session_user(f->user, sizeof f->user);
     if (catalogue_open(&options, &f->catalogue, why, sizeof why) != CATALOGUE_OK) {
         free(f);
         return cli_fail_file(config->database, why);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "server/base/text.h"
+#include "server/cli/session.h"
 #include "server/rules/lastmod.h"
 
 #define AGENT    "sitemapd/" SITEMAPD_VERSION
@@ -24,6 +25,7 @@ bool server_init(struct server *s, const char *url, const char *token, const cha
 {
     struct str headers = STR_INIT;
     size_t len = strlen(url);
+    char user[SESSION_USER_SIZE];
 
     *s = (struct server){.ca_file = ca_file};
     if (url_parse_origin(url, len, &s->origin) != RULE_OK)
@@ -34,6 +36,8 @@ bool server_init(struct server *s, const char *url, const char *token, const cha
                             "0123456789-._~+/=")] != '\0')
         return fail(s, "the token has characters that no token has");
     str_append_format(&headers, "Authorization: Bearer %s\r\n", token);
+    session_user(user, sizeof user);
+    str_append_format(&headers, "Sitemapd-Via: cli; user=%s\r\n", user);
     s->headers = headers.failed ? NULL : headers.data;
     s->session = fetch_session_new();
     return (s->headers != NULL && s->session != NULL) || fail(s, "out of memory");

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,18 @@ int cli_fail_file(const char *file, const char *why)
     if (strncmp(why, file, len) == 0 && strncmp(why + len, ": ", 2) == 0)
         why += len + 2;
     return cli_fail(file, "%s", why);
+}
+
+void session_user(char *out, size_t size)
+{
+    struct passwd entry, *found = NULL;
+    char strings[4096];
+
+    if (getpwuid_r(getuid(), &entry, strings, sizeof strings, &found) == 0 && found != NULL &&
+        entry_check_name(found->pw_name, strlen(found->pw_name)) == RULE_OK)
+        snprintf(out, size, "%s", found->pw_name);
+    else
+        snprintf(out, size, "%lu", (unsigned long)getuid());
 }
 
 /* ---- configuration --------------------------------------------------------------------- */

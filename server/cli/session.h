@@ -39,6 +39,11 @@ int cli_fail_file(const char *file, const char *why);
 /* Prints text of unknown origin, control characters escaped. */
 void cli_print_escaped(FILE *to, const char *text);
 
+/* The system's name of who runs this, or the number where it has none (a container), or one that is
+ * no name here. */
+#define SESSION_USER_SIZE 64
+void session_user(char *out, size_t size);
+
 /* Reads `config` from file, environment and the options that every command takes. Returns
  * EXIT_DONE, or tells every mistake and returns another. `report` NULL: on stderr. */
 int session_read_config(struct cli *cli, config_report *report, void *context);

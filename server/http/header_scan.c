@@ -26,6 +26,7 @@
     X(HEADER_X_FORWARDED_HOST, 'x', 't', "X-Forwarded-Host")                                       \
     X(HEADER_X_FORWARDED_FOR, 'x', 'r', "X-Forwarded-For")                                         \
     X(HEADER_X_REQUEST_ID, 'x', 'd', "X-Request-Id")                                               \
+    X(HEADER_SITEMAPD_VIA, 's', 'a', "Sitemapd-Via")                                               \
     X(HEADER_REFERER, 'r', 'r', "Referer")                                                         \
     X(HEADER_USER_AGENT, 'u', 't', "User-Agent")                                                   \
     X(HEADER_IDEMPOTENCY_KEY, 'i', 'y', "Idempotency-Key")                                         \

@@ -31,6 +31,7 @@ enum known_header {
     HEADER_EXPECT,
     HEADER_X_FORWARDED_HOST,
     HEADER_X_REQUEST_ID,
+    HEADER_SITEMAPD_VIA, /* which door a client says it is, and who: "cli; user=NAME" */
     HEADER_REFERER,
     HEADER_USER_AGENT,
     HEADER_IDEMPOTENCY_KEY,

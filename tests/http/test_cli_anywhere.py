@@ -174,6 +174,23 @@ def test_the_history_says_who(file):
     assert told == ("cli", pwd.getpwuid(os.getuid()).pw_name)
 
 
+def test_the_history_says_who_through_a_server(served):
+    """The token made the change; that it was the command line, and whose, is a note, which gives no right."""
+    api, user = served.server.api, pwd.getpwuid(os.getuid()).pw_name
+    assert served.run(f"add {ORIGIN}/a.xml").code == 0
+    change = api("GET", "/v1/history?limit=1").json()["changes"][0]
+    token = api("GET", "/v1/token").json()["name"]
+    assert (change["via"], change["by"], change["note"]) == ("cli", token, user), change
+    for said in ("cli", "cli; user=", "cli; user=a b", "cli; user=" + "x" * 300, "config; user=root", ""):
+        loc = f"{ORIGIN}/said{len(said)}.xml"
+        assert api("POST", "/v1/sitemaps", {"loc": loc}, headers=[("Sitemapd-Via", said)]).status == 201
+        change = api("GET", "/v1/history?limit=1").json()["changes"][0]
+        assert (change["via"], change["by"], change["note"]) == ("api", token, None), (said, change)
+    reader = served.server.cli("token", "add", "reader", "--role", "read").out.strip()
+    refused = api("POST", "/v1/sitemaps", {"loc": f"{ORIGIN}/no.xml"}, token=reader, headers=[("Sitemapd-Via", "cli; user=root")])
+    assert refused.status == 403, refused
+
+
 def test_slow_readers_of_exports_are_few(served):
     """Two are sent at once, however slowly; a third is refused, and other calls go on."""
     server = served.server
