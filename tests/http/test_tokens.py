@@ -123,6 +123,8 @@ CALLS = [
     ("GET", "/v1/history", lambda w: ("/v1/history", None), row(200, 200, 200, 200, 403, 403, 200)),
     ("GET", "/v1/history/{revision}", lambda w: (f"/v1/history/{w.entry().json()['revision']}", None), row(200, 200, 200, 200, 403, 403, 404)),
     ("POST", "/v1/history/{revision}/undo", lambda w: (f"/v1/history/{w.entry().json()['revision']}/undo", None), row(200, 200, 200, 403, 403, 403, 404)),
+    ("GET", "/v1/crawlers", lambda w: ("/v1/crawlers", None), row(200, 200, 200, 200, 200, 200, 200)),
+    ("GET", "/v1/crawlers/{name}/pages", lambda w: (f"/v1/crawlers/googlebot/pages?index={q(INDEX)}", None), row(200, 200, 200, 200, 200, 200, 404)),
     ("GET", "/v1/diff", lambda w: (f"/v1/diff?index={q(INDEX)}&from={w.entry().json()['revision']}", None), row(200, 200, 200, 200, 403, 403, 404)),
     ("POST", "/v1/restore", lambda w: (f"/v1/restore?index={q(INDEX)}&to={w.entry().json()['revision']}", None), row(200, 200, 200, 403, 403, 403, 403)),
     ("GET", "/v1/changes", lambda w: ("/v1/changes", None), ALL),
