@@ -31,6 +31,7 @@ static const char *const names[HEADER_COUNT] = {
     [HEADER_X_FORWARDED_HOST] = "X-Forwarded-Host",
     [HEADER_X_FORWARDED_FOR] = "X-Forwarded-For",
     [HEADER_X_REQUEST_ID] = "X-Request-Id",
+    [HEADER_SITEMAPD_VIA] = "Sitemapd-Via",
     [HEADER_REFERER] = "Referer",
     [HEADER_USER_AGENT] = "User-Agent",
 };
