@@ -332,6 +332,13 @@ catalogue_view_history(struct catalogue_view *v, const struct history_query *que
 
 /* ---- the difference between two revisions */
 
+/* The same rows may be touched again and again: what all changes tell is bounded, too, not only
+ * what comes of it. */
+struct difference {
+    struct history_part whole;
+    uint64_t looked_at;
+};
+
 /* Of another index it is not there. */
 static void keep_image(struct history_part *whole, const struct history_part *part, bool has,
                        const struct history_image *image, int64_t index, bool *has_out,
@@ -361,10 +368,11 @@ static enum catalogue_status add_row(struct history_part *whole, const struct hi
     keep_image(whole, part, row->has_after, &row->after, index, &sum->has_after, &sum->after);
     if (whole->failed)
         return CATALOGUE_NO_MEMORY;
-    return whole->count > HISTORY_DIFF_MAX ? CATALOGUE_FULL : CATALOGUE_OK;
+    bool full = whole->count > HISTORY_DIFF_MAX || whole->text.len > HISTORY_DIFF_TEXT_MAX;
+    return full ? CATALOGUE_FULL : CATALOGUE_OK;
 }
 
-static enum catalogue_status add_change(struct catalogue_view *v, struct history_part *whole,
+static enum catalogue_status add_change(struct catalogue_view *v, struct difference *d,
                                         uint64_t revision, uint64_t parts, int64_t site,
                                         int64_t index)
 {
@@ -374,12 +382,15 @@ static enum catalogue_status add_change(struct catalogue_view *v, struct history
     for (uint64_t number = parts > 0 ? 1 : 0; status == CATALOGUE_OK && number <= parts; number++) {
         history_part_clear(&part);
         status = read_part(v, revision, number, &part, &found);
+        d->looked_at += part.count;
+        if (status == CATALOGUE_OK && d->looked_at > HISTORY_DIFF_LOOK_MAX)
+            status = CATALOGUE_FULL;
         for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++) {
             const struct history_row *row = &part.rows[i];
             bool here = (row->has_before && id_address_index(row->before.address) == index) ||
                         (row->has_after && id_address_index(row->after.address) == index);
             if (row->site == site && here)
-                status = add_row(whole, &part, row, index);
+                status = add_row(&d->whole, &part, row, index);
         }
     }
     history_part_done(&part);
@@ -390,7 +401,7 @@ enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v, int6
                                                   int64_t index_id, uint64_t from, uint64_t to,
                                                   history_each_row *each, void *context)
 {
-    struct history_part whole = {.rows = NULL};
+    struct difference d = {.looked_at = 0};
     struct namer namer = {.v = v};
     uint64_t first;
     enum catalogue_status status = catalogue_view_history_from(v, &first);
@@ -406,13 +417,13 @@ enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v, int6
     int rc = view_bind(row, "iiii", site_id, index_id, (int64_t)from, (int64_t)to);
     status = view_status(v, rc);
     while (status == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
-        status = add_change(v, &whole, number_of(row, 0), number_of(row, 1), site_id, index_id);
+        status = add_change(v, &d, number_of(row, 0), number_of(row, 1), site_id, index_id);
     sqlite3_reset(row);
     if (status == CATALOGUE_OK)
         status = view_status(v, rc);
-    for (uint32_t i = 0; status == CATALOGUE_OK && i < whole.count; i++)
-        if (!history_row_is_idle(&whole, &whole.rows[i]))
-            status = tell_row(&namer, &whole, &whole.rows[i], each, context);
-    history_part_done(&whole);
+    for (uint32_t i = 0; status == CATALOGUE_OK && i < d.whole.count; i++)
+        if (!history_row_is_idle(&d.whole, &d.whole.rows[i]))
+            status = tell_row(&namer, &d.whole, &d.whole.rows[i], each, context);
+    history_part_done(&d.whole);
     return status;
 }

@@ -305,7 +305,7 @@ static enum catalogue_status diff_work(struct call *call, struct catalogue_view 
     }
     if (status == CATALOGUE_FULL) {
         reply_problem(reply, 400, "diff-too-large", "from",
-                      "more entries were touched than one answer tells; ask for fewer revisions");
+                      "more was changed in between than one answer tells; ask for fewer revisions");
         return CATALOGUE_OK;
     }
     if (status == CATALOGUE_OK) {

@@ -447,3 +447,28 @@ def test_random_changes_and_undos_agree_with_a_model(start):
             assert entries(server) == model.states[model.order[-1]]
     model.undo_all()
     assert shown(server) == before
+
+
+def test_a_difference_is_bounded_however_often_the_same_rows_changed(server):
+    """Few entries, changed again and again: what is read and kept is bounded, not only the answer."""
+    numbers, changes = range(25_000), []
+    for day in range(1, 13):
+        reply = server.bulk(rows(numbers, f"2026-01-{day:02}"))
+        assert reply.status == 200, reply
+        changes.append(reply.json()["revision"])
+    differ = lambda since, to: server.api("GET", f"/v1/diff?index={q(INDEX)}&from={since}&to={to}")
+    problem(differ(changes[0] - 1, changes[-1]), 400, "diff-too-large", "from")
+    # In parts it is told.
+    told = differ(changes[0], changes[3])
+    assert told.status == 200 and told.body.count(b"\n") == len(numbers)
+
+
+def test_the_texts_of_a_difference_are_bounded(server):
+    numbers, changes = range(20_000), []
+    for turn in range(8):
+        reply = server.bulk([{**row, "digest": f"{turn}" + "d" * 250} for row in rows(numbers)])
+        assert reply.status == 200, reply
+        changes.append(reply.json()["revision"])
+    differ = lambda since, to: server.api("GET", f"/v1/diff?index={q(INDEX)}&from={since}&to={to}")
+    problem(differ(changes[0], changes[-1]), 400, "diff-too-large", "from")
+    assert differ(changes[-2], changes[-1]).status == 200
