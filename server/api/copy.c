@@ -1,7 +1,7 @@
 /* A place is had from the call until its last byte has left: so many files there are at most. How
  * slow a client may be the listener bounds (reply_timeout). A list's file counts against max_spool
- * like the lists that come in; the copy of the catalogue, which is as large as that, against the
- * free space of the disk. */
+ * like the lists that come in, one for a token of one site against that site's half of it; the copy
+ * of the catalogue, which is as large as that, against the free space of the disk. */
 #include "server/api/copy.h"
 
 #include <errno.h>
@@ -42,6 +42,14 @@ static bool take_place(struct copy *copy)
     return true;
 }
 
+/* What the token's site has of the room, its lists too (spool_share). */
+static _Atomic uint64_t *site_room(const struct copy *copy)
+{
+    uint64_t site = (uint64_t)copy->call.request->grant.site_id;
+
+    return &copy->call.app->spool_room.used_by[site % SPOOL_SITES];
+}
+
 static void copy_cleanup(struct call *call)
 {
     struct copy *copy = (struct copy *)call;
@@ -50,6 +58,8 @@ static void copy_cleanup(struct call *call)
     if (copy->file != NULL)
         fclose(copy->file);
     atomic_fetch_sub(&app->spool_room.used_bytes, copy->taken);
+    if (copy->one_site)
+        atomic_fetch_sub(site_room(copy), copy->taken);
     if (!copy->placed)
         return;
     atomic_fetch_sub(&app->copies, 1);
@@ -60,10 +70,12 @@ static void copy_cleanup(struct call *call)
 static bool take_room(struct copy *copy)
 {
     struct spool_room *room = &copy->call.app->spool_room;
+    uint64_t max = atomic_load(&room->max_bytes);
 
     copy->taken += ROOM_STEP;
-    copy->crowded =
-        atomic_fetch_add(&room->used_bytes, ROOM_STEP) + ROOM_STEP > atomic_load(&room->max_bytes);
+    copy->crowded = atomic_fetch_add(&room->used_bytes, ROOM_STEP) + ROOM_STEP > max;
+    if (copy->one_site && atomic_fetch_add(site_room(copy), ROOM_STEP) + ROOM_STEP > max / 2)
+        copy->crowded = true;
     return !copy->crowded;
 }
 

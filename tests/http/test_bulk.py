@@ -392,3 +392,19 @@ def test_all_lists_together_are_bounded(start):
     assert eventually(lambda: post(server, other).status == 200, "the room is given back")
     assert len(page(server)) == 501
     problem(post(server, 3 * other), 413, "body-too-large")
+
+
+def test_an_export_of_one_site_takes_its_half_of_the_room(start):
+    server = start(env={"SITEMAPD_LIMITS_MAX_SPOOL": "4M"})
+    token = server.cli("token", "add", "one", "--site", ORIGIN).out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the new token")
+    for part in range(2):
+        listed = b"".join(line(f"{ORIGIN}/{'e' * 900}/{part}-{n}.xml") for n in range(1200))
+        assert post(server, listed).status == 200
+    export = lambda whose: server.api("GET", LIST, headers=[("Accept", NDJSON)], token=whose)
+    whole = export(server.token)
+    assert whole.status == 200 and 2 << 20 < len(whole.body) < 4 << 20
+    for _ in range(3):  # what was taken is given back
+        problem(export(token), 503, "spool-full")
+    assert export(server.token).status == 200
+    assert post(server, b"".join(line(f"{ORIGIN}/{'g' * 900}/{n}.xml") for n in range(500))).status == 200
