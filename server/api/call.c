@@ -541,7 +541,7 @@ const struct route routes_admin[] = {
          .parameters = PARAMETERS("after")),
     CALL(WRITE, HTTP_POST, "/v1/history/{revision}/undo", "history-undo", history_undo,
          .parameters = PARAMETERS("on_conflict", "dry_run", "max_removed")),
-    CALL(READ, HTTP_GET, "/v1/diff", "diff", diff_get,
+    CALL(READ, HTTP_GET, "/v1/diff", "diff", diff_get, .call_size = &copy_size,
          .parameters = PARAMETERS("from", "to", "index")),
     CALL(WRITE, HTTP_POST, "/v1/restore", "restore", restore_post,
          .parameters = PARAMETERS("index", "to", "on_conflict", "dry_run", "max_removed")),

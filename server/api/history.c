@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/api/call.h"
+#include "server/api/copy.h"
 #include "server/api/errors.h"
 #include "server/api/handlers.h"
 #include "server/api/json.h"
@@ -217,13 +218,24 @@ static void each_row(void *context, const struct entry_record *before,
     entry_json_append_change(l->out, before, after, l->registry);
 }
 
+struct diff_lines {
+    struct copy *copy;
+    const struct registry *registry;
+    struct str line;
+    bool failed;
+};
+
 static void each_line(void *context, const struct entry_record *before,
                       const struct entry_record *after)
 {
-    struct listing *l = context;
+    struct diff_lines *l = context;
 
-    entry_json_append_change(l->out, before, after, l->registry);
-    str_append_char(l->out, '\n');
+    if (l->failed)
+        return;
+    str_clear(&l->line);
+    entry_json_append_change(&l->line, before, after, l->registry);
+    str_append_char(&l->line, '\n');
+    l->failed = l->line.failed || !copy_write(l->copy, str_text(&l->line), l->line.len);
 }
 
 static void only_change(void *context, const struct history_change *change)
@@ -282,11 +294,12 @@ enum handled history_get(void *context, struct request *request)
 
 /* ---- GET /v1/diff ---------------------------------------------------------------------------- */
 
+/* Up to 100 MB: on the disk, as exports are. */
 static enum catalogue_status diff_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {
     struct reply *reply = &call->request->reply;
-    struct listing l = {.out = &reply->body, .registry = registry};
+    struct diff_lines l = {.copy = (struct copy *)call, .registry = registry};
     const struct registry_index *index;
     uint64_t from, to, first = 0;
     enum catalogue_status status;
@@ -299,6 +312,7 @@ static enum catalogue_status diff_work(struct call *call, struct catalogue_view 
     if (status == CATALOGUE_OK)
         status =
             catalogue_view_history_diff(view, index->site_id, index->id, from, to, each_line, &l);
+    str_done(&l.line);
     if (status == CATALOGUE_NOT_FOUND) {
         reply_gone(call, first);
         return CATALOGUE_OK;
@@ -308,11 +322,7 @@ static enum catalogue_status diff_work(struct call *call, struct catalogue_view 
                       "more was changed in between than one answer tells; ask for fewer revisions");
         return CATALOGUE_OK;
     }
-    if (status == CATALOGUE_OK) {
-        reply_json(reply, 200);
-        reply->content_type = "application/x-ndjson";
-    }
-    return status;
+    return status == CATALOGUE_OK && l.failed ? CATALOGUE_NO_MEMORY : status;
 }
 
 enum handled diff_get(void *context, struct request *request)
@@ -320,7 +330,7 @@ enum handled diff_get(void *context, struct request *request)
     (void)context;
     if (is_of_part(request->state))
         return HANDLED;
-    return call_read(request->state, diff_work);
+    return copy_run(request->state, "application/x-ndjson", diff_work);
 }
 
 /* ---- POST …/undo, /v1/restore ---------------------------------------------------------------- */

@@ -4,10 +4,11 @@ that keeps every state of the catalogue."""
 import contextlib
 import os
 import random
+import socket
 import sqlite3
 
 import pytest
-from harness import INDEX, ORIGIN, eventually, problem, q, seconds
+from harness import INDEX, ORIGIN, TOKEN, Connection, eventually, problem, q, request_bytes, seconds
 
 XML = "/sitemap_index.xml"
 GZIP = {"Accept-Encoding": "gzip"}
@@ -472,3 +473,20 @@ def test_the_texts_of_a_difference_are_bounded(server):
     differ = lambda since, to: server.api("GET", f"/v1/diff?index={q(INDEX)}&from={since}&to={to}")
     problem(differ(changes[0], changes[-1]), 400, "diff-too-large", "from")
     assert differ(changes[-2], changes[-1]).status == 200
+
+
+def test_a_difference_is_made_and_sent_as_an_export_is(server):
+    """On the disk, in one of two places: who reads it slowly holds no memory and no reader."""
+    done = server.bulk(rows(range(10))).json()["revision"]
+    target = f"/v1/diff?index={q(INDEX)}&from="
+    empty = server.api("GET", f"{target}{done}")
+    assert (empty.status, empty.body, empty["content-type"]) == (200, b"", "application/x-ndjson")
+    long = [{"loc": f"{ORIGIN}/{'long' * 100}/{number}.xml"} for number in range(20_000)]
+    assert server.bulk(long).status == 200
+    ask = request_bytes("GET", f"{target}{done}", [("Authorization", f"Bearer {TOKEN}")], host=server.admin)
+    with Connection(server.admin) as first, Connection(server.admin) as second:
+        for reader in (first, second):
+            reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            reader.send(ask)
+            assert reader.take(15) == b"HTTP/1.1 200 OK"
+        problem(server.api("GET", f"{target}{done}"), 503, "too-many-copies")
