@@ -11,10 +11,10 @@
 #include "server/api/handlers.h"
 #include "server/api/json.h"
 #include "server/crawlers/crawlers.h"
+#include "server/crawlers/summary.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-#define LAG_DAYS    30
 #define DAY_SECONDS 86400
 
 static void append_time(struct str *out, const char *name, int64_t at)
@@ -52,94 +52,14 @@ static bool find_site(struct call *call, const struct registry *registry,
 
 /* ---- GET /v1/crawlers ---------------------------------------------------------------------- */
 
-struct day {
-    uint64_t ok, not_modified, other, impostors;
-};
-
-struct summary {
-    uint64_t pages, current, stale, never;
-    int64_t last_fetch_at, stale_since;
-    bool met;
-    struct crawler_lags lags;            /* of LAG_DAYS */
-    struct day days[CRAWLERS_KEEP_DAYS]; /* the last is today */
-};
-
-struct summing {
-    const struct registry *registry;
-    const struct registry_site *only; /* NULL: every site */
-    int32_t today;
-    struct summary of[CRAWLERS_MAX];
-};
-
-static void add_day(void *context, const struct crawler_day *day)
-{
-    struct summing *s = context;
-    struct summary *to = &s->of[day->crawler];
-    int32_t ago = s->today - day->day;
-
-    if (ago < 0 || ago >= CRAWLERS_KEEP_DAYS ||
-        (s->only != NULL ? s->only->id != day->site_id
-                         : registry_site_by_id(s->registry, day->site_id) == NULL))
-        return;
-    struct day *sum = &to->days[CRAWLERS_KEEP_DAYS - 1 - ago];
-    sum->ok += day->ok;
-    sum->not_modified += day->not_modified;
-    sum->other += day->other;
-    sum->impostors += day->impostors;
-    to->met = true;
-    if (day->last_fetch_at > to->last_fetch_at)
-        to->last_fetch_at = day->last_fetch_at;
-    if (ago < LAG_DAYS)
-        crawler_lags_add(&to->lags, &day->lags);
-}
-
-static void add_row(struct summary *to, const struct crawler_row *row)
-{
-    to->met = true;
-    if (row->fetched_at > to->last_fetch_at)
-        to->last_fetch_at = row->fetched_at;
-    if (!row->held)
-        return;
-    to->pages++;
-    if (row->stale_since == 0) {
-        to->current++;
-        return;
-    }
-    to->stale++;
-    if (to->stale_since == 0 || row->stale_since < to->stale_since)
-        to->stale_since = row->stale_since;
-}
-
-/* What each crawler holds of the index's pages; of one that it reads, the others are `never`. */
-static void add_index(struct summing *s, struct crawlers *crawlers,
-                      const struct registry_index *index)
-{
-    uint64_t held[CRAWLERS_MAX] = {0};
-    bool reads[CRAWLERS_MAX] = {false};
-    struct crawler_row rows[CRAWLERS_MAX];
-    int64_t changed_at;
-
-    for (size_t i = 0; i < index->page_count; i++) {
-        size_t count = crawlers_page(crawlers, index->id, index->pages[i], &changed_at, rows);
-        for (size_t k = 0; k < count; k++) {
-            add_row(&s->of[rows[k].crawler], &rows[k]);
-            reads[rows[k].crawler] = true;
-            held[rows[k].crawler] += rows[k].held;
-        }
-    }
-    for (size_t i = 0; i < CRAWLERS_MAX; i++)
-        if (reads[i])
-            s->of[i].never += index->page_count - held[i];
-}
-
-static void append_days(struct str *out, const struct summing *s, const struct summary *summary)
+static void append_days(struct str *out, int32_t today, const struct crawler_summary *summary)
 {
     bool some = false;
 
     str_append_text(out, ",\"days\":[");
     for (int32_t i = 0; i < CRAWLERS_KEEP_DAYS; i++) {
-        const struct day *day = &summary->days[i];
-        time_t at = (time_t)(s->today - (CRAWLERS_KEEP_DAYS - 1 - i)) * DAY_SECONDS;
+        const struct crawler_day_sum *day = &summary->days[i];
+        time_t at = (time_t)(today - (CRAWLERS_KEEP_DAYS - 1 - i)) * DAY_SECONDS;
         char text[16];
         struct tm utc;
 
@@ -156,10 +76,10 @@ static void append_days(struct str *out, const struct summing *s, const struct s
     str_append_char(out, ']');
 }
 
-static void append_summary(struct str *out, struct crawlers *crawlers, const struct summing *s,
-                           size_t at, int64_t now)
+static void append_summary(struct str *out, struct crawlers *crawlers,
+                           const struct crawlers_summary *s, size_t at, int64_t now)
 {
-    const struct summary *summary = &s->of[at];
+    const struct crawler_summary *summary = &s->of[at];
     const struct crawler_lags *lags = &summary->lags;
     bool lagged = crawler_lags_count(lags) > 0;
 
@@ -168,10 +88,7 @@ static void append_summary(struct str *out, struct crawlers *crawlers, const str
     str_append_format(out, ",\"verified\":%s",
                       crawlers_is_verified(crawlers, at) ? "true" : "null");
     append_time(out, "last_fetch_at", summary->last_fetch_at);
-    append_time(out, "seen_up_to",
-                summary->pages == 0         ? 0
-                : summary->stale_since != 0 ? summary->stale_since - 1
-                                            : now);
+    append_time(out, "seen_up_to", crawler_seen_up_to(summary, now));
     str_append_format(out,
                       ",\"pages\":%" PRIu64 ",\"current\":%" PRIu64 ",\"stale\":%" PRIu64
                       ",\"never\":%" PRIu64,
@@ -186,20 +103,15 @@ static void append_summary(struct str *out, struct crawlers *crawlers, const str
     else
         str_append_text(out,
                         ",\"lag\":{\"p50_s\":null,\"p90_s\":null,\"max_s\":null,\"changes\":0}");
-    append_days(out, s, summary);
+    append_days(out, (int32_t)(now / DAY_SECONDS), summary);
     str_append_char(out, '}');
 }
 
-static void append_all(struct str *out, struct crawlers *crawlers, struct summing *s, int64_t now)
+static void append_all(struct str *out, struct crawlers *crawlers, const struct crawlers_summary *s,
+                       int64_t now)
 {
     bool some = false;
 
-    for (size_t i = 0; i < s->registry->site_count; i++) {
-        const struct registry_site *site = &s->registry->sites[i];
-        for (size_t k = 0; (s->only == NULL || site == s->only) && k < site->index_count; k++)
-            add_index(s, crawlers, &site->indexes[k]);
-    }
-    crawlers_each_day(crawlers, add_day, s);
     for (size_t i = 1; i < crawlers_count(crawlers); i++) {
         if (!s->of[i].met)
             continue;
@@ -221,17 +133,16 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     (void)view;
     if (!find_site(call, registry, &only))
         return CATALOGUE_OK;
-    struct summing *s = calloc(1, sizeof *s);
+    struct crawlers_summary *s = malloc(sizeof *s);
     if (s == NULL)
         return CATALOGUE_NO_MEMORY;
-    s->registry = registry;
-    s->only = only;
-    s->today = (int32_t)(now / DAY_SECONDS);
     str_append_text(out, "{\"observed\":\"origin\"");
     append_time(out, "since", crawlers != NULL ? crawlers_since(crawlers) : 0);
     str_append_text(out, ",\"crawlers\":[");
-    if (crawlers != NULL)
+    if (crawlers != NULL) {
+        crawlers_sum_up(crawlers, registry, only, now, s);
         append_all(out, crawlers, s, now);
+    }
     str_append_text(out, "]}\n");
     free(s);
     reply_json(&call->request->reply, 200);
@@ -318,29 +229,6 @@ static void append_page(struct listing *l, const struct registry_site *site,
     str_append_format(&l->next, "%" PRIu32 ":%s%s", page, site->origin, index->path);
 }
 
-static const struct crawler_row *find_row(const struct crawler_row *rows, size_t count,
-                                          size_t crawler)
-{
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].crawler == crawler)
-            return &rows[i];
-    return NULL;
-}
-
-/* An index of which the crawler has asked for no page is none that it reads. */
-static bool is_read(const struct listing *l, const struct registry_index *index)
-{
-    struct crawler_row rows[CRAWLERS_MAX];
-    int64_t changed_at;
-
-    for (size_t i = 0; i < index->page_count; i++) {
-        size_t count = crawlers_page(l->crawlers, index->id, index->pages[i], &changed_at, rows);
-        if (find_row(rows, count, l->crawler) != NULL)
-            return true;
-    }
-    return false;
-}
-
 static void append_index(struct listing *l, const struct registry_site *site,
                          const struct registry_index *index)
 {
@@ -348,14 +236,14 @@ static void append_index(struct listing *l, const struct registry_site *site,
     int order = l->behind.index.len == 0 ? 1 : compare_index(site, index, &l->behind.index);
     int64_t changed_at;
 
-    if (order < 0 || !is_read(l, index))
+    if (order < 0 || !crawlers_reads(l->crawlers, index, l->crawler))
         return;
     for (size_t i = 0; i < index->page_count && !l->more; i++) {
         uint32_t page = index->pages[i];
         if (order == 0 && page <= l->behind.page)
             continue;
         size_t count = crawlers_page(l->crawlers, index->id, page, &changed_at, rows);
-        const struct crawler_row *row = find_row(rows, count, l->crawler);
+        const struct crawler_row *row = crawler_row_of(rows, count, l->crawler);
         if (l->stale_only && (row == NULL || row->stale_since == 0))
             continue;
         if (l->count == l->limit)

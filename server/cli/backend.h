@@ -71,6 +71,27 @@ struct backend_source {
     const char *failure; /* NULL: none */
 };
 
+/* What came of a crawler; times as Unix seconds, 0: none. */
+struct backend_crawler {
+    const char *name;
+    bool verified; /* only fetches from its own addresses count */
+    int64_t last_fetch_at, seen_up_to, stale_since;
+    uint64_t pages, current, stale, never;
+    uint64_t lagged; /* changes of which it is known how long it lacked them; 0: no lags */
+    uint64_t lag_p50, lag_p90, lag_max;
+    uint64_t ok, not_modified, other, impostors; /* of all days kept */
+};
+/* Strings are valid for the call. */
+typedef void backend_crawler_each(void *context, const struct backend_crawler *crawler);
+
+/* What a crawler holds of a page. */
+struct backend_crawler_page {
+    const char *url;
+    unsigned status; /* 0: never asked for */
+    int64_t fetched_at, held_changed_at, changed_at, stale_since;
+};
+typedef void backend_crawler_page_each(void *context, const struct backend_crawler_page *page);
+
 struct backend_status {
     char version[32];
     bool healthy;       /* a file: it can be read, and nothing is frozen */
@@ -106,6 +127,10 @@ struct backend_calls {
     int (*tokens)(struct backend *b, backend_token_each *each, void *context);
     int (*scan)(struct backend *b, const char *source, int64_t max_removed,
                 struct change_result *result, uint64_t *problems, uint64_t *remarked);
+    int (*crawlers)(struct backend *b, const struct registry_site *site, backend_crawler_each *each,
+                    void *context);
+    int (*crawler_pages)(struct backend *b, const char *name, bool stale,
+                         backend_crawler_page_each *each, void *context);
     int (*status)(struct backend *b, struct backend_status *out);
     const char *(*index_url)(struct backend *b, const struct change_result *result);
     const char *(*owner)(struct backend *b);
@@ -168,6 +193,13 @@ int backend_tokens(struct backend *b, backend_token_each *each, void *context);
  * or remarks now. Of a server only. An exit status. */
 int backend_scan(struct backend *b, const char *source, int64_t max_removed,
                  struct change_result *result, uint64_t *problems, uint64_t *remarked);
+/* Tells each crawler that came, to the site or (NULL) to any. An exit status. */
+int backend_crawlers(struct backend *b, const struct registry_site *site,
+                     backend_crawler_each *each, void *context);
+/* Tells the pages of the indexes that the crawler reads, or (`stale`) those of which it lacks the
+ * present version, in the order of the registry. An exit status. */
+int backend_crawler_pages(struct backend *b, const char *name, bool stale,
+                          backend_crawler_page_each *each, void *context);
 /* Fills `*out`, in which the caller has set `source` and `context`; `reasons` is the caller's. An
  * exit status. */
 int backend_status(struct backend *b, struct backend_status *out);

@@ -8,6 +8,7 @@
 
 #include "server/cli/backend.h"
 #include "server/cli/commands.h"
+#include "server/cli/file_crawlers.h"
 #include "server/cli/output.h"
 #include "server/pages/publisher.h"
 #include "server/rules/lastmod.h"
@@ -303,6 +304,32 @@ static int diff(struct backend *b, const struct backend_diff *wanted, backend_ro
     return tell_gone(b, wanted->from, from, status);
 }
 
+/* ---- crawlers -------------------------------------------------------------------------- */
+
+static int crawlers(struct backend *b, const struct registry_site *site, backend_crawler_each *each,
+                    void *context)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = file_crawlers(view, b->cli->config, site, each, context);
+    give_back(of(b), view);
+    return unreadable(b, status);
+}
+
+static int crawler_pages(struct backend *b, const char *name, bool stale,
+                         backend_crawler_page_each *each, void *context)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = file_crawler_pages(view, b->cli->config, name, stale, each, context);
+    give_back(of(b), view);
+    return unreadable(b, status);
+}
+
 /* ---- changes, care --------------------------------------------------------------------- */
 
 static enum catalogue_status apply(struct backend *b, const struct change *change,
@@ -513,6 +540,8 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .render = render,
         .backup = backup,
         .tokens = tokens,
+        .crawlers = crawlers,
+        .crawler_pages = crawler_pages,
         .status = status,
         .index_url = index_url,
         .owner = owner,
@@ -592,6 +621,18 @@ int backend_history(struct backend *b, const struct history_query *query, backen
                     void *context, struct backend_reach *reach)
 {
     return b->calls->history(b, query, each, context, reach);
+}
+
+int backend_crawlers(struct backend *b, const struct registry_site *site,
+                     backend_crawler_each *each, void *context)
+{
+    return b->calls->crawlers(b, site, each, context);
+}
+
+int backend_crawler_pages(struct backend *b, const char *name, bool stale,
+                          backend_crawler_page_each *each, void *context)
+{
+    return b->calls->crawler_pages(b, name, stale, each, context);
 }
 
 int backend_change_of(struct backend *b, uint64_t revision, backend_change *each,

@@ -937,6 +937,92 @@ static int diff(struct backend *b, const struct backend_diff *wanted, backend_ro
     return tell_of(s, what, answer);
 }
 
+static struct backend_crawler read_crawler(const json_t *crawler)
+{
+    const json_t *lag = json_object_get(crawler, "lag"), *day;
+    struct backend_crawler told = {
+        .name = member_text(crawler, "name"),
+        .verified = json_is_true(json_object_get(crawler, "verified")),
+        .last_fetch_at = member_time(crawler, "last_fetch_at"),
+        .seen_up_to = member_time(crawler, "seen_up_to"),
+        .stale_since = member_time(crawler, "stale_since"),
+        .pages = member_number(crawler, "pages"),
+        .current = member_number(crawler, "current"),
+        .stale = member_number(crawler, "stale"),
+        .never = member_number(crawler, "never"),
+        .lagged = member_number(lag, "changes"),
+        .lag_p50 = member_number(lag, "p50_s"),
+        .lag_p90 = member_number(lag, "p90_s"),
+        .lag_max = member_number(lag, "max_s"),
+    };
+    size_t i;
+
+    json_array_foreach(json_object_get(crawler, "days"), i, day)
+    {
+        told.ok += member_number(day, "ok");
+        told.not_modified += member_number(day, "not_modified");
+        told.other += member_number(day, "other");
+        told.impostors += member_number(day, "impostors");
+    }
+    return told;
+}
+
+static int crawlers(struct backend *b, const struct registry_site *site, backend_crawler_each *each,
+                    void *context)
+{
+    struct server_backend *s = of(b);
+    struct str target = STR_INIT;
+    json_t *answer = NULL, *crawler;
+    size_t i;
+
+    str_append_text(&target, "/v1/crawlers");
+    target_add(&target, "site", site != NULL ? site->origin : NULL);
+    bool asked = server_ask(&s->server, "GET", str_text(&target), NULL, &answer) && good(s);
+    str_done(&target);
+    if (!asked)
+        return tell(s, answer);
+    json_array_foreach(json_object_get(answer, "crawlers"), i, crawler)
+    {
+        const struct backend_crawler told = read_crawler(crawler);
+
+        each(context, &told);
+    }
+    json_decref(answer);
+    return EXIT_DONE;
+}
+
+static int crawler_pages(struct backend *b, const char *name, bool stale,
+                         backend_crawler_page_each *each, void *context)
+{
+    struct str target = STR_INIT;
+    json_t *all, *page;
+    size_t i;
+
+    str_append_text(&target, "/v1/crawlers");
+    target_segment(&target, name);
+    str_append_text(&target, "/pages");
+    target_add(&target, "stale", stale ? "1" : NULL);
+    all = read_all(of(b), str_text(&target), "pages");
+    str_done(&target);
+    if (all == NULL)
+        return EXIT_COULD_NOT;
+    json_array_foreach(all, i, page)
+    {
+        const struct backend_crawler_page told = {
+            .url = member_text(page, "url"),
+            .status = (unsigned)member_number(page, "status"),
+            .fetched_at = member_time(page, "fetched_at"),
+            .held_changed_at = member_time(page, "held_changed_at"),
+            .changed_at = member_time(page, "changed_at"),
+            .stale_since = member_time(page, "stale_since"),
+        };
+
+        each(context, &told);
+    }
+    json_decref(all);
+    return EXIT_DONE;
+}
+
 static const char *index_url(struct backend *b, const struct change_result *result)
 {
     (void)result;
@@ -1221,6 +1307,8 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
         .backup = backup,
         .tokens = tokens,
         .scan = scan,
+        .crawlers = crawlers,
+        .crawler_pages = crawler_pages,
         .status = status,
         .index_url = index_url,
         .owner = owner,

@@ -25,6 +25,7 @@ int command_import(struct cli *cli);
 int command_export(struct cli *cli);
 int command_render(struct cli *cli);
 int command_history(struct cli *cli);
+int command_crawlers(struct cli *cli);
 int command_diff(struct cli *cli);
 int command_undo(struct cli *cli);
 int command_token_add(struct cli *cli);

@@ -332,6 +332,27 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_INDEX},
+    {"crawlers", "[NAME]", "show which crawlers have seen all changes",
+     "Shows each crawler that came: its last fetch, up to when it has seen all changes, and of how "
+     "many pages it holds the present version, an earlier one (stale) or none. With NAME the pages "
+     "of the indexes that it reads. A running server writes it to the catalogue once a minute; "
+     "--server asks it for what it knows now.",
+     (const struct cli_option[]){
+         {"--site", "ORIGIN", "only this site's pages"},
+         {"--stale", NULL, "only what lacks the present version"},
+         OPTION_JSON,
+         {0},
+     },
+     0, 1, command_crawlers,
+     .examples =
+         (const struct cli_example[]){
+             {"Who came, and what they lack:", "sitemapd crawlers"},
+             {"The pages that Google has in an earlier version:",
+              "sitemapd crawlers googlebot --stale"},
+             {"Since when, for a script:",
+              "sitemapd crawlers --stale --json | jq -r '[.name, .stale_since] | @tsv'"},
+             {0},
+         }},
     {"history", "[REVISION]", "show what was changed, when, by whom",
      "Shows the changes, the newest first: revision, time, kind, who made it and by which door, "
      "and "

@@ -373,6 +373,47 @@ def test_status(file, served):
     assert told.code == 1 and told.out == "", told
 
 
+def test_crawlers_on_both(served):
+    """One catalogue, told by its server and from the file: what came of crawlers, and which pages they lack."""
+    server, kept = served.server, "as the catalogue has it: a running server writes it once a minute"
+    file = Place(served.folder, "--database", server.database)
+    file.name, file.owner = server.database, served.owner
+    for place in (file, served):
+        none = place.run("crawlers")
+        assert (none.code, none.out) == (0, "") and "none has come" in none.err, none
+        assert (kept in none.err) == (place is file), none
+    for line in (f"site add {SHOP}", f"add {ORIGIN}/a.xml", f"add {SHOP}/a.xml"):
+        assert served.run(line).code == 0, line
+    for host, agent in (("www.example.com", "Googlebot/2.1"), ("shop.example.org", "Googlebot/2.1"), ("www.example.com", "bingbot/2.0")):
+        assert server.get(XML, [("User-Agent", agent)], host=host).status == 200
+    fetched = lambda: [json.loads(line) for line in served.run("crawlers --json").out.splitlines()]
+    eventually(lambda: sum(crawler["ok"] for crawler in fetched()) == 3, "three fetches are counted")
+    assert served.run(f"add {ORIGIN}/b.xml").code == 0
+    eventually(lambda: sum(crawler["stale"] for crawler in fetched()) == 2, "both lack it")
+    server.stop()
+    assert file.run(f"add {SHOP}/b.xml").code == 0, "while nobody serves"
+    server.start()
+    served.env["SITEMAPD_SERVER"] = served.name = f"http://{server.admin}"
+    answers, differ = {}, []
+    for line in ("crawlers", "crawlers --json", "crawlers --stale", f"crawlers --site {SHOP}", f"crawlers --json --site {SHOP}", "crawlers googlebot",
+                 "crawlers googlebot --json", "crawlers bingbot --stale", "crawlers bingbot --stale --json", f"crawlers googlebot --site {SHOP} --stale --json",
+                 f"crawlers bingbot --site {SHOP}", "crawlers nobody", "crawlers a/b", "crawlers --site https://ww.example.com"):
+        here, there = file.run(line), served.run(line)
+        assert (kept in here.err) == (here.code == 0 and "--json" not in line) and kept not in there.err, (here, there)
+        here = re.sub(rf".*{kept}.*\n", "", shown(file, here))
+        answers[line] = here
+        if here != shown(served, there):
+            differ.append(f"=== {line}\n--- file:\n{here}--- server:\n{shown(served, there)}")
+    assert not differ, "\n".join(differ)
+    told = {crawler["name"]: crawler for crawler in fetched()}
+    assert [(told[name]["ok"], told[name]["current"], told[name]["stale"]) for name in ("googlebot", "bingbot")] == [(2, 0, 2), (1, 0, 1)], told
+    assert f'"url":"{SHOP}{XML}","fetched_at":"TIME","status":200' in answers[f"crawlers googlebot --site {SHOP} --stale --json"]
+    assert INDEX not in answers[f"crawlers googlebot --site {SHOP} --stale --json"] and INDEX in answers["crawlers bingbot --stale"]
+    assert re.search(r"^googlebot +TIME  TIME +0 +2 +0$", answers["crawlers"], re.M), answers["crawlers"]
+    for line in ("crawlers nobody", f"crawlers bingbot --site {SHOP}"):
+        assert "exit 1" in answers[line] and "no such crawler has come" in answers[line], answers[line]
+
+
 # ---- the history: the same on both -------------------------------------------------------------
 
 def newest(place):

@@ -1,0 +1,11 @@
+/* Fills the ledger from what a catalogue keeps of it (db/crawler.h). */
+#ifndef SITEMAPD_CRAWLERS_KEPT_H
+#define SITEMAPD_CRAWLERS_KEPT_H
+
+#include "db/catalogue.h"
+#include "server/crawlers/crawlers.h"
+
+/* Puts all that is kept, once the pages are told and before anything is fetched. */
+enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_view *view);
+
+#endif

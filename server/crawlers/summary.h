@@ -1,0 +1,37 @@
+/* What the ledger says of each crawler over many pages: for the API and the command line. */
+#ifndef SITEMAPD_CRAWLERS_SUMMARY_H
+#define SITEMAPD_CRAWLERS_SUMMARY_H
+
+#include "db/catalogue.h"
+#include "server/crawlers/crawlers.h"
+
+struct crawler_day_sum {
+    uint64_t ok, not_modified, other, impostors;
+};
+
+struct crawler_summary {
+    uint64_t pages, current, stale, never;
+    int64_t last_fetch_at, stale_since;              /* 0: never, none */
+    bool met;                                        /* it came */
+    struct crawler_lags lags;                        /* of the last 30 days */
+    struct crawler_day_sum days[CRAWLERS_KEEP_DAYS]; /* the last is today */
+};
+
+/* By the places of names. Hundreds of kB: not for the stack. */
+struct crawlers_summary {
+    struct crawler_summary of[CRAWLERS_MAX];
+};
+
+/* Of the site's pages, or (`only` NULL) of all sites' of the registry. */
+void crawlers_sum_up(struct crawlers *c, const struct registry *registry,
+                     const struct registry_site *only, int64_t now, struct crawlers_summary *out);
+/* It has seen all changes up to then; 0: it holds no page. */
+int64_t crawler_seen_up_to(const struct crawler_summary *summary, int64_t now);
+
+/* An index of which the crawler has asked for no page is none that it reads. */
+bool crawlers_reads(struct crawlers *c, const struct registry_index *index, size_t crawler);
+/* The crawler's among the rows of a page; NULL: it has none. */
+const struct crawler_row *crawler_row_of(const struct crawler_row *rows, size_t count,
+                                         size_t crawler);
+
+#endif
