@@ -1,5 +1,5 @@
 /* The history: what each change did, by whom, read from a view. Part of db/catalogue.h, whose rules
- * hold. What is older than catalogue_history_from is not there, or not whole. */
+ * hold. What is older than catalogue_view_history_from tells is not there, or not whole. */
 #ifndef SITEMAPD_DB_HISTORY_H
 #define SITEMAPD_DB_HISTORY_H
 

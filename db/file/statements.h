@@ -114,7 +114,6 @@
                    " ON CONFLICT DO UPDATE SET scanned_at = ?2,"                                   \
                    " good_at = iif(?3 = 0, ?2, good_at), held = ?3, files = files + ?4,"           \
                    " listed = listed + ?5, quarantined = quarantined + ?6, hosts = ?7")            \
-    X(SITE_FIND, "SELECT id FROM site WHERE origin = ?1 AND removed = 0")                          \
     X(SITE_ADD, "INSERT INTO site(origin, managed, max_pages) VALUES (?1, ?2, ?3)")                \
     X(SITE_WRITE, "UPDATE site SET managed = ?2, max_pages = ?3 WHERE id = ?1")                    \
     X(SITE_ROBOTS, "UPDATE site SET robots = ?2, robots_off = ?3, robots_revision = ?4,"           \

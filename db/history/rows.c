@@ -99,8 +99,8 @@ static bool same_text(const struct history_part *part, struct history_text a, st
     return a.len == b.len && memcmp(part->text.data + a.at, part->text.data + b.at, a.len) == 0;
 }
 
-bool history_image_equal(const struct history_part *part, const struct history_image *a,
-                         const struct history_image *b)
+static bool is_same_image(const struct history_part *part, const struct history_image *a,
+                          const struct history_image *b)
 {
     return a->address == b->address && a->source == b->source && a->serial == b->serial &&
            a->registered_at == b->registered_at && a->changed_at == b->changed_at &&
@@ -111,7 +111,7 @@ bool history_row_is_idle(const struct history_part *part, const struct history_r
 {
     if (row->has_before != row->has_after)
         return false;
-    return !row->has_before || history_image_equal(part, &row->before, &row->after);
+    return !row->has_before || is_same_image(part, &row->before, &row->after);
 }
 
 /* ---- packing */

@@ -67,8 +67,6 @@ struct history_row *history_part_row(struct history_part *part, int64_t site, co
                                      size_t len, bool *fresh);
 /* True where the entry is after the change what it was before: it went away and came back. */
 bool history_row_is_idle(const struct history_part *part, const struct history_row *row);
-bool history_image_equal(const struct history_part *part, const struct history_image *a,
-                         const struct history_image *b);
 
 /* Appends the packed rows but the idle ones. False: out of memory. */
 bool history_part_pack(const struct history_part *part, struct str *out);

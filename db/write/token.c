@@ -10,7 +10,8 @@
 
 #include "db/write/apply.h"
 
-const struct registry_token *token_find(const struct registry *r, const char *name)
+/* NULL where there is none of this name. */
+static const struct registry_token *token_find(const struct registry *r, const char *name)
 {
     for (size_t i = 0; name != NULL && i < r->token_count; i++)
         if (strcmp(r->tokens[i].grant.name, name) == 0)

@@ -7,9 +7,6 @@
 #include "db/catalogue.h"
 #include "db/write/tx.h"
 
-/* The token of this name; NULL where there is none. */
-const struct registry_token *token_find(const struct registry *r, const char *name);
-
 /* Whether the token that the change came with is still there and good; else `result` says so. */
 enum catalogue_status token_judge(struct tx *tx, const struct change *change,
                                   struct change_result *result, bool *holds);

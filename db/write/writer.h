@@ -27,7 +27,7 @@ struct write_request {
     change_done *done;
     void *done_context;
     struct change_result result;
-    int64_t deadline_ms; /* queue_now_ms */
+    int64_t deadline_ms; /* by clock_now_ms */
     struct write_request *next;
     char *block[]; /* aligned for pointers */
 };
@@ -105,7 +105,7 @@ struct writer {
     pthread_t expiry; /* answers whose time is over, whatever the writer is at */
     bool finished;    /* both were joined */
     struct tx_shared shared;
-    atomic_int_fast64_t busy_since_ms; /* queue_now_ms; 0: no requests are taken */
+    atomic_int_fast64_t busy_since_ms; /* by clock_now_ms; 0: no requests are taken */
     atomic_bool reopen_wanted;
 
     atomic_bool was_served;

@@ -161,7 +161,8 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
 
 /* ---- the catalogue --------------------------------------------------------------------- */
 
-const char *session_server(const struct cli *cli)
+/* The server that the line or the environment names; NULL: none. Borrowed. */
+static const char *server_named(const struct cli *cli)
 {
     const char *url = arguments_value(&cli->arguments, "--server");
 
@@ -181,7 +182,7 @@ const char *session_ca_file(const struct cli *cli)
 
 int session_needs_machine(const struct cli *cli)
 {
-    if (session_server(cli) == NULL)
+    if (server_named(cli) == NULL)
         return EXIT_DONE;
     return cli_misuse(cli->arguments.command->name,
                       "works on this machine's own files, not on a server: run it there, without "
@@ -211,7 +212,7 @@ static int open_server(struct cli *cli, const char *url)
 
 int session_open(struct cli *cli, bool create)
 {
-    const char *url = session_server(cli);
+    const char *url = server_named(cli);
     int status;
 
     if (url != NULL)

@@ -51,8 +51,6 @@ int session_read_config(struct cli *cli, config_report *report, void *context);
  * SITEMAPD_SERVER names, else the catalogue of the configuration, which is read; `create`: makes it
  * where there is none. Returns EXIT_DONE, or tells why not. */
 int session_open(struct cli *cli, bool create);
-/* The server that the line or the environment names; NULL: none. Borrowed. */
-const char *session_server(const struct cli *cli);
 /* The file of certificates to trust that the line or the environment names; NULL: the system's.
  * Borrowed. */
 const char *session_ca_file(const struct cli *cli);

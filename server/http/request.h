@@ -138,8 +138,6 @@ bool request_may_wait(struct request *request);
  * comes before the handler returned HANDLE_LATER is fine. */
 void request_resume(struct request *request);
 
-#define ROUTE_MAX_BODY_DEFAULT 65536u
-
 struct route {
     unsigned methods;                 /* HTTP_… or'ed; HEAD is implied by GET */
     const char *path;                 /* "/v1/sitemaps" or, with a last segment of any text,

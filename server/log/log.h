@@ -1,5 +1,5 @@
 /* The log: one line per event on stderr, `text` or `json`. Only server/ code logs; libraries
- * (rules, config, db, ingest, publish) return what happened. Thread safe; control characters are
+ * (rules, config, db, input, pages) return what happened. Thread safe; control characters are
  * escaped, so that nothing from outside forges a line.
  *
  * Between log_start and log_stop lines are written by a thread of its own, at once, and nobody who

@@ -1,4 +1,4 @@
-/* Who waits for a revision: acknowledgements of writes, and long polls. Internal to publish. */
+/* Who waits for a revision: acknowledgements of writes, and long polls. Internal to pages/. */
 #ifndef SITEMAPD_PAGES_AWAIT_H
 #define SITEMAPD_PAGES_AWAIT_H
 

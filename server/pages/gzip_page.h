@@ -24,7 +24,7 @@ void deflater_piece(struct deflater *d, const void *raw, size_t len, struct str 
 void deflater_free(struct deflater *d);
 
 /* Joins deflated pieces into one gzip member (RFC 1952) in one buffer, and derives the page's
- * etags from the hashes of its segments. Internal to publish. */
+ * etags from the hashes of its segments. Internal to pages/. */
 
 /* The constant pieces of every page. */
 struct gzip_page_frame {
@@ -51,7 +51,7 @@ struct gzip_page_input {
 struct resource *gzip_page_snapshot(const struct gzip_page_input *input);
 
 /* Makes snapshots: renders and deflates the segments that changed, splices them with the untouched
- * ones of an older snapshot, and seals the whole as one gzip member. Internal to publish. */
+ * ones of an older snapshot, and seals the whole as one gzip member. Internal to pages/. */
 
 /* Steps with any change of how bytes are framed: it is part of gzip's etags. */
 #define BUILDER_FRAMING_VERSION 1

@@ -63,7 +63,7 @@ bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
  * by its hash. A disk that fails turns the store off for a while, and serving goes on without it.
  *
  * One process writes, whoever holds the lock on the folder; others on the same catalogue only read.
- * Internal to publish. */
+ * Internal to pages/. */
 
 /* How long a store whose disk failed is left alone, unless the options say otherwise. */
 #define PAGE_STORE_RETRY_MS 60000

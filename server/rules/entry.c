@@ -71,7 +71,7 @@ enum rule_code entry_check_name(const char *name, size_t len)
 
 /* ---- as it is shown -------------------------------------------------------------------- */
 
-rule_set entry_remarks(const struct entry_shown *entry)
+static rule_set all_remarks(const struct entry_shown *entry)
 {
     return entry->remarks |
            (entry->origin != NULL ? entry_lint(entry->loc, entry->lastmod, entry->origin) : 0);
@@ -123,7 +123,7 @@ void entry_append_json(struct str *out, const struct entry_shown *entry)
     append_time(out, "registered_at", entry->registered_at);
     append_time(out, "changed_at", entry->changed_at);
     str_append_text(out, ",\"warnings\":");
-    rule_set_append_json(out, entry_remarks(entry));
+    rule_set_append_json(out, all_remarks(entry));
     str_append_char(out, '}');
 }
 

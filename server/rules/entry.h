@@ -57,8 +57,6 @@ struct entry_shown {
     rule_set remarks; /* beside those that its text always bears (entry_lint) */
 };
 
-/* All remarks of the entry. */
-rule_set entry_remarks(const struct entry_shown *entry);
 /* Appends the object, without a line end. */
 struct str;
 void entry_append_json(struct str *out, const struct entry_shown *entry);

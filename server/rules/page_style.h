@@ -5,7 +5,7 @@
 #ifndef SITEMAPD_RULES_PAGE_STYLE_H
 #define SITEMAPD_RULES_PAGE_STYLE_H
 
-/* The instruction and a newline: what stands between render_declaration and render_open. */
+/* The instruction and a newline: render_head puts it behind the declaration. */
 extern const char page_style[];
 
 #endif

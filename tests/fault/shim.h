@@ -28,8 +28,8 @@ enum fault_op {
     FAULT_STATFS,
 };
 
-/* One row of the shared page; disk.py writes the same layout. Calls `first`, first + every, … of
- * those that match fail, at most `most` of them. */
+/* One row of the shared page; conftest.py writes the same layout. Calls `first`, first + every, …
+ * of those that match fail, at most `most` of them. */
 struct fault_rule {
     uint32_t op;
     int32_t error; /* errno; FAULT_SHORT; for STATFS the type of the file system to be told */

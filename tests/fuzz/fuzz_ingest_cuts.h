@@ -1,4 +1,4 @@
-/* For the fuzz targets of ingest: however an input is cut, a reader says the same of it. */
+/* For the fuzz targets of server/input: however an input is cut, a reader says the same of it. */
 #ifndef SITEMAPD_TESTS_FUZZ_INGEST_CUTS_H
 #define SITEMAPD_TESTS_FUZZ_INGEST_CUTS_H
 

@@ -8,7 +8,7 @@
 #define ROOT   ORIGIN "/s/"
 
 struct scan_files {
-    const struct source_file *files; /* loc NULL: made of the path, unless `no_loc` */
+    const struct source_file *files; /* loc NULL: made of the path */
     uint64_t count;
 };
 

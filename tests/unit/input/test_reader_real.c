@@ -92,7 +92,7 @@ int main(void)
     if (shared) {
         str_append_text(&folder, shared);
     } else {
-        /* .../tests/unit/ingest/test_reader_real.c, back to the folder that holds the repository */
+        /* .../tests/unit/input/test_reader_real.c, back to the folder that holds the repository */
         str_append_text(&folder, __FILE__);
         for (int up = 0; up < 4; up++) {
             char *slash = strrchr(folder.data, '/');
