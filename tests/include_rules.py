@@ -43,7 +43,7 @@ RULES = {
     "server/http": (("server/pages", "server/base", "server/rules", "server/tls"), ("microhttpd", "zlib")),
     "server/sources": (("db", "server/input", "server/base", "server/rules"), ()),
     "server/log": (("server/base",), ()),
-    "server/crawlers": (("db", "server/base", "server/rules"), ("jansson", "xxhash")),
+    "server/crawlers": (("db", "server/base"), ("jansson", "xxhash")),
     "server/client": (("server/base", "server/rules"), ("curl",)),
     "server/doctor": (("server/client", "server/input", "server/base", "server/rules"), ()),
     "server/api": (
@@ -52,7 +52,7 @@ RULES = {
     ),
     "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
-        ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/log", "server/tls", "server/token", "server/client", "server/doctor", "server/crawlers"),
+        ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/tls", "server/token", "server/client", "server/doctor", "server/crawlers"),
         ("jansson",),
     ),
 }
@@ -70,8 +70,6 @@ TEST_LIBRARIES = {
     "tests/unit/pages": ("zlib", "xxhash"),
     "tests/unit/http": ("microhttpd", "zlib"),
     "tests/unit/input": ("zlib",),
-    "tests/unit/token": ("gnutls",),
-    "tests/fault": ("sqlite3", "zlib"),
     "tests/bench": ("microhttpd", "sqlite3", "zlib"),
     "tests/fuzz": ("xxhash", "zlib"),
 }
