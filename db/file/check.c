@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "db/catalogue.h"
@@ -426,10 +427,16 @@ static void check_for_rows(struct check *check, const char *sql, const char *wha
 
 /* ---- the file as the engine sees it ---------------------------------------------------- */
 
+/* A page for which there was no memory is told among the rows, as one that is broken. */
 static void on_integrity(struct check *check, sqlite3_stmt *row)
 {
-    if (strcmp(text_of(row, 0), "ok") != 0)
-        check_report(check, "the file: %s", text_of(row, 0));
+    static const char unread[] = "unable to get the page. error code=";
+    const char *told = text_of(row, 0), *code = strstr(told, unread);
+
+    if (told[0] == '\0' || (code != NULL && atoi(code + strlen(unread)) == SQLITE_NOMEM))
+        check->failure = CATALOGUE_NO_MEMORY;
+    else if (strcmp(told, "ok") != 0)
+        check_report(check, "the file: %s", told);
 }
 
 static void on_foreign_key(struct check *check, sqlite3_stmt *row)

@@ -298,11 +298,12 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         findings_remark(findings, 0, NULL, result.remarks);
         if (result.revision > import->revision)
             import->revision = result.revision;
-        return EXIT_DONE;
     }
-    if (status == CATALOGUE_REFUSED && !import->skip && result.code != RULE_SHRINK_GUARD && refused)
-        return EXIT_DONE;
-    return session_tell(import->cli, &change, what, &result);
+    bool told = status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip &&
+                                           result.code != RULE_SHRINK_GUARD && refused);
+    int exit = told ? EXIT_DONE : session_tell(import->cli, &change, what, &result);
+    change_result_done(&result);
+    return exit;
 }
 
 /* Applies the groups one after the other, or checks them only. What single entries are refused for
