@@ -468,6 +468,7 @@ static bool open_catalogue(struct app *app)
         log_failure(config->database, "%s", named ? why + len + 2 : why);
         return false;
     }
+    copies_remove_left(config->database);
     return bootstrap_sites(app->catalogue, config, true) && bootstrap_token(app->catalogue, config);
 }
 

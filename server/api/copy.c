@@ -4,6 +4,8 @@
  * of the catalogue, which is as large as that, against the free space of the disk. */
 #include "server/api/copy.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -18,6 +20,8 @@
 #define PLACES          2u
 #define PLACES_ONE_SITE 1u
 #define ROOM_STEP       (1u << 20)
+#define COPY_MARK       ".sitemapd-copy-"
+#define RANDOM_CHARS    6u /* of mkostemp */
 
 const size_t copy_size = sizeof(struct copy);
 
@@ -97,7 +101,7 @@ static char *name_file(const struct copy *copy)
 {
     char *name = NULL;
 
-    return asprintf(&name, "%s.copy-XXXXXX", copy->call.app->database) < 0 ? NULL : name;
+    return asprintf(&name, "%s" COPY_MARK "XXXXXX", copy->call.app->database) < 0 ? NULL : name;
 }
 
 /* A file without a name, so that no crash leaves it behind, where the file system has such. */
@@ -115,6 +119,44 @@ static bool open_file(struct copy *copy)
     if (fd >= 0 && copy->file == NULL)
         close(fd);
     return copy->file != NULL;
+}
+
+static bool is_random(const char *text)
+{
+    for (size_t i = 0; i < RANDOM_CHARS; i++)
+        if (!isalnum((unsigned char)text[i]))
+            return false;
+    return true;
+}
+
+/* By name_file, whole; or before that, when catalogue_backup has put its own behind it. */
+static bool is_copy(const char *name, const char *database)
+{
+    size_t len = strlen(database), mark = strlen(COPY_MARK);
+
+    if (strncmp(name, database, len) != 0 || strncmp(name + len, COPY_MARK, mark) != 0 ||
+        !is_random(name + len + mark))
+        return false;
+    name += len + mark + RANDOM_CHARS;
+    return *name == '\0' || (*name == '.' && is_random(name + 1) && name[1 + RANDOM_CHARS] == '\0');
+}
+
+void copies_remove_left(const char *database)
+{
+    const char *slash = strrchr(database, '/'), *base = slash != NULL ? slash + 1 : database;
+    char *path = strdup(database);
+    DIR *folder = path != NULL ? opendir(dirname(path)) : NULL;
+    struct dirent *file;
+    struct stat st;
+
+    while (folder != NULL && (file = readdir(folder)) != NULL)
+        if (is_copy(file->d_name, base) &&
+            fstatat(dirfd(folder), file->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode))
+            unlinkat(dirfd(folder), file->d_name, 0);
+    if (folder != NULL)
+        closedir(folder);
+    free(path);
 }
 
 static void reply_failed(struct copy *copy)

@@ -68,4 +68,8 @@ extern const size_t routes_admin_count;
 /* The listener's authorise hook (context: struct app_context). */
 bool routes_authorise(void *context, struct request *request);
 
+/* Removes the copies of the catalogue that a process which was killed left half made beside it. Its
+ * server's lock is held: nobody else makes any. */
+void copies_remove_left(const char *database);
+
 #endif

@@ -159,7 +159,7 @@ def test_backup_over_the_network(served, tmp_path):
     assert streamed.code == 0 and streamed.raw_out[:15] == b"SQLite format 3"
     (served.folder / "streamed.db").write_bytes(streamed.raw_out)
     assert sitemapd("check", database=str(served.folder / "streamed.db")).code == 0
-    assert [name for name in os.listdir(os.path.dirname(served.server.database)) if ".copy-" in name] == []
+    assert [name for name in os.listdir(os.path.dirname(served.server.database)) if "copy-" in name] == []
 
 
 def test_backup_of_a_file_to_stdout(file):

@@ -34,6 +34,24 @@ def test_a_second_server_is_refused_and_changes_nothing(start, tmp_path):
     assert server.register(ORIGIN + "/b.xml").status == 201
 
 
+def test_half_made_copies_go_at_the_start(start, tmp_path):
+    """What a kill -9 left of /v1/backup goes; what only looks like it is somebody's own."""
+    server = start()
+    left = ["catalogue.db.sitemapd-copy-a1B2c3", "catalogue.db.sitemapd-copy-a1B2c3.Zz09xY"]
+    own = ["catalogue.db.copy-monday", "catalogue.db.copy-a1B2c3", "catalogue.db.sitemapd-copy-monday1", "catalogue.db.sitemapd-copy-a1B2c3.db",
+           "catalogue.db.sitemapd-copy-a1B2c3.Zz09xY.gz", "catalogue.db.sitemapd-copy-", "catalogue.db.sitemapd-copy-a1B2-3", "other.db.sitemapd-copy-a1B2c3"]
+    for name in left + own:
+        (tmp_path / name).write_text("a copy")
+    (tmp_path / "catalogue.db.sitemapd-copy-folder").mkdir()
+    os.symlink(own[0], tmp_path / "catalogue.db.sitemapd-copy-linked")
+    refused(server.database, f"process {server.process.pid} ")
+    assert all((tmp_path / name).exists() for name in left), "they may be the running server's"
+    server.kill()
+    server.start()
+    assert [name for name in left if (tmp_path / name).exists()] == []
+    assert [name for name in [*own, "catalogue.db.sitemapd-copy-folder", "catalogue.db.sitemapd-copy-linked"] if not (tmp_path / name).exists()] == []
+
+
 def test_commands_work_beside_the_server(server, tmp_path):
     """They take no lock, and leave the server's as it is."""
     copy = tmp_path / "copy.db"
