@@ -130,6 +130,7 @@ struct change {
     struct spool *rows;     /* bulk, replace: entries; scan: files; NULL: none */
     bool skip;              /* bulk, replace: apply the good ones */
     bool dry_run;           /* all but single entries and tokens: judge and count, write nothing */
+    bool tells_rows;        /* a dry run: and fill result.told */
     const char *index_name; /* replace: URL or path of the index (what the entries name does
                                not count); bulk: default index */
     const char *replace_source; /* replace: only what this source owns; NULL: any */

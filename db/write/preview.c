@@ -16,7 +16,7 @@ enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const stru
 {
     const struct registry *registry;
     *p = (struct preview){.own = NULL};
-    if (!change->dry_run || !apply_alone(change->kind))
+    if (!change->dry_run || !change->tells_rows || !apply_alone(change->kind))
         return CATALOGUE_OK;
     enum catalogue_status status = tx_registry(tx, &registry);
     if (status != CATALOGUE_OK)

@@ -336,7 +336,7 @@ bool call_set_options(struct call *call)
 
     if (!call_number(call, "dry_run", 0, 1, 0, &value))
         return false;
-    call->change.dry_run = value == 1;
+    call->change.dry_run = call->change.tells_rows = value == 1;
     if (query_value(&call->query, "max_removed") == NULL)
         return true;
     if (!call_number(call, "max_removed", 0, INT64_MAX, 0, &value))

@@ -78,13 +78,17 @@ static bool put_and_take_list(void *context)
 static bool try_to_remove(void *context)
 {
     struct world *w = context;
-    struct change removal = {
-        .kind = CHANGE_INDEX_REMOVE, .index_id = 1, .max_removed = 1000000, .dry_run = true};
+    struct change removal = {.kind = CHANGE_INDEX_REMOVE,
+                             .index_id = 1,
+                             .max_removed = 1000000,
+                             .dry_run = true,
+                             .tells_rows = true};
     struct change list = {.kind = CHANGE_BULK,
                           .source = "tests",
                           .rows = catalogue_spool(w->c, UINT64_MAX),
                           .index_name = INDEX,
-                          .dry_run = true};
+                          .dry_run = true,
+                          .tells_rows = true};
     struct entry entry = {.loc = ORIGIN "/tried.xml", .position = POSITION_NONE, .line = 1};
     struct change_result result;
     bool spooled = list.rows && spool_add(list.rows, &entry) == SPOOL_OK;
