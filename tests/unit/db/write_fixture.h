@@ -26,10 +26,12 @@
 #define ORIGIN "https://www.example.com"
 #define INDEX  "/sitemap_index.xml"
 
-static int64_t fixture_clock; /* 0: the system's */
+/* 0: the system's. The writer reads it while it idles, too. */
+static _Atomic int64_t fixture_clock;
 static inline int64_t fixture_now(void)
 {
-    return fixture_clock ? fixture_clock : (int64_t)time(NULL);
+    int64_t set = fixture_clock;
+    return set ? set : (int64_t)time(NULL);
 }
 
 struct write_fixture {
