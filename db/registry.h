@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/entry.h"
 #include "server/rules/code.h"
+#include "server/rules/entry.h"
 #include "server/rules/grant.h"
 #include "server/rules/url.h"
 
@@ -123,6 +125,9 @@ const struct registry_site *registry_site_of_host(const struct registry *r, cons
 /* The same for a host alias. */
 const struct registry_site *registry_site_of_alias(const struct registry *r, const char *host,
                                                    const struct registry_site *besides);
+
+/* A record as it is shown, without remarks; its strings are the record's and the registry's. */
+struct entry_shown registry_show_entry(const struct registry *r, const struct entry_record *record);
 
 /* What to tell people of a loc that registry_place refused with `code`, where `site` is the
  * placement's (may be NULL): more than the code's own sentence. Static. */

@@ -492,3 +492,22 @@ const char *registry_place_why(const struct registry *r, enum rule_code code, co
         return "is https, and its site is http: the host is right, the scheme is not; write http";
     return "is on another port than its site";
 }
+
+struct entry_shown registry_show_entry(const struct registry *r, const struct entry_record *record)
+{
+    const struct registry_site *site = registry_site_by_id(r, record->site_id);
+    const struct registry_index *index = registry_index_by_id(r, record->index_id);
+    return (struct entry_shown){
+        .id = record->id,
+        .loc = record->loc,
+        .lastmod = record->lastmod,
+        .digest = record->digest,
+        .source = record->source,
+        .origin = site ? site->origin : NULL,
+        .path = index ? index->path : NULL,
+        .page = record->page,
+        .position = record->position,
+        .registered_at = record->registered_at,
+        .changed_at = record->changed_at,
+    };
+}

@@ -29,6 +29,9 @@ enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin,
 enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
                                    const char *pattern, struct change_result *result);
 
+/* Runs the statement that makes a row of the registry; result->id is the row's. */
+enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct change_result *result);
+
 /* Refuses an origin whose host is that of another site. True: it did. */
 bool site_refuse_second_scheme(const struct registry *r, const struct url *origin,
                                struct change_result *result);

@@ -319,6 +319,18 @@ static const struct registry_index *index_at(const struct registry_site *site, c
     return NULL;
 }
 
+enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct change_result *result)
+{
+    enum catalogue_status status = statement_run(row);
+    if (status != CATALOGUE_OK)
+        return status;
+    result->id = sqlite3_last_insert_rowid(tx->db);
+    result->created = 1;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return CATALOGUE_OK;
+}
+
 enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
                                    const char *pattern, struct change_result *result)
 {
@@ -328,14 +340,7 @@ enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *p
     sqlite3_bind_int64(row, 1, site_id);
     statement_bind_text(row, 2, path);
     statement_bind_text(row, 3, pattern);
-    enum catalogue_status status = statement_run(row);
-    if (status != CATALOGUE_OK)
-        return status;
-    result->id = sqlite3_last_insert_rowid(tx->db);
-    result->created = 1;
-    result->changed = true;
-    tx_registry_touch(tx);
-    return CATALOGUE_OK;
+    return admin_insert(tx, row, result);
 }
 
 enum catalogue_status apply_index_add(struct tx *tx, const struct change *change,
@@ -388,24 +393,36 @@ enum catalogue_status apply_index_add(struct tx *tx, const struct change *change
     return index_insert(tx, site->id, path, pattern, result);
 }
 
+/* The index that a change names. NULL, with the result filled, where there is none, or none for who
+ * asks. */
+static enum catalogue_status find_asked(struct tx *tx, const struct change *change,
+                                        struct change_result *result, const struct registry **r,
+                                        const struct registry_index **out)
+{
+    enum catalogue_status status = tx_registry(tx, r);
+    *out = NULL;
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct registry_index *index = registry_index_by_id(*r, change->index_id);
+    if (!index)
+        result_missing(result, &change->grant, "there is no such index");
+    else if (!grant_has_site(&change->grant, index->site_id))
+        result_forbid(result);
+    else
+        *out = index;
+    return CATALOGUE_OK;
+}
+
 /* ---- freezing one: state, not policy, so whoever manages the site */
 
 enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *change,
                                          struct change_result *result)
 {
     const struct registry *r;
-    enum catalogue_status status = tx_registry(tx, &r);
-    if (status != CATALOGUE_OK)
+    const struct registry_index *index;
+    enum catalogue_status status = find_asked(tx, change, result, &r, &index);
+    if (status != CATALOGUE_OK || !index)
         return status;
-    const struct registry_index *index = registry_index_by_id(r, change->index_id);
-    if (!index) {
-        result_missing(result, &change->grant, "there is no such index");
-        return CATALOGUE_OK;
-    }
-    if (!grant_has_site(&change->grant, index->site_id)) {
-        result_forbid(result);
-        return CATALOGUE_OK;
-    }
     result->id = index->id;
     if (index->frozen == change->frozen) {
         result->unchanged = 1;
@@ -438,18 +455,10 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
                                          struct change_result *result)
 {
     const struct registry *r;
-    enum catalogue_status status = tx_registry(tx, &r);
-    if (status != CATALOGUE_OK)
+    const struct registry_index *index;
+    enum catalogue_status status = find_asked(tx, change, result, &r, &index);
+    if (status != CATALOGUE_OK || !index)
         return status;
-    const struct registry_index *index = registry_index_by_id(r, change->index_id);
-    if (!index) {
-        result_missing(result, &change->grant, "there is no such index");
-        return CATALOGUE_OK;
-    }
-    if (change->grant.site_id != 0 && change->grant.site_id != index->site_id) {
-        result_forbid(result);
-        return CATALOGUE_OK;
-    }
     if (result_managed(result, change, registry_site_by_id(r, index->site_id)) ||
         result_frozen(result, change, registry_is_frozen(r, index)))
         return CATALOGUE_OK;

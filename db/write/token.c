@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "db/write/admin.h"
 #include "db/write/apply.h"
 
 /* NULL where there is none of this name. */
@@ -38,14 +39,7 @@ static enum catalogue_status insert_token(struct tx *tx, const struct change *ch
     statement_bind_text(row, 7, grant->prefix);
     sqlite3_bind_int64(row, 8, grant->expires_at);
     sqlite3_bind_int(row, 9, change->override_managed);
-    enum catalogue_status status = statement_run(row);
-    if (status != CATALOGUE_OK)
-        return status;
-    result->id = sqlite3_last_insert_rowid(tx->db);
-    result->created = 1;
-    result->changed = true;
-    tx_registry_touch(tx);
-    return CATALOGUE_OK;
+    return admin_insert(tx, row, result);
 }
 
 /* Whether a loc that begins so can ever be the site's: of its own origin, or of a cross host. */

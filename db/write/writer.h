@@ -1,6 +1,14 @@
-/* The writes that wait for the writer: bounded, each with a deadline, after which it is taken out
- * and can no more be applied. Two lines: small changes, which share transactions, and those that
- * need one alone. Internal to db/. Thread safe unless it says otherwise. */
+/* The writer: one thread, one connection, the queue in front of it. It takes all the small changes
+ * that wait into one transaction (group commit: they share one fsync) and each bulk, replace or
+ * scan into its own, by turns, so that a small change waits for at most one bulk. Internal to db/.
+ *
+ * Invariants:
+ * 1. A request belongs to the queue, or to the writer's thread, or is answered; `done` is called
+ *    once, after the lock of the queue was let go: by the writer, or for what expires in the queue
+ *    by a thread that does nothing else.
+ * 2. Requests are taken from the queue only once BEGIN has succeeded (or can't): while another
+ *    process holds the lock they wait in the queue, and each expires at its own deadline.
+ * 3. BUSY, UNAVAILABLE, … are answered only for what is not, and will not be, in the file. */
 #ifndef SITEMAPD_DB_WRITE_WRITER_H
 #define SITEMAPD_DB_WRITE_WRITER_H
 
@@ -15,82 +23,17 @@
 #include "db/file/handle.h"
 #include "db/file/server_lock.h"
 #include "db/write/outside.h"
+#include "db/write/queue.h"
 #include "db/write/tx.h"
-
-/* Waiting writes where catalogue_options.max_queued is 0. */
-#define QUEUE_MAX_DEFAULT 10000u
-/* Sites whose ids differ by a multiple of it have one share together. */
-#define QUEUE_SHARES 256u
-
-struct write_request {
-    struct change change; /* what it points to is in `block`, its rows are its own */
-    change_done *done;
-    void *done_context;
-    struct change_result result;
-    int64_t deadline_ms; /* by clock_now_ms */
-    struct write_request *next;
-    char *block[]; /* aligned for pointers */
-};
 
 /* How many bytes what the change points to takes; and its move there (change.c). */
 size_t change_block_bytes(const struct change *change);
 void change_keep(struct change *change, void *room);
 
-struct request_line {
-    struct write_request *first;
-    struct write_request **last;
-};
-
-/* What one site's tokens have of the queue; those for all sites have one, too. */
-struct queue_share {
-    uint64_t turn;  /* when it last had the writer for itself */
-    size_t waiting; /* of those in the queue */
-};
-
-struct queue {
-    pthread_mutex_t lock;
-    pthread_cond_t arrived;
-    struct request_line small, alone; /* the lock guards these and what follows */
-    pthread_cond_t dated;             /* an earlier deadline came, or it is over */
-    size_t depth, max;
-    uint64_t turns;
-    struct queue_share shares[QUEUE_SHARES];
-    bool closed;
-    bool poked;
-    bool over; /* for who waits for deadlines */
-};
-
-enum queue_answer { QUEUE_TAKEN, QUEUE_FULL, QUEUE_CLOSED };
-size_t queue_depth(struct queue *q);
-
-/* The writer: one thread, one connection, the queue in front of it. It takes all the small changes
- * that wait into one transaction (group commit: they share one fsync) and each bulk, replace or
- * scan into its own, by turns, so that a small change waits for at most one bulk. Internal to db/.
- *
- * Invariants:
- * 1. A request belongs to the queue, or to the writer's thread, or is answered; `done` is called
- *    once, after the lock of the queue was let go: by the writer, or for what expires in the queue
- *    by a thread that does nothing else.
- * 2. Requests are taken from the queue only once BEGIN has succeeded (or can't): while another
- *    process holds the lock they wait in the queue, and each expires at its own deadline.
- * 3. BUSY, UNAVAILABLE, … are answered only for what is not, and will not be, in the file. */
-
 /* Where catalogue_options.write_timeout_ms is 0. */
 #define WRITER_TIMEOUT_DEFAULT_MS 10000u
-/* Changes of one group commit: bounds how long the first waits for the last. */
-#define WRITER_BATCH_MAX 512
-/* The same by time: what has not had its turn then waits for the next transaction, and can expire
- * meanwhile. */
-#define WRITER_BATCH_MS 100
-/* Between two looks at a lock that another process holds. */
-#define WRITER_LOCK_STEP_MS 5
 /* How often an idle writer looks around: other processes' log, removed indexes, trouble. */
 #define WRITER_IDLE_MS 1000
-/* How often it is looked whether the history is too old, or what is kept for repeats. */
-#define WRITER_TRIM_MS 5000
-/* The engine's page cache: for small changes, and for a bulk, after which it is given back. */
-#define WRITER_CACHE_KIB      4096
-#define WRITER_BULK_CACHE_KIB 65536
 /* A server's writer gives way to the threads that answer crawlers. A thread that wakes within its
  * own last share of the core is not let in before the next tick (4 ms), and a list keeps the core
  * for seconds: of equal weight, one GET in a hundred waited for that (docs/benchmarks.md). Alone,

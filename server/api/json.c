@@ -28,24 +28,9 @@ void json_append_url(struct str *out, const char *origin, const char *path)
 static void append_entry(struct str *out, const struct entry_record *record,
                          const struct registry *registry, rule_set remarks, bool placed)
 {
-    const struct registry_site *site = registry_site_by_id(registry, record->site_id);
-    const struct registry_index *index = registry_index_by_id(registry, record->index_id);
+    struct entry_shown shown = registry_show_entry(registry, record);
 
-    const struct entry_shown shown = {
-        .id = record->id,
-        .loc = record->loc,
-        .lastmod = record->lastmod,
-        .digest = record->digest,
-        .source = record->source,
-        .origin = site != NULL ? site->origin : NULL,
-        .path = index != NULL ? index->path : NULL,
-        .page = record->page,
-        .position = record->position,
-        .registered_at = record->registered_at,
-        .changed_at = record->changed_at,
-        .remarks = remarks,
-    };
-
+    shown.remarks = remarks;
     if (placed)
         entry_append_json_placed(out, &shown);
     else

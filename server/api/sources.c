@@ -51,14 +51,21 @@ static void append_time(struct str *out, const char *name, int64_t value)
     str_append_char(out, ',');
 }
 
+static void append_finding(struct str *out, const char *path, const char *code, const char *detail,
+                           uint64_t line, uint64_t column)
+{
+    append_text(out, "path", path);
+    append_text(out, "code", code);
+    append_text(out, "detail", detail);
+    append_number(out, "line", line);
+    append_number(out, "column", column);
+}
+
 static void append_problem(struct str *out, const struct source_problem *problem)
 {
     str_append_char(out, '{');
-    append_text(out, "path", problem->path);
-    append_text(out, "code", problem->code);
-    append_text(out, "detail", problem->detail);
-    append_number(out, "line", problem->line);
-    append_number(out, "column", problem->column);
+    append_finding(out, problem->path, problem->code, problem->detail, problem->line,
+                   problem->column);
     append_time(out, "since", problem->since);
     str_append_text(out, "\"listed\":");
     str_append_text(out, problem->has_entry ? "true}" : "false}");
@@ -67,11 +74,7 @@ static void append_problem(struct str *out, const struct source_problem *problem
 static void append_remark(struct str *out, const struct source_remark *remark)
 {
     str_append_char(out, '{');
-    append_text(out, "path", remark->path);
-    append_text(out, "code", remark->code);
-    append_text(out, "detail", remark->detail);
-    append_number(out, "line", remark->line);
-    append_number(out, "column", remark->column);
+    append_finding(out, remark->path, remark->code, remark->detail, remark->line, remark->column);
     str_append_text(out, "\"count\":");
     str_append_u64(out, remark->count);
     str_append_char(out, '}');

@@ -113,31 +113,10 @@ struct telling {
     void *context;
 };
 
-/* Borrowed from both. */
-static struct entry_shown show(const struct registry *registry, const struct entry_record *record)
-{
-    const struct registry_site *site = registry_site_by_id(registry, record->site_id);
-    const struct registry_index *index = registry_index_by_id(registry, record->index_id);
-
-    return (struct entry_shown){
-        .id = record->id,
-        .loc = record->loc,
-        .lastmod = record->lastmod,
-        .digest = record->digest,
-        .source = record->source,
-        .origin = site != NULL ? site->origin : NULL,
-        .path = index != NULL ? index->path : NULL,
-        .page = record->page,
-        .position = record->position,
-        .registered_at = record->registered_at,
-        .changed_at = record->changed_at,
-    };
-}
-
 static bool tell_entry(void *context, const struct entry_record *record)
 {
     const struct telling *t = context;
-    const struct entry_shown shown = show(t->registry, record);
+    const struct entry_shown shown = registry_show_entry(t->registry, record);
 
     return t->each(t->context, &shown);
 }
@@ -213,9 +192,9 @@ static void tell_row(void *context, const struct entry_record *before,
     if (t->ended)
         return;
     if (before != NULL)
-        shown[0] = show(t->registry, before);
+        shown[0] = registry_show_entry(t->registry, before);
     if (after != NULL)
-        shown[1] = show(t->registry, after);
+        shown[1] = registry_show_entry(t->registry, after);
     t->ended = !t->each_row(t->context, before != NULL ? &shown[0] : NULL,
                             after != NULL ? &shown[1] : NULL);
 }

@@ -1,0 +1,291 @@
+#include "db/write/queue.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "db/write/apply.h"
+#include "server/base/clock.h"
+
+static void line_init(struct request_line *line)
+{
+    line->first = NULL;
+    line->last = &line->first;
+}
+
+static void line_append(struct request_line *line, struct write_request *request)
+{
+    request->next = NULL;
+    *line->last = request;
+    line->last = &request->next;
+}
+
+bool queue_init(struct queue *q, size_t max)
+{
+    pthread_condattr_t attributes;
+    line_init(&q->small);
+    line_init(&q->alone);
+    q->depth = 0;
+    q->turns = 0;
+    memset(q->shares, 0, sizeof q->shares);
+    q->max = max ? max : QUEUE_MAX_DEFAULT;
+    q->closed = false;
+    q->poked = false;
+    q->over = false;
+    if (pthread_condattr_init(&attributes) != 0)
+        return false;
+    if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) != 0 ||
+        pthread_cond_init(&q->arrived, &attributes) != 0)
+        goto fail_arrived;
+    if (pthread_cond_init(&q->dated, &attributes) != 0)
+        goto fail_dated;
+    if (pthread_mutex_init(&q->lock, NULL) != 0)
+        goto fail_lock;
+    pthread_condattr_destroy(&attributes);
+    return true;
+
+fail_lock:
+    pthread_cond_destroy(&q->dated);
+fail_dated:
+    pthread_cond_destroy(&q->arrived);
+fail_arrived:
+    pthread_condattr_destroy(&attributes);
+    return false;
+}
+
+void queue_done(struct queue *q)
+{
+    pthread_mutex_destroy(&q->lock);
+    pthread_cond_destroy(&q->arrived);
+    pthread_cond_destroy(&q->dated);
+}
+
+static struct queue_share *share_of(struct queue *q, const struct write_request *request)
+{
+    return &q->shares[(uint64_t)request->change.grant.site_id % QUEUE_SHARES];
+}
+
+/* One site's tokens have half of the places: nobody's writes, however many, leave others none. */
+static bool has_place(struct queue *q, const struct write_request *request)
+{
+    return q->depth < q->max &&
+           (request->change.grant.site_id == 0 || share_of(q, request)->waiting < (q->max + 1) / 2);
+}
+
+static void note_taken(struct queue *q, const struct write_request *request)
+{
+    q->depth--;
+    share_of(q, request)->waiting--;
+}
+
+enum queue_answer queue_push(struct queue *q, struct write_request *request)
+{
+    enum queue_answer answer = QUEUE_TAKEN;
+    pthread_mutex_lock(&q->lock);
+    if (q->closed) {
+        answer = QUEUE_CLOSED;
+    } else if (!has_place(q, request)) {
+        answer = QUEUE_FULL;
+    } else {
+        line_append(apply_alone(request->change.kind) ? &q->alone : &q->small, request);
+        share_of(q, request)->waiting++;
+        if (q->depth++ == 0)
+            pthread_cond_signal(&q->dated);
+        pthread_cond_signal(&q->arrived);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return answer;
+}
+
+void queue_close(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->closed = true;
+    pthread_cond_signal(&q->arrived);
+    pthread_mutex_unlock(&q->lock);
+}
+
+void queue_poke(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->poked = true;
+    pthread_cond_signal(&q->arrived);
+    pthread_mutex_unlock(&q->lock);
+}
+
+void queue_wait(struct queue *q, int timeout_ms)
+{
+    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, timeout_ms);
+    pthread_mutex_lock(&q->lock);
+    while (q->depth == 0 && !q->poked && !q->closed &&
+           pthread_cond_timedwait(&q->arrived, &q->lock, &until) == 0)
+        continue;
+    q->poked = false;
+    pthread_mutex_unlock(&q->lock);
+}
+
+bool queue_is_closed(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    bool closed = q->closed;
+    pthread_mutex_unlock(&q->lock);
+    return closed;
+}
+
+size_t queue_depth(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    size_t depth = q->depth;
+    pthread_mutex_unlock(&q->lock);
+    return depth;
+}
+
+bool queue_has(struct queue *q, bool alone)
+{
+    pthread_mutex_lock(&q->lock);
+    bool has = (alone ? q->alone.first : q->small.first) != NULL;
+    pthread_mutex_unlock(&q->lock);
+    return has;
+}
+
+/* The first one of whoever has waited longest for a turn comes to the front. */
+static void bring_forward(struct queue *q, struct request_line *line)
+{
+    struct write_request **best = &line->first, *request;
+    for (struct write_request **at = best; *at; at = &(*at)->next)
+        if (share_of(q, *at)->turn < share_of(q, *best)->turn)
+            best = at;
+    request = *best;
+    if (best == &line->first)
+        return;
+    *best = request->next;
+    if (!*best)
+        line->last = best;
+    request->next = line->first;
+    line->first = request;
+}
+
+struct write_request *queue_take(struct queue *q, bool alone, size_t max)
+{
+    struct request_line *line = alone ? &q->alone : &q->small;
+    struct write_request *first, **end;
+    size_t count = 0;
+    pthread_mutex_lock(&q->lock);
+    if (alone && line->first) {
+        bring_forward(q, line);
+        share_of(q, line->first)->turn = ++q->turns;
+    }
+    first = line->first;
+    end = &line->first;
+    while (*end && count < (alone ? 1 : max)) {
+        note_taken(q, *end);
+        end = &(*end)->next;
+        count++;
+    }
+    line->first = *end;
+    if (!line->first)
+        line->last = &line->first;
+    if (count > 0)
+        *end = NULL;
+    pthread_mutex_unlock(&q->lock);
+    return count > 0 ? first : NULL;
+}
+
+static void take_expired(struct queue *q, struct request_line *line, int64_t now_ms,
+                         struct request_line *out)
+{
+    struct write_request *request = line->first;
+    line_init(line);
+    while (request) {
+        struct write_request *next = request->next;
+        if (request->deadline_ms <= now_ms) {
+            line_append(out, request);
+            note_taken(q, request);
+        } else {
+            line_append(line, request);
+        }
+        request = next;
+    }
+}
+
+struct write_request *queue_take_expired(struct queue *q, int64_t now_ms)
+{
+    struct request_line expired;
+    line_init(&expired);
+    pthread_mutex_lock(&q->lock);
+    if (q->depth > 0) {
+        take_expired(q, &q->small, now_ms, &expired);
+        take_expired(q, &q->alone, now_ms, &expired);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return expired.first;
+}
+
+void queue_give_back(struct queue *q, bool alone, struct write_request *list)
+{
+    struct request_line *line = alone ? &q->alone : &q->small;
+    struct write_request **end = &list;
+    if (!list)
+        return;
+    pthread_mutex_lock(&q->lock);
+    for (; *end; end = &(*end)->next) {
+        q->depth++;
+        share_of(q, *end)->waiting++;
+    }
+    *end = line->first;
+    if (!line->first)
+        line->last = end;
+    line->first = list;
+    pthread_cond_signal(&q->dated); /* its deadlines come before those that are waited for */
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Each line is in the order of deadlines: all wait equally long. */
+static int64_t earliest(const struct queue *q)
+{
+    int64_t small = q->small.first ? q->small.first->deadline_ms : INT64_MAX;
+    int64_t alone = q->alone.first ? q->alone.first->deadline_ms : INT64_MAX;
+    return small < alone ? small : alone;
+}
+
+static bool line_presses(const struct request_line *line, int64_t site_id, int64_t until_ms)
+{
+    for (const struct write_request *r = line->first; r && r->deadline_ms <= until_ms; r = r->next)
+        if (r->change.grant.site_id != site_id)
+            return true;
+    return false;
+}
+
+bool queue_presses(struct queue *q, int64_t site_id, int64_t until_ms)
+{
+    pthread_mutex_lock(&q->lock);
+    bool presses =
+        line_presses(&q->small, site_id, until_ms) || line_presses(&q->alone, site_id, until_ms);
+    pthread_mutex_unlock(&q->lock);
+    return presses;
+}
+
+bool queue_wait_expired(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    while (!q->over) {
+        int64_t due_ms = earliest(q);
+        if (due_ms <= clock_now_ms())
+            break;
+        struct timespec until = {due_ms / 1000, (long)(due_ms % 1000) * 1000000L};
+        if (due_ms == INT64_MAX)
+            pthread_cond_wait(&q->dated, &q->lock);
+        else
+            pthread_cond_timedwait(&q->dated, &q->lock, &until);
+    }
+    bool goes_on = !q->over;
+    pthread_mutex_unlock(&q->lock);
+    return goes_on;
+}
+
+void queue_end_expiry(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->over = true;
+    pthread_cond_signal(&q->dated);
+    pthread_mutex_unlock(&q->lock);
+}

@@ -1,0 +1,84 @@
+/* The writes that wait for the writer: bounded, each with a deadline, after which it is taken out
+ * and can no more be applied. Two lines: small changes, which share transactions, and those that
+ * need one alone. Internal to db/. Thread safe unless it says otherwise. */
+#ifndef SITEMAPD_DB_WRITE_QUEUE_H
+#define SITEMAPD_DB_WRITE_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+
+/* Waiting writes where catalogue_options.max_queued is 0. */
+#define QUEUE_MAX_DEFAULT 10000u
+/* Sites whose ids differ by a multiple of it have one share together. */
+#define QUEUE_SHARES 256u
+
+struct write_request {
+    struct change change; /* what it points to is in `block`, its rows are its own */
+    change_done *done;
+    void *done_context;
+    struct change_result result;
+    int64_t deadline_ms; /* by clock_now_ms */
+    struct write_request *next;
+    char *block[]; /* aligned for pointers */
+};
+
+struct request_line {
+    struct write_request *first;
+    struct write_request **last;
+};
+
+/* What one site's tokens have of the queue; those for all sites have one, too. */
+struct queue_share {
+    uint64_t turn;  /* when it last had the writer for itself */
+    size_t waiting; /* of those in the queue */
+};
+
+struct queue {
+    pthread_mutex_t lock;
+    pthread_cond_t arrived;
+    struct request_line small, alone; /* the lock guards these and what follows */
+    pthread_cond_t dated;             /* an earlier deadline came, or it is over */
+    size_t depth, max;
+    uint64_t turns;
+    struct queue_share shares[QUEUE_SHARES];
+    bool closed;
+    bool poked;
+    bool over; /* for who waits for deadlines */
+};
+
+enum queue_answer { QUEUE_TAKEN, QUEUE_FULL, QUEUE_CLOSED };
+
+bool queue_init(struct queue *q, size_t max);
+void queue_done(struct queue *q);
+/* Takes ownership where it answers QUEUE_TAKEN. */
+enum queue_answer queue_push(struct queue *q, struct write_request *request);
+/* No more pushes; what waits may still be taken. */
+void queue_close(struct queue *q);
+/* Wakes queue_wait though nothing arrived. */
+void queue_poke(struct queue *q);
+/* Waits until something is queued, it was poked or closed, or the time is over. */
+void queue_wait(struct queue *q, int timeout_ms);
+bool queue_is_closed(struct queue *q);
+size_t queue_depth(struct queue *q);
+/* True where there is a small change, or one that goes alone. */
+bool queue_has(struct queue *q, bool alone);
+/* Up to `max` small changes in order of arrival, or one that goes alone: of the site (by its token)
+ * that has had none for longest, so that nobody's lists, however many, hold up another's for longer
+ * than one of them takes. NULL where none waits. The caller owns the list. */
+struct write_request *queue_take(struct queue *q, bool alone, size_t max);
+/* All whose deadline has passed. */
+struct write_request *queue_take_expired(struct queue *q, int64_t now_ms);
+/* Puts back what was taken last, before all that came since: it waits as if it had stayed. */
+void queue_give_back(struct queue *q, bool alone, struct write_request *list);
+/* True where a write waits that came by another token than one of this site, with no more time than
+ * until then. */
+bool queue_presses(struct queue *q, int64_t site_id, int64_t until_ms);
+/* Waits until a deadline has passed. False once queue_end_expiry was called. */
+bool queue_wait_expired(struct queue *q);
+void queue_end_expiry(struct queue *q);
+
+#endif
