@@ -532,6 +532,9 @@ static void on_index(struct check *check, sqlite3_stmt *row)
         check_report(check, "index %lld: its site was removed, it was not", id);
     if (sqlite3_column_int(row, 4) != 0)
         check_report(check, "index %lld: was purged, but not removed", id);
+    if (sqlite3_column_int(row, 5) != 0)
+        check_report(check, "index %lld: is a list of kind %d, no index", id,
+                     sqlite3_column_int(row, 5));
 }
 
 static void on_token(struct check *check, sqlite3_stmt *row)
@@ -566,7 +569,7 @@ static void check_tables(struct check *check)
                    "hosts", on_host);
     check_for_rows(
         check,
-        "SELECT i.id, i.path, i.page_pattern, s.removed, i.purged FROM sitemap_index AS i"
+        "SELECT i.id, i.path, i.page_pattern, s.removed, i.purged, i.kind FROM sitemap_index AS i"
         " JOIN site AS s ON s.id = i.site WHERE i.removed = 0",
         "indexes", on_index);
     check_for_rows(check, "SELECT id, length(sha256) FROM token WHERE length(sha256) <> 32",

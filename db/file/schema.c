@@ -6,8 +6,8 @@
 #include "db/file/schema_versions.h"
 
 /* Step N brings a file of version N to N + 1. Released steps never change. */
-static const char *const migrations[] = {schema_v1, schema_v2, schema_v3, schema_v4,
-                                         schema_v5, schema_v6, schema_v7, schema_v8};
+static const char *const migrations[] = {schema_v1, schema_v2, schema_v3, schema_v4, schema_v5,
+                                         schema_v6, schema_v7, schema_v8, schema_v9};
 _Static_assert(sizeof migrations / sizeof *migrations == SCHEMA_VERSION,
                "one migration for each version");
 

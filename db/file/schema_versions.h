@@ -198,7 +198,8 @@ static const char schema_v7[] = "CREATE TABLE local_probe("
                                 " steps INTEGER NOT NULL"
                                 ") STRICT;";
 
-/* Version 8 of the schema, as the step from version 7. Not released yet.
+/* Version 8 of the schema, as the step from version 7. Never changed once released: a later version
+ * is a migration.
  *
  * catalogue.lineage are the random stamps of the file's last transactions that made a revision, the
  * newest first, of 16 hexadecimal digits each: who remembers one knows a later state of the file
@@ -337,5 +338,14 @@ static const char schema_v8[] =
     " lags BLOB NOT NULL," /* 32 bits each, little-endian */
     " PRIMARY KEY (node, crawler, site, day)"
     ") STRICT, WITHOUT ROWID;";
+
+/* Version 9 of the schema, as the step from version 8. Not released yet. Only what is small is
+ * written: no table of entries is gone through, however large the catalogue.
+ *
+ * sitemap_index.kind is what a list lists, so that a program takes none for an index that is not.
+ * 0: sitemaps, it is an index; there is no other yet. */
+
+static const char schema_v9[] =
+    "ALTER TABLE sitemap_index ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;";
 
 #endif

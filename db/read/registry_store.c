@@ -309,7 +309,7 @@ static const char sql_sites[] =
     " typeof(robots) = 'text', frozen FROM site WHERE removed = 0 ORDER BY origin";
 static const char sql_robots[] = "SELECT robots FROM site WHERE id = ?1";
 static const char sql_indexes[] =
-    "SELECT id, site, path, page_pattern, frozen FROM sitemap_index WHERE removed = 0"
+    "SELECT id, site, path, page_pattern, frozen, kind FROM sitemap_index WHERE removed = 0"
     " ORDER BY site, path";
 static const char sql_hosts[] = "SELECT site, kind, host FROM site_host ORDER BY site, kind, host";
 static const char sql_pages[] =
@@ -378,8 +378,8 @@ static enum catalogue_status take_index(struct registry_store *store, sqlite3_st
                                                                      : column_text(store, row, 3);
     index->pages = store->pages;
     index->frozen = sqlite3_column_int(row, 4) != 0;
-    /* Page names are made of both without further checks. */
-    if (index->path == NULL || index->page_pattern == NULL ||
+    /* Page names are made of both without further checks; what is no index is not served as one. */
+    if (sqlite3_column_int(row, 5) != 0 || index->path == NULL || index->page_pattern == NULL ||
         scope_check_index_path(index->path) != RULE_OK ||
         scope_check_pattern(index->page_pattern) != RULE_OK)
         return CATALOGUE_CORRUPT;

@@ -144,6 +144,7 @@ static const struct {
      "index 4: \"/x.html\" is no path of an index\n"},
     {"UPDATE sitemap_index SET page_pattern = '{n}' WHERE id = 4",
      "index 4: \"{n}\" is no page pattern\n"},
+    {"UPDATE sitemap_index SET kind = 1 WHERE id = 4", "index 4: is a list of kind 1, no index\n"},
     {"UPDATE site SET removed = 1 WHERE id = 2", "index 3: its site was removed, it was not\n"},
     {"UPDATE token SET sha256 = x'00'", "token 1: its hash has 1 bytes\n"},
     {"UPDATE catalogue SET registry_revision = 8",
