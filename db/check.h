@@ -1,0 +1,148 @@
+/* What the catalogue keeps of sitemaps that are read where they are: a row for each URL that is
+ * watched, with how its last poll went and when the next one is due, and one for each list of a
+ * remote source. Part of db/catalogue.h: read through a view, written by CHANGE_CHECK. Rows make no
+ * revision; the dates of entries that a poll moves do. */
+#ifndef SITEMAPD_DB_CHECK_H
+#define SITEMAPD_DB_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/status.h"
+#include "server/rules/limits.h"
+
+/* How a sitemap was found by its last poll that said anything. Numbers are kept: append. */
+enum check_state {
+    CHECK_NEW,           /* not polled yet */
+    CHECK_GOOD,          /* read and verified, or not modified since */
+    CHECK_EMPTY,         /* a sitemap without URLs */
+    CHECK_GONE,          /* 404 or 410 */
+    CHECK_NOT_A_SITEMAP, /* HTML, a feed, an index */
+    CHECK_BROKEN,        /* meant as a sitemap, and no crawler takes it */
+    CHECK_REFUSED,       /* 401, 403, 451, 429, a wall against bots: says nothing about crawlers */
+    CHECK_UNREACHABLE,   /* no connection, no whole answer, a 5xx */
+    CHECK_STATES
+};
+/* "new", "good", "empty", "gone", "not-a-sitemap", "broken", "refused", "unreachable". Static. */
+const char *check_state_word(enum check_state state);
+/* False for any other word. */
+bool check_state_read(const char *word, enum check_state *out);
+
+#define CHECK_ETAG_MAX_BYTES     256u /* longer validators are not kept */
+#define CHECK_MODIFIED_MAX_BYTES 64u
+
+/* What is remarked of a sitemap that is served well enough. A set of bits, kept as a number. */
+enum check_remark {
+    CHECK_REDIRECTED = 1,        /* it is elsewhere: a crawler may follow or not */
+    CHECK_CLAIMS_ARE_NOW = 2,    /* the list dates it with the moment of each answer */
+    CHECK_VALIDATORS_LIE = 4,    /* 304 though its content was another */
+    CHECK_LASTMOD_UNFOUNDED = 8, /* its registered date moved and its content did not */
+    CHECK_DROPPED = 16,          /* three polls agree that it is none: its entry left the index */
+};
+
+/* One row. Strings of a view are valid until its next call, those of a write for the call; NULL
+ * where absent. Times are Unix seconds, 0: never. */
+struct check_record {
+    const char *loc;            /* normalised */
+    const char *source;         /* the remote source that it is of; "": an entry of the API */
+    const char *etag;           /* of the last answer, byte for byte */
+    const char *last_modified;  /* the same */
+    const char *newest_lastmod; /* of its pages */
+    const char *remarks;        /* of its pages, as sitemap_remarks_write writes them */
+    const char *problem;        /* a stable word; what it is where it is not good */
+    const char *detail;         /* a sentence for people */
+    int64_t id;                 /* 0 in a write: a new row */
+    int64_t site_id;            /* 0: a list */
+    bool list;                  /* the list of a source, not a child */
+    enum check_state state;
+    unsigned status;     /* of the last answer; 0: there was none */
+    unsigned marks;      /* set of check_remark */
+    int64_t next_at;     /* when it is due */
+    uint32_t interval_s; /* between polls while it is good */
+    uint32_t failures;   /* polls in a row in its present trouble */
+    int64_t checked_at, good_at, changed_at;
+    int64_t full_at;               /* last read without being asked for what is new only */
+    int64_t since;                 /* in this state */
+    uint64_t hash[2], dateless[2]; /* of the content, and of it without page dates; 0, 0: none */
+    uint64_t urls, bytes;
+    uint64_t line;
+    bool one_lastmod; /* all its pages bear one date */
+};
+
+/* ---- reading (through a view) ------------------------------------------------------------- */
+
+struct catalogue_view;
+
+/* NOT_FOUND where there is none. */
+enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
+                                           struct check_record *out);
+/* The watched sitemap at a site's normalised loc. */
+enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
+                                                  const char *loc, struct check_record *out);
+/* The list of a remote source. */
+enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const char *source,
+                                                struct check_record *out);
+
+/* Children by id; the cursor is the last id seen. A false from `each` ends it (OK). */
+struct check_filter {
+    int state;          /* an enum check_state; -1: any */
+    int64_t site_id;    /* 0: any */
+    const char *source; /* NULL: any; "": what the API registered */
+    int64_t after;      /* 0: from the first */
+    size_t limit;       /* 0: all */
+};
+enum catalogue_status
+catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filter,
+                      bool (*each)(void *context, const struct check_record *record),
+                      void *context);
+/* How many children of the site (0: any) and source (NULL: any) are in each state. */
+enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, int64_t site_id,
+                                                  const char *source,
+                                                  uint64_t counts[CHECK_STATES]);
+
+/* What there is to watch and what is watched, for who polls. */
+
+/* The bare rows by id, after `after`, at most `limit`. */
+struct check_due {
+    int64_t id, site_id, next_at, source_id;
+    uint32_t interval_s;
+    enum check_state state;
+    const char *loc; /* valid for the call */
+};
+enum catalogue_status
+catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
+                          bool (*each)(void *context, const struct check_due *row), void *context);
+/* Calls `each` for what a source's list names and has no row: files of `source` from behind the
+ * path `after` (NULL: the first), `looked` of them at most; `*last` gets the last path looked at
+ * (LOC_MAX_CHARS + 1 bytes), "" once there is no more. */
+enum catalogue_status catalogue_view_unwatched_files(
+    struct catalogue_view *v, const char *source, const char *after, size_t looked, char *last,
+    bool (*each)(void *context, int64_t site_id, const char *loc), void *context);
+/* The same for a site's entries by loc that no source owns which reads for itself. */
+enum catalogue_status catalogue_view_unwatched_entries(
+    struct catalogue_view *v, int64_t site_id, const char *after, size_t looked, char *last,
+    bool (*each)(void *context, int64_t site_id, const char *loc), void *context);
+/* Rows, from behind the id `after`, `looked` of them at most, that nothing names any more: no file
+ * of their source, no entry. `*last` gets the last id looked at, 0 once there is no more. */
+enum catalogue_status catalogue_view_checks_left(struct catalogue_view *v, int64_t after,
+                                                 size_t looked, int64_t *last,
+                                                 bool (*each)(void *context, int64_t id),
+                                                 void *context);
+
+/* ---- writing (CHANGE_CHECK) --------------------------------------------------------------- */
+
+/* What a poll came to, or what is to be watched from now on, or no more. */
+enum check_write_kind { CHECK_ADD, CHECK_RESULT, CHECK_REMOVE };
+struct check_write {
+    struct check_record record; /* ADD: loc, source, site_id, list, next_at, interval_s; RESULT:
+                                   all, by its id; REMOVE: its id */
+    /* RESULT: the date that its entry is to bear, where it still bears `lastmod_from` (NULL: none)
+     * and has no digest; of a child with a source, where that source still owns it. NULL: it stays.
+     */
+    const char *lastmod_to, *lastmod_from;
+    enum check_write_kind kind;
+};
+#define CHECK_WRITES_MAX 256u /* in one change: some milliseconds */
+
+#endif

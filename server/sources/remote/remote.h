@@ -1,0 +1,139 @@
+/* Remote sources: sitemaps that lie elsewhere. One thread polls the lists (upstream sitemap
+ * indexes) of all remote sources, hands what they name to the catalogue as a scan, and polls the
+ * sitemaps themselves, at a pace that each host bears, so that the index served has true dates and
+ * lists nothing broken. Sites with `check` have what the API registered polled too.
+ *
+ * What is known is kept in the catalogue (db/check.h), so that a restart polls nothing before its
+ * time. The thread never logs: it tells events. */
+#ifndef SITEMAPD_SOURCES_REMOTE_REMOTE_H
+#define SITEMAPD_SOURCES_REMOTE_REMOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "db/check.h"
+#include "server/base/histogram.h"
+
+/* One remote source as configured. Borrowed for the call; copied. Strings may be NULL where it says
+ * so. */
+struct remote_settings {
+    const char *name;
+    const char *upstream;    /* URL of a sitemap index */
+    const char *index;       /* URL or path of the index; NULL: by scope */
+    const char *connect;     /* "host:port" to connect to for the upstream's origin; NULL: where its
+                                name points */
+    const char *ca_file;     /* PEM; NULL: the system's trust */
+    const char *credentials; /* "basic USER:PASS" or "bearer TOKEN", for the upstream's origin
+                                alone; NULL: none */
+    uint32_t poll_s;         /* the list */
+    bool check;              /* poll what the list names, too */
+    uint32_t drop_after_s;   /* a child that is none for so long leaves; 0: never */
+};
+
+/* The bounds of all polls, [fetch]. Strings borrowed; copied. */
+struct remote_bounds {
+    const char *agent; /* User-Agent, whole: "sitemapd/VERSION (+contact)" */
+    uint32_t rate;     /* requests a second to one host */
+    uint32_t per_host; /* at once */
+    uint32_t min_interval_s, max_interval_s;
+    const char *const *allow_addresses; /* NULL-terminated CIDRs beside the public internet; NULL */
+};
+
+struct remote;
+
+struct remote_options {
+    struct catalogue *catalogue;
+    struct remote_bounds bounds;
+    size_t count;
+    const struct remote_settings *settings;
+    /* Something to log; on the thread. `level`: 0 error, 1 warning, 2 info. `source` may be NULL.
+     */
+    void (*event)(void *context, int level, const char *event, const char *source,
+                  const char *detail);
+    void *event_context;
+    /* A sitemap's state, or a list's, is another now; on the thread; must not wait. `record` is
+     * valid for the call. May be NULL. */
+    void (*moved)(void *context, const struct check_record *record, enum check_state before);
+    void *moved_context;
+};
+
+/* What the settings show to be wrong, alone; `why` gets a sentence. Reads nothing. */
+bool remote_settings_check(const struct remote_settings *settings, char *why, size_t why_size);
+
+/* Starts the thread, also without a source (sites with `check` may come). `why` gets a sentence. */
+bool remote_start(const struct remote_options *options, struct remote **out, char *why,
+                  size_t why_size);
+/* Makes sources and bounds these while it runs: taken at once, a poll under way of a source that is
+ * gone is thrown away. Entries of a source that is gone stay. False with `why`: out of memory, and
+ * nothing has changed. */
+bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, size_t count,
+                        const struct remote_settings *settings, char *why, size_t why_size);
+/* Ends the thread within a second whatever the network does; what was learnt is handed over first,
+ * where the catalogue takes it. Who waits is answered. Takes NULL. */
+void remote_end(struct remote *r);
+/* The same, and frees all. Takes NULL. */
+void remote_stop(struct remote *r);
+
+/* ---- asking for a poll (any thread, never waits) ------------------------------------------- */
+
+/* Polls the list of a source now. `done` is called once, on the thread (or at once where there is
+ * no such source, or it ends): `result` as of the scan, NULL where none was made: then `failure`
+ * says why. `max_removed` as in struct change. */
+typedef void remote_scanned(void *context, const struct change_result *result, const char *failure);
+void remote_scan(struct remote *r, const char *name, int64_t max_removed, remote_scanned *done,
+                 void *context);
+/* Polls one watched sitemap now, within its host's rate. `done` is called once, on the thread: the
+ * row as it is then, which is kept in the catalogue by then; NULL with `failure` where it was not
+ * polled (not watched, the host rests, it ends, busy). */
+typedef void remote_polled(void *context, const struct check_record *record, const char *failure);
+void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_polled *done,
+                 void *context);
+/* Something was registered or a site's `check` is another: looks for what is to be watched within
+ * seconds rather than a minute. */
+void remote_look(struct remote *r);
+
+/* ---- how it stands (from memory, any thread, never waits for I/O) -------------------------- */
+
+struct remote_status {
+    bool polling;                  /* its list is being read */
+    bool failing;                  /* the last poll of it could not be taken */
+    int64_t failed_at;             /* since when it fails; 0: it does not */
+    int64_t polled_at;             /* the last poll, however it went; 0: never */
+    int64_t next_poll_at;          /* Unix seconds */
+    unsigned http_status;          /* of the last answer; 0: none */
+    uint64_t polls;                /* since the start */
+    uint64_t members;              /* that the list named last */
+    uint64_t held;                 /* removals that the shrink guard holds back */
+    uint64_t states[CHECK_STATES]; /* of its children */
+    char failure_code[40];         /* a stable word; "" */
+    char failure[256];             /* a sentence; "" */
+};
+/* False where there is no such source. */
+bool remote_status(struct remote *r, const char *name, struct remote_status *out);
+
+enum remote_result {
+    REMOTE_CHANGED,      /* 200 with another content */
+    REMOTE_SAME,         /* 200 with the content that was known */
+    REMOTE_NOT_MODIFIED, /* 304 */
+    REMOTE_BAD,          /* an answer that is no good sitemap, or list */
+    REMOTE_REFUSED,
+    REMOTE_UNREACHABLE,
+    REMOTE_RESULTS
+};
+/* "changed", "same", "not_modified", "bad", "refused", "unreachable". Static. */
+const char *remote_result_word(enum remote_result result);
+
+struct remote_counts {
+    uint64_t states[CHECK_STATES]; /* of all children */
+    uint64_t results[REMOTE_RESULTS];
+    uint64_t bytes;                      /* of bodies, as sent */
+    struct histogram_values duration_ns; /* of polls, by histogram_times */
+    uint32_t hosts, hosts_resting;
+    double pressure;     /* the highest of all hosts: what is asked of it to what it bears */
+    uint32_t lateness_s; /* how long the child that waits longest is due */
+};
+void remote_counts_get(struct remote *r, struct remote_counts *out);
+
+#endif
