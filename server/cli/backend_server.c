@@ -1,8 +1,5 @@
-/* A server through its API, in the words of db/. A change becomes one call, and what the call
- * answers becomes the change's result, refusals by the rules' own words included, so that commands
- * tell the same of both backends. Lists go as NDJSON by way of a file, since their length is told
- * first; the server knows their lines by the order in which they are sent, the user by where they
- * stood. */
+/* A server through its API, in the words of db/. Changes, the registry and the history have files
+ * of their own (server_parts.h); here stands what is read besides, and how the server is opened. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,10 +8,7 @@
 #include <unistd.h>
 
 #include "server/cli/backend.h"
-#include "server/cli/server_call.h"
-#include "server/cli/server_history.h"
-
-#define PAGE_OF_LIST "1000" /* what the API gives at once */
+#include "server/cli/server_parts.h"
 
 struct server_backend {
     struct backend base; /* first */
@@ -29,374 +23,12 @@ static struct server_backend *of(struct backend *b)
     return (struct server_backend *)b;
 }
 
-/* ---- what an answer says --------------------------------------------------------------- */
-
-static bool good(const struct server_backend *s)
+static enum catalogue_status apply(struct backend *b, const struct change *change,
+                                   backend_progress *progress, void *context,
+                                   struct change_result *result)
 {
-    return s->server.status / 100 == 2;
-}
-
-/* Tells why a read came to nothing; `answer` is dropped. */
-static int tell(struct server_backend *s, json_t *answer)
-{
-    const char *name = s->base.name;
-
-    if (s->server.status == 0 || answer == NULL)
-        cli_fail(name, "%s", s->server.why[0] != '\0' ? s->server.why : "gives no answer");
-    else if (s->server.status == 404 && strcmp(member_text(answer, "code"), "not-found") == 0)
-        cli_fail(name, "%s; the server may be of an earlier version",
-                 member_text(answer, "detail"));
-    else
-        cli_fail(name, "%s (%s)", member_text(answer, "detail"), member_text(answer, "code"));
-    json_decref(answer);
-    return EXIT_COULD_NOT;
-}
-
-static enum rule_code code_of(const char *word)
-{
-    for (int code = RULE_OK + 1; code < RULE_CODE_COUNT; code++)
-        if (strcmp(rule_code_word((enum rule_code)code), word) == 0)
-            return (enum rule_code)code;
-    return RULE_OK;
-}
-
-static rule_set codes_of(const json_t *words)
-{
-    rule_set codes = 0;
-    json_t *word;
-    size_t i;
-
-    json_array_foreach(words, i, word) if (json_is_string(word) &&
-                                           code_of(json_string_value(word)) != RULE_OK) codes |=
-        RULE_BIT(code_of(json_string_value(word)));
-    return codes;
-}
-
-/* The status of a refusal that no rule made; OK where it is none of the catalogue's own. */
-static enum catalogue_status status_of(const char *word)
-{
-    if (strcmp(word, "site-exists") == 0 || strcmp(word, "index-exists") == 0)
-        return CATALOGUE_CONFLICT;
-    for (int s = CATALOGUE_NOT_FOUND; s <= CATALOGUE_CANCELLED; s++)
-        if (strcmp(catalogue_status_word((enum catalogue_status)s), word) == 0)
-            return (enum catalogue_status)s;
-    return CATALOGUE_OK;
-}
-
-/* Why an undo is none, as the catalogue has it: static; NULL: for another reason. */
-static const char *conflict_of(const char *word)
-{
-    static const char *const words[] = {"source-decides", "not-undoable", "taken-since"};
-
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], word) == 0)
-            return words[i];
-    return NULL;
-}
-
-/* Fills the result of a change that was not applied. */
-static void refuse(struct server_backend *s, const json_t *answer, struct change_result *result)
-{
-    const char *word = member_text(answer, "code"), *detail = member_text(answer, "detail");
-
-    if (s->server.status == 0 || answer == NULL) {
-        result->status = CATALOGUE_UNAVAILABLE;
-        snprintf(result->detail, sizeof result->detail, "%.200s",
-                 s->server.why[0] != '\0' ? s->server.why : "the server gives no answer");
-        return;
-    }
-    result->code = code_of(word);
-    result->managed = strcmp(word, "managed-by-config") == 0;
-    result->conflict = conflict_of(word);
-    result->would_remove = member_number(answer, "would_remove");
-    if (result->code != RULE_OK)
-        result->status = CATALOGUE_REFUSED;
-    else
-        result->status =
-            result->managed || result->conflict != NULL ? CATALOGUE_CONFLICT : status_of(word);
-    if (result->status != CATALOGUE_OK) {
-        snprintf(result->detail, sizeof result->detail, "%.250s", detail);
-        return;
-    }
-    result->status = CATALOGUE_UNAVAILABLE;
-    snprintf(result->detail, sizeof result->detail, "%.180s (%.60s)", detail, word);
-}
-
-static void take_counts(const json_t *answer, struct change_result *result)
-{
-    result->created = member_number(answer, "created");
-    result->updated = member_number(answer, "updated");
-    result->unchanged = member_number(answer, "unchanged");
-    result->removed = member_number(answer, "removed");
-    result->moved = member_number(answer, "moved");
-    result->spared = member_number(answer, "spared");
-    result->revision = member_number(answer, "revision");
-    result->changed = result->created + result->updated + result->removed > 0;
-}
-
-/* ---- changes of one thing -------------------------------------------------------------- */
-
-static json_t *texts(const char *const *list)
-{
-    json_t *array = json_array();
-
-    for (; array != NULL && *list != NULL; list++)
-        json_array_append_new(array, json_string(*list));
-    return array;
-}
-
-/* One call; true where it was applied: `*answer` (may be NULL) is the caller's. */
-static bool call(struct server_backend *s, const char *method, const struct str *target,
-                 json_t *body, struct change_result *result, json_t **answer)
-{
-    *answer = NULL;
-    if (target->failed) {
-        result->status = CATALOGUE_NO_MEMORY;
-        return false;
-    }
-    if (server_ask(&s->server, method, str_text(target), body, answer) && good(s))
-        return true;
-    refuse(s, *answer, result);
-    json_decref(*answer);
-    *answer = NULL;
-    return false;
-}
-
-static char *copy(const char *text)
-{
-    return text != NULL ? strdup(text) : NULL;
-}
-
-static void take_entry(struct server_backend *s, const json_t *sitemap,
-                       struct change_result *result)
-{
-    struct entry_record *entry = &result->entry;
-
-    snprintf(entry->id, sizeof entry->id, "%s", member_text(sitemap, "id"));
-    entry->loc = copy(member_text(sitemap, "loc"));
-    entry->lastmod = copy(member_text_or_null(sitemap, "lastmod"));
-    entry->digest = copy(member_text_or_null(sitemap, "digest"));
-    entry->source = copy(member_text(sitemap, "source"));
-    entry->page = (uint32_t)member_number(sitemap, "page");
-    entry->registered_at = member_time(sitemap, "registered_at");
-    entry->changed_at = member_time(sitemap, "changed_at");
-    str_clear(&s->url);
-    str_append_text(&s->url, member_text(sitemap, "index"));
-    result->remarks = codes_of(json_object_get(sitemap, "warnings"));
-    if (entry->loc == NULL || entry->source == NULL)
-        result->status = CATALOGUE_NO_MEMORY;
-}
-
-static void put_entry(struct server_backend *s, const struct change *change,
-                      struct change_result *result)
-{
-    const struct entry *entry = &change->entry;
-    struct str target = STR_INIT;
-    json_t *body = json_pack("{s:s, s:s*}", "loc", entry->loc, "index", entry->index), *answer;
-
-    if (entry->lastmod_state != FIELD_ABSENT)
-        json_object_set_new(body, "lastmod",
-                            entry->lastmod != NULL ? json_string(entry->lastmod) : json_null());
-    if (entry->digest_state != FIELD_ABSENT)
-        json_object_set_new(body, "digest",
-                            entry->digest != NULL ? json_string(entry->digest) : json_null());
-    str_append_text(&target, "/v1/sitemaps");
-    target_add(&target, "source", change->source);
-    if (call(s, "POST", &target, body, result, &answer)) {
-        take_counts(answer, result);
-        take_entry(s, json_object_get(answer, "sitemap"), result);
-    }
-    json_decref(answer);
-    json_decref(body);
-    str_done(&target);
-}
-
-static void remove_entry(struct server_backend *s, const struct change *change,
-                         struct change_result *result)
-{
-    struct str target = STR_INIT;
-    json_t *answer;
-
-    str_append_text(&target, "/v1/sitemaps");
-    target_add(&target, "loc", change->loc);
-    if (call(s, "DELETE", &target, NULL, result, &answer))
-        result->removed = 1;
-    json_decref(answer);
-    str_done(&target);
-}
-
-/* The fields that are set, by the API's names. */
-static json_t *site_body(const struct site_fields *site)
-{
-    const struct {
-        const char *name;
-        const char *const *list;
-    } edits[] = {
-        {"add_cross_hosts", site->cross_added},
-        {"remove_cross_hosts", site->cross_removed},
-        {"add_host_aliases", site->alias_added},
-        {"remove_host_aliases", site->alias_removed},
-    };
-    json_t *body = json_object();
-
-    if ((site->set & SITE_SET_CROSS_HOSTS) != 0)
-        json_object_set_new(body, "cross_hosts", texts(site->cross_hosts));
-    if ((site->set & SITE_SET_ALIAS_HOSTS) != 0)
-        json_object_set_new(body, "host_aliases", texts(site->alias_hosts));
-    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++)
-        if (edits[i].list != NULL && edits[i].list[0] != NULL)
-            json_object_set_new(body, edits[i].name, texts(edits[i].list));
-    if ((site->set & SITE_SET_MAX_PAGES) != 0)
-        json_object_set_new(body, "max_indexes", json_integer(site->max_pages));
-    if ((site->set & SITE_SET_FROZEN) != 0)
-        json_object_set_new(body, "frozen", json_boolean(site->frozen));
-    if ((site->set & SITE_SET_ROBOTS) != 0)
-        json_object_set_new(body, "robots",
-                            site->robots_off       ? json_false()
-                            : site->robots == NULL ? json_null()
-                                                   : json_string(site->robots));
-    return body;
-}
-
-static void add_site(struct server_backend *s, const struct change *change,
-                     struct change_result *result)
-{
-    struct str target = STR_INIT;
-    const char *origin = change->site.origin;
-    json_t *body = site_body(&change->site), *answer;
-
-    json_object_set_new(body, "origin", json_string(origin));
-    json_object_set_new(body, "index",
-                        change->index_url != NULL ? json_string(change->index_url + strlen(origin))
-                                                  : json_false());
-    str_append_text(&target, "/v1/sites");
-    result->changed = call(s, "POST", &target, body, result, &answer);
-    json_decref(answer);
-    json_decref(body);
-    str_done(&target);
-}
-
-/* Whether anything changed shows in the site itself, before and after. */
-static void update_site(struct server_backend *s, const struct change *change,
-                        struct change_result *result)
-{
-    struct str target = STR_INIT;
-    json_t *body = site_body(&change->site), *before = NULL, *after = NULL;
-
-    str_append_format(&target, "/v1/sites/%" PRId64, change->site_id);
-    if (call(s, "GET", &target, NULL, result, &before) &&
-        call(s, "PATCH", &target, body, result, &after))
-        result->changed = json_equal(before, after) == 0;
-    json_decref(before);
-    json_decref(after);
-    json_decref(body);
-    str_done(&target);
-}
-
-static void freeze_index(struct server_backend *s, const struct change *change,
-                         struct change_result *result)
-{
-    struct str target = STR_INIT;
-    json_t *body = json_pack("{s:b}", "frozen", change->frozen), *answer = NULL;
-
-    str_append_format(&target, "/v1/indexes/%" PRId64, change->index_id);
-    result->changed = call(s, "PATCH", &target, body, result, &answer);
-    json_decref(answer);
-    json_decref(body);
-    str_done(&target);
-}
-
-/* A site or an index: `what` is "sites" or "indexes". */
-static void remove_whole(struct server_backend *s, const char *what, int64_t id,
-                         const struct change *change, struct change_result *result)
-{
-    struct str target = STR_INIT;
-    char number[24];
-    json_t *answer;
-
-    str_append_format(&target, "/v1/%s/%" PRId64, what, id);
-    snprintf(number, sizeof number, "%" PRId64, change->max_removed);
-    target_add(&target, "max_removed", change->max_removed >= 0 ? number : NULL);
-    if (call(s, "DELETE", &target, NULL, result, &answer))
-        take_counts(answer, result);
-    json_decref(answer);
-    str_done(&target);
-}
-
-static void add_index(struct server_backend *s, const struct change *change,
-                      struct change_result *result)
-{
-    struct str target = STR_INIT;
-    json_t *body = json_pack("{s:s, s:s*}", "url", change->index_url, "page_pattern",
-                             change->page_pattern),
-           *answer;
-
-    str_append_text(&target, "/v1/indexes");
-    result->changed = call(s, "POST", &target, body, result, &answer);
-    json_decref(answer);
-    json_decref(body);
-    str_done(&target);
-}
-
-static void revoke_token(struct server_backend *s, const struct change *change,
-                         struct change_result *result)
-{
-    struct str target = STR_INIT;
-    json_t *answer;
-
-    str_append_text(&target, "/v1/tokens");
-    target_segment(&target, change->token.name);
-    result->changed = call(s, "DELETE", &target, NULL, result, &answer);
-    json_decref(answer);
-    str_done(&target);
-}
-
-/* ---- lists ----------------------------------------------------------------------------- */
-
-/* What was sent: the lines that the entries stood on, by their order. */
-struct sent {
-    FILE *file;
-    uint64_t *lines; /* owned */
-    uint64_t count;
-};
-
-static bool write_line(struct sent *sent, struct str *line, const struct entry *entry)
-{
-    str_clear(line);
-    str_append_text(line, "{\"loc\":");
-    str_append_json_text(line, entry->loc);
-    if (entry->lastmod_state != FIELD_ABSENT)
-        str_append_json_member(line, "lastmod", entry->lastmod);
-    if (entry->digest_state != FIELD_ABSENT)
-        str_append_json_member(line, "digest", entry->digest);
-    if (entry->index != NULL)
-        str_append_json_member(line, "index", entry->index);
-    if (entry->source != NULL)
-        str_append_json_member(line, "source", entry->source);
-    if (entry->position != POSITION_NONE)
-        str_append_format(line, ",\"position\":%" PRIu32, entry->position);
-    str_append_text(line, "}\n");
-    return !line->failed && fwrite(line->data, 1, line->len, sent->file) == line->len;
-}
-
-/* Writes the list into a file that is gone with the process. */
-static bool write_list(struct sent *sent, struct spool *rows)
-{
-    struct str line = STR_INIT;
-    struct entry entry;
-    int more = 0;
-    bool written;
-
-    sent->file = tmpfile();
-    sent->lines = calloc(spool_count(rows) + 1, sizeof *sent->lines);
-    written = sent->file != NULL && sent->lines != NULL;
-    spool_rewind(rows);
-    while (written && (more = spool_next(rows, &entry)) == 1) {
-        sent->lines[sent->count++] = entry.line;
-        written = write_line(sent, &line, &entry);
-    }
-    str_done(&line);
-    return written && more == 0 && fflush(sent->file) == 0;
+    (void)progress, (void)context;
+    return server_apply(&of(b)->server, change, &of(b)->url, result);
 }
 
 static struct spool *make_spool(struct backend *b, uint64_t max_bytes)
@@ -407,357 +39,12 @@ static struct spool *make_spool(struct backend *b, uint64_t max_bytes)
     return spool_new(folder != NULL && *folder != '\0' ? folder : "/tmp", max_bytes);
 }
 
-static uint64_t line_of(const struct sent *sent, const json_t *finding)
-{
-    uint64_t line = member_number(finding, "line");
-
-    return line >= 1 && line <= sent->count ? sent->lines[line - 1] : 0;
-}
-
-static void take_rejections(struct change_result *result, const struct sent *sent,
-                            const json_t *list)
-{
-    json_t *item;
-    size_t i;
-
-    json_array_foreach(list, i, item)
-    {
-        struct rejection rejection = {
-            .line = line_of(sent, item),
-            .loc = member_text_or_null(item, "loc"),
-            .code = code_of(member_text(item, "code")),
-            .field = NULL,
-        };
-        const char *detail = member_text(item, "detail");
-
-        if (strcmp(detail, rule_code_sentence(rejection.code)) != 0)
-            snprintf(rejection.detail, sizeof rejection.detail, "%.250s", detail);
-        findings_refuse(&result->findings, &rejection);
-    }
-}
-
-/* Those of what was stored. What a loc or a date bears by itself was remarked when the list was
- * read, as the API would. */
-static void take_remarks(struct change_result *result, const struct sent *sent, const json_t *list)
-{
-    const rule_set read = RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |
-                          RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) |
-                          RULE_BIT(RULE_LOC_AMP);
-    json_t *item;
-    size_t i;
-
-    json_array_foreach(list, i, item)
-    {
-        rule_set remarks = codes_of(json_object_get(item, "codes")) & ~read;
-
-        if (member_number(item, "line") == 0)
-            result->remarks |= remarks;
-        else
-            findings_remark(&result->findings, line_of(sent, item), NULL, remarks);
-    }
-}
-
-static void list_target(struct str *target, const struct change *change)
-{
-    bool replace = change->kind == CHANGE_REPLACE;
-    char number[24];
-
-    snprintf(number, sizeof number, "%" PRId64, change->max_removed);
-    str_append_text(target, "/v1/sitemaps");
-    target_add(target, "index", change->index_name);
-    target_add(target, "source", replace && change->replace_source == NULL ? "*" : change->source);
-    target_add(target, "on_error", change->skip ? "skip" : NULL);
-    target_add(target, "dry_run", change->dry_run ? "1" : NULL);
-    target_add(target, "max_removed", change->max_removed >= 0 ? number : NULL);
-}
-
-static void send_list(struct server_backend *s, const struct change *change,
-                      struct change_result *result)
-{
-    struct sent sent = {0};
-    struct str target = STR_INIT;
-    json_t *answer = NULL;
-
-    result->rows = change->rows;
-    result->findings.max = change->max_told;
-    result->findings.examples = FINDINGS_EXAMPLES;
-    list_target(&target, change);
-    if (!write_list(&sent, change->rows) || target.failed) {
-        result->status = CATALOGUE_NO_SPACE;
-        snprintf(result->detail, sizeof result->detail,
-                 "no room for the list in the folder for temporary files (TMPDIR)");
-    } else if (server_send(&s->server, change->kind == CHANGE_REPLACE ? "PUT" : "POST",
-                           str_text(&target), sent.file, &answer) &&
-               good(s)) {
-        take_counts(answer, result);
-        take_rejections(result, &sent, json_object_get(answer, "rejected"));
-        take_remarks(result, &sent, json_object_get(answer, "warnings"));
-    } else {
-        refuse(s, answer, result);
-        if (strcmp(member_text(answer, "code"), "entries-refused") == 0)
-            result->status = CATALOGUE_REFUSED;
-        take_rejections(result, &sent, json_object_get(answer, "rejected"));
-    }
-    json_decref(answer);
-    str_done(&target);
-    free(sent.lines);
-    if (sent.file != NULL)
-        fclose(sent.file);
-}
-
-/* An undo, and a restore of an index. */
-static void put_back(struct server_backend *s, const struct change *change,
-                     struct change_result *result)
-{
-    bool restores = change->kind == CHANGE_RESTORE;
-    struct sent nothing = {0};
-    struct str target = STR_INIT;
-    char revision[24], number[24];
-    json_t *answer;
-
-    snprintf(revision, sizeof revision, "%" PRIu64, change->revision);
-    snprintf(number, sizeof number, "%" PRId64, change->max_removed);
-    if (restores)
-        str_append_text(&target, "/v1/restore");
-    else
-        str_append_format(&target, "/v1/history/%s/undo", revision);
-    target_add(&target, "index", restores ? change->index_name : NULL);
-    target_add(&target, "to", restores ? revision : NULL);
-    target_add(&target, "on_conflict", change->overwrite ? "overwrite" : NULL);
-    target_add(&target, "dry_run", change->dry_run ? "1" : NULL);
-    target_add(&target, "max_removed", change->max_removed >= 0 ? number : NULL);
-    result->findings.max = change->max_told;
-    if (call(s, "POST", &target, NULL, result, &answer)) {
-        take_counts(answer, result);
-        take_rejections(result, &nothing, json_object_get(answer, "conflicts"));
-        result->findings.refused = member_number(answer, "conflicts_total");
-    }
-    json_decref(answer);
-    str_done(&target);
-}
-
-static enum catalogue_status apply(struct backend *b, const struct change *change,
-                                   backend_progress *progress, void *context,
-                                   struct change_result *result)
-{
-    struct server_backend *s = of(b);
-
-    (void)progress, (void)context;
-    *result = (struct change_result){.status = CATALOGUE_OK};
-    switch (change->kind) {
-    case CHANGE_ENTRY_PUT:
-        put_entry(s, change, result);
-        break;
-    case CHANGE_ENTRY_REMOVE:
-        remove_entry(s, change, result);
-        break;
-    case CHANGE_BULK:
-    case CHANGE_REPLACE:
-        send_list(s, change, result);
-        break;
-    case CHANGE_SITE_ADD:
-        add_site(s, change, result);
-        break;
-    case CHANGE_SITE_UPDATE:
-        update_site(s, change, result);
-        break;
-    case CHANGE_SITE_REMOVE:
-        remove_whole(s, "sites", change->site_id, change, result);
-        break;
-    case CHANGE_INDEX_ADD:
-        add_index(s, change, result);
-        break;
-    case CHANGE_INDEX_FREEZE:
-        freeze_index(s, change, result);
-        break;
-    case CHANGE_INDEX_REMOVE:
-        remove_whole(s, "indexes", change->index_id, change, result);
-        break;
-    case CHANGE_TOKEN_REVOKE:
-        revoke_token(s, change, result);
-        break;
-    case CHANGE_UNDO:
-    case CHANGE_RESTORE:
-        put_back(s, change, result);
-        break;
-    default: /* what the API has no call for, and no command asks of it */
-        result->status = CATALOGUE_UNAVAILABLE;
-        break;
-    }
-    return result->status;
-}
-
-/* ---- the registry ---------------------------------------------------------------------- */
-
-/* All pages of a list, joined into one array. NULL, and told, where that fails. */
-static json_t *read_all(struct server_backend *s, const char *path, const char *member)
-{
-    json_t *all = json_array();
-    struct str after = STR_INIT;
-
-    do {
-        struct str target = STR_INIT;
-        json_t *answer = NULL;
-
-        str_append_text(&target, path);
-        target_add(&target, "limit", PAGE_OF_LIST);
-        target_add(&target, "after", after.len > 0 ? str_text(&after) : NULL);
-        if (!server_ask(&s->server, "GET", str_text(&target), NULL, &answer) || !good(s)) {
-            tell(s, answer);
-            json_decref(all);
-            all = NULL;
-        } else {
-            json_array_extend(all, json_object_get(answer, member));
-            str_clear(&after);
-            str_append_text(&after, member_text(answer, "next"));
-            json_decref(answer);
-        }
-        str_done(&target);
-    } while (all != NULL && after.len > 0);
-    str_done(&after);
-    return all;
-}
-
-/* Makes each site what its own address tells: with its robots.txt. */
-static bool read_robots(struct server_backend *s, json_t *sites)
-{
-    for (size_t i = 0; i < json_array_size(sites); i++) {
-        struct str target = STR_INIT;
-        json_t *whole = NULL;
-        bool read;
-
-        str_append_text(&target, "/v1/sites");
-        target_segment(&target, member_text(json_array_get(sites, i), "id"));
-        read = server_ask(&s->server, "GET", str_text(&target), NULL, &whole) && good(s);
-        str_done(&target);
-        if (!read) {
-            tell(s, whole);
-            return false;
-        }
-        json_array_set_new(sites, i, whole);
-    }
-    return true;
-}
-
-/* A registry while it is put together: what registry_copy takes, and what owns its arrays. */
-struct plain {
-    struct registry registry;
-    struct registry_site *sites;
-    struct registry_index *indexes;
-    uint32_t *pages;
-    const char **hosts;
-    size_t index_count, page_count, host_count;
-};
-
-static const char *const *take_hosts(struct plain *p, const json_t *list, size_t *count)
-{
-    const char **first = &p->hosts[p->host_count];
-    json_t *host;
-    size_t i;
-
-    *count = 0;
-    json_array_foreach(list, i, host) if (json_is_string(host))
-    {
-        p->hosts[p->host_count++] = json_string_value(host);
-        ++*count;
-    }
-    return first;
-}
-
-static void take_index(struct plain *p, struct registry_site *site, const json_t *index)
-{
-    struct registry_index *out = &p->indexes[p->index_count++];
-    const json_t *pages = json_object_get(index, "pages");
-    size_t origin_len = strlen(site->origin), i;
-    const char *url = member_text(index, "url");
-    json_t *page;
-
-    *out = (struct registry_index){
-        .id = strtoll(member_text(index, "id"), NULL, 10),
-        .site_id = site->id,
-        .path = strlen(url) > origin_len ? url + origin_len : "",
-        .page_pattern = member_text(index, "page_pattern"),
-        .frozen = json_is_true(json_object_get(index, "frozen")),
-        .pages = &p->pages[p->page_count],
-    };
-    json_array_foreach(pages, i, page)
-    {
-        if (json_is_integer(json_object_get(page, "entries")) &&
-            member_number(page, "entries") == 0)
-            continue;
-        p->pages[p->page_count++] = (uint32_t)member_number(page, "number");
-        out->page_count++;
-    }
-    site->index_count++;
-}
-
-/* `*at`: the first index that no site before had. Both lists go by origin. */
-static void take_site(struct plain *p, const json_t *site, const json_t *indexes, size_t *at)
-{
-    struct registry_site *out = &p->sites[p->registry.site_count++];
-    const json_t *robots = json_object_get(site, "robots"), *index;
-
-    *out = (struct registry_site){
-        .id = strtoll(member_text(site, "id"), NULL, 10),
-        .origin = member_text(site, "origin"),
-        .managed = json_is_true(json_object_get(site, "managed")),
-        .frozen = json_is_true(json_object_get(site, "frozen")),
-        .max_pages = (uint32_t)member_number(site, "max_indexes"),
-        .robots = json_string_value(robots),
-        .robots_off = json_is_false(robots),
-        .indexes = &p->indexes[p->index_count],
-    };
-    out->cross_hosts = take_hosts(p, json_object_get(site, "cross_hosts"), &out->cross_host_count);
-    out->alias_hosts = take_hosts(p, json_object_get(site, "host_aliases"), &out->alias_host_count);
-    while ((index = json_array_get(indexes, *at)) != NULL &&
-           strcmp(member_text(index, "site"), out->origin) == 0) {
-        take_index(p, out, index);
-        ++*at;
-    }
-}
-
-static struct registry *build(const json_t *sites, const json_t *indexes)
-{
-    struct plain p = {0};
-    struct registry *made = NULL;
-    size_t hosts = 0, pages = 0, at = 0, i;
-    json_t *item;
-
-    json_array_foreach(sites, i, item) hosts +=
-        json_array_size(json_object_get(item, "cross_hosts")) +
-        json_array_size(json_object_get(item, "host_aliases"));
-    json_array_foreach(indexes, i, item) pages += json_array_size(json_object_get(item, "pages"));
-    p.sites = calloc(json_array_size(sites) + 1, sizeof *p.sites);
-    p.indexes = calloc(json_array_size(indexes) + 1, sizeof *p.indexes);
-    p.pages = calloc(pages + 1, sizeof *p.pages);
-    p.hosts = calloc(hosts + 1, sizeof *p.hosts);
-    if (p.sites != NULL && p.indexes != NULL && p.pages != NULL && p.hosts != NULL) {
-        json_array_foreach(sites, i, item) take_site(&p, item, indexes, &at);
-        p.registry.sites = p.sites;
-        made = registry_copy(&p.registry);
-    }
-    free(p.sites);
-    free(p.indexes);
-    free(p.pages);
-    free((void *)p.hosts);
-    return made;
-}
-
 static struct registry *read_registry(struct backend *b, unsigned want)
 {
     struct server_backend *s = of(b);
-    json_t *sites = read_all(s, "/v1/sites", "sites");
-    struct registry *registry = NULL;
 
     json_decref(s->indexes);
-    s->indexes = sites != NULL ? read_all(s, "/v1/indexes", "indexes") : NULL;
-    if (s->indexes != NULL && ((want & REGISTRY_ROBOTS) == 0 || read_robots(s, sites))) {
-        registry = build(sites, s->indexes);
-        if (registry == NULL)
-            cli_fail(b->name, "its sites and indexes cannot be read");
-    }
-    json_decref(sites);
-    return registry;
+    return server_registry(&s->server, (want & REGISTRY_ROBOTS) != 0, &s->indexes);
 }
 
 static int read_page(struct backend *b, const struct registry_index *index, uint32_t number,
@@ -820,10 +107,10 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
     target_add(&target, "page", page);
     *found =
         server_stream(&s->server, str_text(&target), "application/xml", take_text, out, &answer) &&
-        good(s);
+        server_is_good(&s->server);
     str_done(&target);
     if (!*found && strcmp(member_text(answer, "code"), "page-empty") != 0)
-        return tell(s, answer);
+        return server_tell(&s->server, answer);
     json_decref(answer);
     return EXIT_DONE;
 }
@@ -860,9 +147,11 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     str_append_text(&target, "/v1/sitemaps");
     target_add(&target, "index", wanted->index != NULL ? url_of(s, wanted->index) : NULL);
     target_add(&target, "prefix", wanted->prefix);
-    if ((!server_lines(&s->server, str_text(&target), tell_line, &listed, &answer) || !good(s)) &&
+    if ((!server_lines(&s->server, str_text(&target), tell_line, &listed, &answer) ||
+         !server_is_good(&s->server)) &&
         !listed.ended)
-        status = listed.broken ? cli_fail(b->name, "what it lists is no entry") : tell(s, answer);
+        status = listed.broken ? cli_fail(b->name, "what it lists is no entry")
+                               : server_tell(&s->server, answer);
     else
         json_decref(answer);
     str_done(&target);
@@ -876,8 +165,8 @@ static const char *owner(struct backend *b)
 
     if (s->name.len > 0)
         return str_text(&s->name);
-    if (!server_ask(&s->server, "GET", "/v1/token", NULL, &answer) || !good(s)) {
-        tell(s, answer);
+    if (!server_ask(&s->server, "GET", "/v1/token", NULL, &answer) || !server_is_good(&s->server)) {
+        server_tell(&s->server, answer);
         return NULL;
     }
     str_append_text(&s->name, member_text(answer, "name"));
@@ -894,7 +183,7 @@ static int tell_of(struct server_backend *s, const char *what, json_t *answer)
 
     if (!(strcmp(word, "not-found") == 0 && strncmp(detail, "the history ", 12) == 0) &&
         strcmp(word, "diff-too-large") != 0)
-        return tell(s, answer);
+        return server_tell(&s->server, answer);
     cli_fail(what, "%s", detail);
     json_decref(answer);
     return EXIT_COULD_NOT;
@@ -977,10 +266,8 @@ static int crawlers(struct backend *b, const struct registry_site *site, backend
 
     str_append_text(&target, "/v1/crawlers");
     target_add(&target, "site", site != NULL ? site->origin : NULL);
-    bool asked = server_ask(&s->server, "GET", str_text(&target), NULL, &answer) && good(s);
-    str_done(&target);
-    if (!asked)
-        return tell(s, answer);
+    if (!server_get(&s->server, &target, &answer))
+        return server_tell(&s->server, answer);
     json_array_foreach(json_object_get(answer, "crawlers"), i, crawler)
     {
         const struct backend_crawler told = read_crawler(crawler);
@@ -1002,7 +289,7 @@ static int crawler_pages(struct backend *b, const char *name, bool stale,
     target_segment(&target, name);
     str_append_text(&target, "/pages");
     target_add(&target, "stale", stale ? "1" : NULL);
-    all = read_all(of(b), str_text(&target), "pages");
+    all = server_get_all(&of(b)->server, str_text(&target), "pages");
     str_done(&target);
     if (all == NULL)
         return EXIT_COULD_NOT;
@@ -1067,11 +354,11 @@ static int backup(struct backend *b, const char *file)
     }
     whole = server_stream(&s->server, "/v1/backup", "application/octet-stream", take_copy, out,
                           &answer) &&
-            good(s);
+            server_is_good(&s->server);
     if (!whole && s->server.status == 0 && ferror(out))
         status = cli_fail(file, "not all of it could be written");
     else if (!whole)
-        status = tell(s, answer);
+        status = server_tell(&s->server, answer);
     if (to_stdout) {
         whole = fflush(out) == 0 && whole;
     } else {
@@ -1092,7 +379,7 @@ static int backup(struct backend *b, const char *file)
 
 static int tokens(struct backend *b, backend_token_each *each, void *context)
 {
-    json_t *all = read_all(of(b), "/v1/tokens", "tokens"), *token;
+    json_t *all = server_get_all(&of(b)->server, "/v1/tokens", "tokens"), *token;
     size_t i;
 
     if (all == NULL)
@@ -1123,8 +410,9 @@ static json_t *read_sources(struct server_backend *s)
 {
     json_t *answer = NULL, *sources;
 
-    if (!server_ask(&s->server, "GET", "/v1/sources", NULL, &answer) || !good(s)) {
-        tell(s, answer);
+    if (!server_ask(&s->server, "GET", "/v1/sources", NULL, &answer) ||
+        !server_is_good(&s->server)) {
+        server_tell(&s->server, answer);
         return NULL;
     }
     sources = json_incref(json_object_get(answer, "sources"));
@@ -1169,15 +457,16 @@ static int scan(struct backend *b, const char *name, int64_t max_removed,
     target_segment(&target, name);
     str_append_text(&target, "/scan");
     target_add(&target, "max_removed", max_removed >= 0 ? number : NULL);
-    scanned = server_ask(&s->server, "POST", str_text(&target), NULL, &answer) && good(s);
+    scanned = server_ask(&s->server, "POST", str_text(&target), NULL, &answer) &&
+              server_is_good(&s->server);
     str_done(&target);
     if (!scanned && strcmp(member_text(answer, "code"), "not-found") == 0) {
         json_decref(answer);
         return cli_misuse("scan", "\"%s\" is no [source] of the server's configuration", name);
     }
     if (!scanned)
-        return tell(s, answer);
-    take_counts(answer, result);
+        return server_tell(&s->server, answer);
+    server_counts(answer, result);
     result->would_remove = member_number(answer, "held_removals");
     json_decref(answer);
     sources = read_sources(s);
@@ -1213,12 +502,12 @@ static int status(struct backend *b, struct backend_status *out)
     size_t i;
 
     if (!server_ask(&s->server, "GET", "/readyz", NULL, &ready))
-        return tell(s, ready);
+        return server_tell(&s->server, ready);
     out->healthy = s->server.status == 200 && strcmp(member_text(ready, "status"), "ok") == 0;
     take_reasons(ready, &out->reasons);
     json_decref(ready);
-    if (!server_ask(&s->server, "GET", "/openapi.json", NULL, &api) || !good(s))
-        return tell(s, api);
+    if (!server_ask(&s->server, "GET", "/openapi.json", NULL, &api) || !server_is_good(&s->server))
+        return server_tell(&s->server, api);
     snprintf(out->version, sizeof out->version, "%s",
              member_text(json_object_get(api, "info"), "version"));
     json_decref(api);

@@ -9,9 +9,10 @@
 #include "server/cli/session.h"
 #include "server/rules/lastmod.h"
 
-#define AGENT    "sitemapd/" SITEMAPD_VERSION
-#define MAX_BODY (64u << 20) /* of an answer that is kept: a page of a list, or the robots.txt */
-#define STALL_S  600u        /* a long list is applied in silence */
+#define AGENT        "sitemapd/" SITEMAPD_VERSION
+#define MAX_BODY     (64u << 20) /* of an answer that is kept: a page of a list, or the robots.txt */
+#define PAGE_OF_LIST "1000"      /* what the API gives at once */
+#define STALL_S      600u        /* a long list is applied in silence */
 
 /* ---- the server ------------------------------------------------------------------------ */
 
@@ -182,6 +183,59 @@ bool server_ask(struct server *s, const char *method, const char *target, const 
     good = ask_with(s, &request, body != NULL ? "Content-Type: application/json\r\n" : "", out);
     free(json);
     return good;
+}
+
+bool server_get(struct server *s, struct str *target, json_t **out)
+{
+    bool good;
+
+    *out = NULL;
+    good =
+        !target->failed && server_ask(s, "GET", str_text(target), NULL, out) && server_is_good(s);
+    str_done(target);
+    return good;
+}
+
+int server_tell(const struct server *s, json_t *answer)
+{
+    const char *name = s->origin.text;
+
+    if (s->status == 0 || answer == NULL)
+        cli_fail(name, "%s", s->why[0] != '\0' ? s->why : "gives no answer");
+    else if (s->status == 404 && strcmp(member_text(answer, "code"), "not-found") == 0)
+        cli_fail(name, "%s; the server may be of an earlier version",
+                 member_text(answer, "detail"));
+    else
+        cli_fail(name, "%s (%s)", member_text(answer, "detail"), member_text(answer, "code"));
+    json_decref(answer);
+    return EXIT_COULD_NOT;
+}
+
+json_t *server_get_all(struct server *s, const char *path, const char *member)
+{
+    json_t *all = json_array();
+    struct str after = STR_INIT;
+
+    do {
+        struct str target = STR_INIT;
+        json_t *answer;
+
+        str_append_text(&target, path);
+        target_add(&target, "limit", PAGE_OF_LIST);
+        target_add(&target, "after", after.len > 0 ? str_text(&after) : NULL);
+        if (!server_get(s, &target, &answer)) {
+            server_tell(s, answer);
+            json_decref(all);
+            all = NULL;
+        } else {
+            json_array_extend(all, json_object_get(answer, member));
+            str_clear(&after);
+            str_append_text(&after, member_text(answer, "next"));
+            json_decref(answer);
+        }
+    } while (all != NULL && after.len > 0);
+    str_done(&after);
+    return all;
 }
 
 bool server_send(struct server *s, const char *method, const char *target, FILE *body, json_t **out)

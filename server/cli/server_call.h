@@ -1,5 +1,5 @@
-/* One call of a server's API, for backend_server.c. Answers of a page are kept in memory, up to a
- * bound; streams go where the caller says. Internal to server/cli/. */
+/* One call of a server's API, for the backend that is a server. Answers of a page are kept in
+ * memory, up to a bound; streams go where the caller says. Internal to server/cli/. */
 #ifndef SITEMAPD_CLI_SERVER_CALL_H
 #define SITEMAPD_CLI_SERVER_CALL_H
 
@@ -34,6 +34,17 @@ void target_segment(struct str *target, const char *value);
  * caller owns, and s->status; false where there was no answer: s->why says. */
 bool server_ask(struct server *s, const char *method, const char *target, const json_t *body,
                 json_t **out);
+/* Whether the last answer was a 2xx. */
+static inline bool server_is_good(const struct server *s)
+{
+    return s->status / 100 == 2;
+}
+/* GET; the target is done with. True where a 2xx came. */
+bool server_get(struct server *s, struct str *target, json_t **out);
+/* All pages of a list, joined into one array, the caller's. NULL, and told, where that fails. */
+json_t *server_get_all(struct server *s, const char *path, const char *member);
+/* Tells people why a read came to nothing; `answer` is dropped. EXIT_COULD_NOT. */
+int server_tell(const struct server *s, json_t *answer);
 /* The same with a body of NDJSON, all of the file. */
 bool server_send(struct server *s, const char *method, const char *target, FILE *body,
                  json_t **out);

@@ -1,6 +1,6 @@
 /* The API tells changes and rows by the page: they are asked for until the caller has enough. What
  * stands in the query is the catalogue's own ids, so that it needs no spelling. */
-#include "server/cli/server_history.h"
+#include "server/cli/server_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,15 +10,6 @@
 #include "server/rules/lastmod.h"
 
 #define PAGE 1000u /* what the API gives at once */
-
-static bool ask(struct server *s, struct str *target, json_t **answer)
-{
-    bool good = !target->failed && server_ask(s, "GET", str_text(target), NULL, answer) &&
-                s->status / 100 == 2;
-
-    str_done(target);
-    return good;
-}
 
 static void add_number(struct str *target, const char *name, uint64_t value)
 {
@@ -84,7 +75,7 @@ bool server_history(struct server *s, const struct history_query *query, backend
         size_t i;
 
         query_target(&target, &next, query->limit - told);
-        if (!ask(s, &target, answer))
+        if (!server_get(s, &target, answer))
             return false;
         json_array_foreach(json_object_get(*answer, "changes"), i, change)
         {
@@ -130,7 +121,7 @@ bool server_change(struct server *s, uint64_t revision, backend_change *each, ba
 
         str_append_format(&target, "/v1/history/%" PRIu64, revision);
         add_number(&target, "after", after);
-        if (!ask(s, &target, answer))
+        if (!server_get(s, &target, answer))
             return false;
         change = read_change(*answer);
         if (!told)
