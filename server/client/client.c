@@ -1,12 +1,9 @@
 #include "server/client/client.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "server/client/transfer.h"
 
@@ -35,22 +32,14 @@ void fetch_session_free(struct fetch_session *session)
     free(session);
 }
 
-/* A peer that is gone is an error to be told, not a signal that ends the process: OpenSSL writes
- * without MSG_NOSIGNAL. What is raised meanwhile is taken from this thread before it can act. */
 static CURLcode perform(CURL *easy)
 {
-    static const struct timespec now = {0};
-    sigset_t broken_pipe, before, pending;
+    struct transfer_quiet quiet;
     CURLcode code;
 
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+    transfer_quiet_begin(&quiet);
     code = curl_easy_perform(easy);
-    sigpending(&pending);
-    if (sigismember(&pending, SIGPIPE) == 1 && sigismember(&before, SIGPIPE) == 0)
-        sigtimedwait(&broken_pipe, NULL, &now);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    transfer_quiet_end(&quiet);
     return code;
 }
 
@@ -81,6 +70,7 @@ void fetch_reply_done(struct fetch_reply *reply)
 {
     str_done(&reply->head);
     str_done(&reply->body);
+    str_done(&reply->redirect);
 }
 
 const char *fetch_header(const struct fetch_reply *reply, const char *name)

@@ -4,12 +4,14 @@
 #ifndef SITEMAPD_CLIENT_CLIENT_H
 #define SITEMAPD_CLIENT_CLIENT_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "server/base/str.h"
+#include "server/client/address.h"
 #include "server/rules/url.h"
 
 #define FETCH_MAX_HEAD    65536u
@@ -18,11 +20,12 @@
 enum fetch_status {
     FETCH_OK,      /* an answer, whatever its status */
     FETCH_RESOLVE, /* the host has no address */
+    FETCH_ADDRESS, /* the guard lets nobody connect to any address of the host */
     FETCH_CONNECT, /* refused, reset, no route */
     FETCH_TLS,     /* no handshake, or a certificate that is not to be trusted */
     FETCH_TIMEOUT,
     FETCH_PROTOCOL, /* an answer that is no HTTP/1.1 */
-    FETCH_STOPPED,  /* `give` or `take` had enough */
+    FETCH_STOPPED,  /* `give` or `take` had enough, or there is more than take_bytes */
     FETCH_NO_MEMORY,
 };
 
@@ -43,21 +46,27 @@ struct fetch_request {
     const char *agent;   /* User-Agent */
     const char *headers; /* further lines, each ends in CRLF; NULL: none */
     uint32_t timeout_ms; /* from the connection to the last byte; 0: as long as `stall_s` lets it */
-    uint32_t stall_s;    /* given up where nothing came or went for so long; 0: no bound */
-    uint64_t max_bytes;  /* of the body that is kept, as sent */
-    /* "host:port" to connect to where that is not where the URL's name points; NULL: it is. */
+    /* Given up where fewer than `stall_bytes` (0: 1) a second came or went for so long; 0: no
+     * bound. */
+    uint32_t stall_s, stall_bytes;
+    uint64_t max_bytes; /* of the body that is kept, as sent */
+    /* "host:port" to connect to where that is not where the URL's name points; NULL: it is. Host,
+     * SNI and certificate stay the URL's. An address there is allowed by itself. */
     const char *connect;
-    const char *ca_file; /* PEM; NULL: the system's trust */
+    /* Judges the very address that is connected to; NULL: any may be. */
+    const struct address_guard *guard;
+    const char *ca_file; /* PEM, in place of the system's trust; NULL: that */
     /* Whatever certificate it shows: where nothing secret is sent, and the name that is asked is
      * none that a certificate could bear (the loopback's). */
     bool any_certificate;
     /* The body to send, of `give_bytes` bytes; NULL: none. */
     fetch_give *give;
     uint64_t give_bytes;
-    /* Where the body of a 2xx answer goes in place of reply->body, without a bound; NULL: nowhere
-     * else. What any other status says is kept in reply->body. */
+    /* Where the body of a 2xx answer goes in place of reply->body; NULL: nowhere else. What any
+     * other status says is kept in reply->body. */
     fetch_take *take;
-    void *context; /* of both */
+    uint64_t take_bytes; /* more than so many end it, as sent; 0: no bound */
+    void *context;       /* of both */
     /* Whose connections are used again; NULL: one for this request alone, which tells the server
      * so (Connection: close). */
     struct fetch_session *session;
@@ -71,12 +80,16 @@ struct fetch_reply {
     unsigned status; /* 0 where there is no whole answer */
     size_t header_count;
     struct fetch_header headers[FETCH_MAX_HEADERS];
-    struct str head;          /* what the headers point into */
-    struct str body;          /* as sent; without the framing of chunks */
-    bool cut;                 /* there is more than max_bytes */
-    char protocol[16];        /* "TLS1.3"; "" where plain */
-    int64_t certificate_ends; /* Unix seconds; 0 where plain */
-    char why[256];            /* a sentence, where the status is not FETCH_OK */
+    struct str head;                /* what the headers point into */
+    struct str body;                /* as sent; without the framing of chunks */
+    bool cut;                       /* there is more than max_bytes */
+    struct str redirect;            /* where Location leads, absolute; "" where there is none */
+    char address[INET6_ADDRSTRLEN]; /* that was connected to; "" where none was */
+    uint32_t took_ms;               /* from the beginning to the last byte */
+    uint64_t got_bytes;             /* of the body, as sent */
+    char protocol[16];              /* "TLS1.3"; "" where plain */
+    int64_t certificate_ends;       /* Unix seconds; 0 where plain */
+    char why[256];                  /* a sentence, where the status is not FETCH_OK */
 };
 
 /* Asks once and follows nothing. `*reply` is filled anew; fetch_reply_done is due whatever is

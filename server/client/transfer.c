@@ -5,11 +5,13 @@
  * connection using TLSv1.3 / …"); where it says it otherwise, "TLS" is told. */
 #include "server/client/transfer.h"
 
+#include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #define CONNECT_MS 10000L
@@ -27,6 +29,29 @@ bool transfer_library(void)
 {
     pthread_once(&library_once, set_library_up);
     return library_good;
+}
+
+void transfer_quiet_begin(struct transfer_quiet *quiet)
+{
+    sigset_t broken_pipe;
+
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken_pipe, &quiet->before);
+}
+
+void transfer_quiet_end(const struct transfer_quiet *quiet)
+{
+    static const struct timespec now = {0};
+    sigset_t broken_pipe, pending;
+
+    sigpending(&pending);
+    if (sigismember(&pending, SIGPIPE) == 1 && sigismember(&quiet->before, SIGPIPE) == 0) {
+        sigemptyset(&broken_pipe);
+        sigaddset(&broken_pipe, SIGPIPE);
+        sigtimedwait(&broken_pipe, NULL, &now);
+    }
+    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
 }
 
 static enum fetch_status fail(struct fetch_reply *r, enum fetch_status status, const char *why)
@@ -104,6 +129,16 @@ static size_t on_header(char *line, size_t one, size_t len, void *context)
 
 /* ---- bodies ---------------------------------------------------------------------------- */
 
+static size_t take(struct transfer *t, const char *bytes, size_t len)
+{
+    const struct fetch_request *q = t->request;
+
+    t->taken += len;
+    if (q->take_bytes > 0 && t->taken > q->take_bytes)
+        return stop(t, FETCH_STOPPED, "the body is too large");
+    return q->take(q->context, t->reply, bytes, len) ? len : stop(t, FETCH_STOPPED, "given up");
+}
+
 static size_t on_body(char *bytes, size_t one, size_t len, void *context)
 {
     struct transfer *t = context;
@@ -112,9 +147,7 @@ static size_t on_body(char *bytes, size_t one, size_t len, void *context)
 
     (void)one;
     if (t->request->take != NULL && r->status / 100 == 2)
-        return t->request->take(t->request->context, r, bytes, len)
-                   ? len
-                   : stop(t, FETCH_STOPPED, "given up");
+        return take(t, bytes, len);
     r->cut = len > room;
     str_append(&r->body, bytes, r->cut ? (size_t)room : len);
     if (r->body.failed)
@@ -203,6 +236,13 @@ static enum fetch_status tell_connect(struct transfer *t, CURLcode code)
     return fail(t->reply, FETCH_CONNECT, t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
 }
 
+static enum fetch_status tell_refused(struct transfer *t)
+{
+    snprintf(t->reply->why, sizeof t->reply->why,
+             "%s is no address of the public internet, and not allowed here", t->refused);
+    return FETCH_ADDRESS;
+}
+
 static enum fetch_status tell_protocol(struct transfer *t)
 {
     struct fetch_reply *r = t->reply;
@@ -254,6 +294,8 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
         return FETCH_OK;
     if ((int)code == TOO_LARGE)
         return tell_protocol(t);
+    if (t->refused[0] != '\0' && code == CURLE_COULDNT_CONNECT)
+        return tell_refused(t);
     switch (code) {
     case CURLE_OK:
         return fail(r, FETCH_PROTOCOL, "the connection ends in mid-answer");
@@ -284,6 +326,23 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
     }
 }
 
+static void tell_way(struct transfer *t)
+{
+    struct fetch_reply *r = t->reply;
+    char *address = NULL, *redirect = NULL;
+    curl_off_t took_us = 0, got = 0;
+
+    curl_easy_getinfo(t->easy, CURLINFO_PRIMARY_IP, &address);
+    curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_URL, &redirect);
+    curl_easy_getinfo(t->easy, CURLINFO_TOTAL_TIME_T, &took_us);
+    curl_easy_getinfo(t->easy, CURLINFO_SIZE_DOWNLOAD_T, &got);
+    snprintf(r->address, sizeof r->address, "%s", address != NULL ? address : "");
+    if (redirect != NULL)
+        str_append(&r->redirect, redirect, strlen(redirect));
+    r->took_ms = (uint32_t)(took_us / 1000);
+    r->got_bytes = (uint64_t)got;
+}
+
 enum fetch_status transfer_end(struct transfer *t, CURLcode code)
 {
     struct fetch_reply *r = t->reply;
@@ -291,6 +350,7 @@ enum fetch_status transfer_end(struct transfer *t, CURLcode code)
 
     if (r->protocol[0] == '\0' && t->request->url->https && status == FETCH_OK)
         strcpy(r->protocol, "TLS");
+    tell_way(t);
     if (status == FETCH_OK)
         r->certificate_ends = certificate_ends(t->easy);
     else
@@ -354,7 +414,8 @@ static void set_bounds(CURL *easy, const struct fetch_request *q)
                      q->timeout_ms != 0 && q->timeout_ms < CONNECT_MS ? (long)q->timeout_ms
                                                                       : CONNECT_MS);
     if (q->stall_s > 0) {
-        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT,
+                         q->stall_bytes > 0 ? (long)q->stall_bytes : 1L);
         curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)q->stall_s);
     }
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -371,6 +432,32 @@ static void set_plain(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+}
+
+/* Every connection is made by a socket from here, whatever the name, its spelling or the resolver
+ * said a moment ago. A refused address is passed over: the host may have others. */
+static curl_socket_t on_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct transfer *t = context;
+    const char *literal = t->request->connect,
+               *colon = literal != NULL ? strrchr(literal, ':') : NULL;
+    size_t len = colon != NULL ? (size_t)(colon - literal) : 0;
+
+    (void)purpose;
+    if (address_allowed(t->request->guard, literal, len, &to->addr))
+        return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    if (getnameinfo(&to->addr, to->addrlen, t->refused, sizeof t->refused, NULL, 0,
+                    NI_NUMERICHOST) != 0)
+        strcpy(t->refused, "what it resolves to");
+    return CURL_SOCKET_BAD;
+}
+
+static void set_guard(struct transfer *t)
+{
+    if (t->request->guard == NULL)
+        return;
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+    curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
 }
 
 static void set_method(struct transfer *t)
@@ -424,6 +511,7 @@ bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *
     *t = (struct transfer){.request = request, .reply = reply, .easy = easy};
     set_plain(easy);
     set_bounds(easy, request);
+    set_guard(t);
     set_method(t);
     set_answer(t);
     if (curl_easy_setopt(easy, CURLOPT_URL, request->url->text) == CURLE_OK &&

@@ -1,10 +1,12 @@
 /* One request and its answer as libcurl sees them: an easy handle made ready, and what came of it
- * in our words. client.c performs one at a time; who drives several at once puts `easy` into a
+ * in our words. client.c performs one at a time; loop.c, which drives several, puts `easy` into a
  * multi handle between transfer_begin and transfer_end. Internal to server/client/. */
 #ifndef SITEMAPD_CLIENT_TRANSFER_H
 #define SITEMAPD_CLIENT_TRANSFER_H
 
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <signal.h>
 
 #include "server/client/client.h"
 
@@ -13,8 +15,10 @@ struct transfer {
     struct fetch_reply *reply;
     CURL *easy; /* borrowed */
     struct curl_slist *headers, *connect;
-    bool headed;               /* the answer's own head is whole: what follows are trailers */
-    enum fetch_status stopped; /* what a callback of ours ended it for; FETCH_OK: none did */
+    bool headed;                    /* the answer's own head is whole: what follows are trailers */
+    enum fetch_status stopped;      /* what a callback of ours ended it for; FETCH_OK: none did */
+    uint64_t taken;                 /* bytes that request->take was given */
+    char refused[INET6_ADDRSTRLEN]; /* the last address that the guard refused; "": none */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -29,5 +33,14 @@ bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *
 /* What came of it, `code` being libcurl's own word; the reply is whole then. Frees what
  * transfer_begin made, and resets `easy`. */
 enum fetch_status transfer_end(struct transfer *t, CURLcode code);
+
+/* Around whatever makes libcurl write. A peer that is gone is an error to be told, not a signal
+ * that ends the process: OpenSSL writes without MSG_NOSIGNAL. What is raised meanwhile is taken
+ * from this thread before it can act. */
+struct transfer_quiet {
+    sigset_t before;
+};
+void transfer_quiet_begin(struct transfer_quiet *quiet);
+void transfer_quiet_end(const struct transfer_quiet *quiet);
 
 #endif

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "server/base/address_range.h"
+
 #define ADDRESS_TEXT_SIZE (INET6_ADDRSTRLEN + 8) /* "[…]:65535" */
 
 /* Opens a listening socket at "A:P", "[A]:P" or ":P" (every address); port 0 picks a free one.
@@ -30,17 +32,5 @@ void address_describe(int fd, char text[ADDRESS_TEXT_SIZE]);
 
 /* The address of a peer as text, IPv4 also where it came mapped into IPv6; "" for others. */
 void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN]);
-
-/* "10.0.0.7", "fd00::/8": a range of addresses. One of IPv6 holds no IPv4 address, not even ::/0,
- * unless it lies within ::ffff:0:0/96. */
-struct address_range {
-    uint8_t bytes[16]; /* IPv4 mapped */
-    unsigned bits;
-};
-/* False where malformed. */
-bool address_range_parse(const char *text, struct address_range *out);
-bool address_range_holds(const struct address_range *range, const char *peer);
-/* Whether one of them does. */
-bool address_ranges_hold(const struct address_range *ranges, size_t count, const char *peer);
 
 #endif

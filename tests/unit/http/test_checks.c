@@ -261,7 +261,7 @@ static void test_address_ranges(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_true(address_range_parse(all[i].range, &range));
-        assert_int_equal(address_range_holds(&range, all[i].peer), all[i].holds);
+        assert_int_equal(address_ranges_hold(&range, 1, all[i].peer), all[i].holds);
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(address_range_parse(bad[i], &range));

@@ -1,0 +1,25 @@
+/* "10.0.0.7", "fd00::/8": ranges of addresses. One of IPv6 holds no IPv4 address, not even ::/0,
+ * unless it lies within ::ffff:0:0/96. Pure functions, thread safe. */
+#ifndef SITEMAPD_BASE_ADDRESS_RANGE_H
+#define SITEMAPD_BASE_ADDRESS_RANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct address_range {
+    uint8_t bytes[16]; /* IPv4 mapped */
+    unsigned bits;
+};
+
+/* The address that the text is, IPv4 as ::ffff:a.b.c.d. False where it is none. */
+bool address_bytes(const char *text, uint8_t out[16]);
+bool address_bytes_are_v4(const uint8_t bytes[16]);
+
+/* False where malformed. */
+bool address_range_parse(const char *text, struct address_range *out);
+bool address_range_holds(const struct address_range *range, const uint8_t bytes[16]);
+/* Whether one of them holds the address that the text is. */
+bool address_ranges_hold(const struct address_range *ranges, size_t count, const char *peer);
+
+#endif

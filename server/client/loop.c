@@ -1,0 +1,165 @@
+/* A multi handle of libcurl. Transfers stand in a list, so that freeing the loop finds those that
+ * are under way. An easy handle lives as long as its transfer: what is worth keeping (connections,
+ * names, trusted certificates) is the multi handle's. */
+#include "server/client/loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/client/transfer.h"
+
+struct fetch_transfer {
+    struct fetch_transfer *next, **self; /* where the list points to it */
+    struct fetch_request request;
+    struct fetch_reply reply;
+    struct transfer transfer;
+    fetch_done *done;
+};
+
+struct fetch_loop {
+    CURLM *multi;
+    struct fetch_transfer *running;
+    size_t count;
+};
+
+struct fetch_loop *fetch_loop_new(void)
+{
+    struct fetch_loop *loop = calloc(1, sizeof *loop);
+
+    if (loop != NULL)
+        loop->multi = transfer_library() ? curl_multi_init() : NULL;
+    if (loop == NULL || loop->multi == NULL) {
+        free(loop);
+        return NULL;
+    }
+    curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long)FETCH_LOOP_KEPT);
+    curl_multi_setopt(loop->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+    return loop;
+}
+
+static void unlink_transfer(struct fetch_loop *loop, struct fetch_transfer *f)
+{
+    *f->self = f->next;
+    if (f->next != NULL)
+        f->next->self = f->self;
+    loop->count--;
+}
+
+/* Out of the multi handle first: that asks the options (QUICK_EXIT), which transfer_end resets. */
+static enum fetch_status end_transfer(struct fetch_loop *loop, struct fetch_transfer *f,
+                                      CURLcode code)
+{
+    CURL *easy = f->transfer.easy;
+    enum fetch_status status;
+
+    unlink_transfer(loop, f);
+    curl_multi_remove_handle(loop->multi, easy);
+    status = transfer_end(&f->transfer, code);
+    curl_easy_cleanup(easy);
+    return status;
+}
+
+static void free_transfer(struct fetch_transfer *f)
+{
+    fetch_reply_done(&f->reply);
+    free(f);
+}
+
+struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetch_request *request,
+                                      fetch_done *done)
+{
+    struct fetch_transfer *f = calloc(1, sizeof *f);
+    CURL *easy = f != NULL ? curl_easy_init() : NULL;
+
+    if (easy == NULL) {
+        free(f);
+        return NULL;
+    }
+    f->request = *request;
+    f->done = done;
+    f->next = loop->running;
+    f->self = &loop->running;
+    if (f->next != NULL)
+        f->next->self = &f->next;
+    loop->running = f;
+    loop->count++;
+    if (transfer_begin(&f->transfer, easy, &f->request, &f->reply) &&
+        curl_easy_setopt(easy, CURLOPT_PRIVATE, f) == CURLE_OK &&
+        curl_multi_add_handle(loop->multi, easy) == CURLM_OK)
+        return f;
+    end_transfer(loop, f, CURLE_OUT_OF_MEMORY);
+    free_transfer(f);
+    return NULL;
+}
+
+void fetch_loop_remove(struct fetch_loop *loop, struct fetch_transfer *f)
+{
+    end_transfer(loop, f, CURLE_ABORTED_BY_CALLBACK);
+    free_transfer(f);
+}
+
+size_t fetch_loop_running(const struct fetch_loop *loop)
+{
+    return loop->count;
+}
+
+void fetch_loop_free(struct fetch_loop *loop)
+{
+    if (loop == NULL)
+        return;
+    while (loop->running != NULL)
+        fetch_loop_remove(loop, loop->running);
+    curl_multi_cleanup(loop->multi);
+    free(loop);
+}
+
+/* One at a time, and asked anew each time: `done` may have removed the others. */
+static void tell_done(struct fetch_loop *loop)
+{
+    CURLMsg *message;
+    int left;
+
+    while ((message = curl_multi_info_read(loop->multi, &left)) != NULL) {
+        CURLcode code = message->data.result;
+        char *private = NULL;
+        struct fetch_transfer *f;
+        enum fetch_status status;
+
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
+        f = (struct fetch_transfer *)(void *)private;
+        status = end_transfer(loop, f, code);
+        f->done(f->request.context, status, &f->reply);
+        free_transfer(f);
+    }
+}
+
+static bool perform(struct fetch_loop *loop)
+{
+    struct transfer_quiet quiet;
+    CURLMcode code;
+    int running;
+
+    transfer_quiet_begin(&quiet);
+    code = curl_multi_perform(loop->multi, &running);
+    transfer_quiet_end(&quiet);
+    return code == CURLM_OK;
+}
+
+bool fetch_loop_poll(struct fetch_loop *loop, int timeout_ms)
+{
+    size_t before = loop->count;
+    bool good = perform(loop);
+
+    tell_done(loop);
+    if (timeout_ms > 0 && good && loop->count >= before)
+        good = curl_multi_poll(loop->multi, NULL, 0, timeout_ms, NULL) == CURLM_OK && perform(loop);
+    tell_done(loop);
+    return good;
+}
+
+void fetch_loop_wake(struct fetch_loop *loop)
+{
+    curl_multi_wakeup(loop->multi);
+}

@@ -1,0 +1,321 @@
+/* The loop against a server on the loopback that answers what it is told by the path. */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/client/loop.h"
+
+#define HANG_MS 60000
+
+static int listening = -1;
+static unsigned port;
+static pthread_t server_thread;
+
+static const char *answer_for(const char *asked)
+{
+    if (strstr(asked, "GET /good") == asked)
+        return "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    if (strstr(asked, "GET /away") == asked)
+        return "HTTP/1.1 302 Found\r\nLocation: ../other?x=1\r\nContent-Length: 0\r\n\r\n";
+    if (strstr(asked, "GET /short") == asked)
+        return "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello";
+    return NULL; /* says nothing */
+}
+
+static void serve_one(int fd)
+{
+    char asked[4096];
+    size_t len = 0;
+
+    for (;;) {
+        ssize_t n = read(fd, asked + len, sizeof asked - 1 - len);
+        const char *answer;
+
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+        asked[len] = '\0';
+        if (strstr(asked, "\r\n\r\n") == NULL)
+            continue;
+        answer = answer_for(asked);
+        if (answer == NULL) {
+            while (read(fd, asked, sizeof asked) > 0) /* until the client has enough */
+                ;
+            break;
+        }
+        if (write(fd, answer, strlen(answer)) < 0 || strstr(asked, "/short") != NULL)
+            break;
+        len = 0;
+    }
+    close(fd);
+}
+
+static void *serve_thread(void *context)
+{
+    serve_one((int)(intptr_t)context);
+    return NULL;
+}
+
+static void *serve(void *context)
+{
+    (void)context;
+    for (;;) {
+        int fd = accept(listening, NULL, NULL);
+        pthread_t thread;
+
+        if (fd < 0)
+            return NULL;
+        if (pthread_create(&thread, NULL, serve_thread, (void *)(intptr_t)fd) == 0)
+            pthread_detach(thread);
+    }
+}
+
+static int begin_server(void **state)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+
+    (void)state;
+    listening = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listening, (struct sockaddr *)&at, sizeof at) != 0 || listen(listening, 16) != 0 ||
+        getsockname(listening, (struct sockaddr *)&at, &size) != 0)
+        return -1;
+    port = ntohs(at.sin_port);
+    return pthread_create(&server_thread, NULL, serve, NULL);
+}
+
+static int end_server(void **state)
+{
+    (void)state;
+    shutdown(listening, SHUT_RDWR);
+    pthread_join(server_thread, NULL);
+    close(listening);
+    return 0;
+}
+
+static struct address_range loopback;
+static const struct address_guard closed, open_to_loopback = {&loopback, 1};
+
+struct asked {
+    struct url url;
+    struct fetch_request request;
+    enum fetch_status status;
+    unsigned done, answered;
+    uint64_t taken, enough;
+    char body[32], redirect[128], why[256], address[64];
+};
+
+static void on_done(void *context, enum fetch_status status, struct fetch_reply *reply)
+{
+    struct asked *a = context;
+
+    a->done++;
+    a->status = status;
+    a->answered = reply->status;
+    snprintf(a->body, sizeof a->body, "%.*s", (int)reply->body.len,
+             reply->body.data != NULL ? reply->body.data : "");
+    snprintf(a->redirect, sizeof a->redirect, "%.*s", (int)reply->redirect.len,
+             reply->redirect.data != NULL ? reply->redirect.data : "");
+    snprintf(a->why, sizeof a->why, "%s", reply->why);
+    snprintf(a->address, sizeof a->address, "%s", reply->address);
+}
+
+static void prepare(struct asked *a, const char *host, const char *path,
+                    const struct address_guard *guard)
+{
+    char text[128];
+
+    memset(a, 0, sizeof *a);
+    snprintf(text, sizeof text, "http://%s:%u%s", host, port, path);
+    assert_int_equal(url_parse(text, strlen(text), &a->url, NULL), RULE_OK);
+    a->request = (struct fetch_request){.url = &a->url,
+                                        .method = "GET",
+                                        .agent = "test",
+                                        .timeout_ms = HANG_MS,
+                                        .max_bytes = 1000,
+                                        .guard = guard,
+                                        .context = a};
+}
+
+static void run(struct fetch_loop *loop)
+{
+    while (fetch_loop_running(loop) > 0)
+        assert_true(fetch_loop_poll(loop, HANG_MS));
+}
+
+static void test_many(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    static struct asked all[20], away, cut;
+
+    (void)state;
+    for (size_t i = 0; i < 20; i++) {
+        prepare(&all[i], "127.0.0.1", "/good", &open_to_loopback);
+        assert_non_null(fetch_loop_add(loop, &all[i].request, on_done));
+    }
+    prepare(&away, "127.0.0.1", "/away/from", &open_to_loopback);
+    prepare(&cut, "127.0.0.1", "/short", NULL);
+    assert_non_null(fetch_loop_add(loop, &away.request, on_done));
+    assert_non_null(fetch_loop_add(loop, &cut.request, on_done));
+    assert_int_equal(fetch_loop_running(loop), 22);
+    run(loop);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(all[i].done, 1);
+        assert_int_equal(all[i].status, FETCH_OK);
+        assert_int_equal(all[i].answered, 200);
+        assert_string_equal(all[i].body, "hello");
+        assert_string_equal(all[i].redirect, "");
+        assert_string_equal(all[i].address, "127.0.0.1");
+    }
+    char there[64];
+    snprintf(there, sizeof there, "http://127.0.0.1:%u/other?x=1", port);
+    assert_int_equal(away.answered, 302);
+    assert_string_equal(away.redirect, there);
+    assert_int_equal(cut.status, FETCH_PROTOCOL);
+    assert_int_equal(cut.answered, 0);
+    assert_string_equal(cut.why, "the body is shorter than announced");
+    fetch_loop_free(loop);
+}
+
+/* What getaddrinfo makes of a spelling is what is judged. */
+static void test_guard(void **state)
+{
+    static const char *const spellings[] = {"127.0.0.1", "localhost", "2130706433", "0x7f.1",
+                                            "0177.1",    "127.1",     "0"};
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked a;
+    char connect[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        prepare(&a, "www.example.com", "/good", &closed);
+        snprintf(connect, sizeof connect, "%s:%u", spellings[i], port);
+        a.request.connect = connect;
+        assert_non_null(fetch_loop_add(loop, &a.request, on_done));
+        run(loop);
+        if (i == 0) { /* an address in `connect` is the operator's own word */
+            assert_int_equal(a.status, FETCH_OK);
+            continue;
+        }
+        if (a.status != FETCH_ADDRESS)
+            fail_msg("%s: %d, %s", spellings[i], (int)a.status, a.why);
+        assert_non_null(strstr(a.why, "no address of the public internet"));
+    }
+    prepare(&a, "127.0.0.1", "/good", &closed);
+    assert_non_null(fetch_loop_add(loop, &a.request, on_done));
+    run(loop);
+    assert_int_equal(a.status, FETCH_ADDRESS);
+    fetch_loop_free(loop);
+}
+
+static bool take(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
+{
+    struct asked *a = context;
+
+    (void)bytes;
+    assert_int_equal(reply->status, 200);
+    a->taken += len;
+    return a->enough == 0 || a->taken < a->enough;
+}
+
+static void test_take(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked whole, large, stopped;
+
+    (void)state;
+    prepare(&whole, "127.0.0.1", "/good", &open_to_loopback);
+    whole.request.take = take;
+    whole.request.take_bytes = 5;
+    prepare(&large, "127.0.0.1", "/good", &open_to_loopback);
+    large.request.take = take;
+    large.request.take_bytes = 4;
+    prepare(&stopped, "127.0.0.1", "/good", &open_to_loopback);
+    stopped.request.take = take;
+    stopped.enough = 1;
+    assert_non_null(fetch_loop_add(loop, &whole.request, on_done));
+    assert_non_null(fetch_loop_add(loop, &large.request, on_done));
+    assert_non_null(fetch_loop_add(loop, &stopped.request, on_done));
+    run(loop);
+    assert_int_equal(whole.status, FETCH_OK);
+    assert_int_equal(whole.taken, 5);
+    assert_int_equal(large.status, FETCH_STOPPED);
+    assert_string_equal(large.why, "the body is too large");
+    assert_int_equal(stopped.status, FETCH_STOPPED);
+    assert_string_equal(stopped.why, "given up");
+    fetch_loop_free(loop);
+}
+
+static void *wake(void *context)
+{
+    fetch_loop_wake(context);
+    return NULL;
+}
+
+static void test_wake_and_remove(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked a, b;
+    struct fetch_transfer *transfer;
+    pthread_t thread;
+
+    (void)state;
+    prepare(&a, "127.0.0.1", "/silence", &open_to_loopback);
+    prepare(&b, "127.0.0.1", "/silence", &open_to_loopback);
+    transfer = fetch_loop_add(loop, &a.request, on_done);
+    assert_non_null(transfer);
+    assert_int_equal(pthread_create(&thread, NULL, wake, loop), 0);
+    assert_true(fetch_loop_poll(loop, HANG_MS)); /* hangs where it does not wake */
+    pthread_join(thread, NULL);
+    fetch_loop_remove(loop, transfer);
+    assert_int_equal(fetch_loop_running(loop), 0);
+    assert_non_null(fetch_loop_add(loop, &b.request, on_done));
+    assert_true(fetch_loop_poll(loop, 0));
+    fetch_loop_free(loop); /* with one under way */
+    assert_int_equal(a.done + b.done, 0);
+}
+
+static struct fetch_loop *chained;
+
+static void add_next(void *context, enum fetch_status status, struct fetch_reply *reply)
+{
+    struct asked *a = context;
+
+    assert_int_equal(status, FETCH_OK);
+    assert_int_equal(reply->status, 200);
+    if (++a->done < 3)
+        assert_non_null(fetch_loop_add(chained, &a->request, add_next));
+}
+
+static void test_add_in_done(void **state)
+{
+    struct asked a;
+
+    (void)state;
+    chained = fetch_loop_new();
+    prepare(&a, "127.0.0.1", "/good", &open_to_loopback);
+    assert_non_null(fetch_loop_add(chained, &a.request, add_next));
+    run(chained);
+    assert_int_equal(a.done, 3);
+    fetch_loop_free(chained);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many),        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_take),        cmocka_unit_test(test_wake_and_remove),
+        cmocka_unit_test(test_add_in_done),
+    };
+
+    if (!address_range_parse("127.0.0.0/8", &loopback))
+        return 1;
+    return cmocka_run_group_tests(tests, begin_server, end_server);
+}
