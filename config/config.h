@@ -39,13 +39,23 @@ struct config_site {
     bool robots;          /* false: /robots.txt is left to others (404) */
     uint32_t max_indexes; /* index files over all its indexes */
     char *page_pattern;   /* NULL: the default */
+    bool check;           /* what the API registers is read where it is */
+    size_t source_root_count;
+    char **source_roots; /* beneath these the site's own tokens may make folder sources */
 };
 
-/* [source "name"]: a folder of sitemap files that the server reads by itself. */
+/* [source "name"]: a folder of sitemap files, or a sitemap index elsewhere (`upstream`), that the
+ * server reads by itself. */
 struct config_source {
     struct config_named named;
     char *directory, *url; /* what the folder's top is, ends in '/' */
+    char *upstream;        /* normalised; exactly one of it and directory is not NULL */
     char *index;           /* URL or path; NULL: the deepest that fits */
+    /* Of an upstream. */
+    char *connect; /* address and port in place of where its name points; NULL: there */
+    uint32_t poll_ms, drop_after_ms;
+    bool check;
+    char *ca_file, *credentials_file; /* NULL: none */
     size_t pattern_count;
     char **patterns;
     size_t exclude_count;
@@ -124,6 +134,14 @@ struct config {
     uint32_t max_header_bytes;
     uint32_t max_rejections; /* listed in one reply */
 
+    char *contact; /* [fetch] NULL: none */
+    uint32_t fetch_rate, fetch_per_host;
+    uint32_t fetch_max_interval_ms, fetch_min_interval_ms;
+    size_t allow_address_count;
+    char **allow_addresses; /* ranges beside the public internet */
+    size_t source_root_count;
+    char **source_roots; /* beneath these tokens for all sites may make folder sources */
+
     char *log_level;     /* [log] error, warning, info, debug */
     char *log_format;    /* text or json */
     char *access_log;    /* NULL: off; "-" stderr; or a path */
@@ -182,6 +200,13 @@ struct config_grant {
     char why[160];
 };
 const char *config_token_read(const struct config_token *token, struct config_grant *out);
+
+/* What the credentials_file of a source holds, "basic USER:PASS" or "bearer TOKEN", into `out`.
+ * NULL, or a sentence of what is wrong, which is `why`: with the file, or with who may read it.
+ * Reads the file. */
+#define CONFIG_CREDENTIALS_SIZE 1024u
+const char *config_source_credentials(const struct config_source *source,
+                                      char out[CONFIG_CREDENTIALS_SIZE], char why[256]);
 
 /* How this run's configuration is read once more, file, environment and flags: what serve is given
  * for a reload. The caller's, where it is fit to serve; else NULL, and every mistake was reported.

@@ -239,6 +239,27 @@ const struct setting config_settings[] = {
          "Refused entries listed in one reply; the rest are counted. Of more than these an import "
          "lists five of each kind."},
 
+    {"fetch", "contact", SETTING_WORD, IN(contact), LIVE("SITEMAPD_FETCH_CONTACT"),
+     .doc = "A URL or address that the User-Agent names, for who wonders who asks."},
+    {"fetch", "rate", SETTING_COUNT, IN(fetch_rate), .min = 1, .max = 1000, .fallback = "8",
+     LIVE("SITEMAPD_FETCH_RATE"), .doc = "Requests a second to one host."},
+    {"fetch", "per_host", SETTING_COUNT, IN(fetch_per_host), .min = 1, .max = 32, .fallback = "2",
+     LIVE("SITEMAPD_FETCH_PER_HOST"), .doc = "Requests to one host at once."},
+    {"fetch", "max_interval", SETTING_DURATION, IN(fetch_max_interval_ms), .min = 60 * SECOND,
+     .max = 30 * DAY, .fallback = "24h", LIVE("SITEMAPD_FETCH_MAX_INTERVAL"),
+     .doc = "A sitemap that never changes is read so often."},
+    {"fetch", "min_interval", SETTING_DURATION, IN(fetch_min_interval_ms), .min = 60 * SECOND,
+     .max = 30 * DAY, .fallback = "15m", LIVE("SITEMAPD_FETCH_MIN_INTERVAL"),
+     .doc = "And one that always does."},
+    {"fetch", "allow_address", SETTING_IP_RANGE, LIST(allow_addresses, allow_address_count),
+     LIVE("SITEMAPD_FETCH_ALLOW_ADDRESS"),
+     .doc = "Addresses that may be asked beside those of the public internet, or ranges as "
+            "10.0.0.0/8, separated by spaces. They are open to every site's sources. Repeatable."},
+    {"fetch", "source_root", SETTING_PATH, LIST(source_roots, source_root_count),
+     LIVE("SITEMAPD_FETCH_SOURCE_ROOT"),
+     .doc = "A folder below which sources may read that are made by the API with a token for all "
+            "sites, or by command. Repeatable; without any there are no such folders."},
+
     {"log", "level", SETTING_CHOICE, IN(log_level), .choices = "error warning info debug",
      .fallback = "info", LIVE("SITEMAPD_LOG_LEVEL"),
      .doc = "What is logged on stderr: error, warning, info or debug."},
@@ -276,6 +297,11 @@ const struct setting config_site_settings[] = {
     {SITE_SETTING("max_indexes", SETTING_COUNT), IN_SITE(max_indexes), .min = 1, .max = 100000,
      .fallback = "500",
      .doc = "Index files that the site may have, pages of all indexes together."},
+    {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
+     .doc = "Whether sitemaps that are registered are read where they are, and told when broken."},
+    {SITE_SETTING("source_root", SETTING_PATH), SITE_LIST(source_roots, source_root_count),
+     .doc = "A folder below which sources may read that the site's own admin token makes. "
+            "Repeatable."},
 };
 const size_t config_site_settings_count =
     sizeof config_site_settings / sizeof *config_site_settings;
@@ -284,9 +310,9 @@ const size_t config_site_settings_count =
 
 const struct setting config_source_settings[] = {
     {SOURCE_SETTING("directory", SETTING_PATH), IN_SOURCE(directory),
-     .doc = "The folder that is read, with all folders below it. Required."},
+     .doc = "The folder that is read, with all folders below it. This or upstream is required."},
     {SOURCE_SETTING("url", SETTING_FOLDER_URL), IN_SOURCE(url),
-     .doc = "The URL of the folder; a file's URL is this and its path. Required."},
+     .doc = "The URL of the folder; a file's URL is this and its path. Required with directory."},
     {SOURCE_SETTING("index", SETTING_INDEX_NAME), IN_SOURCE(index),
      .doc = "The index that lists the files; by default the deepest that may."},
     {SOURCE_SETTING("pattern", SETTING_WORDS), SOURCE_LIST(patterns, pattern_count),
@@ -304,6 +330,23 @@ const struct setting config_source_settings[] = {
      .doc = "How long the folder must be quiet before its changes are published, all at once."},
     {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
      .doc = "Whether the files themselves are served on the public listener."},
+    {SOURCE_SETTING("upstream", SETTING_URL), IN_SOURCE(upstream),
+     .doc = "In place of a folder: the URL of a sitemap index elsewhere, which is kept in step "
+            "with."},
+    {SOURCE_SETTING("connect", SETTING_ADDRESS), IN_SOURCE(connect),
+     .doc = "Where the upstream is, if its name leads here by now: address and port."},
+    {SOURCE_SETTING("poll", SETTING_DURATION), IN_SOURCE(poll_ms), .min = 60 * SECOND, .max = DAY,
+     .fallback = "15m", .doc = "How often the upstream's index is read."},
+    {SOURCE_SETTING("check", SETTING_BOOL), IN_SOURCE(check), .fallback = "yes",
+     .doc = "Whether the sitemaps that it names are read, too: for true dates and faults."},
+    {SOURCE_SETTING("drop_after", SETTING_DURATION), IN_SOURCE(drop_after_ms), .max = 30 * DAY,
+     .fallback = "3d",
+     .doc = "A sitemap that is gone, empty or none for so long leaves the index; 0: never."},
+    {SOURCE_SETTING("ca_file", SETTING_PATH), IN_SOURCE(ca_file),
+     .doc = "Certificates to trust beside the system's, PEM."},
+    {SOURCE_SETTING("credentials_file", SETTING_PATH), IN_SOURCE(credentials_file),
+     .doc = "A file with basic USER:PASSWORD or bearer TOKEN for the upstream's host. Refused "
+            "where others can read it."},
 };
 const size_t config_source_settings_count =
     sizeof config_source_settings / sizeof *config_source_settings;

@@ -18,6 +18,7 @@ enum setting_kind {
     SETTING_ALIAS,       /* /from -> /to (list only) */
     SETTING_WORDS,       /* words between blanks (list only) */
     SETTING_FOLDER_URL,  /* https://host/folder/ */
+    SETTING_URL,         /* an http(s) URL; kept in its normal form */
     SETTING_INDEX_NAME,  /* an index's URL or path */
     SETTING_SECRET,      /* a token: visible ASCII, never shown */
     SETTING_HEADER,      /* an HTTP field value: visible ASCII and spaces */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,12 +127,22 @@ static void judge_aliases(const struct config_site *site, struct mistakes *m)
     }
 }
 
+/* A folder is opened by its name: relative to where the server happened to be started it would be
+ * another one each time. */
+static void judge_roots(char *const *roots, size_t count, struct mistakes *m)
+{
+    for (size_t i = 0; i < count; i++)
+        if (roots[i][0] != '/')
+            mistakes_add(m, "source_root %s must be an absolute path", roots[i]);
+}
+
 static void judge_site(const struct config_site *site, struct mistakes *m)
 {
     judge_repeated(site->indexes, site->index_count, "index", m);
     judge_repeated(site->cross_hosts, site->cross_host_count, "cross_host", m);
     judge_repeated(site->host_aliases, site->host_alias_count, "host_alias", m);
     judge_aliases(site, m);
+    judge_roots(site->source_roots, site->source_root_count, m);
     if (site->robots_file != NULL)
         judge_robots_file(site, m);
     if (site->index_count > site->max_indexes)
@@ -175,22 +186,131 @@ static bool is_there(const struct config_named *section, const char *word, const
     return section->seen[section_setting(table, key) - table->settings] != 0;
 }
 
+static const char *read_credentials(const char *path, char out[CONFIG_CREDENTIALS_SIZE],
+                                    char why[256])
+{
+    struct stat found;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t len = -1;
+
+    memset(out, 0, CONFIG_CREDENTIALS_SIZE);
+    if (fd < 0 || fstat(fd, &found) != 0) {
+        snprintf(why, 256, "credentials_file %.120s cannot be read: %.60s", path, strerror(errno));
+    } else if (!S_ISREG(found.st_mode)) {
+        snprintf(why, 256, "credentials_file %.120s is no file", path);
+    } else if ((found.st_mode & S_IRWXO) != 0) {
+        snprintf(why, 256, "credentials_file %.120s can be read by others; chmod o= keeps it",
+                 path);
+    } else if ((len = read(fd, out, CONFIG_CREDENTIALS_SIZE - 1)) < 0) {
+        snprintf(why, 256, "credentials_file %.120s cannot be read: %.60s", path, strerror(errno));
+    }
+    if (fd >= 0)
+        close(fd);
+    return len < 0 ? why : NULL;
+}
+
+const char *config_source_credentials(const struct config_source *source,
+                                      char out[CONFIG_CREDENTIALS_SIZE], char why[256])
+{
+    if (read_credentials(source->credentials_file, out, why) != NULL)
+        return why;
+    size_t len = strlen(out);
+    while (len > 0 && strchr(" \t\r\n", out[len - 1]) != NULL)
+        out[--len] = '\0';
+    bool basic = strncasecmp(out, "basic ", 6) == 0 && strchr(out + 6, ':') != NULL;
+    bool bearer = strncasecmp(out, "bearer ", 7) == 0 && len > 7;
+    bool plain = len < CONFIG_CREDENTIALS_SIZE - 1;
+    for (size_t i = 0; i < len; i++)
+        plain = plain && (unsigned char)out[i] >= ' ' && out[i] != 0x7f;
+    if (plain && (basic || bearer))
+        return NULL;
+    explicit_bzero(out, CONFIG_CREDENTIALS_SIZE);
+    snprintf(why, 256,
+             "credentials_file %.120s: must be one line, basic USER:PASSWORD or bearer "
+             "TOKEN",
+             source->credentials_file);
+    return why;
+}
+
+/* Keys of the other kind say nothing here: whoever wrote them thinks that they do. */
+static void judge_other_kind(const struct config_source *source, struct mistakes *m)
+{
+    static const char *const of_folders[] = {"url",    "pattern", "exclude", "watch",
+                                             "rescan", "settle",  "serve",   NULL};
+    static const char *const of_upstreams[] = {
+        "connect", "poll", "check", "drop_after", "ca_file", "credentials_file", NULL};
+    const char *const *keys = source->upstream != NULL ? of_folders : of_upstreams;
+
+    for (; *keys != NULL; keys++)
+        if (is_there(&source->named, "source", *keys))
+            mistakes_add(m, "[source \"%s\"]: %s is for sources with %s", source->named.name, *keys,
+                         source->upstream != NULL ? "a directory" : "an upstream");
+}
+
+static void judge_upstream(const struct config_source *source, struct mistakes *m)
+{
+    char secret[CONFIG_CREDENTIALS_SIZE], why[256];
+
+    if (source->ca_file != NULL && access(source->ca_file, R_OK) != 0)
+        mistakes_add(m, "ca_file %s cannot be read: %s", source->ca_file, strerror(errno));
+    if (source->credentials_file == NULL)
+        return;
+    if (strncmp(source->upstream, "https://", 8) != 0)
+        mistakes_add(m, "credentials_file: credentials are sent by https only");
+    else if (config_source_credentials(source, secret, why) != NULL)
+        mistakes_add(m, "%s", why);
+    explicit_bzero(secret, sizeof secret);
+}
+
+static void judge_folder(const struct config_source *source, struct mistakes *m)
+{
+    struct stat found;
+
+    if (source->directory != NULL && stat(source->directory, &found) == 0 &&
+        !S_ISDIR(found.st_mode))
+        mistakes_add(m, "directory %s is no folder", source->directory);
+    if (source->url == NULL && !is_there(&source->named, "source", "url"))
+        mistakes_add(m, "[source \"%s\"] needs a url, as url = https://www.example.com/sitemaps/",
+                     source->named.name);
+}
+
 static void judge_source(const struct config_source *source, struct mistakes *m)
 {
     const char *name = source->named.name;
-    struct stat found;
+    bool upstream = is_there(&source->named, "source", "upstream");
+    bool directory = is_there(&source->named, "source", "directory");
 
     /* The owner of entries is called by it, in URLs and on the command line. */
     if (entry_check_name(name, strlen(name)) != RULE_OK)
         mistakes_add(m, "[source \"%s\"]: a name is made of A-Z a-z 0-9 . _ -", name);
-    if (source->directory == NULL && !is_there(&source->named, "source", "directory"))
-        mistakes_add(m, "[source \"%s\"] needs a directory, as directory = /srv/sitemaps", name);
-    else if (source->directory != NULL && stat(source->directory, &found) == 0 &&
-             !S_ISDIR(found.st_mode))
-        mistakes_add(m, "directory %s is no folder", source->directory);
-    if (source->url == NULL && !is_there(&source->named, "source", "url"))
-        mistakes_add(m, "[source \"%s\"] needs a url, as url = https://www.example.com/sitemaps/",
+    if (upstream && directory) {
+        mistakes_add(m, "[source \"%s\"] has both a directory and an upstream; take one away",
                      name);
+        return;
+    }
+    if (!upstream && !directory) {
+        mistakes_add(m,
+                     "[source \"%s\"] needs a directory, as directory = /srv/sitemaps, or an "
+                     "upstream, as upstream = https://www.example.com/sitemap_index.xml",
+                     name);
+        return;
+    }
+    if (source->upstream != NULL || source->directory != NULL)
+        judge_other_kind(source, m);
+    if (source->upstream != NULL)
+        judge_upstream(source, m);
+    else if (!upstream)
+        judge_folder(source, m);
+}
+
+static void judge_fetch(const struct config *c, struct mistakes *m)
+{
+    if (c->fetch_min_interval_ms > c->fetch_max_interval_ms) {
+        blame(m, c, "fetch", "min_interval");
+        mistakes_add(m, "min_interval is longer than max_interval");
+    }
+    blame(m, c, "fetch", "source_root");
+    judge_roots(c->source_roots, c->source_root_count, m);
 }
 
 static void judge_sources(const struct config *c, struct mistakes *m)
@@ -334,6 +454,7 @@ bool config_validate(const struct config *c, config_report *report, void *contex
 
     judge_listeners(c, &m);
     judge_limits(c, &m);
+    judge_fetch(c, &m);
     judge_tls(c, "server", c->tls_cert, c->tls_key, &m);
     judge_tls(c, "admin", c->admin_tls_cert, c->admin_tls_key, &m);
     m.file = c->file;

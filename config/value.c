@@ -255,6 +255,13 @@ static bool value_is_folder_url(const char *text)
     return url_parse(loc, strlen(loc), &url, NULL) == RULE_OK;
 }
 
+static bool value_is_url(const char *text)
+{
+    struct url url;
+
+    return url_parse(text, strlen(text), &url, NULL) == RULE_OK;
+}
+
 /* Such a path that ends in .xml. */
 static bool value_is_index_path(const char *text)
 {
@@ -306,6 +313,8 @@ const struct setting_trait setting_traits[] = {
     [SETTING_FOLDER_URL] = {STORED_TEXT, value_is_folder_url,
                             "must be a URL that ends in a slash, as "
                             "https://www.example.com/sitemaps/"},
+    [SETTING_URL] = {STORED_TEXT, value_is_url,
+                     "must be a URL, as https://www.example.com/sitemap_index.xml"},
     [SETTING_INDEX_NAME] = {STORED_TEXT, value_is_index_name,
                             "must be an index's path or URL, as /sitemap_index.xml"},
     [SETTING_SECRET] = {STORED_TEXT, value_is_word,
@@ -579,6 +588,8 @@ static char *copy_normal(const struct setting *s, const char *text)
     char host[HOST_MAX_CHARS + 7];
 
     if (s->kind == SETTING_ORIGIN && url_parse_origin(text, strlen(text), &origin) == RULE_OK)
+        return strdup(origin.text);
+    if (s->kind == SETTING_URL && url_parse(text, strlen(text), &origin, NULL) == RULE_OK)
         return strdup(origin.text);
     if (s->kind == SETTING_HOST && url_parse_host(text, strlen(text), host) == RULE_OK)
         return strdup(host);

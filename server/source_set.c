@@ -198,7 +198,7 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
         calloc(config->source_count + config->source_folder_count + 1, sizeof *p->settings);
     bool done = p->settings != NULL;
     for (size_t i = 0; done && i < config->source_count; i++)
-        done = add_configured(p, &config->sources[i]);
+        done = config->sources[i].upstream != NULL || add_configured(p, &config->sources[i]);
     for (size_t i = 0; done && i < config->source_folder_count; i++)
         done = add_folder(p, c, config->source_folders[i]);
     if (done)

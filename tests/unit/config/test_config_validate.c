@@ -1,4 +1,8 @@
 /* What only the whole shows. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "tests/unit/config/fixture.h"
 
 #define SITE_A "[site \"a\"]\norigin = https://a.example\n"
@@ -21,8 +25,26 @@ static void test_wholes(void **state)
         {"[site \"a\"]\n",
          "1: [site \"a\"] needs an origin, as origin = https://www.example.com\n"},
         {"[source \"a\"]\n",
-         "1: [source \"a\"] needs a directory, as directory = /srv/sitemaps\n"
+         "1: [source \"a\"] needs a directory, as directory = /srv/sitemaps, or an upstream, as "
+         "upstream = https://www.example.com/sitemap_index.xml\n"},
+        {"[source \"a\"]\ndirectory = /not/there/yet\n",
          "1: [source \"a\"] needs a url, as url = https://www.example.com/sitemaps/\n"},
+        {"[source \"a\"]\ndirectory = /srv\nupstream = https://a/i.xml\n",
+         "1: [source \"a\"] has both a directory and an upstream; take one away\n"},
+        {"[source \"a\"]\nupstream = https://a/i.xml\nsettle = 1s\nserve = yes\n",
+         "1: [source \"a\"]: settle is for sources with a directory\n"
+         "1: [source \"a\"]: serve is for sources with a directory\n"},
+        {"[source \"a\"]\ndirectory = /srv\nurl = https://a/\nconnect = 10.0.0.1:80\n",
+         "1: [source \"a\"]: connect is for sources with an upstream\n"},
+        {"[source \"a\"]\nupstream = https://a/i.xml\npoll = 1h\nconnect = [::1]:443\n", ""},
+        {"[source \"a\"]\nupstream = http://a/i.xml\ncredentials_file = /dev/null\n",
+         "1: credentials_file: credentials are sent by https only\n"},
+        {"[source \"a\"]\nupstream = https://a/i.xml\ncredentials_file = /dev/null\n",
+         "1: credentials_file /dev/null is no file\n"},
+        {"[fetch]\nmax_interval = 1h\nmin_interval = 2h\n",
+         "3: min_interval is longer than max_interval\n"},
+        {"[fetch]\nsource_root = srv\n", "2: source_root srv must be an absolute path\n"},
+        {SITE_A "source_root = srv\n", "1: source_root srv must be an absolute path\n"},
         {"\n[source \"a/b\"]\ndirectory = /dev/null\nurl = https://a/\n",
          "2: [source \"a/b\"]: a name is made of A-Z a-z 0-9 . _ -\n"
          "2: directory /dev/null is no folder\n"},
@@ -68,10 +90,45 @@ static void test_wholes(void **state)
     }
 }
 
+/* A file with a secret counts only where nobody else can read it, and its form is known. */
+static void test_credentials(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned mode;
+        const char *why; /* "": it is good */
+    } rows[] = {
+        {"basic shop:secret\n", 0600, ""},
+        {"Bearer abc\r\n", 0640, ""},
+        {"basic shop:secret\n", 0644, "can be read by others; chmod o= keeps it"},
+        {"basic secret\n", 0600, "must be one line, basic USER:PASSWORD or bearer TOKEN"},
+        {"bearer a\nX-Header: b\n", 0600, "must be one line, basic USER:PASSWORD or bearer TOKEN"},
+        {"", 0600, "must be one line, basic USER:PASSWORD or bearer TOKEN"},
+    };
+    char path[SCRATCH_MAX_BYTES], secret[CONFIG_CREDENTIALS_SIZE], why[256];
+
+    (void)state;
+    scratch_name(path, "sitemapd-secret");
+    int fd = mkstemp(path);
+    struct config_source source = {.credentials_file = path};
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, rows[i].text, strlen(rows[i].text), 0), strlen(rows[i].text));
+        assert_int_equal(fchmod(fd, rows[i].mode), 0);
+        const char *fault = config_source_credentials(&source, secret, why);
+        assert_int_equal(fault == NULL, *rows[i].why == '\0');
+        assert_true(fault == NULL || strstr(fault, rows[i].why) != NULL);
+        assert_true(fault == NULL || strstr(fault, "secret\n") == NULL);
+    }
+    close(fd);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wholes),
+        cmocka_unit_test(test_credentials),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
