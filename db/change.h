@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "db/check.h"
 #include "db/crawler.h"
 #include "db/entry.h"
 #include "db/spool.h"
@@ -34,6 +35,7 @@ enum change_kind {
     CHANGE_TOKEN_USED,   /* .token_id: somebody asked with it; the node's own, no revision */
     CHANGE_CRAWLERS,     /* .crawlers: the node's own, no revision */
     CHANGE_CONFIGURE,    /* what a configuration declares: .declared, .declared_count */
+    CHANGE_CHECK,        /* what polls came to: .checks; a revision only where a date moved */
     CHANGE_SCAN,         /* what a directory source found: see the scan_ fields */
     CHANGE_UNDO,         /* put back what one change changed: .revision, .overwrite, .dry_run */
     CHANGE_RESTORE,      /* an index as it was: .index_name, .revision, .overwrite, .dry_run */
@@ -172,6 +174,8 @@ struct change {
      * files: result.frozen. The counts are of entries; unchanged ones are those of
      * files that were sent. */
     struct crawlers_kept crawlers;
+    const struct check_write *checks; /* CHECK_WRITES_MAX at most */
+    size_t check_count;
     int64_t source_hosts; /* scan: see struct source_state */
     uint32_t max_told;    /* bulk, replace, scan: findings that the result is to keep, see there */
     _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */

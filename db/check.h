@@ -91,6 +91,7 @@ struct check_filter {
     const char *source; /* NULL: any; "": what the API registered */
     int64_t after;      /* 0: from the first */
     size_t limit;       /* 0: all */
+    bool dropped;       /* only those with CHECK_DROPPED, of `source`, which is needed then */
 };
 enum catalogue_status
 catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filter,

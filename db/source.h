@@ -31,6 +31,7 @@ struct source_file {
                                    sends it; NULL: nothing */
     const char *problem;        /* QUARANTINED: a stable word; NULL otherwise */
     const char *detail;         /* a sentence for people; NULL */
+    const char *claim;          /* the lastmod that a list gives it; NULL: none, or no list */
     enum source_file_state state;
     uint64_t device, inode, size;
     int64_t mtime_ns;      /* as the file system has it */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/check.h"
 #include "db/crawler.h"
 #include "db/entry.h"
 #include "db/registry.h"

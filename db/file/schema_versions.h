@@ -346,6 +346,41 @@ static const char schema_v8[] =
  * 0: sitemaps, it is an index; there is no other yet. */
 
 static const char schema_v9[] =
-    "ALTER TABLE sitemap_index ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;";
+    "ALTER TABLE sitemap_index ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE source_file ADD COLUMN claim TEXT;"
+    "CREATE TABLE fetch("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " site INTEGER NOT NULL,"   /* 0: a list */
+    " source INTEGER NOT NULL," /* 0: what the API registered */
+    " list INTEGER NOT NULL,"
+    " loc TEXT NOT NULL,"
+    " state INTEGER NOT NULL," /* enum check_state */
+    " status INTEGER NOT NULL,"
+    " marks INTEGER NOT NULL,"
+    " next_at INTEGER NOT NULL,"
+    " interval_s INTEGER NOT NULL,"
+    " failures INTEGER NOT NULL,"
+    " checked_at INTEGER NOT NULL,"
+    " good_at INTEGER NOT NULL,"
+    " changed_at INTEGER NOT NULL,"
+    " full_at INTEGER NOT NULL,"
+    " since INTEGER NOT NULL,"
+    " etag TEXT,"
+    " last_modified TEXT,"
+    " hash BLOB,"
+    " dateless BLOB,"
+    " urls INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL,"
+    " newest_lastmod TEXT,"
+    " one_lastmod INTEGER NOT NULL,"
+    " remarks TEXT,"
+    " problem TEXT,"
+    " detail TEXT,"
+    " line INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX fetch_loc ON fetch(site, loc) WHERE list = 0;"
+    "CREATE UNIQUE INDEX fetch_list ON fetch(source) WHERE list = 1;"
+    "CREATE INDEX fetch_state ON fetch(state, site);"
+    "CREATE INDEX fetch_dropped ON fetch(source) WHERE marks >= 16";
 
 #endif

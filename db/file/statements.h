@@ -99,14 +99,32 @@
     X(FILE_WRITE, "REPLACE INTO source_file(source, path, site, loc, state, refused, device,"      \
                   " inode, size, mtime_ns, hash, lastmod, urls, bytes, newest_lastmod,"            \
                   " one_lastmod, future, problem, detail, line, \"column\", problem_since,"        \
-                  " remarks)"                                                                      \
+                  " remarks, claim)"                                                               \
                   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"     \
-                  " ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)")                                      \
+                  " ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)")                                 \
     X(FILE_QUARANTINE,                                                                             \
       "UPDATE source_file SET state = ?12, refused = 0,"                                           \
       " loc = iif(site IS NULL, ?13, loc), device = ?3, inode = ?4,"                               \
       " size = ?5, mtime_ns = ?6, problem = ?7, detail = ?8, line = ?9,"                           \
       " \"column\" = ?10, problem_since = ?11, remarks = NULL WHERE source = ?1 AND path = ?2")    \
+    X(FILE_CHECKED, "UPDATE source_file SET lastmod = ?3, hash = ?4, urls = ?5, bytes = ?6,"       \
+                    " newest_lastmod = ?7, one_lastmod = ?8, remarks = ?9"                         \
+                    " WHERE site = ?10 AND loc = ?2 AND source = ?1 AND state <> 3")               \
+    X(CHECK_ADD, "INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at,"       \
+                 " interval_s, failures, checked_at, good_at, changed_at, full_at, since, urls,"   \
+                 " bytes, one_lastmod, line)"                                                      \
+                 " SELECT ?1, ?2, ?3, ?4, 0, 0, 0, ?5, ?6, 0, 0, 0, 0, 0, ?7, 0, 0, 0, 0"          \
+                 " WHERE ?3 = 0 OR NOT EXISTS"                                                     \
+                 " (SELECT 1 FROM fetch WHERE source = ?2 AND list = 1)"                           \
+                 " ON CONFLICT (site, loc) WHERE list = 0 DO UPDATE SET source = ?2")              \
+    X(CHECK_READ, "SELECT site, source, list, loc FROM fetch WHERE id = ?1")                       \
+    X(CHECK_WRITE, "UPDATE fetch SET loc = ?2, state = ?3, status = ?4, marks = ?5, next_at = ?6," \
+                   " interval_s = ?7, failures = ?8, checked_at = ?9, good_at = ?10,"              \
+                   " changed_at = ?11, full_at = ?12, since = ?13, etag = ?14,"                    \
+                   " last_modified = ?15, hash = ?16, dateless = ?17, urls = ?18, bytes = ?19,"    \
+                   " newest_lastmod = ?20, one_lastmod = ?21, remarks = ?22, problem = ?23,"       \
+                   " detail = ?24, line = ?25 WHERE id = ?1")                                      \
+    X(CHECK_DROP, "DELETE FROM fetch WHERE id = ?1")                                               \
     X(FILE_DELETE, "DELETE FROM source_file WHERE source = ?1 AND path = ?2")                      \
     X(FILES_ANY, "SELECT EXISTS (SELECT 1 FROM source_file WHERE source = ?1)")                    \
     X(STATE_WRITE, "INSERT INTO source_state(source, scanned_at, good_at, held, files, listed,"    \

@@ -363,6 +363,8 @@ static const char *kind_word(const struct change *change)
         return "token-revoke";
     case CHANGE_CONFIGURE:
         return "configure";
+    case CHANGE_CHECK:
+        return "check";
     case CHANGE_SCAN:
         return "scan";
     case CHANGE_UNDO:
@@ -384,7 +386,7 @@ static const char *via_of(const struct tx *tx, const struct change *change)
         return change->via;
     if (!tx->options->server)
         return "cli";
-    if (change->kind == CHANGE_SCAN)
+    if (change->kind == CHANGE_SCAN || change->kind == CHANGE_CHECK)
         return "source";
     return change->kind == CHANGE_CONFIGURE || change->override_managed ? "config" : "api";
 }

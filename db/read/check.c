@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "db/read/row.h"
+#include "db/read/view_pool.h"
+
 static const char *const words[CHECK_STATES] = {
     "new", "good", "empty", "gone", "not-a-sitemap", "broken", "refused", "unreachable"};
 
@@ -18,4 +21,277 @@ bool check_state_read(const char *word, enum check_state *out)
             return true;
         }
     return false;
+}
+
+#define CHECK_COLUMNS                                                                              \
+    "k.id, k.site, coalesce((SELECT name FROM source WHERE id = k.source), ''), k.list, k.loc,"    \
+    " k.state, k.status, k.marks, k.next_at, k.interval_s, k.failures, k.checked_at, k.good_at,"   \
+    " k.changed_at, k.full_at, k.since, k.etag, k.last_modified, k.hash, k.dateless, k.urls,"      \
+    " k.bytes, k.newest_lastmod, k.one_lastmod, k.remarks, k.problem, k.detail, k.line"
+#define CHECKS "SELECT " CHECK_COLUMNS " FROM fetch AS k"
+#define NAMED  "(SELECT id FROM source WHERE name = ?1)"
+
+static const char *text_of(sqlite3_stmt *row, int column)
+{
+    return (const char *)sqlite3_column_text(row, column);
+}
+
+static void read_hash(sqlite3_stmt *row, int column, uint64_t hash[2])
+{
+    const unsigned char *bytes = sqlite3_column_blob(row, column);
+
+    hash[0] = hash[1] = 0;
+    if (bytes == NULL || sqlite3_column_bytes(row, column) != 16)
+        return;
+    for (size_t i = 0; i < 16; i++)
+        hash[i / 8] = hash[i / 8] << 8 | bytes[i];
+}
+
+/* A state of a later version is as good as none. */
+static enum check_state read_state(sqlite3_stmt *row, int column)
+{
+    unsigned state = (unsigned)sqlite3_column_int(row, column);
+    return state < CHECK_STATES ? (enum check_state)state : CHECK_NEW;
+}
+
+static void read_check(sqlite3_stmt *row, struct check_record *out)
+{
+    memset(out, 0, sizeof *out);
+    out->id = sqlite3_column_int64(row, 0);
+    out->site_id = sqlite3_column_int64(row, 1);
+    out->source = text_of(row, 2);
+    out->list = sqlite3_column_int(row, 3) != 0;
+    out->loc = text_of(row, 4);
+    out->state = read_state(row, 5);
+    out->status = (unsigned)sqlite3_column_int(row, 6);
+    out->marks = (unsigned)sqlite3_column_int(row, 7);
+    out->next_at = sqlite3_column_int64(row, 8);
+    out->interval_s = (uint32_t)sqlite3_column_int64(row, 9);
+    out->failures = (uint32_t)sqlite3_column_int64(row, 10);
+    out->checked_at = sqlite3_column_int64(row, 11);
+    out->good_at = sqlite3_column_int64(row, 12);
+    out->changed_at = sqlite3_column_int64(row, 13);
+    out->full_at = sqlite3_column_int64(row, 14);
+    out->since = sqlite3_column_int64(row, 15);
+    out->etag = text_of(row, 16);
+    out->last_modified = text_of(row, 17);
+    read_hash(row, 18, out->hash);
+    read_hash(row, 19, out->dateless);
+    out->urls = (uint64_t)sqlite3_column_int64(row, 20);
+    out->bytes = (uint64_t)sqlite3_column_int64(row, 21);
+    out->newest_lastmod = text_of(row, 22);
+    out->one_lastmod = sqlite3_column_int(row, 23) != 0;
+    out->remarks = text_of(row, 24);
+    out->problem = text_of(row, 25);
+    out->detail = text_of(row, 26);
+    out->line = (uint64_t)sqlite3_column_int64(row, 27);
+}
+
+/* The only row. Its strings stand until the statement is used again, which the next call does. */
+static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *row, int rc,
+                                      struct check_record *out)
+{
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_DONE) {
+        sqlite3_reset(row);
+        return CATALOGUE_NOT_FOUND;
+    }
+    if (rc != SQLITE_ROW)
+        return view_status(v, rc);
+    read_check(row, out);
+    return out->loc && out->source ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+}
+
+enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
+                                           struct check_record *out)
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_CHECK, CHECKS " WHERE k.id = ?1");
+
+    return take_one(v, row, view_bind(row, "i", id), out);
+}
+
+enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
+                                                  const char *loc, struct check_record *out)
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_CHECK_BY_LOC,
+                                       CHECKS " WHERE k.site = ?1 AND k.loc = ?2 AND k.list = 0");
+
+    return take_one(v, row, view_bind(row, "it", site_id, loc), out);
+}
+
+enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const char *source,
+                                                struct check_record *out)
+{
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_CHECK_LIST, CHECKS " WHERE k.source = " NAMED " AND k.list = 1");
+
+    return take_one(v, row, view_bind(row, "t", source), out);
+}
+
+static sqlite3_stmt *filtered(struct catalogue_view *v, const struct check_filter *f)
+{
+    if (f->dropped)
+        return view_statement(v, VIEW_CHECKS_DROPPED,
+                              CHECKS " INDEXED BY fetch_dropped WHERE k.source = " NAMED
+                                     " AND k.marks >= 16 AND k.marks & 16 AND k.id > ?2"
+                                     " ORDER BY k.id LIMIT ?3");
+    if (f->state >= 0)
+        return view_statement(v, VIEW_CHECKS_OF_STATE,
+                              CHECKS " INDEXED BY fetch_state WHERE"
+                                     " (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
+                                     " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
+                                     " AND k.state = ?5 ORDER BY k.id LIMIT ?3");
+    return view_statement(v, VIEW_CHECKS,
+                          CHECKS " WHERE (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
+                                 " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
+                                 " ORDER BY k.id LIMIT ?3");
+}
+
+enum catalogue_status
+catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filter,
+                      bool (*each)(void *context, const struct check_record *record), void *context)
+{
+    int64_t limit = filter->limit > 0 ? (int64_t)filter->limit : -1;
+    sqlite3_stmt *row = filtered(v, filter);
+    int rc = view_bind(row, "tii", filter->source, filter->after, limit);
+
+    if (rc == SQLITE_OK && !filter->dropped)
+        rc = sqlite3_bind_int64(row, 4, filter->site_id);
+    if (rc == SQLITE_OK && !filter->dropped && filter->state >= 0)
+        rc = sqlite3_bind_int64(row, 5, filter->state);
+    bool ended = false;
+    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct check_record record;
+        read_check(row, &record);
+        rc = record.loc && record.source ? SQLITE_OK : SQLITE_NOMEM;
+        if (rc == SQLITE_OK)
+            ended = !each(context, &record);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, int64_t site_id,
+                                                  const char *source, uint64_t counts[CHECK_STATES])
+{
+    sqlite3_stmt *row = view_statement(v, VIEW_CHECK_COUNTS,
+                                       "SELECT state, count(*) FROM fetch AS k WHERE k.list = 0"
+                                       " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
+                                       " AND (?2 = 0 OR k.site = ?2) GROUP BY state");
+    int rc = view_bind(row, "ti", source, site_id);
+
+    memset(counts, 0, CHECK_STATES * sizeof *counts);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        counts[read_state(row, 0)] += (uint64_t)sqlite3_column_int64(row, 1);
+        rc = SQLITE_OK;
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+/* ---- for who polls --------------------------------------------------------------------- */
+
+enum catalogue_status
+catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
+                          bool (*each)(void *context, const struct check_due *row), void *context)
+{
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_CHECKS_DUE,
+                       "SELECT id, site, next_at, source, interval_s, state, loc FROM fetch"
+                       " WHERE id > ?1 AND list = 0 ORDER BY id LIMIT ?2");
+    int rc = view_bind(row, "ii", after, (int64_t)limit);
+    bool ended = false;
+
+    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct check_due due = {.id = sqlite3_column_int64(row, 0),
+                                .site_id = sqlite3_column_int64(row, 1),
+                                .next_at = sqlite3_column_int64(row, 2),
+                                .source_id = sqlite3_column_int64(row, 3),
+                                .interval_s = (uint32_t)sqlite3_column_int64(row, 4),
+                                .state = read_state(row, 5),
+                                .loc = text_of(row, 6)};
+        rc = due.loc ? SQLITE_OK : SQLITE_NOMEM;
+        if (rc == SQLITE_OK)
+            ended = !each(context, &due);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+/* Rows of (where it is, site, loc, whether it is wanted), in the order of the first. */
+static enum catalogue_status look(struct catalogue_view *v, sqlite3_stmt *row, int rc, char *last,
+                                  bool (*each)(void *context, int64_t site_id, const char *loc),
+                                  void *context)
+{
+    bool ended = false;
+
+    last[0] = '\0';
+    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const char *at = text_of(row, 0), *loc = text_of(row, 2);
+        size_t len = at ? strnlen(at, LOC_MAX_CHARS) : 0;
+        memcpy(last, at ? at : "", len);
+        last[len] = '\0';
+        rc = at ? SQLITE_OK : SQLITE_NOMEM;
+        if (rc == SQLITE_OK && loc && sqlite3_column_int(row, 3) != 0)
+            ended = !each(context, sqlite3_column_int64(row, 1), loc);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_unwatched_files(
+    struct catalogue_view *v, const char *source, const char *after, size_t looked, char *last,
+    bool (*each)(void *context, int64_t site_id, const char *loc), void *context)
+{
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_UNWATCHED_FILES,
+        "SELECT f.path, f.site, f.loc, f.site IS NOT NULL AND NOT EXISTS (SELECT 1 FROM fetch AS k"
+        " WHERE k.site = f.site AND k.loc = f.loc AND k.list = 0 AND k.source = f.source)"
+        " FROM source_file AS f WHERE f.source = " NAMED
+        " AND f.path > ?2 ORDER BY f.path LIMIT ?3");
+
+    return look(v, row, view_bind(row, "tti", source, after ? after : "", (int64_t)looked), last,
+                each, context);
+}
+
+enum catalogue_status catalogue_view_unwatched_entries(
+    struct catalogue_view *v, int64_t site_id, const char *after, size_t looked, char *last,
+    bool (*each)(void *context, int64_t site_id, const char *loc), void *context)
+{
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_UNWATCHED_ENTRIES,
+        "SELECT e.loc, e.site, e.loc, NOT EXISTS (SELECT 1 FROM fetch AS k"
+        " WHERE k.site = e.site AND k.loc = e.loc AND k.list = 0)"
+        " AND e.source NOT IN (SELECT source FROM source_state) AND " ENTRY_ROW_LIVE
+        " FROM sitemap AS e WHERE e.site = ?1 AND e.loc > ?2 ORDER BY e.loc LIMIT ?3");
+
+    return look(v, row, view_bind(row, "iti", site_id, after ? after : "", (int64_t)looked), last,
+                each, context);
+}
+
+enum catalogue_status catalogue_view_checks_left(struct catalogue_view *v, int64_t after,
+                                                 size_t looked, int64_t *last,
+                                                 bool (*each)(void *context, int64_t id),
+                                                 void *context)
+{
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_CHECKS_LEFT,
+        "SELECT k.id, EXISTS (SELECT 1 FROM source_file AS f WHERE f.site = k.site"
+        " AND f.loc = k.loc AND f.source = k.source)"
+        " OR (k.source = 0 AND EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site = k.site"
+        " AND e.loc = k.loc AND " ENTRY_ROW_LIVE "))"
+        " FROM fetch AS k WHERE k.id > ?1 AND k.list = 0 ORDER BY k.id LIMIT ?2");
+    int rc = view_bind(row, "ii", after, (int64_t)looked);
+    bool ended = false;
+
+    *last = 0;
+    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        *last = sqlite3_column_int64(row, 0);
+        rc = SQLITE_OK;
+        if (sqlite3_column_int(row, 1) == 0)
+            ended = !each(context, *last);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
 }

@@ -14,7 +14,7 @@
 #define FILE_COLUMNS                                                                               \
     "f.path, f.loc, f.state, f.refused, f.device, f.inode, f.size, f.mtime_ns, f.hash, f.lastmod," \
     " f.urls, f.bytes, f.newest_lastmod, f.one_lastmod, f.future, f.problem, f.detail, f.line,"    \
-    " f.\"column\", f.problem_since, f.remarks, EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site "  \
+    " f.\"column\", f.problem_since, f.remarks, f.claim, EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site "  \
     "= f.site"                                                                                     \
     " AND e.loc = f.loc AND e.source = f.source AND " ENTRY_ROW_LIVE ")"
 #define FILE_OF_SOURCE_BY(index)                                                                   \
@@ -69,7 +69,8 @@ static void read_file(sqlite3_stmt *row, struct source_file *out)
     out->column = number_of(row, 18);
     out->problem_since = sqlite3_column_int64(row, 19);
     out->remarks = text_of(row, 20);
-    out->has_entry = sqlite3_column_int(row, 21) != 0;
+    out->claim = text_of(row, 21);
+    out->has_entry = sqlite3_column_int(row, 22) != 0;
 }
 
 typedef bool each_file(void *context, const struct source_file *file);

@@ -228,6 +228,8 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return apply_token_used(tx, change);
     case CHANGE_CRAWLERS:
         return apply_crawlers(tx, change);
+    case CHANGE_CHECK:
+        return apply_check(tx, change, result);
     case CHANGE_CONFIGURE:
         return apply_configure(tx, change, result, keep);
     case CHANGE_SCAN:

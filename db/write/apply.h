@@ -37,6 +37,8 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
                                     struct change_result *result, bool *keep);
 enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep);
+enum catalogue_status apply_check(struct tx *tx, const struct change *change,
+                                  struct change_result *result);
 /* Of the removal of an index or, `of_site`, a site: change->revision is its revision. */
 enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
                                      struct change_result *result, bool of_site);

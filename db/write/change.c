@@ -85,6 +85,26 @@ keep_tokens(struct block *block, const struct token_declaration *declared, size_
     return copy ? copy : declared;
 }
 
+static const struct check_write *keep_checks(struct block *block, const struct check_write *checks,
+                                             size_t count)
+{
+    struct check_write *copy = checks ? take(block, count * sizeof *copy) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct check_write check = checks[i];
+        const char **const texts[] = {
+            &check.record.loc,     &check.record.source,        &check.record.etag,
+            &check.record.remarks, &check.record.last_modified, &check.record.newest_lastmod,
+            &check.record.problem, &check.record.detail,        &check.lastmod_to,
+            &check.lastmod_from,
+        };
+        for (size_t text = 0; text < sizeof texts / sizeof *texts; text++)
+            *texts[text] = keep_text(block, *texts[text]);
+        if (copy)
+            copy[i] = check;
+    }
+    return copy ? copy : checks;
+}
+
 static void keep_all(struct block *block, struct change *c)
 {
     const char **const texts[] = {
@@ -127,6 +147,7 @@ static void keep_all(struct block *block, struct change *c)
         keep(block, c->crawlers.pages, c->crawlers.page_count * sizeof *c->crawlers.pages);
     c->crawlers.days =
         keep(block, c->crawlers.days, c->crawlers.day_count * sizeof *c->crawlers.days);
+    c->checks = keep_checks(block, c->checks, c->check_count);
     c->declared = keep_declared(block, c->declared, c->declared_count);
     c->declared_tokens = keep_tokens(block, c->declared_tokens, c->declared_token_count);
 }

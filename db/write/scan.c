@@ -191,6 +191,7 @@ static enum catalogue_status scan_row_write(struct scan *s, const struct source_
     /* What is refused for its place may come again without being read. */
     bool kept = refused || file->state == SOURCE_FILE_LISTED;
     statement_bind_text(row, 23, kept ? file->remarks : NULL);
+    statement_bind_text(row, 24, file->claim);
     count_change(s, file->state);
     return statement_run(row);
 }

@@ -134,6 +134,7 @@ static bool keep_texts(struct record_list *list, struct source_file *file)
     file->remarks = record_keep(list, file->remarks, &failed);
     file->problem = record_keep(list, file->problem, &failed);
     file->detail = record_keep(list, file->detail, &failed);
+    file->claim = record_keep(list, file->claim, &failed);
     return !failed;
 }
 
@@ -154,7 +155,8 @@ static bool record_equal(const struct record *a, const struct record *b)
            a->file.column == b->file.column && same_text(a->file.lastmod, b->file.lastmod) &&
            same_text(a->file.newest_lastmod, b->file.newest_lastmod) &&
            same_text(a->file.remarks, b->file.remarks) &&
-           same_text(a->file.problem, b->file.problem) && same_text(a->file.detail, b->file.detail);
+           same_text(a->file.problem, b->file.problem) &&
+           same_text(a->file.detail, b->file.detail) && same_text(a->file.claim, b->file.claim);
 }
 
 void record_list_done(struct record_list *list)
@@ -300,6 +302,7 @@ static bool scan_add_gone(struct scan_pass *pass)
         gone.file.state = SOURCE_FILE_GONE;
         gone.file.path = record_keep(&pass->found, kept->file.path, &failed);
         gone.file.lastmod = gone.file.newest_lastmod = gone.file.problem = gone.file.detail = NULL;
+        gone.file.claim = gone.file.remarks = NULL;
         gone.named =
             kept->file.has_entry || kept->file.state != SOURCE_FILE_IGNORED ? "gone" : NULL;
         if (failed || record_add(&pass->found, &gone) == NULL)
