@@ -56,6 +56,10 @@ struct fetch_request {
     /* Judges the very address that is connected to; NULL: any may be. */
     const struct address_guard *guard;
     const char *ca_file; /* PEM, in place of the system's trust; NULL: that */
+    const char *ca_more; /* PEM, beside the system's trust; NULL: none. Not with ca_file */
+    /* "basic USER:PASS" or "bearer TOKEN", which go to the URL's host; NULL: none. Over plain HTTP
+     * nothing is asked with them: FETCH_TLS. */
+    const char *credentials;
     /* Whatever certificate it shows: where nothing secret is sent, and the name that is asked is
      * none that a certificate could bear (the loopback's). */
     bool any_certificate;

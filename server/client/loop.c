@@ -14,12 +14,13 @@ struct fetch_transfer {
     struct fetch_reply reply;
     struct transfer transfer;
     fetch_done *done;
+    bool unmade; /* never asked: done is to be told */
 };
 
 struct fetch_loop {
     CURLM *multi;
     struct fetch_transfer *running;
-    size_t count;
+    size_t count, unmade;
 };
 
 struct fetch_loop *fetch_loop_new(void)
@@ -43,6 +44,7 @@ static void unlink_transfer(struct fetch_loop *loop, struct fetch_transfer *f)
     if (f->next != NULL)
         f->next->self = f->self;
     loop->count--;
+    loop->unmade -= f->unmade;
 }
 
 /* Out of the multi handle first: that asks the options (QUICK_EXIT), which transfer_end resets. */
@@ -87,9 +89,9 @@ struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetc
         curl_easy_setopt(easy, CURLOPT_PRIVATE, f) == CURLE_OK &&
         curl_multi_add_handle(loop->multi, easy) == CURLM_OK)
         return f;
-    end_transfer(loop, f, CURLE_OUT_OF_MEMORY);
-    free_transfer(f);
-    return NULL;
+    f->unmade = true;
+    loop->unmade++;
+    return f;
 }
 
 void fetch_loop_remove(struct fetch_loop *loop, struct fetch_transfer *f)
@@ -113,6 +115,14 @@ void fetch_loop_free(struct fetch_loop *loop)
     free(loop);
 }
 
+static void end_told(struct fetch_loop *loop, struct fetch_transfer *f, CURLcode code)
+{
+    enum fetch_status status = end_transfer(loop, f, code);
+
+    f->done(f->request.context, status, &f->reply);
+    free_transfer(f);
+}
+
 /* One at a time, and asked anew each time: `done` may have removed the others. */
 static void tell_done(struct fetch_loop *loop)
 {
@@ -120,18 +130,19 @@ static void tell_done(struct fetch_loop *loop)
     int left;
 
     while ((message = curl_multi_info_read(loop->multi, &left)) != NULL) {
-        CURLcode code = message->data.result;
         char *private = NULL;
-        struct fetch_transfer *f;
-        enum fetch_status status;
 
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
-        f = (struct fetch_transfer *)(void *)private;
-        status = end_transfer(loop, f, code);
-        f->done(f->request.context, status, &f->reply);
-        free_transfer(f);
+        end_told(loop, (struct fetch_transfer *)(void *)private, message->data.result);
+    }
+    while (loop->unmade > 0) {
+        struct fetch_transfer *f = loop->running;
+
+        while (!f->unmade)
+            f = f->next;
+        end_told(loop, f, CURLE_OUT_OF_MEMORY);
     }
 }
 

@@ -31,7 +31,7 @@ void fetch_loop_free(struct fetch_loop *loop);
 
 /* Begins a request. It is copied; what its pointers lead to (URL, headers, guard, …) stays where it
  * is until `done` or the removal. `session` is not looked at: connections are the loop's. NULL when
- * out of memory. */
+ * out of memory. What else keeps a request from being made is told by `done`, as any end. */
 struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetch_request *request,
                                       fetch_done *done);
 /* Drops it, wherever it is; `done` is not called. Not from within `take`: return false there. */

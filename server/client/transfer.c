@@ -407,6 +407,28 @@ static bool set_target(struct transfer *t)
            curl_easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect) == CURLE_OK;
 }
 
+/* By the request alone: libcurl is not told to follow anything with them. */
+static bool set_credentials(struct transfer *t)
+{
+    const char *secret = t->request->credentials;
+    char *line;
+    bool good;
+
+    if (secret == NULL)
+        return true;
+    if (!t->request->url->https)
+        return stop(t, FETCH_TLS, "credentials are sent by https only") > 0;
+    if (strncasecmp(secret, "basic ", 6) == 0)
+        return curl_easy_setopt(t->easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC) == CURLE_OK &&
+               curl_easy_setopt(t->easy, CURLOPT_USERPWD, secret + 6) == CURLE_OK;
+    if (strncasecmp(secret, "bearer ", 7) != 0 ||
+        asprintf(&line, "Authorization: Bearer %s", secret + 7) < 0)
+        return stop(t, FETCH_NO_MEMORY, "out of memory") > 0;
+    good = add_line(&t->headers, line);
+    free(line);
+    return good;
+}
+
 static void set_bounds(CURL *easy, const struct fetch_request *q)
 {
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)q->timeout_ms);
@@ -485,6 +507,45 @@ static void set_answer(struct transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
 }
 
+/* Appends a file's bytes. */
+static bool read_file(struct str *out, const char *path)
+{
+    char chunk[16384];
+    FILE *file = fopen(path, "re");
+    size_t n;
+    bool good;
+
+    if (file == NULL)
+        return false;
+    while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
+        str_append(out, chunk, n);
+    good = !ferror(file) && !out->failed;
+    fclose(file);
+    return good;
+}
+
+/* libcurl takes one file, or folder, or text: the text of both. */
+static bool set_more_trust(struct transfer *t)
+{
+    const char *system = curl_version_info(CURLVERSION_NOW)->cainfo;
+    struct str both = STR_INIT;
+    struct curl_blob blob = {.flags = CURL_BLOB_COPY};
+    bool good;
+
+    if (system != NULL && !read_file(&both, system))
+        str_clear(&both); /* there may be none, in a small image */
+    str_append_text(&both, "\n");
+    good = read_file(&both, t->request->ca_more);
+    blob.data = both.data;
+    blob.len = both.len;
+    if (!good)
+        stop(t, FETCH_TLS, "the file of trusted certificates cannot be read");
+    else
+        good = curl_easy_setopt(t->easy, CURLOPT_CAINFO_BLOB, &blob) == CURLE_OK;
+    str_done(&both);
+    return good;
+}
+
 static bool set_tls(struct transfer *t)
 {
     const struct fetch_request *q = t->request;
@@ -499,6 +560,8 @@ static bool set_tls(struct transfer *t)
         curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);
     }
+    if (q->ca_more != NULL)
+        return set_more_trust(t);
     if (q->ca_file == NULL)
         return true;
     return curl_easy_setopt(t->easy, CURLOPT_CAINFO, q->ca_file) == CURLE_OK &&
@@ -515,11 +578,13 @@ bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *
     set_method(t);
     set_answer(t);
     if (curl_easy_setopt(easy, CURLOPT_URL, request->url->text) == CURLE_OK &&
-        curl_easy_setopt(easy, CURLOPT_USERAGENT, request->agent) == CURLE_OK && set_headers(t) &&
+        curl_easy_setopt(easy, CURLOPT_USERAGENT, request->agent) == CURLE_OK &&
+        set_credentials(t) && set_headers(t) &&
         (request->target == NULL ||
          curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, request->target) == CURLE_OK) &&
         set_target(t) && set_tls(t))
         return true;
-    stop(t, FETCH_NO_MEMORY, "out of memory");
+    if (t->stopped == FETCH_OK)
+        stop(t, FETCH_NO_MEMORY, "out of memory");
     return false;
 }

@@ -282,6 +282,30 @@ static void test_wake_and_remove(void **state)
     assert_int_equal(a.done + b.done, 0);
 }
 
+/* What cannot be asked is told as what was. */
+static void test_unmade(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked secret, other;
+    struct url https;
+
+    (void)state;
+    prepare(&secret, "127.0.0.1", "/silence", &open_to_loopback);
+    secret.request.credentials = "basic a:b";
+    prepare(&other, "127.0.0.1", "/silence", &open_to_loopback);
+    assert_int_equal(url_parse("https://127.0.0.1/", 18, &https, NULL), RULE_OK);
+    other.request.url = &https;
+    other.request.ca_more = "/nowhere/ca.pem";
+    assert_non_null(fetch_loop_add(loop, &secret.request, on_done));
+    assert_non_null(fetch_loop_add(loop, &other.request, on_done));
+    run(loop);
+    assert_int_equal(secret.status, FETCH_TLS);
+    assert_string_equal(secret.why, "credentials are sent by https only");
+    assert_int_equal(other.status, FETCH_TLS);
+    assert_string_equal(other.why, "the file of trusted certificates cannot be read");
+    fetch_loop_free(loop);
+}
+
 static struct fetch_loop *chained;
 
 static void add_next(void *context, enum fetch_status status, struct fetch_reply *reply)
@@ -310,9 +334,9 @@ static void test_add_in_done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),        cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_take),        cmocka_unit_test(test_wake_and_remove),
-        cmocka_unit_test(test_add_in_done),
+        cmocka_unit_test(test_many),   cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_take),   cmocka_unit_test(test_wake_and_remove),
+        cmocka_unit_test(test_unmade), cmocka_unit_test(test_add_in_done),
     };
 
     if (!address_range_parse("127.0.0.0/8", &loopback))
