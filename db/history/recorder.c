@@ -7,6 +7,7 @@
 
 #include "db/history/rows.h"
 #include "db/read/row.h"
+#include "db/write/entry.h"
 #include "db/write/tx.h"
 
 /* Columns of `sitemap`. */
@@ -33,7 +34,8 @@ struct recorder {
     bool first_only; /* a dry run */
     bool is_undo;
     bool writing;
-    enum catalogue_status status; /* of the change under way: what went wrong in between */
+    const struct recorder_row *told; /* borrowed; NULL: none */
+    enum catalogue_status status;    /* of the change under way: what went wrong in between */
     struct history_part part;
     uint32_t parts;
     uint64_t rows, bytes;
@@ -139,6 +141,52 @@ static void note_row(struct recorder *r, int operation, int64_t from, int64_t to
         r->status = CATALOGUE_NO_MEMORY;
 }
 
+static struct history_text keep_told(struct recorder *r, bool has, const char *text)
+{
+    return history_part_keep(&r->part, has ? text : NULL, has ? strlen(text) : 0);
+}
+
+static struct history_image told_image(struct recorder *r, const struct put_row *row)
+{
+    return (struct history_image){
+        .address = row->address,
+        .source = row->source,
+        .serial = row->serial,
+        .registered_at = row->registered_at,
+        .changed_at = row->changed_at,
+        .lastmod = keep_told(r, row->has_lastmod, row->lastmod),
+        .digest = keep_told(r, row->has_digest, row->digest),
+    };
+}
+
+static bool is_told(const struct recorder *r, int operation, int64_t from, int64_t to)
+{
+    const struct recorder_row *told = r->told;
+    if (!told || told->after->address != to)
+        return false;
+    if (!told->before)
+        return operation == SQLITE_INSERT;
+    return operation == SQLITE_UPDATE && told->before->address == from;
+}
+
+static void note_told(struct recorder *r)
+{
+    const struct recorder_row *told = r->told;
+    bool fresh;
+    struct history_row *row =
+        history_part_row(&r->part, told->site, told->loc, told->loc_len, &fresh);
+    if (row && fresh && told->before) {
+        row->has_before = true;
+        row->before = told_image(r, told->before);
+    }
+    if (row) {
+        row->has_after = true;
+        row->after = told_image(r, told->after);
+    }
+    if (!row || r->part.failed)
+        r->status = CATALOGUE_NO_MEMORY;
+}
+
 /* Of a dry run: memory and time have a bound whatever it does afterwards. */
 static void note_first(struct recorder *r, int operation, int64_t from)
 {
@@ -170,8 +218,22 @@ static void on_row(void *context, sqlite3 *db, int operation, char const *databa
         return; /* parked */
     if (r->first_only)
         note_first(r, operation, from);
+    else if (is_told(r, operation, from, to))
+        note_told(r);
     else
         note_row(r, operation, from, to);
+}
+
+void recorder_tell(struct recorder *r, const struct recorder_row *row)
+{
+    if (r)
+        r->told = row;
+}
+
+void recorder_told(struct recorder *r)
+{
+    if (r)
+        r->told = NULL;
 }
 
 struct recorder *recorder_new(sqlite3 *db)

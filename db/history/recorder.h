@@ -2,7 +2,9 @@
  * transaction. Internal to db/; the writer's thread.
  *
  * Nobody who writes entries tells the recorder: the engine does, of each row of `sitemap` that is
- * made, changed or dropped on the writer's connection, so that no writer can be missed. Of one
+ * made, changed or dropped on the writer's connection, so that no writer can be missed. Who has the
+ * row at hand may hand it over beforehand (recorder_tell): reading it out of the engine costs more
+ * than all else that is done with it here. Of one
  * entry (site and loc) a part keeps the first state and the last. What a change parks under an
  * address of its own (set.c) is still where it was.
  *
@@ -19,8 +21,18 @@
 
 #include "db/catalogue.h"
 
+struct put_row;
 struct tx;
 struct recorder;
+
+/* A row that is about to be written. Borrowed. */
+struct recorder_row {
+    int64_t site;
+    const char *loc;
+    size_t loc_len;
+    const struct put_row *before; /* as it stands; NULL: it is new */
+    const struct put_row *after;
+};
 
 /* Whether this engine tells of rows before they change. */
 bool recorder_is_supported(void);
@@ -33,6 +45,11 @@ void recorder_free(struct recorder *r);
 /* A change begins: what is left of another one is forgotten. A dry run is not recorded, but of the
  * first CHANGE_ROWS_TOLD entries that it touches it is kept what they were. */
 void recorder_begin(struct recorder *r, const struct change *change);
+/* The next statement makes `row->after` at its address, or changes `before` to that where it is,
+ * and the recorder takes it from here; recorder_told behind that statement, whatever came of it.
+ * Any other row that is written meanwhile is read from the engine. Both take NULL for `r`. */
+void recorder_tell(struct recorder *r, const struct recorder_row *row);
+void recorder_told(struct recorder *r);
 /* True where a part is to be written by recorder_relieve before the next statement, or where the
  * change has failed already (recorder_status). */
 bool recorder_is_full(const struct recorder *r);

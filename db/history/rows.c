@@ -1,5 +1,6 @@
 #include "db/history/rows.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -12,7 +13,7 @@ void history_part_clear(struct history_part *part)
 {
     part->count = 0;
     str_clear(&part->text);
-    if (part->by_loc.slots)
+    if (part->by_loc.count > 0)
         memset(part->by_loc.slots, 0, part->by_loc.capacity * sizeof *part->by_loc.slots);
     part->by_loc.count = 0;
     part->failed = false;
@@ -28,29 +29,36 @@ void history_part_done(struct history_part *part)
 
 struct history_text history_part_keep(struct history_part *part, const char *text, size_t len)
 {
-    struct history_text kept = {(uint32_t)part->text.len, (uint32_t)len};
+    struct str *all = &part->text;
+    struct history_text kept = {(uint32_t)all->len, (uint32_t)len};
     if (!text)
         return HISTORY_NO_TEXT;
-    str_append(&part->text, text, len);
-    str_append_char(&part->text, '\0');
-    part->failed |= part->text.failed;
+    if (!str_reserve(all, len + 1)) {
+        part->failed = true;
+        return HISTORY_NO_TEXT;
+    }
+    memcpy(all->data + all->len, text, len);
+    all->data[all->len + len] = '\0';
+    all->len += len + 1;
     return kept;
 }
 
 /* Eight bytes a step: of each loc of a list it is made once, by the writer. Part of the format. */
+static uint64_t hash_word(uint64_t hash, const char *bytes, size_t count)
+{
+    uint64_t word = 0;
+    memcpy(&word, bytes, count);
+    hash = (hash ^ le64toh(word)) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
 static uint64_t hash_loc(const char *loc, size_t len)
 {
     uint64_t hash = 0x9e3779b97f4a7c15u ^ len;
-    while (len > 0) {
-        size_t step = len < 8 ? len : 8;
-        uint64_t word = 0;
-        for (size_t i = 0; i < step; i++)
-            word |= (uint64_t)(unsigned char)loc[i] << (i * 8);
-        hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-        hash ^= hash >> 32;
-        loc += step;
-        len -= step;
-    }
+    for (; len >= 8; loc += 8, len -= 8)
+        hash = hash_word(hash, loc, 8);
+    if (len > 0)
+        hash = hash_word(hash, loc, len);
     hash *= 0xc4ceb9fe1a85ec53u;
     return hash ^ hash >> 29;
 }
@@ -71,20 +79,22 @@ static bool grow(struct history_part *part)
 struct history_row *history_part_row(struct history_part *part, int64_t site, const char *loc,
                                      size_t len, bool *fresh)
 {
-    uint32_t hash = (uint32_t)(hash_loc(loc, len) >> 32), at;
+    uint64_t hash = hash_loc(loc, len);
+    uint32_t short_hash = (uint32_t)(hash >> 32), at;
     *fresh = false;
-    for (struct map_probe p = map_probe(&part->by_loc, hash); map_next(&p, &at);) {
+    for (struct map_probe p = map_probe(&part->by_loc, short_hash); map_next(&p, &at);) {
         struct history_row *row = &part->rows[at];
         if (row->site == site && row->loc.len == len &&
             memcmp(part->text.data + row->loc.at, loc, len) == 0)
             return row;
     }
-    if (!grow(part) || !map_add(&part->by_loc, hash, part->count)) {
+    if (!grow(part) || !map_add(&part->by_loc, short_hash, part->count)) {
         part->failed = true;
         return NULL;
     }
     struct history_row *row = &part->rows[part->count];
-    *row = (struct history_row){.site = site, .loc = history_part_keep(part, loc, len)};
+    *row =
+        (struct history_row){.site = site, .loc = history_part_keep(part, loc, len), .hash = hash};
     if (part->failed)
         return NULL;
     part->count++;
@@ -131,12 +141,14 @@ enum image_flag {
     IMAGE_CHANGED = 16,
     IMAGE_LASTMOD = 32,
     IMAGE_DIGEST = 64,
+    IMAGE_TIME = 128, /* in place of IMAGE_LASTMOD: see time_number */
 };
 
 struct packer {
     const struct history_part *part;
     char *out; /* where there is room for all that is still to come (packed_bound) */
     int64_t site;
+    int64_t time; /* the last one that was packed as a number */
     struct history_text loc;
     struct history_image last;
 };
@@ -196,16 +208,50 @@ static void put_text(struct packer *p, struct history_text last, struct history_
     p->out += text.len - shared;
 }
 
+static bool read_digits(const char *text, size_t count, int64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        *out = *out * 10 + (text[i] - '0');
+    }
+    return true;
+}
+
+#define TIME_FORM  "0000-00-00T00:00:00Z"
+#define TIME_CHARS (sizeof TIME_FORM - 1)
+
+/* The digits of a time of that form, each pair in bits of its own: no calendar is needed to have
+ * the same text again, and times that are near are numbers that are. False: of another form. */
+static bool time_number(const char *text, size_t len, int64_t *out)
+{
+    int64_t year, month, day, hour, minute, second;
+    if (len != TIME_CHARS || text[4] != '-' || text[7] != '-' || text[10] != 'T' ||
+        text[13] != ':' || text[16] != ':' || text[19] != 'Z' || !read_digits(text, 4, &year) ||
+        !read_digits(text + 5, 2, &month) || !read_digits(text + 8, 2, &day) ||
+        !read_digits(text + 11, 2, &hour) || !read_digits(text + 14, 2, &minute) ||
+        !read_digits(text + 17, 2, &second) || month > 15 || day > 31 || hour > 31 || minute > 63 ||
+        second > 63)
+        return false;
+    *out = year << 26 | month << 22 | day << 17 | hour << 12 | minute << 6 | second;
+    return true;
+}
+
 static void put_image(struct packer *p, const struct history_image *image)
 {
     const struct history_image *last = &p->last;
+    const char *lastmod = history_text_of(p->part, image->lastmod);
+    int64_t time = 0;
     unsigned flags = 0;
     flags |= image->address != last->address ? IMAGE_ADDRESS : 0u;
     flags |= image->source != last->source ? IMAGE_SOURCE : 0u;
     flags |= image->serial != last->serial ? IMAGE_SERIAL : 0u;
     flags |= image->registered_at != last->registered_at ? IMAGE_REGISTERED : 0u;
     flags |= image->changed_at != last->changed_at ? IMAGE_CHANGED : 0u;
-    flags |= !same_text(p->part, image->lastmod, last->lastmod) ? IMAGE_LASTMOD : 0u;
+    if (!same_text(p->part, image->lastmod, last->lastmod))
+        flags |=
+            lastmod && time_number(lastmod, image->lastmod.len, &time) ? IMAGE_TIME : IMAGE_LASTMOD;
     flags |= !same_text(p->part, image->digest, last->digest) ? IMAGE_DIGEST : 0u;
     *p->out++ = (char)flags;
     if (flags & IMAGE_ADDRESS)
@@ -218,6 +264,10 @@ static void put_image(struct packer *p, const struct history_image *image)
         put_step(p, last->registered_at, image->registered_at);
     if (flags & IMAGE_CHANGED)
         put_step(p, last->changed_at, image->changed_at);
+    if (flags & IMAGE_TIME) {
+        put_step(p, p->time, time);
+        p->time = time;
+    }
     if (flags & IMAGE_LASTMOD)
         put_text(p, last->lastmod, image->lastmod);
     if (flags & IMAGE_DIGEST)
@@ -268,33 +318,39 @@ static bool put_rows(const struct history_part *part, struct str *out)
 #define FORM_DEFLATED '\1'
 #define HEAD_BYTES    5u
 
-static bool deflate_whole(const struct str *plain, struct str *out)
+/* Above so many bytes a row there are texts in it for which deflating pays. */
+#define PLAIN_ROW_BYTES 48u
+
+/* Puts the deflated form in place of the plain one, which stands in `out` from `start` on. */
+static bool deflate_rows(struct str *out, size_t start)
 {
-    uLongf bound = compressBound((uLong)plain->len);
-    if (!str_reserve(out, bound) ||
-        compress2((Bytef *)out->data + out->len, &bound, (const Bytef *)plain->data,
-                  (uLong)plain->len, Z_BEST_SPEED) != Z_OK)
+    const char *rows = out->data + start + 1;
+    size_t len = out->len - start - 1;
+    uLongf bound = compressBound((uLong)len);
+    Bytef *deflated = malloc(bound);
+    char head[HEAD_BYTES] = {FORM_DEFLATED};
+    if (!deflated ||
+        compress2(deflated, &bound, (const Bytef *)rows, (uLong)len, Z_BEST_SPEED) != Z_OK) {
+        free(deflated);
         return false;
-    out->len += bound;
-    out->data[out->len] = '\0';
-    return true;
+    }
+    for (size_t i = 0; i < 4; i++)
+        head[1 + i] = (char)(len >> (i * 8));
+    out->len = start;
+    str_append(out, head, sizeof head);
+    str_append(out, (const char *)deflated, bound);
+    free(deflated);
+    return !out->failed;
 }
 
 bool history_part_pack(const struct history_part *part, struct str *out)
 {
-    struct str plain = STR_INIT;
-    if (part->count <= HISTORY_INLINE_ROWS) {
-        str_append_char(out, FORM_PLAIN);
-        return put_rows(part, out) && !out->failed;
-    }
-    bool done = put_rows(part, &plain);
-    char head[HEAD_BYTES] = {FORM_DEFLATED};
-    for (size_t i = 0; i < 4; i++)
-        head[1 + i] = (char)(plain.len >> (i * 8));
-    str_append(out, head, sizeof head);
-    done = done && !out->failed && deflate_whole(&plain, out);
-    str_done(&plain);
-    return done;
+    size_t start = out->len;
+    str_append_char(out, FORM_PLAIN);
+    if (out->failed || !put_rows(part, out))
+        return false;
+    return part->count <= HISTORY_INLINE_ROWS ||
+           out->len - start <= (size_t)part->count * PLAIN_ROW_BYTES || deflate_rows(out, start);
 }
 
 /* ---- unpacking */
@@ -304,6 +360,7 @@ struct unpacker {
     const unsigned char *at, *end;
     bool broken;
     int64_t site;
+    int64_t time;
     struct history_text loc;
     struct history_image last;
 };
@@ -360,6 +417,30 @@ static struct history_text take_text(struct unpacker *u, struct history_text las
     return history_part_keep(u->part, text, (size_t)(shared + rest));
 }
 
+static void write_digits(char *to, size_t count, int64_t number)
+{
+    for (size_t i = count; i-- > 0; number /= 10)
+        to[i] = (char)('0' + number % 10);
+}
+
+static struct history_text take_time(struct unpacker *u)
+{
+    char text[] = TIME_FORM;
+    int64_t time = take_step(u, u->time);
+    if (time < 0 || time >> 26 > 9999) {
+        u->broken = true;
+        return HISTORY_NO_TEXT;
+    }
+    write_digits(text, 4, time >> 26);
+    write_digits(text + 5, 2, time >> 22 & 15);
+    write_digits(text + 8, 2, time >> 17 & 31);
+    write_digits(text + 11, 2, time >> 12 & 31);
+    write_digits(text + 14, 2, time >> 6 & 63);
+    write_digits(text + 17, 2, time & 63);
+    u->time = time;
+    return history_part_keep(u->part, text, TIME_CHARS);
+}
+
 static unsigned take_flags(struct unpacker *u)
 {
     const char *byte = take_bytes(u, 1);
@@ -380,6 +461,8 @@ static struct history_image take_image(struct unpacker *u)
         last->registered_at = take_step(u, last->registered_at);
     if (flags & IMAGE_CHANGED)
         last->changed_at = take_step(u, last->changed_at);
+    if (flags & IMAGE_TIME)
+        last->lastmod = take_time(u);
     if (flags & IMAGE_LASTMOD)
         last->lastmod = take_text(u, last->lastmod);
     if (flags & IMAGE_DIGEST)
@@ -476,8 +559,7 @@ bool history_part_filter(const struct history_part *part, struct str *out)
     unsigned char *filter = (unsigned char *)out->data + out->len;
     memset(filter, 0, bytes + 1);
     for (uint32_t i = 0; i < part->count; i++) {
-        const struct history_row *row = &part->rows[i];
-        uint64_t hash = hash_loc(part->text.data + row->loc.at, row->loc.len);
+        uint64_t hash = part->rows[i].hash;
         for (unsigned probe = 0; probe < FILTER_PROBES; probe++) {
             size_t bit = filter_bit(hash, probe, bytes);
             filter[bit / 8] |= (unsigned char)(1u << bit % 8);

@@ -5,7 +5,9 @@
  * Packed: a byte that tells the form (0 plain, 1 deflated), in the latter case the plain length in
  * four bytes, then the rows. A row: a byte of flags; what is a number as a variable-length one; of
  * a loc how many bytes it shares with the one before, and the rest; of an image what differs from
- * the one before it. Most rows of a list are so made of some ten bytes. */
+ * the one before it, a lastmod of the usual form as a number. Most rows of a list are so made of
+ * some twenty bytes, which deflating would cost more than writing; rows of long texts are deflated.
+ */
 #ifndef SITEMAPD_DB_HISTORY_ROWS_H
 #define SITEMAPD_DB_HISTORY_ROWS_H
 
@@ -41,6 +43,7 @@ struct history_image {
 struct history_row {
     int64_t site;
     struct history_text loc;
+    uint64_t hash; /* of the loc, for the filter; 0 in a part that was unpacked */
     bool has_before, has_after;
     struct history_image before, after;
 };
@@ -70,7 +73,8 @@ bool history_row_is_idle(const struct history_part *part, const struct history_r
 
 /* Appends the packed rows but the idle ones. False: out of memory. */
 bool history_part_pack(const struct history_part *part, struct str *out);
-/* Appends the filter of the locs. False: out of memory. */
+/* Appends the filter of the locs of a part that was made here, not unpacked. False: out of memory.
+ */
 bool history_part_filter(const struct history_part *part, struct str *out);
 /* Reads what history_part_pack wrote, into an empty part. False, with `failed` set where memory ran
  * out: else the bytes are no part. */

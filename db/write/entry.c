@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/history/recorder.h"
 #include "db/read/row.h"
 #include "db/write/apply.h"
 #include "db/write/guard.h"
@@ -299,7 +300,10 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     statement_bind_text(row, 2, new.has_lastmod ? new.lastmod : NULL);
     statement_bind_text(row, 3, new.has_digest ? new.digest : NULL);
     sqlite3_bind_int64(row, 4, new.changed_at);
+    const struct recorder_row told = {put->index->site_id, put->url.text, put->url.len, old, &new};
+    recorder_tell(tx->recorder, &told);
     enum catalogue_status status = statement_run(row);
+    recorder_told(tx->recorder);
     if (status != CATALOGUE_OK)
         return status;
     tx->changed = true;
@@ -388,7 +392,10 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
     sqlite3_bind_int64(statement, 7, row->serial);
     sqlite3_bind_int64(statement, 8, row->registered_at);
     sqlite3_bind_int64(statement, 9, row->changed_at);
+    const struct recorder_row told = {put->site->id, put->url.text, put->url.len, NULL, row};
+    recorder_tell(tx->recorder, &told);
     enum catalogue_status status = statement_run(statement);
+    recorder_told(tx->recorder);
     if (status != CATALOGUE_OK)
         return status;
     if (sqlite3_changes(tx->db) == 0) {

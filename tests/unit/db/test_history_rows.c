@@ -86,6 +86,91 @@ static void what_goes_in_comes_out(void **state)
     comes_out(1250);
 }
 
+static void add_dated(struct history_part *part, const char *loc, const char *lastmod)
+{
+    bool fresh;
+    struct history_row *row = history_part_row(part, 1, loc, strlen(loc), &fresh);
+    assert_non_null(row);
+    row->has_after = true;
+    row->after = (struct history_image){
+        .address = 5,
+        .lastmod = history_part_keep(part, lastmod, strlen(lastmod)),
+        .digest = HISTORY_NO_TEXT,
+    };
+}
+
+/* Each as it came; what is nearly of the usual form is a text. */
+static void every_date_comes_out(void **state)
+{
+    static const char *const dates[] = {
+        "2026-11-21T08:30:00Z",    "2026-11-21T08:30:59Z", "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:60Z",    "2026-11-21",           "2026-11-21T08:30:00+01:00",
+        "2026-11-21T08:30:00z",    "2026-99-21T08:30:00Z", "2026-11-21T08:30:99Z",
+        "2026-11-2\xffT08:30:00Z", "2026-11-21T08:30:00Z",
+    };
+    size_t count = sizeof dates / sizeof *dates;
+    struct history_part in = {.rows = NULL}, out = {.rows = NULL};
+    struct str packed = STR_INIT;
+    char loc[32];
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(loc, sizeof loc, "https://a.example/%zu", i);
+        add_dated(&in, loc, dates[i]);
+    }
+    assert_true(history_part_pack(&in, &packed));
+    assert_true(history_part_unpack(&out, str_text(&packed), packed.len));
+    assert_int_equal(out.count, count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_string_equal(history_text_of(&out, out.rows[i].after.lastmod), dates[i]);
+    str_done(&packed);
+    history_part_done(&in);
+    history_part_done(&out);
+}
+
+/* A catalogue keeps what earlier versions packed: the same row with its date as a text. */
+static void the_bytes_are_these(void **state)
+{
+    static const char now[] = "\0\x02\x02\x0e\0https://a.ex/\x81\x0a\x80\x9e\xd4\xae\xf5\x07";
+    static const char once[] = "\0\x02\x02\x0e\0https://a.ex/\x21\x0a\x15\0"
+                               "2026-11-21T08:30:00Z";
+    struct history_part in = {.rows = NULL}, out = {.rows = NULL};
+    struct str packed = STR_INIT;
+    (void)state;
+    add_dated(&in, "https://a.ex/", "2026-11-21T08:30:00Z");
+    assert_true(history_part_pack(&in, &packed));
+    assert_int_equal(packed.len, sizeof now - 1);
+    assert_memory_equal(packed.data, now, sizeof now - 1);
+    assert_true(history_part_unpack(&out, once, sizeof once - 1));
+    assert_int_equal(out.count, 1);
+    assert_string_equal(history_text_of(&out, out.rows[0].loc), "https://a.ex/");
+    assert_string_equal(history_text_of(&out, out.rows[0].after.lastmod), "2026-11-21T08:30:00Z");
+    str_done(&packed);
+    history_part_done(&in);
+    history_part_done(&out);
+}
+
+/* Few rows of short texts as they are, long ones deflated: both come out. */
+static void long_texts_are_deflated(void **state)
+{
+    struct history_part in = {.rows = NULL}, out = {.rows = NULL};
+    struct str packed = STR_INIT;
+    char loc[300];
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        snprintf(loc, sizeof loc, "https://a.example/%d/%0200d", i * 7919 % 100, 0);
+        add_dated(&in, loc, "2026-11-21T08:30:00Z");
+    }
+    assert_true(history_part_pack(&in, &packed));
+    assert_int_equal(packed.data[0], 1);
+    assert_true(packed.len < 3000);
+    assert_true(history_part_unpack(&out, str_text(&packed), packed.len));
+    assert_int_equal(out.count, 100);
+    assert_string_equal(history_text_of(&out, out.rows[99].loc), loc);
+    str_done(&packed);
+    history_part_done(&in);
+    history_part_done(&out);
+}
+
 static void an_entry_has_one_row(void **state)
 {
     struct history_part part = {.rows = NULL};
@@ -148,9 +233,9 @@ static void a_filter_misses_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_goes_in_comes_out),
-        cmocka_unit_test(an_entry_has_one_row),
-        cmocka_unit_test(damage_is_refused),
+        cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(every_date_comes_out),
+        cmocka_unit_test(the_bytes_are_these),    cmocka_unit_test(long_texts_are_deflated),
+        cmocka_unit_test(an_entry_has_one_row),   cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(a_filter_misses_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
