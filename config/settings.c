@@ -203,7 +203,8 @@ const struct setting config_settings[] = {
             "not at all."},
     {"history", "max_bytes", SETTING_SIZE, IN(history_max_bytes), .min = MIB, .max = 1024 * GIB,
      .fallback = "1G", FILE_AND("SITEMAPD_HISTORY_MAX_BYTES"),
-     .doc = "What that may take of the catalogue's file, roughly; the oldest goes first."},
+     .doc = "What that may take of the catalogue's file, roughly. Where it is more, the site whose "
+            "changes take the most loses its oldest."},
 
     {"cache", "snapshot_budget", SETTING_SIZE, IN(snapshot_budget_bytes), .min = MIB,
      .max = 1024 * GIB, .fallback = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),

@@ -24,8 +24,16 @@ struct history_change {
     bool whole;         /* it touched nothing but what was asked for */
 };
 
-/* The first revision that is whole in the history. */
-enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, uint64_t *from);
+/* From which revision on the history has all that is kept of a site; 0: of any. What a site took
+ * the most room with may have gone sooner than what others did: see below. */
+enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int64_t site_id,
+                                                  uint64_t *from);
+/* The sites of which it begins later, for want of room; 0: changes of several sites, or of none.
+ * The latest first, and no more than so many. */
+#define HISTORY_SHORTENED_TOLD 100u
+typedef void history_each_shortened(void *context, int64_t site_id, uint64_t from);
+enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
+                                                       history_each_shortened *each, void *context);
 
 /* Changes, the newest first. With a site or index, the counts are of that alone. */
 struct history_query {

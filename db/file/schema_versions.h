@@ -343,7 +343,11 @@ static const char schema_v8[] =
  * written: no table of entries is gone through, however large the catalogue.
  *
  * sitemap_index.kind is what a list lists, so that a program takes none for an index that is not.
- * 0: sitemaps, it is an index; there is no other yet. */
+ * 0: sitemaps, it is an index; there is no other yet.
+ *
+ * history.site is the one site that a change touched, 0: several, or none, or the change is older
+ * than this version. history_site.bytes is what these changes take, for the largest taker to lose
+ * first where there is no room; of a site nothing before `since` is there, or not whole. */
 
 static const char schema_v9[] =
     "ALTER TABLE sitemap_index ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
@@ -381,6 +385,14 @@ static const char schema_v9[] =
     "CREATE UNIQUE INDEX fetch_loc ON fetch(site, loc) WHERE list = 0;"
     "CREATE UNIQUE INDEX fetch_list ON fetch(source) WHERE list = 1;"
     "CREATE INDEX fetch_state ON fetch(state, site);"
-    "CREATE INDEX fetch_dropped ON fetch(source) WHERE marks >= 16";
+    "CREATE INDEX fetch_dropped ON fetch(source) WHERE marks >= 16;"
+    "ALTER TABLE history ADD COLUMN site INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX history_shared ON history(revision) WHERE site = 0;"
+    "CREATE TABLE history_site("
+    " site INTEGER PRIMARY KEY,"
+    " bytes INTEGER NOT NULL,"
+    " since INTEGER NOT NULL"
+    ") STRICT;"
+    "INSERT INTO history_site(site, bytes, since) SELECT 0, history_bytes, 0 FROM catalogue;";
 
 #endif

@@ -11,6 +11,10 @@
 #define ENTRY_COLUMNS                                                                              \
     "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at"
 
+/* Of a change `h`: whose room it takes has lost nothing as new as it. */
+#define HISTORY_IS_KEPT                                                                            \
+    "h.revision >= coalesce((SELECT since FROM history_site WHERE site = h.site), 0)"
+
 /* X(name, sql) */
 #define STATEMENTS(X)                                                                              \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
@@ -172,23 +176,49 @@
     X(PURGE_DONE, "UPDATE sitemap_index SET purged = 1 WHERE id = ?1")                             \
     X(INDEX_SITE, "SELECT site FROM sitemap_index WHERE id = ?1")                                  \
     X(HISTORY_ADD, "INSERT INTO history(revision, at, who, kind, via, request_id, created,"        \
-                   " updated, unchanged, removed, undoes, note, rows, parts, bytes, few) VALUES"   \
-                   " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)")     \
+                   " updated, unchanged, removed, undoes, note, rows, parts, bytes, few, site)"    \
+                   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"    \
+                   " ?16, ?17)")                                                                   \
+    X(HISTORY_SITE_ADD, "INSERT INTO history_site(site, bytes, since) VALUES (?1, ?2, 0)"          \
+                        " ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes")               \
+    X(HISTORY_SINCE, "UPDATE history_site SET since = max(since, ?2) WHERE site = ?1")             \
+    X(HISTORY_SINCE_READ, "SELECT since FROM history_site WHERE site = ?1")                        \
+    /* Of all sites that a change of several touched. */                                           \
+    X(HISTORY_SINCE_TOUCHED,                                                                       \
+      "INSERT INTO history_site(site, bytes, since) SELECT id, 0, ?1 + 1 FROM site"                \
+      " WHERE EXISTS (SELECT 1 FROM history_index WHERE site = site.id AND revision = ?1)"         \
+      " ON CONFLICT DO UPDATE SET since = max(since, excluded.since)")                             \
+    X(HISTORY_LARGEST,                                                                             \
+      "SELECT site FROM history_site WHERE bytes > ?1 ORDER BY bytes DESC LIMIT 1")                 \
+    X(HISTORY_SITE_EMPTY, "UPDATE history_site SET bytes = 0 WHERE site = ?1")                     \
+    X(HISTORY_SITES_TIDY, "DELETE FROM history_site WHERE bytes <= 0 AND since <= ?1")             \
     X(HISTORY_INDEX_ADD, "INSERT INTO history_index(site, revision, index_id, created, updated,"   \
                          " removed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                              \
     X(HISTORY_PART_ADD, "INSERT INTO history_rows(revision, part, filter, rows)"                   \
                         " VALUES (?1, ?2, ?3, ?4)")                                                \
-    X(HISTORY_FIND, "SELECT kind, parts, rows FROM history WHERE revision = ?1")                   \
+    X(HISTORY_FIND, "SELECT kind, parts, rows FROM history AS h WHERE revision = ?1"               \
+                    " AND " HISTORY_IS_KEPT)                                                       \
     X(HISTORY_FEW, "SELECT few FROM history WHERE revision = ?1")                                  \
     X(HISTORY_PART, "SELECT rows FROM history_rows WHERE revision = ?1 AND part = ?2")             \
     X(HISTORY_IN_SITE, "SELECT 1 FROM history_index WHERE site = ?1 AND revision = ?2 LIMIT 1")    \
     X(HISTORY_LAST_OF, "SELECT revision FROM history_index WHERE site = ?1 AND revision > ?2"      \
                        " AND revision < ?3 AND index_id = ?4 ORDER BY revision DESC LIMIT 1")      \
-    X(HISTORY_OLDEST, "SELECT revision, at, parts, bytes FROM history ORDER BY revision LIMIT 1")  \
+    X(HISTORY_OLDEST, "SELECT revision, at, parts, bytes, site FROM history"                       \
+                      " ORDER BY revision LIMIT 1")                                                \
+    X(HISTORY_OLDEST_SHARED, "SELECT revision, at, parts, bytes, site FROM history"                \
+                             " WHERE site = 0 ORDER BY revision LIMIT 1")                          \
+    X(HISTORY_OLDEST_OF, "SELECT h.revision, h.at, h.parts, h.bytes, h.site"                       \
+                         " FROM history_index AS i CROSS JOIN history AS h"                        \
+                         " ON h.revision = i.revision WHERE i.site = ?1"                           \
+                         " ORDER BY i.revision LIMIT 1")                                           \
     X(HISTORY_PARTS_DROP, "DELETE FROM history_rows WHERE revision = ?1 AND part > ?2")            \
     X(HISTORY_PARTS_LEFT, "UPDATE history SET parts = ?2 WHERE revision = ?1")                     \
     X(HISTORY_INDEX_DROP, "DELETE FROM history_index WHERE revision < ?1 AND site IN"              \
                           " (SELECT id FROM site)")                                                \
+    X(HISTORY_INDEX_DROP_OF, "DELETE FROM history_index WHERE site = ?1 AND revision < ?2")        \
+    X(HISTORY_INDEX_DROP_ONE, "DELETE FROM history_index WHERE revision = ?1 AND site IN"          \
+                              " (SELECT id FROM site)")                                            \
+    X(HISTORY_SITES, "SELECT count(*) FROM site WHERE id > ?1")                                                  \
     X(HISTORY_DROP, "DELETE FROM history WHERE revision = ?1")                                     \
     X(HISTORY_KEPT, "UPDATE catalogue SET history_from = ?1, history_bytes = ?2 WHERE one = 1")    \
     X(REPEAT_FIND, "SELECT hash, outcome FROM idempotency"                                         \

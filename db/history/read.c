@@ -10,6 +10,10 @@
     "h.revision, h.at, h.who, h.kind, h.via, h.request_id, h.note, h.undoes, h.unchanged,"         \
     " h.created, h.updated, h.removed, h.parts"
 #define SITE_COLUMNS " sum(i.created), sum(i.updated), sum(i.removed)"
+/* Of a change `h`, or of a site: what lost its oldest for want of room is told from then on. */
+#define SINCE_OF(site) "coalesce((SELECT since FROM history_site WHERE site = " site "), 0)"
+#define IS_KEPT                                                                                    \
+    " h.revision >= (SELECT history_from FROM catalogue) AND h.revision >= " SINCE_OF("h.site")
 
 static const char *text_of(sqlite3_stmt *row, int column)
 {
@@ -53,13 +57,33 @@ static struct history_change read_change(sqlite3_stmt *row, bool of_site)
     return change;
 }
 
-enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, uint64_t *from)
+enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int64_t site_id,
+                                                  uint64_t *from)
 {
-    sqlite3_stmt *row = view_statement(v, VIEW_HISTORY_FROM, "SELECT history_from FROM catalogue");
-    int rc = view_bind(row, "");
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_HISTORY_FROM,
+        "SELECT max(history_from, iif(?1 = 0, 0, " SINCE_OF("?1") ")) FROM catalogue");
+    int rc = view_bind(row, "i", site_id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     *from = rc == SQLITE_ROW ? number_of(row, 0) : 0;
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
+                                                       history_each_shortened *each, void *context)
+{
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_HISTORY_SHORTENED,
+        "SELECT site, since FROM history_site WHERE since > (SELECT history_from FROM catalogue)"
+        " ORDER BY since DESC LIMIT ?1");
+    int rc = view_bind(row, "i", (int64_t)HISTORY_SHORTENED_TOLD);
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(row);
+        if (rc == SQLITE_ROW)
+            each(context, sqlite3_column_int64(row, 0), number_of(row, 1));
+    }
     sqlite3_reset(row);
     return view_status(v, rc);
 }
@@ -164,9 +188,8 @@ static enum catalogue_status tell_row(struct namer *n, const struct history_part
 static enum catalogue_status count_parts(struct catalogue_view *v, uint64_t revision, bool *found,
                                          uint64_t *parts)
 {
-    sqlite3_stmt *row = view_statement(v, VIEW_HISTORY_PARTS,
-                                       "SELECT parts FROM history WHERE revision = ?1"
-                                       " AND revision >= (SELECT history_from FROM catalogue)");
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_HISTORY_PARTS, "SELECT parts FROM history AS h WHERE revision = ?1 AND" IS_KEPT);
     int rc = view_bind(row, "i", (int64_t)revision);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
@@ -206,9 +229,10 @@ catalogue_view_history_change(struct catalogue_view *v, uint64_t revision, int64
     sqlite3_stmt *row = view_statement(
         v, VIEW_HISTORY_CHANGE,
         "SELECT " CHANGE_COLUMNS "," SITE_COLUMNS " FROM history AS h LEFT JOIN history_index AS i"
-        " ON i.revision = h.revision AND i.site = ?2 WHERE h.revision = ?1"
-        " AND h.revision >= (SELECT history_from FROM catalogue)"
-        " AND (?2 = 0 OR i.site IS NOT NULL) GROUP BY h.revision");
+        " ON i.revision = h.revision AND i.site = ?2 WHERE h.revision = ?1 AND" IS_KEPT
+        " AND (?2 = 0 OR (i.site IS NOT NULL AND h.revision >= " SINCE_OF(
+            "?2") "))"
+                  " GROUP BY h.revision");
     int rc = view_bind(row, "ii", (int64_t)revision, site_id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
@@ -281,15 +305,14 @@ static sqlite3_stmt *select_changes(struct search *s)
     if (s->query->site_id == 0)
         return view_statement(s->v, VIEW_HISTORY_ALL,
                               "SELECT " CHANGE_COLUMNS " FROM history AS h WHERE h.revision < ?1"
-                              " AND h.revision >= (SELECT history_from FROM catalogue)"
-                              " AND ?2 = 0 AND ?3 = 0 ORDER BY h.revision DESC");
-    return view_statement(s->v, VIEW_HISTORY_OF_SITE,
-                          "SELECT " CHANGE_COLUMNS "," SITE_COLUMNS
-                          " FROM history_index AS i CROSS JOIN history AS h"
-                          " ON h.revision = i.revision WHERE i.site = ?2 AND i.revision < ?1"
-                          " AND (?3 = 0 OR i.index_id = ?3)"
-                          " AND i.revision >= (SELECT history_from FROM catalogue)"
-                          " GROUP BY i.revision ORDER BY i.revision DESC");
+                              " AND" IS_KEPT " AND ?2 = 0 AND ?3 = 0 ORDER BY h.revision DESC");
+    return view_statement(
+        s->v, VIEW_HISTORY_OF_SITE,
+        "SELECT " CHANGE_COLUMNS "," SITE_COLUMNS " FROM history_index AS i CROSS JOIN history AS h"
+        " ON h.revision = i.revision WHERE i.site = ?2 AND i.revision < ?1"
+        " AND (?3 = 0 OR i.index_id = ?3)"
+        " AND i.revision >= " SINCE_OF("?2") " AND" IS_KEPT
+                                             " GROUP BY i.revision ORDER BY i.revision DESC");
 }
 
 enum catalogue_status
@@ -404,7 +427,7 @@ enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v, int6
     struct difference d = {.looked_at = 0};
     struct namer namer = {.v = v};
     uint64_t first;
-    enum catalogue_status status = catalogue_view_history_from(v, &first);
+    enum catalogue_status status = catalogue_view_history_from(v, site_id, &first);
     if (status != CATALOGUE_OK)
         return status;
     if (from + 1 < first)

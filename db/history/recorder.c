@@ -504,6 +504,15 @@ static enum catalogue_status write_tallies(struct recorder *r, struct tx *tx)
 /* What a row costs beside its blobs, roughly. */
 #define ROW_BYTES 100u
 
+/* The one site that the change touched; 0: none, or several. */
+static int64_t site_of(const struct recorder *r)
+{
+    for (size_t i = 1; i < r->tally_count; i++)
+        if (r->tallies[i].site != r->tallies[0].site)
+            return 0;
+    return r->tally_count > 0 ? r->tallies[0].site : 0;
+}
+
 static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
                                         const struct change *change,
                                         const struct change_result *result)
@@ -530,8 +539,12 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     sqlite3_bind_int64(row, 15, (sqlite3_int64)bytes);
     if (r->packed.len > 0)
         sqlite3_bind_blob64(row, 16, str_text(&r->packed), r->packed.len, SQLITE_STATIC);
+    sqlite3_bind_int64(row, 17, site_of(r));
+    enum catalogue_status status = statement_run(row);
+    if (status != CATALOGUE_OK)
+        return status;
     tx->history_bytes += (int64_t)bytes;
-    return statement_run(row);
+    return tx_run(tx, ST_HISTORY_SITE_ADD, site_of(r), (int64_t)bytes);
 }
 
 /* The rows that are left: few of a small change in its own line, else the last part. */
@@ -577,33 +590,59 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
     return status;
 }
 
-/* ---- retention */
+/* ---- retention
+ *
+ * What is too old goes, whoever made it. Where there is no room, the site whose changes take most
+ * loses its oldest: nobody's many lists end what others could undo. A change of several sites is
+ * nobody's; all that is nobody's is one taker among the sites. What a site has left is always its
+ * newest: where one of its changes went, or one of several sites that touched it, nothing before
+ * that is told any more. */
 
 /* Of one batch: some ten milliseconds. */
 #define TRIM_CHANGES 500
 #define TRIM_PARTS   200
+/* So many sites are looked at for a change of several in the time of one part. */
+#define TRIM_SITES 50
 
-static int64_t oldest_kept(const struct tx *tx, int64_t now)
+struct oldest {
+    bool found;
+    int64_t revision, at, parts, bytes, site;
+};
+
+struct trim {
+    struct tx *tx;
+    int64_t budget; /* parts */
+    uint64_t dropped;
+};
+
+static bool is_too_old(const struct tx *tx, const struct oldest *o, int64_t now)
 {
-    return now - (int64_t)(tx->options->history_keep_ms / 1000);
+    return o->found && (tx->options->history_keep_ms == 0 ||
+                        o->at < now - (int64_t)(tx->options->history_keep_ms / 1000));
 }
 
-/* The oldest change, and whether it is to go. */
-static enum catalogue_status find_oldest(struct tx *tx, int64_t now, int64_t *revision,
-                                         int64_t *parts, int64_t *bytes)
+static bool is_crowded(const struct tx *tx)
 {
-    *revision = 0;
-    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_OLDEST);
+    return tx->history_bytes > (int64_t)tx->options->history_max_bytes;
+}
+
+/* `site` is for HISTORY_OLDEST_OF alone. */
+static enum catalogue_status find_oldest(struct tx *tx, enum statement which, int64_t site,
+                                         struct oldest *out)
+{
+    sqlite3_stmt *row = tx_statement(tx, which);
+    out->found = false;
     if (!row)
         return tx_failure(tx);
-    bool found;
-    enum catalogue_status status = statement_first(row, &found);
-    if (found &&
-        (sqlite3_column_int64(row, 1) < oldest_kept(tx, now) || tx->options->history_keep_ms == 0 ||
-         tx->history_bytes > (int64_t)tx->options->history_max_bytes)) {
-        *revision = sqlite3_column_int64(row, 0);
-        *parts = sqlite3_column_int64(row, 2);
-        *bytes = sqlite3_column_int64(row, 3);
+    if (which == ST_HISTORY_OLDEST_OF)
+        sqlite3_bind_int64(row, 1, site);
+    enum catalogue_status status = statement_first(row, &out->found);
+    if (out->found) {
+        out->revision = sqlite3_column_int64(row, 0);
+        out->at = sqlite3_column_int64(row, 1);
+        out->parts = sqlite3_column_int64(row, 2);
+        out->bytes = sqlite3_column_int64(row, 3);
+        out->site = sqlite3_column_int64(row, 4);
     }
     sqlite3_reset(row);
     return status;
@@ -611,41 +650,129 @@ static enum catalogue_status find_oldest(struct tx *tx, int64_t now, int64_t *re
 
 bool recorder_trim_is_due(struct tx *tx)
 {
-    int64_t revision, parts, bytes;
-    return find_oldest(tx, tx_clock(tx), &revision, &parts, &bytes) == CATALOGUE_OK &&
-           revision != 0;
+    struct oldest o;
+    return is_crowded(tx) || (find_oldest(tx, ST_HISTORY_OLDEST, 0, &o) == CATALOGUE_OK &&
+                              is_too_old(tx, &o, tx_clock(tx)));
+}
+
+/* Drops the change from its last part on: what is left of it is a change without rows at its end,
+ * and it was named as gone before. */
+static enum catalogue_status drop(struct trim *t, const struct oldest *o)
+{
+    struct tx *tx = t->tx;
+    enum catalogue_status status =
+        tx_run(tx, ST_HISTORY_PARTS_DROP, o->revision, o->parts - t->budget);
+    t->budget -= o->parts;
+    if (status != CATALOGUE_OK)
+        return status;
+    if (t->budget < 0)
+        return tx_run(tx, ST_HISTORY_PARTS_LEFT, o->revision, -t->budget);
+    status = tx_run(tx, ST_HISTORY_DROP, o->revision);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_HISTORY_SITE_ADD, o->site, -o->bytes);
+    tx->history_bytes -= o->bytes;
+    t->dropped++;
+    return status;
+}
+
+static enum catalogue_status drop_too_old(struct trim *t, bool *more)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    struct oldest o;
+    for (int i = 0; status == CATALOGUE_OK && i < TRIM_CHANGES && t->budget > 0; i++) {
+        status = find_oldest(t->tx, ST_HISTORY_OLDEST, 0, &o);
+        if (status != CATALOGUE_OK || !is_too_old(t->tx, &o, t->tx->now)) {
+            *more = false;
+            return status;
+        }
+        t->tx->history_from = (uint64_t)o.revision + 1;
+        status = drop(t, &o);
+    }
+    return status;
+}
+
+/* Before the change goes: none of the sites that it touched is told of what was before it. */
+static enum catalogue_status name_shared_as_gone(struct trim *t, int64_t revision)
+{
+    int64_t sites = 0;
+    enum catalogue_status status = tx_number(t->tx, ST_HISTORY_SITES, 0, &sites, 0);
+    t->budget -= sites / TRIM_SITES;
+    if (t->budget < 1)
+        t->budget = 1; /* so that each batch comes further */
+    if (status == CATALOGUE_OK)
+        status = tx_run(t->tx, ST_HISTORY_SINCE_TOUCHED, revision);
+    return status == CATALOGUE_OK ? tx_run(t->tx, ST_HISTORY_INDEX_DROP_ONE, revision) : status;
+}
+
+/* Drops the oldest of the site, or of nobody's (0), as long as there is no room. */
+static enum catalogue_status drop_of(struct trim *t, int64_t site)
+{
+    struct tx *tx = t->tx;
+    struct oldest o;
+    enum catalogue_status status = CATALOGUE_OK;
+    for (int i = 0; i < TRIM_CHANGES && t->budget > 0 && is_crowded(tx); i++) {
+        status =
+            find_oldest(tx, site == 0 ? ST_HISTORY_OLDEST_SHARED : ST_HISTORY_OLDEST_OF, site, &o);
+        if (status == CATALOGUE_OK && !o.found)
+            return tx_run(tx, ST_HISTORY_SITE_EMPTY, site);
+        if (status == CATALOGUE_OK)
+            status = tx_run(tx, ST_HISTORY_SINCE, site, o.revision + 1);
+        if (status == CATALOGUE_OK && site == 0)
+            status = name_shared_as_gone(t, o.revision);
+        bool own = o.site == site;
+        bool whole = !own || o.parts <= t->budget;
+        if (status == CATALOGUE_OK && own)
+            status = drop(t, &o);
+        /* Of several sites it stays, but is not this one's to see; of its own the row by which it
+         * is found stays until all of it is gone. */
+        if (status == CATALOGUE_OK && whole && site != 0)
+            status = tx_run(tx, ST_HISTORY_INDEX_DROP_OF, site, o.revision + 1);
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+    return status;
+}
+
+static enum catalogue_status drop_of_largest(struct trim *t)
+{
+    int64_t site;
+    enum catalogue_status status = tx_number(t->tx, ST_HISTORY_LARGEST, -1, &site, 0);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (site < 0) { /* nobody takes anything */
+        t->tx->history_bytes = 0;
+        return CATALOGUE_OK;
+    }
+    return drop_of(t, site);
+}
+
+/* What is left begins with its oldest. */
+static enum catalogue_status note_from(struct trim *t)
+{
+    struct tx *tx = t->tx;
+    struct oldest o;
+    enum catalogue_status status = find_oldest(tx, ST_HISTORY_OLDEST, 0, &o);
+    uint64_t from = o.found ? (uint64_t)o.revision : tx->revision + 1;
+    if (from > tx->history_from)
+        tx->history_from = from;
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_HISTORY_INDEX_DROP, (int64_t)tx->history_from);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_HISTORY_SITES_TIDY, (int64_t)tx->history_from);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_HISTORY_KEPT, (int64_t)tx->history_from, tx->history_bytes);
+    return status;
 }
 
 enum catalogue_status recorder_trim(struct tx *tx, bool *more, uint64_t *dropped)
 {
-    int64_t revision, parts, bytes, budget = TRIM_PARTS;
-    enum catalogue_status status = CATALOGUE_OK;
-    *dropped = 0;
+    struct trim t = {.tx = tx, .budget = TRIM_PARTS};
     *more = true;
-    for (int i = 0; status == CATALOGUE_OK && i < TRIM_CHANGES && budget > 0; i++) {
-        status = find_oldest(tx, tx->now, &revision, &parts, &bytes);
-        if (status != CATALOGUE_OK || revision == 0) {
-            *more = false;
-            break;
-        }
-        /* From its last part on: what is left of it is a change without rows at its end, and it is
-         * named as gone from the first batch on. */
-        tx->history_from = (uint64_t)revision + 1;
-        status = tx_run(tx, ST_HISTORY_PARTS_DROP, revision, parts - budget);
-        budget -= parts;
-        if (status != CATALOGUE_OK)
-            break;
-        if (budget < 0) {
-            status = tx_run(tx, ST_HISTORY_PARTS_LEFT, revision, -budget);
-            break;
-        }
-        status = tx_run(tx, ST_HISTORY_DROP, revision);
-        tx->history_bytes -= bytes;
-        ++*dropped;
+    enum catalogue_status status = drop_too_old(&t, more);
+    if (status == CATALOGUE_OK && !*more && is_crowded(tx)) {
+        status = drop_of_largest(&t);
+        *more = is_crowded(tx);
     }
-    if (status == CATALOGUE_OK)
-        status = tx_run(tx, ST_HISTORY_INDEX_DROP, (int64_t)tx->history_from);
-    if (status == CATALOGUE_OK)
-        status = tx_run(tx, ST_HISTORY_KEPT, (int64_t)tx->history_from, tx->history_bytes);
-    return status;
+    *dropped = t.dropped;
+    return status == CATALOGUE_OK ? note_from(&t) : status;
 }

@@ -61,6 +61,7 @@ enum view_statement {
     VIEW_ENTRY_FILE, /* of a single entry; and of one in a list, whose `each` may ask for others */
     VIEW_LIST_FILE,
     VIEW_HISTORY_FROM,
+    VIEW_HISTORY_SHORTENED,
     VIEW_HISTORY_FEW,
     VIEW_HISTORY_PART,
     VIEW_HISTORY_PARTS,

@@ -326,24 +326,32 @@ static enum catalogue_status hold_to_guard(struct undo *u)
     return status;
 }
 
-static void say_gone(struct undo *u)
+/* From which revision on the history has all of the site. */
+static enum catalogue_status kept_since(struct undo *u, int64_t site_id, uint64_t *from)
+{
+    int64_t since = 0;
+    enum catalogue_status status = tx_number(u->tx, ST_HISTORY_SINCE_READ, 0, &since, site_id);
+    *from = (uint64_t)since > u->tx->history_from ? (uint64_t)since : u->tx->history_from;
+    return status;
+}
+
+static void say_gone(struct undo *u, uint64_t from)
 {
     char sentence[160];
     snprintf(sentence, sizeof sentence,
-             "the history has no such change; it begins with revision %llu",
-             (unsigned long long)u->tx->history_from);
+             "the history has no such change, or no longer; it begins with revision %llu",
+             (unsigned long long)from);
     result_decline(u->result, CATALOGUE_NOT_FOUND, sentence);
 }
 
-/* True where a token of one site may know of the change. */
-static enum catalogue_status is_known(struct undo *u, int64_t revision, bool *known)
+/* True where a token of one site may know of the change, and what it knows begins so early. */
+static enum catalogue_status is_known(struct undo *u, int64_t revision, bool *known, uint64_t *from)
 {
-    int64_t found = 1;
-    enum catalogue_status status = CATALOGUE_OK;
-    if (u->change->grant.site_id != 0)
-        status =
-            tx_number(u->tx, ST_HISTORY_IN_SITE, 0, &found, u->change->grant.site_id, revision);
-    *known = found != 0;
+    int64_t found = 1, site_id = u->change->grant.site_id;
+    enum catalogue_status status = kept_since(u, site_id, from);
+    if (status == CATALOGUE_OK && site_id != 0)
+        status = tx_number(u->tx, ST_HISTORY_IN_SITE, 0, &found, site_id, revision);
+    *known = found != 0 && (uint64_t)revision >= (site_id != 0 ? *from : u->tx->history_from);
     return status;
 }
 
@@ -352,13 +360,14 @@ static enum catalogue_status undo_one(struct undo *u)
     int64_t revision = (int64_t)u->change->revision;
     struct line line;
     bool known;
+    uint64_t from;
     enum catalogue_status status = read_line(u, revision, &line);
     if (status == CATALOGUE_OK)
-        status = is_known(u, revision, &known);
+        status = is_known(u, revision, &known, &from);
     if (status != CATALOGUE_OK)
         return status;
-    if (!line.found || !known || u->change->revision < u->tx->history_from)
-        say_gone(u);
+    if (!line.found || !known)
+        say_gone(u, from);
     else if (line.removes_index || line.removes_site)
         return apply_unremove(u->tx, u->change, u->result, line.removes_site);
     else if (is_for_undo(u, &line))
@@ -406,8 +415,12 @@ static enum catalogue_status restore(struct undo *u)
         result_forbid(u->result);
         return CATALOGUE_OK;
     }
-    if (u->change->revision + 1 < u->tx->history_from || u->change->revision > u->tx->revision) {
-        say_gone(u);
+    uint64_t from;
+    enum catalogue_status status = kept_since(u, index->site_id, &from);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (u->change->revision + 1 < from || u->change->revision > u->tx->revision) {
+        say_gone(u, from);
         return CATALOGUE_OK;
     }
     u->only_index = index->id;

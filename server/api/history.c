@@ -149,6 +149,30 @@ static void append_next(struct str *out, uint64_t next)
         str_append_text(out, ",\"next\":null");
 }
 
+static void each_shortened(void *context, int64_t site_id, uint64_t from)
+{
+    struct listing *l = context;
+    const struct registry_site *site = registry_site_by_id(l->registry, site_id);
+
+    if (site == NULL && site_id != 0) /* it is removed */
+        return;
+    str_append_text(l->out, l->count++ > 0 ? ",{\"site\":" : "{\"site\":");
+    str_append_json_text(l->out, site != NULL ? site->origin : NULL);
+    str_append_format(l->out, ",\"from_revision\":%" PRIu64 "}", from);
+}
+
+/* Whose changes were more than there was room for. */
+static enum catalogue_status append_shortened(struct listing *l, struct catalogue_view *view)
+{
+    enum catalogue_status status;
+
+    l->count = 0;
+    str_append_text(l->out, ",\"shortened\":[");
+    status = catalogue_view_history_shortened(view, each_shortened, l);
+    str_append_char(l->out, ']');
+    return status;
+}
+
 static bool read_query(struct call *call, const struct registry *registry,
                        struct history_query *query, struct url *loc)
 {
@@ -185,12 +209,14 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
 
     if (!read_query(call, registry, &query, &loc))
         return CATALOGUE_OK;
-    status = catalogue_view_history_from(view, &from);
+    status = catalogue_view_history_from(view, query.site_id, &from);
     str_append_text(l.out, "{\"changes\":[");
     if (status == CATALOGUE_OK)
         status = catalogue_view_history(view, &query, each_change, &l, &looked_at, &next);
     str_append_format(l.out, "],\"from_revision\":%" PRIu64 ",\"looked_at\":%" PRIu64, from,
                       looked_at);
+    if (status == CATALOGUE_OK && query.site_id == 0)
+        status = append_shortened(&l, view);
     append_next(l.out, next);
     str_append_text(l.out, "}\n");
     if (status == CATALOGUE_OK)
@@ -250,7 +276,8 @@ static void reply_gone(struct call *call, uint64_t from)
     char detail[128];
 
     snprintf(detail, sizeof detail,
-             "the history has no such change; it begins with revision %" PRIu64, from);
+             "the history has no such change, or no longer; it begins with revision %" PRIu64,
+             from);
     reply_problem(&call->request->reply, 404, "not-found", NULL, detail);
 }
 
@@ -266,7 +293,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     if (!read_revision(call, "revision", call->request->path_tail, &revision) ||
         !call_number(call, "after", 0, UINT32_MAX, 0, &part))
         return CATALOGUE_OK;
-    status = catalogue_view_history_from(view, &from);
+    status = catalogue_view_history_from(view, site, &from);
     if (status == CATALOGUE_OK)
         status = catalogue_view_history_change(view, revision, site, only_change, &l);
     if (status == CATALOGUE_NOT_FOUND) {
@@ -308,7 +335,7 @@ static enum catalogue_status diff_work(struct call *call, struct catalogue_view 
         !call_number(call, "to", 0, INT64_MAX, INT64_MAX, &to) ||
         !find_index(call, registry, &index))
         return CATALOGUE_OK;
-    status = catalogue_view_history_from(view, &first);
+    status = catalogue_view_history_from(view, index->site_id, &first);
     if (status == CATALOGUE_OK)
         status =
             catalogue_view_history_diff(view, index->site_id, index->id, from, to, each_line, &l);

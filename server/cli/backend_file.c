@@ -210,7 +210,7 @@ static int history(struct backend *b, const struct history_query *query, backend
 
     *reach = (struct backend_reach){0};
     if (status == CATALOGUE_OK)
-        status = catalogue_view_history_from(view, &reach->from);
+        status = catalogue_view_history_from(view, query->site_id, &reach->from);
     do { /* a call looks at a bounded number */
         ask.limit = query->limit - (size_t)t.told;
         if (status == CATALOGUE_OK)
@@ -228,7 +228,9 @@ static int tell_gone(struct backend *b, uint64_t revision, uint64_t from,
 
     snprintf(what, sizeof what, "revision %" PRIu64, revision);
     if (status == CATALOGUE_NOT_FOUND)
-        return cli_fail(what, "the history has no such change; it begins with revision %" PRIu64,
+        return cli_fail(what,
+                        "the history has no such change, or no longer; it begins with revision "
+                        "%" PRIu64,
                         from);
     if (status == CATALOGUE_FULL)
         return cli_fail(what, "more entries were touched than one answer tells; ask for fewer "
@@ -250,7 +252,7 @@ static int change_of(struct backend *b, uint64_t revision, backend_change *each,
         status = catalogue_view_registry(view, &registry);
     t.registry = registry;
     if (status == CATALOGUE_OK)
-        status = catalogue_view_history_from(view, &from);
+        status = catalogue_view_history_from(view, 0, &from);
     if (status == CATALOGUE_OK)
         status = catalogue_view_history_change(view, revision, 0, tell_change, &t);
     for (uint64_t part = 1; status == CATALOGUE_OK && more && !t.ended; part++)
@@ -273,7 +275,7 @@ static int diff(struct backend *b, const struct backend_diff *wanted, backend_ro
         status = catalogue_view_registry(view, &registry);
     t.registry = registry;
     if (status == CATALOGUE_OK)
-        status = catalogue_view_history_from(view, &from);
+        status = catalogue_view_history_from(view, wanted->index->site_id, &from);
     if (status == CATALOGUE_OK)
         status = catalogue_view_history_diff(view, wanted->index->site_id, wanted->index->id,
                                              wanted->from, wanted->to != 0 ? wanted->to : INT64_MAX,

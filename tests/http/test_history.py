@@ -355,11 +355,71 @@ def test_the_oldest_goes_where_there_is_no_room(start):
     for _ in range(20):
         drawn = [{"loc": name(number), "digest": dice.randbytes(128).hex()} for number in range(400)]
         assert server.bulk(drawn).status == 200
-    eventually(lambda: history(server)["from_revision"] > first, "the oldest change to be dropped", seconds(60))
-    kept = history(server, limit=1000)
+    eventually(lambda: history(server, site=ORIGIN)["from_revision"] > first, "the oldest change to be dropped",
+               seconds(60))
+    kept = history(server, site=ORIGIN, limit=1000)
+    # To who sees all sites it is said of which one something is gone.
+    assert history(server)["shortened"] == [{"site": ORIGIN, "from_revision": kept["from_revision"]}]
     assert kept["changes"][-1]["revision"] >= kept["from_revision"]
     problem(server.api("GET", f"/v1/history/{first}"), 404, "not-found")
     assert undo(server, kept["changes"][0]["revision"]).status == 200
+
+
+def test_who_takes_most_of_the_history_loses_first(start):
+    """One site's many lists end neither what another can see nor what it can undo."""
+    server = start(config="[history]\nmax_bytes = 1M\n")
+    other = "https://blog.example.org"
+    assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
+    blog = site_token(server, other, "blog")
+    both = server.bulk(rows(range(3)) + [{"loc": f"{other}/{n}.xml"} for n in range(3)]).json()["revision"]
+    mine = server.bulk([{"loc": f"{other}/{n}.xml", "lastmod": "2026-02-02"} for n in range(3)]).json()["revision"]
+    lost = server.bulk(rows(range(10))).json()["revision"]
+    dice = random.Random(1)
+    for _ in range(20):
+        drawn = [{"loc": name(number), "digest": dice.randbytes(128).hex()} for number in range(400)]
+        assert server.bulk(drawn).status == 200
+    eventually(lambda: history(server, site=ORIGIN)["from_revision"] > lost, "the largest site's oldest to be dropped",
+               seconds(60))
+    kept = history(server, token=blog)
+    assert kept["from_revision"] <= both and {both, mine} <= {each["revision"] for each in kept["changes"]}
+    shortened = history(server)["shortened"]
+    assert [each["site"] for each in shortened] == [ORIGIN] and shortened[0]["from_revision"] > lost
+    assert "shortened" not in kept
+    problem(undo(server, lost), 404, "not-found")
+    for revision in (both, lost):
+        problem(server.api("POST", f"/v1/restore?index={q(INDEX)}&to={revision}"), 404, "not-found")
+    assert server.api("GET", f"/v1/diff?index={q(INDEX)}&from={both}").status == 404
+    # Of both sites it is there as long as its own room: what touched the others is still undone.
+    assert counts(undo(server, mine, blog).json()) == (0, 3, 0)
+    assert counts(undo(server, both, blog, max_removed=3).json()) == (0, 0, 3)
+    # Its bytes are what its rows take, and it is started again as it was left.
+    server.kill()
+    server.start()
+    with contextlib.closing(sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)) as file:
+        whole, = file.execute("SELECT history_bytes FROM catalogue").fetchone()
+        assert file.execute("SELECT sum(bytes) FROM history_site").fetchone() == (whole,)
+        assert file.execute("SELECT site, bytes FROM history_site WHERE bytes > 0 ORDER BY site").fetchall() == \
+            file.execute("SELECT site, sum(bytes) FROM history GROUP BY site ORDER BY site").fetchall()
+        assert whole <= 1 << 20
+
+
+def test_changes_of_several_sites_are_one_taker(start):
+    """Where these are the most, the oldest of them goes, and no site is told of anything before it."""
+    server = start(config="[history]\nmax_bytes = 1M\n")
+    other = "https://blog.example.org"
+    assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
+    alone = server.bulk([{"loc": f"{other}/0.xml"}]).json()["revision"]
+    dice, mixed = random.Random(1), []
+    for _ in range(20):
+        drawn = [{"loc": name(number), "digest": dice.randbytes(128).hex()} for number in range(400)]
+        mixed.append(server.bulk(drawn + [{"loc": f"{other}/1.xml", "digest": drawn[0]["digest"]}]).json()["revision"])
+    blog = site_token(server, other, "blog")
+    eventually(lambda: history(server, token=blog)["from_revision"] > mixed[2], "the oldest of several sites", seconds(60))
+    told = history(server, token=blog)
+    assert told["changes"][-1]["revision"] >= told["from_revision"]
+    problem(undo(server, alone, blog, max_removed=1), 404, "not-found")
+    problem(server.api("GET", f"/v1/history/{mixed[0]}", token=blog), 404, "not-found")
+    assert counts(undo(server, mixed[-1], blog).json()) == (0, 1, 0)
 
 
 class Model:
