@@ -12,6 +12,7 @@
 #include "db/registry.h"
 #include "db/source.h"
 #include "db/status.h"
+#include "server/rules/entry.h"
 
 struct catalogue;
 struct catalogue_view;
@@ -100,6 +101,27 @@ catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
 /* The cursor that continues behind `record` in a list with these filters (text, URL-safe). */
 void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,
                             char out[ENTRY_CURSOR_SIZE]);
+
+/* Looks through one index for what the filter holds, in the order of a list with the same `list`
+ * (whose index_id and site_id are set: an index of the view's registry, and its site), until
+ * `limit` (0: all) were found or the `effort` is spent: a row costs 1, a long loc more, and 10
+ * where a prefix goes with what is not a matter of the loc alone. `out` tells how far it came. A
+ * false from `each` ends it. CONFLICT: malformed cursor. */
+struct entry_search {
+    struct entry_list list;
+    struct entry_filter filter;
+    const char *origin; /* of the index's site */
+    uint64_t effort;
+};
+struct entry_searched {
+    uint64_t looked_at;           /* rows */
+    bool more;                    /* it ended before the index did, and goes on behind `next` */
+    char next[ENTRY_CURSOR_SIZE]; /* where there is more */
+};
+enum catalogue_status
+catalogue_view_search(struct catalogue_view *v, const struct entry_search *search,
+                      bool (*each)(void *context, const struct entry_record *record), void *context,
+                      struct entry_searched *out);
 
 /* When somebody asked this node with the token last, to the hour (Unix seconds); 0: never. */
 enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,

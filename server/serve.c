@@ -578,6 +578,7 @@ static bool fill_context(struct app *app)
     struct app_context *context = &app->context;
     context->catalogue = app->catalogue;
     context->readers = workers_new(READER_THREADS, READER_MAX_QUEUED);
+    context->searchers = workers_new(1, READER_MAX_QUEUED);
     context->copiers = workers_new(COPIER_THREADS, COPIER_THREADS);
     context->database = config->database;
     context->auth = auth_new();
@@ -591,7 +592,8 @@ static bool fill_context(struct app *app)
         context->environment_token_sha256 = app->token_sha256;
         config_wipe_token(app->config);
     }
-    return (context->readers != NULL && context->copiers != NULL && context->auth != NULL) ||
+    return (context->readers != NULL && context->searchers != NULL && context->copiers != NULL &&
+            context->auth != NULL) ||
            lack_memory();
 }
 
@@ -617,6 +619,7 @@ static void stop(struct app *app)
     catalogue_finish(app->catalogue);
     stop_limit_written();
     workers_free(app->context.readers);
+    workers_free(app->context.searchers);
     workers_free(app->context.copiers);
     publisher_stop(app->context.publisher);
     cache_free(app->cache);

@@ -96,13 +96,11 @@ static enum catalogue_status list_by_position(struct listing *l, const struct cu
 
 /* ---- by loc ---------------------------------------------------------------------------- */
 
-/* The least text that is behind every one with this prefix. Locs are ASCII, so that a byte more
- * than the last one is never more than 0x80. */
-static void prefix_end(const char *prefix, char *out, size_t size)
+void entry_prefix_end(const char *prefix, char out[LOC_MAX_CHARS + 1])
 {
     size_t len = strlen(prefix);
 
-    if (len == 0 || len >= size) {
+    if (len == 0 || len > LOC_MAX_CHARS) {
         strcpy(out, "\x7f");
         return;
     }
@@ -121,7 +119,7 @@ static enum catalogue_status list_site(struct listing *l, int64_t site_id, const
     char end[LOC_MAX_CHARS + 1];
     const char *begin = l->list->prefix;
 
-    prefix_end(begin, end, sizeof end);
+    entry_prefix_end(begin, end);
     /* The engine takes one lower bound for its range: it is to be the greater one (the plus in
      * the SQL keeps it from taking the other). */
     if (strcmp(after_loc, begin) > 0)
@@ -160,8 +158,7 @@ static enum catalogue_status list_by_loc(struct listing *l, const struct cursor 
 
 /* ---- both ------------------------------------------------------------------------------ */
 
-/* `*out` is 0 where no entry can have this source. */
-static enum catalogue_status find_source(struct catalogue_view *v, const char *name, int64_t *out)
+enum catalogue_status entry_find_source(struct catalogue_view *v, const char *name, int64_t *out)
 {
     sqlite3_stmt *row = view_statement(v, VIEW_SOURCE, "SELECT id FROM source WHERE name = ?1");
 
@@ -186,7 +183,7 @@ catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
     if (list->after != NULL && (!cursor_parse(list->after, &cursor) || cursor.kind != kind))
         return CATALOGUE_CONFLICT;
     if (list->source != NULL) {
-        enum catalogue_status status = find_source(v, list->source, &l.source_id);
+        enum catalogue_status status = entry_find_source(v, list->source, &l.source_id);
         if (status != CATALOGUE_OK || l.source_id == 0)
             return status;
     }

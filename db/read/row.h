@@ -78,6 +78,12 @@ int64_t entry_row_source(sqlite3_stmt *row);
 int entry_row_borrow_file(struct catalogue_view *v, enum view_statement which, int64_t source,
                           struct entry_record *record);
 
+/* The least text that is behind every one with this prefix. Locs are ASCII, so that a byte more
+ * than the last one is never more than 0x80. */
+void entry_prefix_end(const char *prefix, char out[LOC_MAX_CHARS + 1]);
+/* Finds a source by name; `*out` is 0 where no entry can have it. */
+enum catalogue_status entry_find_source(struct catalogue_view *v, const char *name, int64_t *out);
+
 /* The last revision at which an entry of index ?1 changed, see INDEX_STATE_SIZE. */
 #define INDEX_STATE_SQL                                                                            \
     "SELECT max(touched, coalesce((SELECT max(revision) FROM page WHERE index_id = ?1), 0))"       \

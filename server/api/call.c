@@ -153,18 +153,29 @@ static void run_read(void *context)
     request_resume(call->request);
 }
 
-enum handled call_run(struct call *call, void (*job)(void *call))
+static enum handled run_on(struct workers *workers, struct call *call, void (*job)(void *call))
 {
-    if (workers_run(call->app->readers, job, call))
+    if (workers_run(workers, job, call))
         return HANDLE_LATER;
     errors_reply_status(&call->request->reply, CATALOGUE_BUSY);
     return HANDLED;
+}
+
+enum handled call_run(struct call *call, void (*job)(void *call))
+{
+    return run_on(call->app->readers, call, job);
 }
 
 enum handled call_read(struct call *call, call_work *work)
 {
     call->work = work;
     return call_run(call, run_read);
+}
+
+enum handled call_search(struct call *call, call_work *work)
+{
+    call->work = work;
+    return run_on(call->app->searchers, call, run_read);
 }
 
 /* ---- writes ------------------------------------------------------------------------------ */
@@ -483,7 +494,8 @@ const struct route routes_admin[] = {
     PLAIN("/openapi.json", "openapi", openapi_get),
 
     CALL(READ, HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list, .call_size = &copy_size,
-         .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc")),
+         .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc", "contains",
+                                  "warned")),
     UPLOAD(HTTP_POST, sitemaps_post_begin, .heeds_if_match = true,
            .parameters = PARAMETERS("on_error", "index", "source", "max_removed", "dry_run")),
     UPLOAD(HTTP_PUT, sitemaps_put_begin, .heeds_if_match = true,

@@ -55,6 +55,8 @@ enum handled call_begin(void *context, struct request *request);
 enum handled call_run(struct call *call, void (*job)(void *call));
 /* Runs `work` with a view on a worker, then resumes the request. */
 enum handled call_read(struct call *call, call_work *work);
+/* The same for what takes some ten milliseconds: one at a time, and other calls do not wait. */
+enum handled call_search(struct call *call, call_work *work);
 /* On a worker: runs `work` (NULL: nothing) with a view, where the token still holds in it. Where it
  * does not, or the catalogue cannot be read, or `work` failed, the reply is filled: its status is
  * not 0. */

@@ -27,6 +27,7 @@ struct app_context {
     struct catalogue *catalogue;
     struct publisher *publisher;
     struct workers *readers;             /* API reads and parsing run here */
+    struct workers *searchers;           /* searches, which would keep readers from the others */
     struct workers *copiers;             /* long answers are made here (copy.h); NULL in tests */
     atomic_uint copies, copies_one_site; /* under way; of these by tokens of one site */
     atomic_bool stopping;                /* what takes long gives up */

@@ -29,11 +29,31 @@ struct listing {
     struct call *call;
     const struct registry *registry;
     struct entry_list list;
+    struct entry_filter filter;
+    const struct registry_site *site; /* of the index that is named; NULL: none is */
     uint64_t limit, count;
     struct url prefix, loc; /* as given, normalised; text "" where absent */
     bool more, empty;       /* empty: of what is asked for nothing is the token's to see */
     char cursor[ENTRY_CURSOR_SIZE];
 };
+
+/* What is looked for: `contains` and `warned`. */
+static bool read_filter(struct listing *listing)
+{
+    struct call *call = listing->call;
+    const char *contains = query_value(&call->query, "contains");
+    size_t len = contains != NULL ? strlen(contains) : 0;
+    uint64_t warned;
+
+    if (!call_number(call, "warned", 0, 1, 0, &warned))
+        return false;
+    listing->filter = (struct entry_filter){.contains = contains, .warned = warned == 1};
+    if (contains == NULL || (len >= FILTER_MIN_CONTAINS && len <= FILTER_MAX_CONTAINS))
+        return true;
+    reply_problem(&call->request->reply, 400, "malformed-parameter", "contains",
+                  "must have from 3 to 200 bytes");
+    return false;
+}
 
 /* False, with the reply filled, where a parameter is none. */
 static bool read_parameters(struct listing *listing)
@@ -41,7 +61,7 @@ static bool read_parameters(struct listing *listing)
     struct call *call = listing->call;
     const char *prefix = call_parameter(call, "prefix"), *loc = call_parameter(call, "loc");
 
-    if (!call_limit(call, &listing->limit) ||
+    if (!call_limit(call, &listing->limit) || !read_filter(listing) ||
         (prefix != NULL && !call_url(call, "prefix", prefix, &listing->prefix)) ||
         (loc != NULL && !call_url(call, "loc", loc, &listing->loc)))
         return false;
@@ -116,7 +136,83 @@ static bool find_index(struct listing *listing)
         return false;
     }
     listing->list.index_id = index->id;
+    listing->site = site;
     return true;
+}
+
+static void refuse_cursor(struct listing *listing)
+{
+    reply_problem(&listing->call->request->reply, 400, "malformed-cursor", "after",
+                  "is not the `next` of an earlier list with these parameters");
+}
+
+/* What one call looks through: a reader has it 20 to 100 ms, and is then free for others. */
+#define SEARCH_EFFORT 200000u
+
+/* False, with the reply filled, where a search cannot be. */
+static bool check_search(struct listing *listing)
+{
+    struct call *call = listing->call;
+
+    if (listing->list.index_id == 0)
+        reply_problem(&call->request->reply, 400, "missing-parameter", "index",
+                      "contains and warned look through one index");
+    else if (listing->loc.len > 0)
+        reply_problem(&call->request->reply, 400, "malformed-parameter", "loc",
+                      "goes not with contains or warned, which look for many");
+    else
+        return true;
+    return false;
+}
+
+static bool append_found(void *context, const struct entry_record *record)
+{
+    struct listing *listing = context;
+    struct str *out = &listing->call->request->reply.body;
+
+    if (listing->count++ > 0)
+        str_append_char(out, ',');
+    entry_json_append(out, record, listing->registry, 0);
+    return !out->failed;
+}
+
+/* A part of the index, and how far it came. */
+static enum catalogue_status reply_search(struct listing *listing, struct catalogue_view *view)
+{
+    struct entry_search search = {
+        .list = listing->list, .filter = listing->filter, .effort = SEARCH_EFFORT};
+    struct str *out = &listing->call->request->reply.body;
+    struct entry_searched searched = {0};
+    enum catalogue_status status = CATALOGUE_OK;
+
+    if (!check_search(listing))
+        return CATALOGUE_OK;
+    search.origin = listing->site->origin;
+    search.list.site_id = listing->site->id;
+    search.list.limit = (size_t)listing->limit;
+    str_append_text(out, "{\"sitemaps\":[");
+    if (!listing->empty)
+        status = catalogue_view_search(view, &search, append_found, listing, &searched);
+    if (status == CATALOGUE_CONFLICT) {
+        refuse_cursor(listing);
+        return CATALOGUE_OK;
+    }
+    str_append_text(out, "],\"next\":");
+    str_append_json_text(out, searched.more ? searched.next : NULL);
+    str_append_format(out, ",\"looked_at\":%" PRIu64 "}\n", searched.looked_at);
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(listing->call, NULL);
+    return status;
+}
+
+static enum catalogue_status search_work(struct call *call, struct catalogue_view *view,
+                                         const struct registry *registry)
+{
+    struct listing listing = {.call = call, .registry = registry};
+
+    if (!read_parameters(&listing) || !find_index(&listing))
+        return CATALOGUE_OK;
+    return reply_search(&listing, view);
 }
 
 static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
@@ -137,8 +233,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     else
         status = catalogue_view_list(view, &listing.list, append_record, &listing);
     if (status == CATALOGUE_CONFLICT) {
-        reply_problem(reply, 400, "malformed-cursor", "after",
-                      "is not the `next` of an earlier list with these parameters");
+        refuse_cursor(&listing);
         return CATALOGUE_OK;
     }
     str_append_text(&reply->body, "],\"next\":");
@@ -164,11 +259,15 @@ struct export
 static bool write_record(void *context, const struct entry_record *record)
 {
     struct export *export = context;
+    const struct listing *listing = &export->listing;
 
+    if (!entry_filter_holds(&listing->filter, record->loc, record->lastmod,
+                            registry_site_by_id(listing->registry, record->site_id)->origin))
+        return true;
     str_clear(&export->line);
-    entry_json_append_placed(&export->line, record, export->listing.registry);
+    entry_json_append_placed(&export->line, record, listing->registry);
     str_append_char(&export->line, '\n');
-    export->failed = export->line.failed || !copy_write((struct copy *)export->listing.call,
+    export->failed = export->line.failed || !copy_write((struct copy *)listing->call,
                                                         str_text(&export->line), export->line.len);
     return !export->failed;
 }
@@ -229,10 +328,17 @@ enum handled sitemaps_list(void *context, struct request *request)
 {
     static const char lines[] = "application/x-ndjson";
     const char *accept = request_header(request, HEADER_ACCEPT);
+    struct listing asked = {.call = request->state};
 
     (void)context;
-    if (accept == NULL || strncasecmp(accept, lines, sizeof lines - 1) != 0)
-        return call_read(request->state, list_work);
+    if (!read_filter(&asked))
+        return HANDLED;
+    if (accept == NULL || strncasecmp(accept, lines, sizeof lines - 1) != 0) {
+        bool searches = asked.filter.contains != NULL || asked.filter.warned;
+
+        return searches ? call_search(request->state, search_work)
+                        : call_read(request->state, list_work);
+    }
     if (refuse_paging(request->state))
         return HANDLED;
     return copy_run(request->state, lines, export_work);

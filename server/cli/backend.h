@@ -44,6 +44,7 @@ typedef bool backend_entry(void *context, const struct entry_shown *entry);
 struct backend_list {
     const struct registry_index *index; /* NULL: all */
     const char *prefix;                 /* NULL: any */
+    struct entry_filter filter;
 };
 
 /* Told each change of the history; strings are valid for the call. */

@@ -109,6 +109,7 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
 
 struct telling {
     const struct registry *registry;
+    const struct entry_filter *filter;
     backend_entry *each;
     void *context;
 };
@@ -118,13 +119,14 @@ static bool tell_entry(void *context, const struct entry_record *record)
     const struct telling *t = context;
     const struct entry_shown shown = registry_show_entry(t->registry, record);
 
-    return t->each(t->context, &shown);
+    return !entry_filter_holds(t->filter, shown.loc, shown.lastmod, shown.origin) ||
+           t->each(t->context, &shown);
 }
 
 static int list(struct backend *b, const struct backend_list *wanted, backend_entry *each,
                 void *context)
 {
-    struct telling t = {.each = each, .context = context};
+    struct telling t = {.filter = &wanted->filter, .each = each, .context = context};
     const struct entry_list list = {
         .index_id = wanted->index != NULL ? wanted->index->id : 0,
         .prefix = wanted->prefix,

@@ -147,6 +147,8 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     str_append_text(&target, "/v1/sitemaps");
     target_add(&target, "index", wanted->index != NULL ? url_of(s, wanted->index) : NULL);
     target_add(&target, "prefix", wanted->prefix);
+    target_add(&target, "contains", wanted->filter.contains);
+    target_add(&target, "warned", wanted->filter.warned ? "1" : NULL);
     if ((!server_lines(&s->server, str_text(&target), tell_line, &listed, &answer) ||
          !server_is_good(&s->server)) &&
         !listed.ended)

@@ -175,22 +175,39 @@ struct entry_listing {
     struct str line;
     int index_width; /* 0: JSON or export */
     bool export;
+    bool warned; /* what is odd is told behind the loc */
     bool headed;
 };
 
 /* Columns whose widths are known before the first row, so that rows stream: the loc is last. */
 #define LASTMOD_WIDTH 25
 
+static void print_warnings(rule_set remarks)
+{
+    const char *before = "  (";
+
+    for (int code = RULE_OK + 1; code < RULE_CODE_COUNT; code++)
+        if ((remarks & RULE_BIT(code)) != 0) {
+            printf("%s%s", before, rule_code_word((enum rule_code)code));
+            before = ", ";
+        }
+    putchar(')');
+}
+
 static void print_row(struct entry_listing *l, const struct entry_shown *entry)
 {
     if (!l->headed)
         printf("%s%-*s  %4s  %-*s  %s%s\n", ink_on(stdout, INK_HEADING), LASTMOD_WIDTH, "LASTMOD",
-               "PAGE", l->index_width, "INDEX", "LOC", ink_off(stdout));
+               "PAGE", l->index_width, "INDEX", l->warned ? "LOC (WARNINGS)" : "LOC",
+               ink_off(stdout));
     l->headed = true;
     str_append_format(&l->line, "%s%s", entry->origin != NULL ? entry->origin : "",
                       entry->path != NULL ? entry->path : "");
-    printf("%-*s  %4u  %-*s  %s\n", LASTMOD_WIDTH, entry->lastmod != NULL ? entry->lastmod : "-",
+    printf("%-*s  %4u  %-*s  %s", LASTMOD_WIDTH, entry->lastmod != NULL ? entry->lastmod : "-",
            entry->page, l->index_width, str_text(&l->line), entry->loc);
+    if (l->warned)
+        print_warnings(entry_lint(entry->loc, entry->lastmod, entry->origin));
+    putchar('\n');
 }
 
 static bool print_entry(void *context, const struct entry_shown *entry)
@@ -229,13 +246,31 @@ static int widest_index(const struct registry *registry)
     return (int)widest;
 }
 
+static void note_none(const struct registry *registry, const struct backend_list *list)
+{
+    cli_note("list", registry->site_count == 0
+                         ? "no site yet; make one with `sitemapd site add ORIGIN`"
+                     : list->index != NULL || list->prefix != NULL ||
+                             list->filter.contains != NULL || list->filter.warned
+                         ? "no such entries"
+                         : "no entries; register one with `sitemapd add LOC`");
+}
+
 static int list_entries(struct cli *cli, bool json, bool export)
 {
+    const char *contains = arguments_value(&cli->arguments, "--contains");
+    size_t len = contains != NULL ? strlen(contains) : FILTER_MIN_CONTAINS;
     struct entry_listing l = {.line = STR_INIT, .export = export};
-    struct backend_list list = {.prefix = arguments_value(&cli->arguments, "--prefix")};
+    struct backend_list list = {
+        .prefix = arguments_value(&cli->arguments, "--prefix"),
+        .filter = {.contains = contains, .warned = arguments_has(&cli->arguments, "--warned")}};
     struct registry *registry;
-    int status = session_open(cli, false);
+    int status;
 
+    l.warned = list.filter.warned;
+    if (len < FILTER_MIN_CONTAINS || len > FILTER_MAX_CONTAINS)
+        return cli_misuse("--contains", "must have from 3 to 200 bytes");
+    status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
     registry = backend_registry(cli->backend, REGISTRY_HELD);
@@ -249,9 +284,7 @@ static int list_entries(struct cli *cli, bool json, bool export)
     if (status == EXIT_DONE && l.line.failed)
         status = cli_fail("list", "out of memory");
     else if (status == EXIT_DONE && l.index_width > 0 && !l.headed)
-        cli_note("list", registry->site_count == 0
-                             ? "no site yet; make one with `sitemapd site add ORIGIN`"
-                             : "no entries; register one with `sitemapd add LOC`");
+        note_none(registry, &list);
     str_done(&l.line);
     registry_unref(registry);
     return status;

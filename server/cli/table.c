@@ -243,6 +243,8 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          OPTION_INDEX,
          {"--prefix", "URL", "only locs that begin with this"},
+         {"--contains", "TEXT", "only locs that have this in them (3 to 200 bytes)"},
+         {"--warned", NULL, "only entries that have warnings"},
          OPTION_JSON,
          {0},
      },
@@ -251,6 +253,8 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"All of them:", "sitemapd list"},
              {"Those below one folder:", "sitemapd list --prefix https://www.example.com/shop/"},
+             {"What is odd about those of which something is:",
+              "sitemapd list --warned --json | jq -r '[.loc, .warnings[]] | @tsv'"},
              {"Those without a date:",
               "sitemapd list --json | jq -r 'select(.lastmod == null) | .loc'"},
              {0},

@@ -42,6 +42,13 @@ rule_set entry_lint(const char *loc, const char *lastmod, const char *index_orig
     return remarks;
 }
 
+bool entry_filter_holds(const struct entry_filter *filter, const char *loc, const char *lastmod,
+                        const char *index_origin)
+{
+    return (filter->contains == NULL || strstr(loc, filter->contains) != NULL) &&
+           (!filter->warned || entry_lint(loc, lastmod, index_origin) != 0);
+}
+
 enum rule_code entry_check_digest(const char *digest, size_t len)
 {
     if (len < 1 || len > DIGEST_MAX_BYTES)

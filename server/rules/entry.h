@@ -42,6 +42,16 @@ struct rejection {
  * `index_origin` is the site's origin; `lastmod` may be NULL. Pure, thread safe. */
 rule_set entry_lint(const char *loc, const char *lastmod, const char *index_origin);
 
+/* Of many entries those that people look for. Zero holds all. */
+struct entry_filter {
+    const char *contains; /* in the loc, byte by byte; NULL: anything */
+    bool warned;          /* only those with remarks (entry_lint) */
+};
+#define FILTER_MIN_CONTAINS 3u
+#define FILTER_MAX_CONTAINS 200u
+bool entry_filter_holds(const struct entry_filter *filter, const char *loc, const char *lastmod,
+                        const char *index_origin);
+
 /* RULE_OK or RULE_DIGEST. */
 enum rule_code entry_check_digest(const char *digest, size_t len);
 /* A source's or token's name: RULE_OK or RULE_NAME. */

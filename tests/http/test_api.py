@@ -248,6 +248,73 @@ def test_warnings(start, fields, warning):
         assert entry["loc"] == ORIGIN + "/n.xml"
 
 
+# ---- searches -----------------------------------------------------------------------------------
+
+
+def search(server, query, **how):
+    """All calls of a search: what it found, and how many entries each looked at."""
+    found, looked, after = [], [], ""
+    for _ in range(100):
+        reply = server.api("GET", f"/v1/sitemaps?{query}{after}", **how)
+        assert reply.status == 200, reply
+        told = reply.json()
+        assert set(told) == {"sitemaps", "next", "looked_at"}
+        found += [entry["loc"] for entry in told["sitemaps"]]
+        looked.append(told["looked_at"])
+        if told["next"] is None:
+            return found, looked
+        after = "&after=" + told["next"]
+    raise AssertionError("it does not end")
+
+
+def test_searches(server):
+    other, index = f"{ORIGIN}/shop/i.xml", f"index={q(INDEX)}"
+    assert server.api("POST", "/v1/indexes", {"url": other}).status == 201
+    rows = [{"loc": f"{ORIGIN}/{name}"} for name in ("b-hat.xml", "a-hat.xml", "coat.xml", "d-hat/", "shop/hat.xml")]
+    assert server.bulk(rows + [{"loc": f"{ORIGIN}/e.xml", "lastmod": "2026-01-31"}, {"loc": f"{ORIGIN}/f-hat.xml", "source": "job"}]).status == 200
+    hats = [f"{ORIGIN}/{name}" for name in ("b-hat.xml", "a-hat.xml", "d-hat/", "f-hat.xml")]
+    odd = [f"{ORIGIN}/d-hat/", f"{ORIGIN}/e.xml"]
+    assert search(server, f"{index}&contains=hat") == (hats, [6])
+    assert search(server, f"index={q(other)}&contains=hat") == ([f"{ORIGIN}/shop/hat.xml"], [1])
+    assert search(server, f"{index}&warned=1") == (odd, [6])
+    assert search(server, f"{index}&warned=1&contains=hat") == (odd[:1], [6])
+    assert search(server, f"{index}&contains=HAT") == search(server, f"{index}&contains={q(ORIGIN + '/x')}") == ([], [6])
+    assert search(server, f"{index}&contains=hat&limit=2") == (hats, [2, 4]), "behind the last one it found nothing is left"
+    assert search(server, f"{index}&contains=hat&limit=3") == (hats, [4, 2])
+    assert search(server, f"{index}&contains=hat&source=job") == (hats[3:], [6])
+    assert search(server, f"{index}&contains=hat&source=nobody") == ([], [0])
+    under = f"prefix={q(ORIGIN + '/')}"
+    assert search(server, f"{index}&contains=hat&{under}") == (sorted(hats), [7]), "by loc; what lies in another index is looked at too"
+    assert search(server, f"{index}&contains=hat&{under}&limit=1") == (sorted(hats), [1, 1, 2, 2, 1])
+    assert search(server, f"{index}&warned=1&{under}&source=environment") == (odd, [7])
+    assert search(server, f"{index}&contains=hat&prefix={q(ORIGIN + '/f')}") == (hats[3:], [1])
+    assert server.api("GET", f"/v1/sitemaps?{index}&warned=0").json().keys() == {"sitemaps", "next"}
+    lines = server.api("GET", "/v1/sitemaps?contains=hat", headers={"Accept": "application/x-ndjson"}).body.splitlines()
+    assert [json.loads(line)["loc"] for line in lines] == hats + [f"{ORIGIN}/shop/hat.xml"], "the whole list needs no index"
+
+
+@pytest.mark.parametrize(
+    "query, code, field",
+    [
+        ("contains=hat", "missing-parameter", "index"),
+        ("warned=1", "missing-parameter", "index"),
+        ("index=/sitemap_index.xml&contains=", "malformed-parameter", "contains"),
+        ("index=/sitemap_index.xml&contains=ab", "malformed-parameter", "contains"),
+        ("index=/sitemap_index.xml&contains=" + "a" * 201, "malformed-parameter", "contains"),
+        ("index=/sitemap_index.xml&warned=2", "malformed-parameter", "warned"),
+        ("index=/sitemap_index.xml&warned=yes", "malformed-parameter", "warned"),
+        ("index=/sitemap_index.xml&warned=1&loc=https://www.example.com/a.xml", "malformed-parameter", "loc"),
+        ("index=/sitemap_index.xml&warned=1&after=zz", "malformed-cursor", "after"),
+        # That of another index, and of a list by loc.
+        ("index=/sitemap_index.xml&warned=1&after=AXAAAAAAAAAACQAAAAA", "malformed-cursor", "after"),
+        ("index=/sitemap_index.xml&warned=1&after=AWwAAAAAAAAAAWg", "malformed-cursor", "after"),
+    ],
+)
+def test_searches_that_are_none(server, query, code, field):
+    problem = server.api("GET", "/v1/sitemaps?" + query)
+    assert (problem.status, problem.json()["code"], problem.json()["field"]) == (400, code, field), problem
+
+
 # ---- what is refused ----------------------------------------------------------------------------
 
 OBJECT = "application/json"

@@ -136,6 +136,16 @@ def test_add_list_remove(database):
     assert rows(sitemapd("list", "--index", INDEX, database=database)) == plain
     done(sitemapd("add", ORIGIN + "/a.xml", "--lastmod", "2026-02-01T00:00:00Z", database=database))
     assert done(sitemapd("list", "--json", database=database)).lines()[0]["lastmod"] == "2026-02-01T00:00:00Z"
+    locs = lambda *what: [l["loc"] for l in done(sitemapd("list", "--json", *what, database=database)).lines()]
+    done(sitemapd("add", ORIGIN + "/folder/", "--lastmod", "2026-02-01", database=database))
+    assert locs("--contains", "/b.x") == [ORIGIN + "/b.xml"] and locs("--contains", ".XML") == []
+    assert locs("--warned") == [ORIGIN + "/folder/"] and locs("--warned", "--contains", ".xml") == []
+    head, row = done(sitemapd("list", "--warned", database=database)).out.splitlines()
+    assert head.endswith("  LOC (WARNINGS)") and row.endswith(f"  {ORIGIN}/folder/  (lastmod-date-only, loc-no-sitemap)")
+    assert done(sitemapd("list", "--contains", "none", database=database)).err == "sitemapd: list: no such entries\n"
+    done(sitemapd("remove", ORIGIN + "/folder/", database=database))
+    for text in ("ab", "a" * 201):
+        refused(sitemapd("list", "--contains", text, database=database), 2, "--contains: must have from 3 to 200 bytes")
     done(sitemapd("remove", ORIGIN + "/a.xml", database=database))
     refused(sitemapd("remove", ORIGIN + "/a.xml", database=database))
     assert len(rows(sitemapd("list", database=database))) == 1

@@ -427,6 +427,8 @@ get("listSitemaps", lambda w: f"/v1/sitemaps?limit=1&index={q(w.index(entries=2)
 get("listSitemaps", lambda w: f"/v1/sitemaps?prefix={q(ORIGIN + '/made/')}&source=environment")
 get("listSitemaps", lambda w: f"/v1/sitemaps?loc={q(w.entry(lastmod='2026', digest='d').json()['sitemap']['loc'])}")
 lines = [("Accept", NDJSON)]
+get("listSitemaps", lambda w: f"/v1/sitemaps?index={q(w.index(entries=2)['url'])}&contains=.xml&warned=0&limit=1")
+recipe("listSitemaps", 400, lambda w: w.api("GET", "/v1/sitemaps?warned=1"))
 recipe("listSitemaps", 200, lambda w: w.api("GET", f"/v1/sitemaps?index={q(w.index(entries=2)['url'])}", headers=lines))
 recipe("listSitemaps", 400, lambda w: w.api("GET", "/v1/sitemaps?limit=1", headers=lines))
 recipe("listSitemaps", 404, of_shop("GET", f"/v1/sitemaps?index={q(INDEX)}"))
@@ -907,7 +909,8 @@ def test_bounds_of_parameters(document, world):
     for name, parameter, good, bad in numbers_and_words(document):
         for value in good:
             reply = sample(name, world.server, query=f"{parameter}={value}")
-            assert reply.status != 400, (name, parameter, value, reply)
+            lacks = reply.status == 400 and reply.json()["code"] == "missing-parameter" and reply.json()["field"] != parameter
+            assert reply.status != 400 or lacks, (name, parameter, value, reply)
         for value in bad:
             reply = sample(name, world.server, query=f"{parameter}={value}")
             assert reply.status == 400 and reply.json()["field"] == parameter, (name, parameter, value, reply)

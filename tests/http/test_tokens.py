@@ -206,6 +206,12 @@ def test_a_prefix_sees_and_replaces_its_part(start):
     assert locs(f"/v1/sitemaps?loc={q(ORIGIN + '/a.xml')}") == [] and locs(f"/v1/sitemaps?loc={q(BLOG + 'a.xml')}") == part[:1]
     first = ask("/v1/sitemaps?limit=1").json()
     assert locs(f"/v1/sitemaps?limit=1&after={first['next']}") == part[1:]
+    # A search looks at its part alone.
+    for query, found in (("contains=.xml", part), (f"contains=.xml&prefix={q(ORIGIN + '/')}", part), ("warned=1", []), (f"contains=.xml&prefix={q(ORIGIN + '/a')}", [])):
+        told = ask(f"/v1/sitemaps?index={q(INDEX)}&{query}").json()
+        assert [e["loc"] for e in told["sitemaps"]] == found and told["next"] is None and told["looked_at"] == (0 if query.endswith(q('/a')) else 2), told
+    passed = server.api("GET", f"/v1/sitemaps?index={q(INDEX)}&limit=1&contains=.xml&prefix={q(ORIGIN + '/')}").json()["next"]
+    assert locs(f"/v1/sitemaps?index={q(INDEX)}&contains=.xml&after={passed}") == part
     # A cursor of who sees more is no way past the prefix.
     wide = server.api("GET", f"/v1/sitemaps?limit=1&prefix={q(ORIGIN + '/')}").json()["next"]
     assert locs(f"/v1/sitemaps?after={wide}") == part

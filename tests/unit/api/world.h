@@ -40,6 +40,7 @@ static inline int world_setup(void **state)
     publisher.cache = w->cache;
     assert_int_equal(publisher_start(&publisher, &w->app.publisher), CATALOGUE_OK);
     w->app.readers = workers_new(2, 64);
+    w->app.searchers = workers_new(1, 64);
     w->app.auth = auth_new();
     w->app.max_body_bytes = 65536;
     w->app.max_bulk_bytes = 1u << 24;
@@ -59,6 +60,7 @@ static inline int world_teardown(void **state)
 
     publisher_quiesce(w->app.publisher);
     workers_free(w->app.readers);
+    workers_free(w->app.searchers);
     publisher_stop(w->app.publisher);
     cache_free(w->cache);
     catalogue_close(w->app.catalogue);

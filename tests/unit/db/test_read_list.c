@@ -190,6 +190,55 @@ static void malformed_cursors_are_refused(void **state)
     close_all(&f, &c);
 }
 
+/* Calls until it ends; after the first one the row that its cursor names is removed. */
+static void search_is(struct entry_search search, const char *names, const char *looked_at)
+{
+    char after[ENTRY_CURSOR_SIZE], looked[64] = "";
+    struct entry_searched searched;
+    struct page page = {.list = &search.list};
+    struct catalogue c;
+    struct fixture f;
+
+    open_all(&f, &c);
+    search.list.site_id = 1;
+    search.origin = S2; /* so that each has a remark */
+    do {
+        struct catalogue_view *v = begin(&c);
+        assert_int_equal(catalogue_view_search(v, &search, see, &page, &searched), CATALOGUE_OK);
+        catalogue_view_end(v);
+        sprintf(looked + strlen(looked), "%d ", (int)searched.looked_at);
+        strcpy(after, searched.next);
+        search.list.after = after;
+        fixture_sql(f.db, "DELETE FROM sitemap WHERE loc LIKE '%%/d'");
+    } while (searched.more);
+    assert_string_equal(page.names, names);
+    assert_string_equal(looked, looked_at);
+    close_all(&f, &c);
+}
+
+static void a_search_ends_where_its_effort_does(void **state)
+{
+    const struct entry_filter slash = {.contains = "com/"}, shop = {.contains = "/shop"};
+    const struct entry_filter warned = {.warned = true};
+    (void)state;
+
+    search_is((struct entry_search){{.index_id = 1}, slash, NULL, 100}, "d b a ", "3 ");
+    search_is((struct entry_search){{.index_id = 1}, shop, NULL, 1}, "a ", "1 1 1 ");
+    search_is((struct entry_search){{.index_id = 1}, shop, NULL, 2}, "a ", "2 1 ");
+    search_is((struct entry_search){{.index_id = 1}, warned, NULL, 2}, "d b a ", "2 1 ");
+    search_is((struct entry_search){{.index_id = 1, .limit = 1}, slash, NULL, 2}, "d b a ",
+              "1 1 1 ");
+    search_is((struct entry_search){{.index_id = 4}, slash, NULL, 9}, "removed ", "1 ");
+    /* By loc: what lies in another index is looked at, and a lookup counts ten. */
+    search_is((struct entry_search){{.index_id = 1, .prefix = S1}, slash, NULL, 2}, "b d a ",
+              "2 2 2 ");
+    search_is((struct entry_search){{.index_id = 2, .prefix = S1 "/shop"}, warned, NULL, 20},
+              "c shopping ", "2 1 ");
+    search_is(
+        (struct entry_search){{.index_id = 1, .prefix = S1, .source = "other"}, slash, NULL, 30},
+        "b ", "3 3 ");
+}
+
 static void cursors_come_back_as_they_were(void **state)
 {
     struct cursor in = {.kind = CURSOR_LOC, .owner = INT64_MAX}, out;
@@ -222,6 +271,7 @@ int main(void)
         cmocka_unit_test(cursors_are_stable),
         cmocka_unit_test(a_cursor_of_a_removed_index_goes_on),
         cmocka_unit_test(malformed_cursors_are_refused),
+        cmocka_unit_test(a_search_ends_where_its_effort_does),
         cmocka_unit_test(cursors_come_back_as_they_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
