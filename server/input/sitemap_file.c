@@ -153,11 +153,24 @@ void sitemap_remarks_read(const char *text, struct sitemap_remarks *out)
 #define HEADER_BYTES 5u /* the tag and the length */
 
 /* Fields are short (a tag's name, a date); gathering them saves a call into the library each. */
-struct sitemap_hash {
+struct hash_stream {
     XXH3_state_t *state;
     size_t staged;
     unsigned char stage[STAGE_BYTES];
 };
+
+struct sitemap_hash {
+    struct hash_stream all, dateless;
+};
+
+static void sitemap_hash_free(struct sitemap_hash *h)
+{
+    if (!h)
+        return;
+    XXH3_freeState(h->all.state);
+    XXH3_freeState(h->dateless.state);
+    free(h);
+}
 
 /* NULL when out of memory. */
 static struct sitemap_hash *sitemap_hash_new(void)
@@ -165,24 +178,26 @@ static struct sitemap_hash *sitemap_hash_new(void)
     struct sitemap_hash *h = malloc(sizeof *h);
     if (!h)
         return NULL;
-    h->staged = 0;
-    h->state = XXH3_createState();
-    if (!h->state) {
-        free(h);
+    h->all.staged = h->dateless.staged = 0;
+    h->all.state = XXH3_createState();
+    h->dateless.state = XXH3_createState();
+    if (!h->all.state || !h->dateless.state) {
+        sitemap_hash_free(h);
         return NULL;
     }
-    XXH3_128bits_reset(h->state);
+    XXH3_128bits_reset(h->all.state);
+    XXH3_128bits_reset(h->dateless.state);
     return h;
 }
 
-static void flush(struct sitemap_hash *h)
+static void flush(struct hash_stream *h)
 {
     XXH3_128bits_update(h->state, h->stage, h->staged);
     h->staged = 0;
 }
 
-void sitemap_hash_field(struct sitemap_hash *h, enum sitemap_hash_tag tag, const char *bytes,
-                        size_t len)
+static void add_field(struct hash_stream *h, enum sitemap_hash_tag tag, const char *bytes,
+                      size_t len)
 {
     if (h->staged + HEADER_BYTES + len > STAGE_BYTES)
         flush(h);
@@ -198,6 +213,18 @@ void sitemap_hash_field(struct sitemap_hash *h, enum sitemap_hash_tag tag, const
         memcpy(at + HEADER_BYTES, bytes, len);
         h->staged += len;
     }
+}
+
+void sitemap_hash_field(struct sitemap_hash *h, enum sitemap_hash_tag tag, const char *bytes,
+                        size_t len)
+{
+    add_field(&h->all, tag, bytes, len);
+    add_field(&h->dateless, tag, bytes, len);
+}
+
+void sitemap_hash_date(struct sitemap_hash *h, const char *bytes, size_t len)
+{
+    add_field(&h->all, HASH_TEXT, bytes, len);
 }
 
 struct attribute {
@@ -228,20 +255,12 @@ void sitemap_hash_attributes(struct sitemap_hash *h, const char **list)
 }
 
 /* The hash of all fields so far, high half first. */
-static void sitemap_hash_get(struct sitemap_hash *h, uint64_t out[2])
+static void get_hash(struct hash_stream *h, uint64_t out[2])
 {
     flush(h);
     XXH128_hash_t hash = XXH3_128bits_digest(h->state);
     out[0] = hash.high64;
     out[1] = hash.low64;
-}
-
-static void sitemap_hash_free(struct sitemap_hash *h)
-{
-    if (!h)
-        return;
-    XXH3_freeState(h->state);
-    free(h);
 }
 
 /* ---- pages ---- */
@@ -609,7 +628,8 @@ static void tell_content(struct sitemap_verifier *v, struct sitemap_file *out)
         sitemap_remarks_add(&pages->remarks, RULE_ONE_LASTMOD, 0, 0, pages->one.text,
                             strlen(pages->one.text));
     memcpy(out->newest_lastmod, pages->newest.text, sizeof out->newest_lastmod);
-    sitemap_hash_get(v->work.hash, out->hash);
+    get_hash(&v->work.hash->all, out->hash);
+    get_hash(&v->work.hash->dateless, out->dateless);
 }
 
 static void tell_fault(const struct reader_error *error, struct sitemap_file *out)

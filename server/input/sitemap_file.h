@@ -82,6 +82,7 @@ struct sitemap_file {
     uint64_t urls;
     uint64_t bytes;                             /* decoded */
     uint64_t hash[2];                           /* XXH3-128 of the parsed content */
+    uint64_t dateless[2];                       /* the same without the dates of its pages */
     char newest_lastmod[LASTMOD_MAX_CHARS + 1]; /* of its pages; "" where none bears one */
     bool one_lastmod;  /* more than one URL, and all bear the same lastmod: a build stamp */
     uint64_t bad_urls; /* without a loc, or with one that the rules refuse */

@@ -27,6 +27,8 @@ enum sitemap_hash_tag {
 struct sitemap_hash;
 void sitemap_hash_field(struct sitemap_hash *h, enum sitemap_hash_tag tag, const char *bytes,
                         size_t len);
+/* The text of a page's lastmod: HASH_TEXT, but for the hash without dates. */
+void sitemap_hash_date(struct sitemap_hash *h, const char *bytes, size_t len);
 /* The attributes of an element, in the order of their names: `list` is names and values in turn
  * with NULL behind, as expat gives it, and is sorted in place. Names are unique. */
 void sitemap_hash_attributes(struct sitemap_hash *h, const char **list);

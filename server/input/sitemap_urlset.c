@@ -224,7 +224,9 @@ static size_t end_run(struct sitemap_urlset *u)
 {
     size_t len = xml_text_end(&u->run);
     u->run.len = 0;
-    if (len > 0)
+    if (len > 0 && u->item.open && u->item.field == FIELD_LASTMOD)
+        sitemap_hash_date(u->work->hash, u->run.data, len);
+    else if (len > 0)
         sitemap_hash_field(u->work->hash, HASH_TEXT, u->run.data, len);
     return len;
 }

@@ -130,6 +130,30 @@ static void test_order(void **state)
     check_hash("children", &b, &a, false);
 }
 
+static void test_dateless(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *a, *b;
+        bool same;
+    } cases[] = {
+        {"a date", OPEN "<url>" LOC("a") "<lastmod>2026-01-01</lastmod></url>" CLOSE,
+         OPEN "<url>" LOC("a") "<lastmod>2026-01-02</lastmod></url>" CLOSE, true},
+        {"no date", OPEN "<url>" LOC("a") "<lastmod>2026-01-01</lastmod></url>" CLOSE,
+         OPEN "<url>" LOC("a") "</url>" CLOSE, false},
+        {"a loc", OPEN "<url>" LOC("a") "<lastmod>2026-01-01</lastmod></url>" CLOSE,
+         OPEN "<url>" LOC("b") "<lastmod>2026-01-01</lastmod></url>" CLOSE, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sitemap_file a = verify(cases[i].name, cases[i].a, strlen(cases[i].a));
+        struct sitemap_file b = verify(cases[i].name, cases[i].b, strlen(cases[i].b));
+        check_hash(cases[i].name, &b, &a, false);
+        if ((memcmp(a.dateless, b.dateless, sizeof a.dateless) == 0) != cases[i].same)
+            fail_msg("%s: without dates it is %s", cases[i].name,
+                     cases[i].same ? "another" : "the same");
+    }
+}
+
 static void test_gzip(void **state)
 {
     (void)state;
@@ -192,8 +216,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_change), cmocka_unit_test(test_change),
-        cmocka_unit_test(test_order),     cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_list),      cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_order),     cmocka_unit_test(test_dateless),
+        cmocka_unit_test(test_gzip),      cmocka_unit_test(test_list),
+        cmocka_unit_test(test_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,271 @@
+/* What remote sources decide without looking at anything: intervals, the pace of a host, which is
+ * due, and honest dates. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "server/sources/remote/claim.h"
+#include "server/sources/remote/due.h"
+#include "server/sources/remote/host.h"
+#include "server/sources/remote/interval.h"
+
+static const struct interval_bounds bounds = {900, 86400};
+
+static void intervals(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t from;
+        bool changed;
+        uint32_t to;
+    } good[] = {{21600, true, 7200},   {21600, false, 27000}, {1200, true, 900},
+                {80000, false, 86400}, {0, false, 27000},     {86400, false, 86400}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(interval_next(good[i].from, good[i].changed, bounds), good[i].to);
+    static const struct {
+        enum check_state state;
+        uint32_t failures, to;
+    } bad[] = {{CHECK_UNREACHABLE, 1, 300},    {CHECK_UNREACHABLE, 3, 1200},
+               {CHECK_UNREACHABLE, 99, 86400}, {CHECK_BROKEN, 1, 900},
+               {CHECK_BROKEN, 2, 1800},        {CHECK_REFUSED, 1, 3600},
+               {CHECK_REFUSED, 2, 7200},       {CHECK_GONE, 1, 3600},
+               {CHECK_EMPTY, 2, 4500},         {CHECK_NOT_A_SITEMAP, 3, 5625}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(interval_trouble(bad[i].state, bad[i].failures, bounds), bad[i].to);
+    for (uint32_t chance = 0; chance < 1000; chance++) {
+        uint32_t with = interval_jitter(1000, chance);
+        assert_true(with >= 900 && with <= 1100);
+    }
+    assert_int_equal(interval_jitter(5, 7), 5);
+    assert_false(interval_drops(2, 0, 900000, 259200));
+    assert_false(interval_drops(3, 0, 259199, 259200));
+    assert_true(interval_drops(3, 0, 259200, 259200));
+    assert_false(interval_drops(9, 0, 900000, 0));
+}
+
+static void a_host_is_asked_at_its_pace(void **state)
+{
+    (void)state;
+    struct host_pace h = {0};
+    assert_int_equal(host_ready_at(&h, 2), 0);
+    host_begin(&h, 1000, 8);
+    assert_int_equal(host_ready_at(&h, 2), 1125);
+    host_begin(&h, 1125, 8);
+    assert_true(host_ready_at(&h, 2) == INT64_MAX);
+    /* Who takes a second is asked a second later. */
+    host_end(&h, 2000, HOST_ANSWERED, 1000, -1);
+    assert_int_equal(host_ready_at(&h, 2), 3000);
+    host_end(&h, 2000, HOST_DROPPED, 1000, -1);
+    assert_int_equal(h.running, 0);
+}
+
+static void a_host_rests_as_it_asks(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t retry_after_s, rest_s;
+    } rows[] = {{-1, 60}, {0, 60}, {5, 60}, {120, 120}, {999999, 86400}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct host_pace h = {0};
+        host_begin(&h, 0, 8);
+        host_end(&h, 0, HOST_LIMITED, 5, rows[i].retry_after_s);
+        assert_int_equal(host_ready_at(&h, 2), rows[i].rest_s * 1000);
+        assert_true(host_rests(&h, rows[i].rest_s * 1000 - 1));
+        assert_false(host_rests(&h, rows[i].rest_s * 1000));
+        assert_true(host_rate(&h, 8) == 4);
+    }
+    /* Twice as long each time that it does not say, to an hour; half as fast; then faster again. */
+    struct host_pace h = {0};
+    int64_t now = 0;
+    static const int64_t rests[] = {60, 120, 240, 480, 960, 1920, 3600, 3600};
+    for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
+        host_begin(&h, now, 8);
+        host_end(&h, now, HOST_LIMITED, 1, -1);
+        assert_int_equal(host_ready_at(&h, 2), now + rests[i] * 1000);
+        now += rests[i] * 1000;
+    }
+    assert_true(host_rate(&h, 8) == 8.0 / 64);
+    for (unsigned i = 0; i < 100; i++)
+        host_end(&h, now, HOST_ANSWERED, 1, -1);
+    assert_true(host_rate(&h, 8) > 8.0 / 64 && host_rate(&h, 8) < 8.0 / 50);
+    for (unsigned i = 0; i < 10000; i++)
+        host_end(&h, now, HOST_ANSWERED, 1, -1);
+    assert_true(host_rate(&h, 8) == 8);
+}
+
+static void a_dead_host_is_probed(void **state)
+{
+    (void)state;
+    struct host_pace h = {0};
+    for (unsigned i = 0; i < 4; i++)
+        host_end(&h, 0, HOST_FAILED, 10000, -1);
+    assert_false(host_rests(&h, 1));
+    host_end(&h, 0, HOST_FAILED, 10000, -1);
+    assert_int_equal(host_ready_at(&h, 2), 300000);
+    h.running = 1; /* one probe, not two */
+    assert_true(host_ready_at(&h, 2) == INT64_MAX);
+    host_end(&h, 300000, HOST_FAILED, 10000, -1);
+    assert_int_equal(host_ready_at(&h, 2), 900000);
+    /* Thirty a day at most. */
+    int64_t now = 900000;
+    unsigned probes = 0;
+    for (; now < 86400000; now = host_ready_at(&h, 2), probes++)
+        host_end(&h, now, HOST_FAILED, 10000, -1);
+    assert_in_range(probes, 20, 30);
+    host_end(&h, now, HOST_ANSWERED, 10, -1);
+    host_end(&h, now, HOST_FAILED, 10, -1);
+    assert_false(host_rests(&h, now + 1));
+}
+
+static void the_first_is_taken_first(void **state)
+{
+    (void)state;
+    struct due_heap h = {0};
+    uint32_t seed = 1;
+    for (int64_t id = 1; id <= 1000; id++) {
+        seed = seed * 1103515245u + 12345u;
+        assert_true(due_add(&h, (struct due){id, 1000000 + (seed >> 8) % 5000, 100}));
+    }
+    assert_true(h.load > 9.99 && h.load < 10.01);
+    static const int64_t gone[] = {3, 500, 2000}, now[] = {7, 999};
+    assert_int_equal(due_move(&h, gone, 3, 0), 2);
+    assert_int_equal(due_move(&h, now, 2, 5), 2);
+    assert_int_equal(h.count, 998);
+    due_shift(&h, 100);
+    uint32_t before = 0;
+    for (size_t i = 0; h.count > 0; i++) {
+        struct due due = due_take(&h);
+        assert_true(due.at >= before);
+        assert_true(due.id != 3 && due.id != 500);
+        assert_true(i > 1 || due.id == 7 || due.id == 999);
+        before = due.at;
+    }
+    assert_true(h.load == 0);
+    due_done(&h);
+    /* What is asked for is not to be more than nine tenths of what a host bears. */
+    struct host_pace pace = {0};
+    assert_true(host_pressure(&pace, 7.2, 8) == 1);
+    assert_true(host_pressure(&pace, 72, 8) == 10);
+}
+
+#define DAY  86400
+#define NOW  1767225600 /* 2026-01-01T00:00:00Z */
+#define T(x) "2025-12-" x "T00:00:00Z"
+
+static void dates(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct claim_content before, now;
+        struct claim_dates dates;
+        bool changed;
+        const char *lastmod;
+    } rows[] = {
+        {"as it was, whatever is claimed",
+         {{1, 1}, {5, 5}, false},
+         {{1, 1}, {5, 5}, false},
+         {T("30"), T("30"), NOW - 100, T("01")},
+         false,
+         ""},
+        {"a stamp on all pages moved",
+         {{1, 1}, {5, 5}, true},
+         {{2, 2}, {5, 5}, true},
+         {T("30"), T("30"), 0, T("01")},
+         false,
+         ""},
+        {"one page's date moved",
+         {{1, 1}, {5, 5}, false},
+         {{2, 2}, {5, 5}, false},
+         {NULL, T("30"), 0, T("01")},
+         true,
+         T("30")},
+        {"the claim comes first",
+         {{1, 1}, {5, 5}, false},
+         {{2, 2}, {6, 6}, false},
+         {T("20"), T("30"), NOW - 100, T("01")},
+         true,
+         T("20")},
+        {"a claim that is not later is passed over",
+         {{1, 1}, {5, 5}, false},
+         {{2, 2}, {6, 6}, false},
+         {T("01"), T("30"), 0, T("01")},
+         true,
+         T("30")},
+        {"and a page's date that fell: now",
+         {{1, 1}, {5, 5}, false},
+         {{2, 2}, {6, 6}, false},
+         {T("01"), "2025-11-30T00:00:00Z", 0, T("10")},
+         true,
+         "2026-01-01T00:00:00Z"},
+        {"a stamp dates nothing; Last-Modified does",
+         {{1, 1}, {5, 5}, false},
+         {{2, 2}, {6, 6}, true},
+         {NULL, T("31"), NOW - 7200, T("01")},
+         true,
+         "2025-12-31T22:00:00Z"},
+        {"a claim ahead of the clock is none",
+         {{1, 1}, {5, 5}, false},
+         {{2, 2}, {6, 6}, false},
+         {"2026-01-01T09:00:00Z", NULL, 0, T("01")},
+         true,
+         "2026-01-01T00:00:00Z"},
+        {"never back",
+         {{1, 1}, {5, 5}, false},
+         {{2, 2}, {6, 6}, false},
+         {NULL, NULL, 0, "2026-01-01T06:00:00Z"},
+         true,
+         ""},
+        {"a first read without a claim takes the pages' date",
+         {{0, 0}, {0, 0}, false},
+         {{2, 2}, {6, 6}, false},
+         {NULL, T("30"), NOW - 100000, NULL},
+         false,
+         T("30")},
+        {"with one it stays",
+         {{0, 0}, {0, 0}, false},
+         {{2, 2}, {6, 6}, false},
+         {T("20"), T("30"), 0, T("20")},
+         false,
+         ""},
+        {"then Last-Modified, and never now",
+         {{0, 0}, {0, 0}, false},
+         {{2, 2}, {6, 6}, true},
+         {NULL, T("30"), NOW - 3 * DAY, NULL},
+         false,
+         "2025-12-29T00:00:00Z"},
+        {"and else none",
+         {{0, 0}, {0, 0}, false},
+         {{2, 2}, {6, 6}, false},
+         {NULL, NULL, 0, NULL},
+         false,
+         ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct claim_verdict v;
+        claim_judge(&rows[i].before, &rows[i].now, &rows[i].dates, NOW, &v);
+        if (v.changed != rows[i].changed || strcmp(v.lastmod, rows[i].lastmod) != 0)
+            fail_msg("%s: changed %d, \"%s\"", rows[i].name, v.changed, v.lastmod);
+    }
+    assert_true(claim_is_now("2025-12-31T23:59:30Z", NOW, "2026-01-01T00:15:20Z", NOW + 900));
+    assert_false(claim_is_now("2026-01-01T00:00:00Z", NOW, "2026-01-01T00:00:00Z", NOW + 30));
+    assert_false(claim_is_now(T("20"), NOW, "2026-01-01T00:15:20Z", NOW + 900));
+    assert_false(claim_is_now("2025-12-31", NOW, "2026-01-01", NOW + 900));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(intervals),
+        cmocka_unit_test(a_host_is_asked_at_its_pace),
+        cmocka_unit_test(a_host_rests_as_it_asks),
+        cmocka_unit_test(a_dead_host_is_probed),
+        cmocka_unit_test(the_first_is_taken_first),
+        cmocka_unit_test(dates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
