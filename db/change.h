@@ -9,6 +9,7 @@
 #include "db/check.h"
 #include "db/crawler.h"
 #include "db/entry.h"
+#include "db/source.h"
 #include "db/spool.h"
 #include "db/status.h"
 #include "server/base/str.h"
@@ -33,13 +34,17 @@ enum change_kind {
     CHANGE_TOKEN_ADD,    /* .token: its grant, .token_sha256 */
     CHANGE_TOKEN_REVOKE, /* .token.name */
     CHANGE_TOKEN_USED,   /* .token_id: somebody asked with it; the node's own, no revision */
-    CHANGE_CRAWLERS,     /* .crawlers: the node's own, no revision */
-    CHANGE_CONFIGURE,    /* what a configuration declares: .declared, .declared_count */
-    CHANGE_CHECK,        /* what polls came to: .checks; a revision only where a date moved */
-    CHANGE_SCAN,         /* what a directory source found: see the scan_ fields */
-    CHANGE_UNDO,         /* put back what one change changed: .revision, .overwrite, .dry_run */
-    CHANGE_RESTORE,      /* an index as it was: .index_name, .revision, .overwrite, .dry_run */
-    CHANGE_PURGE,        /* internal: rows of removed indexes, one small batch */
+    CHANGE_SOURCE_ADD,   /* .made, and of it .made_set; .site_id: of an upstream, 0: by index or URL
+                          */
+    CHANGE_SOURCE_UPDATE, /* .made.name, and the fields of .made_set */
+    CHANGE_SOURCE_REMOVE, /* .made.name: it is not read any more; its entries stay */
+    CHANGE_CRAWLERS,      /* .crawlers: the node's own, no revision */
+    CHANGE_CONFIGURE,     /* what a configuration declares: .declared, .declared_count */
+    CHANGE_CHECK,         /* what polls came to: .checks; a revision only where a date moved */
+    CHANGE_SCAN,          /* what a directory source found: see the scan_ fields */
+    CHANGE_UNDO,          /* put back what one change changed: .revision, .overwrite, .dry_run */
+    CHANGE_RESTORE,       /* an index as it was: .index_name, .revision, .overwrite, .dry_run */
+    CHANGE_PURGE,         /* internal: rows of removed indexes, one small batch */
 };
 
 #define SITE_SET_CROSS_HOSTS 1u
@@ -48,6 +53,7 @@ enum change_kind {
 #define SITE_SET_MANAGED     8u
 #define SITE_SET_ROBOTS      16u
 #define SITE_SET_FROZEN      32u
+#define SITE_SET_CHECK       64u
 
 struct site_fields {
     unsigned set;                   /* SITE_SET_… */
@@ -60,6 +66,7 @@ struct site_fields {
     const char *const *alias_added, *const *alias_removed;
     uint32_t max_pages;
     bool managed, frozen;
+    bool check;         /* what is registered is read where it is */
     const char *robots; /* its own robots.txt, see robots_fault; NULL: none */
     bool robots_off;    /* /robots.txt is left to others; then robots is NULL */
 };
@@ -74,6 +81,7 @@ struct site_declaration {
     bool managed;
     const char *const *cross_hosts, *const *alias_hosts; /* NULL-terminated */
     uint32_t max_pages;
+    bool check;
 };
 
 /* A token as a configuration declares it. */
@@ -157,16 +165,18 @@ struct change {
     struct grant token;       /* of the token that is made; its name and role are needed */
     int64_t token_id;
     const uint8_t *token_sha256; /* 32 bytes */
+    struct source_made made;
+    unsigned made_set; /* SOURCE_SET_… */
     /* Undo: the change of this revision; restore: the index as after this revision. Rows that
      * somebody changed since are found refused (RULE_CHANGED_SINCE) and stay, unless they are to be
      * overwritten. Held to .max_removed. NOT_FOUND where the history does not reach that far. */
     uint64_t revision;
     bool overwrite;
-    /* Scan: .source is its name, .index_name the index of its entries (NULL: by scope; one that is
-     * not there refuses the scan), .rows what differs from what is kept, .dry_run, .max_removed.
-     * Alone in its transaction. A file whose loc another source owns, or that the rules refuse,
-     * becomes QUARANTINED and is found refused by its row, without a detail where the reason is no
-     * news.
+    /* Scan: .source is its name, .grant.site_id the one site that it may list in (0: any),
+     * .index_name the index of its entries (NULL: by scope; one that is not there refuses the
+     * scan), .rows what differs from what is kept, .dry_run, .max_removed. Alone in its
+     * transaction. A file whose loc another source owns, or that the rules refuse, becomes
+     * QUARANTINED and is found refused by its row, without a detail where the reason is no news.
      * Where the shrink guard (rule as for a replace, over each index with all its entries) does not
      * let the removals through, they are held, all of them: the files that are gone stay as they
      * are, all else is applied, and result.would_remove tells how many (status OK). A scan that

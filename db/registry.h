@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "db/entry.h"
+#include "db/source.h"
 #include "server/rules/code.h"
 #include "server/rules/entry.h"
 #include "server/rules/grant.h"
@@ -30,6 +31,7 @@ struct registry_site {
     struct url origin_url;     /* the same, parsed */
     bool managed;              /* made by the configuration file */
     bool frozen;               /* all its indexes are */
+    bool check;                /* what is registered is read where it is */
     uint32_t max_pages;        /* cap of index files over all its indexes (max_indexes) */
     const char *robots;        /* its own robots.txt; NULL: none */
     size_t robots_len;         /* known, so that nobody goes through all sites' texts */
@@ -60,6 +62,8 @@ struct registry {
     const struct registry_site *sites; /* by origin, bytes ascending */
     size_t token_count;
     const struct registry_token *tokens;
+    size_t source_count;
+    const struct source_made *sources; /* by name, bytes ascending; none of a configuration's */
 };
 
 /* Takes and drops a reference. The last unref frees. NULL is taken. Thread safe. */
@@ -88,6 +92,9 @@ const struct registry_index *registry_index_by_name(const struct registry *r, co
 
 /* Whether writes to the index are to be refused: it or its site is frozen. NULL: no. */
 bool registry_is_frozen(const struct registry *r, const struct registry_index *index);
+
+/* NULL where nobody made one of this name. */
+const struct source_made *registry_source(const struct registry *r, const char *name);
 
 struct site_declaration;
 struct token_declaration;

@@ -58,4 +58,44 @@ struct source_state {
     int64_t hosts;     /* a digest of the hosts that the last scan judged pages by; 0: unknown */
 };
 
+/* A source as API or command line made it: kept in the catalogue, of one site. Strings are the
+ * registry's or whose it is that asks. What a source may read only a configuration opens, so this
+ * has no address to connect to, no certificate and no credentials. */
+struct source_made {
+    const char *name;
+    int64_t site_id;
+    const char *upstream;            /* of a remote one, normalised; else NULL */
+    const char *directory;           /* of a folder, absolute and without dot segments; else NULL */
+    const char *url;                 /* of the folder, ends in '/' */
+    const char *index;               /* the URL of the index; NULL: the deepest that fits */
+    const char *patterns, *excludes; /* one a line; NULL: the usual ones, none */
+    bool watch, serve, check;
+    uint32_t rescan_ms, settle_ms, poll_ms, drop_after_ms;
+};
+
+/* Which of them a change names. */
+#define SOURCE_SET_UPSTREAM   1u
+#define SOURCE_SET_DIRECTORY  2u
+#define SOURCE_SET_URL        4u
+#define SOURCE_SET_INDEX      8u
+#define SOURCE_SET_PATTERNS   16u
+#define SOURCE_SET_EXCLUDES   32u
+#define SOURCE_SET_WATCH      64u
+#define SOURCE_SET_SERVE      128u
+#define SOURCE_SET_CHECK      256u
+#define SOURCE_SET_RESCAN     512u
+#define SOURCE_SET_SETTLE     1024u
+#define SOURCE_SET_POLL       2048u
+#define SOURCE_SET_DROP_AFTER 4096u
+#define SOURCE_SET_OF_FOLDER                                                                       \
+    (SOURCE_SET_DIRECTORY | SOURCE_SET_URL | SOURCE_SET_PATTERNS | SOURCE_SET_EXCLUDES |           \
+     SOURCE_SET_WATCH | SOURCE_SET_SERVE | SOURCE_SET_RESCAN | SOURCE_SET_SETTLE)
+#define SOURCE_SET_OF_UPSTREAM                                                                     \
+    (SOURCE_SET_UPSTREAM | SOURCE_SET_CHECK | SOURCE_SET_POLL | SOURCE_SET_DROP_AFTER)
+
+/* A folder is a thread, and the registry holds them all. */
+#define SOURCES_MADE_MAX          200u
+#define SOURCES_MADE_MAX_ONE_SITE 20u   /* that a token for one site can make there */
+#define SOURCE_MADE_LIST_BYTES    4096u /* of patterns, and of excludes */
+
 #endif

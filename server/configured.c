@@ -112,6 +112,7 @@ static bool declare(const struct config *config, bool starts, struct declared *o
             .alias_hosts = list(&at, site->host_aliases, site->host_alias_count),
             .page_pattern = site->page_pattern,
             .max_pages = site->max_indexes,
+            .check = site->check,
         };
     }
     for (size_t i = 0; i < more; i++)

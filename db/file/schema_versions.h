@@ -393,6 +393,32 @@ static const char schema_v9[] =
     " bytes INTEGER NOT NULL,"
     " since INTEGER NOT NULL"
     ") STRICT;"
-    "INSERT INTO history_site(site, bytes, since) SELECT 0, history_bytes, 0 FROM catalogue;";
+    "INSERT INTO history_site(site, bytes, since) SELECT 0, history_bytes, 0 FROM catalogue;"
+    /* Whether what is registered is read where it is. The text of robots.txt stands last, as ever.
+     */
+    "ALTER TABLE site ADD COLUMN checked INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE site ADD COLUMN robots_last TEXT;"
+    "UPDATE site SET robots_last = robots WHERE robots IS NOT NULL;"
+    "ALTER TABLE site DROP COLUMN robots;"
+    "ALTER TABLE site RENAME COLUMN robots_last TO robots;"
+    /* Sources that API or command line made; those of a configuration are not here. */
+    "CREATE TABLE source_made("
+    " name TEXT PRIMARY KEY,"
+    " site INTEGER NOT NULL,"
+    " upstream TEXT," /* of a remote one; else directory and url */
+    " directory TEXT,"
+    " url TEXT,"
+    " index_url TEXT," /* NULL: the deepest that fits */
+    " patterns TEXT,"  /* one a line; NULL: the usual ones */
+    " excludes TEXT,"
+    " watch INTEGER NOT NULL,"
+    " serve INTEGER NOT NULL,"
+    " checked INTEGER NOT NULL,"
+    " rescan_ms INTEGER NOT NULL,"
+    " settle_ms INTEGER NOT NULL,"
+    " poll_ms INTEGER NOT NULL,"
+    " drop_after_ms INTEGER NOT NULL,"
+    " removed INTEGER NOT NULL DEFAULT 0" /* its name still has files, which are of this site */
+    ") STRICT, WITHOUT ROWID;";
 
 #endif

@@ -136,8 +136,24 @@
                    " ON CONFLICT DO UPDATE SET scanned_at = ?2,"                                   \
                    " good_at = iif(?3 = 0, ?2, good_at), held = ?3, files = files + ?4,"           \
                    " listed = listed + ?5, quarantined = quarantined + ?6, hosts = ?7")            \
-    X(SITE_ADD, "INSERT INTO site(origin, managed, max_pages) VALUES (?1, ?2, ?3)")                \
-    X(SITE_WRITE, "UPDATE site SET managed = ?2, max_pages = ?3 WHERE id = ?1")                    \
+    X(SITE_ADD, "INSERT INTO site(origin, managed, max_pages, checked)"                            \
+                " VALUES (?1, ?2, ?3, ?4)")                                                        \
+    X(SOURCE_MADE_WRITE, "REPLACE INTO source_made(name, site, upstream, directory, url,"          \
+                         " index_url, patterns, excludes, watch, serve, checked, rescan_ms,"       \
+                         " settle_ms, poll_ms, drop_after_ms)"                                     \
+                         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"   \
+                         " ?15)")                                                                  \
+    X(SOURCE_MADE_REMOVE, "UPDATE source_made SET removed = 1 WHERE name = ?1")                    \
+    X(SOURCE_MADE_DROP, "DELETE FROM source_made WHERE removed = 1 AND name = ?1 AND NOT EXISTS"   \
+                        " (SELECT 1 FROM source AS s WHERE name = ?1 AND"                          \
+                        "  (EXISTS (SELECT 1 FROM source_file WHERE source = s.id) OR"             \
+                        "  EXISTS (SELECT 1 FROM source_state WHERE source = s.id)))")             \
+    /* The site whose the files under a name are: 0 where it was no made source. */                \
+    X(SOURCE_OF_SITE, "SELECT coalesce(m.site, 0) FROM source AS s"                                \
+                      " LEFT JOIN source_made AS m ON m.name = s.name WHERE s.name = ?1 AND"       \
+                      " (EXISTS (SELECT 1 FROM source_file WHERE source = s.id) OR"                \
+                      " EXISTS (SELECT 1 FROM source_state WHERE source = s.id))")                 \
+    X(SITE_WRITE, "UPDATE site SET managed = ?2, max_pages = ?3, checked = ?4 WHERE id = ?1")      \
     X(SITE_ROBOTS, "UPDATE site SET robots = ?2, robots_off = ?3, robots_revision = ?4,"           \
                    " robots_changed_at = ?5 WHERE id = ?1")                                        \
     X(SITE_REMOVE, "UPDATE site SET removed = 1, robots = iif(?2, robots, NULL) WHERE id = ?1")    \
@@ -189,7 +205,7 @@
       " WHERE EXISTS (SELECT 1 FROM history_index WHERE site = site.id AND revision = ?1)"         \
       " ON CONFLICT DO UPDATE SET since = max(since, excluded.since)")                             \
     X(HISTORY_LARGEST,                                                                             \
-      "SELECT site FROM history_site WHERE bytes > ?1 ORDER BY bytes DESC LIMIT 1")                 \
+      "SELECT site FROM history_site WHERE bytes > ?1 ORDER BY bytes DESC LIMIT 1")                \
     X(HISTORY_SITE_EMPTY, "UPDATE history_site SET bytes = 0 WHERE site = ?1")                     \
     X(HISTORY_SITES_TIDY, "DELETE FROM history_site WHERE bytes <= 0 AND since <= ?1")             \
     X(HISTORY_INDEX_ADD, "INSERT INTO history_index(site, revision, index_id, created, updated,"   \
@@ -218,7 +234,7 @@
     X(HISTORY_INDEX_DROP_OF, "DELETE FROM history_index WHERE site = ?1 AND revision < ?2")        \
     X(HISTORY_INDEX_DROP_ONE, "DELETE FROM history_index WHERE revision = ?1 AND site IN"          \
                               " (SELECT id FROM site)")                                            \
-    X(HISTORY_SITES, "SELECT count(*) FROM site WHERE id > ?1")                                                  \
+    X(HISTORY_SITES, "SELECT count(*) FROM site WHERE id > ?1")                                    \
     X(HISTORY_DROP, "DELETE FROM history WHERE revision = ?1")                                     \
     X(HISTORY_KEPT, "UPDATE catalogue SET history_from = ?1, history_bytes = ?2 WHERE one = 1")    \
     X(REPEAT_FIND, "SELECT hash, outcome FROM idempotency"                                         \

@@ -423,6 +423,12 @@ static const char *kind_word(const struct change *change)
         return change->frozen ? "index-freeze" : "index-thaw";
     case CHANGE_TOKEN_REVOKE:
         return "token-revoke";
+    case CHANGE_SOURCE_ADD:
+        return "source-add";
+    case CHANGE_SOURCE_UPDATE:
+        return "source-update";
+    case CHANGE_SOURCE_REMOVE:
+        return "source-remove";
     case CHANGE_CONFIGURE:
         return "configure";
     case CHANGE_CHECK:
@@ -477,6 +483,11 @@ static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
         break;
     case CHANGE_SITE_UPDATE:
         site = change->site_id;
+        break;
+    case CHANGE_SOURCE_ADD:
+    case CHANGE_SOURCE_UPDATE:
+    case CHANGE_SOURCE_REMOVE:
+        site = result->id;
         break;
     default:
         break;
@@ -533,7 +544,10 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     sqlite3_bind_int64(row, 10, (sqlite3_int64)result->removed);
     if (change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE)
         sqlite3_bind_int64(row, 11, (sqlite3_int64)change->revision);
-    statement_bind_text(row, 12, change->note ? change->note : change->token.name);
+    statement_bind_text(row, 12,
+                        change->note         ? change->note
+                        : change->token.name ? change->token.name
+                                             : change->made.name);
     sqlite3_bind_int64(row, 13, (sqlite3_int64)r->rows);
     sqlite3_bind_int64(row, 14, r->parts);
     sqlite3_bind_int64(row, 15, (sqlite3_int64)bytes);

@@ -138,6 +138,14 @@ bool registry_is_frozen(const struct registry *r, const struct registry_index *i
     return index->frozen || (site != NULL && site->frozen);
 }
 
+const struct source_made *registry_source(const struct registry *r, const char *name)
+{
+    for (size_t i = 0; i < r->source_count; i++)
+        if (strcmp(r->sources[i].name, name) == 0)
+            return &r->sources[i];
+    return NULL;
+}
+
 const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id)
 {
     const struct registry_store *store = registry_store_of(r);

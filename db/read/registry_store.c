@@ -30,6 +30,7 @@ static struct registry_store *registry_store_new(const struct registry_sizes *si
     store->site_capacity = sizes->sites;
     store->index_capacity = sizes->indexes;
     store->token_capacity = sizes->tokens;
+    store->source_capacity = sizes->sources;
     store->page_capacity = sizes->pages;
     store->host_capacity = sizes->hosts;
     store->string_capacity = sizes->string_bytes;
@@ -37,6 +38,7 @@ static struct registry_store *registry_store_new(const struct registry_sizes *si
     store->robots = new_array(sizes->sites, sizeof *store->robots, &failed);
     store->indexes = new_array(sizes->indexes, sizeof *store->indexes, &failed);
     store->tokens = new_array(sizes->tokens, sizeof *store->tokens, &failed);
+    store->sources = new_array(sizes->sources, sizeof *store->sources, &failed);
     store->pages = new_array(sizes->pages, sizeof *store->pages, &failed);
     store->hosts = new_array(sizes->hosts, sizeof *store->hosts, &failed);
     store->strings = new_array(sizes->string_bytes, 1, &failed);
@@ -48,6 +50,7 @@ static struct registry_store *registry_store_new(const struct registry_sizes *si
     }
     store->pub.sites = store->sites;
     store->pub.tokens = store->tokens;
+    store->pub.sources = store->sources;
     return store;
 }
 
@@ -67,6 +70,7 @@ void registry_store_free(struct registry_store *store)
     free(store->sites);
     free(store->indexes);
     free(store->tokens);
+    free(store->sources);
     free(store->pages);
     free((void *)store->hosts);
     free(store->strings);
@@ -293,7 +297,7 @@ static const char sql_catalogue[] =
     "SELECT epoch, revision, registry_revision FROM catalogue WHERE one = 1";
 static const char sql_sizes[] =
     "SELECT s.n, i.n, t.n, h.n, (SELECT count(*) FROM page WHERE entries > 0),"
-    " s.bytes + i.bytes + t.bytes + h.bytes FROM"
+    " s.bytes + i.bytes + t.bytes + h.bytes + m.bytes, m.n FROM"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(origin AS BLOB)) + 1), 0) AS bytes"
     "  FROM site WHERE removed = 0) AS s,"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(path AS BLOB)) +"
@@ -302,11 +306,15 @@ static const char sql_sizes[] =
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(name AS BLOB)) +"
     "  coalesce(length(CAST(prefix AS BLOB)), 0) + 2), 0) AS bytes FROM token) AS t,"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(host AS BLOB)) + 1), 0) AS bytes"
-    "  FROM site_host) AS h";
+    "  FROM site_host) AS h,"
+    " (SELECT count(*) AS n, coalesce(sum(length(CAST(name || coalesce(upstream, '') ||"
+    "  coalesce(directory, '') || coalesce(url, '') || coalesce(index_url, '') ||"
+    "  coalesce(patterns, '') || coalesce(excludes, '') AS BLOB)) + 7), 0) AS bytes"
+    "  FROM source_made WHERE removed = 0) AS m";
 /* `robots IS NOT NULL` would read the text to its end; its type stands at the row's beginning. */
 static const char sql_sites[] =
     "SELECT id, origin, managed, max_pages, robots_off, robots_revision, robots_changed_at,"
-    " typeof(robots) = 'text', frozen FROM site WHERE removed = 0 ORDER BY origin";
+    " typeof(robots) = 'text', frozen, checked FROM site WHERE removed = 0 ORDER BY origin";
 static const char sql_robots[] = "SELECT robots FROM site WHERE id = ?1";
 static const char sql_indexes[] =
     "SELECT id, site, path, page_pattern, frozen, kind FROM sitemap_index WHERE removed = 0"
@@ -317,6 +325,11 @@ static const char sql_pages[] =
 static const char sql_tokens[] =
     "SELECT id, name, sha256, site, created_at, role, own, prefix, expires_at, managed"
     " FROM token ORDER BY name";
+
+static const char sql_sources[] =
+    "SELECT name, site, upstream, directory, url, index_url, patterns, excludes, watch, serve,"
+    " checked, rescan_ms, settle_ms, poll_ms, drop_after_ms FROM source_made"
+    " WHERE removed = 0 ORDER BY name";
 
 /* Takes one row. CATALOGUE_CORRUPT where it cannot be. */
 typedef enum catalogue_status take_row(struct registry_store *store, sqlite3_stmt *row);
@@ -345,6 +358,7 @@ static enum catalogue_status take_site(struct registry_store *store, sqlite3_stm
     site->robots_changed_at = sqlite3_column_int64(row, 6);
     site->robots = sqlite3_column_int(row, 7) != 0 ? "" : NULL; /* fill_robots has the text */
     site->frozen = sqlite3_column_int(row, 8) != 0;
+    site->check = sqlite3_column_int(row, 9) != 0;
     /* Stored as normalised; what is not would be found under another name than its own. */
     if (site->origin == NULL ||
         url_parse_origin(site->origin, strlen(site->origin), &site->origin_url) != RULE_OK ||
@@ -456,6 +470,39 @@ static enum catalogue_status take_token(struct registry_store *store, sqlite3_st
     return CATALOGUE_OK;
 }
 
+static enum catalogue_status take_source(struct registry_store *store, sqlite3_stmt *row)
+{
+    struct source_made *source = &store->sources[store->pub.source_count];
+    const char **const texts[] = {
+        &source->name, NULL,           &source->upstream, &source->directory,
+        &source->url,  &source->index, &source->patterns, &source->excludes};
+    bool failed = false;
+
+    if (find_site(store, sqlite3_column_int64(row, 1)) == NULL)
+        return CATALOGUE_OK; /* of a removed site */
+    if (store->pub.source_count == store->source_capacity)
+        return CATALOGUE_CORRUPT;
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
+        if (texts[i] == NULL || sqlite3_column_type(row, i) == SQLITE_NULL)
+            continue;
+        *texts[i] = column_text(store, row, i);
+        failed |= *texts[i] == NULL;
+    }
+    source->site_id = sqlite3_column_int64(row, 1);
+    source->watch = sqlite3_column_int(row, 8) != 0;
+    source->serve = sqlite3_column_int(row, 9) != 0;
+    source->check = sqlite3_column_int(row, 10) != 0;
+    source->rescan_ms = (uint32_t)sqlite3_column_int64(row, 11);
+    source->settle_ms = (uint32_t)sqlite3_column_int64(row, 12);
+    source->poll_ms = (uint32_t)sqlite3_column_int64(row, 13);
+    source->drop_after_ms = (uint32_t)sqlite3_column_int64(row, 14);
+    bool folder = source->directory != NULL && source->url != NULL;
+    if (failed || source->name == NULL || folder == (source->upstream != NULL))
+        return CATALOGUE_CORRUPT;
+    store->pub.source_count++;
+    return CATALOGUE_OK;
+}
+
 static enum catalogue_status take_catalogue(struct registry_store *store, sqlite3_stmt *row)
 {
     const char *epoch = (const char *)sqlite3_column_text(row, 0);
@@ -500,6 +547,7 @@ static enum catalogue_status read_sizes(sqlite3 *db, struct registry_sizes *out)
         out->hosts = (size_t)sqlite3_column_int64(row, 3);
         out->pages = (size_t)sqlite3_column_int64(row, 4);
         out->string_bytes = (size_t)sqlite3_column_int64(row, 5);
+        out->sources = (size_t)sqlite3_column_int64(row, 6);
     }
     sqlite3_finalize(row);
     return connection_status(rc);
@@ -586,6 +634,8 @@ static enum catalogue_status fill(sqlite3 *db, const struct registry *before,
         status = take_all(db, sql_pages, take_page, store);
     if (status == CATALOGUE_OK)
         status = take_all(db, sql_tokens, take_token, store);
+    if (status == CATALOGUE_OK)
+        status = take_all(db, sql_sources, take_source, store);
     if (status == CATALOGUE_OK && !registry_store_seal(store))
         status = CATALOGUE_NO_MEMORY;
     return status;

@@ -54,10 +54,12 @@ struct registry_store {
     struct shared_text **robots; /* of each site, as loaded; a reference, or NULL */
     struct registry_index *indexes;
     struct registry_token *tokens;
+    struct source_made *sources;
     uint32_t *pages;
     const char **hosts;
     char *strings;
-    size_t site_capacity, index_capacity, token_capacity, page_capacity, host_capacity;
+    size_t site_capacity, index_capacity, token_capacity, source_capacity, page_capacity,
+        host_capacity;
     size_t string_capacity;
     size_t index_count, page_count, host_count, string_len;
 
@@ -77,7 +79,7 @@ struct registry_store {
 
 /* How much is to be loaded, at most. */
 struct registry_sizes {
-    size_t sites, indexes, tokens, pages, hosts, string_bytes;
+    size_t sites, indexes, tokens, sources, pages, hosts, string_bytes;
 };
 /* Frees a store, whole or half built, whatever its references. Takes NULL. */
 void registry_store_free(struct registry_store *store);

@@ -11,6 +11,7 @@
 #include "db/write/crawler.h"
 #include "db/write/preview.h"
 #include "db/write/repeat.h"
+#include "db/write/source.h"
 #include "db/write/token.h"
 
 static void reject(const struct change *change, struct change_result *result,
@@ -226,6 +227,11 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return apply_token_revoke(tx, change, result);
     case CHANGE_TOKEN_USED:
         return apply_token_used(tx, change);
+    case CHANGE_SOURCE_ADD:
+    case CHANGE_SOURCE_UPDATE:
+        return apply_source_put(tx, change, result);
+    case CHANGE_SOURCE_REMOVE:
+        return apply_source_remove(tx, change, result);
     case CHANGE_CRAWLERS:
         return apply_crawlers(tx, change);
     case CHANGE_CHECK:

@@ -128,6 +128,13 @@ static void keep_all(struct block *block, struct change *c)
         &c->request_id,
         &c->key,
         &c->note,
+        &c->made.name,
+        &c->made.upstream,
+        &c->made.directory,
+        &c->made.url,
+        &c->made.index,
+        &c->made.patterns,
+        &c->made.excludes,
     };
     const char *const **const lists[] = {
         &c->site.cross_hosts,   &c->site.alias_hosts, &c->site.cross_added,

@@ -39,8 +39,8 @@ static bool hosts_are(const char *const *declared, const char *const *names, siz
 
 static bool is_managed_so(const struct registry_site *site, const struct site_declaration *d)
 {
-    return site->managed && site->max_pages == d->max_pages && site->robots == NULL &&
-           !site->robots_off &&
+    return site->managed && site->max_pages == d->max_pages && site->check == d->check &&
+           site->robots == NULL && !site->robots_off &&
            hosts_are(d->cross_hosts, site->cross_hosts, site->cross_host_count) &&
            hosts_are(d->alias_hosts, site->alias_hosts, site->alias_host_count);
 }
@@ -102,12 +102,13 @@ static enum catalogue_status make_site(struct tx *tx, const struct site_declarat
         .site = {.origin = d->origin,
                  .managed = d->managed,
                  .max_pages = d->max_pages,
+                 .check = d->check,
                  .cross_hosts = d->cross_hosts,
                  .alias_hosts = d->alias_hosts},
     };
     if (d->managed)
         change.site.set = SITE_SET_MANAGED | SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS |
-                          SITE_SET_MAX_PAGES | SITE_SET_ROBOTS;
+                          SITE_SET_MAX_PAGES | SITE_SET_ROBOTS | SITE_SET_CHECK;
     if (site == NULL)
         return apply_site_add(tx, &change, result);
     change.site_id = site->id;

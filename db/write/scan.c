@@ -479,6 +479,7 @@ static enum catalogue_status scan_place(struct scan *s, bool *foreign)
                               .lastmod_state = file->lastmod ? FIELD_SET : FIELD_NULL,
                               .position = POSITION_NONE};
     put->entry = &s->entry;
+    put->grant = s->change->grant;
     put->index_name = s->change->index_name;
     put->source = s->change->source;
     put->of_set = !s->single;

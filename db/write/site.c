@@ -363,6 +363,7 @@ static enum catalogue_status insert_site(struct tx *tx, const struct change *cha
     statement_bind_text(row, 1, origin);
     sqlite3_bind_int(row, 2, fields->set & SITE_SET_MANAGED && fields->managed);
     sqlite3_bind_int64(row, 3, max_pages);
+    sqlite3_bind_int(row, 4, fields->set & SITE_SET_CHECK && fields->check);
     enum catalogue_status status = statement_run(row);
     if (status != CATALOGUE_OK)
         return status;
@@ -441,14 +442,15 @@ static enum catalogue_status write_differences(struct tx *tx, const struct chang
     bool alias_differ = fields->set & SITE_SET_ALIAS_HOSTS &&
                         !site_hosts_equal(alias, site->alias_hosts, site->alias_host_count);
     bool robots_differ = site_robots_differ(fields, site);
+    bool check = fields->set & SITE_SET_CHECK ? fields->check : site->check;
     enum catalogue_status status = CATALOGUE_OK;
     result->id = site->id;
-    if (managed == site->managed && max_pages == site->max_pages && !cross_differ &&
-        !alias_differ && !robots_differ) {
+    if (managed == site->managed && max_pages == site->max_pages && check == site->check &&
+        !cross_differ && !alias_differ && !robots_differ) {
         result->unchanged = 1;
         return CATALOGUE_OK;
     }
-    status = tx_run(tx, ST_SITE_WRITE, site->id, managed, max_pages);
+    status = tx_run(tx, ST_SITE_WRITE, site->id, managed, max_pages, check);
     if (status == CATALOGUE_OK && cross_differ)
         status = site_hosts_write(tx, site->id, "cross", cross);
     if (status == CATALOGUE_OK && alias_differ)

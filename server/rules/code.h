@@ -48,6 +48,7 @@
     X(RULE_ORIGIN, "origin-malformed", "must be scheme://host[:port] and nothing more")            \
     X(RULE_HOST, "host-malformed", "must be host[:port]")                                          \
     X(RULE_ROBOTS, "robots-malformed", "must be the text of a robots.txt")                         \
+    X(RULE_SOURCE, "source-malformed", "does not describe a source")                               \
     X(RULE_DUPLICATE, "duplicate", "stands more than once in this list; the first counts")         \
     X(RULE_OWNED_BY_ANOTHER, "owned-by-another",                                                   \
       "is registered by another source or by the API; it stays theirs")                            \
