@@ -58,7 +58,9 @@ static enum catalogue_status index_json_append(struct call *call, struct catalog
     struct str pages = STR_INIT;
     uint64_t entries = 0, bytes = 0;
     int64_t changed_at = 0;
-    enum catalogue_status status = CATALOGUE_OK;
+    char state[INDEX_STATE_SIZE];
+    enum catalogue_status status =
+        view != NULL ? catalogue_view_index_state(view, index->id, state) : CATALOGUE_OK;
 
     for (size_t i = 0; view != NULL && i < index->page_count && status == CATALOGUE_OK; i++) {
         struct page_record page;
@@ -87,6 +89,7 @@ static enum catalogue_status index_json_append(struct call *call, struct catalog
         entry_json_append_time(out, changed_at);
     else
         str_append_text(out, "null");
+    str_append_json_member(out, "state", view != NULL ? state : NULL);
     str_append_text(out, ",\"pages\":[");
     str_append(out, str_text(&pages), pages.len);
     str_append_text(out, "]}");

@@ -114,6 +114,7 @@ struct backend_calls {
     struct registry *(*registry)(struct backend *b, unsigned want);
     int (*page)(struct backend *b, const struct registry_index *index, uint32_t number,
                 struct backend_page *out);
+    int (*state)(struct backend *b, const struct registry_index *index, char out[INDEX_STATE_SIZE]);
     int (*list)(struct backend *b, const struct backend_list *list, backend_entry *each,
                 void *context);
     int (*history)(struct backend *b, const struct history_query *query, backend_change *each,
@@ -170,6 +171,10 @@ struct registry *backend_registry(struct backend *b, unsigned want);
 /* One of the index's pages; all zero where it is gone meanwhile. An exit status. */
 int backend_page(struct backend *b, const struct registry_index *index, uint32_t number,
                  struct backend_page *out);
+/* The state of the index's entries, which a change's if_match takes; "" where it is gone meanwhile,
+ * or the server tells none. An exit status. */
+int backend_state(struct backend *b, const struct registry_index *index,
+                  char out[INDEX_STATE_SIZE]);
 /* Tells each entry, of one revision, in the order of the pages, or by loc with a prefix. An exit
  * status. */
 int backend_list(struct backend *b, const struct backend_list *list, backend_entry *each,

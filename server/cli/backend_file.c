@@ -92,6 +92,19 @@ static int read_page(struct backend *b, const struct registry_index *index, uint
     return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);
 }
 
+static int read_state(struct backend *b, const struct registry_index *index,
+                      char out[INDEX_STATE_SIZE])
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    out[0] = '\0';
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_index_state(view, index->id, out);
+    give_back(of(b), view);
+    return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);
+}
+
 static int render(struct backend *b, const struct registry_index *index, uint32_t number,
                   bool *found, struct str *out)
 {
@@ -516,6 +529,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .spool = make_spool,
         .registry = read_registry,
         .page = read_page,
+        .state = read_state,
         .list = list,
         .history = history,
         .change_of = change_of,
@@ -592,6 +606,11 @@ int backend_page(struct backend *b, const struct registry_index *index, uint32_t
                  struct backend_page *out)
 {
     return b->calls->page(b, index, number, out);
+}
+
+int backend_state(struct backend *b, const struct registry_index *index, char out[INDEX_STATE_SIZE])
+{
+    return b->calls->state(b, index, out);
 }
 
 int backend_list(struct backend *b, const struct backend_list *wanted, backend_entry *each,

@@ -68,6 +68,22 @@ static int read_page(struct backend *b, const struct registry_index *index, uint
     return EXIT_DONE;
 }
 
+static int read_state(struct backend *b, const struct registry_index *index,
+                      char out[INDEX_STATE_SIZE])
+{
+    const struct server_backend *s = of(b);
+    json_t *each;
+    size_t i;
+
+    out[0] = '\0';
+    json_array_foreach(s->indexes, i, each)
+    {
+        if (strtoll(member_text(each, "id"), NULL, 10) == index->id)
+            snprintf(out, INDEX_STATE_SIZE, "%s", member_text(each, "state"));
+    }
+    return EXIT_DONE;
+}
+
 /* ---- streams --------------------------------------------------------------------------- */
 
 /* As the server told it with the registry. */
@@ -590,6 +606,7 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
         .spool = make_spool,
         .registry = read_registry,
         .page = read_page,
+        .state = read_state,
         .list = list,
         .history = history,
         .change_of = change_of,

@@ -142,7 +142,7 @@ static int add_up(struct backend *b, const struct registry_index *index, struct 
 
 static void append_index(struct str *out, const struct registry_site *site,
                          const struct registry_index *index, const struct backend_page *totals,
-                         bool json)
+                         const char *state, bool json)
 {
     char changed[21] = "-";
     struct str url = STR_INIT;
@@ -159,7 +159,9 @@ static void append_index(struct str *out, const struct registry_site *site,
         str_append_format(out, ",\"pages\":%zu", index->page_count);
         output_append_json_count(out, "bytes", totals->bytes, totals->untold);
         str_append_json_member(out, "changed_at", totals->changed_at != 0 ? changed : NULL);
-        str_append_format(out, ",\"frozen\":%s}\n", frozen ? "true" : "false");
+        str_append_format(out, ",\"frozen\":%s", frozen ? "true" : "false");
+        str_append_json_member(out, "state", state[0] != '\0' ? state : NULL);
+        str_append_text(out, "}\n");
     } else {
         char entries[24], bytes[24];
 
@@ -180,9 +182,12 @@ static int append_indexes(struct listing *l)
 
         for (size_t j = 0; status == EXIT_DONE && j < site->index_count; j++) {
             struct backend_page totals;
+            char state[INDEX_STATE_SIZE] = "";
 
             status = add_up(l->backend, &site->indexes[j], &totals);
-            append_index(&l->out, site, &site->indexes[j], &totals, l->json);
+            if (status == EXIT_DONE && l->json)
+                status = backend_state(l->backend, &site->indexes[j], state);
+            append_index(&l->out, site, &site->indexes[j], &totals, state, l->json);
         }
     }
     return status;

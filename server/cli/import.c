@@ -33,11 +33,12 @@ struct import_group {
 
 struct import {
     struct cli *cli;
-    const char *file;   /* as named in messages */
-    const char *index;  /* --index or NULL */
-    const char *source; /* --source: who owns all that is made; NULL: what a line says */
-    const char *owner;  /* of what no line gives to another */
-    bool anybodys;      /* --source '*': a replace acts on the entries of all owners */
+    const char *file;    /* as named in messages */
+    const char *index;   /* --index or NULL */
+    const char *source;  /* --source: who owns all that is made; NULL: what a line says */
+    const char *owner;   /* of what no line gives to another */
+    struct str if_match; /* a field of If-Match; empty: without */
+    bool anybodys;       /* --source '*': a replace acts on the entries of all owners */
     bool replace, skip, dry_run, drop_lastmod;
     int64_t max_removed;
     struct registry *registry; /* replace without --index: tells which index a loc belongs to */
@@ -276,6 +277,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         .skip = import->skip,
         .dry_run = dry_run,
         .index_name = group->index_url != NULL ? group->index_url : import->index,
+        .if_match = import->if_match.len > 0 ? str_text(&import->if_match) : NULL,
         .max_removed = import->max_removed,
         .max_told = findings->max,
     };
@@ -573,9 +575,30 @@ static int import_read(struct import *import, int fd)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
+#define STATE_CHARS "-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* The state that --if-match names, as a tag. One index has one. */
+static int read_if_match(struct cli *cli, struct import *import)
+{
+    const char *state = arguments_value(&cli->arguments, "--if-match");
+
+    if (state == NULL)
+        return EXIT_DONE;
+    if (import->index == NULL)
+        return cli_misuse("--if-match", "goes with --index, whose state it names");
+    if (*state == '\0' || strspn(state, STATE_CHARS) != strlen(state))
+        return cli_misuse("--if-match",
+                          "\"%s\" is not a state, as `sitemapd index list --json` "
+                          "tells it",
+                          state);
+    str_append_format(&import->if_match, "\"%s\"", state);
+    return import->if_match.failed ? cli_fail("--if-match", "out of memory") : EXIT_DONE;
+}
+
 static int read_options(struct cli *cli, struct import *import)
 {
     const struct arguments *a = &cli->arguments;
+    int status;
 
     import->file = strcmp(a->words[0], "-") == 0 ? "standard input" : a->words[0];
     import->index = arguments_value(a, "--index");
@@ -594,7 +617,8 @@ static int read_options(struct cli *cli, struct import *import)
     if (import->source != NULL &&
         entry_check_name(import->source, strlen(import->source)) != RULE_OK)
         return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
-    return session_max_removed(cli, &import->max_removed);
+    status = read_if_match(cli, import);
+    return status == EXIT_DONE ? session_max_removed(cli, &import->max_removed) : status;
 }
 
 /* What reading needs: the indexes there are. */
@@ -719,6 +743,7 @@ static void import_done(struct import *import)
     registry_unref(import->registry);
     findings_done(&import->findings);
     map_done(&import->locs);
+    str_done(&import->if_match);
 }
 
 int command_import(struct cli *cli)

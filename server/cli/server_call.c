@@ -238,8 +238,11 @@ json_t *server_get_all(struct server *s, const char *path, const char *member)
     return all;
 }
 
-bool server_send(struct server *s, const char *method, const char *target, FILE *body, json_t **out)
+bool server_send(struct server *s, const char *method, const char *target, const char *if_match,
+                 FILE *body, json_t **out)
 {
+    struct str headers = STR_INIT;
+    bool good;
     off_t bytes = fseeko(body, 0, SEEK_END) == 0 ? ftello(body) : -1;
     struct fetch_request request = {
         .target = target,
@@ -253,7 +256,13 @@ bool server_send(struct server *s, const char *method, const char *target, FILE 
     if (bytes < 0)
         return fail(s, "the list cannot be read back");
     rewind(body);
-    return ask_with(s, &request, "Content-Type: application/x-ndjson\r\n", out);
+    str_append_text(&headers, "Content-Type: application/x-ndjson\r\n");
+    if (if_match != NULL)
+        str_append_format(&headers, "If-Match: %s\r\n", if_match);
+    good =
+        headers.failed ? fail(s, "out of memory") : ask_with(s, &request, str_text(&headers), out);
+    str_done(&headers);
+    return good;
 }
 
 bool server_stream(struct server *s, const char *target, const char *accept, fetch_take *take,

@@ -45,9 +45,9 @@ bool server_get(struct server *s, struct str *target, json_t **out);
 json_t *server_get_all(struct server *s, const char *path, const char *member);
 /* Tells people why a read came to nothing; `answer` is dropped. EXIT_COULD_NOT. */
 int server_tell(const struct server *s, json_t *answer);
-/* The same with a body of NDJSON, all of the file. */
-bool server_send(struct server *s, const char *method, const char *target, FILE *body,
-                 json_t **out);
+/* The same with a body of NDJSON, all of the file, and with If-Match (NULL: without). */
+bool server_send(struct server *s, const char *method, const char *target, const char *if_match,
+                 FILE *body, json_t **out);
 /* GET whose 2xx answer goes to `take`; what another status says is `*out`. */
 bool server_stream(struct server *s, const char *target, const char *accept, fetch_take *take,
                    void *context, json_t **out);

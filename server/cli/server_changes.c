@@ -41,10 +41,11 @@ static enum catalogue_status status_of(const char *word)
     return CATALOGUE_OK;
 }
 
-/* Why an undo is none, as the catalogue has it: static; NULL: for another reason. */
+/* Why an undo or a list is none, as the catalogue has it: static; NULL: for another reason. */
 static const char *conflict_of(const char *word)
 {
-    static const char *const words[] = {"source-decides", "not-undoable", "taken-since"};
+    static const char *const words[] = {"source-decides", "not-undoable", "taken-since",
+                                        "precondition-on-list"};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], word) == 0)
@@ -66,12 +67,14 @@ static void refuse(struct server *s, const json_t *answer, struct change_result 
     result->code = code_of(word);
     result->managed = strcmp(word, "managed-by-config") == 0;
     result->conflict = conflict_of(word);
+    result->precondition_failed = s->status == 412;
     result->would_remove = member_number(answer, "would_remove");
     if (result->code != RULE_OK)
         result->status = CATALOGUE_REFUSED;
     else
-        result->status =
-            result->managed || result->conflict != NULL ? CATALOGUE_CONFLICT : status_of(word);
+        result->status = result->managed || result->conflict != NULL || result->precondition_failed
+                             ? CATALOGUE_CONFLICT
+                             : status_of(word);
     if (result->status != CATALOGUE_OK) {
         snprintf(result->detail, sizeof result->detail, "%.250s", detail);
         return;
@@ -418,7 +421,7 @@ static void send_list(struct server *s, const struct change *change, struct chan
         snprintf(result->detail, sizeof result->detail,
                  "no room for the list in the folder for temporary files (TMPDIR)");
     } else if (server_send(s, change->kind == CHANGE_REPLACE ? "PUT" : "POST", str_text(&target),
-                           sent.file, &answer) &&
+                           change->if_match, sent.file, &answer) &&
                server_is_good(s)) {
         server_counts(answer, result);
         take_rejections(result, &sent, json_object_get(answer, "rejected"));

@@ -334,6 +334,10 @@ int session_tell(struct cli *cli, const struct change *change, const char *what,
                         detail != NULL ? detail : rule_code_sentence(result->code),
                         rule_code_word(result->code), hint);
     }
+    if (result->precondition_failed)
+        return cli_fail(what,
+                        "is no more in the state that --if-match names (precondition-failed); "
+                        "nothing was applied; `sitemapd index list --json` tells its state");
     if (result->conflict != NULL)
         return cli_fail(what, "%s (%s)", result->detail, result->conflict);
     if (result->managed)

@@ -274,6 +274,8 @@ const struct cli_command cli_commands[] = {
          {"--dry-run", NULL, "check and count, write nothing"},
          {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
          OPTION_MAX_REMOVED,
+         {"--if-match", "STATE",
+          "only while the index is as it was: its \"state\" of `index list --json`"},
          {"--source", "NAME",
           "who owns the entries (default: cli, on a server the token's name, or as an export "
           "says); '*': anybody"},

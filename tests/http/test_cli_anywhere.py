@@ -9,6 +9,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import threading
 
 import pytest
 
@@ -63,6 +64,8 @@ SCRIPT = [
     "import list.txt", "import list.txt", "import entries.ndjson", "import --dry-run placed.ndjson", "import placed.ndjson", "import back.ndjson",
     "import bad.ndjson", "import --skip-invalid bad.ndjson", "import dates.ndjson", "import --drop-lastmod dates.ndjson", "import none.txt", "import urlset.xml",
     f"import --index {SHOP}{XML} list.txt", "import --source job list.txt", "import --source '*' list.txt",
+    f"import --if-match x {INDEX} list.txt", "import --if-match x list.txt", f"import --if-match 'x y' --index {INDEX} list.txt",
+    f"import --if-match x-1 --index {INDEX} list.txt", f"import --replace --if-match x-1 --index {INDEX} list.txt", f"import --dry-run --if-match x-1 --index {INDEX} list.txt",
     f"import --replace --index {INDEX} list.txt", f"import --replace --index {INDEX} empty.txt", f"import --replace --index {INDEX} --max-removed 9 list.txt",
     f"import --replace --source '*' --index {INDEX} list.txt", f"import --replace --source '*' --max-removed 100 --index {INDEX} list.txt",
     "import --replace entries.ndjson", "import --replace --max-removed 100 entries.ndjson", "import --replace --dry-run --source '*' --max-removed 100 entries.ndjson",
@@ -124,6 +127,7 @@ def shown(place, command):
     text = f"exit {command.code}\n{command.out}--\n{command.err}".replace(place.name, "CATALOGUE")
     text = text.replace(f'"source":"{place.owner}"', '"source":"OWNER"')
     text = re.sub(r'"id":"[^"]*"', '"id":"ID"', TIME.sub("TIME", text))
+    text = re.sub(r'"state":"[0-9a-f]{32}-\d+"', '"state":"STATE"', text)
     return re.sub(r"\(revision \d+\)", "(revision N)", text)
 
 
@@ -134,6 +138,42 @@ def test_one_script_two_backends(file, served):
         if here != there:
             differ.append(f"=== {line}\n--- file:\n{here}--- server:\n{there}")
     assert not differ, "\n".join(differ)
+
+
+def state_of(place, url=INDEX):
+    lines = map(json.loads, place.run("index list --json").out.splitlines())
+    return next(line["state"] for line in lines if line["url"] == url)
+
+
+@pytest.mark.parametrize("kind", ["file", "served"])
+def test_of_two_that_saw_the_same_state_one_imports(kind, request):
+    """And what the other one has is applied once it has seen what the first one did."""
+    place = request.getfixturevalue(kind)
+    for number in range(2):
+        (place.folder / f"{number}.txt").write_text(f"{ORIGIN}/if-{number}.xml\n")
+    seen, done = state_of(place), {}
+    line = f"import --if-match {seen} --index {INDEX} " + "{}.txt"
+    clients = [threading.Thread(target=lambda n=n: done.update({n: place.run(line.format(n))})) for n in range(2)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    first, second = sorted(done, key=lambda n: done[n].code)
+    assert (done[first].code, done[second].code) == (0, 1), done
+    assert done[second].err == (
+        f"sitemapd: {INDEX}: is no more in the state that --if-match names (precondition-failed); "
+        "nothing was applied; `sitemapd index list --json` tells its state\n"
+    )
+    assert f"{ORIGIN}/if-{second}.xml" not in place.run("export").out
+    # Also a replace, and a check alone; and nothing that changes nothing moves the state.
+    now = state_of(place)
+    assert now != seen
+    for options in ("--replace --source '*' --max-removed 9", "--dry-run"):
+        assert place.run(f"import {options} --if-match {seen} --index {INDEX} {second}.txt").code == 1
+        assert state_of(place) == now
+    assert place.run(f"import --if-match {now} --index {INDEX} {first}.txt").code == 0
+    replaced = place.run(f"import --replace --source '*' --max-removed 9 --if-match {now} --index {INDEX} {second}.txt")
+    assert (replaced.code, "1 created, 0 updated, 0 unchanged, 1 removed" in replaced.out) == (0, True), replaced
 
 
 def test_a_copy_keeps_its_bytes(file, served, tmp_path):
