@@ -399,6 +399,7 @@ static void app_announce(const struct app *app)
 #define READER_THREADS    2u
 #define READER_MAX_QUEUED 4096u
 #define COPIER_THREADS    2u
+#define COPIER_MAX_QUEUED 64u
 /* Identity replies that inflate at once; crawlers all take gzip. */
 #define MAX_IDENTITY 64u
 /* How long a stop waits for the requests under way; a bulk load may take its time. */
@@ -579,7 +580,7 @@ static bool fill_context(struct app *app)
     context->catalogue = app->catalogue;
     context->readers = workers_new(READER_THREADS, READER_MAX_QUEUED);
     context->searchers = workers_new(1, READER_MAX_QUEUED);
-    context->copiers = workers_new(COPIER_THREADS, COPIER_THREADS);
+    context->copiers = workers_new(COPIER_THREADS, COPIER_MAX_QUEUED);
     context->database = config->database;
     context->auth = auth_new();
     context->cache_control = config->cache_control;

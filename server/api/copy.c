@@ -1,7 +1,10 @@
-/* A place is had from the call until its last byte has left: so many files there are at most. How
- * slow a client may be the listener bounds (reply_timeout). A list's file counts against max_spool
- * like the lists that come in, one for a token of one site against that site's half of it; the copy
- * of the catalogue, which is as large as that, against the free space of the disk. */
+/* A place is had while the file is made, by turns: of each site's tokens one is made or waits for
+ * it, of tokens for all sites a few, so that who asks again and again, or leaves, keeps no other
+ * waiting for more than what is before it. A whole file has no place. Until its last byte has left
+ * it counts against max_spool like the lists that come in, one for a token of one site against that
+ * site's half of it, and is one of the few files that a site, and all of them, may have open; how
+ * slow a client may be the listener bounds (reply_timeout). The copy of the catalogue counts
+ * against the free space of the disk instead. */
 #include "server/api/copy.h"
 
 #include <ctype.h>
@@ -17,33 +20,89 @@
 #include "server/api/errors.h"
 #include "server/api/handlers.h"
 
-#define PLACES          2u
-#define PLACES_ONE_SITE 1u
-#define ROOM_STEP       (1u << 20)
-#define COPY_MARK       ".sitemapd-copy-"
-#define RANDOM_CHARS    6u /* of mkostemp */
+#define PLACES_ALL_SITES 4u
+#define PLACES_ONE_SITE  1u
+/* Made or sent: descriptors that are set aside (server/sockets.c), some for all sites' tokens. */
+#define FILES          32u
+#define FILES_SITES    24u
+#define FILES_ONE_SITE 4u
+#define BACKUPS        2u
+#define ROOM_STEP      (1u << 20)
+#define COPY_MARK      ".sitemapd-copy-"
+#define RANDOM_CHARS   6u /* of mkostemp */
 
 const size_t copy_size = sizeof(struct copy);
 
 /* ---- places and room ------------------------------------------------------------------- */
 
+static bool take_one(atomic_uint *of, unsigned max)
+{
+    if (atomic_fetch_add(of, 1) < max)
+        return true;
+    atomic_fetch_sub(of, 1);
+    return false;
+}
+
+/* Ids that differ by a multiple of COPY_SITES share one. */
+static struct copy_use *use_of(struct copy *copy)
+{
+    uint64_t site = (uint64_t)copy->call.request->grant.site_id;
+
+    return site == 0 ? &copy->call.app->copies : &copy->call.app->copies_of[site % COPY_SITES];
+}
+
 static bool take_place(struct copy *copy)
+{
+    copy->one_site = copy->call.request->grant.site_id != 0;
+    copy->placed =
+        take_one(&use_of(copy)->made, copy->one_site ? PLACES_ONE_SITE : PLACES_ALL_SITES);
+    return copy->placed;
+}
+
+/* Of all files; of those of the sites; of the one site's, or, for the whole catalogue, of such. */
+static bool take_file(struct copy *copy)
 {
     struct app_context *app = copy->call.app;
 
-    copy->one_site = copy->call.request->grant.site_id != 0;
-    if (copy->one_site && atomic_fetch_add(&app->copies_one_site, 1) >= PLACES_ONE_SITE) {
-        atomic_fetch_sub(&app->copies_one_site, 1);
+    if (!take_one(&app->copies.open, FILES))
         return false;
-    }
-    if (atomic_fetch_add(&app->copies, 1) >= PLACES) {
-        atomic_fetch_sub(&app->copies, 1);
-        if (copy->one_site)
-            atomic_fetch_sub(&app->copies_one_site, 1);
-        return false;
-    }
-    copy->placed = true;
+    if (copy->one_site && !take_one(&app->copies_sites_open, FILES_SITES))
+        goto none_of_sites;
+    if (copy->one_site && !take_one(&use_of(copy)->open, FILES_ONE_SITE))
+        goto none_of_site;
+    if (copy->whole && !take_one(&app->backups_open, BACKUPS))
+        goto none_of_sites;
+    copy->has_file = true;
     return true;
+
+none_of_site:
+    atomic_fetch_sub(&app->copies_sites_open, 1);
+none_of_sites:
+    atomic_fetch_sub(&app->copies.open, 1);
+    return false;
+}
+
+static void give_file_back(struct copy *copy)
+{
+    struct app_context *app = copy->call.app;
+
+    if (!copy->has_file)
+        return;
+    if (copy->whole)
+        atomic_fetch_sub(&app->backups_open, 1);
+    if (copy->one_site) {
+        atomic_fetch_sub(&use_of(copy)->open, 1);
+        atomic_fetch_sub(&app->copies_sites_open, 1);
+    }
+    atomic_fetch_sub(&app->copies.open, 1);
+    copy->has_file = false;
+}
+
+static void leave_place(struct copy *copy)
+{
+    if (copy->placed)
+        atomic_fetch_sub(&use_of(copy)->made, 1);
+    copy->placed = false;
 }
 
 /* What the token's site has of the room, its lists too (spool_share). */
@@ -64,11 +123,8 @@ static void copy_cleanup(struct call *call)
     atomic_fetch_sub(&app->spool_room.used_bytes, copy->taken);
     if (copy->one_site)
         atomic_fetch_sub(site_room(copy), copy->taken);
-    if (!copy->placed)
-        return;
-    atomic_fetch_sub(&app->copies, 1);
-    if (copy->one_site)
-        atomic_fetch_sub(&app->copies_one_site, 1);
+    give_file_back(copy);
+    leave_place(copy);
 }
 
 static bool take_room(struct copy *copy)
@@ -76,6 +132,9 @@ static bool take_room(struct copy *copy)
     struct spool_room *room = &copy->call.app->spool_room;
     uint64_t max = atomic_load(&room->max_bytes);
 
+    copy->gone = request_is_gone(copy->call.request);
+    if (copy->gone)
+        return false;
     copy->taken += ROOM_STEP;
     copy->crowded = atomic_fetch_add(&room->used_bytes, ROOM_STEP) + ROOM_STEP > max;
     if (copy->one_site && atomic_fetch_add(site_room(copy), ROOM_STEP) + ROOM_STEP > max / 2)
@@ -165,7 +224,9 @@ static void reply_failed(struct copy *copy)
     int error = errno;
 
     reply_done(reply);
-    if (copy->crowded)
+    if (copy->gone) /* nobody reads it */
+        errors_reply_status(reply, CATALOGUE_CANCELLED);
+    else if (copy->crowded)
         errors_reply_spool(reply, SPOOL_CROWDED);
     else if (atomic_load(&copy->call.app->stopping))
         errors_reply_status(reply, CATALOGUE_CANCELLED);
@@ -186,6 +247,8 @@ static void reply_whole(struct copy *copy)
         reply_failed(copy);
         return;
     }
+    fclose(copy->file); /* the reply has it */
+    copy->file = NULL;
     reply->status = 200;
     reply->content_type = copy->content_type;
     reply_file(reply, fd, (uint64_t)st.st_size);
@@ -200,15 +263,18 @@ static void run(void *context)
     struct copy *copy = context;
 
     errno = 0;
-    if (!open_file(copy)) {
+    copy->gone = request_is_gone(copy->call.request); /* while it waited */
+    if (copy->gone || !open_file(copy)) {
         reply_failed(copy);
     } else {
         call_look(&copy->call, copy->make);
         if (copy->call.request->reply.status == 0)
             reply_whole(copy);
-        else if (copy->crowded || ferror(copy->file) || atomic_load(&copy->call.app->stopping))
+        else if (copy->gone || copy->crowded || ferror(copy->file) ||
+                 atomic_load(&copy->call.app->stopping))
             reply_failed(copy);
     }
+    leave_place(copy);
     request_resume(copy->call.request);
 }
 
@@ -217,10 +283,13 @@ static enum handled begin(struct copy *copy, void (*job)(void *context))
     struct reply *reply = &copy->call.request->reply;
 
     copy->call.cleanup = copy_cleanup;
-    if (take_place(copy) && workers_run(copy->call.app->copiers, job, copy))
+    if (take_place(copy) && take_file(copy) && workers_run(copy->call.app->copiers, job, copy))
         return HANDLE_LATER;
     reply_problem(reply, 503, "too-many-copies", NULL,
-                  "as many exports, backups and renderings as are made at once are under way");
+                  !copy->placed
+                      ? "an export or rendering for tokens of this scope is being made already"
+                      : "as many exports, backups and renderings as may be read at once are not "
+                        "read to their end yet");
     reply_header(reply, "Retry-After", "10");
     return HANDLED;
 }
@@ -271,11 +340,16 @@ static void run_whole(void *context)
 {
     struct copy *copy = context;
 
-    call_look(&copy->call, NULL); /* the token still holds */
+    copy->gone = request_is_gone(copy->call.request);
+    if (copy->gone)
+        reply_failed(copy);
+    else
+        call_look(&copy->call, NULL); /* the token still holds */
     if (copy->call.request->reply.status == 0 && !has_space(copy))
         errors_reply_status(&copy->call.request->reply, CATALOGUE_NO_SPACE);
     if (copy->call.request->reply.status == 0)
         copy_catalogue(copy);
+    leave_place(copy);
     request_resume(copy->call.request);
 }
 
@@ -290,5 +364,6 @@ enum handled backup_get(void *context, struct request *request)
         return HANDLED;
     }
     copy->content_type = "application/vnd.sqlite3";
+    copy->whole = true;
     return begin(copy, run_whole);
 }

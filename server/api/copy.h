@@ -12,9 +12,12 @@
 struct copy {
     struct call call; /* first */
     FILE *file;       /* owned: nameless, in the database's folder; NULL: not yet */
-    bool placed;      /* one of the places is its own */
-    bool one_site;    /* of the half of them that tokens of one site may have */
+    bool placed;      /* a place is its own, until the file is whole */
+    bool one_site;    /* a site's token asked */
+    bool whole;       /* of the catalogue, not of entries */
+    bool has_file;    /* one of the few files is its own, until it is sent */
     bool crowded;     /* it would take more than max_spool allows */
+    bool gone;        /* its client left */
     uint64_t bytes;   /* written */
     uint64_t taken;   /* of the spools' room */
     call_work *make;  /* fills the file by copy_write */
@@ -23,7 +26,8 @@ struct copy {
 extern const size_t copy_size;
 
 /* Has `make` run with a view on a thread of its own, then answers with what it wrote, as
- * `content_type` (static). 503 where too many are under way. */
+ * `content_type` (static). It waits for its turn; 503 where the token's site has another one under
+ * way, or too many wait. A client that leaves ends it. */
 enum handled copy_run(struct copy *copy, const char *content_type, call_work *make);
 /* Appends to the answer. False where there is no room, or the server is about to stop: `make` then
  * ends, and the reply is made of what went wrong. */

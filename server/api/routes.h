@@ -21,18 +21,26 @@ struct readers;
 struct sources;
 
 #define POLL_SITES 256u
+#define COPY_SITES 256u
+
+/* Long answers: waiting for their turn or being made; and with what is not sent to its end. */
+struct copy_use {
+    atomic_uint made, open;
+};
 
 /* What every handler may use. Lives as long as the listeners do. */
 struct app_context {
     struct catalogue *catalogue;
     struct publisher *publisher;
-    struct workers *readers;             /* API reads and parsing run here */
-    struct workers *searchers;           /* searches, which would keep readers from the others */
-    struct workers *copiers;             /* long answers are made here (copy.h); NULL in tests */
-    atomic_uint copies, copies_one_site; /* under way; of these by tokens of one site */
-    atomic_bool stopping;                /* what takes long gives up */
-    const char *database;                /* the file; such answers are made beside it */
-    struct spool_room spool_room;        /* of all lists together; a reload moves its bound */
+    struct workers *readers;   /* API reads and parsing run here */
+    struct workers *searchers; /* searches, which would keep readers from the others */
+    struct workers *copiers;   /* long answers are made here (copy.h); NULL in tests */
+    /* Of all sites' tokens, and of those of each site (copy.h); `open` of the first counts all. */
+    struct copy_use copies, copies_of[COPY_SITES];
+    atomic_uint copies_sites_open, backups_open;
+    atomic_bool stopping;         /* what takes long gives up */
+    const char *database;         /* the file; such answers are made beside it */
+    struct spool_room spool_room; /* of all lists together; a reload moves its bound */
     const char *cache_control;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */

@@ -12,6 +12,7 @@
  * snapshot, of all else from request.reply. A refusal that cannot wait for that, or that the
  * library has no memory for, goes to the socket at once (exchange_send_early), and what still comes
  * of the request is dropped. What is refused where: `refuse`. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,15 @@ static bool wait_ended(struct exchange *e)
     e->wait_start_ms = 0;
     wait_release(e);
     return true;
+}
+
+bool request_is_gone(const struct request *request)
+{
+    if (request->exchange == NULL)
+        return false;
+    /* Nobody closes it while the request waits. */
+    struct pollfd fd = {.fd = request->exchange->connection->fd, .events = POLLRDHUP};
+    return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 void request_resume(struct request *request)

@@ -133,6 +133,11 @@ enum handled {
  * not). False: none is free, or the listener is stopping; answer 503. Always true in tests. */
 bool request_may_wait(struct request *request);
 
+/* True where the client of a request that waits has closed its connection, or its side of it: who
+ * asked for a long answer and then sends no more is taken as gone. Any thread, until
+ * request_resume. */
+bool request_is_gone(const struct request *request);
+
 /* Resumes a request that was answered HANDLE_LATER; its reply (or, in mid-body, its readiness for
  * more) is filled before. The request must not be touched by the caller afterwards. A resume that
  * comes before the handler returned HANDLE_LATER is fine. */

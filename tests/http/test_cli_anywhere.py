@@ -232,30 +232,70 @@ def test_the_history_says_who_through_a_server(served):
     assert refused.status == 403, refused
 
 
-def test_slow_readers_of_exports_are_few(served):
-    """Two are sent at once, however slowly; a third is refused, and other calls go on."""
+def nameless(server):
+    """Files without a name that the server holds: what it takes of the disk for slow readers."""
+    folder, found = f"/proc/{server.process.pid}/fd", []
+    for fd in os.listdir(folder):
+        try:
+            if os.readlink(f"{folder}/{fd}").endswith(" (deleted)"):
+                found.append(os.stat(f"{folder}/{fd}").st_size)
+        except OSError:
+            pass  # closed meanwhile
+    return found
+
+
+def test_slow_readers_of_exports_keep_nobody_waiting(served):
+    """Few are sent at once of a site, however slowly; neither others nor a site's next export wait for them."""
     server = served.server
+    assert served.run(f"site add {SHOP}").code == 0
     assert server.bulk([f"{ORIGIN}/{'long' * 100}/{i}.xml" for i in range(20000)]).status == 200
-    ask = request_bytes("GET", "/v1/sitemaps", [("Authorization", f"Bearer {TOKEN}"), ("Accept", "application/x-ndjson")], host=server.admin)
+    assert server.bulk([f"{SHOP}/{i}.xml" for i in range(3)]).status == 200
+    tokens = {}
+    for scope in (ORIGIN, SHOP):
+        tokens[scope] = server.cli("token", "add", scope[8:12], "--site", scope).out.strip()
+        eventually(lambda: server.api("GET", "/v1/token", token=tokens[scope]).status == 200, "the new token")
+
+    def export(token=TOKEN):
+        return server.api("GET", "/v1/sitemaps", headers=[("Accept", "application/x-ndjson")], token=token)
+
+    ask = request_bytes("GET", "/v1/sitemaps", [("Authorization", f"Bearer {tokens[ORIGIN]}"), ("Accept", "application/x-ndjson")],
+                        host=server.admin)
     readers = []
     try:
-        for _ in range(2):
-            reader = Connection(server.admin)  # not before its turn: one that says nothing is closed after a while
+        for _ in range(4):
+            reader = Connection(server.admin)
             readers.append(reader)
             reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
             reader.send(ask)
             assert reader.take(15) == b"HTTP/1.1 200 OK"
-        refused = server.api("GET", "/v1/sitemaps", headers=[("Accept", "application/x-ndjson")])
+        refused = export(tokens[ORIGIN])
         assert refused.status == 503 and refused.json()["code"] == "too-many-copies" and int(refused["Retry-After"]) > 0
-        told = served.run("export")
-        assert told.code == 1 and "(too-many-copies)" in told.err, told
+        assert len(nameless(server)) == 4  # and no more of the disk
+        assert export(tokens[SHOP]).body.count(b"\n") == 3
+        assert served.run("export").out.count("\n") == 20003
         assert server.api("GET", "/v1/sitemaps?limit=1").status == 200
     finally:
         for reader in readers:
             reader.close()
-    # The places are free once the server saw that they are gone.
-    eventually(lambda: served.run("export").code == 0, "there is a place again", 30)
-    assert served.run("export").out.count("\n") == 20000
+    # Their places are free, and their files gone, once the server saw that they are.
+    eventually(lambda: export(tokens[ORIGIN]).status == 200, "there is a place again", 30)
+    eventually(lambda: nameless(server) == [], "their files are gone", 30)
+
+
+def test_who_leaves_while_an_export_is_made_ends_it(served):
+    """Else who asks and leaves, again and again, has the disk and the threads of exports to itself."""
+    server = served.server
+    assert server.bulk([f"{ORIGIN}/{'long' * 400}/{i}.xml" for i in range(20000)]).status == 200
+    whole = sum(len(line) for line in served.run("export").out.splitlines())
+    ask = request_bytes("GET", "/v1/sitemaps", [("Authorization", f"Bearer {TOKEN}"), ("Accept", "application/x-ndjson")], host=server.admin)
+    written = lambda: int(next(line for line in open(f"/proc/{server.process.pid}/io") if line.startswith("wchar")).split()[1])
+    before = written()
+    for _ in range(4):
+        with Connection(server.admin) as reader:
+            reader.send(ask)
+            reader.socket.shutdown(socket.SHUT_WR)  # before the server can have seen to it
+    assert eventually(lambda: server.api("GET", "/v1/sitemaps", headers=[("Accept", "application/x-ndjson")]).status == 200, "a place")
+    assert written() - before < 3 * whole, "four that nobody reads were made"
 
 
 def test_what_needs_the_machine(served):
