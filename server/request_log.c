@@ -49,6 +49,8 @@ static void write_line(struct access_log *log, const struct completion *c)
     access_log_write(log, &line);
 }
 
+_Static_assert((unsigned)CODINGS == CRAWLERS_CODINGS, "the ledger counts each coding");
+
 /* What the crawlers' ledger is told of a request. */
 static void note_fetch(struct crawlers *crawlers, const struct completion *c)
 {
@@ -59,6 +61,7 @@ static void note_fetch(struct crawlers *crawlers, const struct completion *c)
         .address = request->peer,
         .status = c->status,
         .whole = c->whole && request->method == HTTP_GET,
+        .offered = (uint8_t)request->reply.offered,
         .bytes = c->body_bytes,
         .site_id = request->site_id,
     };

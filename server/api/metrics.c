@@ -136,6 +136,24 @@ static void append_by_encoding(const struct all *all)
                           all->each[i].totals.sums.bytes[e]);
 }
 
+static const char *const coding_names[CODINGS] = {[CODING_IDENTITY] = "identity",
+                                                  [CODING_GZIP] = "gzip",
+                                                  [CODING_ZSTD] = "zstd",
+                                                  [CODING_BR] = "br"};
+
+static void append_by_coding(const struct all *all)
+{
+    static const char name[] = "sitemapd_http_accept_coding_total";
+
+    metric_family(all->out, name, "counter",
+                  "Requests for pages by the best coding that the client would take.");
+    for (size_t i = 0; i < all->count; i++)
+        for (size_t o = CODING_IDENTITY; o < CODINGS; o++)
+            metric_sample(all->out, name,
+                          LABELS("listener", all->each[i].name, "best", coding_names[o]),
+                          all->each[i].totals.sums.offered[o]);
+}
+
 /* One value of each listener: those of `values`, in the order of this table. */
 static const struct {
     const char *name, *type, *help;
@@ -208,6 +226,7 @@ static void metrics_append_listeners(struct str *out, const struct app_context *
     collect(&all, "admin", app->admin_listener);
     append_by_route(&all);
     append_by_encoding(&all);
+    append_by_coding(&all);
     append_values(&all);
     append_cut(&all);
 }
@@ -566,6 +585,13 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
     for (size_t i = 0; i < crawlers_count(crawlers); i++)
         if (totals.of[i].last_fetch_at != 0)
             append_fetches(out, crawlers_name(crawlers, i), &totals.of[i]);
+    metric_family(out, "sitemapd_crawler_accept_coding_total", "counter",
+                  "Requests of crawlers for pages by the best coding that they would take.");
+    for (size_t i = 0; i < crawlers_count(crawlers); i++)
+        for (size_t o = CODING_IDENTITY; o < CODINGS && totals.of[i].last_fetch_at != 0; o++)
+            metric_sample(out, "sitemapd_crawler_accept_coding_total",
+                          LABELS("crawler", crawlers_name(crawlers, i), "best", coding_names[o]),
+                          totals.of[i].offered[o]);
     append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_impostors_total", "counter",
                          "Requests under a crawler's name that came from elsewhere.", impostors_of);
     append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_last_fetch_seconds", "gauge",

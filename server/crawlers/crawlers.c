@@ -27,6 +27,7 @@ struct slot {
     char name[CRAWLER_NAME_MAX + 1]; /* written once, before slot_count counts it */
     atomic_bool verified;
     atomic_uint_fast64_t ok, not_modified, other, impostors;
+    atomic_uint_fast64_t offered[CRAWLERS_CODINGS];
     atomic_int_fast64_t last_fetch_at;
     struct histogram lag;
 };
@@ -188,6 +189,8 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
         add(kind == VISIT_OK             ? &slot->ok
             : kind == VISIT_NOT_MODIFIED ? &slot->not_modified
                                          : &slot->other);
+        if (fetch->offered != 0)
+            add(&slot->offered[fetch->offered]);
         atomic_store_explicit(&slot->last_fetch_at, now, memory_order_relaxed);
     }
     if (at == 0) /* whoever has no name is counted only */
@@ -335,6 +338,8 @@ void crawlers_totals(struct crawlers *c, struct crawlers_totals *out)
         counts->not_modified = atomic_load(&slot->not_modified);
         counts->other = atomic_load(&slot->other);
         counts->impostors = atomic_load(&slot->impostors);
+        for (size_t o = 0; o < CRAWLERS_CODINGS; o++)
+            counts->offered[o] = atomic_load(&slot->offered[o]);
         counts->last_fetch_at = atomic_load(&slot->last_fetch_at);
         histogram_collect(&slot->lag, &counts->lag);
     }

@@ -23,6 +23,7 @@
 #define CRAWLERS_MAX_PAGES    32768u
 #define CRAWLERS_MAX_DAY_ROWS 16384u
 #define CRAWLERS_KEEP_DAYS    90
+#define CRAWLERS_CODINGS      5u
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
@@ -57,7 +58,9 @@ void crawlers_free(struct crawlers *c); /* takes NULL; nobody may call anything 
 struct crawler_fetch {
     const char *user_agent, *address; /* may be NULL */
     unsigned status;
-    bool whole; /* a GET, and the last byte has left */
+    bool whole;      /* a GET, and the last byte has left */
+    uint8_t offered; /* the best coding that it would take, a number below CRAWLERS_CODINGS; 0: not
+                        looked at */
     uint64_t bytes;
     int64_t site_id; /* 0: none */
     /* The page whose snapshot was sent, or stood for by a 304; index_id 0: none. */
@@ -154,6 +157,7 @@ void crawlers_put_since(struct crawlers *c, int64_t since);
 extern const struct histogram_bounds crawler_lag_bounds; /* seconds */
 struct crawler_counts {
     uint64_t ok, not_modified, other, impostors;
+    uint64_t offered[CRAWLERS_CODINGS];
     int64_t last_fetch_at; /* 0: never */
     uint64_t stale_pages;
     int64_t oldest_stale; /* 0: none is stale */

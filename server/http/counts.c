@@ -12,6 +12,7 @@ struct stripe {
     _Alignas(64) atomic_int_fast64_t active;
     atomic_uint_fast64_t received;
     atomic_uint_fast64_t answers[COUNTS_ENCODINGS], bytes[COUNTS_ENCODINGS];
+    atomic_uint_fast64_t offered[CODINGS];
 };
 
 struct row_times {
@@ -92,6 +93,8 @@ void counts_add(struct counts *c, const struct counts_answer *answer)
     add(&stripe->answers[answer->encoding], 1);
     if (answer->bytes > 0)
         add(&stripe->bytes[answer->encoding], answer->bytes);
+    if (answer->offered != CODING_UNASKED)
+        add(&stripe->offered[answer->offered], 1);
     if (answer->received > 0)
         add(&stripe->received, answer->received);
 }
@@ -123,6 +126,8 @@ void counts_sum(const struct counts *c, struct counts_sums *out)
             out->answers[e] += get(&stripe->answers[e]);
             out->bytes[e] += get(&stripe->bytes[e]);
         }
+        for (size_t o = 0; o < CODINGS; o++)
+            out->offered[o] += get(&stripe->offered[o]);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "server/base/histogram.h"
+#include "server/rules/negotiate.h"
 
 struct counts;
 
@@ -24,13 +25,15 @@ struct counts_answer {
     size_t row;
     unsigned status;
     enum counts_encoding encoding;
-    uint64_t bytes;    /* of the body */
-    uint64_t received; /* of the request's body */
+    enum coding offered; /* by the client; not counted where it was not asked */
+    uint64_t bytes;      /* of the body */
+    uint64_t received;   /* of the request's body */
     uint64_t took_ns;
 };
 
 struct counts_sums {
     uint64_t answers[COUNTS_ENCODINGS], bytes[COUNTS_ENCODINGS];
+    uint64_t offered[CODINGS];
     uint64_t received;
 };
 

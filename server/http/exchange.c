@@ -902,6 +902,7 @@ static void report(struct exchange *e, bool whole)
         .row = e->row,
         .status = e->status_sent,
         .encoding = encoding_of(e),
+        .offered = e->request.reply.offered,
         .bytes = e->bytes_sent,
         .received = e->body_seen,
         .took_ns = clock_now_ns() - e->started_ns,

@@ -64,7 +64,8 @@ void resource_reply(struct request *request, struct resource *r, bool as_file,
                     const char *cache_control)
 {
     struct reply *reply = &request->reply;
-    bool gzip = r->gzip != NULL && negotiate_gzip(request_header(request, HEADER_ACCEPT_ENCODING));
+    bool gzip = r->gzip != NULL &&
+                negotiate_coding(request_header(request, HEADER_ACCEPT_ENCODING), &reply->offered);
     enum representation represent = as_file ? REPRESENT_FILE
                                     : gzip  ? REPRESENT_GZIP
                                             : REPRESENT_IDENTITY;

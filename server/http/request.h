@@ -42,6 +42,7 @@ struct reply {
     /* Owned reference; NULL: `body` is the reply. Filled by resource_reply, with what follows. */
     struct resource *resource;
     enum representation represent;
+    enum coding offered;       /* by the client, where it was looked at */
     size_t first, len;         /* the bytes of it that are sent, or that a 304 stands for */
     const char *cache_control; /* borrowed for the process's life */
     bool from_file;            /* the body is `file`, from its start; see reply_file */

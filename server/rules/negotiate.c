@@ -170,7 +170,7 @@ static bool read_weight(struct scan *s, int *out)
 }
 
 struct preferences {
-    int gzip, identity, any; /* thousandths, or Q_ABSENT */
+    int gzip, identity, any, br, zstd; /* thousandths, or Q_ABSENT */
 };
 
 static void prefer(struct preferences *p, const struct scan *coding, int q)
@@ -184,17 +184,34 @@ static void prefer(struct preferences *p, const struct scan *coding, int q)
         slot = &p->identity;
     else if (ascii_equals(coding->at, len, "*"))
         slot = &p->any;
+    else if (ascii_equals(coding->at, len, "br"))
+        slot = &p->br;
+    else if (ascii_equals(coding->at, len, "zstd"))
+        slot = &p->zstd;
     else
         return;
     if (q > *slot)
         *slot = q;
 }
 
+static bool is_taken(int q, const struct preferences *p)
+{
+    return q > 0 && q >= p->identity;
+}
+
 bool negotiate_gzip(const char *accept_encoding)
 {
-    struct preferences p = {Q_ABSENT, Q_ABSENT, Q_ABSENT};
+    enum coding best;
+
+    return negotiate_coding(accept_encoding, &best);
+}
+
+bool negotiate_coding(const char *accept_encoding, enum coding *best)
+{
+    struct preferences p = {Q_ABSENT, Q_ABSENT, Q_ABSENT, Q_ABSENT, Q_ABSENT};
     struct scan s;
 
+    *best = CODING_IDENTITY;
     if (accept_encoding == NULL)
         return false;
     s = scan_of(accept_encoding);
@@ -212,7 +229,11 @@ bool negotiate_gzip(const char *accept_encoding)
         p.gzip = p.any;
     if (p.identity == Q_ABSENT)
         p.identity = p.any;
-    return p.gzip > 0 && p.gzip >= p.identity;
+    *best = is_taken(p.br, &p)     ? CODING_BR
+            : is_taken(p.zstd, &p) ? CODING_ZSTD
+            : is_taken(p.gzip, &p) ? CODING_GZIP
+                                   : CODING_IDENTITY;
+    return is_taken(p.gzip, &p);
 }
 
 struct tag {

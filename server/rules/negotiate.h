@@ -11,6 +11,12 @@
  * q wins, a tie goes to gzip; absent, empty, malformed or nothing acceptable: identity
  * (RFC 9110 12.5.3). */
 bool negotiate_gzip(const char *accept_encoding);
+/* The best of the codings that a client would take, were there all of them: br, zstd, gzip, in this
+ * order, by what the field names (of these gzip by `*` too) with no lower q than identity. What is
+ * sent goes by negotiate_gzip alone. */
+enum coding { CODING_UNASKED, CODING_IDENTITY, CODING_GZIP, CODING_ZSTD, CODING_BR, CODINGS };
+/* Both, of one scan. */
+bool negotiate_coding(const char *accept_encoding, enum coding *best);
 
 /* True where If-None-Match names `etag` (strong, with quotes) or is `*`: weak comparison, lists
  * (RFC 9110 13.1.2). `proxy_tolerant` also matches a tag suffixed with -gzip before its closing

@@ -123,6 +123,20 @@ def test_robots_and_browsers(filled):
     problem(filled.api("GET", "/v1/crawlers/nobody/pages"), 404, "not-found")
 
 
+def test_codings_that_are_offered(filled):
+    for field, agent in (("gzip, deflate, br", GOOGLE), ("gzip, br;q=0.1", GOOGLE), ("zstd, gzip", BING), ("gzip", GOOGLE), ("br;q=0", "curl/8.5")):
+        assert fetch(filled, agent, headers=[("Accept-Encoding", field)]).status == 200
+    assert fetch(filled, "curl/8.5", "/none.xml", [("Accept-Encoding", "br")]).status == 404, "nothing looks at it"
+    key = 'sitemapd_crawler_fetches_total{crawler="other",status="other"}'
+    eventually(lambda: filled.metrics().get(key) == 1, "all are counted")
+    metrics = filled.metrics()
+    told = lambda name, labels: {b: metrics.get(f'{name}{{{labels},best="{b}"}}') for b in ("br", "zstd", "gzip", "identity")}
+    public = told("sitemapd_http_accept_coding_total", 'listener="public"')
+    assert public == {"br": 2, "zstd": 1, "gzip": 1, "identity": 1}, public
+    assert told("sitemapd_crawler_accept_coding_total", 'crawler="googlebot"') == {"br": 2, "zstd": 0, "gzip": 1, "identity": 0}
+    assert told("sitemapd_crawler_accept_coding_total", 'crawler="bingbot"') == {"br": 0, "zstd": 1, "gzip": 0, "identity": 0}
+
+
 # ---- what ends late, or not at all --------------------------------------------------------------
 
 

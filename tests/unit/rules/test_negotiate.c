@@ -90,6 +90,40 @@ static void test_gzip(void **state)
     }
 }
 
+static void test_best_coding(void **state)
+{
+    static const struct {
+        const char *field;
+        enum coding best;
+        bool gzip;
+    } rows[] = {
+        {NULL, CODING_IDENTITY, false},
+        {"", CODING_IDENTITY, false},
+        {"gzip", CODING_GZIP, true},
+        {"*", CODING_GZIP, true},
+        {"gzip, deflate, br", CODING_BR, true},
+        {"gzip, deflate, br, zstd", CODING_BR, true},
+        {"zstd, gzip", CODING_ZSTD, true},
+        {"BR", CODING_BR, false},
+        {"br;q=0.1, gzip", CODING_BR, true},
+        {"br;q=0, gzip", CODING_GZIP, true},
+        {"br;q=0.5, identity", CODING_IDENTITY, false},
+        {"br, identity;q=0.5", CODING_BR, false},
+        {"br;q=0.5, *", CODING_GZIP, true},
+        {"deflate", CODING_IDENTITY, false},
+        {"br, gzip;q=9", CODING_IDENTITY, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        enum coding best;
+
+        if (negotiate_coding(rows[i].field, &best) != rows[i].gzip || best != rows[i].best)
+            fail_msg("Accept-Encoding: %s: %d", rows[i].field ? rows[i].field : "(absent)",
+                     (int)best);
+    }
+}
+
 /* What If-Match says of a state: the tag up to its dot, by strong comparison. */
 static void test_states(void **state)
 {
@@ -300,8 +334,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gzip),         cmocka_unit_test(test_tags),
-        cmocka_unit_test(test_states),       cmocka_unit_test(test_own_weak_tag),
-        cmocka_unit_test(test_not_modified), cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_best_coding),  cmocka_unit_test(test_states),
+        cmocka_unit_test(test_own_weak_tag), cmocka_unit_test(test_not_modified),
+        cmocka_unit_test(test_conditions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
