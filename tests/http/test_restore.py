@@ -10,13 +10,15 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import sqlite3
 import stat
+import threading
 import time
 
 import pytest
 
-from harness import DATA, INDEX, ORIGIN, Server, eventually, locs, problem, q, sitemapd
+from harness import DATA, INDEX, ORIGIN, Server, ask, eventually, locs, problem, q, sitemapd
 
 XML = "/sitemap_index.xml"
 SAVED = os.path.join(DATA, "saved")
@@ -73,8 +75,8 @@ def holds_everything(server, facts, version):
         host, path = url[8:].split("/", 1)
         reply = server.get(f"/{path}", {"Accept-Encoding": "identity"}, host=host)
         assert hashlib.sha256(reply.body).hexdigest() == page["sha256"], url
-        # How a tag is made of the content may change with a version; of one version it may not.
-        assert version != VERSIONS[-1] or reply["ETag"] == page["etag"], url
+        # How a tag is made of the content changed before version 4. It may not again: who holds a page keeps it.
+        assert int(version[1:]) < 4 or reply["ETag"] == page["etag"], url
         again = server.get(f"/{path}", {"Accept-Encoding": "identity", "If-None-Match": reply["ETag"]}, host=host)
         assert again.status == 304
     for token, status in ((facts["tokens"]["first"], 200), (facts["tokens"]["saved"], 200), ("smd_" + "x" * 43, 401)):
@@ -105,6 +107,59 @@ def test_an_earlier_catalogue_is_served(start, tmp_path, version):
     (folder / "m.txt").write_text("https://shop.example.org/m\n")
     done(server.cli("scan", folder, "--url", "https://shop.example.org/more/"))
     done(server.cli("check"))
+
+
+def test_an_upgrade_beside_readers_and_under_requests(start, tmp_path):
+    """Programs of the earlier version that read keep their state, and read on after it; who asks for pages from before
+    the start on gets none but what the earlier version served, by tags that hold."""
+    version = "v8"
+    facts = read_facts(version)
+    path = saved(version, tmp_path / "catalogue.db")
+    rows = "SELECT address, loc, lastmod FROM sitemap ORDER BY address"
+    pages = "SELECT i.path, i.frozen, p.number, p.entries FROM sitemap_index AS i JOIN page AS p ON p.index_id = i.id"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as held:
+        held.execute("PRAGMA journal_mode = WAL")  # as while it was served; a backup is not
+        held.execute("BEGIN")
+        before = held.execute(rows).fetchall(), held.execute(pages).fetchall()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        answers, ended = [], threading.Event()
+
+        def asks():
+            known = set()
+            while not ended.is_set():
+                for url, page in facts["pages"].items():
+                    host, name = url[8:].split("/", 1)
+                    headers = {"Accept-Encoding": "identity"}
+                    if url in known:
+                        headers["If-None-Match"] = page["etag"]
+                    try:
+                        reply = ask(f"127.0.0.1:{port}", "GET", "/" + name, headers, host=host)
+                    except ConnectionError:
+                        continue
+                    answers.append((url, reply.status, reply["ETag"], hashlib.sha256(reply.body).hexdigest()))
+                    known.add(url)
+
+        clients = [threading.Thread(target=asks) for _ in range(3)]
+        for client in clients:
+            client.start()
+        try:
+            start("--listen", f"127.0.0.1:{port}", database=path, sites=(), token=None)
+            assert facts_of(path)[0] == NEWEST  # while the reader holds what was before
+            assert (held.execute(rows).fetchall(), held.execute(pages).fetchall()) == before
+            held.execute("COMMIT")
+            assert (held.execute(rows).fetchall(), held.execute(pages).fetchall()) == before
+            some = len(answers)
+            eventually(lambda: len(answers) > some + 30, "answers after the upgrade")
+        finally:
+            ended.set()
+            for client in clients:
+                client.join()
+    wanted = {url: (page["etag"], page["sha256"]) for url, page in facts["pages"].items()}
+    nothing = hashlib.sha256(b"").hexdigest()
+    assert {status for _, status, _, _ in answers} == {200, 304}
+    for url, status, tag, digest in answers:
+        assert (tag, digest) == (wanted[url][0], wanted[url][1] if status == 200 else nothing), url
 
 
 @pytest.mark.parametrize("version", VERSIONS)
