@@ -34,6 +34,8 @@ int command_token_revoke(struct cli *cli);
 int command_status(struct cli *cli);
 int command_healthcheck(struct cli *cli);
 int command_doctor(struct cli *cli);
+int command_probe(struct cli *cli);
+int command_migrate(struct cli *cli);
 int command_backup(struct cli *cli);
 int command_restore(struct cli *cli);
 int command_check(struct cli *cli);

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "server/cli/backend.h"
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
+#include "server/cli/reach.h"
 #include "server/cli/session.h"
 #include "server/input/reader.h"
 #include "server/rules/findings.h"
@@ -653,16 +655,64 @@ static void await_writer(const char *name, int fd)
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-static int read_list(const struct cli *cli, struct import *import)
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, bytes, len);
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0) {
+            bytes += n;
+            len -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+/* A list that lies elsewhere, fetched once, whole, before anything is read of it. Unpacked it is
+ * asked for, so that a list of our own is known as such. */
+static int read_url(struct cli *cli, struct import *import)
+{
+    struct reach reach;
+    struct reach_answer answer;
+    int status = reach_init(cli, cli->arguments.words[0], &reach), fd = -1;
+
+    if (status == EXIT_DONE) {
+        reach_ask(&reach, NULL, "Accept-Encoding: identity\r\n", NULL, &answer);
+        if (answer.status != FETCH_OK)
+            status = cli_fail(import->file, "cannot be fetched: %s", answer.reply.why);
+        else if (answer.way.verdict != HOP_END)
+            status =
+                cli_fail(import->file, "cannot be fetched: %s", hop_sentence(answer.way.verdict));
+        else if (answer.reply.status != 200)
+            status =
+                cli_fail(import->file, "cannot be fetched: it answers %u", answer.reply.status);
+        else if (answer.reply.cut)
+            status = cli_fail(import->file, "is larger than 50 MiB");
+        else if ((fd = memfd_create("list", MFD_CLOEXEC)) < 0 ||
+                 !write_all(fd, str_text(&answer.reply.body), answer.reply.body.len) ||
+                 lseek(fd, 0, SEEK_SET) != 0)
+            status = cli_fail(import->file, "cannot be kept: %s", strerror(errno));
+        else
+            status = import_read(import, fd);
+        reach_answer_done(&answer);
+    }
+    if (fd >= 0)
+        close(fd);
+    reach_done(&reach);
+    return status;
+}
+
+static int read_list(struct cli *cli, struct import *import)
 {
     const char *name = cli->arguments.words[0];
     bool is_stdin = strcmp(name, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int status;
+    int fd, status;
 
-    if (fd < 0 && strstr(name, "://") != NULL)
-        return cli_fail(name, "is a URL, and a file is read: curl -sf %s | sitemapd import -",
-                        name);
+    if (strncmp(name, "https://", 8) == 0 || strncmp(name, "http://", 7) == 0)
+        return read_url(cli, import);
+    fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return cli_fail(name, "cannot be read: %s", strerror(errno));
     if (!is_stdin)

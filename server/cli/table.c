@@ -259,9 +259,11 @@ const struct cli_command cli_commands[] = {
               "sitemapd list --json | jq -r 'select(.lastmod == null) | .loc'"},
              {0},
          }},
-    {"import", "FILE|-", "register many: index XML, NDJSON, or a list of URLs",
+    {"import", "FILE|URL|-", "register many: index XML, NDJSON, or a list of URLs",
      "Reads a sitemap index (XML), NDJSON (as export writes it) or a plain list of URLs, each also "
-     "gzipped, told apart by content; - is standard input. All or nothing: where an entry is "
+     "gzipped, told apart by content; - is standard input. A URL is fetched once, as a source with "
+     "an upstream would ([fetch] of the configuration says which addresses may be asked). All or "
+     "nothing: where an entry is "
      "refused nothing is applied, unless --skip-invalid. With --replace the indexes that the list "
      "names, or its locs belong to, become exactly the list, each in one step of its own: what "
      "the same source made before and the list has no more goes, what other sources own stays. "
@@ -273,6 +275,7 @@ const struct cli_command cli_commands[] = {
          {"--skip-invalid", NULL, "apply the good entries, though some are refused"},
          {"--dry-run", NULL, "check and count, write nothing"},
          {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
+         {"--connect", "H:P", "ask this host and port for the URL, whatever DNS says"},
          OPTION_MAX_REMOVED,
          {"--if-match", "STATE",
           "only while the index is as it was: its \"state\" of `index list --json`"},
@@ -287,7 +290,7 @@ const struct cli_command cli_commands[] = {
              {"Take over an index that was built by something else:",
               "sitemapd import old/sitemap_index.xml.gz"},
              {"See first what would come of it:",
-              "curl -s https://www.example.com/sitemap_index.xml | sitemapd import --dry-run -"},
+              "sitemapd import --dry-run https://www.example.com/sitemap_index.xml"},
              {"Make what imports put into an index exactly this list:",
               "sitemapd import --replace --index /sitemap_index.xml list.txt"},
              {"Exactly this list, whoever registered what is there:",
@@ -523,6 +526,48 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_INDEX},
+    {"probe", "URL|NAME", "poll a sitemap elsewhere once, and show all of it",
+     "Asks a URL, or the upstream of the [source] NAME, as the server would: under the guard of "
+     "addresses, with redirects followed by hand, and shows each step, what the head says, and "
+     "what "
+     "a source would make of it. Nothing is written. Exit 0 where it is a good sitemap, or an "
+     "index "
+     "that can be an upstream; else 1.",
+     (const struct cli_option[]){
+         {"--connect", "H:P", "ask this host and port, whatever DNS says"},
+         {"--timeout", "S", "seconds for each request (default: 120)"},
+         {0},
+     },
+     1, 1, command_probe,
+     .examples =
+         (const struct cli_example[]){
+             {"An upstream, before it becomes one:",
+              "sitemapd probe https://www.example.com/sitemap_index.xml"},
+             {"The old server, once its name leads elsewhere:",
+              "sitemapd probe https://www.example.com/sitemap_index.xml --connect 192.0.2.7:443"},
+             {0},
+         }},
+    {"migrate", "ORIGIN", "look at a site and print what takes its index over",
+     "Reads robots.txt and the indexes that it names (or those at the usual addresses), looks "
+     "into a sample of their sitemaps, and prints sections for the configuration: the site, and a "
+     "source for each index, which mirrors it. What will be different is told in comments. With "
+     "--commands it prints commands instead, which take the entries over once. Nothing is written.",
+     (const struct cli_option[]){
+         {"--commands", NULL, "print commands in place of a configuration"},
+         {"--sample", "N", "sitemaps of each index to look into (default: 5)"},
+         {"--connect", "H:P", "ask this host and port, whatever DNS says"},
+         {"--timeout", "S", "seconds for each request (default: 120)"},
+         {0},
+     },
+     1, 1, command_migrate,
+     .examples =
+         (const struct cli_example[]){
+             {"Into the configuration:",
+              "sitemapd migrate https://www.example.com >> /etc/sitemapd/sitemapd.conf"},
+             {"As commands, to be read before they are run:",
+              "sitemapd migrate https://www.example.com --commands > take-over.sh"},
+             {0},
+         }},
     {"backup", "FILE|-", "copy the catalogue, also while it is served",
      "Writes a consistent copy of the catalogue into a new file, also while a server works on it; "
      "- "

@@ -19,7 +19,7 @@ XML = "/sitemap_index.xml"
 COMMANDS = [
     "serve", "check-config", "site", "index", "add", "remove", "list", "import", "export", "render", "token",
     "healthcheck", "backup", "check", "completion", "doctor",
-    "restore",
+    "probe", "migrate", "restore",
 ]
 
 

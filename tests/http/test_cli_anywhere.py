@@ -308,7 +308,7 @@ def test_what_needs_the_machine(served):
 
 def test_server_is_refused_where_none_is_asked(served, tmp_path):
     """An option is not ignored; the environment is for other commands and stops none of these."""
-    for line in ("doctor https://www.example.com", "completion bash", "check", "check-config", "restore x.db", "serve", "token add me", f"scan {tmp_path} --url {ORIGIN}/"):
+    for line in ("doctor https://www.example.com", "probe https://www.example.com/a.xml", "migrate https://www.example.com", "completion bash", "check", "check-config", "restore x.db", "serve", "token add me", f"scan {tmp_path} --url {ORIGIN}/"):
         command = served.run(f"{line} --server {served.name}")
         assert command.code == 2 and command.out == "" and "server" in command.err, (line, command)
     assert served.run("completion bash").code == 0
