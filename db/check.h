@@ -106,10 +106,10 @@ enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, int6
 
 /* The bare rows by id, after `after`, at most `limit`. */
 struct check_due {
-    int64_t id, site_id, next_at, source_id;
+    int64_t id, site_id, next_at;
     uint32_t interval_s;
     enum check_state state;
-    const char *loc; /* valid for the call */
+    const char *loc, *source; /* valid for the call */
 };
 enum catalogue_status
 catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,

@@ -198,7 +198,8 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
 {
     sqlite3_stmt *row =
         view_statement(v, VIEW_CHECKS_DUE,
-                       "SELECT id, site, next_at, source, interval_s, state, loc FROM fetch"
+                       "SELECT id, site, next_at, coalesce((SELECT name FROM source"
+                       " WHERE id = k.source), ''), interval_s, state, loc FROM fetch AS k"
                        " WHERE id > ?1 AND list = 0 ORDER BY id LIMIT ?2");
     int rc = view_bind(row, "ii", after, (int64_t)limit);
     bool ended = false;
@@ -207,11 +208,11 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
         struct check_due due = {.id = sqlite3_column_int64(row, 0),
                                 .site_id = sqlite3_column_int64(row, 1),
                                 .next_at = sqlite3_column_int64(row, 2),
-                                .source_id = sqlite3_column_int64(row, 3),
+                                .source = text_of(row, 3),
                                 .interval_s = (uint32_t)sqlite3_column_int64(row, 4),
                                 .state = read_state(row, 5),
                                 .loc = text_of(row, 6)};
-        rc = due.loc ? SQLITE_OK : SQLITE_NOMEM;
+        rc = due.loc && due.source ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
             ended = !each(context, &due);
     }

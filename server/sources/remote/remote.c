@@ -1,14 +1,13 @@
 #include "server/sources/remote/remote.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/rules/url.h"
-
-struct remote {
-    struct remote_options options;
-};
+#include "server/sources/remote/run.h"
 
 const char *remote_result_word(enum remote_result result)
 {
@@ -17,71 +16,297 @@ const char *remote_result_word(enum remote_result result)
     return words[result];
 }
 
+void remote_tell(struct remote *r, int level, const char *event, const char *source,
+                 const char *format, ...)
+{
+    char detail[LOC_MAX_CHARS + 512];
+    va_list arguments;
+    if (r->options.event == NULL)
+        return;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    r->options.event(r->options.event_context, level, event, source, detail);
+}
+
+/* ---- settings ------------------------------------------------------------------------------- */
+
 bool remote_settings_check(const struct remote_settings *settings, char *why, size_t why_size)
 {
     struct url url;
-    if (url_parse(settings->upstream, strlen(settings->upstream), &url, NULL) == RULE_OK)
-        return true;
-    snprintf(why, why_size, "upstream is no URL: %.200s", settings->upstream);
-    return false;
+    const char *credentials = settings->credentials;
+    if (url_parse(settings->upstream, strlen(settings->upstream), &url, NULL) != RULE_OK) {
+        snprintf(why, why_size, "upstream is no URL: %.200s", settings->upstream);
+        return false;
+    }
+    if (credentials && !url.https) {
+        snprintf(why, why_size, "credentials are sent by https only");
+        return false;
+    }
+    if (credentials && strncasecmp(credentials, "basic ", 6) != 0 &&
+        strncasecmp(credentials, "bearer ", 7) != 0) {
+        snprintf(why, why_size, "credentials must be basic USER:PASS or bearer TOKEN");
+        return false;
+    }
+    return true;
+}
+
+static const char *copy(const char *text, bool *failed)
+{
+    char *made = text ? strdup(text) : NULL;
+    *failed = *failed || (text && made == NULL);
+    return made;
+}
+
+static void free_text(const char *text)
+{
+    free((char *)(uintptr_t)text);
+}
+
+void remote_plan_free(struct remote_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    for (size_t i = 0; plan->settings && i < plan->count; i++) {
+        struct remote_settings *s = &plan->settings[i];
+        if (s->credentials)
+            explicit_bzero((char *)(uintptr_t)s->credentials, strlen(s->credentials));
+        const char *const texts[] = {s->name,    s->upstream, s->index,
+                                     s->connect, s->ca_file,  s->credentials};
+        for (size_t text = 0; text < sizeof texts / sizeof *texts; text++)
+            free_text(texts[text]);
+    }
+    free(plan->settings);
+    free(plan->allow);
+    free_text(plan->bounds.agent);
+    free(plan);
+}
+
+static bool copy_allowed(struct remote_plan *plan, const char *const *allowed, bool *failed)
+{
+    size_t count = 0;
+    while (allowed && allowed[count])
+        count++;
+    plan->allow = calloc(count + 1, sizeof *plan->allow);
+    *failed = *failed || plan->allow == NULL;
+    for (size_t i = 0; !*failed && i < count; i++)
+        if (!address_range_parse(allowed[i], &plan->allow[i]))
+            return false;
+    plan->guard = (struct address_guard){.allow = plan->allow, .allow_count = count};
+    return true;
+}
+
+static bool copy_sources(struct remote_plan *plan, size_t count,
+                         const struct remote_settings *settings, bool *failed, char *why,
+                         size_t why_size)
+{
+    plan->settings = calloc(count + 1, sizeof *plan->settings);
+    *failed = *failed || plan->settings == NULL;
+    for (size_t i = 0; !*failed && i < count; i++) {
+        const struct remote_settings *from = &settings[i];
+        struct remote_settings *to = &plan->settings[plan->count++];
+        *to = *from;
+        to->name = copy(from->name, failed);
+        to->upstream = copy(from->upstream, failed);
+        to->index = copy(from->index, failed);
+        to->connect = copy(from->connect, failed);
+        to->ca_file = copy(from->ca_file, failed);
+        to->credentials = copy(from->credentials, failed);
+        if (!remote_settings_check(from, why, why_size))
+            return false;
+    }
+    return true;
+}
+
+static struct remote_plan *plan_new(const struct remote_bounds *bounds, size_t count,
+                                    const struct remote_settings *settings, char *why,
+                                    size_t why_size)
+{
+    bool failed = false;
+    struct remote_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL) {
+        snprintf(why, why_size, "out of memory");
+        return NULL;
+    }
+    plan->bounds = *bounds;
+    plan->bounds.allow_addresses = NULL;
+    plan->bounds.agent = copy(bounds->agent, &failed);
+    bool good = copy_allowed(plan, bounds->allow_addresses, &failed);
+    if (!good)
+        snprintf(why, why_size, "an allowed address is no address or range");
+    else
+        good = copy_sources(plan, count, settings, &failed, why, why_size);
+    if (failed)
+        snprintf(why, why_size, "out of memory");
+    if (good && !failed)
+        return plan;
+    remote_plan_free(plan);
+    return NULL;
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static void wake(struct remote *r)
+{
+    if (r->loop)
+        fetch_loop_wake(r->loop);
 }
 
 bool remote_start(const struct remote_options *options, struct remote **out, char *why,
                   size_t why_size)
 {
-    *out = calloc(1, sizeof **out);
-    if (*out == NULL) {
+    struct remote *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (r == NULL) {
         snprintf(why, why_size, "out of memory");
         return false;
     }
-    (*out)->options = *options;
-    return true;
+    pthread_mutex_init(&r->lock, NULL);
+    r->asks_end = &r->asks;
+    r->catalogue = options->catalogue;
+    r->options = *options;
+    r->wanted = plan_new(&options->bounds, options->count, options->settings, why, why_size);
+    if (r->wanted && pthread_create(&r->thread, NULL, remote_run, r) == 0) {
+        r->started = true;
+        *out = r;
+        return true;
+    }
+    if (r->wanted)
+        snprintf(why, why_size, "no thread can be made");
+    remote_stop(r);
+    return false;
 }
 
 bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, size_t count,
                         const struct remote_settings *settings, char *why, size_t why_size)
 {
-    (void)r, (void)bounds, (void)count, (void)settings, (void)why, (void)why_size;
+    struct remote_plan *plan = plan_new(bounds, count, settings, why, why_size);
+    if (plan == NULL)
+        return false;
+    pthread_mutex_lock(&r->lock);
+    struct remote_plan *passed = r->wanted;
+    r->wanted = plan;
+    wake(r);
+    pthread_mutex_unlock(&r->lock);
+    remote_plan_free(passed);
     return true;
 }
 
 void remote_end(struct remote *r)
 {
-    (void)r;
+    if (r == NULL || !r->started)
+        return;
+    atomic_store(&r->stop, true);
+    pthread_mutex_lock(&r->lock);
+    wake(r);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    r->started = false;
 }
 
 void remote_stop(struct remote *r)
 {
+    if (r == NULL)
+        return;
+    remote_end(r);
+    remote_plan_free(r->wanted);
+    remote_plan_free(r->plan);
+    free(r->sources);
+    pthread_mutex_destroy(&r->lock);
     free(r);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+void remote_ask_free(struct remote_ask *ask)
+{
+    free(ask->name);
+    free(ask->loc);
+    free(ask);
+}
+
+void remote_ask_fail(struct remote_ask *ask, const char *failure)
+{
+    if (ask->scanned)
+        ask->scanned(ask->context, NULL, failure);
+    else
+        ask->polled(ask->context, NULL, failure);
+    remote_ask_free(ask);
+}
+
+/* Takes `ask` over, whole or half made. */
+static void submit(struct remote *r, struct remote_ask *ask, bool whole)
+{
+    if (!whole) {
+        remote_ask_fail(ask, "out of memory");
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    bool stopped = atomic_load(&r->stop);
+    if (!stopped) {
+        *r->asks_end = ask;
+        r->asks_end = &ask->next;
+        wake(r);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (stopped)
+        remote_ask_fail(ask, "the server is stopping");
 }
 
 void remote_scan(struct remote *r, const char *name, int64_t max_removed, remote_scanned *done,
                  void *context)
 {
-    (void)r, (void)name, (void)max_removed;
-    done(context, NULL, "there is no such source");
+    struct remote_ask *ask = calloc(1, sizeof *ask);
+    if (ask == NULL) {
+        done(context, NULL, "out of memory");
+        return;
+    }
+    *ask = (struct remote_ask){
+        .name = strdup(name), .max_removed = max_removed, .scanned = done, .context = context};
+    submit(r, ask, ask->name != NULL);
 }
 
 void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_polled *done,
                  void *context)
 {
-    (void)r, (void)site_id, (void)loc;
-    done(context, NULL, "it is not watched");
+    struct remote_ask *ask = calloc(1, sizeof *ask);
+    if (ask == NULL) {
+        done(context, NULL, "out of memory");
+        return;
+    }
+    *ask = (struct remote_ask){
+        .site_id = site_id, .loc = strdup(loc), .polled = done, .context = context};
+    submit(r, ask, ask->loc != NULL);
 }
 
 void remote_look(struct remote *r)
 {
-    (void)r;
+    atomic_store(&r->look_soon, true);
+    pthread_mutex_lock(&r->lock);
+    wake(r);
+    pthread_mutex_unlock(&r->lock);
 }
+
+/* ---- how it stands -------------------------------------------------------------------------- */
 
 bool remote_status(struct remote *r, const char *name, struct remote_status *out)
 {
-    (void)r, (void)name, (void)out;
-    return false;
+    bool found = false;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->status_count && !found; i++) {
+        found = strcmp(r->sources[i].settings->name, name) == 0;
+        if (found)
+            *out = r->sources[i].status;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return found;
 }
 
 void remote_counts_get(struct remote *r, struct remote_counts *out)
 {
-    (void)r;
-    memset(out, 0, sizeof *out);
+    pthread_mutex_lock(&r->lock);
+    *out = r->counts;
+    pthread_mutex_unlock(&r->lock);
+    memset(&out->duration_ns, 0, sizeof out->duration_ns);
+    histogram_collect(&r->durations, &out->duration_ns);
 }

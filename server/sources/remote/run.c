@@ -1,0 +1,658 @@
+/* The thread: what is due begins, what came is handed over, and between the two it waits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/base/clock.h"
+#include "server/sources/remote/run.h"
+
+#define TICK_MS        1000 /* so often at least it looks at the clock, which may have been set */
+#define BATCH_MS       10000
+#define RETRY_MS       5000
+#define CLOCK_SLACK_S  60
+#define END_LANDING_MS 500
+#define ASK_WAIT_MS    20000
+
+int64_t run_now(void)
+{
+    return clock_unix_ms() / 1000;
+}
+
+uint32_t run_chance(struct remote *r)
+{
+    r->chance = r->chance * 1664525u + 1013904223u; /* spreads, keeps no secret */
+    return r->chance >> 8;
+}
+
+struct remote_host *run_host(struct remote *r, const struct url *url)
+{
+    uint32_t hash = map_hash(MAP_HASH_BASIS, url->text, url->origin_len), at;
+    for (struct map_probe p = map_probe(&r->host_map, hash); map_next(&p, &at);) {
+        const char *origin = r->hosts[at]->origin;
+        if (strncmp(origin, url->text, url->origin_len) == 0 && origin[url->origin_len] == '\0')
+            return r->hosts[at];
+    }
+    if (r->host_count == r->host_capacity) {
+        size_t capacity = r->host_capacity ? r->host_capacity * 2 : 16;
+        struct remote_host **hosts = realloc(r->hosts, capacity * sizeof *hosts);
+        if (hosts == NULL)
+            return NULL;
+        r->hosts = hosts;
+        r->host_capacity = capacity;
+    }
+    struct remote_host *host = calloc(1, sizeof *host);
+    if (host)
+        host->origin = strndup(url->text, url->origin_len);
+    if (host == NULL || host->origin == NULL ||
+        !map_add(&r->host_map, hash, (uint32_t)r->host_count)) {
+        if (host)
+            free(host->origin);
+        free(host);
+        return NULL;
+    }
+    r->hosts[r->host_count++] = host;
+    return host;
+}
+
+struct remote_source *run_source(struct remote *r, const char *name)
+{
+    for (size_t i = 0; *name != '\0' && i < r->plan->count; i++)
+        if (strcmp(r->plan->settings[i].name, name) == 0)
+            return &r->sources[i];
+    return NULL;
+}
+
+void run_put(struct remote *r, struct remote_host *host, struct due due)
+{
+    if (!due_add(&host->heap, due))
+        r->load = true; /* found again in the catalogue, once there is memory */
+}
+
+double run_stretch(const struct remote *r, const struct remote_host *host)
+{
+    double pressure = host_pressure(&host->pace, host->heap.load, r->plan->bounds.rate);
+    return pressure > 1 ? pressure : 1;
+}
+
+/* ---- handing over --------------------------------------------------------------------------- */
+
+bool run_write(struct remote *r, const struct check_write *write)
+{
+    if (r->batch_count == CHECK_WRITES_MAX)
+        return false;
+    struct check_write *to = &r->batch[r->batch_count];
+    struct check_record *k = &to->record;
+    bool failed = false;
+    *to = *write;
+    const char **const texts[] = {&k->loc,           &k->source,         &k->etag,    &k->remarks,
+                                  &k->last_modified, &k->newest_lastmod, &k->problem, &k->detail,
+                                  &to->lastmod_to,   &to->lastmod_from};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i] = record_keep(&r->texts, *texts[i], &failed);
+    if (failed)
+        return false;
+    if (r->batch_count++ == 0)
+        r->batch_at_ms = clock_now_ms();
+    return true;
+}
+
+static void flight_free(struct flight *f)
+{
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+static void on_landed(void *context, struct change_result *result)
+{
+    struct flight *f = context;
+    pthread_mutex_lock(&f->lock);
+    f->landed = true;
+    f->status = result->status;
+    bool orphan = f->orphan;
+    if (f->loop)
+        fetch_loop_wake(f->loop);
+    pthread_mutex_unlock(&f->lock);
+    if (orphan)
+        flight_free(f);
+}
+
+void run_flush(struct remote *r)
+{
+    if (r->flight || r->batch_count == 0)
+        return;
+    struct flight *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return; /* the next time */
+    pthread_mutex_init(&f->lock, NULL);
+    f->loop = r->loop;
+    r->flight = f;
+    r->landing = r->waiting;
+    r->waiting = NULL;
+    const struct change change = {.kind = CHANGE_CHECK,
+                                  .checks = r->batch,
+                                  .check_count = r->batch_count,
+                                  .by = "check",
+                                  .via = "source"};
+    catalogue_submit(r->catalogue, &change, on_landed);
+    r->batch_count = 0;
+    record_list_done(&r->texts);
+}
+
+/* What was asked for is kept now: its row is the answer. */
+static void answer_polls(struct remote *r, enum catalogue_status status)
+{
+    struct catalogue_view *view = NULL;
+    struct check_record record;
+    if (r->landing && status == CATALOGUE_OK)
+        status = catalogue_view_begin(r->catalogue, &view);
+    while (r->landing) {
+        struct remote_ask *ask = r->landing;
+        r->landing = ask->next;
+        enum catalogue_status found =
+            view ? catalogue_view_check(view, ask->max_removed, &record) : status;
+        ask->polled(ask->context, found == CATALOGUE_OK ? &record : NULL,
+                    found == CATALOGUE_OK ? "" : "the catalogue did not take it");
+        remote_ask_free(ask);
+    }
+    if (view)
+        catalogue_view_end(view);
+}
+
+static void answer_all(struct remote_ask *asks, const char *failure)
+{
+    while (asks) {
+        struct remote_ask *next = asks->next;
+        remote_ask_fail(asks, failure);
+        asks = next;
+    }
+}
+
+/* ---- into memory ---------------------------------------------------------------------------- */
+
+static void forget(struct remote *r)
+{
+    for (size_t i = 0; i < r->host_count; i++) {
+        r->hosts[i]->heap.count = 0;
+        r->hosts[i]->heap.load = 0;
+    }
+    r->max_id = 0;
+}
+
+static void keep(char **to, const char *text)
+{
+    free(*to);
+    *to = text ? strdup(text) : NULL;
+}
+
+static void load_list(struct remote *r, struct remote_source *s, struct catalogue_view *view)
+{
+    struct check_record k;
+    struct source_state state;
+    enum catalogue_status status = catalogue_view_check_list(view, s->settings->name, &k);
+    struct remote_status told = {0};
+    s->next_at = run_now();
+    s->whole = true;
+    if (status != CATALOGUE_OK)
+        return;
+    s->list_id = k.id;
+    if (strcmp(k.loc, s->settings->upstream) != 0 || k.checked_at == 0)
+        return;
+    s->whole = k.good_at == 0;
+    s->answered = k.changed_at;
+    s->full_at = k.full_at;
+    s->good_at = k.good_at;
+    s->since = k.since;
+    s->failures = k.failures;
+    s->claims_are_now = (k.marks & CHECK_CLAIMS_ARE_NOW) != 0;
+    keep(&s->etag, k.etag);
+    keep(&s->modified, k.last_modified);
+    keep(&s->problem, k.problem);
+    if (k.next_at <= s->next_at + (int64_t)s->settings->poll_s * 2)
+        s->next_at = k.next_at;
+    told.failing = k.problem != NULL;
+    told.failed_at = k.problem ? k.since : 0;
+    told.polled_at = k.checked_at;
+    told.next_poll_at = s->next_at;
+    told.http_status = k.status;
+    snprintf(told.failure_code, sizeof told.failure_code, "%s", k.problem ? k.problem : "");
+    snprintf(told.failure, sizeof told.failure, "%s", k.detail ? k.detail : "");
+    if (catalogue_view_source_state(view, s->settings->name, &state) == CATALOGUE_OK) {
+        told.members = state.files;
+        told.held = state.held;
+        s->whole = s->whole || state.held > 0;
+    }
+    pthread_mutex_lock(&r->lock);
+    s->status = told;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* A list has its row before it is polled. */
+static void load_lists(struct remote *r)
+{
+    struct catalogue_view *view;
+    bool whole = true;
+    for (size_t i = 0; i < r->plan->count; i++)
+        whole = whole && r->sources[i].list_id != 0;
+    if (whole)
+        return;
+    if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK) {
+        r->load = true;
+        return;
+    }
+    for (size_t i = 0; i < r->plan->count; i++) {
+        struct remote_source *s = &r->sources[i];
+        if (s->list_id == 0)
+            load_list(r, s, view);
+        if (s->list_id == 0) {
+            struct check_write add = {.kind = CHECK_ADD,
+                                      .record = {.loc = s->settings->upstream,
+                                                 .source = s->settings->name,
+                                                 .list = true,
+                                                 .interval_s = s->settings->poll_s}};
+            run_write(r, &add);
+        }
+    }
+    catalogue_view_end(view);
+}
+
+static void land(struct remote *r)
+{
+    struct flight *f = r->flight;
+    if (f == NULL)
+        return;
+    pthread_mutex_lock(&f->lock);
+    bool landed = f->landed;
+    enum catalogue_status status = f->status;
+    pthread_mutex_unlock(&f->lock);
+    if (!landed)
+        return;
+    flight_free(f);
+    r->flight = NULL;
+    answer_polls(r, status);
+    if (status == CATALOGUE_OK) {
+        load_lists(r);
+        watch_load(r);
+        return;
+    }
+    remote_tell(r, 1, "check-not-kept", NULL, "what was found of sitemaps could not be kept (%s)",
+                catalogue_status_word(status));
+    r->load = true;
+    r->load_at_ms = clock_now_ms() + RETRY_MS;
+}
+
+static void load(struct remote *r, int64_t now_ms)
+{
+    if (!r->load || now_ms < r->load_at_ms || r->flight)
+        return;
+    r->load = false;
+    while (r->polls)
+        poll_cancel(r->polls, "it was interrupted; ask again");
+    answer_all(r->waiting, "it was interrupted; ask again");
+    r->waiting = NULL;
+    r->batch_count = 0;
+    record_list_done(&r->texts);
+    forget(r);
+    load_lists(r);
+    if (!watch_load(r) || r->load) {
+        r->load = true;
+        r->load_at_ms = now_ms + RETRY_MS;
+        return;
+    }
+    watch_count(r);
+    atomic_store(&r->look_soon, true);
+    run_flush(r);
+}
+
+static void source_done(struct remote_source *s)
+{
+    free(s->etag);
+    free(s->modified);
+    free(s->problem);
+}
+
+/* Settings that are others by now. */
+static void take_plan(struct remote *r)
+{
+    pthread_mutex_lock(&r->lock);
+    struct remote_plan *plan = r->wanted;
+    pthread_mutex_unlock(&r->lock);
+    if (plan == NULL)
+        return;
+    struct remote_source *sources = calloc(plan->count + 1, sizeof *sources);
+    if (sources == NULL)
+        return; /* the next time */
+    while (r->polls)
+        poll_cancel(r->polls, "the configuration was read anew; ask again");
+    for (size_t i = 0; i < plan->count; i++) {
+        sources[i].settings = &plan->settings[i];
+        url_parse(plan->settings[i].upstream, strlen(plan->settings[i].upstream),
+                  &sources[i].upstream, NULL);
+    }
+    pthread_mutex_lock(&r->lock);
+    struct remote_plan *old = r->plan;
+    struct remote_source *ended = r->sources;
+    size_t count = old ? old->count : 0;
+    r->wanted = NULL;
+    r->plan = plan;
+    r->sources = sources;
+    r->status_count = plan->count;
+    pthread_mutex_unlock(&r->lock);
+    for (size_t i = 0; i < count; i++) {
+        answer_all(ended[i].asks, "the configuration was read anew; ask again");
+        source_done(&ended[i]);
+    }
+    free(ended);
+    remote_plan_free(old);
+    r->load = true;
+    r->load_at_ms = 0;
+}
+
+/* ---- what is asked for ---------------------------------------------------------------------- */
+
+static void ask_scan(struct remote *r, struct remote_ask *ask)
+{
+    struct remote_source *s = run_source(r, ask->name);
+    if (s == NULL) {
+        remote_ask_fail(ask, "there is no such source");
+        return;
+    }
+    ask->next = s->asks;
+    s->asks = ask;
+    s->next_at = 0;
+}
+
+static bool is_polled(const struct remote *r, int64_t id)
+{
+    for (const struct poll *p = r->polls; p; p = p->next)
+        if (!p->list && p->record.id == id)
+            return true;
+    return false;
+}
+
+/* Polls it out of its turn. False: it waits for its host, or for what is under way. */
+static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
+{
+    struct catalogue_view *view;
+    struct check_record k;
+    struct url url;
+    struct due due = {0};
+    if (r->flight || r->batch_count > 0 || r->polling >= RUN_TRANSFERS) {
+        run_flush(r);
+        return false;
+    }
+    enum catalogue_status status = catalogue_view_begin(r->catalogue, &view);
+    if (status == CATALOGUE_OK) {
+        status = catalogue_view_check_by_loc(view, ask->site_id, ask->loc, &k);
+        if (status == CATALOGUE_OK)
+            due = (struct due){k.id, (uint32_t)k.next_at, k.interval_s};
+        catalogue_view_end(view);
+    }
+    struct remote_host *host = status == CATALOGUE_OK && url_split(ask->loc, strlen(ask->loc), &url)
+                                   ? run_host(r, &url)
+                                   : NULL;
+    if (host == NULL) {
+        remote_ask_fail(ask, "it is not watched");
+        return true;
+    }
+    if (host_rests(&host->pace, now_ms)) {
+        remote_ask_fail(ask, "its host asked for a rest, or cannot be reached; it is polled later");
+        return true;
+    }
+    if (is_polled(r, due.id) || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
+        return false;
+    bool later;
+    due_move(&host->heap, &due.id, 1, 0);
+    if (!poll_child(r, host, due, ask, &later)) {
+        if (later)
+            run_put(r, host, due);
+        remote_ask_fail(ask, later ? "it cannot be polled now" : "it is not watched");
+    }
+    return true;
+}
+
+static void serve_asks(struct remote *r, int64_t now_ms)
+{
+    pthread_mutex_lock(&r->lock);
+    struct remote_ask *asks = r->asks;
+    r->asks = NULL;
+    r->asks_end = &r->asks;
+    pthread_mutex_unlock(&r->lock);
+    struct remote_ask *kept = NULL, **end = &kept;
+    while (asks) {
+        struct remote_ask *ask = asks;
+        asks = ask->next;
+        ask->next = NULL;
+        if (ask->name) {
+            ask_scan(r, ask);
+        } else if (!ask_poll(r, ask, now_ms)) {
+            *end = ask;
+            end = &ask->next;
+        }
+    }
+    if (kept == NULL)
+        return;
+    pthread_mutex_lock(&r->lock);
+    *end = r->asks;
+    if (r->asks == NULL)
+        r->asks_end = end;
+    r->asks = kept;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- what is due ---------------------------------------------------------------------------- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Room for all that is under way to be written. */
+static bool has_room(const struct remote *r)
+{
+    return r->polling < RUN_TRANSFERS && r->batch_count + r->polling < CHECK_WRITES_MAX;
+}
+
+/* The scan of a list waits for the writer; nothing that polls found is left behind by it. */
+static int64_t begin_lists(struct remote *r, int64_t now)
+{
+    int64_t wait = TICK_MS;
+    for (size_t i = 0; i < r->plan->count; i++) {
+        struct remote_source *s = &r->sources[i];
+        if (s->polling || s->list_id == 0)
+            continue;
+        struct remote_host *host = run_host(r, &s->upstream);
+        bool rests = host && host_rests(&host->pace, clock_now_ms()) && s->asks == NULL;
+        if (s->next_at <= now && !rests && has_room(r))
+            poll_list(r, s);
+        else if (s->next_at > now)
+            wait = least(wait, (s->next_at - now) * 1000);
+    }
+    return wait;
+}
+
+static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t now,
+                             int64_t now_ms)
+{
+    while (host->heap.count > 0) {
+        int64_t ready = host_ready_at(&host->pace, r->plan->bounds.per_host);
+        int64_t due_ms = ((int64_t)host->heap.at[0].at - now) * 1000;
+        if (ready == INT64_MAX)
+            return TICK_MS; /* the end of one wakes */
+        if (ready > now_ms || due_ms > 0)
+            return ready - now_ms > due_ms ? ready - now_ms : due_ms;
+        if (!has_room(r))
+            return TICK_MS;
+        bool later;
+        struct due due = due_take(&host->heap);
+        if (!poll_child(r, host, due, NULL, &later) && later) {
+            due.at = (uint32_t)(now + RETRY_MS / 1000);
+            run_put(r, host, due);
+        }
+    }
+    return TICK_MS;
+}
+
+/* In turns, so that the first of many hosts does not take all that may be under way. */
+static int64_t begin_children(struct remote *r, int64_t now, int64_t now_ms)
+{
+    int64_t wait = TICK_MS;
+    for (size_t i = 0; i < r->host_count; i++)
+        wait = least(wait, begin_of_host(r, r->hosts[(r->turn + i) % r->host_count], now, now_ms));
+    r->turn = r->host_count > 0 ? (r->turn + 1) % r->host_count : 0;
+    return wait;
+}
+
+static void measure(struct remote *r, int64_t now, int64_t now_ms)
+{
+    uint32_t resting = 0, hosts = 0;
+    double pressure = 0;
+    int64_t late = 0;
+    for (size_t i = 0; i < r->host_count; i++) {
+        const struct remote_host *host = r->hosts[i];
+        double of_host = host_pressure(&host->pace, host->heap.load, r->plan->bounds.rate);
+        hosts += host->heap.count > 0;
+        resting += host_rests(&host->pace, now_ms);
+        pressure = of_host > pressure ? of_host : pressure;
+        if (host->heap.count > 0 && now - (int64_t)host->heap.at[0].at > late)
+            late = now - (int64_t)host->heap.at[0].at;
+    }
+    pthread_mutex_lock(&r->lock);
+    r->counts.hosts = hosts;
+    r->counts.hosts_resting = resting;
+    r->counts.pressure = pressure;
+    r->counts.lateness_s = (uint32_t)late;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Set back, the clock would let nothing be due for as long. */
+static void look_at_clock(struct remote *r, int64_t now_ms)
+{
+    int64_t offset = clock_unix_ms() - now_ms;
+    int64_t set = (offset - r->clock_offset) / 1000;
+    bool known = r->clock_offset != 0;
+    r->clock_offset = offset;
+    if (!known || set > -CLOCK_SLACK_S)
+        return;
+    for (size_t i = 0; i < r->host_count; i++) {
+        due_shift(&r->hosts[i]->heap, set);
+        r->hosts[i]->spread_at = 0;
+    }
+    for (size_t i = 0; i < r->plan->count; i++)
+        r->sources[i].next_at += set;
+}
+
+static int64_t step(struct remote *r)
+{
+    int64_t now_ms = clock_now_ms();
+    take_plan(r);
+    land(r);
+    look_at_clock(r, now_ms);
+    load(r, now_ms);
+    if (r->load)
+        return TICK_MS;
+    serve_asks(r, now_ms);
+    int64_t now = run_now();
+    int64_t wait = least(begin_lists(r, now), begin_children(r, now, now_ms));
+    if (r->batch_count > 0 && (r->waiting || r->batch_count + r->polling >= CHECK_WRITES_MAX ||
+                               now_ms - r->batch_at_ms >= BATCH_MS))
+        run_flush(r);
+    watch_step(r, now_ms);
+    measure(r, now, now_ms);
+    if (r->look.phase != LOOK_REST && r->flight == NULL)
+        return 0;
+    return wait < 0 ? 0 : wait;
+}
+
+/* ---- beginning and end ---------------------------------------------------------------------- */
+
+/* What was learnt is handed over, where the catalogue takes it soon. */
+static void end_flight(struct remote *r)
+{
+    int64_t until = clock_now_ms() + END_LANDING_MS;
+    while ((r->flight || r->batch_count > 0) && clock_now_ms() < until) {
+        if (r->flight == NULL)
+            run_flush(r);
+        fetch_loop_poll(r->loop, 20);
+        struct flight *f = r->flight;
+        if (f == NULL)
+            break;
+        pthread_mutex_lock(&f->lock);
+        bool landed = f->landed;
+        enum catalogue_status status = f->status;
+        pthread_mutex_unlock(&f->lock);
+        if (!landed)
+            continue;
+        flight_free(f);
+        r->flight = NULL;
+        answer_polls(r, status);
+        if (status != CATALOGUE_OK)
+            break;
+    }
+    if (r->flight) {
+        struct flight *f = r->flight;
+        pthread_mutex_lock(&f->lock);
+        bool landed = f->landed;
+        f->orphan = true;
+        f->loop = NULL;
+        pthread_mutex_unlock(&f->lock);
+        if (landed)
+            flight_free(f);
+        r->flight = NULL;
+    }
+}
+
+static void end(struct remote *r)
+{
+    static const char *const stopping = "the server is stopping";
+    while (r->polls)
+        poll_cancel(r->polls, stopping);
+    end_flight(r);
+    answer_all(r->waiting, stopping);
+    answer_all(r->landing, stopping);
+    r->waiting = r->landing = NULL;
+    pthread_mutex_lock(&r->lock);
+    struct remote_ask *asks = r->asks;
+    struct fetch_loop *loop = r->loop;
+    r->asks = NULL;
+    r->asks_end = &r->asks;
+    r->loop = NULL;
+    pthread_mutex_unlock(&r->lock);
+    answer_all(asks, stopping);
+    for (size_t i = 0; r->plan && i < r->plan->count; i++)
+        answer_all(r->sources[i].asks, stopping);
+    fetch_loop_free(loop);
+    for (size_t i = 0; i < r->host_count; i++) {
+        due_done(&r->hosts[i]->heap);
+        free(r->hosts[i]->origin);
+        free(r->hosts[i]);
+    }
+    free(r->hosts);
+    map_done(&r->host_map);
+    r->hosts = NULL;
+    r->host_count = 0;
+    for (size_t i = 0; r->plan && i < r->plan->count; i++)
+        source_done(&r->sources[i]);
+    record_list_done(&r->texts);
+    registry_unref(r->registry);
+    r->registry = NULL;
+}
+
+void *remote_run(void *remote)
+{
+    struct remote *r = remote;
+    struct fetch_loop *loop = NULL;
+    while (!atomic_load(&r->stop) && (loop = fetch_loop_new()) == NULL)
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    pthread_mutex_lock(&r->lock);
+    r->loop = loop;
+    pthread_mutex_unlock(&r->lock);
+    r->chance = (uint32_t)clock_unix_ns();
+    while (!atomic_load(&r->stop)) {
+        int64_t wait = step(r);
+        if (!fetch_loop_poll(r->loop, (int)least(wait, TICK_MS)))
+            nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    end(r);
+    return NULL;
+}

@@ -1,0 +1,199 @@
+/* The thread of remote sources: what its parts share. Internal to server/sources/remote/.
+ *
+ * Invariants:
+ * 1. All but what stands under `lock` is the thread's own.
+ * 2. A watched sitemap is in exactly one place: in its host's heap, in a poll under way, or in the
+ *    change under way (its row may be older in the catalogue until that has landed; it is not
+ *    polled before).
+ * 3. One change at a time is with the catalogue; what polls come to meanwhile is gathered, and no
+ *    poll begins where there is no room to gather it. */
+#ifndef SITEMAPD_SOURCES_REMOTE_RUN_H
+#define SITEMAPD_SOURCES_REMOTE_RUN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "server/base/map.h"
+#include "server/client/loop.h"
+#include "server/input/sitemap_file.h"
+#include "server/sources/remote/child.h"
+#include "server/sources/remote/due.h"
+#include "server/sources/remote/interval.h"
+#include "server/sources/remote/remote.h"
+#include "server/sources/remote/upstream.h"
+
+#define RUN_TRANSFERS 32u /* polls at once */
+
+/* Settings, copied. */
+struct remote_plan {
+    struct remote_bounds bounds;
+    struct address_range *allow; /* owned */
+    struct address_guard guard;
+    size_t count;
+    struct remote_settings *settings;
+};
+
+struct remote_ask {
+    struct remote_ask *next;
+    char *name; /* of a source; NULL: a sitemap is asked for */
+    int64_t max_removed;
+    remote_scanned *scanned;
+    int64_t site_id;
+    char *loc;
+    remote_polled *polled;
+    void *context;
+};
+
+struct remote_host {
+    char *origin;
+    struct host_pace pace;
+    struct due_heap heap;
+    double spread_at; /* Unix seconds: when the next first poll is due */
+};
+
+struct poll;
+
+struct remote_source {
+    const struct remote_settings *settings; /* of the plan */
+    struct url upstream;
+    int64_t list_id; /* of its row; 0: not made yet */
+    int64_t next_at, answered, full_at, good_at, since;
+    uint64_t hash_members; /* of the last list */
+    uint32_t failures;
+    char *etag, *modified, *problem; /* owned; NULL: none */
+    bool claims_are_now;
+    bool whole;              /* the next one is read whatever validators say */
+    struct remote_ask *asks; /* of scans, for the next poll */
+    struct poll *polling;
+    struct remote_status status; /* `lock`, for who reads; only the thread writes */
+};
+
+/* A change on its way. Its callback may come when the thread is long gone. */
+struct flight {
+    pthread_mutex_t lock;
+    bool landed, orphan;
+    enum catalogue_status status;
+    struct fetch_loop *loop; /* to wake; NULL: no longer */
+};
+
+struct remote {
+    struct catalogue *catalogue;
+    struct remote_options options;
+    pthread_t thread;
+    bool started;
+    atomic_bool stop, look_soon;
+
+    pthread_mutex_t lock;
+    struct fetch_loop *loop;    /* to wake it; NULL: not there */
+    struct remote_plan *wanted; /* to be taken; NULL: none */
+    struct remote_ask *asks, **asks_end;
+    struct remote_counts counts; /* but durations */
+    struct histogram durations;
+    size_t status_count;
+    struct remote_source *sources; /* resized under the lock */
+
+    /* The thread's. */
+    struct remote_plan *plan;
+    struct registry *registry; /* as of the last view */
+    struct remote_host **hosts;
+    size_t host_count, host_capacity, turn;
+    struct map host_map;
+    struct poll *polls; /* under way */
+    size_t polling;
+    uint64_t states[CHECK_STATES];
+    int64_t max_id;       /* of the rows in memory */
+    bool load;            /* memory is to be made anew */
+    int64_t load_at_ms;   /* not before */
+    int64_t clock_offset; /* Unix ms less monotonic ms; 0: not seen yet */
+    uint32_t chance;
+
+    /* What is gathered, and what is with the catalogue. */
+    struct check_write batch[CHECK_WRITES_MAX];
+    size_t batch_count;
+    int64_t batch_at_ms; /* of the first */
+    struct record_list texts;
+    struct remote_ask *waiting, *landing; /* polls asked for: of the batch, of the flight */
+    struct flight *flight;
+
+    /* Looking for what is to be watched. */
+    struct {
+        enum { LOOK_REST, LOOK_SOURCES, LOOK_SITES, LOOK_LEFT } phase;
+        size_t at;
+        char after[LOC_MAX_CHARS + 1];
+        int64_t after_id;
+        int64_t next_ms;
+        uint64_t revision;
+        bool removed, again;
+    } look;
+};
+
+struct poll {
+    struct poll *next;
+    struct remote *remote;
+    struct remote_source *source; /* NULL: of a site */
+    struct remote_host *host;
+    struct fetch_transfer *transfer;
+    struct fetch_request request;
+    struct url url;
+    unsigned hops;
+    bool conditional, list, decided;
+    int64_t began_ms, now;
+    struct registry *registry; /* a reference */
+    const struct registry_site *site;
+    char headers[1024];
+    /* Of a list. */
+    struct upstream *upstream;
+    /* Of a sitemap. */
+    struct check_record record;
+    struct record_list texts; /* of the record, and these */
+    const char *claim, *served;
+    bool has_entry, has_digest;
+    int64_t entry_changed_at;
+    struct sitemap_verifier *verifier;
+    const char **hosts; /* owned, of the registry */
+    struct remote_ask *ask;
+};
+
+/* ---- remote.c */
+__attribute__((format(printf, 5, 6))) void remote_tell(struct remote *r, int level,
+                                                       const char *event, const char *source,
+                                                       const char *format, ...);
+void remote_plan_free(struct remote_plan *plan); /* takes NULL */
+void remote_ask_free(struct remote_ask *ask);
+/* Answers it with a failure and frees it. */
+void remote_ask_fail(struct remote_ask *ask, const char *failure);
+/* The thread. */
+void *remote_run(void *remote);
+
+/* ---- run.c */
+struct remote_host *run_host(struct remote *r, const struct url *url); /* NULL: no memory */
+struct remote_source *run_source(struct remote *r, const char *name);  /* NULL: none */
+int64_t run_now(void);
+uint32_t run_chance(struct remote *r);
+/* Puts a sitemap back into its host's heap. */
+void run_put(struct remote *r, struct remote_host *host, struct due due);
+/* By how much intervals of the host count longer: 1 or more. */
+double run_stretch(const struct remote *r, const struct remote_host *host);
+/* Adds a row to the batch; its texts are copied. False: no memory, or no room. */
+bool run_write(struct remote *r, const struct check_write *write);
+/* Hands the batch over now, where nothing is under way. */
+void run_flush(struct remote *r);
+
+/* ---- poll.c */
+/* Begins to poll the list. False where it could not: the asks are answered. */
+bool poll_list(struct remote *r, struct remote_source *source);
+/* Begins to poll what is due. False: it is watched no more, or cannot be read now (`*later`). */
+bool poll_child(struct remote *r, struct remote_host *host, struct due due, struct remote_ask *ask,
+                bool *later);
+/* Drops it; a sitemap goes back into its heap. */
+void poll_cancel(struct poll *p, const char *failure);
+
+/* ---- watch.c */
+/* One step of looking, where nothing is under way. */
+void watch_step(struct remote *r, int64_t now_ms);
+/* Takes into memory what was added behind max_id; false: the catalogue cannot be read. */
+bool watch_load(struct remote *r);
+/* Counts states anew. */
+void watch_count(struct remote *r);
+
+#endif

@@ -1,0 +1,292 @@
+#include "server/sources/remote/upstream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/input/reader.h"
+#include "server/sources/remote/claim.h"
+#include "server/sources/remote/interval.h"
+
+#define LIST_MAX_BYTES (50u << 20) /* decoded */
+#define LIST_MAX       50000u
+#define LIST_MAX_RATIO 500u
+
+struct upstream {
+    struct reader *reader;
+    bool out_of_memory;
+    struct record_list members; /* path, and claim or problem and detail */
+    size_t good;
+    /* Of the scan. */
+    const struct upstream_scan *scan;
+    struct record_list dropped; /* path, state */
+    bool claims_are_now;
+    const char **claimed; /* owned; the members' texts */
+    size_t claimed_count, claimed_capacity;
+};
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+static bool add_member(struct upstream *u, struct record *member)
+{
+    bool failed = false;
+    struct source_file *file = &member->file;
+    file->path = record_keep(&u->members, file->path, &failed);
+    file->claim = record_keep(&u->members, file->claim, &failed);
+    file->problem = record_keep(&u->members, file->problem, &failed);
+    file->detail = record_keep(&u->members, file->detail, &failed);
+    u->out_of_memory = failed || record_add(&u->members, member) == NULL;
+    return !u->out_of_memory;
+}
+
+static bool take_entry(void *context, const struct entry *entry)
+{
+    struct upstream *u = context;
+    struct record member = {.file = {.path = entry->loc, .claim = entry->lastmod}};
+    u->good++;
+    return add_member(u, &member);
+}
+
+/* What has no loc at all is told by its line. */
+static bool take_bad(void *context, const struct rejection *rejection)
+{
+    struct upstream *u = context;
+    char named[64];
+    snprintf(named, sizeof named, "line %llu", (unsigned long long)rejection->line);
+    struct record member = {
+        .file = {.path = rejection->loc && *rejection->loc ? rejection->loc : named,
+                 .problem = rule_code_word(rejection->code),
+                 .detail = rejection->detail,
+                 .line = rejection->line},
+        .nowhere = true};
+    return add_member(u, &member);
+}
+
+struct upstream *upstream_new(int64_t now)
+{
+    const struct reader_options options = {.format = READER_XML,
+                                           .lenient = true,
+                                           .allow_gzip = true,
+                                           .max_bytes = LIST_MAX_BYTES,
+                                           .max_entries = LIST_MAX,
+                                           .max_ratio = LIST_MAX_RATIO,
+                                           .now = now};
+    struct upstream *u = calloc(1, sizeof *u);
+    if (u == NULL)
+        return NULL;
+    const struct reader_sink sink = {.context = u, .entry = take_entry, .reject = take_bad};
+    u->reader = reader_new(&options, &sink);
+    if (u->reader == NULL) {
+        free(u);
+        return NULL;
+    }
+    return u;
+}
+
+bool upstream_feed(struct upstream *u, const char *bytes, size_t len)
+{
+    return reader_feed(u->reader, bytes, len) == READER_OK;
+}
+
+const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
+{
+    if (reader_finish(u->reader) != READER_OK && !u->out_of_memory) {
+        const struct reader_error *error = reader_error(u->reader);
+        snprintf(why, why_size, "%s", error->detail);
+        return error->code;
+    }
+    if (u->out_of_memory) {
+        snprintf(why, why_size, "out of memory");
+        return "no-memory";
+    }
+    if (u->good > 0)
+        return NULL;
+    snprintf(why, why_size, "it names no sitemap");
+    return "empty";
+}
+
+size_t upstream_members(const struct upstream *u)
+{
+    return u->members.count;
+}
+
+void upstream_free(struct upstream *u)
+{
+    if (u == NULL)
+        return;
+    reader_free(u->reader);
+    record_list_done(&u->members);
+    record_list_done(&u->dropped);
+    free(u->claimed);
+    free(u);
+}
+
+/* ---- the scan ----------------------------------------------------------------------------- */
+
+static bool keep_dropped(void *context, const struct check_record *record)
+{
+    struct upstream *u = context;
+    bool failed = false;
+    struct record dropped = {
+        .file = {.path = record_keep(&u->dropped, record->loc, &failed),
+                 .state = record->state == CHECK_EMPTY ? SOURCE_FILE_EMPTY : SOURCE_FILE_IGNORED}};
+    u->out_of_memory = failed || record_add(&u->dropped, &dropped) == NULL;
+    return !u->out_of_memory;
+}
+
+/* Which members polls found to be no sitemaps, for long enough. */
+static bool begin(void *place, struct scan_pass *pass)
+{
+    struct upstream *u = place;
+    struct catalogue_view *view;
+    struct check_filter filter = {.dropped = true, .source = u->scan->settings->name};
+    enum catalogue_status status = CATALOGUE_OK;
+    if (!u->scan->settings->check || u->scan->settings->drop_after_s == 0)
+        return true;
+    status = catalogue_view_begin(pass->options->catalogue, &view);
+    if (status == CATALOGUE_OK) {
+        status = catalogue_view_checks(view, &filter, keep_dropped, u);
+        catalogue_view_end(view);
+    }
+    pass->out_of_memory = u->out_of_memory;
+    record_sort(&u->dropped);
+    return (status == CATALOGUE_OK && !u->out_of_memory) ||
+           scan_fail(pass, status, "the catalogue cannot be read", catalogue_status_word(status));
+}
+
+static void end(void *place)
+{
+    (void)place;
+}
+
+static enum rule_code loc(const void *place, const char *path, struct url *out)
+{
+    (void)place;
+    return url_parse(path, strlen(path), out, NULL);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static void look_at_claims(struct upstream *u, struct scan_pass *pass)
+{
+    for (size_t i = 0; i < u->members.count && !u->claims_are_now; i++) {
+        const struct source_file *file = &u->members.at[i].file;
+        const struct record *kept = record_find(&pass->kept, file->path);
+        u->claims_are_now = kept && claim_is_now(kept->file.claim, u->scan->answered_before,
+                                                 file->claim, u->scan->answered);
+    }
+}
+
+static void note_claimed(struct upstream *u, const char *path)
+{
+    if (u->claimed_count == u->claimed_capacity) {
+        size_t capacity = u->claimed_capacity ? u->claimed_capacity * 2 : 64;
+        const char **claimed = realloc(u->claimed, capacity * sizeof *claimed);
+        if (claimed == NULL)
+            return; /* they are polled in their turn */
+        u->claimed = claimed;
+        u->claimed_capacity = capacity;
+    }
+    u->claimed[u->claimed_count++] = path;
+}
+
+static bool take_good(struct upstream *u, struct scan_pass *pass, const struct source_file *file)
+{
+    struct record *kept = scan_meet(pass, file->path);
+    struct record *dropped = record_find(&u->dropped, file->path);
+    struct record now = scan_from_kept(kept, file->path);
+    const char *claim = u->claims_are_now ? NULL : file->claim;
+    bool read = kept && (kept->file.hash[0] | kept->file.hash[1]) && u->scan->settings->check;
+    now.file.claim = file->claim;
+    now.file.state = dropped ? dropped->file.state : SOURCE_FILE_LISTED;
+    now.file.remarks = kept ? kept->file.remarks : NULL;
+    if (!read)
+        now.file.lastmod = claim;
+    now.moved = kept && !same_text(kept->file.lastmod, now.file.lastmod);
+    if (kept && claim && !same_text(kept->file.claim, claim))
+        note_claimed(u, file->path);
+    return scan_take(pass, kept, &now);
+}
+
+static bool take_problem(struct scan_pass *pass, const struct record *member)
+{
+    struct record *kept = scan_meet(pass, member->file.path);
+    struct record now = scan_from_kept(kept, member->file.path);
+    now.nowhere = true;
+    now.file.line = member->file.line;
+    return scan_quarantine(pass, kept, &now, member->file.problem, member->file.detail);
+}
+
+static bool find(void *place, struct scan_pass *pass)
+{
+    struct upstream *u = place;
+    look_at_claims(u, pass);
+    for (size_t i = 0; i < u->members.count; i++) {
+        const struct record *member = &u->members.at[i];
+        if (scan_is_stopped(pass) || !(member->file.problem ? take_problem(pass, member)
+                                                            : take_good(u, pass, &member->file)))
+            return false;
+    }
+    return true;
+}
+
+/* A member that has a place; else the first, by which the scan tells why there is none. */
+static const char *sample_of(struct upstream *u, struct catalogue *catalogue, const char *index)
+{
+    struct catalogue_view *view;
+    struct registry *registry = NULL;
+    struct placement place;
+    struct url url;
+    const char *first = NULL, *sample = NULL;
+    if (catalogue_view_begin(catalogue, &view) != CATALOGUE_OK)
+        return NULL;
+    if (catalogue_view_registry(view, &registry) != CATALOGUE_OK)
+        registry = NULL;
+    catalogue_view_end(view);
+    for (size_t i = 0; registry && i < u->members.count && !sample; i++) {
+        const char *path = u->members.at[i].file.path;
+        if (u->members.at[i].file.problem || url_parse(path, strlen(path), &url, NULL) != RULE_OK)
+            continue;
+        first = first ? first : path;
+        if (registry_place(registry, &url, index, &place) == RULE_OK)
+            sample = path;
+    }
+    registry_unref(registry);
+    return sample ? sample : first;
+}
+
+void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct scan_outcome *out,
+                    bool *claims_are_now)
+{
+    const struct source_kind kind = {
+        .begin = begin,
+        .find = find,
+        .end = end,
+        .loc = loc,
+        .sample = sample_of(u, scan->catalogue, scan->settings->index),
+    };
+    const struct source_settings settings = {.name = scan->settings->name,
+                                             .url = scan->settings->upstream,
+                                             .index = scan->settings->index};
+    const struct scan_options options = {.catalogue = scan->catalogue,
+                                         .settings = &settings,
+                                         .kind = &kind,
+                                         .place = u,
+                                         .max_removed = scan->max_removed,
+                                         .dry_run = scan->dry_run,
+                                         .alone = scan->dry_run,
+                                         .progress = scan->progress,
+                                         .stop = scan->stop};
+    u->scan = scan;
+    scan_run(&options, out);
+    *claims_are_now = u->claims_are_now;
+}
+
+const char *const *upstream_claimed(const struct upstream *u, size_t *count)
+{
+    *count = u->claimed_count;
+    return u->claimed;
+}

@@ -1,0 +1,46 @@
+/* A list: the sitemap index of an upstream, read as it arrives, and handed over as a scan. What is
+ * wrong with a member is told of it; what is wrong with the list fails it as a whole, and nothing
+ * changes. Internal to server/sources/remote/; one thread. */
+#ifndef SITEMAPD_SOURCES_REMOTE_UPSTREAM_H
+#define SITEMAPD_SOURCES_REMOTE_UPSTREAM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/client/client.h"
+#include "server/sources/remote/remote.h"
+#include "server/sources/scan.h"
+
+struct upstream;
+
+/* Reads an answer's body. NULL: out of memory. */
+struct upstream *upstream_new(int64_t now);
+/* False: it need not go on. */
+bool upstream_feed(struct upstream *u, const char *bytes, size_t len);
+/* The body is over: NULL where it is a list with members, else a stable word of what is wrong with
+ * it, and a sentence. */
+const char *upstream_finish(struct upstream *u, char *why, size_t why_size);
+size_t upstream_members(const struct upstream *u);
+void upstream_free(struct upstream *u);
+
+/* What a scan of a list needs, beside the list. */
+struct upstream_scan {
+    struct catalogue *catalogue;
+    const struct remote_settings *settings;
+    int64_t answered_before, answered; /* the Dates of the answer before and of this one */
+    int64_t max_removed;
+    bool dry_run;
+    const struct scan_progress *progress; /* may be NULL */
+    const atomic_bool *stop;              /* may be NULL */
+};
+/* Hands the list over, after upstream_finish. `*claims_are_now`: its dates are the moments of its
+ * answers, and none was taken. */
+void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct scan_outcome *out,
+                    bool *claims_are_now);
+/* Of the members applied those with another claim than before: their normalised URLs, `count` of
+ * them. Borrowed. */
+const char *const *upstream_claimed(const struct upstream *u, size_t *count);
+
+#endif

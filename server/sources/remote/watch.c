@@ -1,0 +1,249 @@
+/* What is to be watched: what the lists of remote sources name, and entries of sites with `check`.
+ * A pass looks at all of it in steps that are short for the catalogue; it begins a minute after
+ * something changed, or at once where it is known that something has. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/sources/remote/run.h"
+
+#define LOOKED      2000u /* rows in a slice */
+#define SLICES      4u    /* in a step */
+#define LOAD_ROWS   5000u
+#define LOOK_MS     60000
+#define SPREAD_RATE 0.8
+
+struct gather {
+    struct remote *remote;
+    const char *source; /* "": of a site */
+    bool full;
+    int64_t removed[CHECK_WRITES_MAX];
+    size_t removed_count;
+};
+
+/* First polls go out at a pace that leaves room for others. */
+static int64_t first_poll(struct remote *r, const char *loc)
+{
+    struct url url;
+    int64_t now = run_now();
+    struct remote_host *host = url_split(loc, strlen(loc), &url) ? run_host(r, &url) : NULL;
+    if (host == NULL)
+        return now;
+    double at = host->spread_at > (double)now ? host->spread_at : (double)now;
+    host->spread_at = at + 1 / (SPREAD_RATE * r->plan->bounds.rate);
+    return (int64_t)at;
+}
+
+static bool add(void *context, int64_t site_id, const char *loc)
+{
+    struct gather *g = context;
+    struct check_write write = {.kind = CHECK_ADD,
+                                .record = {.loc = loc,
+                                           .source = g->source,
+                                           .site_id = site_id,
+                                           .next_at = first_poll(g->remote, loc),
+                                           .interval_s = INTERVAL_FIRST_S}};
+    g->full = !run_write(g->remote, &write) || g->remote->batch_count == CHECK_WRITES_MAX;
+    return !g->full;
+}
+
+static bool take_left(void *context, int64_t id)
+{
+    struct gather *g = context;
+    struct check_write write = {.kind = CHECK_REMOVE, .record = {.id = id}};
+    if (run_write(g->remote, &write))
+        g->removed[g->removed_count++] = id;
+    g->full = g->remote->batch_count == CHECK_WRITES_MAX;
+    return !g->full;
+}
+
+static void next_phase(struct remote *r, int phase, size_t at)
+{
+    r->look.phase = phase;
+    r->look.at = at;
+    r->look.after[0] = '\0';
+    r->look.after_id = 0;
+}
+
+static enum catalogue_status look_at_source(struct remote *r, struct catalogue_view *view)
+{
+    size_t count = r->plan->count;
+    while (r->look.at < count && !r->plan->settings[r->look.at].check)
+        r->look.at++;
+    if (r->look.at >= count) {
+        next_phase(r, LOOK_SITES, 0);
+        return CATALOGUE_OK;
+    }
+    struct gather g = {.remote = r, .source = r->plan->settings[r->look.at].name};
+    char last[LOC_MAX_CHARS + 1];
+    enum catalogue_status status =
+        catalogue_view_unwatched_files(view, g.source, r->look.after, LOOKED, last, add, &g);
+    if (*last == '\0')
+        next_phase(r, LOOK_SOURCES, r->look.at + 1);
+    else
+        memcpy(r->look.after, last, sizeof last);
+    return status;
+}
+
+static enum catalogue_status look_at_site(struct remote *r, struct catalogue_view *view)
+{
+    while (r->look.at < r->registry->site_count && !r->registry->sites[r->look.at].check)
+        r->look.at++;
+    if (r->look.at >= r->registry->site_count) {
+        next_phase(r, LOOK_LEFT, 0);
+        return CATALOGUE_OK;
+    }
+    struct gather g = {.remote = r, .source = ""};
+    char last[LOC_MAX_CHARS + 1];
+    enum catalogue_status status = catalogue_view_unwatched_entries(
+        view, r->registry->sites[r->look.at].id, r->look.after, LOOKED, last, add, &g);
+    if (*last == '\0')
+        next_phase(r, LOOK_SITES, r->look.at + 1);
+    else
+        memcpy(r->look.after, last, sizeof last);
+    return status;
+}
+
+static enum catalogue_status look_at_left(struct remote *r, struct catalogue_view *view)
+{
+    struct gather g = {.remote = r};
+    int64_t last;
+    enum catalogue_status status =
+        catalogue_view_checks_left(view, r->look.after_id, LOOKED, &last, take_left, &g);
+    for (size_t i = 0; g.removed_count > 0 && i < r->host_count; i++)
+        due_move(&r->hosts[i]->heap, g.removed, g.removed_count, 0);
+    r->look.removed = r->look.removed || g.removed_count > 0;
+    r->look.after_id = last;
+    if (last == 0)
+        next_phase(r, LOOK_REST, 0);
+    return status;
+}
+
+/* Whether there is a pass to begin. */
+static bool begin_pass(struct remote *r, struct catalogue_view *view)
+{
+    struct catalogue_revisions revisions;
+    bool asked = atomic_exchange(&r->look_soon, false);
+    if (catalogue_view_revisions(view, &revisions) != CATALOGUE_OK ||
+        (!asked && revisions.revision == r->look.revision))
+        return false;
+    r->look.revision = revisions.revision;
+    r->look.removed = false;
+    next_phase(r, LOOK_SOURCES, 0);
+    return true;
+}
+
+static enum catalogue_status look(struct remote *r, struct catalogue_view *view)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    if (r->look.phase == LOOK_REST && !begin_pass(r, view))
+        return status;
+    registry_unref(r->registry);
+    r->registry = NULL;
+    status = catalogue_view_registry(view, &r->registry);
+    for (unsigned slices = 0; slices < SLICES && status == CATALOGUE_OK &&
+                              r->look.phase != LOOK_REST && r->batch_count == 0;
+         slices++) {
+        if (r->look.phase == LOOK_SOURCES)
+            status = look_at_source(r, view);
+        else if (r->look.phase == LOOK_SITES)
+            status = look_at_site(r, view);
+        else
+            status = look_at_left(r, view);
+    }
+    return status;
+}
+
+void watch_step(struct remote *r, int64_t now_ms)
+{
+    struct catalogue_view *view;
+    bool begun = r->look.phase != LOOK_REST;
+    if (r->flight || r->batch_count > 0 ||
+        (!begun && now_ms < r->look.next_ms && !atomic_load(&r->look_soon)))
+        return;
+    r->look.next_ms = now_ms + LOOK_MS;
+    if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
+        return;
+    enum catalogue_status status = look(r, view);
+    catalogue_view_end(view);
+    if (status != CATALOGUE_OK)
+        next_phase(r, LOOK_REST, 0);
+    if (r->batch_count > 0)
+        run_flush(r);
+    if (r->look.phase == LOOK_REST && r->look.removed) {
+        r->look.removed = false;
+        watch_count(r);
+    }
+}
+
+/* ---- into memory ---------------------------------------------------------------------------- */
+
+struct loading {
+    struct remote *remote;
+    size_t count;
+};
+
+static bool load_row(void *context, const struct check_due *row)
+{
+    struct loading *l = context;
+    struct remote *r = l->remote;
+    struct url url;
+    l->count++;
+    r->max_id = row->id;
+    const struct registry_site *site = registry_site_by_id(r->registry, row->site_id);
+    const struct remote_source *source = run_source(r, row->source);
+    bool wanted = *row->source != '\0' ? source && source->settings->check : site && site->check;
+    if (!wanted || site == NULL || !url_split(row->loc, strlen(row->loc), &url))
+        return true;
+    struct remote_host *host = run_host(r, &url);
+    if (host == NULL)
+        return false;
+    /* A time further away than any that is given was written by a clock that was wrong. */
+    int64_t now = run_now();
+    int64_t most =
+        now + 2 * (int64_t)((double)r->plan->bounds.max_interval_s * run_stretch(r, host));
+    int64_t at = row->next_at < 1 ? 1 : row->next_at > most ? now : row->next_at;
+    run_put(r, host, (struct due){row->id, (uint32_t)at, row->interval_s});
+    return true;
+}
+
+bool watch_load(struct remote *r)
+{
+    struct loading l = {.remote = r, .count = LOAD_ROWS};
+    enum catalogue_status status = CATALOGUE_OK;
+    while (l.count == LOAD_ROWS && status == CATALOGUE_OK && !atomic_load(&r->stop)) {
+        struct catalogue_view *view;
+        l.count = 0;
+        status = catalogue_view_begin(r->catalogue, &view);
+        if (status != CATALOGUE_OK)
+            break;
+        registry_unref(r->registry);
+        r->registry = NULL;
+        status = catalogue_view_registry(view, &r->registry);
+        if (status == CATALOGUE_OK)
+            status = catalogue_view_checks_due(view, r->max_id, LOAD_ROWS, load_row, &l);
+        catalogue_view_end(view);
+    }
+    return status == CATALOGUE_OK;
+}
+
+void watch_count(struct remote *r)
+{
+    struct catalogue_view *view;
+    uint64_t counts[CHECK_STATES];
+    if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
+        return;
+    if (catalogue_view_check_counts(view, 0, NULL, counts) == CATALOGUE_OK) {
+        pthread_mutex_lock(&r->lock);
+        memcpy(r->counts.states, counts, sizeof counts);
+        pthread_mutex_unlock(&r->lock);
+    }
+    for (size_t i = 0; i < r->plan->count; i++)
+        if (catalogue_view_check_counts(view, 0, r->plan->settings[i].name, counts) ==
+            CATALOGUE_OK) {
+            pthread_mutex_lock(&r->lock);
+            memcpy(r->sources[i].status.states, counts, sizeof counts);
+            pthread_mutex_unlock(&r->lock);
+        }
+    catalogue_view_end(view);
+}
