@@ -42,6 +42,7 @@ RULES = {
     "server/pages": (("db", "server/base", "server/rules"), ("zlib", "xxhash")),
     "server/http": (("server/pages", "server/base", "server/rules", "server/tls"), ("microhttpd", "zlib")),
     "server/sources": (("db", "server/input", "server/base", "server/rules"), ()),
+    "server/sources/remote": (("server/sources", "server/client", "db", "server/input", "server/base", "server/rules"), ()),
     "server/log": (("server/base",), ()),
     "server/crawlers": (("db", "server/base"), ("jansson", "xxhash")),
     "server/client": (("server/base", "server/rules"), ("curl",)),

@@ -467,6 +467,7 @@ static void scan_apply(struct scan_pass *pass)
         .kind = CHANGE_SCAN,
         .source = pass->options->settings->name,
         .index_name = pass->options->settings->index,
+        .grant = {.site_id = pass->options->site_id},
         .rows = rows,
         .source_hosts = pass->hosts_digest,
         .dry_run = pass->options->dry_run,

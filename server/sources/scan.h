@@ -69,6 +69,7 @@ struct scan_options {
     const struct source_settings *settings;
     const struct source_kind *kind;
     void *place;
+    int64_t site_id; /* the one site that it may list in; 0: any */
     int64_t max_removed;
     bool dry_run;
     bool alone; /* nobody comes back: what is being written is refused at once, and what the shrink

@@ -27,6 +27,7 @@ struct remote_settings {
     const char *ca_file;     /* PEM; NULL: the system's trust */
     const char *credentials; /* "basic USER:PASS" or "bearer TOKEN", for the upstream's origin
                                 alone; NULL: none */
+    int64_t site_id;         /* the one site that it may list in; 0: any */
     uint32_t poll_s;         /* the list */
     bool check;              /* poll what the list names, too */
     uint32_t drop_after_s;   /* a child that is none for so long leaves; 0: never */

@@ -275,6 +275,7 @@ void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct
                                          .settings = &settings,
                                          .kind = &kind,
                                          .place = u,
+                                         .site_id = scan->settings->site_id,
                                          .max_removed = scan->max_removed,
                                          .dry_run = scan->dry_run,
                                          .alone = scan->dry_run,
