@@ -279,8 +279,8 @@ static void run_scan(void *context)
     struct scan_call *scan = context;
 
     if (still_authorised(&scan->call))
-        sources_scan(scan->call.app->sources, scan->number, scan->call.change.max_removed, scanned,
-                     scan);
+        sources_scan(scan->call.app->sources, scan->number, scan->call.change.max_removed,
+                     scan->call.change.dry_run, scanned, scan);
     else
         request_resume(scan->call.request);
 }

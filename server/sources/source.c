@@ -284,10 +284,30 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
     s->look_at = now + LOOK_MS;
 }
 
+/* What a scan would do; nothing is remembered of it. */
+static void try_scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
+{
+    struct scan_options options = {
+        .catalogue = s->catalogue,
+        .settings = &s->settings,
+        .kind = &folder_kind,
+        .place = &s->folder,
+        .max_removed = max_removed,
+        .dry_run = true,
+        .stop = &s->stop,
+    };
+    set_scanning(s, true);
+    scan_run(&options, outcome);
+    set_scanning(s, false);
+}
+
 static void serve_request(struct source *s, struct scan_request *request)
 {
     struct scan_outcome outcome;
-    scan(s, request->max_removed, &outcome);
+    if (request->dry_run)
+        try_scan(s, request->max_removed, &outcome);
+    else
+        scan(s, request->max_removed, &outcome);
     request->done(request->context, outcome.applied ? &outcome.result : NULL, outcome.failure);
     free(request);
 }
@@ -402,6 +422,7 @@ struct source *source_new(const struct source_settings *settings,
     s->settings.directory = copy_text(settings->directory, &failed);
     s->settings.url = copy_text(settings->url, &failed);
     s->settings.index = copy_text(settings->index, &failed);
+    s->settings.root = copy_text(settings->root, &failed);
     s->settings.patterns = copy_list(settings->patterns, &failed);
     s->settings.excludes = copy_list(settings->excludes, &failed);
     s->catalogue = options->catalogue;
@@ -456,7 +477,8 @@ bool source_settings_equal(const struct source_settings *a, const struct source_
            strcmp(a->url, b->url) == 0 && texts_equal(a->index, b->index) &&
            lists_equal(a->patterns, b->patterns) && lists_equal(a->excludes, b->excludes) &&
            a->watch == b->watch && a->rescan_ms == b->rescan_ms && a->settle_ms == b->settle_ms &&
-           a->serve == b->serve;
+           a->serve == b->serve && a->managed == b->managed && a->site_id == b->site_id &&
+           texts_equal(a->root, b->root) && a->closed == b->closed;
 }
 
 void source_refuse_request(struct scan_request *request)
@@ -495,6 +517,7 @@ void source_unref(struct source *s)
     source_release(s);
     free((char *)s->settings.name);
     free((char *)s->settings.directory);
+    free((char *)s->settings.root);
     free((char *)s->settings.url);
     free((char *)s->settings.index);
     free_list(s->settings.patterns);

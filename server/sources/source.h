@@ -11,6 +11,7 @@
 struct scan_request {
     struct scan_request *next;
     int64_t max_removed;
+    bool dry_run;
     source_scanned *done;
     void *context;
 };

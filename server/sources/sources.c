@@ -310,6 +310,11 @@ size_t sources_number(const struct source_list *list, size_t at)
     return list->at[at]->number;
 }
 
+const struct source_settings *sources_settings(const struct source_list *list, size_t at)
+{
+    return &list->at[at]->settings;
+}
+
 const char *sources_url(const struct source_list *list, size_t at)
 {
     return list->at[at]->folder.location.base;
@@ -328,6 +333,7 @@ bool sources_report(const struct source_list *list, size_t at, struct source_rep
         .directory = s->settings.directory,
         .url = s->folder.location.base,
         .index = s->settings.index,
+        .settings = &s->settings,
         .serve = s->settings.serve,
     };
     pthread_mutex_lock(&s->lock);
@@ -359,15 +365,15 @@ void sources_health(const struct source_list *list, size_t at, struct source_hea
     pthread_mutex_unlock(&s->lock);
 }
 
-void sources_scan(struct sources *s, size_t number, int64_t max_removed, source_scanned *done,
-                  void *context)
+void sources_scan(struct sources *s, size_t number, int64_t max_removed, bool dry_run,
+                  source_scanned *done, void *context)
 {
     struct scan_request *request = malloc(sizeof *request);
     if (request == NULL) {
         done(context, NULL, "out of memory");
         return;
     }
-    *request = (struct scan_request){NULL, max_removed, done, context};
+    *request = (struct scan_request){NULL, max_removed, dry_run, done, context};
     struct source_list *list = sources_hold(s);
     struct source *source = source_list_find(list, number);
     if (source != NULL)
@@ -410,10 +416,10 @@ enum catalogue_status source_scan_once(struct catalogue *c, const struct source_
 /* ---- serving ------------------------------------------------------------------------------ */
 
 /* The folder is opened anew: it may have been replaced (a mount, a symlink of releases). */
-static int open_beneath(const char *directory, const char *path)
+static int open_beneath(const struct source_settings *settings, const char *path)
 {
     struct stat st;
-    int top = beneath_open_top(directory);
+    int top = folder_open_top(settings);
     if (top < 0)
         return -1;
     int fd = beneath_open_file(top, path, &st);
@@ -428,7 +434,7 @@ int sources_open_file(struct sources *s, size_t number, const char *path)
     struct source_list *list = sources_hold(s);
     const struct source *source = source_list_find(list, number);
     errno = ENOENT;
-    int fd = source == NULL ? -1 : open_beneath(source->settings.directory, path);
+    int fd = source == NULL ? -1 : open_beneath(&source->settings, path);
     int error = errno;
     sources_let_go(list);
     errno = error;

@@ -27,6 +27,13 @@ struct source_settings {
     bool watch;                  /* inotify; false: rescans alone */
     uint32_t rescan_ms, settle_ms;
     bool serve; /* its files are served under their path */
+    /* Who may set it: the configuration and flags (`managed`), or API and command line, whose
+     * sources are of one site. */
+    bool managed;
+    int64_t site_id; /* it lists in this site alone; 0: in any */
+    const char
+        *root;   /* what it reads lies beneath this folder, also by symlinks; NULL: no matter */
+    bool closed; /* no folder is opened to it: it reads nothing and says so */
 };
 
 struct source_problem {
@@ -48,6 +55,7 @@ enum source_watching { SOURCE_WATCHES, SOURCE_RESCANS_ONLY, SOURCE_WATCH_LIMIT }
 /* How a source stands now. */
 struct source_report {
     const char *name, *directory, *url, *index; /* borrowed from the list */
+    const struct source_settings *settings;     /* borrowed from the list */
     bool serve;
     enum source_watching watching;
     bool scanning;
@@ -104,6 +112,8 @@ size_t sources_count(const struct source_list *list);
 size_t sources_find(const struct source_list *list, const char *name);
 /* Names the source outside the list: never another one's, also after it has ended. */
 size_t sources_number(const struct source_list *list, size_t at);
+/* Borrowed. */
+const struct source_settings *sources_settings(const struct source_list *list, size_t at);
 /* The URL of a source's folder. Borrowed. */
 const char *sources_url(const struct source_list *list, size_t at);
 /* The index that its settings name; NULL: the deepest that fits. Borrowed. */
@@ -124,13 +134,13 @@ struct source_health {
 };
 void sources_health(const struct source_list *list, size_t at, struct source_health *out);
 
-/* Asks a source, by its number, for a scan now, without settling; `max_removed` as in struct
- * change. `done` is called once, on the source's thread, when it is over (also when the source
- * ends; at once where it has ended): `result` as of the CHANGE_SCAN, NULL where the scan could not
- * be made (then `failure` says why). */
+/* Asks a source, by its number, for a scan now, without settling; `max_removed` and `dry_run` as in
+ * struct change. `done` is called once, on the source's thread, when it is over (also when the
+ * source ends; at once where it has ended): `result` as of the CHANGE_SCAN, NULL where the scan
+ * could not be made (then `failure` says why). */
 typedef void source_scanned(void *context, const struct change_result *result, const char *failure);
-void sources_scan(struct sources *s, size_t number, int64_t max_removed, source_scanned *done,
-                  void *context);
+void sources_scan(struct sources *s, size_t number, int64_t max_removed, bool dry_run,
+                  source_scanned *done, void *context);
 
 /* One pass over a folder for the command line, without a thread: what `sitemapd scan` does. */
 struct scan_progress {

@@ -426,11 +426,35 @@ static bool walk(struct folder *f)
 
 /* ---- the kind ----------------------------------------------------------------------------- */
 
+int folder_open_top(const struct source_settings *settings)
+{
+    const char *directory = settings->directory, *root = settings->root;
+    if (settings->closed) {
+        errno = EACCES;
+        return -1;
+    }
+    if (root == NULL)
+        return beneath_open_top(directory);
+    int top = beneath_open_top(root);
+    const char *path = directory + strlen(root);
+    path += strspn(path, "/");
+    if (top < 0 || *path == '\0')
+        return top;
+    int fd = beneath_open(top, path, O_RDONLY | O_DIRECTORY);
+    int error = errno;
+    close(top);
+    errno = error;
+    return fd;
+}
+
 static bool begin(void *place, struct scan_pass *pass)
 {
     struct folder *f = place;
     f->pass = pass;
-    f->top = beneath_open_top(f->settings->directory);
+    if (f->settings->closed)
+        return scan_fail(pass, CATALOGUE_UNAVAILABLE, f->settings->directory,
+                         "the configuration opens it to no source of this site (source_root)");
+    f->top = folder_open_top(f->settings);
     return f->top >= 0 ||
            scan_fail(pass, CATALOGUE_UNAVAILABLE, f->settings->directory, strerrordesc_np(errno));
 }
@@ -496,7 +520,7 @@ static void appeared(void *context, const char *path)
     struct folder *f = context;
     struct walk_visit visit = {.folder = watch_one, .context = f};
     struct walk_result result;
-    int top = beneath_open_top(f->settings->directory);
+    int top = folder_open_top(f->settings);
     if (top < 0)
         return;
     walk_folder(top, path, &f->match, &visit, &result);

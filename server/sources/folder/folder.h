@@ -42,6 +42,9 @@ void folder_done(struct folder *f);
  * scan sees for itself. Tries again each time, since the system's limit may have been raised. True
  * where that is reached. */
 bool folder_watch(struct folder *f);
+/* Opens what the settings name, beneath their root; -1 with errno. EXDEV: a symlink leads out of
+ * it. */
+int folder_open_top(const struct source_settings *settings);
 /* To wait on until folder_read_news has something; -1: it is not watched. */
 int folder_fd(const struct folder *f);
 void folder_read_news(struct folder *f, struct tree_watch_news *out);

@@ -163,8 +163,8 @@ static void a_scan_is_made_on_request(void **state)
     await_entries(r, 1);
     folder_sitemap(&r->w.folder, "b.xml", "b", "", DAY);
     folder_do(&r->w.folder, "rm a.xml");
-    sources_scan(r->s, 1, MAX_REMOVED_GUARDED, on_scanned, r);
-    sources_scan(r->s, 1, 1, on_scanned, r);
+    sources_scan(r->s, 1, MAX_REMOVED_GUARDED, false, on_scanned, r);
+    sources_scan(r->s, 1, 1, false, on_scanned, r);
     await_entries(r, 1);
     for (int64_t end = clock_ms() + LONG_MS; scanned(r) < 2 && clock_ms() < end;)
         usleep(5000);
@@ -258,7 +258,7 @@ static void the_end_is_quick(void **state)
     make_files(r, 3000, "a");
     start(r);
     usleep(10000);
-    sources_scan(r->s, 1, MAX_REMOVED_GUARDED, on_scanned, r);
+    sources_scan(r->s, 1, MAX_REMOVED_GUARDED, false, on_scanned, r);
     int64_t began = clock_ms();
     sources_stop(r->s);
     r->s = NULL;

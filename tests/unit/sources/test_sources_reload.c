@@ -95,7 +95,7 @@ static void what_is_held_stays_and_is_nobody_elses(void **state)
     errno = 0;
     assert_int_equal(sources_open_file(r->s, ended, "a.xml"), -1);
     assert_int_equal(errno, ENOENT);
-    sources_scan(r->s, ended, MAX_REMOVED_GUARDED, on_refused, answer);
+    sources_scan(r->s, ended, MAX_REMOVED_GUARDED, false, on_refused, answer);
     assert_string_equal(answer, "the source is ending");
 }
 
@@ -152,7 +152,7 @@ static void *read_all(void *context)
             source_report_done(&report);
             if (atomic_load(&reader->asked) < 50) {
                 atomic_fetch_add(&reader->asked, 1);
-                sources_scan(s, sources_number(list, at), 0, on_answer, reader);
+                sources_scan(s, sources_number(list, at), 0, false, on_answer, reader);
             }
         }
         sources_let_go(list);
