@@ -25,7 +25,7 @@ install(FILES ${units} DESTINATION lib/systemd/system)
 install(FILES ${PROJECT_SOURCE_DIR}/deploy/debian/static-user.conf DESTINATION lib/systemd/system/sitemapd.service.d)
 # The documents lie as they do in the source, with what they refer to, so that their links hold. A
 # component, for the test of that; a package takes all of them. (tests/documents_test.py)
-file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.svg)
+file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.svg ${PROJECT_SOURCE_DIR}/docs/*.png)
 install(FILES README.md CHANGELOG.md ARCHITECTURE.md STYLE.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT documents)
 install(FILES config/sitemapd.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/config COMPONENT documents)

@@ -252,7 +252,7 @@ static bool app_start_listeners(struct app *app)
     admin.allowed_host_count = config->allowed_host_count;
     admin.allowed_hosts = (const char *const *)config->allowed_hosts;
     admin.routes = routes_admin;
-    admin.route_count = routes_admin_count;
+    admin.route_count = config->console ? routes_admin_count : routes_api_count;
     admin.authorise = routes_authorise;
     admin.tls = config->admin_tls_cert != NULL;
     admin.tls_side = TLS_ADMIN;

@@ -182,8 +182,30 @@ def check_file(root, path):
                     yield number, f"names the engine: {name}"
 
 
+# The console: one file asks the server, text never becomes markup or code, and nothing is from elsewhere.
+CONSOLE = "server/console"
+CONSOLE_ASKS = f"{CONSOLE}/api.js"
+CONSOLE_NEVER = re.compile(
+    r"\b(?:innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|document\.write|DOMParser|createContextualFragment|eval|Function)\b|https?:/" + "/"
+)
+CONSOLE_ASKING = re.compile(r"\b(?:fetch|XMLHttpRequest|sendBeacon|WebSocket|EventSource|localStorage|cookie)\b")
+
+
+def check_console(root):
+    folder = os.path.join(root, CONSOLE)
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        path = f"{CONSOLE}/{name}"
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                for found in CONSOLE_NEVER.findall(line):
+                    yield f"{path}:{number}: the console may not say {found}"
+                if path != CONSOLE_ASKS and CONSOLE_ASKING.search(line) and name.endswith((".js", ".html")):
+                    yield f"{path}:{number}: only {CONSOLE_ASKS} asks the server and keeps anything"
+
+
 def check(root):
-    return [f"{path}:{line}: {message}" for path in sources(root) for line, message in check_file(root, path)]
+    found = [f"{path}:{line}: {message}" for path in sources(root) for line, message in check_file(root, path)]
+    return found + list(check_console(root))
 
 
 def main():

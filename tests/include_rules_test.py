@@ -123,3 +123,17 @@ def test_a_long_main_is_found(tmp_path):
     plant(tmp_path, {**CLEAN, "server/main.c": CLEAN["server/main.c"] + "\n" * 95})
     problems = include_rules.check(str(tmp_path))
     assert len(problems) == 1 and "lines" in problems[0]
+
+
+@pytest.mark.parametrize("path, line, why", [
+    ("server/console/view_a.js", "  node.innerHTML = text;", "may not say innerHTML"),
+    ("server/console/api.js", "eval(text);", "may not say eval"),
+    ("server/console/console.css", "@import 'https://example.com/x.css';", "may not say https://"),
+    ("server/console/view_a.js", "await fetch('/v1/token');", "only server/console/api.js asks"),
+    ("server/console/main.js", "localStorage.setItem('a', 'b');", "only server/console/api.js asks"),
+])
+def test_the_console_is_held_to_its_own_rules(tmp_path, path, line, why):
+    plant(tmp_path, {**CLEAN, "server/console/api.js": "await fetch('/v1/token');\n"})
+    assert include_rules.check(str(tmp_path)) == []
+    plant(tmp_path, {path: "/* */\n" + line + "\n"})
+    assert [f"{path}:2: " in told and why in told for told in include_rules.check(str(tmp_path))] == [True]

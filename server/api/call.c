@@ -471,6 +471,11 @@ static const char *const lists[] = {"application/json", "application/x-ndjson", 
         .methods = HTTP_GET, .path = (path_), .label = (label_), .asks_to_wait = true,             \
         .finish = (finish_)                                                                        \
     }
+/* A file of the console. */
+#define PAGE(path_, finish_)                                                                       \
+    {                                                                                              \
+        .methods = HTTP_GET, .path = (path_), .label = "console", .finish = (finish_)              \
+    }
 /* For who has a token of this role; a body's rows add its size and types. */
 #define CALL(role_, method_, path_, label_, finish_, ...)                                          \
     {                                                                                              \
@@ -560,5 +565,11 @@ const struct route routes_admin[] = {
 
     CALL(READ, HTTP_GET, "/v1/changes", "changes", changes_get, .call_size = &changes_size,
          .parameters = PARAMETERS("since", "wait")),
+
+    PAGE("/", console_redirect),
+    PAGE("/console", console_redirect),
+    PAGE("/console/", console_get),
+    PAGE("/console/{file}", console_get),
 };
 const size_t routes_admin_count = sizeof routes_admin / sizeof routes_admin[0];
+const size_t routes_api_count = sizeof routes_admin / sizeof routes_admin[0] - 4;

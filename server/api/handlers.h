@@ -26,12 +26,22 @@ route_hook sources_list, source_scan, changes_get, backup_get;
 /* history.c */
 route_hook history_list, history_get, history_undo, diff_get, restore_post;
 
+/* console.c: answered at once */
+route_hook console_redirect, console_get;
+
 /* The calls that are more than a struct call: route.call_size. */
 extern const size_t upload_size, removal_size, site_write_size, index_write_size;
 extern const size_t scan_call_size, changes_size, copy_size;
 
-/* openapi.json, as bytes that the build makes of it. */
-extern const unsigned char openapi_document[];
-extern const size_t openapi_document_len;
+/* A file that the build puts into the program (embed.cmake). `etag` with its quotes. */
+struct embedded_file {
+    const char *name;
+    const unsigned char *bytes;
+    size_t len;
+    const char *etag;
+};
+extern const struct embedded_file openapi_files[]; /* openapi.json alone */
+extern const struct embedded_file console_files[]; /* server/console/ */
+extern const size_t console_files_count;
 
 #endif

@@ -6,7 +6,7 @@
 enum handled openapi_get(void *context, struct request *request)
 {
     (void)context;
-    str_append(&request->reply.body, openapi_document, openapi_document_len);
+    str_append(&request->reply.body, openapi_files[0].bytes, openapi_files[0].len);
     reply_json(&request->reply, 200);
     return HANDLED;
 }

@@ -73,6 +73,7 @@ struct app_context {
 extern const struct route routes_public;
 extern const struct route routes_admin[];
 extern const size_t routes_admin_count;
+extern const size_t routes_api_count; /* the first so many; behind them stand the console's */
 
 /* The listener's authorise hook (context: struct app_context). */
 bool routes_authorise(void *context, struct request *request);

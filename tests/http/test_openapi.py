@@ -829,6 +829,7 @@ def table():
     source, rows = c_source("call.c"), []
     macros = dict(re.findall(r"\n#define (\w+)(?:\([^)]*\))?((?:[^\n]*\\\n)*[^\n]*)", source))
     table = source.partition("routes_admin[] = {")[2].partition("};")[0]
+    table = table.partition("\n    PAGE(")[0]  # behind the API stand the console's files
     for macro, given in re.findall(r"\n    (\w+)\((.*?)\),(?=\n)", table, re.S):
         row = macros[macro] + given.replace("DOCUMENT", macros["DOCUMENT"])
         method = re.search(r"HTTP_(\w+)", given) or re.search(r"HTTP_(\w+)", row)

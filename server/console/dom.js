@@ -1,0 +1,239 @@
+/* What views are made of: elements, tables, fields, dialogs, and how numbers and times are said.
+ * Whatever came from the server becomes a text node or an attribute's value, never markup. */
+
+/* el('a', {href: '#/x', class: 'y', onclick: f}, 'text', node, [more]) */
+export function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  set(node, attributes);
+  add(node, children);
+  return node;
+}
+
+function set(node, attributes) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? '' : value);
+  }
+}
+
+/* In place of what it holds. */
+export function fill(node, ...children) {
+  node.replaceChildren();
+  add(node, children);
+}
+
+function add(node, children) {
+  for (const child of children.flat(Infinity))
+    if (child !== undefined && child !== null && child !== false) node.append(child);
+}
+
+function svg(tag, attributes, ...children) {
+  const node = document.createElementNS(document.querySelector('svg').namespaceURI, tag);
+  set(node, attributes);
+  add(node, children);
+  return node;
+}
+
+/* ---- words ------------------------------------------------------------------------------------- */
+
+const NUMBER = new Intl.NumberFormat('en-GB');
+const DAY = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric'});
+const CLOCK = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
+
+export function number(n) {
+  return n === null || n === undefined ? 'unknown' : NUMBER.format(n);
+}
+
+export function count(n, one, many) {
+  return number(n) + ' ' + (n === 1 ? one : many);
+}
+
+export function bytes(n) {
+  if (n === null || n === undefined) return 'unknown';
+  let unit = 0;
+  while (n >= 1000 && unit < 3) {
+    n /= 1000;
+    unit++;
+  }
+  return (unit === 0 ? n : n.toFixed(n < 10 ? 1 : 0)) + ' ' + ['bytes', 'kB', 'MB', 'GB'][unit];
+}
+
+/* "45 s", "12 min", "3 h", "2 days" */
+export function span(seconds) {
+  if (seconds < 90) return Math.max(0, Math.round(seconds)) + ' s';
+  if (seconds < 5400) return Math.round(seconds / 60) + ' min';
+  if (seconds < 129600) return Math.round(seconds / 3600) + ' h';
+  return Math.round(seconds / 86400) + ' days';
+}
+
+function isToday(date) {
+  return DAY.format(date) === DAY.format(new Date());
+}
+
+/* "14:02" today, "21 Nov 2026, 14:02" else; UTC as the title. */
+export function time(iso, none = 'never') {
+  if (!iso) return el('span', {class: 'none'}, none);
+  const date = new Date(iso);
+  const text = isToday(date) ? 'today, ' + CLOCK.format(date) : DAY.format(date) + ', ' + CLOCK.format(date);
+  return el('time', {datetime: iso, title: iso}, text);
+}
+
+export function ago(iso, none = 'never') {
+  if (!iso) return el('span', {class: 'none'}, none);
+  const seconds = (Date.now() - new Date(iso)) / 1000;
+  return el('time', {datetime: iso, title: iso}, seconds < 0 ? 'in ' + span(-seconds) : span(seconds) + ' ago');
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------ */
+
+/* A state is a word in a frame: never told by its colour alone. */
+export function badge(kind, text) {
+  return el('span', {class: 'badge ' + kind}, text);
+}
+
+export function link(hash, ...children) {
+  return el('a', {href: hash}, children);
+}
+
+/* To a public address, in a tab of its own. */
+export function outside(url, ...children) {
+  return el('a', {href: url, target: '_blank', rel: 'noopener noreferrer', class: 'url'}, children.length > 0 ? children : url);
+}
+
+/* `of`: what it acts on, where many buttons have the same text. */
+export function button(text, onclick, kind = '', of = null) {
+  return el('button', {type: 'button', class: kind || null, onclick, 'aria-label': of && text + ' ' + of}, text);
+}
+
+export function section(title, ...children) {
+  return el('section', {}, el('h2', {}, title), children);
+}
+
+/* columns: [{name, cell(row), kind}]; kind: 'number', 'url', 'actions'. On a narrow screen each row is
+ * a list of names and values; the roles say that it is a table all the same. `quiet`: a heading
+ * says already what it is. */
+export function table(caption, columns, rows, quiet = false) {
+  const name = (column) => el('th', {scope: 'col', role: 'columnheader', class: column.kind}, column.name);
+  const cell = (column, row) =>
+    el('td', {role: 'cell', class: column.kind, 'data-name': column.name}, el('span', {class: 'value'}, column.cell(row)));
+  return el('table', {role: 'table'},
+    el('caption', {class: quiet && 'unseen'}, caption),
+    el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, columns.map(name))),
+    el('tbody', {role: 'rowgroup'}, rows.map((row) => el('tr', {role: 'row'}, columns.map((column) => cell(column, row))))));
+}
+
+/* [[name, value], …]; a value that is null is left out. */
+export function facts(pairs) {
+  const known = pairs.filter(([, value]) => value !== null && value !== undefined);
+  return known.length > 0 && el('dl', {class: 'facts'}, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
+}
+
+/* Two numbers of each day as lines, at most 90; the table beside it has the same numbers. */
+export function chart(title, days, series) {
+  const width = 360, height = 72, most = Math.max(1, ...days.flatMap((day) => series.map((one) => one.of(day))));
+  const x = (i) => (days.length < 2 ? width / 2 : (i * width) / (days.length - 1)).toFixed(1);
+  const y = (value) => (height - 2 - (value * (height - 4)) / most).toFixed(1);
+  const line = (one) => svg('polyline', {class: 'line ' + one.kind, points: days.map((day, i) => x(i) + ',' + y(one.of(day))).join(' ')});
+  return el('figure', {class: 'chart'},
+    svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title, preserveAspectRatio: 'none'}, series.map(line)),
+    el('figcaption', {}, series.map((one) => el('span', {class: 'key ' + one.kind}, one.name)), el('span', {}, 'highest: ' + number(most) + ' a day')));
+}
+
+export function alertBox(problem) {
+  return el('div', {class: 'alert', role: 'alert'}, problemText(problem));
+}
+
+export function problemText(problem) {
+  const detail = problem.message.charAt(0).toUpperCase() + problem.message.slice(1);
+  const code = problem.code ? [' ', el('code', {}, problem.code)] : null;
+  const end = /[.!?]$/.test(detail) ? '' : '.';
+  return el('p', {}, problem.field ? [el('strong', {}, problem.field), ': ', problem.message, end] : detail + end, code);
+}
+
+/* ---- fields and dialogs ------------------------------------------------------------------------ */
+
+let serial = 0;
+
+/* {label, name, hint, type, value, options: [[value, text], …]}: {node, input} */
+export function field({label, name, hint, options, value, ...more}) {
+  const id = 'f' + ++serial;
+  const about = hint ? id + 'h' : null;
+  const input = options
+    ? el('select', {id, name, 'aria-describedby': about, ...more}, options.map(([v, text]) => el('option', {value: v, selected: v === value}, text)))
+    : el('input', {id, name, type: 'text', value, 'aria-describedby': about, autocomplete: 'off', spellcheck: 'false', ...more});
+  return {input, node: el('p', {class: 'field'}, el('label', {for: id}, label), input, hint ? el('span', {class: 'hint', id: about}, hint) : null)};
+}
+
+export function check({label, name, checked}) {
+  const id = 'f' + ++serial;
+  const input = el('input', {id, name, type: 'checkbox', checked});
+  return {input, node: el('p', {class: 'field check'}, input, el('label', {for: id}, label))};
+}
+
+/* A dialog with a form. `run` does it, with the dialog; what it throws is told in the dialog, at the
+ * field that is to blame. What it returns false for stays open; the native dialog gives the focus
+ * back to where it was. */
+export function dialog({title, content, action, danger, run, cancel = 'Cancel'}) {
+  const id = 'd' + ++serial;
+  const alert = el('div', {class: 'alert', id: id + 'a', role: 'alert'});
+  const body = el('div', {class: 'body'}, content);
+  const submit = el('button', {type: 'submit', class: danger ? 'danger' : 'main'}, action);
+  const form = el('form', {novalidate: true}, el('h2', {id}, title), body, alert,
+    el('p', {class: 'buttons'}, action ? submit : null, button(cancel, () => node.close())));
+  const node = el('dialog', {'aria-labelledby': id}, form);
+  const self = {node, body, submit, alert, close: () => node.close()};
+  let busy = false;
+
+  const blame = (name) => {
+    for (const input of form.querySelectorAll('[aria-invalid]')) input.removeAttribute('aria-invalid');
+    const input = name ? form.elements.namedItem(name) : null;
+    if (!input || !input.setAttribute) return;
+    input.setAttribute('aria-invalid', 'true');
+    input.focus();
+  };
+  self.fail = (problem) => {
+    fill(alert, problemText(problem));
+    blame(problem.field);
+  };
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    if (busy) return;
+    busy = true;
+    form.setAttribute('aria-busy', 'true');
+    fill(alert);
+    blame('');
+    try {
+      if ((await run(self)) !== false) node.close();
+    } catch (error) {
+      if (error.name !== 'Problem' && !('code' in error)) throw error;
+      self.fail(error);
+    } finally {
+      busy = false;
+      form.removeAttribute('aria-busy');
+    }
+  });
+  node.addEventListener('close', () => node.remove());
+  document.body.append(node);
+  node.showModal();
+  const first = body.querySelector('input, select, textarea');
+  if (first) first.focus();
+  return self;
+}
+
+/* Where the shrink guard holds a change, the person types how many go: {node, read()}. */
+export function approval(wouldRemove, what) {
+  const typed = field({
+    label: `Type ${wouldRemove} to go on`, name: 'max_removed', inputmode: 'numeric',
+    hint: `${what} would remove ${count(wouldRemove, 'entry', 'entries')}, more of the index than the shrink guard lets go by itself.`,
+  });
+  return {
+    node: el('div', {class: 'approval'}, typed.node),
+    input: typed.input,
+    read() {
+      if (typed.input.value.replace(/[\s,.]/g, '') !== String(wouldRemove))
+        throw Object.assign(new Error(`must be the number ${wouldRemove}`), {code: '', field: 'max_removed'});
+      return wouldRemove;
+    },
+  };
+}

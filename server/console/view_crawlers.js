@@ -1,0 +1,125 @@
+/* Crawlers: up to when each has seen all changes, in words; one of them with its pages and its days. */
+import {get} from './api.js';
+import {ago, badge, chart, count, el, facts, link, number, section, span, table, time} from './dom.js';
+
+/* As it calls itself, mostly. */
+export const named = (name) => name.charAt(0).toUpperCase() + name.slice(1);
+
+function stateOf(one) {
+  if (one.stale > 0) return badge('warn', 'Behind');
+  if (one.pages === 0) return badge('', 'No page yet');
+  return one.never > 0 ? badge('', 'Not all pages') : badge('good', 'Up to date');
+}
+
+/* "Googlebot has seen everything up to 12:04; 3 pages changed since, the first 2 h ago." */
+export function crawlerSentence(one, linked = true) {
+  return [
+    stateOf(one), ' ', linked ? link('#/crawler/' + encodeURIComponent(one.name), named(one.name)) : named(one.name),
+    one.seen_up_to ? [' has seen everything up to ', time(one.seen_up_to)] : ' has seen no page whole',
+    one.stale > 0 ? ['; ', count(one.stale, 'page has', 'pages have'), ' changed since, the first ', ago(one.stale_since)] : null,
+    one.never > 0 ? ['; ', count(one.never, 'page', 'pages'), ' it has never fetched'] : null,
+    '.',
+  ];
+}
+
+const verified = (one) => (one.verified ? 'by its address ranges' : 'no: whoever says its name counts');
+
+function lagFacts(one) {
+  return one.lag.changes === 0 ? null
+    : `half of ${count(one.lag.changes, 'change', 'changes')} within ${span(one.lag.p50_s)}, nine in ten within ${span(one.lag.p90_s)}, all within ${span(one.lag.max_s)}`;
+}
+
+const SERIES = [
+  {name: 'fetched anew (200)', kind: 'first', of: (day) => day.ok},
+  {name: 'unchanged (304)', kind: 'second', of: (day) => day.not_modified},
+];
+
+/* All days from the first that is known, quiet ones too. */
+function filled(days) {
+  if (days.length === 0) return [];
+  const of = new Map(days.map((day) => [day.day, day]));
+  const out = [];
+  const end = new Date().toISOString().slice(0, 10);
+  for (let at = new Date(days[0].day); out.length < 90; at = new Date(at.getTime() + 86400000)) {
+    const day = at.toISOString().slice(0, 10);
+    if (day > end) break;
+    out.push(of.get(day) || {day, ok: 0, not_modified: 0, other: 0, impostors: 0});
+  }
+  return out;
+}
+
+function daysTable(one) {
+  return table('Each day (UTC)', [
+    {name: 'Day', cell: (day) => day.day},
+    {name: 'Fetched anew (200)', kind: 'number', cell: (day) => number(day.ok)},
+    {name: 'Unchanged (304)', kind: 'number', cell: (day) => number(day.not_modified)},
+    {name: 'Others', kind: 'number', cell: (day) => number(day.other)},
+    {name: 'Impostors', kind: 'number', cell: (day) => number(day.impostors)},
+  ], one.days.slice().reverse(), true);
+}
+
+function note(answer) {
+  return el('p', {class: 'none'}, answer.since
+    ? ['Counted since ', time(answer.since), ', as the origin saw it: what a cache in front answered is not seen here.']
+    : 'Visits are not counted: the configuration says crawlers = no.');
+}
+
+export async function crawlers() {
+  const answer = await get('/v1/crawlers');
+  return {
+    title: 'Crawlers',
+    content: [
+      note(answer),
+      answer.crawlers.length > 0 ? table('Crawlers that came', [
+        {name: 'Crawler', cell: (one) => link('#/crawler/' + encodeURIComponent(one.name), named(one.name))},
+        {name: 'State', cell: stateOf},
+        {name: 'Has seen everything up to', cell: (one) => time(one.seen_up_to, 'nothing whole yet')},
+        {name: 'Came last', cell: (one) => ago(one.last_fetch_at)},
+        {name: 'Pages up to date', kind: 'number', cell: (one) => number(one.current)},
+        {name: 'Behind', kind: 'number', cell: (one) => number(one.stale)},
+        {name: 'Never fetched', kind: 'number', cell: (one) => number(one.never)},
+        {name: 'Usual delay', cell: (one) => (one.lag.changes > 0 ? span(one.lag.p50_s) : el('span', {class: 'none'}, 'unknown'))},
+      ], answer.crawlers, true) : answer.since && el('p', {class: 'none'}, 'None has come yet.'),
+    ],
+  };
+}
+
+const PAGES = 100;
+
+export async function crawler(context, where) {
+  const stale = where.query.get('stale') === '1', after = where.query.get('after');
+  const answer = await get('/v1/crawlers');
+  const one = answer.crawlers.find((known) => known.name === where.id);
+  if (!one) return {title: named(where.id), content: el('p', {class: 'none'}, 'It has not come here.')};
+  const list = await get(`/v1/crawlers/${encodeURIComponent(one.name)}/pages`, {stale: stale ? '1' : null, after, limit: PAGES});
+  const here = (query) => '#/crawler/' + encodeURIComponent(one.name) + '?' + new URLSearchParams(query);
+  const days = filled(one.days);
+  return {
+    title: named(one.name),
+    content: [
+      el('p', {class: 'lead'}, crawlerSentence(one, false)),
+      facts([
+        ['Came last', time(one.last_fetch_at)],
+        ['Verified', verified(one)],
+        ['Pages', `${number(one.current)} up to date, ${number(one.stale)} behind, ${number(one.never)} never fetched`],
+        ['From a change to its visit', lagFacts(one)],
+      ]),
+      section('Its pages',
+        el('p', {class: 'buttons'}, stale ? link(here({}), 'All pages') : link(here({stale: '1'}), 'Only those that changed since')),
+        list.pages.length > 0 ? table('Pages as it has them', [
+          {name: 'Page', kind: 'url', cell: (page) => page.url},
+          {name: 'State', cell: (page) => (page.fetched_at === null ? badge('', 'Never fetched') : page.stale_since ? badge('warn', 'Behind') : page.held_changed_at ? badge('good', 'Up to date') : badge('warn', 'Not whole'))},
+          {name: 'Fetched', cell: (page) => ago(page.fetched_at)},
+          {name: 'Answered', kind: 'number', cell: (page) => (page.status === null ? '' : String(page.status))},
+          {name: 'It has the version of', cell: (page) => time(page.held_changed_at, 'none')},
+          {name: 'The page changed', cell: (page) => time(page.changed_at)},
+        ], list.pages, true) : el('p', {class: 'none'}, stale ? 'None: it has seen them all.' : 'None.'),
+        list.next && el('p', {}, link(here({...(stale ? {stale: '1'} : {}), after: list.next}), 'More pages'))),
+      section('Its days', days.length > 0
+        ? [days.length > 1 && chart(`Fetches of ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES),
+          el('details', {open: days.length < 8}, el('summary', {}, 'The numbers'), daysTable(one))]
+        : el('p', {class: 'none'}, 'There is none yet.')),
+      note(answer),
+    ],
+  };
+}

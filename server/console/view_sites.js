@@ -1,0 +1,215 @@
+/* Sites and their indexes: how much each holds, freeze and thaw, a new one; one index with its pages,
+ * who holds which version of them, and a list that replaces it. */
+import {get, getTagged, patch, post, put} from './api.js';
+import {ago, approval, badge, button, bytes, count, dialog, el, facts, field, fill, link, number, outside, section, table, time} from './dom.js';
+import {named} from './view_crawlers.js';
+import {restoreDialog} from './view_history.js';
+
+const path = (url) => (url ? new URL(url).pathname : '');
+const indexLink = (one) => link('#/index/' + one.id, one.url);
+const entriesOf = (one) => '#/entries?' + new URLSearchParams({index: one.url});
+
+const stateOf = (one) => (one.frozen ? badge('warn', 'Frozen') : el('span', {class: 'none'}, 'takes changes'));
+
+/* `acts`: with buttons. */
+export function indexColumns(acts, context) {
+  return [
+    {name: 'Index', kind: 'url', cell: indexLink},
+    {name: 'Sitemaps', kind: 'number', cell: (one) => link(entriesOf(one), number(one.entries))},
+    {name: 'Pages', kind: 'number', cell: (one) => number(one.pages.length)},
+    {name: 'Size', kind: 'number', cell: (one) => bytes(one.bytes)},
+    {name: 'Changed', cell: (one) => ago(one.changed_at)},
+    {name: 'State', cell: (one) => stateOf(one)},
+    ...(acts ? [{name: 'Actions', kind: 'actions', cell: (one) => freezeButton(context, '/v1/indexes/' + one.id, path(one.url), one.frozen)}] : []),
+  ];
+}
+
+function freezeButton(context, target, name, frozen) {
+  const word = frozen ? 'Thaw' : 'Freeze';
+  return button(word, () => dialog({
+    title: `${word} ${name}?`,
+    content: el('p', {}, frozen
+      ? 'Changes are taken again, and sources bring what they held meanwhile.'
+      : 'Nothing changes there until it is thawed: registrations and lists are refused, sources hold what they find. Crawlers are served on.'),
+    action: word,
+    async run() {
+      await patch(target, {frozen: !frozen});
+      context.say(`${name} is ${frozen ? 'thawed' : 'frozen'}.`);
+      context.refresh();
+    },
+  }), '', name);
+}
+
+function addSite(context) {
+  const origin = field({label: 'Origin', name: 'origin', hint: 'Scheme and host, as the public sees it. It gets an index at /sitemap_index.xml.'});
+  dialog({
+    title: 'Add a site', content: origin.node, action: 'Add',
+    async run() {
+      await post('/v1/sites', {json: {origin: origin.input.value.trim()}});
+      context.say('The site is there. Its web server must pass /robots.txt and the index on to this server.');
+      context.refresh();
+    },
+  });
+}
+
+function addIndex(context, site) {
+  const url = field({label: 'URL', name: 'url', value: site.origin + '/', hint: 'Ends in .xml. It takes what is registered in its directory and below.'});
+  dialog({
+    title: 'Add an index', content: url.node, action: 'Add',
+    async run() {
+      await post('/v1/indexes', {json: {url: url.input.value.trim()}});
+      context.say('The index is there.');
+      context.refresh();
+    },
+  });
+}
+
+function siteSection(context, site, indexes) {
+  return el('section', {},
+    el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, site.origin), ' ', site.frozen ? badge('warn', 'Frozen') : null,
+      context.may('admin') && el('span', {class: 'buttons'},
+        button('Add an index', () => addIndex(context, site)), freezeButton(context, '/v1/sites/' + site.id, site.origin, site.frozen))),
+    facts([
+      ['Also answers as', site.host_aliases.length > 0 ? site.host_aliases.join(', ') : null],
+      ['May list files of', site.cross_hosts.length > 0 ? site.cross_hosts.join(', ') : null],
+      ['Managed by', site.managed ? 'the configuration file' : null],
+    ]),
+    indexes.length > 0 ? table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, true) : el('p', {class: 'none'}, 'It has no index.'));
+}
+
+const SITES = 50;
+
+export async function sites(context, where) {
+  const list = await get('/v1/sites', {limit: SITES, after: where.query.get('after')});
+  const indexes = await Promise.all(list.sites.map((site) => get('/v1/indexes', {site: site.origin})));
+  return {
+    title: 'Sites',
+    content: [
+      context.may('admin') && !context.me.site && el('p', {class: 'buttons'}, button('Add a site', () => addSite(context), 'main')),
+      list.sites.length === 0 && el('p', {class: 'none'}, 'There is no site yet, and crawlers get 421.'),
+      list.sites.map((site, i) => [
+        siteSection(context, site, indexes[i].indexes),
+        indexes[i].next && el('p', {}, 'The first 100 indexes are listed.'),
+      ]),
+      list.next && el('p', {}, link('#/sites?' + new URLSearchParams({after: list.next}), 'More sites')),
+    ],
+  };
+}
+
+/* ---- one index --------------------------------------------------------------------------------- */
+
+const HOLDERS = 8;
+
+/* {page's URL: {has: [name], lacks: [name]}} of the crawlers that read it. */
+async function readHolders(id) {
+  const known = (await get('/v1/crawlers')).crawlers.slice(0, HOLDERS);
+  const answers = await Promise.all(known.map((one) => get(`/v1/crawlers/${encodeURIComponent(one.name)}/pages`, {index: id, limit: 1000})));
+  const of = new Map();
+  answers.forEach((answer, i) => {
+    for (const page of answer.pages) {
+      if (!of.has(page.url)) of.set(page.url, {has: [], lacks: []});
+      const held = of.get(page.url);
+      if (page.held_changed_at !== null && page.stale_since === null) held.has.push(named(known[i].name));
+      else held.lacks.push(named(known[i].name));
+    }
+  });
+  return of;
+}
+
+function holdersText(held) {
+  if (!held) return el('span', {class: 'none'}, 'no crawler yet');
+  return [held.has.length > 0 && ['has it: ', held.has.join(', ')], held.has.length > 0 && held.lacks.length > 0 && '; ',
+    held.lacks.length > 0 && ['not yet: ', held.lacks.join(', ')]];
+}
+
+/* A text list becomes NDJSON here; NDJSON stays as it is. */
+function asLines(text) {
+  return text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '')
+    .map((line) => (line.startsWith('{') ? line : JSON.stringify({loc: line}))).join('\n') + '\n';
+}
+
+function replaceDialog(context, one, tag) {
+  const file = field({label: 'File', name: 'file', type: 'file', hint: 'One URL on each line, or NDJSON with loc and lastmod. Of what your token registered the index then has exactly these.'});
+  const told = el('div', {role: 'status'});
+  let ready = null, allowed = null;
+  const send = (dry, max) => put('/v1/sitemaps', {query: {index: one.url, dry_run: dry, max_removed: max}, body: ready, type: 'application/x-ndjson', match: tag});
+  const tell = (answer) => fill(told, countsOf(answer));
+  file.input.addEventListener('change', () => {
+    ready = allowed = null;
+    fill(told);
+  });
+  dialog({
+    title: 'Replace the list of ' + path(one.url), content: [file.node, told], action: 'Go on', danger: true,
+    async run(self) {
+      if (ready !== null) {
+        const answer = await send(null, allowed ? allowed.read() : null);
+        context.say('Done: ', countsText(answer));
+        context.refresh();
+        return true;
+      }
+      if (file.input.files.length === 0) throw Object.assign(new Error('is needed'), {code: '', field: 'file'});
+      ready = asLines(await file.input.files[0].text());
+      try {
+        tell(await send('1', null));
+      } catch (error) {
+        if (error.code !== 'shrink-guard') {
+          ready = null;
+          throw error;
+        }
+        allowed = approval(error.body.would_remove, 'This list');
+        tell(await send('1', error.body.would_remove));
+        told.append(allowed.node);
+        allowed.input.focus();
+      }
+      self.submit.textContent = 'Replace';
+      return false;
+    },
+  });
+}
+
+export function countsText(answer) {
+  return [[answer.created, 'new'], [answer.updated, 'changed'], [answer.removed, 'removed'], [answer.unchanged, 'as it was'], [answer.spared, 'of others, left']]
+    .filter(([n]) => n > 0).map(([n, what]) => number(n) + ' ' + what).join(', ') || 'nothing would change';
+}
+
+/* A dry run's answer: what would be, and the first rows of it. */
+export function countsOf(answer) {
+  const kind = (row) => (row.before === null ? 'new' : row.after === null ? 'removed' : 'changed');
+  const rows = (answer.rows || []).slice(0, 10);
+  return [
+    el('p', {}, 'This would be: ', countsText(answer), '.'),
+    rows.length > 0 && el('ul', {class: 'rows'}, rows.map((row) => el('li', {}, badge('', kind(row)), ' ', el('span', {class: 'url'}, row.loc)))),
+    answer.rows_total > rows.length && el('p', {class: 'none'}, `and ${number(answer.rows_total - rows.length)} more`),
+  ];
+}
+
+export async function index(context, where) {
+  const {value: one, etag} = await getTagged('/v1/indexes/' + encodeURIComponent(where.id));
+  const holders = await readHolders(one.id);
+  return {
+    title: 'Index ' + path(one.url),
+    content: [
+      el('p', {class: 'lead'}, outside(one.url)),
+      facts([
+        ['Site', one.site],
+        ['Sitemaps', link(entriesOf(one), number(one.entries))],
+        ['Size', bytes(one.bytes)],
+        ['Changed', time(one.changed_at)],
+        ['State', stateOf(one)],
+      ]),
+      el('p', {class: 'buttons'},
+        link(entriesOf(one), 'Its sitemaps'),
+        context.hasHistory() && link('#/history?' + new URLSearchParams({index: one.url}), 'Its history'),
+        context.may('write') && button('Replace by a file', () => replaceDialog(context, one, etag)),
+        context.may('write') && context.hasHistory() && button('Put back as it was', () => restoreDialog(context, one.url, null)),
+        context.may('admin') && freezeButton(context, '/v1/indexes/' + one.id, path(one.url), one.frozen)),
+      section('Pages', one.pages.length > 0 ? table(count(one.pages.length, 'page', 'pages') + ', as crawlers see them', [
+        {name: 'Page', kind: 'url', cell: (page) => outside(page.url)},
+        {name: 'Sitemaps', kind: 'number', cell: (page) => number(page.entries)},
+        {name: 'Size', kind: 'number', cell: (page) => bytes(page.bytes)},
+        {name: 'Changed', cell: (page) => ago(page.changed_at)},
+        {name: 'Crawlers', cell: (page) => holdersText(holders.get(page.url))},
+      ], one.pages) : el('p', {class: 'none'}, 'It is empty: crawlers get a page without entries.')),
+    ],
+  };
+}

@@ -1,0 +1,100 @@
+/* Sources: how each folder or list stands, a scan now, removals that the guard holds. Problems: all
+ * that waits for somebody, in one place. */
+import {get, post} from './api.js';
+import {ago, approval, badge, button, count, dialog, el, facts, link, number, section, table, time} from './dom.js';
+import {healthBox} from './view_overview.js';
+import {countsText} from './view_sites.js';
+
+const place = (found) => (found.line > 0 ? `${number(found.line)}, column ${number(found.column)}` : 'the file itself');
+
+const problemColumns = [
+  {name: 'File', kind: 'url', cell: (found) => found.path},
+  {name: 'What is wrong', cell: (found) => [found.detail, ' ', el('code', {}, found.code)]},
+  {name: 'Line', cell: place},
+  {name: 'Since', cell: (found) => time(found.since)},
+  {name: 'In the index', cell: (found) => (found.listed ? 'its last good content' : 'not yet')},
+];
+const remarkColumns = [
+  {name: 'File', kind: 'url', cell: (found) => found.path},
+  {name: 'What crawlers may mind', cell: (found) => [found.detail, ' ', el('code', {}, found.code)]},
+  {name: 'Line', cell: place},
+  {name: 'Times', kind: 'number', cell: (found) => number(found.count)},
+];
+
+export function findings(source) {
+  return [
+    source.problems.length > 0 && [
+      table(`${count(source.problems_total, 'file of ' + source.name + ' is', 'files of ' + source.name + ' are')} refused`, problemColumns, source.problems),
+      source.problems_total > source.problems.length && el('p', {class: 'none'}, `The first ${source.problems.length} are listed.`)],
+    source.remarks.length > 0 && [
+      table(`${count(source.remarked, 'file of ' + source.name + ' is', 'files of ' + source.name + ' are')} listed, but worth a look`, remarkColumns, source.remarks),
+      source.remarked > source.remarks.length && el('p', {class: 'none'}, `The first ${source.remarks.length} are listed.`)],
+  ];
+}
+
+async function scan(context, source, max) {
+  const answer = await post(`/v1/sources/${encodeURIComponent(source.name)}/scan`, {query: {max_removed: max}});
+  context.say(`${source.name} was read: ${countsText(answer)}.` + (answer.held_removals > 0 ? ` ${count(answer.held_removals, 'removal is', 'removals are')} held.` : ''));
+  context.refresh();
+}
+
+function scanDialog(context, source) {
+  dialog({
+    title: `Read ${source.name} now?`, action: 'Read it now',
+    content: el('p', {}, 'What is there is published at once, also what is not quiet yet.'),
+    run: () => scan(context, source, null),
+  });
+}
+
+function letGoDialog(context, source) {
+  const allowed = approval(source.held_removals, `What is gone from ${source.name}`);
+  dialog({title: 'Let the held removals go', content: allowed.node, action: 'Remove them', danger: true, run: () => scan(context, source, allowed.read())});
+}
+
+function sourceSection(context, source) {
+  const state = source.scanning ? badge('', 'Being read') : source.failure ? badge('bad', 'Failing')
+    : source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
+  return el('section', {},
+    el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, source.name), ' ', state,
+      context.may('write') && el('span', {class: 'buttons'}, button('Read it now', () => scanDialog(context, source)))),
+    source.failure && el('p', {class: 'alert'}, 'Since ', time(source.failed_at), ': ', source.failure, '. Its sitemaps stay as they are.'),
+    source.held_removals > 0 && el('p', {class: 'alert'},
+      `${count(source.held_removals, 'sitemap is', 'sitemaps are')} gone there, but the shrink guard keeps ${source.held_removals === 1 ? 'it' : 'them'} in the index. `,
+      context.may('write') && button('Let ' + number(source.held_removals) + ' go', () => letGoDialog(context, source))),
+    facts([
+      ['Folder', source.directory], ['List', source.upstream], ['On the web', source.url],
+      ['Status', typeof source.status === 'string' ? source.status : null],
+      ['Files', source.files === undefined ? null : `${number(source.files)}, of these listed ${number(source.listed)}`],
+      ['Sitemaps', link('#/entries?' + new URLSearchParams({source: source.name, ...(source.index ? {index: source.index} : {})}), 'those of this source')],
+      ['Last good scan', ago(source.last_good_scan_at)], ['Next look', source.next_poll_at ? time(source.next_poll_at) : null],
+      ['Told of changes', source.watching === 'inotify' ? 'at once' : source.watching === 'rescans-only' ? 'by rescans only' : source.watching ? 'by rescans: the limit of watches is reached' : null],
+    ]),
+    findings(source));
+}
+
+export async function sources(context) {
+  const list = (await get('/v1/sources')).sources;
+  return {
+    title: 'Sources',
+    content: list.length > 0 ? list.map((source) => sourceSection(context, source))
+      : el('p', {class: 'none'}, 'This server has no source: sitemaps are registered by the API alone. A [source] section of the configuration names a folder of them.'),
+  };
+}
+
+/* ---- problems ---------------------------------------------------------------------------------- */
+
+export async function problems(context) {
+  const [health, list, indexes] = await Promise.all([get('/readyz'), get('/v1/sources'), get('/v1/indexes')]);
+  const told = list.sources.filter((source) => source.problems.length > 0 || source.remarks.length > 0);
+  return {
+    title: 'Problems',
+    content: [
+      section('The server', healthBox(health)),
+      section('Files of sources', told.length > 0 ? told.map(findings) : el('p', {class: 'none'}, 'None is refused, and none is worth a look.')),
+      section('Registered sitemaps', indexes.indexes.length > 0
+        ? [el('p', {}, 'Those that were accepted with a warning, by index:'),
+          el('ul', {class: 'lines'}, indexes.indexes.map((one) => el('li', {}, link('#/entries?' + new URLSearchParams({index: one.url, warned: '1'}), one.url))))]
+        : el('p', {class: 'none'}, 'There is no index yet.')),
+    ],
+  };
+}

@@ -1,0 +1,404 @@
+"""The console in a browser: what a person sees and does, by hand and by keyboard, and what it must not do."""
+
+import glob
+import os
+import re
+import subprocess
+
+from browser import HOSTILE, URLSET, write
+from harness import INDEX, ORIGIN, Server, ask, eventually, q
+from selenium.webdriver.common.keys import Keys
+
+FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../server/console")
+VIEWS = ("overview", "entries", "sites", "index/1", "sources", "problems", "crawlers", "crawler/googlebot", "history", "change/2", "access")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+
+def get(server, path, headers=(), method="GET"):
+    return ask(server.admin, method, path, headers, host=server.admin)
+
+
+# ---- the files ----------------------------------------------------------------------------------
+
+
+def test_files_need_no_token_and_have_their_headers(server):
+    types = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+    names = sorted(os.path.basename(path) for path in glob.glob(FILES + "/*"))
+    assert {"index.html", "console.css", "main.js", "api.js", "dom.js"} < set(names)
+    for name in names + [""]:
+        reply = get(server, "/console/" + name)
+        assert reply.status == 200, name
+        assert reply["Content-Type"] == types[(name or "index.html").rpartition(".")[2]]
+        assert reply["Content-Security-Policy"] == POLICY
+        assert reply["Referrer-Policy"] == "no-referrer"
+        assert reply["Cross-Origin-Opener-Policy"] == reply["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert reply["X-Content-Type-Options"] == "nosniff"
+        assert reply["Cache-Control"] == "no-cache"
+        again = get(server, "/console/" + name, {"If-None-Match": reply["ETag"]})
+        assert (again.status, again.body, again["ETag"]) == (304, b"", reply["ETag"])
+        assert again["Content-Security-Policy"] == POLICY
+        head = get(server, "/console/" + name, method="HEAD")
+        assert (head.status, head.body, head["Content-Length"]) == (200, b"", str(len(reply.body)))
+        if name and name != "index.html":
+            with open(f"{FILES}/{name}", "rb") as file:
+                assert file.read() == reply.body
+
+
+def test_other_paths(server):
+    for path in ("/", "/console"):
+        reply = get(server, path)
+        assert (reply.status, reply["Location"], reply.body) == (308, "/console/", b"")
+    assert get(server, "/console/none.js").status == 404
+    assert get(server, "/console/..%2fmain.js").status == 404
+    assert get(server, "/console/main.js", method="POST").status == 405
+    assert server.get("/console/").status == 404  # the crawlers' listener has none
+
+
+def test_it_can_be_left_out(tmp_path):
+    server = Server(tmp_path, config="[admin]\nconsole = no\n").start()
+    assert [get(server, path).status for path in ("/", "/console/", "/console/main.js")] == [404, 404, 404]
+    assert get(server, "/healthz").status == 200
+    server.stop()
+
+
+def test_the_files_are_small_and_parse():
+    paths = glob.glob(FILES + "/*")
+    assert sum(os.path.getsize(path) for path in paths) <= 90_000
+    for path in glob.glob(FILES + "/*.js"):
+        with open(path, "rb") as file:
+            subprocess.run(["node", "--input-type=module", "--check"], stdin=file, check=True)
+
+
+# ---- signing in ---------------------------------------------------------------------------------
+
+
+def test_sign_in_and_out(console, server):
+    console.sign_in("smd_wrong")
+    console.wait_text("not known")
+    assert console.driver.switch_to.active_element.get_attribute("name") == "token"
+    console.fill("token", server.tokens["reader"]).send_keys(Keys.ENTER)
+    console.wait(lambda: console.title() == "Overview")
+    console.wait_text("reader (read)", ".who")
+    assert server.tokens["reader"] not in console.driver.current_url + console.driver.page_source
+    assert console.driver.get_cookies() == []
+    assert console.driver.execute_script("return localStorage.length") == 0
+    console.press("Sign out", ".who")
+    console.one("main [name=token]")
+    assert console.driver.execute_script("return sessionStorage.length") == 0
+    console.driver.refresh()
+    console.one("main [name=token]")
+    assert not any("token=" in url or "smd_" in url for url in console.asked())
+
+
+def test_a_revoked_token_is_told_and_forgotten(console, server):
+    console.open("overview", server.tokens["doomed"])
+    console.wait_text("Overview")
+    assert server.api("DELETE", "/v1/tokens/doomed").status == 204
+    console.driver.execute_script("location.hash = '#/entries'")
+    console.one("main [name=token]")
+    console.wait_text("revoked")
+    assert console.driver.execute_script("return sessionStorage.length") == 0
+
+
+def test_a_tab_out_of_sight_forgets_its_token(console, server):
+    console.open("overview", server.tokens["reader"])
+    console.driver.execute_script("""
+        const turn = (hidden) => {
+          Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+          document.dispatchEvent(new Event('visibilitychange'));
+        };
+        const now = Date.now;
+        turn(true);
+        Date.now = () => now() + 29 * 60000;
+        turn(false);
+        window.kept = sessionStorage.length;
+        turn(true);
+        Date.now = () => now() + 60 * 60000;
+        turn(false);""")
+    assert console.driver.execute_script("return window.kept") == 1
+    console.wait_text("30 minutes")
+    assert console.driver.execute_script("return sessionStorage.length") == 0
+
+
+# ---- what is seen -------------------------------------------------------------------------------
+
+
+def test_overview(console, server):
+    console.open("overview", server.tokens["reader"])
+    text = console.text()
+    assert "Needs a look" in text and "folder: 1 file is refused" in text
+    assert "255\nsitemaps" in text and INDEX in text
+    assert re.search(r"Googlebot has seen everything up to ", text)
+    assert "folder: 4 files listed, 1 refused" in text
+
+
+def test_every_view_is_shown_to_a_reader_without_a_button_that_writes(console, server):
+    acts = {"Register a sitemap", "Change", "Remove", "Freeze", "Thaw", "Add a site", "Add an index", "Read it now",
+            "Replace by a file", "Put back as it was", "Undo it", "Change the date", "End"}
+    seen = set()
+    for role in ("boss", "reader"):
+        console.open("overview", server.tokens[role])
+        first = server.api("GET", f"/v1/sitemaps?loc={q(ORIGIN + '/shop/')}").json()["sitemaps"][0]
+        for view in VIEWS + ("entry/" + first["id"],):
+            console.go(view)
+            assert "cannot be shown" not in console.title(), (role, view, console.text())
+            assert console.driver.execute_script("return document.querySelectorAll('h1').length") == 1
+            if role == "boss":
+                seen |= set(console.buttons())
+            else:
+                assert acts.isdisjoint(console.buttons()), (view, console.buttons())
+    assert acts - {"Thaw"} <= seen  # whoever may has them
+
+
+def test_entries_go_by_pages_and_are_found(console, server):
+    console.open(f"entries?index={q(INDEX)}", server.tokens["reader"])
+    console.wait_text("1 to 100 of 255 sitemaps")
+    assert len(console.all("tbody tr")) == 100
+    console.press("Next 100")
+    console.wait_text("101 to 200 of 255")
+    console.press("Next 100")
+    console.wait_text("201 to 255 of 255")
+    assert "Next 100" not in console.buttons()
+    console.press("Back")
+    console.wait_text("101 to 200 of 255")
+    console.fill("text", "/many/024")  # as one types, without the host
+    console.wait(lambda: len(console.all("tbody tr")) == 10, "ten entries")
+    assert "text=%2Fmany%2F024" in console.driver.current_url
+    console.fill("text", "/none")
+    console.wait_text("None is like that")
+
+
+def test_problems_have_their_place(console, server):
+    console.open("problems", server.tokens["reader"])
+    text = console.text()
+    assert "broken.xml" in text and "malformed-xml" in text or "truncated" in text
+    assert re.search(r"\d+, column \d+", text)
+
+
+def test_a_crawler(console, server):
+    console.open("crawler/googlebot", server.tokens["reader"])
+    text = console.text()
+    assert console.title() == "Googlebot"
+    assert INDEX in text and "Fetched anew (200)" in text and "whoever says its name counts" in text
+
+
+def test_hostile_texts_are_text(console, server):
+    loc = ORIGIN + "/x%22%3E%3Cimg%20src=x%20onerror=alert(1)%3E.xml"
+    assert server.register(loc).status == 201
+    write(server.source / (HOSTILE.replace("/", "_") + ".xml"), "<urlset><url>")
+    eventually(lambda: server.api("GET", "/v1/sources").json()["sources"][0]["problems_total"] == 2, "the hostile name")
+    console.open("problems", server.tokens["reader"])
+    assert HOSTILE.replace("/", "_") in console.text()
+    for view in VIEWS:
+        console.go(view)
+        assert console.all("main img") + console.all("main script") == [], view
+    console.open(f"entries?mode=loc&text={q(HOSTILE)}&source={q(HOSTILE)}")
+    assert console.one("[name=text]").get_attribute("value") == HOSTILE
+    assert console.all("main img") == []
+    console.open("crawler/" + q(HOSTILE))
+    assert HOSTILE in console.text()
+    os.unlink(server.source / (HOSTILE.replace("/", "_") + ".xml"))
+    server.api("DELETE", f"/v1/sitemaps?loc={q(loc)}")
+
+
+def test_markup_from_a_text_is_refused_by_the_browser(console, server):
+    console.open("overview", server.tokens["reader"])
+    refused = console.driver.execute_script("""
+        try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>'); } catch (error) { return error.name; }""")
+    assert refused == "TypeError"
+    console.errors()  # the policy tells of it, as it should
+
+
+# ---- what is done -------------------------------------------------------------------------------
+
+
+def entry_of(server, loc):
+    found = server.api("GET", f"/v1/sitemaps?loc={q(loc)}").json()["sitemaps"]
+    return found[0] if found else None
+
+
+def test_register_change_remove_by_keyboard(console, server):
+    loc = ORIGIN + "/by-hand.xml"
+    console.open(f"entries?mode=loc&text={q(loc)}", server.tokens["writer"])
+    opener = next(b for b in console.all("main button") if b.text == "Register a sitemap")
+    opener.send_keys(Keys.ENTER)
+    console.one("dialog[open]")
+    console.keys("/relative.xml", Keys.TAB, Keys.TAB, Keys.TAB, Keys.ENTER)
+    console.wait_text("loc-relative", "dialog [role=alert]")
+    box = console.driver.switch_to.active_element
+    assert (box.get_attribute("name"), box.get_attribute("aria-invalid")) == ("loc", "true")
+    console.keys(Keys.ESCAPE)
+    console.wait(lambda: not console.all("dialog"), "no dialog")
+    assert console.driver.switch_to.active_element.text == "Register a sitemap"  # where it was
+    console.keys(Keys.ENTER)
+    console.one("dialog[open]")
+    console.keys(loc, Keys.TAB)
+    console.keys("2026-01-01T00:00:00Z", Keys.ENTER)
+    console.wait_text("Registered. It is in " + INDEX, "#status")
+    assert entry_of(server, loc)["lastmod"] == "2026-01-01T00:00:00Z"
+
+    console.wait(lambda: "Change" in console.buttons(), "the row")
+    next(b for b in console.all("main td button") if b.text == "Change").send_keys(Keys.ENTER)
+    console.one("dialog [name=lastmod]")
+    console.keys(Keys.CONTROL + "a", "2026-02-30", Keys.ENTER)
+    console.wait_text("lastmod-invalid", "dialog [role=alert]")
+    console.keys(Keys.CONTROL + "a", "2026-02-28", Keys.ENTER)
+    console.wait_text("Bing wants time and offset", "#status")
+    assert entry_of(server, loc)["lastmod"] == "2026-02-28"
+
+    console.wait(lambda: "Remove" in console.buttons(), "the row")
+    next(b for b in console.all("main td button") if b.text == "Remove").send_keys(Keys.ENTER)
+    console.one("dialog[open]")
+    console.keys(Keys.ENTER)
+    console.wait_text("Removed", "#status")
+    assert entry_of(server, loc) is None
+
+
+def test_what_another_changed_meanwhile_is_not_overwritten(console, server):
+    loc = ORIGIN + "/meanwhile.xml"
+    server.register(loc, lastmod="2026-01-01T00:00:00Z")
+    console.open(f"entries?mode=loc&text={q(loc)}", server.tokens["writer"])
+    console.press("Change")
+    box = console.one("dialog [name=lastmod]")
+    server.register(loc, lastmod="2026-01-02T00:00:00Z")
+    box.clear()
+    box.send_keys("2026-01-03T00:00:00Z", Keys.ENTER)
+    console.wait_text("precondition-failed", "dialog [role=alert]")
+    assert entry_of(server, loc)["lastmod"] == "2026-01-02T00:00:00Z"
+
+
+def test_undo_shows_first_and_then_does(console, server):
+    locs = [f"{ORIGIN}/undo/{i}.xml" for i in range(3)]
+    revision = server.bulk(locs).json()["revision"]
+    console.open(f"change/{revision}", server.tokens["writer"])
+    assert "3 rows of 3" in console.text()
+    console.press("Undo it")
+    console.press("See what would change", "dialog")
+    console.wait_text("3 removed", "dialog")
+    assert entry_of(server, locs[0]) is not None
+    console.press("Do it", "dialog")
+    console.wait_text("Undone: 3 removed", "#status")
+    assert entry_of(server, locs[0]) is None
+    console.wait(lambda: "Undoes" in console.text(), "the undo's own change")
+
+
+def test_restore_asks_for_the_number_that_goes(console, server):
+    site = "https://restore.example.org"
+    server.api("POST", "/v1/sites", {"origin": site})
+    before = server.register(site + "/first.xml").json()["revision"]
+    server.bulk([f"{site}/{i}.xml" for i in range(9)])
+    index = next(i for i in server.api("GET", f"/v1/indexes?site={q(site)}").json()["indexes"])
+    console.open("index/" + index["id"], server.tokens["boss"])
+    console.press("Put back as it was")
+    console.fill("to", str(before), "dialog")
+    console.press("See what would change", "dialog")
+    console.wait_text("9 removed", "dialog")
+    console.press("Do it", "dialog")
+    console.wait_text("must be the number 9", "dialog [role=alert]")
+    console.fill("max_removed", "9", "dialog")
+    console.press("Do it", "dialog")
+    console.wait_text("Put back: 9 removed", "#status")
+    assert server.api("GET", "/v1/indexes/" + index["id"]).json()["entries"] == 1
+
+
+def test_freeze_and_thaw(console, server):
+    console.open("index/1", server.tokens["boss"])
+    console.press("Freeze")
+    console.press("Freeze", "dialog")
+    console.wait_text("is frozen", "#status")
+    assert server.register(ORIGIN + "/frozen.xml").json()["code"] == "frozen"
+    console.press("Thaw")
+    console.press("Thaw", "dialog")
+    console.wait_text("is thawed", "#status")
+    assert server.api("GET", "/v1/indexes/1").json()["frozen"] is False
+
+
+def test_replace_by_a_file(console, server, tmp_path):
+    site = "https://replace.example.org"
+    server.api("POST", "/v1/sites", {"origin": site})
+    index = server.api("GET", f"/v1/indexes?site={q(site)}").json()["indexes"][0]
+    server.api("POST", "/v1/sitemaps?source=boss", [{"loc": f"{site}/{i}.xml"} for i in range(4)])
+    write(tmp_path / "list.txt", f"{site}/0.xml\n{site}/new.xml\n")
+    console.open("index/" + index["id"], server.tokens["boss"])
+    console.press("Replace by a file")
+    console.one("dialog [name=file]").send_keys(str(tmp_path / "list.txt"))
+    console.press("Go on", "dialog")
+    console.wait_text("1 new, 3 removed", "dialog")
+    console.fill("max_removed", "3", "dialog")
+    console.press("Replace", "dialog")
+    console.wait_text("Done: 1 new, 3 removed", "#status")
+    assert server.api("GET", "/v1/indexes/" + index["id"]).json()["entries"] == 2
+
+
+def test_read_a_source_now(console, server):
+    write(server.source / "later.xml", URLSET.format(ORIGIN + "/files/later"))
+    console.open("sources", server.tokens["writer"])
+    console.press("Read it now")
+    console.press("Read it now", "dialog")
+    console.wait_text("folder was read", "#status")
+    assert entry_of(server, ORIGIN + "/files/later.xml") is not None
+    os.unlink(server.source / "later.xml")
+
+
+def test_end_a_token_from_the_list(console, server):
+    console.open("access", server.tokens["boss"])
+    assert "writer" in console.text() and "write" in console.text()
+    next(b for b in console.all("main td button") if b.get_attribute("aria-label") == "End reader").click()
+    console.wait_text("cannot be brought back", "dialog")
+    console.press("Cancel", "dialog")
+    assert any(t["name"] == "reader" for t in server.api("GET", "/v1/tokens").json()["tokens"])
+
+
+# ---- live ---------------------------------------------------------------------------------------
+
+
+def test_changes_are_told_and_rows_stay_until_asked_for(console, server):
+    console.open(f"entries?index={q(INDEX)}&text=/live/", server.tokens["reader"])
+    console.wait_text("None is like that")
+    console.wait(lambda: any("wait=50" in url for url in console.asked()), "the long poll")
+    server.register(ORIGIN + "/live/1.xml")
+    console.wait_text("1 change of index pages", "#status")
+    assert "/live/1.xml" not in console.text()
+    console.press("Show", "#live")
+    console.wait_text("/live/1.xml")
+
+
+def test_the_overview_moves_by_itself(console, server):
+    console.open("overview", server.tokens["reader"])
+    before = int(console.one(".tile strong").text)
+    console.wait(lambda: any("wait=50" in url for url in console.asked()), "the long poll")
+    server.register(ORIGIN + "/live/2.xml")
+    console.wait(lambda: int(console.one(".tile strong").text) == before + 1, "the count")
+
+
+def test_a_hidden_tab_waits_for_nothing(console, server):
+    console.open("entries", server.tokens["reader"])
+    console.wait(lambda: any("wait=50" in url for url in console.asked()), "the long poll")
+    console.driver.execute_script("""
+        window.turn = (hidden) => {
+          Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+          document.dispatchEvent(new Event('visibilitychange'));
+        };
+        turn(true);""")
+    server.register(ORIGIN + "/live/3.xml")
+    assert console.text("#status") == "" and console.asked() == []
+    console.driver.execute_script("turn(false)")
+    console.wait_text("1 change of index pages", "#status")
+
+
+def test_two_tabs_are_two(console, server):
+    console.open("overview", server.tokens["reader"])
+    console.driver.switch_to.new_window("tab")
+    console.driver.get(console.base)
+    console.one("main [name=token]")  # nobody is signed in there
+    console.open("overview", server.tokens["boss"])
+    console.wait_text("boss (admin)", ".who")
+    console.driver.switch_to.window(console.driver.window_handles[0])
+    console.wait_text("reader (read)", ".who")
+    console.press("Sign out", ".who")
+    console.driver.switch_to.window(console.driver.window_handles[1])
+    console.driver.execute_script("location.hash = '#/access'")
+    console.wait(lambda: console.title() == "Access")
