@@ -36,7 +36,7 @@ static void name_changed(void *context, const char *section, const char *key, bo
 }
 
 /* The sites go first: they alone can still be refused, by what the catalogue holds. */
-static bool apply(struct app *app, const struct config *fresh, struct publish_policies *policies,
+static bool apply(struct app *app, struct config *fresh, struct publish_policies *policies,
                   struct tls_pairs *pairs, struct crawler_names **names)
 {
     if (!bootstrap_sites(app->catalogue, fresh, false))

@@ -545,11 +545,17 @@ static bool start_publisher(struct app *app)
 
 static bool start_sources(struct app *app)
 {
-    if (!source_set_start(app->config, app->catalogue, app->cache, &app->sources))
+    if (!source_set_start(app->config, app->catalogue, app->context.publisher, app->cache,
+                          &app->sources))
         return false;
     app->context.sources = source_set_sources(app->sources);
     app->context.files = source_set_files(app->sources);
     app->context.files_match = sources_match;
+    app->context.remote = source_set_remote(app->sources);
+    app->context.remotes = source_set_roster(app->sources);
+    app->context.source_set = app->sources;
+    app->context.sources_settle = source_set_settle;
+    app->context.sources_may_read = source_set_may_read;
     return true;
 }
 

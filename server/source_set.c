@@ -1,9 +1,11 @@
 #include "server/source_set.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "config/config.h"
 #include "db/catalogue.h"
@@ -11,16 +13,24 @@
 #include "server/base/str.h"
 #include "server/log/log.h"
 #include "server/pages/await.h"
+#include "server/pages/publisher.h"
 #include "server/pages/served_file.h"
 #include "server/rules/limits.h"
+#include "server/sources/remote/remote.h"
+#include "server/sources/roster.h"
 #include "server/sources/sources.h"
 
-/* The sources of this run: those of the configuration and those of `--source`, in the form that
- * server/sources takes. */
+/* The sources of this run: those of the configuration, those of `--source`, and those that the
+ * catalogue keeps, in the form that server/sources takes. A name is the configuration's before it
+ * is the catalogue's. */
 
 struct source_plan {
     size_t count;
     struct source_settings *settings;
+    size_t remote_count;
+    struct remote_settings *remotes;
+    struct registry *registry; /* has the texts of the catalogue's; NULL: it cannot be read */
+    const struct config *config;
     char **owned; /* texts and lists made here */
     size_t owned_count;
     bool told; /* why it fails; else memory is out */
@@ -33,8 +43,15 @@ static void source_plan_free(struct source_plan *p)
         return;
     for (size_t i = 0; i < p->owned_count; i++)
         free(p->owned[i]);
+    for (size_t i = 0; i < p->remote_count; i++)
+        if (p->remotes[i].credentials != NULL) {
+            explicit_bzero((char *)p->remotes[i].credentials, strlen(p->remotes[i].credentials));
+            free((char *)p->remotes[i].credentials);
+        }
     free(p->owned);
     free(p->settings);
+    free(p->remotes);
+    registry_unref(p->registry);
     free(p);
 }
 
@@ -65,9 +82,44 @@ static const char *const *terminated(struct source_plan *p, char *const *texts, 
     return list;
 }
 
+/* Read anew at each start and reload, and nowhere kept beyond it but by who sends it. */
+static bool read_credentials(struct source_plan *p, const struct config_source *from,
+                             struct remote_settings *to)
+{
+    char text[CONFIG_CREDENTIALS_SIZE], why[256];
+    const char *fault = config_source_credentials(from, text, why);
+    if (fault == NULL)
+        to->credentials = strdup(text);
+    explicit_bzero(text, sizeof text);
+    if (fault != NULL) {
+        log_failure("sources", "source \"%s\": %s", from->named.name, fault);
+        p->told = true;
+    }
+    return to->credentials != NULL;
+}
+
+static bool add_upstream(struct source_plan *p, const struct config_source *from)
+{
+    struct remote_settings *to = &p->remotes[p->remote_count++];
+    *to = (struct remote_settings){
+        .name = from->named.name,
+        .upstream = from->upstream,
+        .index = from->index,
+        .connect = from->connect,
+        .ca_file = from->ca_file,
+        .poll_s = from->poll_ms / 1000,
+        .check = from->check,
+        .drop_after_s = from->drop_after_ms / 1000,
+        .managed = true,
+    };
+    return from->credentials_file == NULL || read_credentials(p, from, to);
+}
+
 static bool add_configured(struct source_plan *p, const struct config_source *from)
 {
     bool failed = false;
+    if (from->upstream != NULL)
+        return add_upstream(p, from);
     struct source_settings *to = &p->settings[p->count++];
     *to = (struct source_settings){
         .name = from->named.name,
@@ -80,6 +132,7 @@ static bool add_configured(struct source_plan *p, const struct config_source *fr
         .rescan_ms = from->rescan_ms,
         .settle_ms = from->settle_ms,
         .serve = from->serve,
+        .managed = true,
     };
     return !failed;
 }
@@ -93,6 +146,9 @@ static bool name_taken(const struct source_plan *p, const char *name)
 {
     for (size_t i = 0; i < p->count; i++)
         if (strcmp(p->settings[i].name, name) == 0)
+            return true;
+    for (size_t i = 0; i < p->remote_count; i++)
+        if (strcmp(p->remotes[i].name, name) == 0)
             return true;
     return false;
 }
@@ -124,34 +180,22 @@ static const char *name_of(struct source_plan *p, const char *directory)
 }
 
 /* The root of the only site there is. */
-static char *only_site_url(struct source_plan *p, struct catalogue *c, const char *directory)
+static char *only_site_url(struct source_plan *p, const char *directory)
 {
-    struct catalogue_view *v;
-    struct registry *registry = NULL;
     struct str url = STR_INIT;
-    enum catalogue_status status = catalogue_view_begin(c, &v);
-    if (status == CATALOGUE_OK) {
-        status = catalogue_view_registry(v, &registry);
-        catalogue_view_end(v);
-    }
-    if (status != CATALOGUE_OK) {
-        log_failure(directory, "the sites cannot be read: %s", catalogue_status_word(status));
-        p->told = true;
-    }
-    if (registry != NULL && registry->site_count == 1) {
-        str_append_text(&url, registry->sites[0].origin);
+    if (p->registry->site_count == 1) {
+        str_append_text(&url, p->registry->sites[0].origin);
         str_append_char(&url, '/');
-    } else if (registry != NULL) {
+    } else {
         log_failure(directory, "a source needs its URL (%s=https://…/) %s", directory,
-                    registry->site_count == 0 ? "or a site (--site ORIGIN)"
-                                              : "where there are several sites");
+                    p->registry->site_count == 0 ? "or a site (--site ORIGIN)"
+                                                 : "where there are several sites");
         p->told = true;
     }
-    registry_unref(registry);
     return url.data;
 }
 
-static bool add_folder(struct source_plan *p, struct catalogue *c, const char *text)
+static bool add_folder(struct source_plan *p, const char *text)
 {
     const char *equals = strstr(text, "=http://");
     if (equals == NULL)
@@ -162,7 +206,7 @@ static bool add_folder(struct source_plan *p, struct catalogue *c, const char *t
         return false;
     char *url = NULL;
     if (equals == NULL) {
-        url = only_site_url(p, c, directory);
+        url = only_site_url(p, directory);
     } else {
         struct str given = STR_INIT;
         str_append_text(&given, equals + 1);
@@ -181,12 +225,114 @@ static bool add_folder(struct source_plan *p, struct catalogue *c, const char *t
         .rescan_ms = FOLDER_RESCAN_MS,
         .settle_ms = FOLDER_SETTLE_MS,
         .serve = true,
+        .managed = true,
     };
     return true;
 }
 
-/* NULL: a folder cannot be given a URL, or no memory; told as a failed start. `config` must outlive
- * it. The catalogue tells which site is the only one. */
+/* ---- those of the catalogue ---- */
+
+static bool is_beneath(const char *root, const char *directory)
+{
+    size_t len = strlen(root);
+    while (len > 0 && root[len - 1] == '/')
+        len--;
+    return strncmp(root, directory, len) == 0 && (directory[len] == '/' || directory[len] == '\0');
+}
+
+static const char *source_set_root(const struct config *config, const char *origin, bool all_sites,
+                                   const char *directory)
+{
+    for (size_t i = 0; origin != NULL && i < config->site_count; i++)
+        for (size_t k = 0; k < config->sites[i].source_root_count; k++)
+            if (strcmp(config->sites[i].origin, origin) == 0 &&
+                is_beneath(config->sites[i].source_roots[k], directory))
+                return config->sites[i].source_roots[k];
+    for (size_t i = 0; all_sites && i < config->source_root_count; i++)
+        if (is_beneath(config->source_roots[i], directory))
+            return config->source_roots[i];
+    return NULL;
+}
+
+/* A NULL-terminated list of the lines of a text; NULL for none (then `*failed` stays). */
+static const char *const *lines(struct source_plan *p, const char *text, bool *failed)
+{
+    size_t count = 1, at = 0;
+    char *rest = text != NULL ? own(p, strdup(text)) : NULL;
+    for (const char *c = rest; c != NULL && *c != '\0'; c++)
+        count += *c == '\n';
+    const char **list = rest != NULL ? own(p, calloc(count + 1, sizeof *list)) : NULL;
+    *failed |= text != NULL && list == NULL;
+    while (list != NULL && rest != NULL)
+        list[at++] = strsep(&rest, "\n");
+    return list;
+}
+
+static bool add_made_folder(struct source_plan *p, const struct source_made *from)
+{
+    bool failed = false;
+    const struct registry_site *site = registry_site_by_id(p->registry, from->site_id);
+    const char *root =
+        source_set_root(p->config, site != NULL ? site->origin : NULL, true, from->directory);
+    p->settings[p->count++] = (struct source_settings){
+        .name = from->name,
+        .directory = from->directory,
+        .url = from->url,
+        .index = from->index,
+        .patterns = lines(p, from->patterns, &failed),
+        .excludes = lines(p, from->excludes, &failed),
+        .watch = from->watch,
+        .rescan_ms = from->rescan_ms,
+        .settle_ms = from->settle_ms,
+        .serve = from->serve,
+        .site_id = from->site_id,
+        .root = root,
+        .closed = root == NULL,
+    };
+    return !failed;
+}
+
+static bool add_made(struct source_plan *p, const struct source_made *from)
+{
+    if (name_taken(p, from->name)) {
+        log_event(
+            LOG_LEVEL_WARNING, "source-put-aside",
+            "%s: the configuration has a source of this name; the one that was made by API or "
+            "command line is not read",
+            from->name);
+        return true;
+    }
+    if (from->directory != NULL)
+        return add_made_folder(p, from);
+    p->remotes[p->remote_count++] = (struct remote_settings){
+        .name = from->name,
+        .upstream = from->upstream,
+        .index = from->index,
+        .poll_s = from->poll_ms / 1000,
+        .check = from->check,
+        .drop_after_s = from->drop_after_ms / 1000,
+        .site_id = from->site_id,
+    };
+    return true;
+}
+
+/* NULL, and told, where the catalogue cannot be read. */
+static struct registry *read_registry(struct catalogue *c)
+{
+    struct catalogue_view *v;
+    struct registry *registry = NULL;
+    enum catalogue_status status = catalogue_view_begin(c, &v);
+    if (status == CATALOGUE_OK) {
+        status = catalogue_view_registry(v, &registry);
+        catalogue_view_end(v);
+    }
+    if (status != CATALOGUE_OK)
+        log_failure("sources", "the catalogue cannot be read: %s", catalogue_status_word(status));
+    return registry;
+}
+
+/* NULL: a folder cannot be given a URL, the catalogue cannot be read, or no memory; told as a
+ * failed start. `config` must outlive it. */
 static struct source_plan *source_plan_new(const struct config *config, struct catalogue *c)
 {
     struct source_plan *p = calloc(1, sizeof *p);
@@ -194,13 +340,20 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
         log_failure("sources", "out of memory");
         return NULL;
     }
+    p->config = config;
+    p->registry = read_registry(c);
+    p->told = p->registry == NULL;
+    size_t made = p->registry != NULL ? p->registry->source_count : 0;
     p->settings =
-        calloc(config->source_count + config->source_folder_count + 1, sizeof *p->settings);
-    bool done = p->settings != NULL;
+        calloc(config->source_count + config->source_folder_count + made + 1, sizeof *p->settings);
+    p->remotes = calloc(config->source_count + made + 1, sizeof *p->remotes);
+    bool done = p->settings != NULL && p->remotes != NULL && p->registry != NULL;
     for (size_t i = 0; done && i < config->source_count; i++)
-        done = config->sources[i].upstream != NULL || add_configured(p, &config->sources[i]);
+        done = add_configured(p, &config->sources[i]);
     for (size_t i = 0; done && i < config->source_folder_count; i++)
-        done = add_folder(p, c, config->source_folders[i]);
+        done = add_folder(p, config->source_folders[i]);
+    for (size_t i = 0; done && i < made; i++)
+        done = add_made(p, &p->registry->sources[i]);
     if (done)
         return p;
     if (!p->told)
@@ -212,27 +365,62 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
 /* Loads of served files; they read and compress. */
 #define FILE_THREADS 2u
 
-struct source_set {
-    struct catalogue *catalogue;
-    struct cache *cache; /* borrowed */
-    int compression_level;
-    struct sources *sources;
-    _Atomic(struct served_files *) files; /* a reload may bring it, while scans go on */
+/* How often it is looked whether another process changed the catalogue's sources. */
+#define LOOK_SECONDS 1
+
+struct waiter {
+    struct waiter *next;
+    void (*done)(void *context);
+    void *context;
 };
 
-static bool serves_files(const struct config *config)
+/* The thread follows the catalogue: where its registry moved, the sources are made those of it. A
+ * reload does the same with another configuration; `turn` lets one of them at a time. */
+struct source_set {
+    struct catalogue *catalogue;
+    struct publisher *publisher; /* borrowed: whose registry is looked at */
+    struct cache *cache;         /* borrowed */
+    int compression_level;
+    struct sources *sources;
+    struct remote *remote;
+    struct roster_place remotes;
+    _Atomic(struct served_files *) files; /* a reload may bring it, while scans go on */
+
+    pthread_mutex_t turn;
+    struct config *config; /* in force; a reference */
+    uint64_t followed;     /* registry revision that the sources are of */
+    char epoch[33];
+
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t wake;
+    struct config *live; /* the same as `config`, for who must not wait for a turn; a reference */
+    struct waiter *waiters;
+    pthread_t thread;
+    bool started, ending;
+};
+
+static bool serves_files(const struct source_plan *plan)
 {
-    bool serves = config->source_folder_count > 0; /* a folder of --source is always served */
-    for (size_t i = 0; i < config->source_count; i++)
-        serves = serves || config->sources[i].serve;
+    bool serves = false;
+    for (size_t i = 0; i < plan->count; i++)
+        serves = serves || plan->settings[i].serve;
     return serves;
 }
 
+static const enum log_level levels[] = {LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO};
+
 static void tell(void *context, int level, const char *event, const char *detail)
 {
-    static const enum log_level levels[] = {LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO};
     (void)context;
     log_event(level >= 0 && level < 3 ? levels[level] : LOG_LEVEL_DEBUG, event, "%s", detail);
+}
+
+static void tell_remote(void *context, int level, const char *event, const char *source,
+                        const char *detail)
+{
+    (void)context;
+    log_event(level >= 0 && level < 3 ? levels[level] : LOG_LEVEL_DEBUG, event, "%s%s%s",
+              source != NULL ? source : "", source != NULL ? ": " : "", detail);
 }
 
 static void scanned(void *context, size_t number)
@@ -265,22 +453,228 @@ static bool start_files(struct source_set *set)
     return set->files != NULL;
 }
 
-bool source_set_start(const struct config *config, struct catalogue *c, struct cache *cache,
-                      struct source_set **out)
+/* Strings stay the configuration's, and `agent` who calls it. */
+static struct remote_bounds bounds_of(const struct config *config, struct str *agent,
+                                      const char ***addresses)
+{
+    str_append_text(agent, "sitemapd/" SITEMAPD_VERSION);
+    if (config->contact != NULL)
+        str_append_format(agent, " (+%s)", config->contact);
+    *addresses = calloc(config->allow_address_count + 1, sizeof **addresses);
+    for (size_t i = 0; *addresses != NULL && i < config->allow_address_count; i++)
+        (*addresses)[i] = config->allow_addresses[i];
+    return (struct remote_bounds){
+        .agent = str_text(agent),
+        .rate = config->fetch_rate,
+        .per_host = config->fetch_per_host,
+        .min_interval_s = config->fetch_min_interval_ms / 1000,
+        .max_interval_s = config->fetch_max_interval_ms / 1000,
+        .allow_addresses = *addresses,
+    };
+}
+
+static bool start_remote(struct source_set *set, const struct source_plan *plan, char *why,
+                         size_t why_size)
+{
+    struct str agent = STR_INIT;
+    const char **addresses;
+    struct remote_options options = {
+        .catalogue = set->catalogue,
+        .bounds = bounds_of(plan->config, &agent, &addresses),
+        .count = plan->remote_count,
+        .settings = plan->remotes,
+        .event = tell_remote,
+        .event_context = set,
+    };
+    struct roster *roster = roster_new(plan->remotes, plan->remote_count);
+    snprintf(why, why_size, "out of memory");
+    bool done = roster != NULL && addresses != NULL && !agent.failed &&
+                remote_start(&options, &set->remote, why, why_size);
+    if (done)
+        roster_put(&set->remotes, roster);
+    else
+        roster_let_go(roster);
+    free(addresses);
+    str_done(&agent);
+    return done;
+}
+
+static bool change_remote(struct source_set *set, const struct source_plan *plan, char *why,
+                          size_t why_size)
+{
+    struct str agent = STR_INIT;
+    const char **addresses;
+    struct remote_bounds bounds = bounds_of(plan->config, &agent, &addresses);
+    struct roster *roster = roster_new(plan->remotes, plan->remote_count);
+    snprintf(why, why_size, "out of memory");
+    bool done =
+        roster != NULL && addresses != NULL && !agent.failed &&
+        remote_reconfigure(set->remote, &bounds, plan->remote_count, plan->remotes, why, why_size);
+    if (done)
+        roster_put(&set->remotes, roster);
+    else
+        roster_let_go(roster);
+    remote_look(set->remote); /* sites may be checked now that were not */
+    free(addresses);
+    str_done(&agent);
+    return done;
+}
+
+/* Its entries are not the file's to throw away: as with sites, so it is told. What API or command
+ * line removed is told by them. */
+static void tell_unnamed(struct source_set *set, const struct source_plan *plan)
+{
+    struct source_list *list = sources_hold(set->sources);
+    struct roster *roster = roster_hold(&set->remotes);
+    size_t folders = sources_count(list), count = folders + roster_count(roster);
+    for (size_t at = 0; at < count; at++) {
+        bool folder = at < folders;
+        const struct remote_settings *remote = folder ? NULL : roster_at(roster, at - folders);
+        const char *name = folder ? sources_settings(list, at)->name : remote->name;
+        bool managed = folder ? sources_settings(list, at)->managed : remote->managed;
+        if (managed && !name_taken(plan, name))
+            log_event(LOG_LEVEL_WARNING, "source-no-longer-configured",
+                      "%s: %s is not read any more; its entries stay", name,
+                      folder ? "the folder" : "the upstream");
+    }
+    roster_let_go(roster);
+    sources_let_go(list);
+}
+
+static void note_followed(struct source_set *set, const struct registry *registry)
+{
+    set->followed = registry->registry_revision;
+    memcpy(set->epoch, registry->epoch, sizeof set->epoch);
+}
+
+/* Under `turn`. */
+static bool source_set_apply(struct source_set *set, const struct config *config)
+{
+    char why[256];
+    struct source_plan *plan = source_plan_new(config, set->catalogue);
+    bool done = plan != NULL && (set->files != NULL || !serves_files(plan) || start_files(set));
+    if (done) {
+        tell_unnamed(set, plan);
+        done = sources_reconfigure(set->sources, plan->count, plan->settings, why, sizeof why) &&
+               change_remote(set, plan, why, sizeof why);
+        if (!done)
+            log_failure("sources", "%s", why);
+    }
+    if (done)
+        note_followed(set, plan->registry);
+    source_plan_free(plan);
+    return done;
+}
+
+/* ---- following the catalogue ---- */
+
+static bool is_behind(struct source_set *set)
+{
+    const struct site_map *map = publisher_site_map(set->publisher);
+    const struct registry *now = site_map_registry(map);
+    bool behind = now->registry_revision != set->followed || strcmp(now->epoch, set->epoch) != 0;
+    publisher_site_map_done(map);
+    return behind;
+}
+
+static void follow(struct source_set *set)
+{
+    pthread_mutex_lock(&set->turn);
+    if (is_behind(set) && !source_set_apply(set, set->config))
+        log_event(LOG_LEVEL_ERROR, "sources-incomplete",
+                  "the sources are not all as the catalogue has them; tried again");
+    pthread_mutex_unlock(&set->turn);
+}
+
+static void answer(struct waiter *waiters)
+{
+    while (waiters != NULL) {
+        struct waiter *next = waiters->next;
+        waiters->done(waiters->context);
+        free(waiters);
+        waiters = next;
+    }
+}
+
+static void *run(void *context)
+{
+    struct source_set *set = context;
+    pthread_mutex_lock(&set->lock);
+    while (!set->ending) {
+        struct timespec until;
+        struct waiter *waiters = set->waiters;
+        set->waiters = NULL;
+        pthread_mutex_unlock(&set->lock);
+        follow(set);
+        answer(waiters);
+        pthread_mutex_lock(&set->lock);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += LOOK_SECONDS;
+        while (!set->ending && set->waiters == NULL &&
+               pthread_cond_timedwait(&set->wake, &set->lock, &until) == 0) {
+        }
+    }
+    pthread_mutex_unlock(&set->lock);
+    return NULL;
+}
+
+void source_set_settle(void *context, void (*done)(void *context), void *done_context)
+{
+    struct source_set *set = context;
+    struct waiter *waiter = set != NULL ? malloc(sizeof *waiter) : NULL;
+    bool waits = false;
+    if (waiter != NULL) {
+        pthread_mutex_lock(&set->lock);
+        waits = set->started && !set->ending;
+        if (waits) {
+            *waiter = (struct waiter){set->waiters, done, done_context};
+            set->waiters = waiter;
+            pthread_cond_signal(&set->wake);
+        }
+        pthread_mutex_unlock(&set->lock);
+    }
+    if (waits)
+        return;
+    free(waiter);
+    done(done_context);
+}
+
+static struct source_set *set_new(struct config *config, struct catalogue *c,
+                                  struct publisher *publisher, struct cache *cache)
+{
+    struct source_set *set = calloc(1, sizeof *set);
+    pthread_condattr_t monotonic;
+    if (set == NULL)
+        return NULL;
+    set->catalogue = c;
+    set->publisher = publisher;
+    set->cache = cache;
+    set->compression_level = (int)config->compression_level;
+    set->config = config_ref(config);
+    set->live = config_ref(config);
+    pthread_mutex_init(&set->turn, NULL);
+    pthread_mutex_init(&set->lock, NULL);
+    roster_place_init(&set->remotes);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&set->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return set;
+}
+
+bool source_set_start(struct config *config, struct catalogue *c, struct publisher *publisher,
+                      struct cache *cache, struct source_set **out)
 {
     char why[256];
     *out = NULL;
-    struct source_set *set = calloc(1, sizeof *set);
+    struct source_set *set = set_new(config, c, publisher, cache);
     if (set == NULL) {
         log_failure("sources", "out of memory");
         return false;
     }
-    set->catalogue = c;
-    set->cache = cache;
-    set->compression_level = (int)config->compression_level;
     struct source_plan *plan = source_plan_new(config, c);
     /* The files first: the first scan, which begins at once, tells it what moved. */
-    if (plan == NULL || (serves_files(config) && !start_files(set)))
+    if (plan == NULL || (serves_files(plan) && !start_files(set)))
         goto failed;
     struct sources_options options = {
         .catalogue = c,
@@ -291,8 +685,15 @@ bool source_set_start(const struct config *config, struct catalogue *c, struct c
         .scanned = scanned,
         .scanned_context = set,
     };
-    if (!sources_start(&options, &set->sources, why, sizeof why)) {
+    note_followed(set, plan->registry);
+    if (!sources_start(&options, &set->sources, why, sizeof why) ||
+        !start_remote(set, plan, why, sizeof why)) {
         log_failure("sources", "%s", why);
+        goto failed;
+    }
+    set->started = pthread_create(&set->thread, NULL, run, set) == 0;
+    if (!set->started) {
+        log_failure("sources", "no thread");
         goto failed;
     }
     source_plan_free(plan);
@@ -317,39 +718,26 @@ bool source_set_check(const struct source_set *set, const struct config *config)
             good = false;
         }
     }
+    for (size_t i = 0; plan != NULL && i < plan->remote_count; i++)
+        if (!remote_settings_check(&plan->remotes[i], why, sizeof why)) {
+            log_failure("sources", "source \"%s\": %s", plan->remotes[i].name, why);
+            good = false;
+        }
     source_plan_free(plan);
     return good;
 }
 
-/* Its entries are not the file's to throw away: as with sites, so it is told. */
-static void tell_unnamed(const struct source_set *set, const struct source_plan *plan)
+bool source_set_reconfigure(struct source_set *set, struct config *config)
 {
-    struct source_list *list = sources_hold(set->sources);
-    for (size_t at = 0; at < sources_count(list); at++) {
-        struct source_health health;
-        bool named = false;
-        sources_health(list, at, &health);
-        for (size_t i = 0; !named && i < plan->count; i++)
-            named = strcmp(plan->settings[i].name, health.name) == 0;
-        if (!named)
-            log_event(LOG_LEVEL_WARNING, "source-no-longer-configured",
-                      "%s: the folder is not read any more; its entries stay", health.name);
-    }
-    sources_let_go(list);
-}
-
-bool source_set_reconfigure(struct source_set *set, const struct config *config)
-{
-    char why[256];
-    struct source_plan *plan = source_plan_new(config, set->catalogue);
-    bool done = plan != NULL && (set->files != NULL || !serves_files(config) || start_files(set));
-    if (done) {
-        tell_unnamed(set, plan);
-        done = sources_reconfigure(set->sources, plan->count, plan->settings, why, sizeof why);
-        if (!done)
-            log_failure("sources", "%s", why);
-    }
-    source_plan_free(plan);
+    pthread_mutex_lock(&set->turn);
+    bool done = source_set_apply(set, config);
+    config_unref(set->config);
+    set->config = config_ref(config);
+    pthread_mutex_lock(&set->lock);
+    config_unref(set->live);
+    set->live = config_ref(config);
+    pthread_mutex_unlock(&set->lock);
+    pthread_mutex_unlock(&set->turn);
     return done;
 }
 
@@ -358,23 +746,62 @@ struct sources *source_set_sources(const struct source_set *set)
     return set == NULL ? NULL : set->sources;
 }
 
+struct remote *source_set_remote(const struct source_set *set)
+{
+    return set == NULL ? NULL : set->remote;
+}
+
+struct roster_place *source_set_roster(struct source_set *set)
+{
+    return set == NULL ? NULL : &set->remotes;
+}
+
 struct served_files *source_set_files(const struct source_set *set)
 {
     return set == NULL ? NULL : set->files;
 }
 
+bool source_set_may_read(void *context, const char *origin, bool all_sites, const char *directory)
+{
+    struct source_set *set = context;
+    pthread_mutex_lock(&set->lock);
+    bool may = source_set_root(set->live, origin, all_sites, directory) != NULL;
+    pthread_mutex_unlock(&set->lock);
+    return may;
+}
+
 void source_set_end(struct source_set *set)
 {
-    if (set != NULL)
-        sources_end(set->sources);
+    if (set == NULL)
+        return;
+    pthread_mutex_lock(&set->lock);
+    bool started = set->started;
+    set->ending = true;
+    set->started = false;
+    struct waiter *waiters = set->waiters;
+    set->waiters = NULL;
+    pthread_cond_signal(&set->wake);
+    pthread_mutex_unlock(&set->lock);
+    if (started)
+        pthread_join(set->thread, NULL);
+    answer(waiters);
+    sources_end(set->sources);
+    remote_end(set->remote);
 }
 
 void source_set_free(struct source_set *set)
 {
     if (set == NULL)
         return;
-    sources_end(set->sources);
+    source_set_end(set);
     served_files_free(set->files);
     sources_stop(set->sources);
+    remote_stop(set->remote);
+    roster_place_done(&set->remotes);
+    config_unref(set->config);
+    config_unref(set->live);
+    pthread_cond_destroy(&set->wake);
+    pthread_mutex_destroy(&set->lock);
+    pthread_mutex_destroy(&set->turn);
     free(set);
 }

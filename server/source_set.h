@@ -1,6 +1,6 @@
-/* The sources of a running server: the folders' threads, and the files that are
- * served. Two steps end it: the threads first, so that nobody waits for a scan; the rest once no
- * request can ask for a file any more. */
+/* The sources of a running server: the folders' threads, the one of the remote ones, and the files
+ * that are served. Two steps end it: the threads first, so that nobody waits for a scan; the rest
+ * once no request can ask for a file any more. */
 #ifndef SITEMAPD_SOURCE_SET_H
 #define SITEMAPD_SOURCE_SET_H
 
@@ -11,21 +11,35 @@
 #include "db/catalogue.h"
 
 struct cache;
+struct publisher;
+struct remote;
+struct roster_place;
 struct served_files;
 struct source_set;
 struct sources;
 
-/* Starts what the configuration names. `cache` is borrowed, for the files that are served. False,
- * told as a failed start, where it cannot. */
-bool source_set_start(const struct config *config, struct catalogue *c, struct cache *cache,
-                      struct source_set **out);
+/* Starts what configuration and catalogue name, and a thread that follows the catalogue from then
+ * on: what API, command line or another process change of its sources is in force within moments.
+ * `publisher`, `cache` (for the files that are served) are borrowed. False, told as a failed start,
+ * where it cannot. */
+bool source_set_start(struct config *config, struct catalogue *c, struct publisher *publisher,
+                      struct cache *cache, struct source_set **out);
 /* Whether source_set_reconfigure can take `config`; changes nothing. False is told. */
 bool source_set_check(const struct source_set *set, const struct config *config);
 /* Makes the sources those of `config`: what is the same goes on, what is not named any more ends,
  * and its entries stay. False, told, where some could not be begun. */
-bool source_set_reconfigure(struct source_set *set, const struct config *config);
+bool source_set_reconfigure(struct source_set *set, struct config *config);
+/* Calls `done` once the sources are those of the registry that is published now: at once where the
+ * set has ended. Any thread; never waits. `set` is a struct source_set. */
+void source_set_settle(void *set, void (*done)(void *context), void *context);
+/* Whether a source that API or command line make of the site with this origin may read the folder:
+ * it lies beneath a source_root of the site, or (`all_sites`) of [fetch]. By the names alone: what
+ * symlinks lead out is held when it is opened. Any thread; never waits for I/O. */
+bool source_set_may_read(void *set, const char *origin, bool all_sites, const char *directory);
 /* Borrowed; there are no files (NULL) until a source serves its own. */
 struct sources *source_set_sources(const struct source_set *set);
+struct remote *source_set_remote(const struct source_set *set);
+struct roster_place *source_set_roster(struct source_set *set);
 struct served_files *source_set_files(const struct source_set *set);
 /* Ends the folders' threads; whoever waits for a scan is answered. Takes NULL. */
 void source_set_end(struct source_set *set);

@@ -18,6 +18,8 @@ struct crawlers;
 struct served_files;
 struct listener;
 struct readers;
+struct remote;
+struct roster_place;
 struct sources;
 
 #define POLL_SITES 256u
@@ -61,8 +63,15 @@ struct app_context {
     _Atomic int64_t config_loaded_at;
     /* Of each listener, Unix seconds; 0: no TLS. */
     _Atomic int64_t certificate_expires, admin_certificate_expires;
-    struct auth *auth;                    /* failure limits, see auth.h */
-    struct sources *sources;              /* directory sources; NULL: none */
+    struct auth *auth;            /* failure limits, see auth.h */
+    struct sources *sources;      /* directory sources; NULL: none */
+    struct remote *remote;        /* remote ones; NULL: none */
+    struct roster_place *remotes; /* which there are; NULL with `remote` */
+    /* What makes the sources those of the registry, and what they may read: source_set.h. NULL in
+     * tests. */
+    void *source_set;
+    void (*sources_settle)(void *set, void (*done)(void *context), void *context);
+    bool (*sources_may_read)(void *set, const char *origin, bool all_sites, const char *directory);
     _Atomic(struct served_files *) files; /* of sources with `serve`; NULL: none yet */
     /* sources_match, where there are `files`. */
     bool (*files_match)(struct sources *s, const char *origin, const char *url_path, size_t *number,

@@ -30,7 +30,6 @@ struct remote_settings {
     int64_t site_id;         /* the one site that it may list in; 0: any */
     uint32_t poll_s;         /* the list */
     bool check;              /* poll what the list names, too */
-    int64_t site_id;         /* it lists in this site alone (grant of its scan); 0: in any */
     bool managed;            /* the configuration's; else API or command line made it */
     uint32_t drop_after_s;   /* a child that is none for so long leaves; 0: never */
 };

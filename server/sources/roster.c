@@ -1,0 +1,106 @@
+#include "server/sources/roster.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct roster {
+    atomic_uint references;
+    size_t count;
+    struct remote_settings at[]; /* their texts are owned */
+};
+
+void roster_place_init(struct roster_place *place)
+{
+    pthread_mutex_init(&place->lock, NULL);
+    place->roster = NULL;
+}
+
+void roster_place_done(struct roster_place *place)
+{
+    roster_let_go(place->roster);
+    pthread_mutex_destroy(&place->lock);
+}
+
+void roster_let_go(struct roster *roster)
+{
+    if (roster == NULL ||
+        atomic_fetch_sub_explicit(&roster->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (size_t i = 0; i < roster->count; i++) {
+        free((char *)roster->at[i].name);
+        free((char *)roster->at[i].upstream);
+        free((char *)roster->at[i].index);
+        free((char *)roster->at[i].connect);
+        free((char *)roster->at[i].ca_file);
+    }
+    free(roster);
+}
+
+static char *copy(const char *text, bool *failed)
+{
+    char *own = text != NULL ? strdup(text) : NULL;
+    *failed |= text != NULL && own == NULL;
+    return own;
+}
+
+struct roster *roster_new(const struct remote_settings *settings, size_t count)
+{
+    bool failed = false;
+    struct roster *roster = calloc(1, sizeof *roster + count * sizeof *roster->at);
+    if (roster == NULL)
+        return NULL;
+    atomic_init(&roster->references, 1);
+    roster->count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct remote_settings *to = &roster->at[i];
+        *to = settings[i];
+        to->credentials = NULL;
+        to->name = copy(settings[i].name, &failed);
+        to->upstream = copy(settings[i].upstream, &failed);
+        to->index = copy(settings[i].index, &failed);
+        to->connect = copy(settings[i].connect, &failed);
+        to->ca_file = copy(settings[i].ca_file, &failed);
+    }
+    if (!failed)
+        return roster;
+    roster_let_go(roster);
+    return NULL;
+}
+
+void roster_put(struct roster_place *place, struct roster *roster)
+{
+    pthread_mutex_lock(&place->lock);
+    struct roster *before = place->roster;
+    place->roster = roster;
+    pthread_mutex_unlock(&place->lock);
+    roster_let_go(before);
+}
+
+struct roster *roster_hold(struct roster_place *place)
+{
+    pthread_mutex_lock(&place->lock);
+    struct roster *roster = place->roster;
+    if (roster != NULL)
+        atomic_fetch_add_explicit(&roster->references, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&place->lock);
+    return roster;
+}
+
+size_t roster_count(const struct roster *roster)
+{
+    return roster == NULL ? 0 : roster->count;
+}
+
+const struct remote_settings *roster_at(const struct roster *roster, size_t at)
+{
+    return &roster->at[at];
+}
+
+const struct remote_settings *roster_find(const struct roster *roster, const char *name)
+{
+    for (size_t i = 0; i < roster_count(roster); i++)
+        if (strcmp(roster->at[i].name, name) == 0)
+            return &roster->at[i];
+    return NULL;
+}

@@ -1,0 +1,39 @@
+/* The remote sources that there are, as a picture that is never changed: who shows them or looks
+ * one up holds it, whatever a reload does meanwhile. (Of folders that is struct source_list.) */
+#ifndef SITEMAPD_SOURCES_ROSTER_H
+#define SITEMAPD_SOURCES_ROSTER_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "server/sources/remote/remote.h"
+
+struct roster;
+
+/* Where the present one is. */
+struct roster_place {
+    pthread_mutex_t lock; /* for the pointer alone */
+    struct roster *roster;
+};
+
+/* An empty place. */
+void roster_place_init(struct roster_place *place);
+/* Nobody may come for it any more. */
+void roster_place_done(struct roster_place *place);
+
+/* A picture of these settings, copied but for their credentials, with a reference for the caller.
+ * NULL: out of memory. */
+struct roster *roster_new(const struct remote_settings *settings, size_t count);
+/* Puts it in the place of the one before; takes the reference over. */
+void roster_put(struct roster_place *place, struct roster *roster);
+/* The present one, held; NULL: none was put there. Any thread. */
+struct roster *roster_hold(struct roster_place *place);
+void roster_let_go(struct roster *roster); /* takes NULL */
+
+/* NULL is as an empty one. What is told is borrowed. */
+size_t roster_count(const struct roster *roster);
+const struct remote_settings *roster_at(const struct roster *roster, size_t at);
+/* NULL: there is none of this name. */
+const struct remote_settings *roster_find(const struct roster *roster, const char *name);
+
+#endif
