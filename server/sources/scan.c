@@ -466,7 +466,6 @@ static void scan_apply(struct scan_pass *pass)
     struct change change = {
         .kind = CHANGE_SCAN,
         .source = pass->options->settings->name,
-        .grant.site_id = pass->options->settings->site_id,
         .index_name = pass->options->settings->index,
         .grant = {.site_id = pass->options->site_id},
         .rows = rows,

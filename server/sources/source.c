@@ -257,6 +257,7 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
     struct scan_options options = {
         .catalogue = s->catalogue,
         .settings = &s->settings,
+        .site_id = s->settings.site_id,
         .kind = &folder_kind,
         .place = &s->folder,
         .max_removed = max_removed,
@@ -290,6 +291,7 @@ static void try_scan(struct source *s, int64_t max_removed, struct scan_outcome 
     struct scan_options options = {
         .catalogue = s->catalogue,
         .settings = &s->settings,
+        .site_id = s->settings.site_id,
         .kind = &folder_kind,
         .place = &s->folder,
         .max_removed = max_removed,
