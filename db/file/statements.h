@@ -113,7 +113,7 @@
       " \"column\" = ?10, problem_since = ?11, remarks = NULL WHERE source = ?1 AND path = ?2")    \
     X(FILE_CHECKED, "UPDATE source_file SET lastmod = ?3, hash = ?4, urls = ?5, bytes = ?6,"       \
                     " newest_lastmod = ?7, one_lastmod = ?8, remarks = ?9"                         \
-                    " WHERE site = ?10 AND loc = ?2 AND source = ?1 AND state <> 3")               \
+                    " WHERE source = ?1 AND path = ?2 AND state <> 3")                             \
     X(CHECK_ADD, "INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at,"       \
                  " interval_s, failures, checked_at, good_at, changed_at, full_at, since, urls,"   \
                  " bytes, one_lastmod, line)"                                                      \

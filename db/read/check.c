@@ -278,8 +278,8 @@ enum catalogue_status catalogue_view_checks_left(struct catalogue_view *v, int64
 {
     sqlite3_stmt *row = view_statement(
         v, VIEW_CHECKS_LEFT,
-        "SELECT k.id, EXISTS (SELECT 1 FROM source_file AS f WHERE f.site = k.site"
-        " AND f.loc = k.loc AND f.source = k.source)"
+        "SELECT k.id, EXISTS (SELECT 1 FROM source_file AS f WHERE f.source = k.source"
+        " AND f.path = k.loc)"
         " OR (k.source = 0 AND EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site = k.site"
         " AND e.loc = k.loc AND " ENTRY_ROW_LIVE "))"
         " FROM fetch AS k WHERE k.id > ?1 AND k.list = 0 ORDER BY k.id LIMIT ?2");

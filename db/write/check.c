@@ -151,7 +151,6 @@ static enum catalogue_status write_file(struct checked *c, const struct put_row 
     statement_bind_text(row, 7, r->newest_lastmod);
     sqlite3_bind_int(row, 8, r->one_lastmod);
     statement_bind_text(row, 9, r->remarks);
-    sqlite3_bind_int64(row, 10, c->site);
     return statement_run(row);
 }
 

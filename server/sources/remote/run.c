@@ -12,7 +12,7 @@
 #define RETRY_MS       5000
 #define CLOCK_SLACK_S  60
 #define END_LANDING_MS 500
-#define ASK_WAIT_MS    20000
+#define ASK_MS         20 /* while somebody waits for a poll */
 
 int64_t run_now(void)
 {
@@ -133,7 +133,8 @@ void run_flush(struct remote *r)
                                   .checks = r->batch,
                                   .check_count = r->batch_count,
                                   .by = "check",
-                                  .via = "source"};
+                                  .via = "source",
+                                  .context = f};
     catalogue_submit(r->catalogue, &change, on_landed);
     r->batch_count = 0;
     record_list_done(&r->texts);
@@ -411,7 +412,8 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     return true;
 }
 
-static void serve_asks(struct remote *r, int64_t now_ms)
+/* How long until they are looked at again. */
+static int64_t serve_asks(struct remote *r, int64_t now_ms)
 {
     pthread_mutex_lock(&r->lock);
     struct remote_ask *asks = r->asks;
@@ -431,13 +433,14 @@ static void serve_asks(struct remote *r, int64_t now_ms)
         }
     }
     if (kept == NULL)
-        return;
+        return TICK_MS;
     pthread_mutex_lock(&r->lock);
     *end = r->asks;
     if (r->asks == NULL)
         r->asks_end = end;
     r->asks = kept;
     pthread_mutex_unlock(&r->lock);
+    return ASK_MS;
 }
 
 /* ---- what is due ---------------------------------------------------------------------------- */
@@ -551,9 +554,10 @@ static int64_t step(struct remote *r)
     load(r, now_ms);
     if (r->load)
         return TICK_MS;
-    serve_asks(r, now_ms);
+    int64_t wait = serve_asks(r, now_ms);
     int64_t now = run_now();
-    int64_t wait = least(begin_lists(r, now), begin_children(r, now, now_ms));
+    wait = least(wait, begin_lists(r, now));
+    wait = least(wait, begin_children(r, now, now_ms));
     if (r->batch_count > 0 && (r->waiting || r->batch_count + r->polling >= CHECK_WRITES_MAX ||
                                now_ms - r->batch_at_ms >= BATCH_MS))
         run_flush(r);

@@ -83,7 +83,8 @@ static void watch(struct write_fixture *f, int64_t site, const char *source, con
 static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
 {
     struct write_fixture *f = *state;
-    SCAN_ONE(f, .path = "a.xml", .lastmod = "2020-01-01", .claim = "2020-01-01");
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml", .lastmod = "2020-01-01",
+             .claim = "2020-01-01");
     struct seen s = unwatched(f, true, 0);
     assert_int_equal(s.count, 1);
     assert_string_equal(s.loc, ROOT "a.xml");
@@ -103,7 +104,7 @@ static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
     uint64_t revision = r.revision;
     assert_false(r.changed);
     assert_int_equal(row_of(f, s.site, ROOT "a.xml").hash[0], 9);
-    assert_int_equal(kept(f, "a.xml").file.hash[0], 9);
+    assert_int_equal(kept(f, ROOT "a.xml").file.hash[0], 9);
 
     result.lastmod_from = "2020-01-01";
     result.lastmod_to = "2021-01-01";
@@ -112,7 +113,7 @@ static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
     assert_int_equal(r.updated, 1);
     assert_int_equal(r.revision, revision + 1);
     assert_lastmod(f, ROOT "a.xml", "2021-01-01");
-    assert_string_equal(kept(f, "a.xml").lastmod, "2021-01-01");
+    assert_string_equal(kept(f, ROOT "a.xml").lastmod, "2021-01-01");
 
     /* It is not what was read any more. */
     result.lastmod_to = "2022-01-01";
@@ -133,15 +134,17 @@ static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
 static void what_nothing_names_is_left(void **state)
 {
     struct write_fixture *f = *state;
-    SCAN_ONE(f, .path = "a.xml");
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml");
     struct seen s = unwatched(f, true, 0);
     watch(f, s.site, SOURCE, ROOT "a.xml");
     assert_int_equal(left(f).count, 0);
     struct change change = scan_change;
     change.max_removed = 1;
-    apply_files(
-        f, change,
-        &(struct scan_files){&(struct source_file){.path = "a.xml", .state = SOURCE_FILE_GONE}, 1});
+    apply_files(f, change,
+                &(struct scan_files){&(struct source_file){.path = ROOT "a.xml",
+                                                           .loc = ROOT "a.xml",
+                                                           .state = SOURCE_FILE_GONE},
+                                     1});
     struct seen gone = left(f);
     assert_int_equal(gone.count, 1);
     struct check_write drop_it = {.kind = CHECK_REMOVE, .record = {.id = gone.id}};
@@ -153,7 +156,7 @@ static void what_the_api_registered_keeps_its_digests_date(void **state)
 {
     struct write_fixture *f = *state;
     put_plain(f, ROOT "b.xml", "2020-01-01");
-    SCAN_ONE(f, .path = "a.xml");
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml");
     int64_t site = unwatched(f, true, 0).site;
     struct seen s = unwatched(f, false, site);
     assert_int_equal(s.count, 1); /* the source reads a.xml itself */
@@ -188,8 +191,8 @@ static void rows_are_listed_and_counted_by_state(void **state)
     int64_t last = 0;
     for (char n = 'a'; n < 'e'; n++) {
         char path[8] = {n, '.', 'x', 'm', 'l', 0}, loc[64];
-        SCAN_ONE(f, .path = path);
         snprintf(loc, sizeof loc, ROOT "%s", path);
+        SCAN_ONE(f, .path = loc, .loc = loc);
         watch(f, unwatched(f, true, 0).site, SOURCE, loc);
     }
     run_sql(f, "UPDATE fetch SET state = 3, marks = 16 WHERE id = 2");

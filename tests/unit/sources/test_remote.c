@@ -1,0 +1,541 @@
+/* Remote sources against an origin in this process: what becomes of a list and of its sitemaps. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/base/clock.h"
+#include "server/sources/remote/remote.h"
+#include "tests/unit/sources/folder.h"
+
+#define PAGES    16
+#define URLSET   "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">"
+#define LIST     "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">"
+#define HANG_MS  30000
+#define LOOP_KEY "\r\nCDN-Loop: sitemapd-"
+
+/* ---- the origin: an answer for each path, one request a connection ------------------------- */
+
+struct page {
+    const char *path;
+    char answer[4096]; /* head and body; "": the connection is closed */
+    bool etag;         /* If-None-Match "\"v\"" is answered 304 */
+    unsigned asked, conditional;
+};
+
+static struct {
+    int fd, port;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    struct page pages[PAGES];
+    size_t count;
+    char last[4096]; /* request */
+} origin;
+
+static struct page *page_of(const char *path)
+{
+    for (size_t i = 0; i < origin.count; i++)
+        if (strcmp(origin.pages[i].path, path) == 0)
+            return &origin.pages[i];
+    return NULL;
+}
+
+static void answer(int fd, const char *request)
+{
+    static const char none[] = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    char path[256] = "", out[4096];
+    sscanf(request, "GET %255s", path);
+    pthread_mutex_lock(&origin.lock);
+    struct page *page = page_of(path);
+    snprintf(origin.last, sizeof origin.last, "%s", request);
+    snprintf(out, sizeof out, "%s", page ? page->answer : none);
+    if (page) {
+        page->asked++;
+        if (strstr(request, "If-None-Match: \"v\"")) {
+            page->conditional++;
+            if (page->etag)
+                snprintf(out, sizeof out, "HTTP/1.1 304 Not Modified\r\nETag: \"v\"\r\n\r\n");
+        }
+    }
+    pthread_mutex_unlock(&origin.lock);
+    ssize_t sent = send(fd, out, strlen(out), MSG_NOSIGNAL);
+    (void)sent;
+}
+
+static void *serve(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        char request[4096];
+        size_t len = 0;
+        int fd = accept(origin.fd, NULL, NULL);
+        if (fd < 0)
+            return NULL;
+        for (ssize_t got; len < sizeof request - 1 &&
+                          (got = recv(fd, request + len, sizeof request - 1 - len, 0)) > 0;) {
+            len += (size_t)got;
+            request[len] = '\0';
+            if (strstr(request, "\r\n\r\n")) {
+                answer(fd, request);
+                break;
+            }
+        }
+        close(fd);
+    }
+}
+
+static void set(const char *path, const char *head, const char *format, ...)
+{
+    char body[3500];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(body, sizeof body, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&origin.lock);
+    struct page *page = page_of(path);
+    if (page == NULL)
+        page = &origin.pages[origin.count++];
+    page->path = path;
+    snprintf(page->answer, sizeof page->answer,
+             "HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", head,
+             strlen(body), body);
+    pthread_mutex_unlock(&origin.lock);
+}
+
+static unsigned asked(const char *path, bool conditional)
+{
+    pthread_mutex_lock(&origin.lock);
+    struct page *page = page_of(path);
+    unsigned n = conditional ? page->conditional : page->asked;
+    pthread_mutex_unlock(&origin.lock);
+    return n;
+}
+
+/* ---- the world ------------------------------------------------------------------------------ */
+
+static struct {
+    struct temp_folder folder;
+    char database[160], site[64], upstream[96], index[96];
+    struct catalogue *c;
+    struct remote *r;
+    int64_t site_id;
+    struct remote_settings settings;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool over;
+    char failure[256];
+    enum check_state state;
+    char problem[64];
+    unsigned marks;
+} world;
+
+static void open_catalogue(void)
+{
+    char why[256];
+    struct catalogue_options options = {.path = world.database,
+                                        .write_timeout_ms = 20000,
+                                        .shrink_percent = 30,
+                                        .default_max_pages = LIMIT_SITE_PAGES};
+    assert_int_equal(catalogue_open(&options, &world.c, why, sizeof why), CATALOGUE_OK);
+}
+
+static void start(void)
+{
+    char why[256];
+    static const char *const allowed[] = {"127.0.0.0/8", NULL};
+    struct remote_options options = {.catalogue = world.c,
+                                     .bounds = {.agent = "sitemapd/test",
+                                                .rate = 1000,
+                                                .per_host = 2,
+                                                .min_interval_s = 900,
+                                                .max_interval_s = 86400,
+                                                .allow_addresses = allowed},
+                                     .count = 1,
+                                     .settings = &world.settings};
+    if (!remote_start(&options, &world.r, why, sizeof why))
+        fail_msg("%s", why);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof to;
+    struct change_result result;
+    memset(&world, 0, sizeof world);
+    memset(&origin, 0, sizeof origin);
+    pthread_mutex_init(&world.lock, NULL);
+    pthread_mutex_init(&origin.lock, NULL);
+    pthread_cond_init(&world.done, NULL);
+    origin.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(origin.fd, (struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(listen(origin.fd, 64), 0);
+    assert_int_equal(getsockname(origin.fd, (struct sockaddr *)&to, &len), 0);
+    origin.port = ntohs(to.sin_port);
+    assert_int_equal(pthread_create(&origin.thread, NULL, serve, NULL), 0);
+    folder_make(&world.folder);
+    snprintf(world.database, sizeof world.database, "%s/c.db", world.folder.outside);
+    snprintf(world.site, sizeof world.site, "http://127.0.0.1:%d", origin.port);
+    snprintf(world.upstream, sizeof world.upstream, "%s/list.xml", world.site);
+    snprintf(world.index, sizeof world.index, "%s/sitemap_index.xml", world.site);
+    open_catalogue();
+    struct change site = {.kind = CHANGE_SITE_ADD, .site = {.origin = world.site}};
+    assert_int_equal(catalogue_apply(world.c, &site, &result), CATALOGUE_OK);
+    world.site_id = result.id;
+    struct change index = {.kind = CHANGE_INDEX_ADD, .index_url = world.index};
+    assert_int_equal(catalogue_apply(world.c, &index, &result), CATALOGUE_OK);
+    world.settings = (struct remote_settings){.name = "shop",
+                                              .upstream = world.upstream,
+                                              .poll_s = 900,
+                                              .check = true,
+                                              .drop_after_s = 259200};
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    remote_stop(world.r);
+    catalogue_close(world.c);
+    shutdown(origin.fd, SHUT_RDWR);
+    pthread_join(origin.thread, NULL);
+    close(origin.fd);
+    folder_remove(&world.folder);
+    return 0;
+}
+
+static const char *loc(const char *path)
+{
+    static char text[128];
+    snprintf(text, sizeof text, "%s%s", world.site, path);
+    return text;
+}
+
+static void end(const char *failure)
+{
+    pthread_mutex_lock(&world.lock);
+    world.over = true;
+    snprintf(world.failure, sizeof world.failure, "%s", failure);
+    pthread_cond_signal(&world.done);
+    pthread_mutex_unlock(&world.lock);
+}
+
+static void on_scanned(void *context, const struct change_result *result, const char *failure)
+{
+    (void)context, (void)result;
+    end(failure);
+}
+
+static void on_polled(void *context, const struct check_record *record, const char *failure)
+{
+    (void)context;
+    if (record) {
+        world.state = record->state;
+        world.marks = record->marks;
+        snprintf(world.problem, sizeof world.problem, "%s", record->problem ? record->problem : "");
+    }
+    end(failure);
+}
+
+static void await(void)
+{
+    struct timespec until = clock_after_ms(CLOCK_REALTIME, HANG_MS);
+    pthread_mutex_lock(&world.lock);
+    while (!world.over)
+        if (pthread_cond_timedwait(&world.done, &world.lock, &until) != 0)
+            fail_msg("nothing comes");
+    world.over = false;
+    pthread_mutex_unlock(&world.lock);
+}
+
+static const char *scan_list(int64_t max_removed)
+{
+    remote_scan(world.r, "shop", max_removed, on_scanned, NULL);
+    await();
+    return world.failure;
+}
+
+/* Polls one, once it is watched. */
+static enum check_state poll_one(const char *path)
+{
+    for (int64_t until = clock_now_ms() + HANG_MS; clock_now_ms() < until;) {
+        remote_poll(world.r, world.site_id, loc(path), on_polled, NULL);
+        await();
+        if (*world.failure == '\0')
+            return world.state;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    fail_msg("%s: %s", path, world.failure);
+    return CHECK_NEW;
+}
+
+/* "-": no entry; "none": no date. */
+static const char *date_of(const char *path)
+{
+    static char date[64];
+    struct catalogue_view *v;
+    struct entry_record entry;
+    assert_int_equal(catalogue_view_begin(world.c, &v), CATALOGUE_OK);
+    enum catalogue_status status = catalogue_view_entry_by_loc(v, world.site_id, loc(path), &entry);
+    if (status == CATALOGUE_OK) {
+        snprintf(date, sizeof date, "%s", entry.lastmod ? entry.lastmod : "none");
+        entry_record_done(&entry);
+    } else {
+        strcpy(date, "-");
+    }
+    catalogue_view_end(v);
+    return date;
+}
+
+static void run_sql(const char *sql)
+{
+    /* Only a time that is over may be put into the past: what days would bring. */
+    char command[512];
+    snprintf(command, sizeof command, "sqlite3 '%s' \"%s\"", world.database, sql);
+    assert_int_equal(system(command), 0);
+}
+
+#define MEMBER(path, date) "<sitemap><loc>%s" path "</loc>" date "</sitemap>"
+#define DATED(date)        "<lastmod>" date "</lastmod>"
+#define PAGE(name, date)   "<url><loc>%s/" name "</loc>" date "</url>"
+
+static void set_list(const char *head)
+{
+    set("/list.xml", head,
+        LIST MEMBER("/a.xml", DATED("2026-01-01")) MEMBER("/b.xml", "") MEMBER("/c.xml", "")
+            MEMBER("/d.xml", "") "</sitemapindex>",
+        world.site, world.site, world.site, world.site);
+}
+
+static void set_all_good(void)
+{
+    static const char *const paths[] = {"/a.xml", "/b.xml", "/c.xml", "/d.xml"};
+    set_list("200 OK\r\nETag: \"v\"");
+    for (size_t i = 0; i < 4; i++)
+        set(paths[i], "200 OK\r\nETag: \"v\"",
+            URLSET PAGE("1", DATED("2025-01-01")) PAGE("2", DATED("2025-06-01")) "</urlset>",
+            world.site, world.site);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void a_list_is_mirrored_and_its_dates_are_true(void **state)
+{
+    (void)state;
+    set_all_good();
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_string_equal(date_of("/a.xml"), "2026-01-01");
+    pthread_mutex_lock(&origin.lock);
+    assert_non_null(strstr(origin.last, "User-Agent: sitemapd/test\r\n"));
+    assert_non_null(strstr(origin.last, LOOP_KEY));
+    pthread_mutex_unlock(&origin.lock);
+    /* The claim stands; what has none is dated by its pages. */
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_string_equal(date_of("/a.xml"), "2026-01-01");
+    assert_string_equal(date_of("/b.xml"), "2025-06-01");
+    /* Not modified, and then as good as not. */
+    origin.pages[2].etag = true;
+    unsigned before = asked("/b.xml", true);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_int_equal(asked("/b.xml", true), before + 1);
+    origin.pages[2].etag = false;
+    set("/b.xml", "200 OK\r\nETag: \"w\"",
+        URLSET PAGE("1", DATED("2025-01-01")) "<!-- made anew -->" PAGE(
+            "2", DATED("2025-06-01")) "</urlset>",
+        world.site, world.site);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_string_equal(date_of("/b.xml"), "2025-06-01");
+    /* A page more, dated. */
+    set("/b.xml", "200 OK",
+        URLSET PAGE("1", DATED("2025-01-01")) PAGE("3", DATED("2025-07-07")) "</urlset>",
+        world.site, world.site);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_string_equal(date_of("/b.xml"), "2025-07-07");
+    struct remote_status status;
+    assert_true(remote_status(world.r, "shop", &status));
+    assert_false(status.failing);
+    assert_int_equal(status.members, 4);
+    assert_false(remote_status(world.r, "other", &status));
+}
+
+static void each_answer_is_told_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head, *body;
+        enum check_state state;
+        const char *problem;
+    } rows[] = {
+        {"404 Not Found", "", CHECK_GONE, "gone"},
+        {"410 Gone", "", CHECK_GONE, "gone"},
+        {"200 OK", "<!doctype html><html><body>Soon</body></html>", CHECK_NOT_A_SITEMAP,
+         "not-a-sitemap"},
+        {"200 OK", LIST "</sitemapindex>", CHECK_NOT_A_SITEMAP, "nested-index"},
+        {"200 OK", URLSET "</urlset>", CHECK_EMPTY, "empty"},
+        {"200 OK", "", CHECK_BROKEN, "empty-file"},
+        {"200 OK", URLSET "<url><loc>", CHECK_BROKEN, "truncated"},
+        {"200 OK", "<!DOCTYPE urlset>" URLSET "</urlset>", CHECK_BROKEN, "doctype"},
+        {"403 Forbidden", "", CHECK_REFUSED, "refused"},
+        {"401 Unauthorized", "", CHECK_REFUSED, "refused"},
+        {"403 Forbidden\r\ncf-mitigated: challenge", "", CHECK_REFUSED, "bot-wall"},
+        {"500 Oops", "", CHECK_UNREACHABLE, "server-error"},
+        {"508 Loop Detected", "", CHECK_UNREACHABLE, "server-error"},
+        {"304 Not Modified", "", CHECK_UNREACHABLE, "unexpected-status"},
+        {"200 OK\r\nTransfer-Encoding: chunked", URLSET "</urlset>", CHECK_UNREACHABLE,
+         "broken-answer"},
+        {"302 Found", "", CHECK_UNREACHABLE, "redirect"},
+        {"302 Found\r\nLocation: http://127.0.0.3:1/x.xml", "", CHECK_UNREACHABLE, "redirect"},
+        {"302 Found\r\nLocation: /c.xml", "", CHECK_UNREACHABLE, "redirect"},
+    };
+    set_all_good();
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_int_equal(poll_one("/c.xml"), CHECK_GOOD);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        set("/c.xml", rows[i].head, "%s", rows[i].body);
+        enum check_state found = poll_one("/c.xml");
+        if (found != rows[i].state || strcmp(world.problem, rows[i].problem) != 0)
+            fail_msg("%s %s: %s, %s", rows[i].head, rows[i].body, check_state_word(found),
+                     world.problem);
+        assert_string_equal(date_of("/c.xml"), "2025-06-01"); /* it stays */
+    }
+    set("/c.xml", "302 Found\r\nLocation: /b.xml", "");
+    assert_int_equal(poll_one("/c.xml"), CHECK_GOOD);
+    assert_true(world.marks & CHECK_REDIRECTED);
+    /* A rest that is asked for is kept. */
+    set("/d.xml", "429 Slow down\r\nRetry-After: 120", "");
+    assert_int_equal(poll_one("/d.xml"), CHECK_REFUSED);
+    remote_poll(world.r, world.site_id, loc("/a.xml"), on_polled, NULL);
+    await();
+    assert_non_null(strstr(world.failure, "rest"));
+}
+
+static void a_bad_list_changes_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head, *body, *code;
+    } rows[] = {
+        {"404 Not Found", "", "gone"},
+        {"503 Later", "", "server-error"},
+        {"508 Loop Detected", "", "upstream-is-this-server"},
+        {"200 OK", URLSET "</urlset>", "urlset-not-index"},
+        {"200 OK", "<!doctype html><html></html>", "html-not-index"},
+        {"200 OK", LIST "</sitemapindex>", "empty"},
+        {"200 OK", LIST "<sitemap><loc>http://", "truncated"},
+    };
+    set_all_good();
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct remote_status status;
+        set("/list.xml", rows[i].head, "%s", rows[i].body);
+        assert_string_not_equal(scan_list(MAX_REMOVED_GUARDED), "");
+        assert_true(remote_status(world.r, "shop", &status));
+        assert_true(status.failing);
+        if (strcmp(status.failure_code, rows[i].code) != 0)
+            fail_msg("%s: %s", rows[i].body, status.failure_code);
+        assert_string_equal(date_of("/a.xml"), "2026-01-01");
+    }
+    /* Half of it gone: held, until it is said to be meant. */
+    set("/list.xml", "200 OK",
+        LIST MEMBER("/a.xml", "") "<sitemap><loc>nonsense</loc></sitemap></sitemapindex>",
+        world.site);
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_string_not_equal(date_of("/c.xml"), "-");
+    struct remote_status status;
+    remote_status(world.r, "shop", &status);
+    assert_int_equal(status.held, 3);
+    assert_string_equal(scan_list(3), "");
+    assert_string_equal(date_of("/c.xml"), "-");
+    assert_string_not_equal(date_of("/a.xml"), "-");
+}
+
+static void what_is_gone_for_days_leaves_and_comes_back(void **state)
+{
+    (void)state;
+    set_all_good();
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_int_equal(poll_one("/d.xml"), CHECK_GOOD);
+    set("/d.xml", "404 Not Found", "");
+    assert_int_equal(poll_one("/d.xml"), CHECK_GONE);
+    assert_int_equal(poll_one("/d.xml"), CHECK_GONE);
+    run_sql("UPDATE fetch SET since = since - 400000 WHERE state = 3");
+    assert_string_not_equal(date_of("/d.xml"), "-");
+    assert_int_equal(poll_one("/d.xml"), CHECK_GONE);
+    assert_true(world.marks & CHECK_DROPPED);
+    assert_string_equal(scan_list(1), "");
+    assert_string_equal(date_of("/d.xml"), "-");
+    set("/d.xml", "200 OK", URLSET PAGE("9", "") "</urlset>", world.site);
+    assert_int_equal(poll_one("/d.xml"), CHECK_GOOD);
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_string_not_equal(date_of("/d.xml"), "-");
+}
+
+static void a_restart_polls_nothing_before_its_time(void **state)
+{
+    (void)state;
+    set_all_good();
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_int_equal(poll_one("/c.xml"), CHECK_GOOD);
+    assert_int_equal(poll_one("/d.xml"), CHECK_GOOD);
+    int64_t begun = clock_now_ms();
+    remote_stop(world.r);
+    assert_true(clock_now_ms() - begun < HANG_MS);
+    unsigned lists = asked("/list.xml", false), a = asked("/a.xml", false);
+    start();
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD); /* it runs */
+    assert_int_equal(asked("/list.xml", false), lists);
+    assert_int_equal(asked("/a.xml", false), a);
+}
+
+static void an_address_that_is_not_allowed_is_not_asked(void **state)
+{
+    (void)state;
+    char why[256];
+    struct remote_bounds closed = {
+        .agent = "x", .rate = 1000, .per_host = 2, .min_interval_s = 900, .max_interval_s = 86400};
+    set_all_good();
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    unsigned before = asked("/a.xml", false);
+    assert_true(remote_reconfigure(world.r, &closed, 1, &world.settings, why, sizeof why));
+    for (int64_t until = clock_now_ms() + HANG_MS; clock_now_ms() < until;)
+        if (poll_one("/a.xml") == CHECK_UNREACHABLE)
+            break;
+    assert_string_equal(world.problem, "address-not-allowed");
+    assert_in_range(asked("/a.xml", false), before, before + 1);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(a_list_is_mirrored_and_its_dates_are_true),
+        CASE(each_answer_is_told_apart),
+        CASE(a_bad_list_changes_nothing),
+        CASE(what_is_gone_for_days_leaves_and_comes_back),
+        CASE(a_restart_polls_nothing_before_its_time),
+        CASE(an_address_that_is_not_allowed_is_not_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
