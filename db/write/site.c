@@ -504,22 +504,34 @@ static enum catalogue_status update_site(struct tx *tx, const struct registry *r
     return status;
 }
 
+/* The site that a change names. NULL, with the result filled, where there is none, or none for who
+ * asks. */
+static enum catalogue_status find_asked(struct tx *tx, const struct change *change,
+                                        struct change_result *result, const struct registry **r,
+                                        const struct registry_site **out)
+{
+    enum catalogue_status status = tx_registry(tx, r);
+    *out = NULL;
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct registry_site *site = registry_site_by_id(*r, change->site_id);
+    if (!site)
+        result_missing(result, &change->grant, "there is no such site");
+    else if (!grant_has_site(&change->grant, site->id))
+        result_forbid(result);
+    else
+        *out = site;
+    return CATALOGUE_OK;
+}
+
 enum catalogue_status apply_site_update(struct tx *tx, const struct change *change,
                                         struct change_result *result)
 {
     const struct registry *r;
-    enum catalogue_status status = tx_registry(tx, &r);
-    if (status != CATALOGUE_OK)
+    const struct registry_site *site;
+    enum catalogue_status status = find_asked(tx, change, result, &r, &site);
+    if (status != CATALOGUE_OK || !site)
         return status;
-    const struct registry_site *site = registry_site_by_id(r, change->site_id);
-    if (!site) {
-        result_missing(result, &change->grant, "there is no such site");
-        return CATALOGUE_OK;
-    }
-    if (change->grant.site_id != 0 && change->grant.site_id != site->id) {
-        result_forbid(result);
-        return CATALOGUE_OK;
-    }
     unsigned policy = change->site.set & ~(SITE_SET_FROZEN | SITE_SET_MANAGED);
     bool edits = change->site.cross_added || change->site.cross_removed ||
                  change->site.alias_added || change->site.alias_removed;
@@ -548,15 +560,11 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
                                         struct change_result *result)
 {
     const struct registry *r;
-    enum catalogue_status status = tx_registry(tx, &r);
-    if (status != CATALOGUE_OK)
+    const struct registry_site *site;
+    enum catalogue_status status = find_asked(tx, change, result, &r, &site);
+    if (status != CATALOGUE_OK || !site)
         return status;
-    const struct registry_site *site = registry_site_by_id(r, change->site_id);
-    if (!site) {
-        result_missing(result, &change->grant, "there is no such site");
-        return CATALOGUE_OK;
-    }
-    if (change->grant.site_id != 0) {
+    if (change->grant.site_id != 0) { /* its own, too */
         result_forbid(result);
         return CATALOGUE_OK;
     }

@@ -253,11 +253,6 @@ static size_t scan(const struct crawler_names *names, const char *field, size_t 
     return 0;
 }
 
-size_t names_scan(const struct crawler_names *names, const char *user_agent)
-{
-    return user_agent == NULL ? 0 : scan(names, user_agent, strnlen(user_agent, FIELD_MAX));
-}
-
 size_t names_classify(struct crawler_names *names, const char *user_agent)
 {
     if (user_agent == NULL)

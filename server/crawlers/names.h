@@ -19,7 +19,5 @@ size_t names_count(const struct crawler_names *names);
 struct crawler_name *names_at(struct crawler_names *names, size_t at);
 /* The name that a User-Agent field bears, as a place in the table; NULL text: 0. */
 size_t names_classify(struct crawler_names *names, const char *user_agent);
-/* The same without the cache. */
-size_t names_scan(const struct crawler_names *names, const char *user_agent);
 
 #endif

@@ -28,12 +28,6 @@ static struct sitemap_remark *find(struct sitemap_remarks *r, enum rule_code cod
     return NULL;
 }
 
-const struct sitemap_remark *sitemap_remarks_find(const struct sitemap_remarks *r,
-                                                  enum rule_code code)
-{
-    return find((struct sitemap_remarks *)r, code);
-}
-
 /* Counts one more. `given` (may be NULL) is what stands there, `len` bytes. */
 static void sitemap_remarks_add(struct sitemap_remarks *r, enum rule_code code, uint64_t line,
                                 uint64_t column, const char *given, size_t len)

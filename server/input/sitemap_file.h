@@ -30,9 +30,6 @@ struct sitemap_remarks {
     size_t count;
     struct sitemap_remark at[SITEMAP_MAX_REMARKS]; /* in the order of the first ones */
 };
-/* NULL where the rule is not broken. */
-const struct sitemap_remark *sitemap_remarks_find(const struct sitemap_remarks *r,
-                                                  enum rule_code code);
 
 /* Writes a sentence of one remark, without the place of the first one, SITEMAP_REMARK_TOLD bytes:
  * `"/a" must be an absolute URL; 3 times, next on line 7`. */

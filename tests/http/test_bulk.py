@@ -315,7 +315,8 @@ def test_a_sites_long_list_gives_way_to_others(start, method, query):
     server.cli("site", "add", "https://two.example")
     token = server.cli("token", "add", "one", "--site", ORIGIN).out.strip()
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
-    body = b"".join(line(f"{ORIGIN}/{i}/{'x' * 900}.xml") for i in range(60000))
+    count = 60000 if PLAIN else 20000  # more than its time
+    body = b"".join(line(f"{ORIGIN}/{i}/{'x' * 900}.xml") for i in range(count))
     if "skip" in query:
         body = line("https://two.example/no.xml") + body
     over, others = threading.Event(), []
@@ -337,7 +338,7 @@ def test_a_sites_long_list_gives_way_to_others(start, method, query):
     assert page(server) == []
     assert others.count(201) > 0
     found = send()
-    assert (found.status, found.json()["created"]) == (200, 60000)
+    assert (found.status, found.json()["created"]) == (200, count)
 
 
 def test_a_million(start):

@@ -125,12 +125,9 @@ static void test_fields(void **state)
     struct crawler_names *names = make(NULL, 0);
     /* Twice: read, and remembered. */
     for (int turn = 0; turn < 2; turn++)
-        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
             if (strcmp(name_of(names, fields[i].field), fields[i].name) != 0)
                 fail_msg("%s is %s", fields[i].field, name_of(names, fields[i].field));
-            assert_int_equal(names_scan(names, fields[i].field),
-                             names_classify(names, fields[i].field));
-        }
     assert_int_equal(names_classify(names, NULL), 0);
     crawler_names_free(names);
 }
