@@ -71,16 +71,21 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
                                                   history_each_row *each, void *context,
                                                   bool *more);
 
-/* What differs in an index between two revisions, entry by entry, as far as the changes after
- * `from` up to `to` tell; NOT_FOUND where the history does not reach that far, FULL where more than
- * HISTORY_DIFF_MAX rows were touched, or the changes have more than HISTORY_DIFF_LOOK_MAX rows,
- * those of other indexes too, or HISTORY_DIFF_TEXT_MAX bytes of texts: some seconds and 100 MB at
- * most, however often the same rows were changed. */
-#define HISTORY_DIFF_MAX      100000u
-#define HISTORY_DIFF_LOOK_MAX 250000u
-#define HISTORY_DIFF_TEXT_MAX (32u << 20)
-enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v, int64_t site_id,
-                                                  int64_t index_id, uint64_t from, uint64_t to,
-                                                  history_each_row *each, void *context);
+/* What differs in an index between two revisions, entry by entry in no order, as far as the changes
+ * after `from` up to `to` tell. */
+struct history_difference {
+    int64_t site_id, index_id;
+    uint64_t from, to;
+    history_each_row *each;
+    /* Asked time and again, and told how many bytes go to a file beside the catalogue next, which
+     * is gone in the end; false: CANCELLED. NULL: it goes on. */
+    bool (*goes_on)(void *context, size_t bytes);
+    void *context;
+};
+/* NOT_FOUND where the history does not reach that far. What does not fit into some 50 MB of memory
+ * goes to files, about twice what the history has of it. FULL where that is of no use, because too
+ * many locs were made to share their hash. */
+enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v,
+                                                  const struct history_difference *wanted);
 
 #endif

@@ -1,5 +1,8 @@
 #include "db/file/filesystem.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 /* Its mounts are local (ntfs-3g, virtiofs, an encrypted folder) or remote: their type tells. */
 #define FUSE_TYPE 0x65735546UL
@@ -130,4 +134,22 @@ void space_look(struct space *s, const char *path, int64_t now_ms)
         atomic_store(&s->disk_bytes, (uint64_t)disk.f_blocks * disk.f_frsize);
         atomic_store(&s->free_bytes, (uint64_t)disk.f_bavail * disk.f_frsize);
     }
+}
+
+int nameless_open(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    /* Not every file system has O_TMPFILE (overlay, NFS): EOPNOTSUPP, EISDIR, EINVAL. */
+    char path[PATH_MAX];
+    int len = snprintf(path, sizeof path, "%s/.sitemapd-spool-XXXXXX", folder);
+    if (len < 0 || (size_t)len >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkostemp(path, O_CLOEXEC); /* makes it 0600 */
+    if (fd >= 0)
+        unlink(path);
+    return fd;
 }

@@ -30,6 +30,10 @@ struct file_identity {
 bool file_identity_read(const char *path, struct file_identity *out);
 bool file_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
+/* A file without a name in `folder`, so that no crash leaves it behind: its descriptor, or -1 and
+ * errno. Internal to db/. */
+int nameless_open(const char *folder);
+
 /* How large the catalogue is on its disk, and what is left there. Internal to db/. */
 
 #define SPACE_LOOK_MS 1000

@@ -1,8 +1,7 @@
-#include "db/history.h"
+#include "db/history/read.h"
 
 #include <string.h>
 
-#include "db/history/rows.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
 
@@ -90,10 +89,8 @@ enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
 
 /* ---- the rows of a change */
 
-/* Reads a part, or, where there are none, the few rows in the change's own line, into `part`, which
- * is empty. `*found` is false where there is no such part. */
-static enum catalogue_status read_part(struct catalogue_view *v, uint64_t revision, uint64_t number,
-                                       struct history_part *part, bool *found)
+enum catalogue_status history_read_part(struct catalogue_view *v, uint64_t revision,
+                                        uint64_t number, struct history_part *part, bool *found)
 {
     sqlite3_stmt *row =
         number == 0
@@ -117,15 +114,7 @@ static enum catalogue_status read_part(struct catalogue_view *v, uint64_t revisi
     return status;
 }
 
-/* Names of sources, which rows have by number: mostly one after the other the same. */
-struct namer {
-    struct catalogue_view *v;
-    int64_t id;
-    bool known;
-    char name[NAME_MAX_BYTES + 1];
-};
-
-static enum catalogue_status name_source(struct namer *n, int64_t id)
+static enum catalogue_status name_source(struct history_namer *n, int64_t id)
 {
     if (n->known && n->id == id)
         return CATALOGUE_OK;
@@ -145,7 +134,7 @@ static enum catalogue_status name_source(struct namer *n, int64_t id)
 }
 
 /* The strings are the part's, and the namer's: borrowed. */
-static enum catalogue_status make_record(struct namer *n, const struct history_part *part,
+static enum catalogue_status make_record(struct history_namer *n, const struct history_part *part,
                                          const struct history_row *row,
                                          const struct history_image *image, char source[],
                                          struct entry_record *out)
@@ -168,9 +157,9 @@ static enum catalogue_status make_record(struct namer *n, const struct history_p
     return status;
 }
 
-static enum catalogue_status tell_row(struct namer *n, const struct history_part *part,
-                                      const struct history_row *row, history_each_row *each,
-                                      void *context)
+enum catalogue_status history_tell_row(struct history_namer *n, const struct history_part *part,
+                                       const struct history_row *row, history_each_row *each,
+                                       void *context)
 {
     struct entry_record before, after;
     char sources[2][NAME_MAX_BYTES + 1];
@@ -204,16 +193,16 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
                                                   history_each_row *each, void *context, bool *more)
 {
     struct history_part part = {.rows = NULL};
-    struct namer namer = {.v = v};
+    struct history_namer namer = {.v = v};
     bool found;
     uint64_t parts;
     *more = false;
     enum catalogue_status status = count_parts(v, revision, &found, &parts);
     if (status == CATALOGUE_OK && found && (parts > 0 || number == 1))
-        status = read_part(v, revision, parts > 0 ? number : 0, &part, &found);
+        status = history_read_part(v, revision, parts > 0 ? number : 0, &part, &found);
     for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++)
         if (site_id == 0 || part.rows[i].site == site_id)
-            status = tell_row(&namer, &part, &part.rows[i], each, context);
+            status = history_tell_row(&namer, &part, &part.rows[i], each, context);
     *more = number < parts;
     history_part_done(&part);
     return status;
@@ -259,7 +248,7 @@ static enum catalogue_status part_has(struct search *s, uint64_t revision, uint6
     const char *loc = s->query->loc;
     bool found;
     history_part_clear(&s->part);
-    enum catalogue_status status = read_part(s->v, revision, number, &s->part, &found);
+    enum catalogue_status status = history_read_part(s->v, revision, number, &s->part, &found);
     *has = false;
     for (uint32_t i = 0; status == CATALOGUE_OK && !*has && i < s->part.count; i++) {
         const struct history_row *row = &s->part.rows[i];
@@ -351,102 +340,4 @@ catalogue_view_history(struct catalogue_view *v, const struct history_query *que
     history_part_done(&s.part);
     *looked_at = s.looked_at;
     return status == CATALOGUE_OK ? view_status(v, rc) : status;
-}
-
-/* ---- the difference between two revisions */
-
-/* The same rows may be touched again and again: what all changes tell is bounded, too, not only
- * what comes of it. */
-struct difference {
-    struct history_part whole;
-    uint64_t looked_at;
-};
-
-/* Of another index it is not there. */
-static void keep_image(struct history_part *whole, const struct history_part *part, bool has,
-                       const struct history_image *image, int64_t index, bool *has_out,
-                       struct history_image *out)
-{
-    const char *lastmod = history_text_of(part, image->lastmod);
-    const char *digest = history_text_of(part, image->digest);
-    *has_out = has && id_address_index(image->address) == index;
-    if (!*has_out)
-        return;
-    *out = *image;
-    out->lastmod = history_part_keep(whole, lastmod, image->lastmod.len);
-    out->digest = history_part_keep(whole, digest, image->digest.len);
-}
-
-static enum catalogue_status add_row(struct history_part *whole, const struct history_part *part,
-                                     const struct history_row *row, int64_t index)
-{
-    bool fresh;
-    struct history_row *sum =
-        history_part_row(whole, row->site, part->text.data + row->loc.at, row->loc.len, &fresh);
-    if (!sum)
-        return CATALOGUE_NO_MEMORY;
-    if (fresh)
-        keep_image(whole, part, row->has_before, &row->before, index, &sum->has_before,
-                   &sum->before);
-    keep_image(whole, part, row->has_after, &row->after, index, &sum->has_after, &sum->after);
-    if (whole->failed)
-        return CATALOGUE_NO_MEMORY;
-    bool full = whole->count > HISTORY_DIFF_MAX || whole->text.len > HISTORY_DIFF_TEXT_MAX;
-    return full ? CATALOGUE_FULL : CATALOGUE_OK;
-}
-
-static enum catalogue_status add_change(struct catalogue_view *v, struct difference *d,
-                                        uint64_t revision, uint64_t parts, int64_t site,
-                                        int64_t index)
-{
-    struct history_part part = {.rows = NULL};
-    enum catalogue_status status = CATALOGUE_OK;
-    bool found;
-    for (uint64_t number = parts > 0 ? 1 : 0; status == CATALOGUE_OK && number <= parts; number++) {
-        history_part_clear(&part);
-        status = read_part(v, revision, number, &part, &found);
-        d->looked_at += part.count;
-        if (status == CATALOGUE_OK && d->looked_at > HISTORY_DIFF_LOOK_MAX)
-            status = CATALOGUE_FULL;
-        for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++) {
-            const struct history_row *row = &part.rows[i];
-            bool here = (row->has_before && id_address_index(row->before.address) == index) ||
-                        (row->has_after && id_address_index(row->after.address) == index);
-            if (row->site == site && here)
-                status = add_row(&d->whole, &part, row, index);
-        }
-    }
-    history_part_done(&part);
-    return status;
-}
-
-enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v, int64_t site_id,
-                                                  int64_t index_id, uint64_t from, uint64_t to,
-                                                  history_each_row *each, void *context)
-{
-    struct difference d = {.looked_at = 0};
-    struct namer namer = {.v = v};
-    uint64_t first;
-    enum catalogue_status status = catalogue_view_history_from(v, site_id, &first);
-    if (status != CATALOGUE_OK)
-        return status;
-    if (from + 1 < first)
-        return CATALOGUE_NOT_FOUND;
-    sqlite3_stmt *row = view_statement(
-        v, VIEW_HISTORY_BETWEEN,
-        "SELECT h.revision, h.parts FROM history_index AS i CROSS JOIN history AS h"
-        " ON h.revision = i.revision WHERE i.site = ?1 AND i.revision > ?3 AND i.revision <= ?4"
-        " AND i.index_id = ?2 ORDER BY i.revision");
-    int rc = view_bind(row, "iiii", site_id, index_id, (int64_t)from, (int64_t)to);
-    status = view_status(v, rc);
-    while (status == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
-        status = add_change(v, &d, number_of(row, 0), number_of(row, 1), site_id, index_id);
-    sqlite3_reset(row);
-    if (status == CATALOGUE_OK)
-        status = view_status(v, rc);
-    for (uint32_t i = 0; status == CATALOGUE_OK && i < d.whole.count; i++)
-        if (!history_row_is_idle(&d.whole, &d.whole.rows[i]))
-            status = tell_row(&namer, &d.whole, &d.whole.rows[i], each, context);
-    history_part_done(&d.whole);
-    return status;
 }

@@ -52,7 +52,7 @@ static uint64_t hash_word(uint64_t hash, const char *bytes, size_t count)
     return hash ^ hash >> 32;
 }
 
-static uint64_t hash_loc(const char *loc, size_t len)
+uint64_t history_loc_hash(const char *loc, size_t len)
 {
     uint64_t hash = 0x9e3779b97f4a7c15u ^ len;
     for (; len >= 8; loc += 8, len -= 8)
@@ -79,7 +79,7 @@ static bool grow(struct history_part *part)
 struct history_row *history_part_row(struct history_part *part, int64_t site, const char *loc,
                                      size_t len, bool *fresh)
 {
-    uint64_t hash = hash_loc(loc, len);
+    uint64_t hash = history_loc_hash(loc, len);
     uint32_t short_hash = (uint32_t)(hash >> 32), at;
     *fresh = false;
     for (struct map_probe p = map_probe(&part->by_loc, short_hash); map_next(&p, &at);) {
@@ -572,7 +572,7 @@ bool history_part_filter(const struct history_part *part, struct str *out)
 bool history_filter_has(const void *filter, size_t filter_len, const char *loc, size_t len)
 {
     const unsigned char *bits = filter;
-    uint64_t hash = hash_loc(loc, len);
+    uint64_t hash = history_loc_hash(loc, len);
     if (filter_len == 0 || (filter_len & (filter_len - 1)) != 0)
         return true;
     for (unsigned probe = 0; probe < FILTER_PROBES; probe++) {

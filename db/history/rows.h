@@ -57,6 +57,9 @@ struct history_part {
     bool failed; /* memory ran out: it is not whole */
 };
 
+/* Of a loc, as filters and maps have it. */
+uint64_t history_loc_hash(const char *loc, size_t len);
+
 void history_part_clear(struct history_part *part);
 void history_part_done(struct history_part *part);
 static inline const char *history_text_of(const struct history_part *part, struct history_text text)

@@ -6,14 +6,14 @@
 #include "db/spool.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "db/file/filesystem.h"
 
 /* Longer is no string that the rules let through; and a row fits into the tail. */
 #define TEXT_MAX_BYTES (LOC_MAX_CHARS + 1u)
@@ -83,25 +83,6 @@ void spool_free(struct spool *s)
     free(s);
 }
 
-/* A file without a name, so that no crash leaves it behind. */
-static int open_nameless(const char *folder)
-{
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    /* Not every file system has O_TMPFILE (overlay, NFS): EOPNOTSUPP, EISDIR, EINVAL. */
-    char path[PATH_MAX];
-    int len = snprintf(path, sizeof path, "%s/.sitemapd-spool-XXXXXX", folder);
-    if (len < 0 || (size_t)len >= sizeof path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    fd = mkostemp(path, O_CLOEXEC); /* makes it 0600 */
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 /* EFBIG: RLIMIT_FSIZE or the file system's own limit; room is out either way. */
 static enum spool_status write_status(void)
 {
@@ -115,7 +96,7 @@ static enum spool_status make_file(struct spool *s)
         if (!s->window)
             return SPOOL_NO_MEMORY;
     }
-    s->fd = open_nameless(s->folder);
+    s->fd = nameless_open(s->folder);
     return s->fd >= 0 ? SPOOL_OK : write_status();
 }
 

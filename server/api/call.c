@@ -555,7 +555,7 @@ const struct route routes_admin[] = {
          .parameters =
              PARAMETERS("site", "index", "by", "loc", "since", "until", "kind", "after", "limit")),
     CALL(READ, HTTP_GET, "/v1/history/{revision}", "history-change", history_get,
-         .parameters = PARAMETERS("after")),
+         .call_size = &copy_size, .parameters = PARAMETERS("after")),
     CALL(WRITE, HTTP_POST, "/v1/history/{revision}/undo", "history-undo", history_undo,
          .parameters = PARAMETERS("on_conflict", "dry_run", "max_removed")),
     CALL(READ, HTTP_GET, "/v1/diff", "diff", diff_get, .call_size = &copy_size,

@@ -142,15 +142,20 @@ static bool take_room(struct copy *copy)
     return !copy->crowded;
 }
 
-bool copy_write(struct copy *copy, const char *bytes, size_t len)
+bool copy_room(struct copy *copy, size_t bytes)
 {
     if (atomic_load(&copy->call.app->stopping))
         return false;
-    copy->bytes += len;
+    copy->bytes += bytes;
     while (copy->bytes > copy->taken)
         if (!take_room(copy))
             return false;
-    return fwrite(bytes, 1, len, copy->file) == len;
+    return true;
+}
+
+bool copy_write(struct copy *copy, const char *bytes, size_t len)
+{
+    return copy_room(copy, len) && fwrite(bytes, 1, len, copy->file) == len;
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
@@ -299,6 +304,30 @@ enum handled copy_run(struct copy *copy, const char *content_type, call_work *ma
     copy->content_type = content_type;
     copy->make = make;
     return begin(copy, run);
+}
+
+static const char lines[] = "application/x-ndjson";
+
+bool copy_wants_lines(const struct request *request)
+{
+    const char *accept = request_header(request, HEADER_ACCEPT);
+
+    return accept != NULL && strncasecmp(accept, lines, sizeof lines - 1) == 0;
+}
+
+enum handled copy_lines(struct copy *copy, call_work *make)
+{
+    static const char *const paging[] = {"after", "limit", "loc"};
+    struct call *call = &copy->call;
+
+    for (size_t i = 0; i < sizeof paging / sizeof *paging; i++) {
+        if (call_parameter(call, paging[i]) == NULL)
+            continue;
+        reply_problem(&call->request->reply, 400, "malformed-parameter", paging[i],
+                      "goes not with application/x-ndjson, which is the whole list");
+        return HANDLED;
+    }
+    return copy_run(copy, lines, make);
 }
 
 /* ---- the whole catalogue --------------------------------------------------------------- */

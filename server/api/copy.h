@@ -29,6 +29,12 @@ extern const size_t copy_size;
  * `content_type` (static). It waits for its turn; 503 where the token's site has another one under
  * way, or too many wait. A client that leaves ends it. */
 enum handled copy_run(struct copy *copy, const char *content_type, call_work *make);
+/* Whether NDJSON is asked for, of a call that has a page of JSON, too. */
+bool copy_wants_lines(const struct request *request);
+/* The same as NDJSON, which is whole: a parameter that goes by pages is refused. */
+enum handled copy_lines(struct copy *copy, call_work *make);
+/* Takes room for what is written beside the answer, until that is sent. False as of copy_write. */
+bool copy_room(struct copy *copy, size_t bytes);
 /* Appends to the answer. False where there is no room, or the server is about to stop: `make` then
  * ends, and the reply is made of what went wrong. */
 bool copy_write(struct copy *copy, const char *bytes, size_t len);

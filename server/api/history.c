@@ -244,7 +244,8 @@ static void each_row(void *context, const struct entry_record *before,
     entry_json_append_change(l->out, before, after, l->registry);
 }
 
-struct diff_lines {
+/* The lines on their way into the answer's file. */
+struct lines {
     struct copy *copy;
     const struct registry *registry;
     struct str line;
@@ -254,7 +255,7 @@ struct diff_lines {
 static void each_line(void *context, const struct entry_record *before,
                       const struct entry_record *after)
 {
-    struct diff_lines *l = context;
+    struct lines *l = context;
 
     if (l->failed)
         return;
@@ -311,34 +312,75 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     return status;
 }
 
+static void no_change(void *context, const struct history_change *change)
+{
+    (void)context;
+    (void)change;
+}
+
+/* All rows, a line each. */
+static enum catalogue_status rows_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    struct lines l = {.copy = (struct copy *)call, .registry = registry};
+    int64_t site = call->request->grant.site_id;
+    uint64_t revision, from = 0;
+    bool more = true;
+    enum catalogue_status status;
+
+    if (!read_revision(call, "revision", call->request->path_tail, &revision))
+        return CATALOGUE_OK;
+    status = catalogue_view_history_from(view, site, &from);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_change(view, revision, site, no_change, NULL);
+    if (status == CATALOGUE_NOT_FOUND) {
+        reply_gone(call, from);
+        return CATALOGUE_OK;
+    }
+    for (uint64_t part = 1; status == CATALOGUE_OK && more && !l.failed; part++)
+        status = catalogue_view_history_rows(view, revision, site, part, each_line, &l, &more);
+    str_done(&l.line);
+    return status == CATALOGUE_OK && l.failed ? CATALOGUE_NO_MEMORY : status;
+}
+
 enum handled history_get(void *context, struct request *request)
 {
     (void)context;
     if (is_of_part(request->state))
         return HANDLED;
+    if (copy_wants_lines(request))
+        return copy_lines(request->state, rows_work);
     return call_read(request->state, get_work);
 }
 
 /* ---- GET /v1/diff ---------------------------------------------------------------------------- */
 
-/* Up to 100 MB: on the disk, as exports are. */
+static bool diff_goes_on(void *context, size_t bytes)
+{
+    struct lines *l = context;
+
+    return !l->failed && copy_room(l->copy, bytes);
+}
+
 static enum catalogue_status diff_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {
     struct reply *reply = &call->request->reply;
-    struct diff_lines l = {.copy = (struct copy *)call, .registry = registry};
+    struct lines l = {.copy = (struct copy *)call, .registry = registry};
     const struct registry_index *index;
-    uint64_t from, to, first = 0;
+    struct history_difference wanted = {.each = each_line, .goes_on = diff_goes_on, .context = &l};
+    uint64_t first = 0;
     enum catalogue_status status;
 
-    if (!read_revision(call, "from", call_parameter(call, "from"), &from) ||
-        !call_number(call, "to", 0, INT64_MAX, INT64_MAX, &to) ||
+    if (!read_revision(call, "from", call_parameter(call, "from"), &wanted.from) ||
+        !call_number(call, "to", 0, INT64_MAX, INT64_MAX, &wanted.to) ||
         !find_index(call, registry, &index))
         return CATALOGUE_OK;
+    wanted.site_id = index->site_id;
+    wanted.index_id = index->id;
     status = catalogue_view_history_from(view, index->site_id, &first);
     if (status == CATALOGUE_OK)
-        status =
-            catalogue_view_history_diff(view, index->site_id, index->id, from, to, each_line, &l);
+        status = catalogue_view_history_diff(view, &wanted);
     str_done(&l.line);
     if (status == CATALOGUE_NOT_FOUND) {
         reply_gone(call, first);

@@ -309,39 +309,20 @@ static enum catalogue_status export_work(struct call *call, struct catalogue_vie
     return status;
 }
 
-/* What goes by pages has no meaning there. */
-static bool refuse_paging(struct call *call)
-{
-    static const char *const paging[] = {"after", "limit", "loc"};
-
-    for (size_t i = 0; i < sizeof paging / sizeof *paging; i++) {
-        if (call_parameter(call, paging[i]) == NULL)
-            continue;
-        reply_problem(&call->request->reply, 400, "malformed-parameter", paging[i],
-                      "goes not with application/x-ndjson, which is the whole list");
-        return true;
-    }
-    return false;
-}
-
 enum handled sitemaps_list(void *context, struct request *request)
 {
-    static const char lines[] = "application/x-ndjson";
-    const char *accept = request_header(request, HEADER_ACCEPT);
     struct listing asked = {.call = request->state};
 
     (void)context;
     if (!read_filter(&asked))
         return HANDLED;
-    if (accept == NULL || strncasecmp(accept, lines, sizeof lines - 1) != 0) {
+    if (!copy_wants_lines(request)) {
         bool searches = asked.filter.contains != NULL || asked.filter.warned;
 
         return searches ? call_search(request->state, search_work)
                         : call_read(request->state, list_work);
     }
-    if (refuse_paging(request->state))
-        return HANDLED;
-    return copy_run(request->state, lines, export_work);
+    return copy_lines(request->state, export_work);
 }
 
 /* ---- GET: one ------------------------------------------------------------------------------ */

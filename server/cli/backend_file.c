@@ -292,9 +292,15 @@ static int diff(struct backend *b, const struct backend_diff *wanted, backend_ro
     if (status == CATALOGUE_OK)
         status = catalogue_view_history_from(view, wanted->index->site_id, &from);
     if (status == CATALOGUE_OK)
-        status = catalogue_view_history_diff(view, wanted->index->site_id, wanted->index->id,
-                                             wanted->from, wanted->to != 0 ? wanted->to : INT64_MAX,
-                                             tell_row, &t);
+        status =
+            catalogue_view_history_diff(view, &(struct history_difference){
+                                                  .site_id = wanted->index->site_id,
+                                                  .index_id = wanted->index->id,
+                                                  .from = wanted->from,
+                                                  .to = wanted->to != 0 ? wanted->to : INT64_MAX,
+                                                  .each = tell_row,
+                                                  .context = &t,
+                                              });
     registry_unref(registry);
     give_back(of(b), view);
     return tell_gone(b, wanted->from, from, status);

@@ -107,47 +107,54 @@ static bool tell_row(const json_t *row, backend_row *each, void *context)
     return each(context, has[0] ? &shown[0] : NULL, has[1] ? &shown[1] : NULL);
 }
 
-bool server_change(struct server *s, uint64_t revision, backend_change *each, backend_row *each_row,
-                   void *context, json_t **answer)
-{
-    uint64_t after = 0;
-    bool goes_on = true, told = false;
-
-    do {
-        struct str target = STR_INIT;
-        struct history_change change;
-        json_t *row;
-        size_t i;
-
-        str_append_format(&target, "/v1/history/%" PRIu64, revision);
-        add_number(&target, "after", after);
-        if (!server_get(s, &target, answer))
-            return false;
-        change = read_change(*answer);
-        if (!told)
-            each(context, &change);
-        told = true;
-        json_array_foreach(json_object_get(*answer, "rows"), i, row) if (goes_on) goes_on =
-            tell_row(row, each_row, context);
-        after = strtoull(member_text(*answer, "next"), NULL, 10);
-        json_decref(*answer);
-        *answer = NULL;
-    } while (goes_on && after != 0);
-    return true;
-}
-
 struct retelling {
     backend_row *each;
     void *context;
-    bool ended; /* the caller wants no more */
+    size_t known; /* so many of the first rows were told before */
+    bool ended;   /* the caller wants no more */
 };
 
 static bool tell_line(void *context, const json_t *line)
 {
     struct retelling *t = context;
 
-    t->ended = !tell_row(line, t->each, t->context);
+    if (t->known > 0)
+        t->known--;
+    else
+        t->ended = !tell_row(line, t->each, t->context);
     return !t->ended;
+}
+
+/* The first page has the change, too, and mostly all its rows; else they come in one stream, in the
+ * same order. */
+bool server_change(struct server *s, uint64_t revision, backend_change *each, backend_row *each_row,
+                   void *context, json_t **answer)
+{
+    struct retelling t = {.each = each_row, .context = context};
+    struct str target = STR_INIT;
+    struct history_change change;
+    json_t *row;
+    size_t i;
+    bool more, good = true;
+
+    str_append_format(&target, "/v1/history/%" PRIu64, revision);
+    if (target.failed || !server_ask(s, "GET", str_text(&target), NULL, answer) ||
+        !server_is_good(s)) {
+        str_done(&target);
+        return false;
+    }
+    change = read_change(*answer);
+    each(context, &change);
+    json_array_foreach(json_object_get(*answer, "rows"), i, row) if (!t.ended) t.ended =
+        !tell_row(row, each_row, context);
+    t.known = json_array_size(json_object_get(*answer, "rows"));
+    more = member_text_or_null(*answer, "next") != NULL;
+    json_decref(*answer);
+    *answer = NULL;
+    if (more && !t.ended)
+        good = server_lines(s, str_text(&target), tell_line, &t, answer) && server_is_good(s);
+    str_done(&target);
+    return good || t.ended;
 }
 
 bool server_diff(struct server *s, const struct backend_diff *wanted, backend_row *each,

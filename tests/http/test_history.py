@@ -2,16 +2,18 @@
 that keeps every state of the catalogue."""
 
 import contextlib
+import json
 import os
 import random
 import socket
 import sqlite3
 
 import pytest
-from harness import INDEX, ORIGIN, TOKEN, Connection, eventually, problem, q, request_bytes, seconds
+from harness import INDEX, ORIGIN, TOKEN, Connection, eventually, problem, q, request_bytes, seconds, sitemapd
 
 XML = "/sitemap_index.xml"
 GZIP = {"Accept-Encoding": "gzip"}
+LINES = {"Accept": "application/x-ndjson"}
 
 
 def name(number, folder="s"):
@@ -510,29 +512,76 @@ def test_random_changes_and_undos_agree_with_a_model(start):
     assert shown(server) == before
 
 
-def test_a_difference_is_bounded_however_often_the_same_rows_changed(server):
-    """Few entries, changed again and again: what is read and kept is bounded, not only the answer."""
-    numbers, changes = range(25_000), []
-    for day in range(1, 13):
-        reply = server.bulk(rows(numbers, f"2026-01-{day:02}"))
-        assert reply.status == 200, reply
-        changes.append(reply.json()["revision"])
-    differ = lambda since, to: server.api("GET", f"/v1/diff?index={q(INDEX)}&from={since}&to={to}")
-    problem(differ(changes[0] - 1, changes[-1]), 400, "diff-too-large", "from")
-    # In parts it is told.
-    told = differ(changes[0], changes[3])
-    assert told.status == 200 and told.body.count(b"\n") == len(numbers)
+def lines_of(reply):
+    assert reply.status == 200 and reply["Content-Type"] == "application/x-ndjson", reply
+    return [json.loads(line) for line in reply.body.decode().splitlines()]
 
 
-def test_the_texts_of_a_difference_are_bounded(server):
-    numbers, changes = range(20_000), []
-    for turn in range(8):
-        reply = server.bulk([{**row, "digest": f"{turn}" + "d" * 250} for row in rows(numbers)])
-        assert reply.status == 200, reply
-        changes.append(reply.json()["revision"])
-    differ = lambda since, to: server.api("GET", f"/v1/diff?index={q(INDEX)}&from={since}&to={to}")
-    problem(differ(changes[0], changes[-1]), 400, "diff-too-large", "from")
-    assert differ(changes[-2], changes[-1]).status == 200
+def differ(server, since, to):
+    return server.api("GET", f"/v1/diff?index={q(INDEX)}&from={since}&to={to}")
+
+
+def dates(lines):
+    """What each line tells, by loc: the date before and the one after; None: it was not there."""
+    told = {each["loc"]: tuple(each[side] and each[side]["lastmod"] for side in ("before", "after")) for each in lines}
+    assert len(told) == len(lines)
+    return told
+
+
+def test_the_difference_of_more_than_memory_holds_is_whole(server):
+    """New, changed and removed ones, each once, with its first and its last state, however often it changed; and the
+    rows of a change of many."""
+    first = server.bulk(rows(range(60_000), "2026-01-01")).json()["revision"]
+    many = server.bulk(rows(range(50_000, 300_000), "2026-01-02")).json()["revision"]
+    server.bulk(rows(range(50_000, 52_000), "2026-01-01"))
+    for day in (3, 4, 5):
+        server.bulk(rows(range(290_000, 300_000), f"2026-01-0{day}"))
+    last = server.replace([], source="*", max_removed=1000, prefix=name(0)[: -len("000.xml")]).json()
+    assert last["removed"] == 1000, last
+    expected = {name(n): ("2026-01-01", None) for n in range(1000)}
+    expected.update({name(n): ("2026-01-01", "2026-01-01") for n in range(50_000, 52_000)})
+    expected.update({name(n): ("2026-01-01", "2026-01-02") for n in range(52_000, 60_000)})
+    expected.update({name(n): (None, "2026-01-02") for n in range(60_000, 290_000)})
+    expected.update({name(n): (None, "2026-01-05") for n in range(290_000, 300_000)})
+    assert dates(lines_of(differ(server, first, last["revision"]))) == expected
+    told = dates(lines_of(server.api("GET", f"/v1/history/{many}", headers=LINES)))
+    assert told == {name(n): ("2026-01-01" if n < 60_000 else None, "2026-01-02") for n in range(50_000, 300_000)}
+    # On the command line, of the file and of the server.
+    away = lambda *words: sitemapd(*words, "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": TOKEN})
+    for words, end in (
+        (("diff", "--from", str(first), "--index", INDEX), f"+240000 ~10000 -1000 since revision {first}\n"),
+        (("history", str(many), "--limit", "2500"), "lastmod 2026-01-01 -> 2026-01-02\n"),
+    ):
+        here, there = server.cli(*words), away(*words)
+        assert (here.code, here.out, here.err) == (there.code, there.out, there.err)
+        assert here.code == 0 and here.out.endswith(end), here.out[-200:]
+
+
+def test_a_difference_has_its_room_on_the_disk(start):
+    """What it spools counts with the lists of all: where there is no room it is refused, and others are not in its way."""
+    server = start(config="[limits]\nmax_spool = 4M\n")
+    numbers = range(60_000)
+    first = server.bulk(rows(range(10))).json()["revision"]
+    for at in range(0, 60_000, 10_000):
+        last = server.bulk(rows(numbers[at : at + 10_000])).json()["revision"]
+    problem(differ(server, first, last), 503, "spool-full")
+    assert len(lines_of(differ(server, last - 1, last))) == 10_000
+    assert server.bulk(rows([70_000])).status == 200
+
+
+def test_the_rows_of_a_change_as_lines(server):
+    revision = server.bulk(rows(range(3))).json()["revision"]
+    get = lambda tail, token="": server.api("GET", f"/v1/history/{tail}", headers=LINES, token=token)
+    page = server.api("GET", f"/v1/history/{revision}").json()["rows"]
+    assert lines_of(get(revision)) == page and len(page) == 3
+    problem(get(f"{revision}?after=1"), 400, "malformed-parameter", "after")
+    problem(get(revision + 9), 404, "not-found")
+    problem(get("x"), 400, "malformed-parameter", "revision")
+    assert server.api("POST", "/v1/sites", {"origin": "https://other.example"}).status == 201
+    assert lines_of(get(server.api("GET", "/v1/history?limit=1").json()["changes"][0]["revision"])) == []
+    # What is another site's is not there for a token of one.
+    other = server.cli("token", "add", "other", "--site", "https://other.example").out.strip()
+    problem(get(revision, token=other), 404, "not-found")
 
 
 def test_a_difference_is_made_and_sent_as_an_export_is(server):

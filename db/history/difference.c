@@ -1,0 +1,330 @@
+/* What differs in an index between two revisions: of each entry that the changes in between touched
+ * the first state before and the last one after.
+ *
+ * Rows are merged in memory, by loc. Where there are too many, they are dealt out by four bits of
+ * the loc's hash to as many piles, each a file without a name, and each pile is merged by itself,
+ * which deals it out again where it must. So memory has a bound, and all is told, however much was
+ * changed; of an entry, all rows come to the same pile, in the order in which they were written. */
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "db/file/filesystem.h"
+#include "db/history/read.h"
+#include "db/read/row.h"
+#include "db/read/view_pool.h"
+
+/* In memory: some 50 MB. */
+#define MERGE_ROWS 50000u
+#define MERGE_TEXT (16u << 20)
+
+#define PILE_BITS  4u
+#define PILES      (1u << PILE_BITS)
+#define DEPTH_LAST (64u / PILE_BITS - 1) /* which has the last bits of the hash */
+
+struct pile {
+    struct history_part part; /* what is not in the file yet */
+    FILE *file;               /* NULL: none yet; packed parts behind their lengths */
+};
+
+struct merge {
+    struct catalogue_view *v;
+    const struct history_difference *wanted;
+    unsigned depth;
+    struct history_part whole;
+    struct pile *piles; /* NULL: all is in `whole` */
+    struct str packed;
+};
+
+static void close_piles(struct merge *m)
+{
+    for (unsigned i = 0; m->piles && i < PILES; i++) {
+        history_part_done(&m->piles[i].part);
+        if (m->piles[i].file)
+            fclose(m->piles[i].file);
+    }
+    free(m->piles);
+    m->piles = NULL;
+}
+
+static void merge_done(struct merge *m)
+{
+    history_part_done(&m->whole);
+    close_piles(m);
+    str_done(&m->packed);
+}
+
+/* ---- merging rows */
+
+/* Of another index it is not there. */
+static void keep_image(struct history_part *whole, const struct history_part *part, bool has,
+                       const struct history_image *image, int64_t index, bool *has_out,
+                       struct history_image *out)
+{
+    const char *lastmod = history_text_of(part, image->lastmod);
+    const char *digest = history_text_of(part, image->digest);
+    *has_out = has && id_address_index(image->address) == index;
+    if (!*has_out)
+        return;
+    *out = *image;
+    out->lastmod = history_part_keep(whole, lastmod, image->lastmod.len);
+    out->digest = history_part_keep(whole, digest, image->digest.len);
+}
+
+static bool merge_row(struct history_part *whole, const struct history_part *part,
+                      const struct history_row *row, int64_t index)
+{
+    bool fresh;
+    struct history_row *sum =
+        history_part_row(whole, row->site, history_text_of(part, row->loc), row->loc.len, &fresh);
+    if (!sum)
+        return false;
+    if (fresh)
+        keep_image(whole, part, row->has_before, &row->before, index, &sum->has_before,
+                   &sum->before);
+    keep_image(whole, part, row->has_after, &row->after, index, &sum->has_after, &sum->after);
+    return !whole->failed;
+}
+
+static bool is_large(const struct history_part *whole)
+{
+    return whole->count > MERGE_ROWS || whole->text.len > MERGE_TEXT;
+}
+
+/* Drops texts that later ones took the place of, and rows that are back where they began. */
+static bool tidy(struct merge *m)
+{
+    struct history_part kept = {.rows = NULL};
+    bool good = true;
+    for (uint32_t i = 0; good && i < m->whole.count; i++)
+        if (!history_row_is_idle(&m->whole, &m->whole.rows[i]))
+            good = merge_row(&kept, &m->whole, &m->whole.rows[i], m->wanted->index_id);
+    history_part_done(&m->whole);
+    m->whole = kept;
+    return good;
+}
+
+/* ---- piles */
+
+/* Asked now and then, with what is about to be written. */
+static bool goes_on(const struct merge *m, size_t bytes)
+{
+    return !m->wanted->goes_on || m->wanted->goes_on(m->wanted->context, bytes);
+}
+
+/* Beside the database. */
+static FILE *open_file(const struct merge *m)
+{
+    char *path = strdup(sqlite3_db_filename(m->v->db, "main"));
+    int fd = path ? nameless_open(dirname(path)) : -1;
+    FILE *file = fd >= 0 ? fdopen(fd, "w+") : NULL;
+    if (!file && fd >= 0)
+        close(fd);
+    free(path);
+    return file;
+}
+
+static enum catalogue_status write_status(void)
+{
+    if (errno == ENOMEM)
+        return CATALOGUE_NO_MEMORY;
+    return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? CATALOGUE_NO_SPACE
+                                                                : CATALOGUE_UNAVAILABLE;
+}
+
+static enum catalogue_status pile_write(struct merge *m, struct pile *pile)
+{
+    str_clear(&m->packed);
+    if (!history_part_pack(&pile->part, &m->packed))
+        return CATALOGUE_NO_MEMORY;
+    history_part_clear(&pile->part);
+    if (!goes_on(m, m->packed.len))
+        return CATALOGUE_CANCELLED;
+    if (!pile->file)
+        pile->file = open_file(m);
+    uint32_t len = (uint32_t)m->packed.len;
+    if (!pile->file || fwrite(&len, sizeof len, 1, pile->file) != 1 ||
+        fwrite(m->packed.data, 1, len, pile->file) != len)
+        return write_status();
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status deal(struct merge *m, const struct history_part *part,
+                                  const struct history_row *row)
+{
+    uint64_t hash = history_loc_hash(history_text_of(part, row->loc), row->loc.len);
+    struct pile *pile = &m->piles[hash >> (64 - PILE_BITS * (m->depth + 1)) & (PILES - 1)];
+    if (!merge_row(&pile->part, part, row, m->wanted->index_id))
+        return CATALOGUE_NO_MEMORY;
+    if (pile->part.count < HISTORY_PART_ROWS && pile->part.text.len < HISTORY_PART_TEXT)
+        return CATALOGUE_OK;
+    return pile_write(m, pile);
+}
+
+static enum catalogue_status deal_all(struct merge *m)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    m->piles = calloc(PILES, sizeof *m->piles);
+    if (!m->piles)
+        return CATALOGUE_NO_MEMORY;
+    for (uint32_t i = 0; status == CATALOGUE_OK && i < m->whole.count; i++)
+        status = deal(m, &m->whole, &m->whole.rows[i]);
+    history_part_done(&m->whole);
+    return status;
+}
+
+static enum catalogue_status add_row(struct merge *m, const struct history_part *part,
+                                     const struct history_row *row)
+{
+    if (m->piles)
+        return deal(m, part, row);
+    if (!merge_row(&m->whole, part, row, m->wanted->index_id))
+        return CATALOGUE_NO_MEMORY;
+    if (!is_large(&m->whole))
+        return CATALOGUE_OK;
+    if (!tidy(m))
+        return CATALOGUE_NO_MEMORY;
+    /* Where little was gained it would be large again at once. */
+    if (m->whole.count < MERGE_ROWS / 4 * 3 && m->whole.text.len < MERGE_TEXT / 4 * 3)
+        return CATALOGUE_OK;
+    return m->depth == DEPTH_LAST ? CATALOGUE_FULL : deal_all(m);
+}
+
+/* ---- telling */
+
+static enum catalogue_status tell_whole(struct merge *m)
+{
+    struct history_namer namer = {.v = m->v};
+    enum catalogue_status status = CATALOGUE_OK;
+    for (uint32_t i = 0; status == CATALOGUE_OK && i < m->whole.count; i++) {
+        if (i % HISTORY_PART_ROWS == 0 && !goes_on(m, 0))
+            status = CATALOGUE_CANCELLED;
+        else if (!history_row_is_idle(&m->whole, &m->whole.rows[i]))
+            status = history_tell_row(&namer, &m->whole, &m->whole.rows[i], m->wanted->each,
+                                      m->wanted->context);
+    }
+    return status;
+}
+
+/* Reads the next part of the file into `part`, which is empty; false: there is none. */
+static bool read_pile(FILE *file, struct str *packed, struct history_part *part,
+                      enum catalogue_status *status)
+{
+    uint32_t len;
+    if (fread(&len, sizeof len, 1, file) != 1) {
+        *status = ferror(file) ? CATALOGUE_UNAVAILABLE : CATALOGUE_OK;
+        return false;
+    }
+    str_clear(packed);
+    if (!str_reserve(packed, len))
+        *status = CATALOGUE_NO_MEMORY;
+    else if (fread(packed->data, 1, len, file) != len)
+        *status = CATALOGUE_UNAVAILABLE;
+    else if (!history_part_unpack(part, packed->data, len))
+        *status = part->failed ? CATALOGUE_NO_MEMORY : CATALOGUE_UNAVAILABLE;
+    return *status == CATALOGUE_OK;
+}
+
+static enum catalogue_status tell_merge(struct merge *m);
+
+static enum catalogue_status tell_pile(const struct merge *above, struct pile *pile)
+{
+    struct merge m = {.v = above->v, .wanted = above->wanted, .depth = above->depth + 1};
+    struct history_part part = {.rows = NULL};
+    enum catalogue_status status = CATALOGUE_OK;
+    if (fflush(pile->file) != 0)
+        status = write_status();
+    else
+        rewind(pile->file);
+    while (status == CATALOGUE_OK && read_pile(pile->file, &m.packed, &part, &status)) {
+        if (!goes_on(&m, 0))
+            status = CATALOGUE_CANCELLED;
+        for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++)
+            status = add_row(&m, &part, &part.rows[i]);
+        history_part_clear(&part);
+    }
+    history_part_done(&part);
+    fclose(pile->file);
+    pile->file = NULL;
+    if (status == CATALOGUE_OK)
+        status = tell_merge(&m);
+    merge_done(&m);
+    return status;
+}
+
+static enum catalogue_status tell_merge(struct merge *m)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    if (!m->piles)
+        return tell_whole(m);
+    for (unsigned i = 0; status == CATALOGUE_OK && i < PILES; i++) {
+        if (m->piles[i].part.count > 0)
+            status = pile_write(m, &m->piles[i]);
+        history_part_done(&m->piles[i].part);
+    }
+    for (unsigned i = 0; status == CATALOGUE_OK && i < PILES; i++)
+        if (m->piles[i].file)
+            status = tell_pile(m, &m->piles[i]);
+    return status;
+}
+
+/* ---- the changes in between */
+
+static bool touches(const struct history_row *row, int64_t index)
+{
+    return (row->has_before && id_address_index(row->before.address) == index) ||
+           (row->has_after && id_address_index(row->after.address) == index);
+}
+
+static enum catalogue_status add_change(struct merge *m, uint64_t revision, uint64_t parts)
+{
+    struct history_part part = {.rows = NULL};
+    enum catalogue_status status = CATALOGUE_OK;
+    bool found;
+    for (uint64_t number = parts > 0 ? 1 : 0; status == CATALOGUE_OK && number <= parts; number++) {
+        history_part_clear(&part);
+        if (!goes_on(m, 0))
+            status = CATALOGUE_CANCELLED;
+        else
+            status = history_read_part(m->v, revision, number, &part, &found);
+        for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++)
+            if (part.rows[i].site == m->wanted->site_id &&
+                touches(&part.rows[i], m->wanted->index_id))
+                status = add_row(m, &part, &part.rows[i]);
+    }
+    history_part_done(&part);
+    return status;
+}
+
+enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v,
+                                                  const struct history_difference *wanted)
+{
+    struct merge m = {.v = v, .wanted = wanted};
+    uint64_t first;
+    enum catalogue_status status = catalogue_view_history_from(v, wanted->site_id, &first);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (wanted->from + 1 < first)
+        return CATALOGUE_NOT_FOUND;
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_HISTORY_BETWEEN,
+        "SELECT h.revision, h.parts FROM history_index AS i CROSS JOIN history AS h"
+        " ON h.revision = i.revision WHERE i.site = ?1 AND i.revision > ?3 AND i.revision <= ?4"
+        " AND i.index_id = ?2 ORDER BY i.revision");
+    int rc = view_bind(row, "iiii", wanted->site_id, wanted->index_id, (int64_t)wanted->from,
+                       (int64_t)wanted->to);
+    status = view_status(v, rc);
+    while (status == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
+        status = add_change(&m, (uint64_t)sqlite3_column_int64(row, 0),
+                            (uint64_t)sqlite3_column_int64(row, 1));
+    sqlite3_reset(row);
+    if (status == CATALOGUE_OK)
+        status = view_status(v, rc);
+    if (status == CATALOGUE_OK)
+        status = tell_merge(&m);
+    merge_done(&m);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* Parts of the history as a view has them, for those who tell of it. Internal to db/history/. */
+#ifndef SITEMAPD_DB_HISTORY_READ_H
+#define SITEMAPD_DB_HISTORY_READ_H
+
+#include "db/entry.h"
+#include "db/history.h"
+#include "db/history/rows.h"
+#include "server/rules/limits.h"
+
+/* Reads a part, or, where there are none, the few rows in the change's own line (`number` 0), into
+ * `part`, which is empty. `*found` is false where there is no such part. */
+enum catalogue_status history_read_part(struct catalogue_view *v, uint64_t revision,
+                                        uint64_t number, struct history_part *part, bool *found);
+
+/* Names of sources, which rows have by number: mostly one after the other the same. All zero but
+ * the view. */
+struct history_namer {
+    struct catalogue_view *v;
+    int64_t id;
+    bool known;
+    char name[NAME_MAX_BYTES + 1];
+};
+
+/* Tells one row of the part. */
+enum catalogue_status history_tell_row(struct history_namer *n, const struct history_part *part,
+                                       const struct history_row *row, history_each_row *each,
+                                       void *context);
+
+#endif
