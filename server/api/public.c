@@ -143,6 +143,15 @@ static bool is_origin_host(const struct site_map *routing, const char *host)
     return host != NULL && registry_is_origin_host(site_map_registry(routing), host);
 }
 
+/* A remote source of this very catalogue asks: its upstream's name leads here (RFC 8586). What it
+ * mirrored would be what it serves, and stand still for ever. */
+static bool is_loop(const struct request *request, const struct registry *registry)
+{
+    const char *loop = request_header(request, HEADER_CDN_LOOP), *own;
+    return loop != NULL && (own = strstr(loop, "sitemapd-")) != NULL &&
+           strncmp(own + strlen("sitemapd-"), registry->epoch, strlen(registry->epoch)) == 0;
+}
+
 static enum handled get_public(void *context, struct request *request)
 {
     struct app_context *app = context;
@@ -155,7 +164,9 @@ static enum handled get_public(void *context, struct request *request)
     if (request->query != NULL && found.kind != ROUTE_ROBOTS)
         found.kind = ROUTE_NONE;
     request->site_id = found.site_id;
-    if (!found.host_known) {
+    if (is_loop(request, site_map_registry(routing))) {
+        reply_text(&request->reply, 508, "Loop Detected");
+    } else if (!found.host_known) {
         reply_text(&request->reply, 421,
                    site_map_registry(routing)->site_count > 0
                        ? "Misdirected Request"

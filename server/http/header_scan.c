@@ -31,6 +31,7 @@
     X(HEADER_USER_AGENT, 'u', 't', "User-Agent")                                                   \
     X(HEADER_IDEMPOTENCY_KEY, 'i', 'y', "Idempotency-Key")                                         \
     X(HEADER_ACCEPT, 'a', 't', "Accept")                                                           \
+    X(HEADER_CDN_LOOP, 'c', 'p', "CDN-Loop")                                                       \
     X(HEADER_COUNT, 'a', 'e', "Accept-Language")                                                   \
     X(HEADER_COUNT, 'c', 'n', "Connection")                                                        \
     X(HEADER_COUNT, 'c', 'l', "Cache-Control")                                                     \

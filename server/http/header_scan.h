@@ -18,6 +18,7 @@ enum known_header {
     HEADER_IF_MATCH,
     HEADER_CONTENT_ENCODING,
     HEADER_X_FORWARDED_FOR,
+    HEADER_CDN_LOOP, /* through whom the request came (RFC 8586) */
     HEADER_LISTS, /* so many */
     HEADER_HOST = HEADER_LISTS,
     HEADER_CONTENT_LENGTH,

@@ -43,6 +43,7 @@ static const struct {
     {503, "Service Unavailable"},
     {505, "HTTP Version Not Supported"},
     {507, "Insufficient Storage"},
+    {508, "Loop Detected"},
 };
 
 const char *status_reason(unsigned status)
