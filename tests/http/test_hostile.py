@@ -7,12 +7,13 @@ import json
 import os
 import random
 import re
+import signal
 import socket
 import stat
 import time
 
 import harness
-from harness import HOST, ORIGIN, Connection, eventually, q, request_bytes, seconds
+from harness import HOST, ORIGIN, PLAIN, Connection, eventually, q, request_bytes, seconds
 from hostile import REFUSED, Generator
 
 XML = "/sitemap_index.xml"
@@ -78,6 +79,23 @@ def test_half_a_request_with_its_end_is_let_go(shared):
             begun = time.monotonic()
             assert connection.rest() == b""
             assert time.monotonic() - begun < seconds(5), data  # header_timeout is 10 s
+
+
+def test_what_a_busy_server_has_not_read_is_not_late(start):
+    """A header that came in time is answered, though nobody looked before its time was over."""
+    server = start(config="[server]\nheader_timeout = 4s\n")
+    held = [Connection(server.public) for _ in range(1500 if PLAIN else 200)]
+    eventually(lambda: server.metrics()['sitemapd_http_connections{listener="public"}'] >= len(held), "all are taken in")
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        for connection in held:
+            connection.send(request_bytes("GET", "/robots.txt"))
+        time.sleep(4.3)
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    assert [c.reply().status for c in held] == [200] * len(held)
+    for connection in held:
+        connection.close()
 
 
 def memory(server):
