@@ -186,6 +186,7 @@ async function render(moved) {
   document.title = made.title + ' - sitemapd';
   const within = main.contains(document.activeElement);
   fill(main, el('h1', {}, made.title), made.content);
+  if (made.begin) made.begin();
   if (moved && !said) say();
   said = false;
   if (moved) {

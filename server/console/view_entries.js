@@ -236,9 +236,11 @@ export async function entries(context, where) {
     clearTimeout(typing);
     if (mode.input.value === 'prefix') typing = setTimeout(search, TYPING_MS);
   });
-  await load(false);
+  const slow = scans(values()); /* is seen at work */
+  if (!slow) await load(false);
   return {
     title: 'Sitemaps',
+    begin: () => slow && load(false),
     content: [context.may('write') && el('p', {class: 'buttons'}, button('Register a sitemap', () => registerDialog(context, indexes), 'main')), form, results],
   };
 }

@@ -171,6 +171,20 @@ def test_entries_go_by_pages_and_are_found(console, server):
     console.wait_text("None is like that")
 
 
+def test_what_is_looked_through_tells_how_far_it_is(console, server):
+    console.open("entries?warned=1", server.tokens["reader"])
+    console.wait_text("Choose an index")
+    console.go(f"entries?index={q(INDEX)}&warned=1")
+    console.wait_text("1 found")
+    assert re.search(r"25\d of 25\d looked at, 1 found", console.text())
+    assert [row.text.split("\n")[0].split(" ")[0] for row in console.all("tbody tr")] == [ORIGIN + "/shop/"]
+    console.go(f"entries?index={q(INDEX)}&mode=contains&text=y/017")
+    console.wait_text("10 found")
+    assert len(console.all("tbody tr")) == 10
+    console.go(f"entries?index={q(INDEX)}&mode=contains&text=y/")
+    console.wait_text("contains", "main [role=alert]")  # too short: the API's own words
+
+
 def test_problems_have_their_place(console, server):
     console.open("problems", server.tokens["reader"])
     text = console.text()
