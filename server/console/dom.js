@@ -148,7 +148,8 @@ export function problemText(problem) {
   const detail = problem.message.charAt(0).toUpperCase() + problem.message.slice(1);
   const code = problem.code ? [' ', el('code', {}, problem.code)] : null;
   const end = /[.!?]$/.test(detail) ? '' : '.';
-  return el('p', {}, problem.field ? [el('strong', {}, problem.field), ': ', problem.message, end] : detail + end, code);
+  const named = problem.field && !problem.message.startsWith(problem.field);
+  return el('p', {}, named ? [el('strong', {}, problem.field), ': ', problem.message, end] : detail + end, code);
 }
 
 /* ---- fields and dialogs ------------------------------------------------------------------------ */

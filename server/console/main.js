@@ -112,9 +112,10 @@ function signIn(why) {
   }},
   el('h1', {}, 'Sign in'), alert, token.node,
   el('p', {class: 'buttons'}, el('button', {type: 'submit', class: 'main'}, 'Sign in')),
-  el('h2', {}, 'Where is one from?'),
-  el('p', {}, 'On the machine where the server runs; the token is printed once:'),
-  el('pre', {tabindex: '0', role: 'region', 'aria-label': 'Commands'}, 'sitemapd token add my-name --role read     # to look\nsitemapd token add my-name                 # to register and remove, too\nsitemapd token add my-name --role admin    # also sites, freezing, tokens'));
+  el('h2', {}, 'Where do I get one?'),
+  el('p', {}, 'A command on the machine where the server runs prints it, once:'),
+  el('p', {}, el('code', {}, 'sitemapd token add NAME --role read')),
+  el('p', {class: 'none'}, 'The role read is to look, write to register and remove too, admin also for sites, freezing and tokens.'));
   if (why) alert.append(alertBox(new Error(why)));
   document.title = 'Sign in - sitemapd';
   fill(main, form);

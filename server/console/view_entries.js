@@ -154,7 +154,7 @@ export async function entries(context, where) {
   /* What the list says of itself, above it. */
   const caption = (v, list, from) => {
     if (list.length === 0) return 'No sitemap';
-    const plain = v.raw === '' && v.source === '' && v.chosen && v.chosen.entries !== null;
+    const plain = v.raw === '' && v.source === '' && !v.warned && v.chosen && v.chosen.entries !== null;
     return `${number(from + 1)} to ${number(from + list.length)}` + (plain ? ` of ${number(v.chosen.entries)}` : '') + ' sitemaps';
   };
 
