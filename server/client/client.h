@@ -74,6 +74,7 @@ struct fetch_request {
     /* Whose connections are used again; NULL: one for this request alone, which tells the server
      * so (Connection: close). */
     struct fetch_session *session;
+    bool looped; /* set by fetch_loop_add: connections are the loop's, and kept */
 };
 
 struct fetch_header {

@@ -78,6 +78,7 @@ struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetc
         return NULL;
     }
     f->request = *request;
+    f->request.looped = true;
     f->done = done;
     f->next = loop->running;
     f->self = &loop->running;

@@ -378,7 +378,7 @@ static bool set_headers(struct transfer *t)
     const struct fetch_request *q = t->request;
     const char *line = q->headers != NULL ? q->headers : "";
     bool good = add_line(&t->headers, "Accept:") && add_line(&t->headers, "Expect:") &&
-                (q->session != NULL || add_line(&t->headers, "Connection: close"));
+                (q->session != NULL || q->looped || add_line(&t->headers, "Connection: close"));
 
     for (size_t len; good && *line != '\0'; line += len + strspn(line + len, "\r\n")) {
         char *copy;

@@ -391,9 +391,9 @@ static void tell_state(struct poll *p, const struct check_record *record)
     if (record->state == CHECK_GOOD && before != CHECK_NEW)
         remote_tell(r, 2, "check-recovered", source, "%s is good again", record->loc);
     else if (record->state != CHECK_GOOD)
-        remote_tell(r, 1, "check-problem", source, "%s is %s: %s%s%s", record->loc,
+        remote_tell(r, 1, "check-problem", source, "%s is %s (%s): %s", record->loc,
                     check_state_word(record->state), record->problem ? record->problem : "",
-                    record->detail ? ": " : "", record->detail ? record->detail : "");
+                    record->detail ? record->detail : "");
 }
 
 static void count_result(struct remote *r, enum remote_result result, uint64_t bytes,

@@ -82,6 +82,35 @@ void remote_plan_free(struct remote_plan *plan)
     free(plan);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool same_settings(const struct remote_settings *a, const struct remote_settings *b)
+{
+    return same_text(a->name, b->name) && same_text(a->upstream, b->upstream) &&
+           same_text(a->index, b->index) && same_text(a->connect, b->connect) &&
+           same_text(a->ca_file, b->ca_file) && same_text(a->credentials, b->credentials) &&
+           a->site_id == b->site_id && a->poll_s == b->poll_s && a->check == b->check &&
+           a->drop_after_s == b->drop_after_s;
+}
+
+bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b)
+{
+    bool same = a->count == b->count && a->guard.allow_count == b->guard.allow_count &&
+                same_text(a->bounds.agent, b->bounds.agent) && a->bounds.rate == b->bounds.rate &&
+                a->bounds.per_host == b->bounds.per_host &&
+                a->bounds.min_interval_s == b->bounds.min_interval_s &&
+                a->bounds.max_interval_s == b->bounds.max_interval_s;
+    for (size_t i = 0; same && i < a->guard.allow_count; i++)
+        same = memcmp(a->allow[i].bytes, b->allow[i].bytes, sizeof a->allow[i].bytes) == 0 &&
+               a->allow[i].bits == b->allow[i].bits;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = same_settings(&a->settings[i], &b->settings[i]);
+    return same;
+}
+
 static bool copy_allowed(struct remote_plan *plan, const char *const *allowed, bool *failed)
 {
     size_t count = 0;

@@ -286,6 +286,10 @@ static void load(struct remote *r, int64_t now_ms)
 {
     if (!r->load || now_ms < r->load_at_ms || r->flight)
         return;
+    if (r->batch_count > 0) { /* what was learnt is not lost by it */
+        run_flush(r);
+        return;
+    }
     r->load = false;
     while (r->polls)
         poll_cancel(r->polls, "it was interrupted; ask again");
@@ -312,34 +316,54 @@ static void source_done(struct remote_source *s)
     free(s->problem);
 }
 
-/* Settings that are others by now. */
-static void take_plan(struct remote *r)
+/* From now on it is the thread's, and nobody frees it. */
+static struct remote_plan *take_wanted(struct remote *r)
 {
     pthread_mutex_lock(&r->lock);
     struct remote_plan *plan = r->wanted;
+    r->wanted = NULL;
     pthread_mutex_unlock(&r->lock);
-    if (plan == NULL)
-        return;
+    if (plan == NULL || r->plan == NULL || !remote_plan_equal(plan, r->plan))
+        return plan;
+    remote_plan_free(plan);
+    return NULL;
+}
+
+static struct remote_source *make_sources(const struct remote_plan *plan)
+{
     struct remote_source *sources = calloc(plan->count + 1, sizeof *sources);
-    if (sources == NULL)
-        return; /* the next time */
-    while (r->polls)
-        poll_cancel(r->polls, "the configuration was read anew; ask again");
-    for (size_t i = 0; i < plan->count; i++) {
+    for (size_t i = 0; sources && i < plan->count; i++) {
         sources[i].settings = &plan->settings[i];
         url_parse(plan->settings[i].upstream, strlen(plan->settings[i].upstream),
                   &sources[i].upstream, NULL);
     }
+    return sources;
+}
+
+/* Settings that are others by now. */
+static void take_plan(struct remote *r)
+{
+    struct remote_plan *plan = take_wanted(r), *old = r->plan;
+    if (plan == NULL)
+        return;
+    struct remote_source *sources = make_sources(plan), *ended = r->sources;
+    if (sources == NULL) { /* the next time, unless there is a newer one by then */
+        pthread_mutex_lock(&r->lock);
+        bool passed = r->wanted != NULL;
+        r->wanted = passed ? r->wanted : plan;
+        pthread_mutex_unlock(&r->lock);
+        if (passed)
+            remote_plan_free(plan);
+        return;
+    }
+    while (r->polls)
+        poll_cancel(r->polls, "the configuration was read anew; ask again");
     pthread_mutex_lock(&r->lock);
-    struct remote_plan *old = r->plan;
-    struct remote_source *ended = r->sources;
-    size_t count = old ? old->count : 0;
-    r->wanted = NULL;
     r->plan = plan;
     r->sources = sources;
     r->status_count = plan->count;
     pthread_mutex_unlock(&r->lock);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; old && i < old->count; i++) {
         answer_all(ended[i].asks, "the configuration was read anew; ask again");
         source_done(&ended[i]);
     }
@@ -549,6 +573,8 @@ static int64_t step(struct remote *r)
 {
     int64_t now_ms = clock_now_ms();
     take_plan(r);
+    if (r->plan == NULL) /* no memory yet */
+        return TICK_MS;
     land(r);
     look_at_clock(r, now_ms);
     load(r, now_ms);

@@ -159,6 +159,7 @@ __attribute__((format(printf, 5, 6))) void remote_tell(struct remote *r, int lev
                                                        const char *event, const char *source,
                                                        const char *format, ...);
 void remote_plan_free(struct remote_plan *plan); /* takes NULL */
+bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b);
 void remote_ask_free(struct remote_ask *ask);
 /* Answers it with a failure and frees it. */
 void remote_ask_fail(struct remote_ask *ask, const char *failure);

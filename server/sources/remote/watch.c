@@ -158,9 +158,12 @@ void watch_step(struct remote *r, int64_t now_ms)
 {
     struct catalogue_view *view;
     bool begun = r->look.phase != LOOK_REST;
-    if (r->flight || r->batch_count > 0 ||
-        (!begun && now_ms < r->look.next_ms && !atomic_load(&r->look_soon)))
+    if (r->flight || (!begun && now_ms < r->look.next_ms && !atomic_load(&r->look_soon)))
         return;
+    if (r->batch_count > 0) { /* its room is needed */
+        run_flush(r);
+        return;
+    }
     r->look.next_ms = now_ms + LOOK_MS;
     if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
         return;

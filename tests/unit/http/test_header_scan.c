@@ -34,6 +34,7 @@ static const char *const names[HEADER_COUNT] = {
     [HEADER_SITEMAPD_VIA] = "Sitemapd-Via",
     [HEADER_REFERER] = "Referer",
     [HEADER_USER_AGENT] = "User-Agent",
+    [HEADER_CDN_LOOP] = "CDN-Loop",
 };
 
 static void check(const char *name, enum known_header which)
