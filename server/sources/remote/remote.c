@@ -147,7 +147,7 @@ static bool copy_sources(struct remote_plan *plan, size_t count,
     return true;
 }
 
-static struct remote_plan *plan_new(const struct remote_bounds *bounds, size_t count,
+struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
                                     const struct remote_settings *settings, char *why,
                                     size_t why_size)
 {
@@ -194,7 +194,7 @@ bool remote_start(const struct remote_options *options, struct remote **out, cha
     r->asks_end = &r->asks;
     r->catalogue = options->catalogue;
     r->options = *options;
-    r->wanted = plan_new(&options->bounds, options->count, options->settings, why, why_size);
+    r->wanted = remote_plan_new(&options->bounds, options->count, options->settings, why, why_size);
     if (r->wanted && pthread_create(&r->thread, NULL, remote_run, r) == 0) {
         r->started = true;
         *out = r;
@@ -209,7 +209,7 @@ bool remote_start(const struct remote_options *options, struct remote **out, cha
 bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, size_t count,
                         const struct remote_settings *settings, char *why, size_t why_size)
 {
-    struct remote_plan *plan = plan_new(bounds, count, settings, why, why_size);
+    struct remote_plan *plan = remote_plan_new(bounds, count, settings, why, why_size);
     if (plan == NULL)
         return false;
     pthread_mutex_lock(&r->lock);
