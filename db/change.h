@@ -117,7 +117,8 @@ struct change {
     int64_t bearer_id;
     const uint8_t *bearer_sha256; /* 32 bytes */
     bool override_managed;        /* the configuration itself is writing */
-    bool pass_frozen;             /* what is frozen is changed all the same: undo, restore */
+    bool pass_frozen;             /* what is frozen is changed all the same, where who asks may
+                                     thaw it: undo, restore */
     /* For the history: who (a token's or user's name; NULL: `source`), by which door (static:
      * "api", "cli", "source", "config"; NULL: as kind and handle tell), and for which request. */
     const char *by;

@@ -20,7 +20,7 @@ struct registry_index {
     int64_t site_id;
     const char *path;         /* "/sitemap_index.xml" */
     const char *page_pattern; /* "{stem}-{n}{suffix}" */
-    bool frozen;              /* nothing changes in it, see registry_is_frozen */
+    enum freeze frozen;       /* nothing changes in it, see registry_freeze */
     size_t page_count;        /* pages with entries */
     const uint32_t *pages;    /* their numbers, ascending */
 };
@@ -30,7 +30,7 @@ struct registry_site {
     const char *origin;        /* "https://www.example.com[:8443]", normalised, no slash */
     struct url origin_url;     /* the same, parsed */
     bool managed;              /* made by the configuration file */
-    bool frozen;               /* all its indexes are */
+    enum freeze frozen;        /* all its indexes are */
     bool check;                /* what is registered is read where it is */
     uint32_t max_pages;        /* cap of index files over all its indexes (max_indexes) */
     const char *robots;        /* its own robots.txt; NULL: none */
@@ -90,7 +90,9 @@ const struct registry_index *registry_index_by_id(const struct registry *r, int6
 const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
                                                     const struct registry_site **site);
 
-/* Whether writes to the index are to be refused: it or its site is frozen. NULL: no. */
+/* Whether writes to the index are to be refused, since it or its site is frozen, and by whom at
+ * most. NULL: no. */
+enum freeze registry_freeze(const struct registry *r, const struct registry_index *index);
 bool registry_is_frozen(const struct registry *r, const struct registry_index *index);
 
 /* NULL where nobody made one of this name. */

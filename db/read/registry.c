@@ -128,14 +128,19 @@ const struct registry_site *registry_site_by_id(const struct registry *r, int64_
                                                                     : NULL;
 }
 
-bool registry_is_frozen(const struct registry *r, const struct registry_index *index)
+enum freeze registry_freeze(const struct registry *r, const struct registry_index *index)
 {
     const struct registry_site *site;
 
     if (index == NULL)
-        return false;
+        return FREEZE_NONE;
     site = registry_site_by_id(r, index->site_id);
-    return index->frozen || (site != NULL && site->frozen);
+    return site != NULL && site->frozen > index->frozen ? site->frozen : index->frozen;
+}
+
+bool registry_is_frozen(const struct registry *r, const struct registry_index *index)
+{
+    return registry_freeze(r, index) != FREEZE_NONE;
 }
 
 const struct source_made *registry_source(const struct registry *r, const char *name)

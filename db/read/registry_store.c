@@ -357,7 +357,7 @@ static enum catalogue_status take_site(struct registry_store *store, sqlite3_stm
     site->robots_revision = (uint64_t)sqlite3_column_int64(row, 5);
     site->robots_changed_at = sqlite3_column_int64(row, 6);
     site->robots = sqlite3_column_int(row, 7) != 0 ? "" : NULL; /* fill_robots has the text */
-    site->frozen = sqlite3_column_int(row, 8) != 0;
+    site->frozen = freeze_read(sqlite3_column_int64(row, 8));
     site->check = sqlite3_column_int(row, 9) != 0;
     /* Stored as normalised; what is not would be found under another name than its own. */
     if (site->origin == NULL ||
@@ -391,7 +391,7 @@ static enum catalogue_status take_index(struct registry_store *store, sqlite3_st
     index->page_pattern = strcmp(pattern, PAGE_PATTERN_DEFAULT) == 0 ? PAGE_PATTERN_DEFAULT
                                                                      : column_text(store, row, 3);
     index->pages = store->pages;
-    index->frozen = sqlite3_column_int(row, 4) != 0;
+    index->frozen = freeze_read(sqlite3_column_int64(row, 4));
     /* Page names are made of both without further checks; what is no index is not served as one. */
     if (sqlite3_column_int(row, 5) != 0 || index->path == NULL || index->page_pattern == NULL ||
         scope_check_index_path(index->path) != RULE_OK ||

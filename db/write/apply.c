@@ -327,11 +327,22 @@ void result_outside(struct change_result *result, const char *field, const char 
         snprintf(result->detail, sizeof result->detail, "%s", sentence);
 }
 
-bool result_frozen(struct change_result *result, const struct change *change, bool frozen)
+bool result_frozen(struct change_result *result, const struct change *change, enum freeze frozen)
 {
-    if (!frozen || change->pass_frozen)
+    if (frozen == FREEZE_NONE || (change->pass_frozen && freeze_yields(frozen, &change->grant)))
         return false;
     result_refuse(result, RULE_FROZEN, NULL);
+    return true;
+}
+
+bool result_freeze_holds(struct change_result *result, const struct change *change,
+                         enum freeze frozen)
+{
+    if (freeze_yields(frozen, &change->grant))
+        return false;
+    result_refuse(result, RULE_ALL_SITES, "frozen");
+    snprintf(result->detail, sizeof result->detail,
+             "a token for all sites froze it, and only such a one thaws it");
     return true;
 }
 

@@ -75,8 +75,12 @@ void result_forbid(struct change_result *result);
 void result_missing(struct change_result *result, const struct grant *grant, const char *sentence);
 /* REFUSED because it is outside of what the token may, in its own site. */
 void result_outside(struct change_result *result, const char *field, const char *sentence);
-/* REFUSED because what it would change is frozen. True where that is so. */
-bool result_frozen(struct change_result *result, const struct change *change, bool frozen);
+/* REFUSED because what it would change is frozen, so that the change does not pass it. True where
+ * that is so. */
+bool result_frozen(struct change_result *result, const struct change *change, enum freeze frozen);
+/* REFUSED because who asks may not thaw what a token for all sites froze. True where that is so. */
+bool result_freeze_holds(struct change_result *result, const struct change *change,
+                         enum freeze frozen);
 /* NOT_FOUND or CONFLICT, with a sentence. */
 void result_decline(struct change_result *result, enum catalogue_status status,
                     const char *sentence);

@@ -110,9 +110,12 @@ static void forbid(struct put *put, enum rule_code code)
     refuse(put, code);
 }
 
-static void check_site(struct put *put)
+/* To a token of one site another's is as what is not there: it learns of neither. */
+static void check_site(struct put *put, enum rule_code code)
 {
-    if (put->site && !grant_has_site(&put->grant, put->site->id))
+    bool unknown = code == RULE_SITE_UNKNOWN || code == RULE_INDEX_UNKNOWN;
+    if (put->site ? !grant_has_site(&put->grant, put->site->id)
+                  : unknown && put->grant.site_id != 0)
         forbid(put, RULE_SITE_UNKNOWN);
 }
 
@@ -176,7 +179,7 @@ static enum catalogue_status locate(struct tx *tx, struct put *put)
             return status;
         if (put->from) {
             put->index = put->from;
-            check_site(put);
+            check_site(put, RULE_OK);
             return CATALOGUE_OK;
         }
     }
@@ -188,7 +191,8 @@ static enum catalogue_status locate(struct tx *tx, struct put *put)
     if (code == RULE_INDEX_NEEDED && put->grant.site_id != 0 &&
         (site = registry_next_cross_site(r, &put->url, put->grant.site_id, NULL)) != NULL)
         put->site = site;
-    check_site(put); /* before the reason: it would tell of a site that is none of its business */
+    check_site(put,
+               code); /* before the reason: it would tell of a site that is none of its business */
     if (put->forbidden)
         return CATALOGUE_OK;
     if (code != RULE_OK) {
@@ -666,7 +670,7 @@ static enum catalogue_status judge_removal(struct tx *tx, const struct registry 
     if (grant->own && found->row.source != own)
         result_outside(result, NULL, NULL);
     else
-        result_frozen(result, change, registry_is_frozen(r, found->index));
+        result_frozen(result, change, registry_freeze(r, found->index));
     return CATALOGUE_OK;
 }
 

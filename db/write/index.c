@@ -353,12 +353,11 @@ enum catalogue_status apply_index_add(struct tx *tx, const struct change *change
     char path[INDEX_PATH_MAX_CHARS + 1];
     const char *pattern = change->page_pattern ? change->page_pattern : PAGE_PATTERN_DEFAULT;
     const struct registry_site *site = locate(r, change->index_url, path, result);
+    if (change->grant.site_id != 0 &&
+        (site ? site->id != change->grant.site_id : result->code == RULE_SITE_UNKNOWN))
+        result_forbid(result);
     if (result->status != CATALOGUE_OK)
         return CATALOGUE_OK;
-    if (change->grant.site_id != 0 && site->id != change->grant.site_id) {
-        result_forbid(result);
-        return CATALOGUE_OK;
-    }
     const struct registry_index *existing = index_at(site, path);
     if (existing) {
         result_decline(result, CATALOGUE_CONFLICT, "there is an index of this URL");
@@ -424,13 +423,16 @@ enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *cha
     if (status != CATALOGUE_OK || !index)
         return status;
     result->id = index->id;
-    if (index->frozen == change->frozen) {
+    enum freeze to = change->frozen ? freeze_of(&change->grant) : FREEZE_NONE;
+    if (!change->frozen && result_freeze_holds(result, change, index->frozen))
+        return CATALOGUE_OK;
+    if (change->frozen ? index->frozen >= to : index->frozen == FREEZE_NONE) {
         result->unchanged = 1;
         return CATALOGUE_OK;
     }
     result->updated = 1;
     result->changed = true;
-    status = tx_run(tx, ST_INDEX_FREEZE, index->id, change->frozen);
+    status = tx_run(tx, ST_INDEX_FREEZE, index->id, (int64_t)to);
     tx_registry_touch(tx);
     return status;
 }
@@ -460,7 +462,7 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
     if (status != CATALOGUE_OK || !index)
         return status;
     if (result_managed(result, change, registry_site_by_id(r, index->site_id)) ||
-        result_frozen(result, change, registry_is_frozen(r, index)))
+        result_frozen(result, change, registry_freeze(r, index)))
         return CATALOGUE_OK;
     struct occupancy_index *occupancy;
     status = occupancy_index(tx, index->site_id, index->id, &occupancy);

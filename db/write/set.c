@@ -393,7 +393,7 @@ static bool judge_grant(struct replace *r, const struct registry *registry)
         result_outside(r->result, "source", NULL);
         return false;
     }
-    return !result_frozen(r->result, change, registry_is_frozen(registry, r->index));
+    return !result_frozen(r->result, change, registry_freeze(registry, r->index));
 }
 
 /* Finds the index and whose entries are meant. A refusal is written into the result. */
@@ -405,6 +405,10 @@ static enum catalogue_status prepare(struct replace *r)
         return status;
     const char *name = r->change->index_name;
     r->index = name ? registry_index_by_name(registry, name, NULL) : NULL;
+    if (!r->index && name && r->change->grant.site_id != 0) {
+        result_forbid(r->result); /* as another site's: it learns of neither */
+        return CATALOGUE_OK;
+    }
     if (!r->index) {
         result_refuse(r->result, name ? RULE_INDEX_UNKNOWN : RULE_INDEX_NEEDED, "index");
         return CATALOGUE_OK;

@@ -464,13 +464,14 @@ static enum catalogue_status write_differences(struct tx *tx, const struct chang
 }
 
 /* State, not policy: whoever manages the site, and no reload undoes it. */
-static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, bool was,
-                                         const struct site_fields *fields,
-                                         struct change_result *result)
+static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, enum freeze was,
+                                         const struct change *change, struct change_result *result)
 {
-    if (!(fields->set & SITE_SET_FROZEN) || fields->frozen == was)
+    bool on = change->site.frozen;
+    enum freeze to = on ? freeze_of(&change->grant) : FREEZE_NONE;
+    if (!(change->site.set & SITE_SET_FROZEN) || (on ? was >= to : was == FREEZE_NONE))
         return CATALOGUE_OK;
-    enum catalogue_status status = tx_run(tx, ST_SITE_FREEZE, site_id, fields->frozen);
+    enum catalogue_status status = tx_run(tx, ST_SITE_FREEZE, site_id, (int64_t)to);
     result->updated = 1;
     result->unchanged = 0;
     result->changed = true;
@@ -535,8 +536,10 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
     unsigned policy = change->site.set & ~(SITE_SET_FROZEN | SITE_SET_MANAGED);
     bool edits = change->site.cross_added || change->site.cross_removed ||
                  change->site.alias_added || change->site.alias_removed;
-    bool stays_frozen =
-        site->frozen && (!(change->site.set & SITE_SET_FROZEN) || change->site.frozen);
+    bool thaws = (change->site.set & SITE_SET_FROZEN) && !change->site.frozen;
+    if (thaws && result_freeze_holds(result, change, site->frozen))
+        return CATALOGUE_OK;
+    enum freeze stays_frozen = thaws ? FREEZE_NONE : site->frozen;
     if ((policy != 0 || edits || change->site.set == 0) &&
         (result_managed(result, change, site) ||
          (!change->override_managed && result_frozen(result, change, stays_frozen))))
@@ -545,11 +548,11 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
     struct site_edit edit;
     status = site_edit_resolve(site, &whole.site, &edit, result);
     int64_t id = site->id;
-    bool site_frozen = site->frozen; /* the registry is about to go */
+    enum freeze site_frozen = site->frozen; /* the registry is about to go */
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = update_site(tx, r, site, &whole, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = freeze_site(tx, id, site_frozen, &change->site, result);
+        status = freeze_site(tx, id, site_frozen, change, result);
     site_edit_done(&edit);
     return status;
 }
@@ -568,9 +571,10 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         result_forbid(result);
         return CATALOGUE_OK;
     }
-    bool frozen = site->frozen;
+    enum freeze frozen = site->frozen;
     for (size_t i = 0; i < site->index_count; i++)
-        frozen = frozen || site->indexes[i].frozen;
+        if (site->indexes[i].frozen > frozen)
+            frozen = site->indexes[i].frozen;
     if (result_managed(result, change, site) || result_frozen(result, change, frozen))
         return CATALOGUE_OK;
     struct guard_case guard = {.max_removed = change->max_removed};

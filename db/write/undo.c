@@ -148,8 +148,8 @@ static enum catalogue_status put_back(struct undo *u, const struct history_row *
 {
     const struct registry_index *from =
         now->found ? registry_index_by_id(u->registry, id_address_index(now->address)) : NULL;
-    if (result_frozen(u->result, u->change,
-                      registry_is_frozen(u->registry, from) || registry_is_frozen(u->registry, to)))
+    if (result_frozen(u->result, u->change, registry_freeze(u->registry, from)) ||
+        result_frozen(u->result, u->change, registry_freeze(u->registry, to)))
         return CATALOGUE_OK;
     if (to && now->found && now->address == old->before.address) {
         u->result->updated++;
@@ -407,12 +407,13 @@ static enum catalogue_status restore(struct undo *u)
     const struct registry_index *index =
         u->change->index_name ? registry_index_by_name(u->registry, u->change->index_name, NULL)
                               : NULL;
-    if (!index) {
-        result_refuse(u->result, RULE_INDEX_UNKNOWN, "index");
+    if (index ? !grant_has_site(&u->change->grant, index->site_id)
+              : u->change->grant.site_id != 0) {
+        result_forbid(u->result);
         return CATALOGUE_OK;
     }
-    if (u->change->grant.site_id != 0 && u->change->grant.site_id != index->site_id) {
-        result_forbid(u->result);
+    if (!index) {
+        result_refuse(u->result, RULE_INDEX_UNKNOWN, "index");
         return CATALOGUE_OK;
     }
     uint64_t from;

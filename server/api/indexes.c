@@ -82,7 +82,9 @@ static enum catalogue_status index_json_append(struct call *call, struct catalog
     str_append_json_text(out, site->origin);
     str_append_text(out, ",\"page_pattern\":");
     str_append_json_text(out, index->page_pattern);
-    str_append_format(out, ",\"frozen\":%s", index->frozen || site->frozen ? "true" : "false");
+    enum freeze frozen = index->frozen > site->frozen ? index->frozen : site->frozen;
+    str_append_format(out, ",\"frozen\":%s,\"frozen_by\":", frozen ? "true" : "false");
+    str_append_json_text(out, freeze_word(frozen));
     append_counts(call, out, entries, bytes);
     str_append_text(out, ",\"changed_at\":");
     if (changed_at != 0)

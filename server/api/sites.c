@@ -31,10 +31,11 @@ static void site_json_append(struct str *out, const struct registry_site *site, 
     str_append_json_text(out, site->origin);
     append_texts(out, "cross_hosts", site->cross_host_count, site->cross_hosts);
     append_texts(out, "host_aliases", site->alias_host_count, site->alias_hosts);
-    str_append_format(out,
-                      ",\"max_indexes\":%" PRIu32 ",\"managed\":%s,\"frozen\":%s,\"indexes\":%zu",
+    str_append_format(out, ",\"max_indexes\":%" PRIu32 ",\"managed\":%s,\"frozen\":%s",
                       site->max_pages, site->managed ? "true" : "false",
-                      site->frozen ? "true" : "false", site->index_count);
+                      site->frozen ? "true" : "false");
+    str_append_json_member(out, "frozen_by", freeze_word(site->frozen));
+    str_append_format(out, ",\"indexes\":%zu", site->index_count);
     if (whole) {
         str_append_text(out, ",\"robots\":");
         if (site->robots_off)

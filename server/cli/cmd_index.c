@@ -146,7 +146,7 @@ static void append_index(struct str *out, const struct registry_site *site,
 {
     char changed[21] = "-";
     struct str url = STR_INIT;
-    bool frozen = site->frozen || index->frozen;
+    enum freeze frozen = site->frozen > index->frozen ? site->frozen : index->frozen;
 
     if (totals->changed_at != 0)
         lastmod_format_utc(totals->changed_at, changed);
@@ -160,6 +160,7 @@ static void append_index(struct str *out, const struct registry_site *site,
         output_append_json_count(out, "bytes", totals->bytes, totals->untold);
         str_append_json_member(out, "changed_at", totals->changed_at != 0 ? changed : NULL);
         str_append_format(out, ",\"frozen\":%s", frozen ? "true" : "false");
+        str_append_json_member(out, "frozen_by", freeze_word(frozen));
         str_append_json_member(out, "state", state[0] != '\0' ? state : NULL);
         str_append_text(out, "}\n");
     } else {

@@ -436,6 +436,7 @@ static void append_site_json(struct str *out, const struct registry_site *site)
                       site->index_count, pages_of(site), site->max_pages,
                       site->managed ? "true" : "false");
     str_append_format(out, ",\"frozen\":%s", site->frozen ? "true" : "false");
+    str_append_json_member(out, "frozen_by", freeze_word(site->frozen));
     str_append_text(out, ",\"robots\":");
     if (site->robots_off)
         str_append_text(out, "false");
@@ -449,7 +450,9 @@ static void append_site_text(struct str *out, const struct registry_site *site)
     str_append_format(out, "%s  (%zu of %u index %s%s%s)\n", site->origin, pages_of(site),
                       site->max_pages, plural(site->max_pages, "file", "files"),
                       site->managed ? "; of the configuration file" : "",
-                      site->frozen ? "; frozen" : "");
+                      site->frozen == FREEZE_ALL_SITES ? "; frozen, by all sites' admin"
+                      : site->frozen                   ? "; frozen, by its own admin"
+                                                       : "");
     for (size_t i = 0; i < site->index_count; i++)
         str_append_format(out, "  index       %s%s\n", site->indexes[i].path,
                           site->indexes[i].frozen ? "  (frozen)" : "");

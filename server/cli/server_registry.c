@@ -49,6 +49,16 @@ static const char *const *take_hosts(struct plain *p, const json_t *list, size_t
     return first;
 }
 
+static enum freeze read_freeze(const json_t *of)
+{
+    const char *by = json_string_value(json_object_get(of, "frozen_by"));
+
+    if (!json_is_true(json_object_get(of, "frozen")))
+        return FREEZE_NONE;
+    return by != NULL && strcmp(by, freeze_word(FREEZE_ALL_SITES)) == 0 ? FREEZE_ALL_SITES
+                                                                        : FREEZE_SITE;
+}
+
 static void take_index(struct plain *p, struct registry_site *site, const json_t *index)
 {
     struct registry_index *out = &p->indexes[p->index_count++];
@@ -62,7 +72,7 @@ static void take_index(struct plain *p, struct registry_site *site, const json_t
         .site_id = site->id,
         .path = strlen(url) > origin_len ? url + origin_len : "",
         .page_pattern = member_text(index, "page_pattern"),
-        .frozen = json_is_true(json_object_get(index, "frozen")),
+        .frozen = read_freeze(index),
         .pages = &p->pages[p->page_count],
     };
     json_array_foreach(pages, i, page)
@@ -86,7 +96,7 @@ static void take_site(struct plain *p, const json_t *site, const json_t *indexes
         .id = strtoll(member_text(site, "id"), NULL, 10),
         .origin = member_text(site, "origin"),
         .managed = json_is_true(json_object_get(site, "managed")),
-        .frozen = json_is_true(json_object_get(site, "frozen")),
+        .frozen = read_freeze(site),
         .max_pages = (uint32_t)member_number(site, "max_indexes"),
         .robots = json_string_value(robots),
         .robots_off = json_is_false(robots),

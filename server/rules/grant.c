@@ -145,3 +145,25 @@ const char *grant_fault(const struct grant *grant)
         return "own entries alone go with role write; read changes none";
     return NULL;
 }
+
+enum freeze freeze_of(const struct grant *grant)
+{
+    return grant->site_id == 0 ? FREEZE_ALL_SITES : FREEZE_SITE;
+}
+
+bool freeze_yields(enum freeze frozen, const struct grant *grant)
+{
+    return frozen <= freeze_of(grant);
+}
+
+const char *freeze_word(enum freeze frozen)
+{
+    static const char *const words[] = {NULL, "site", "all-sites"};
+
+    return words[frozen];
+}
+
+enum freeze freeze_read(int64_t number)
+{
+    return number <= 0 ? FREEZE_NONE : number == 1 ? FREEZE_SITE : FREEZE_ALL_SITES;
+}

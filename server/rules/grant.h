@@ -63,4 +63,20 @@ bool grant_read_expiry(const char *text, int64_t now, int64_t *out);
 /* NULL, or what does not go together. */
 const char *grant_fault(const struct grant *grant);
 
+/* Who froze a site or index: what a token for all sites froze, those of the site do not thaw, nor
+ * does their undo pass it. Kept as numbers in the catalogue. */
+enum freeze {
+    FREEZE_NONE = 0,
+    FREEZE_SITE = 1,
+    FREEZE_ALL_SITES = 2,
+};
+/* By who has this grant. */
+enum freeze freeze_of(const struct grant *grant);
+/* Whether who has it may thaw that. */
+bool freeze_yields(enum freeze frozen, const struct grant *grant);
+/* "site", "all-sites"; NULL: nobody. Static. */
+const char *freeze_word(enum freeze frozen);
+/* From the catalogue. */
+enum freeze freeze_read(int64_t number);
+
 #endif

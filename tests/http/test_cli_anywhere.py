@@ -426,7 +426,7 @@ def test_a_freeze_is_seen(file, served):
         assert place.run("index list").out.endswith("  (frozen)\n")
         assert place.run(f"thaw {INDEX}").code == 0 and place.run("status").code == 0
         assert place.run(f"freeze {ORIGIN}").code == 0
-        assert "; frozen)" in place.run("site list").out and place.run("status").code == 1
+        assert "; frozen, by all sites' admin)" in place.run("site list").out and place.run("status").code == 1
 
 
 def test_who_reads_has_had_enough(served):

@@ -391,3 +391,40 @@ def test_nothing_changes_in_what_is_frozen(start, tmp_path):
     eventually(lambda: ORIGIN + "/files/three.xml" in locs(), "what was held comes")
     assert server.cli("freeze", ORIGIN).code == 0 and server.cli("add", ORIGIN + "/c.xml").code == 1
     assert server.cli("freeze", ORIGIN + "/none.xml").code == 1
+
+
+def test_a_freeze_for_all_sites_is_not_lifted_by_one(start):
+    """Nor passed by its undo; what the site's own token froze both lift."""
+    server = start()
+    site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
+    index = server.api("GET", "/v1/indexes").json()["indexes"][0]["id"]
+    token = server.cli("token", "add", "one", "--site", ORIGIN, "--role", "admin").out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the new token")
+    made = server.bulk([f"{ORIGIN}/a.xml"]).json()["revision"]
+    for target in (f"/v1/sites/{site}", f"/v1/indexes/{index}"):
+        patch = lambda frozen, whose: server.api("PATCH", target, {"frozen": frozen}, token=whose)
+        by = lambda: server.api("GET", target).json()["frozen_by"]
+        undo = lambda whose: server.api("POST", f"/v1/history/{made}/undo?max_removed=1&dry_run=1", token=whose)
+        for whose, word in ((token, "site"), (server.token, "all-sites")):
+            assert patch(True, whose).status == 200 and by() == word
+            assert patch(True, token).status == 200 and by() == word, "it is not lowered"
+            for asks in (token, server.token):
+                refused = word == "all-sites" and asks == token
+                assert undo(asks).status == (409 if refused else 200)
+                if refused:
+                    assert undo(asks).json()["code"] == "frozen"
+            if word == "all-sites":
+                refusal = patch(False, token)
+                assert refusal.status == 403 and refusal.json()["code"] == "needs-token-of-all-sites", refusal
+                assert by() == word
+                if "sites" in target:  # whole or not at all
+                    refusal = server.api("PATCH", target, {"frozen": False, "cross_hosts": ["c.example.org"]}, token=token)
+                    assert refusal.status == 403 and server.api("GET", target).json()["cross_hosts"] == []
+        assert patch(False, server.token).status == 200 and by() is None
+        assert patch(True, token).status == 200 and patch(False, token).status == 200 and by() is None
+        # The higher freeze goes over the lower one.
+        assert patch(True, token).status == 200 and patch(True, server.token).status == 200 and by() == "all-sites"
+        assert server.cli("index", "list", "--json").lines()[0]["frozen_by"] == "all-sites"
+        if "sites" in target:
+            assert "frozen, by all sites' admin" in server.cli("site", "list").out
+        assert patch(False, server.token).status == 200
