@@ -135,6 +135,10 @@ const struct registry_site *registry_site_of_host(const struct registry *r, cons
 const struct registry_site *registry_site_of_alias(const struct registry *r, const char *host,
                                                    const struct registry_site *besides);
 
+/* The same of an index that is at hand: OK or why the loc must not be there. */
+enum rule_code registry_place_in(const struct registry *r, const struct url *loc,
+                                 const struct registry_index *index);
+
 /* A record as it is shown, without remarks; its strings are the record's and the registry's. */
 struct entry_shown registry_show_entry(const struct registry *r, const struct entry_record *record);
 

@@ -345,6 +345,9 @@ static const char schema_v8[] =
  * sitemap_index.kind is what a list lists, so that a program takes none for an index that is not.
  * 0: sitemaps, it is an index; there is no other yet.
  *
+ * idempotency.upto are the bytes of a token's outcomes up to the row, so that a share of them is
+ * found without a sum.
+ *
  * history.site is the one site that a change touched, 0: several, or none, or the change is older
  * than this version. history_site.bytes is what these changes take, for the largest taker to lose
  * first where there is no room; of a site nothing before `since` is there, or not whole. */
@@ -386,6 +389,7 @@ static const char schema_v9[] =
     "CREATE UNIQUE INDEX fetch_list ON fetch(source) WHERE list = 1;"
     "CREATE INDEX fetch_state ON fetch(state, site);"
     "CREATE INDEX fetch_dropped ON fetch(source) WHERE marks >= 16;"
+    "ALTER TABLE idempotency ADD COLUMN upto INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE history ADD COLUMN site INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX history_shared ON history(revision) WHERE site = 0;"
     "CREATE TABLE history_site("

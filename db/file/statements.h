@@ -240,9 +240,14 @@
     X(REPEAT_FIND, "SELECT hash, outcome FROM idempotency"                                         \
                    " WHERE token = ?1 AND key = ?2 AND at > ?3")                                   \
     X(REPEAT_DROP, "DELETE FROM idempotency WHERE token = ?1 AND key = ?2")                        \
-    X(REPEAT_ADD, "INSERT INTO idempotency(token, n, key, hash, at, outcome)"                      \
-                  " SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5"                            \
-                  " FROM idempotency WHERE token = ?1")                                            \
+    /* What max() finds is the last row, and with it the other column. */                          \
+    X(REPEAT_ADD, "INSERT INTO idempotency(token, n, key, hash, at, outcome, upto)"                \
+                  " SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5,"                           \
+                  " coalesce(upto, 0) + length(?5) FROM idempotency WHERE token = ?1")             \
+    X(REPEAT_SHARE, "DELETE FROM idempotency WHERE token = ?1 AND n IN"                            \
+                    " (SELECT n FROM idempotency WHERE token = ?1 ORDER BY n LIMIT 500)"           \
+                    " AND upto - length(outcome) < (SELECT upto FROM idempotency WHERE token = ?1" \
+                    " ORDER BY n DESC LIMIT 1) - ?2")                                              \
     X(REPEAT_BOUND, "DELETE FROM idempotency WHERE token = ?1 AND n <="                            \
                     " (SELECT max(n) FROM idempotency WHERE token = ?1) - ?2")                     \
     X(REPEAT_OLDEST, "SELECT at FROM idempotency ORDER BY id LIMIT 1")                             \

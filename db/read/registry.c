@@ -440,6 +440,29 @@ static const struct registry_index *deepest_index(const struct registry *r, uint
     return deepest;
 }
 
+/* `*cross` where its host is a cross host of the site's. */
+static enum rule_code place_in(const struct registry *r, const struct url *loc,
+                               const struct registry_site *site, const struct registry_index *index,
+                               bool *cross)
+{
+    *cross = !url_same_origin(&site->origin_url, loc);
+    if (*cross && !is_cross_host(r, site, loc)) {
+        *cross = false;
+        return RULE_OUTSIDE_SITE;
+    }
+    if (is_page(r, site, loc))
+        return RULE_LOC_IS_PAGE;
+    return *cross || scope_holds(index->path, loc) ? RULE_OK : RULE_OUTSIDE_DIRECTORY;
+}
+
+enum rule_code registry_place_in(const struct registry *r, const struct url *loc,
+                                 const struct registry_index *index)
+{
+    bool cross;
+
+    return place_in(r, loc, registry_site_by_id(r, index->site_id), index, &cross);
+}
+
 static enum rule_code place_named(const struct registry *r, const struct url *loc,
                                   const char *index_name, struct placement *out)
 {
@@ -449,17 +472,10 @@ static enum rule_code place_named(const struct registry *r, const struct url *lo
     if (index == NULL)
         return RULE_INDEX_UNKNOWN;
     out->site = site;
-    if (!url_same_origin(&site->origin_url, loc)) {
-        if (!is_cross_host(r, site, loc))
-            return RULE_OUTSIDE_SITE;
-        out->cross = true;
-    }
-    if (is_page(r, site, loc))
-        return RULE_LOC_IS_PAGE;
-    if (!out->cross && !scope_holds(index->path, loc))
-        return RULE_OUTSIDE_DIRECTORY;
-    out->index = index;
-    return RULE_OK;
+    enum rule_code code = place_in(r, loc, site, index, &out->cross);
+    if (code == RULE_OK)
+        out->index = index;
+    return code;
 }
 
 enum rule_code registry_place(const struct registry *r, const struct url *loc,

@@ -79,7 +79,9 @@ static enum catalogue_status add(struct tx *tx, const struct change *change,
     sqlite3_bind_int64(row, 4, tx->now);
     sqlite3_bind_blob(row, 5, outcome->data, (int)outcome->len, SQLITE_STATIC);
     status = statement_run(row);
-    return status == CATALOGUE_OK ? tx_run(tx, ST_REPEAT_BOUND, change->bearer_id, REPEAT_ROWS)
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_REPEAT_BOUND, change->bearer_id, REPEAT_ROWS);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_REPEAT_SHARE, change->bearer_id, REPEAT_BYTES)
                                   : status;
 }
 

@@ -1,6 +1,6 @@
 /* Changes that may be sent twice (struct change, .key): what came of the first is kept in its own
- * transaction, so that it is known exactly where the change is. A day of them, REPEAT_ROWS of a
- * token, the oldest of which make room. Internal to db/; the writer's thread. */
+ * transaction, so that it is known exactly where the change is. A day of them, REPEAT_ROWS and
+ * REPEAT_BYTES of a token, the oldest of which make room. Internal to db/; the writer's thread. */
 #ifndef SITEMAPD_DB_WRITE_REPEAT_H
 #define SITEMAPD_DB_WRITE_REPEAT_H
 
@@ -8,6 +8,7 @@
 
 #define REPEAT_SECONDS 86400
 #define REPEAT_ROWS    10000
+#define REPEAT_BYTES   (4 << 20)
 
 /* Before a change is applied: fills the result where its key is known, `repeated` or `key_reused`.
  * A change without a key, and a dry one, has none. */

@@ -4,9 +4,10 @@
  * The rows of a change are gone through from the last one to the first, and each is put back by
  * itself: what came goes, what went comes back, with its id, serial and dates. So each step finds
  * the catalogue as the change left it after the same step, and every position that it needs free
- * again. What is not as the change left it was changed since: it stays, unless the change
- * overwrites. A restore does the same for all changes of an index since a revision, the newest
- * first, so that of several changes of an entry the oldest state is what stays.
+ * again. What a registration would be refused by now does not come back. What is not as the change
+ * left it was changed since: it stays, unless the change overwrites. A restore does the same for
+ * all changes of an index since a revision, the newest first, so that of several changes of an
+ * entry the oldest state is what stays.
  *
  * Memory: one part of the history. Time: as a list, a token's own share of the writer (list_ends).
  */
@@ -169,6 +170,17 @@ static enum catalogue_status put_back(struct undo *u, const struct history_row *
     return status;
 }
 
+/* What a registration would be told now: the site may have lost a host, or have a page of that
+ * name. */
+static enum rule_code judge_place(const struct undo *u, const char *loc,
+                                  const struct registry_index *to)
+{
+    struct url url;
+    if (!url_split(loc, strlen(loc), &url))
+        return RULE_LOC_MALFORMED;
+    return registry_place_in(u->registry, &url, to);
+}
+
 static bool touches(const struct history_row *row, int64_t index)
 {
     return (row->has_before && id_address_index(row->before.address) == index) ||
@@ -192,6 +204,12 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
                         : NULL;
     if (is_as(u, &now, old->has_before && to ? &old->before : NULL)) {
         u->result->unchanged++;
+        return CATALOGUE_OK;
+    }
+    bool stays = now.found && old->has_before && now.address == old->before.address;
+    enum rule_code code = to && !stays ? judge_place(u, loc, to) : RULE_OK;
+    if (code != RULE_OK) {
+        tell(u, loc, code);
         return CATALOGUE_OK;
     }
     if (!is_as(u, &now, old->has_after ? &old->after : NULL)) {

@@ -1,7 +1,6 @@
 #include "server/api/auth.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +9,15 @@
 
 #include "server/api/errors.h"
 #include "server/api/routes.h"
+#include "server/base/map.h"
 #include "server/log/log.h"
 #include "server/token.h"
 
 /* A table of fixed size: an address maps to a few neighbouring slots, and where all are taken the
  * oldest window gives way. Many addresses can thus forget one another's failures, never use
  * memory without bound. */
-#define SLOTS      1024u
-#define PROBES     8u
-#define USED_SLOTS 256u
+#define SLOTS  1024u
+#define PROBES 8u
 
 #define ENVIRONMENT_TOKEN "environment" /* what the log calls it */
 
@@ -28,9 +27,17 @@ struct page_place_failures {
     unsigned failures; /* 0: free */
 };
 
+/* The tokens that asked in an hour: no more than there are. */
+struct uses {
+    int64_t hour;
+    struct map by_id;
+    int64_t *ids; /* owned */
+    size_t count, capacity;
+};
+
 struct auth {
-    atomic_uint_fast64_t used[USED_SLOTS]; /* token and hour; 0: none */
-    pthread_mutex_t lock;                  /* held for a few comparisons, never over I/O */
+    pthread_mutex_t lock; /* held for a few comparisons, never over I/O */
+    struct uses uses;
     struct page_place_failures slots[SLOTS];
 };
 
@@ -52,6 +59,8 @@ void auth_free(struct auth *auth)
     if (auth == NULL)
         return;
     pthread_mutex_destroy(&auth->lock);
+    map_done(&auth->uses.by_id);
+    free(auth->uses.ids);
     free(auth);
 }
 
@@ -245,18 +254,46 @@ static void used_done(void *context, struct change_result *result)
     (void)result;
 }
 
-/* Of a token that was noted in this hour nothing is written. Two tokens that share a slot may be
- * noted oftener. */
+/* True once an hour for a token. Where memory runs out: false, it is noted another time. */
+static bool add_use(struct uses *uses, int64_t id, int64_t hour)
+{
+    uint32_t hash = map_hash(MAP_HASH_BASIS, (const char *)&id, sizeof id), place;
+
+    if (uses->hour != hour) {
+        map_done(&uses->by_id);
+        uses->count = 0;
+        uses->hour = hour;
+    }
+    for (struct map_probe p = map_probe(&uses->by_id, hash); map_next(&p, &place);)
+        if (uses->ids[place] == id)
+            return false;
+    if (uses->count == uses->capacity) {
+        size_t capacity = uses->capacity > 0 ? 2 * uses->capacity : 16;
+        int64_t *ids = reallocarray(uses->ids, capacity, sizeof *ids);
+
+        if (ids == NULL)
+            return false;
+        uses->ids = ids;
+        uses->capacity = capacity;
+    }
+    if (!map_add(&uses->by_id, hash, (uint32_t)uses->count))
+        return false;
+    uses->ids[uses->count++] = id;
+    return true;
+}
+
+/* Of a token that was noted in this hour nothing is written. */
 static void note_use(const struct app_context *app, const struct request *request)
 {
     const struct change change = {.kind = CHANGE_TOKEN_USED, .token_id = request->token_id};
-    uint64_t hour = (uint64_t)request->now / 3600;
-    uint64_t seen = (uint64_t)request->token_id << 24 | (hour & 0xffffff);
+    bool first;
 
     if (request->token_id == 0 || app->auth == NULL)
         return;
-    atomic_uint_fast64_t *slot = &app->auth->used[(uint64_t)request->token_id % USED_SLOTS];
-    if (atomic_exchange_explicit(slot, seen, memory_order_relaxed) != seen)
+    pthread_mutex_lock(&app->auth->lock);
+    first = add_use(&app->auth->uses, request->token_id, request->now / 3600);
+    pthread_mutex_unlock(&app->auth->lock);
+    if (first)
         catalogue_submit(app->catalogue, &change, used_done);
 }
 

@@ -142,6 +142,24 @@ def test_what_was_changed_since_is_listed_and_left_or_overwritten(server):
     assert counts(answer) == (1, 1, 0) and entries(server) == was
 
 
+def test_what_would_be_refused_now_does_not_come_back(server):
+    """By the words of a registration, though who asks overwrites."""
+    site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
+    cdn = "https://cdn.example.net/a.xml"
+    assert server.api("PATCH", f"/v1/sites/{site}", {"cross_hosts": ["cdn.example.net"]}).status == 200
+    page = f"{ORIGIN}/more.xml"
+    server.bulk([{"loc": cdn, "index": INDEX}, {"loc": page}, *rows(range(3))])
+    gone = server.replace([], source="*", max_removed=5).json()["revision"]
+    assert server.api("PATCH", f"/v1/sites/{site}", {"cross_hosts": []}).status == 200
+    assert server.api("POST", "/v1/indexes", {"url": page}).status == 201
+    for query in ({"dry_run": 1}, {"on_conflict": "overwrite"}, {}):
+        answer = undo(server, gone, **query).json()
+        assert {each["loc"]: each["code"] for each in answer["conflicts"]} == {
+            cdn: "outside-site", page: "loc-is-index-page"}, answer
+    assert set(entries(server)) == {name(n) for n in range(3)}
+    assert server.api("POST", f"/v1/restore?index={q(INDEX)}&to={gone - 1}").json()["conflicts_total"] == 2
+
+
 def test_an_index_is_restored_to_a_revision(server):
     server.bulk(rows(range(50)))
     before, was = shown(server), entries(server)

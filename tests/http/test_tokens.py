@@ -5,6 +5,7 @@ import itertools
 import os
 import re
 import signal
+import sqlite3
 
 import pytest
 
@@ -428,3 +429,28 @@ def test_a_freeze_for_all_sites_is_not_lifted_by_one(start):
         if "sites" in target:
             assert "frozen, by all sites' admin" in server.cli("site", "list").out
         assert patch(False, server.token).status == 200
+
+
+def test_uses_are_noted_once_for_each_token(start):
+    """Two tokens by turns are not noted again and again, whatever their ids."""
+    server = start()
+    ids, tokens = [], []
+    for wanted in (None, 256 * 3):
+        name = f"t{len(tokens)}"
+        if wanted:
+            with sqlite3.connect(server.database) as catalogue:
+                catalogue.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'token'", (ids[0] + wanted - 1,))
+        tokens.append(server.cli("token", "add", name).out.strip())
+        with sqlite3.connect(server.database) as catalogue:
+            ids.append(catalogue.execute("SELECT id FROM token WHERE name = ?", (name,)).fetchone()[0])
+        eventually(lambda: server.api("GET", "/v1/token", token=tokens[-1]).status == 200, "the new token")
+    assert (ids[1] - ids[0]) % 256 == 0
+    listed = lambda: [t["last_used_at"] for t in server.api("GET", "/v1/tokens").json()["tokens"]]
+    eventually(lambda: None not in listed(), "both are noted")
+    with sqlite3.connect(server.database) as catalogue:
+        catalogue.execute("UPDATE local_token_use SET used_at = 0")
+    for token in tokens * 5:
+        assert server.api("GET", "/v1/token", token=token).status == 200
+    assert server.register(f"{ORIGIN}/behind.xml").status == 201  # the writer's queue is empty up to here
+    with sqlite3.connect(server.database) as catalogue:
+        assert catalogue.execute("SELECT max(used_at) FROM local_token_use").fetchone() == (0,)
