@@ -3,6 +3,10 @@ import pytest
 from harness import Server
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "masses: what one thread does to masses of data, nothing for TSan to find")
+
+
 @pytest.fixture
 def start(tmp_path):
     """Starts servers; each ends by SIGTERM with exit 0 and without a report, unless it was killed."""

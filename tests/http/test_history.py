@@ -546,6 +546,7 @@ def dates(lines):
     return told
 
 
+@pytest.mark.masses
 def test_the_difference_of_more_than_memory_holds_is_whole(server):
     """New, changed and removed ones, each once, with its first and its last state, however often it changed; and the
     rows of a change of many."""

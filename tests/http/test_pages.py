@@ -70,6 +70,7 @@ def cap(server, count):
 # ---- where a page ends --------------------------------------------------------------------------
 
 
+@pytest.mark.masses
 def test_both_limits_met_by_the_same_entry(server):
     """50,000 entries that fill the page to its last byte; one byte more, and it holds 49,999."""
     loc = lambda i, length: f"{ORIGIN}/{i:05d}/".ljust(length, "a")
@@ -100,6 +101,7 @@ def test_both_limits_met_by_the_same_entry(server):
     assert locs(server.get(path_of(2)).body) == [f"{ORIGIN}/x.xml", fat]
 
 
+@pytest.mark.masses
 def test_the_byte_limit_with_the_longest_locs_full_of_ampersands(server):
     """2,047 characters, nearly all of them `&`: each counts for five in the page."""
     make = lambda i: f"{ORIGIN}/{i:05d}?".ljust(2047, "&")
