@@ -32,6 +32,7 @@ struct crawler_keeper {
     bool stopping; /* lock */
     /* The thread's, then the stop's. */
     bool tidied, told;
+    int64_t taken_in; /* up to here what logs told is in the ledger, and is still to go; 0: none */
     struct crawler_held held[PAGES_AT_A_TIME];
     struct crawler_day sums[DAYS_AT_A_TIME];
     struct crawler_page_kept pages[PAGES_AT_A_TIME];
@@ -94,7 +95,8 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
                      .page_count = pages,
                      .day_count = days,
                      .pages = k->pages,
-                     .days = k->days},
+                     .days = k->days,
+                     .visits_taken = k->taken_in},
     };
 
     for (size_t i = 0; i < pages; i++)
@@ -110,6 +112,8 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
                   catalogue_status_word(status));
     k->told = status != CATALOGUE_OK;
     k->tidied |= status == CATALOGUE_OK;
+    if (status == CATALOGUE_OK)
+        k->taken_in = 0;
     return status == CATALOGUE_OK;
 }
 
@@ -122,11 +126,28 @@ static void write_news(struct crawler_keeper *k)
     do {
         pages = crawlers_take_pages(k->crawlers, &page_at, k->held, PAGES_AT_A_TIME);
         days = crawlers_take_days(k->crawlers, &day_at, k->sums, DAYS_AT_A_TIME);
-        if (pages + days > 0 && !write_part(k, epoch, pages, days)) {
+        if ((pages + days > 0 || k->taken_in != 0) && !write_part(k, epoch, pages, days)) {
             crawlers_take_again(k->crawlers);
             return;
         }
     } while (pages == PAGES_AT_A_TIME || days == DAYS_AT_A_TIME);
+}
+
+/* What `sitemapd crawlers import` left. It goes with the first of what is then written: a kill in
+ * between counts nothing twice. */
+static enum catalogue_status take_in(struct crawler_keeper *k)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = CATALOGUE_OK;
+
+    if (k->taken_in != 0) /* that has not gone yet, and would be read again */
+        return status;
+    status = catalogue_view_begin(k->catalogue, &view);
+    if (status == CATALOGUE_OK) {
+        status = crawlers_take_in(k->crawlers, view, &k->taken_in);
+        catalogue_view_end(view);
+    }
+    return status;
 }
 
 static void *keep(void *context)
@@ -142,6 +163,7 @@ static void *keep(void *context)
         if (k->stopping)
             break;
         pthread_mutex_unlock(&k->lock);
+        take_in(k);
         write_news(k);
         pthread_mutex_lock(&k->lock);
     }
@@ -175,6 +197,9 @@ struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct 
         goto failed;
     k->catalogue = catalogue;
     k->crawlers = crawlers;
+    status = take_in(k);
+    if (status != CATALOGUE_OK)
+        goto failed;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->wake, NULL);
     if (pthread_create(&k->thread, NULL, keep, k) == 0)

@@ -54,7 +54,7 @@ RULES = {
     "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
         ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/tls", "server/token", "server/client", "server/doctor", "server/crawlers"),
-        ("jansson",),
+        ("jansson", "xxhash", "zlib"),
     ),
 }
 # Parts that are one file in server/, and the library that each stands before.

@@ -423,6 +423,33 @@ static const char schema_v9[] =
     " poll_ms INTEGER NOT NULL,"
     " drop_after_ms INTEGER NOT NULL,"
     " removed INTEGER NOT NULL DEFAULT 0" /* its name still has files, which are of this site */
-    ") STRICT, WITHOUT ROWID;";
+    ") STRICT, WITHOUT ROWID;"
+    /* Visits that logs told, for the ledger to take in, and which logs these were. */
+    "CREATE TABLE local_crawler_visits("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " epoch TEXT NOT NULL,"
+    " crawler TEXT NOT NULL,"
+    " site INTEGER NOT NULL,"
+    " day INTEGER NOT NULL,"
+    " index_id INTEGER NOT NULL," /* 0: of the site, no page of it */
+    " page INTEGER NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " stamp INTEGER NOT NULL,"
+    " changed_at INTEGER NOT NULL,"
+    " held_at INTEGER NOT NULL,"
+    " fetched_at INTEGER NOT NULL,"
+    " status INTEGER NOT NULL,"
+    " ok INTEGER NOT NULL,"
+    " not_modified INTEGER NOT NULL,"
+    " other INTEGER NOT NULL,"
+    " impostors INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE TABLE local_crawler_log("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " bytes INTEGER NOT NULL,"
+    " hash BLOB NOT NULL,"
+    " at INTEGER NOT NULL"
+    ") STRICT;";
 
 #endif

@@ -285,7 +285,16 @@
                         " VALUES ('', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")         \
     X(CRAWLER_DAY_PUT, "INSERT OR REPLACE INTO local_crawler_day(node, crawler, site, day, ok,"    \
                        " not_modified, other, impostors, bytes, last_fetch_at, lag_max, lags)"     \
-                       " VALUES ('', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
+                       " VALUES ('', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")               \
+    X(CRAWLER_VISITS_PUT,                                                                          \
+      "INSERT INTO local_crawler_visits(epoch, crawler, site, day, index_id, page, revision,"      \
+      " stamp, changed_at, held_at, fetched_at, status, ok, not_modified, other, impostors,"       \
+      " bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"     \
+      " ?17)")                                                                                     \
+    X(CRAWLER_VISITS_TAKEN, "DELETE FROM local_crawler_visits WHERE id <= ?1")                     \
+    X(CRAWLER_LOG_PUT, "INSERT INTO local_crawler_log(bytes, hash, at) VALUES (?1, ?2, ?3)")       \
+    X(CRAWLER_LOGS_TIDY, "DELETE FROM local_crawler_log"                                           \
+                         " WHERE id <= (SELECT max(id) FROM local_crawler_log) - ?1")
 
 enum statement {
 #define X(name, sql) ST_##name,

@@ -274,6 +274,74 @@ catalogue_view_crawlers(struct catalogue_view *v, int64_t *since,
     return view_status(v, rc);
 }
 
+static void read_crawler_visits(sqlite3_stmt *row, struct crawler_visits *out)
+{
+    memset(out, 0, sizeof *out);
+    read_crawler(row, out->crawler);
+    out->site_id = sqlite3_column_int64(row, 1);
+    out->day = sqlite3_column_int(row, 2);
+    out->index_id = sqlite3_column_int64(row, 3);
+    out->page = (uint32_t)sqlite3_column_int64(row, 4);
+    out->revision = (uint64_t)sqlite3_column_int64(row, 5);
+    out->stamp = (uint64_t)sqlite3_column_int64(row, 6);
+    out->changed_at = sqlite3_column_int64(row, 7);
+    out->held_at = sqlite3_column_int64(row, 8);
+    out->fetched_at = sqlite3_column_int64(row, 9);
+    out->status = (uint16_t)sqlite3_column_int(row, 10);
+    out->ok = (uint32_t)sqlite3_column_int64(row, 11);
+    out->not_modified = (uint32_t)sqlite3_column_int64(row, 12);
+    out->other = (uint32_t)sqlite3_column_int64(row, 13);
+    out->impostors = (uint32_t)sqlite3_column_int64(row, 14);
+    out->bytes = (uint64_t)sqlite3_column_int64(row, 15);
+}
+
+enum catalogue_status catalogue_view_crawler_visits(
+    struct catalogue_view *v, int64_t *last,
+    void (*each)(void *context, const struct crawler_visits *visits), void *context)
+{
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_CRAWLER_VISITS,
+        "SELECT v.crawler, v.site, v.day, v.index_id, v.page, v.revision, v.stamp, v.changed_at,"
+        " v.held_at, v.fetched_at, v.status, v.ok, v.not_modified, v.other, v.impostors, v.bytes,"
+        " v.id FROM local_crawler_visits AS v JOIN catalogue AS k ON k.epoch = v.epoch"
+        " WHERE k.one = 1 ORDER BY v.id");
+    struct crawler_visits visits;
+    int rc;
+
+    *last = 0;
+    for (rc = SQLITE_NOMEM; row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW;) {
+        read_crawler_visits(row, &visits);
+        *last = sqlite3_column_int64(row, 16);
+        each(context, &visits);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status
+catalogue_view_crawler_logs(struct catalogue_view *v,
+                            void (*each)(void *context, const struct crawler_log *log),
+                            void *context)
+{
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_CRAWLER_LOGS,
+                       "SELECT bytes, hash, at FROM local_crawler_log ORDER BY bytes");
+    int rc;
+
+    for (rc = SQLITE_NOMEM; row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW;) {
+        struct crawler_log log = {.bytes = (uint64_t)sqlite3_column_int64(row, 0),
+                                  .at = sqlite3_column_int64(row, 2)};
+        const void *hash = sqlite3_column_blob(row, 1);
+
+        if (hash == NULL || sqlite3_column_bytes(row, 1) != sizeof log.hash)
+            continue;
+        memcpy(log.hash, hash, sizeof log.hash);
+        each(context, &log);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
 /* ---- the file of an entry -------------------------------------------------------------- */
 
 /* Whether a source has files at all; remembered, since neighbours mostly have the same owner. */

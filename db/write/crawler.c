@@ -73,6 +73,45 @@ static enum catalogue_status put_day(struct tx *tx, const struct crawler_day_kep
     return statement_run(row);
 }
 
+static enum catalogue_status put_visits(struct tx *tx, const struct crawler_visits *v)
+{
+    const int64_t numbers[] = {v->site_id,
+                               v->day,
+                               v->index_id,
+                               v->page,
+                               (int64_t)v->revision,
+                               (int64_t)v->stamp,
+                               v->changed_at,
+                               v->held_at,
+                               v->fetched_at,
+                               v->status,
+                               v->ok,
+                               v->not_modified,
+                               v->other,
+                               v->impostors,
+                               (int64_t)v->bytes};
+    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_VISITS_PUT);
+    if (row == NULL)
+        return tx_failure(tx);
+    statement_bind_text(row, 1, tx->epoch);
+    statement_bind_text(row, 2, v->crawler);
+    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
+        sqlite3_bind_int64(row, 3 + i, numbers[i]);
+    return statement_run(row);
+}
+
+static enum catalogue_status put_log(struct tx *tx, const struct crawler_log *log)
+{
+    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_LOG_PUT);
+    if (row == NULL)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, (int64_t)log->bytes);
+    sqlite3_bind_blob(row, 2, log->hash, sizeof log->hash, SQLITE_STATIC);
+    sqlite3_bind_int64(row, 3, log->at);
+    enum catalogue_status status = statement_run(row);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_CRAWLER_LOGS_TIDY, CRAWLER_LOGS_MAX) : status;
+}
+
 enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change)
 {
     const struct crawlers_kept *kept = &change->crawlers;
@@ -92,5 +131,11 @@ enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change)
         status = put_page(tx, &kept->pages[i]);
     for (size_t i = 0; i < kept->day_count && status == CATALOGUE_OK; i++)
         status = put_day(tx, &kept->days[i]);
+    if (status == CATALOGUE_OK && kept->visits_taken != 0)
+        status = tx_run(tx, ST_CRAWLER_VISITS_TAKEN, kept->visits_taken);
+    for (size_t i = 0; i < kept->visit_count && status == CATALOGUE_OK; i++)
+        status = put_visits(tx, &kept->visits[i]);
+    if (status == CATALOGUE_OK && kept->log != NULL)
+        status = put_log(tx, kept->log);
     return status;
 }

@@ -192,6 +192,15 @@ static bool find_command(struct parse *p)
     char nearest[32];
 
     assert(word != NULL);
+    /* "crawlers import", though `crawlers` alone is a command too. */
+    for (const struct cli_command *c = p->commands; c->name != NULL; c++) {
+        if (!in_group(c, word) || p->out->word_count < 2 ||
+            strcmp(c->name + group_len(c) + 1, p->out->words[1]) != 0)
+            continue;
+        p->out->command = c;
+        drop_words(p->out, 2);
+        return true;
+    }
     for (const struct cli_command *c = p->commands; c->name != NULL; c++) {
         if (strcmp(c->name, word) == 0) {
             p->out->command = c;

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "server/cli/commands.h"
+#include "server/cli/file_crawlers.h"
 #include "server/client/client.h"
 #include "server/tls.h"
 
@@ -43,6 +44,15 @@ static void check_tls(const struct config *config, unsigned *count)
     tls_pair_free(pair);
 }
 
+/* A start with a list of addresses that is none is refused. */
+static void check_crawlers(const struct config *config, unsigned *count)
+{
+    struct crawlers *crawlers = file_crawlers_new(config);
+
+    *count += crawlers == NULL;
+    crawlers_free(crawlers);
+}
+
 int command_check_config(struct cli *cli)
 {
     unsigned count = 0;
@@ -63,6 +73,7 @@ int command_check_config(struct cli *cli)
         return status;
     config_validate(cli->config, print_mistake, &count);
     check_tls(cli->config, &count);
+    check_crawlers(cli->config, &count);
     if (count > 0 || status != EXIT_DONE)
         return EXIT_COULD_NOT;
     if (cli->config->file != NULL)

@@ -2,6 +2,7 @@
  * and says the same of them. */
 #include "server/cli/file_crawlers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,23 +11,40 @@
 #include "server/crawlers/summary.h"
 #include "server/rules/scope.h"
 
-/* The names of the configuration. Their ranges are not read: nobody is told apart here. */
-static struct crawler_names *read_names(const struct config *config)
+/* The names of the configuration; without their ranges where nobody is told apart. NULL: told. */
+static struct crawler_names *read_names(const struct config *config, bool ranges)
 {
     struct crawler_rule *rules = calloc(config->crawler_count + 1, sizeof *rules);
     struct crawler_names *names = NULL;
-    const char *which;
-    char why[512];
+    const char *which = NULL;
+    char why[512] = "out of memory", what[80];
 
     for (size_t i = 0; rules != NULL && i < config->crawler_count; i++) {
         rules[i].name = config->crawler_rules[i].named.name;
         rules[i].match_count = config->crawler_rules[i].match_count;
         rules[i].match = (const char *const *)config->crawler_rules[i].match;
+        if (!ranges)
+            continue;
+        rules[i].range_file_count = config->crawler_rules[i].range_file_count;
+        rules[i].range_files = (const char *const *)config->crawler_rules[i].range_files;
     }
     if (rules != NULL)
         names = crawler_names_new(rules, config->crawler_count, &which, why, sizeof why);
     free(rules);
+    snprintf(what, sizeof what, "[crawler \"%s\"]", which != NULL ? which : "");
+    if (names == NULL)
+        cli_fail(what, "%s", why);
     return names;
+}
+
+struct crawlers *file_crawlers_new(const struct config *config)
+{
+    struct crawler_names *names = read_names(config, true);
+    struct crawlers *c = names != NULL ? crawlers_new(names, (int64_t)time(NULL)) : NULL;
+
+    if (c == NULL)
+        crawler_names_free(names);
+    return c;
 }
 
 static bool is_verified(const struct config *config, const char *name)
@@ -58,7 +76,7 @@ static enum catalogue_status put_pages(struct crawlers *c, struct catalogue_view
 static enum catalogue_status make_ledger(struct catalogue_view *view, const struct config *config,
                                          struct registry **registry, struct crawlers **out)
 {
-    struct crawler_names *names = read_names(config);
+    struct crawler_names *names = read_names(config, false);
     enum catalogue_status status = catalogue_view_registry(view, registry);
 
     *out = names != NULL ? crawlers_new(names, (int64_t)time(NULL)) : NULL;
@@ -69,7 +87,9 @@ static enum catalogue_status make_ledger(struct catalogue_view *view, const stru
     for (size_t i = 0; status == CATALOGUE_OK && i < (*registry)->site_count; i++)
         for (size_t k = 0; status == CATALOGUE_OK && k < (*registry)->sites[i].index_count; k++)
             status = put_pages(*out, view, &(*registry)->sites[i].indexes[k]);
-    return status == CATALOGUE_OK ? crawlers_put_kept(*out, view) : status;
+    if (status == CATALOGUE_OK)
+        status = crawlers_put_kept(*out, view);
+    return status == CATALOGUE_OK ? crawlers_take_in(*out, view, &(int64_t){0}) : status;
 }
 
 static void tell_crawler(const struct config *config, const char *name,

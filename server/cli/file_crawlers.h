@@ -3,6 +3,7 @@
 #define SITEMAPD_CLI_FILE_CRAWLERS_H
 
 #include "server/cli/backend.h"
+#include "server/crawlers/crawlers.h"
 
 /* As the functions of server/cli/backend.h. The configuration says who is a crawler. */
 enum catalogue_status file_crawlers(struct catalogue_view *view, const struct config *config,
@@ -11,5 +12,8 @@ enum catalogue_status file_crawlers(struct catalogue_view *view, const struct co
 enum catalogue_status file_crawler_pages(struct catalogue_view *view, const struct config *config,
                                          const char *name, bool stale,
                                          backend_crawler_page_each *each, void *context);
+/* An empty ledger with the names and ranges of the configuration. NULL, and told, where these are
+ * none. */
+struct crawlers *file_crawlers_new(const struct config *config);
 
 #endif

@@ -362,6 +362,32 @@ const struct cli_command cli_commands[] = {
               "sitemapd crawlers --stale --json | jq -r '[.name, .stale_since] | @tsv'"},
              {0},
          }},
+    {"crawlers import", "LOG|-", "take in what a CDN's access log tells of crawlers",
+     "Reads an access log in the combined format or of one JSON object a line (CloudFront, "
+     "Cloudflare, Fastly and the like), gzipped or not; - is standard input. Requests of crawlers "
+     "for pages and robots.txt are added to the sums of their days. That a crawler holds the "
+     "present version of a page is taken from a line only where its time is more than --max-age "
+     "behind the page's change: a cache answers with what is as old. A log that was read before is "
+     "passed over, one that has grown is read from where it ended; a log that the server wrote "
+     "itself, or whose requests it answered, would count twice. A running server takes it in "
+     "within a minute. On the machine of the catalogue only.",
+     (const struct cli_option[]){
+         {"--site", "ORIGIN", "the site of lines that tell no host"},
+         {"--max-age", "SPAN", "how old what the CDN answers with may be (default: 1h)"},
+         {"--dry-run", NULL, "count, and take nothing in"},
+         {0},
+     },
+     1, 1, command_crawlers_import,
+     .examples =
+         (const struct cli_example[]){
+             {"A log of nginx in front of two sites:",
+              "sitemapd crawlers import --site https://www.example.com "
+              "/var/log/nginx/access.log.1"},
+             {"What a CDN laid into a bucket; its copies are ten minutes old at most:",
+              "aws s3 cp s3://logs/2026-11-22.json.gz - | sitemapd crawlers import --max-age 10m "
+              "-"},
+             {0},
+         }},
     {"history", "[REVISION]", "show what was changed, when, by whom",
      "Shows the changes, the newest first: revision, time, kind, who made it and by which door, "
      "and "

@@ -126,15 +126,12 @@ void crawlers_free(struct crawlers *c)
 
 /* ---- what happens -------------------------------------------------------------------------- */
 
-/* Whose fetch it is; *real: not an impostor's. */
-static size_t slot_of(struct crawlers *c, const struct crawler_fetch *fetch, bool *real)
+size_t crawlers_who(struct crawlers *c, const char *user_agent, const char *address, bool *real)
 {
     pthread_rwlock_rdlock(&c->names_lock);
-    const struct crawler_name *name =
-        names_at(c->names, names_classify(c->names, fetch->user_agent));
+    const struct crawler_name *name = names_at(c->names, names_classify(c->names, user_agent));
     size_t slot = name->slot;
-    *real =
-        !name->has_ranges || (fetch->address != NULL && ranges_hold(&name->ranges, fetch->address));
+    *real = !name->has_ranges || (address != NULL && ranges_hold(&name->ranges, address));
     pthread_rwlock_unlock(&c->names_lock);
     return slot;
 }
@@ -178,7 +175,7 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
     static const enum day_kind day_kinds[] = {
         [VISIT_OK] = DAY_OK, [VISIT_NOT_MODIFIED] = DAY_NOT_MODIFIED, [VISIT_OTHER] = DAY_OTHER};
     bool real;
-    size_t at = slot_of(c, fetch, &real);
+    size_t at = crawlers_who(c, fetch->user_agent, fetch->address, &real);
     struct slot *slot = &c->slots[at];
     enum ledger_visit kind = kind_of(fetch);
     int64_t lag_s = -1;
@@ -319,6 +316,27 @@ void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler
         return;
     with_slot.crawler = (uint8_t)slot;
     days_put(c->days, &with_slot, now);
+}
+
+void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, int64_t now)
+{
+    const struct ledger_page told = {
+        .index_id = visits->index_id,
+        .number = visits->page,
+        .revision = visits->revision,
+        .stamp = visits->stamp,
+        .changed_at = visits->changed_at,
+    };
+    size_t slot = crawlers_find(c, visits->crawler);
+    int64_t lag_s = -1;
+
+    if (slot == 0)
+        return;
+    if (visits->index_id != 0 && !ledger_import(c->ledger, &told, (uint8_t)slot, visits, &lag_s))
+        add(&c->untracked);
+    if (!days_import(c->days, (uint8_t)slot, visits, lag_s, now))
+        add(&c->untracked);
+    note_last_fetch(c, slot, visits->fetched_at);
 }
 
 void crawlers_put_since(struct crawlers *c, int64_t since)

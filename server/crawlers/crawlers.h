@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/crawler.h"
 #include "server/base/histogram.h"
 
 #define CRAWLERS_MAX          64u /* names, with "other" */
@@ -69,6 +70,8 @@ struct crawler_fetch {
     uint64_t revision, stamp; /* of the page's record in that snapshot */
     int64_t changed_at;
 };
+/* Whose fetch it is; *real false: it says that it is that crawler, and comes from elsewhere. */
+size_t crawlers_who(struct crawlers *c, const char *user_agent, const char *address, bool *real);
 void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int64_t now);
 
 /* A page is now so; told before it is served. `catalogue_is` comes before the pages of another
@@ -152,6 +155,10 @@ void crawlers_put_page(struct crawlers *c, const char *name, const struct crawle
 void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,
                       int64_t now);
 void crawlers_put_since(struct crawlers *c, int64_t since);
+
+/* Takes in what a log told (its page as it was then); as crawlers_put_day where it is too old. In
+ * no metric: these are of what the server itself answered. */
+void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, int64_t now);
 
 /* For metrics. */
 extern const struct histogram_bounds crawler_lag_bounds; /* seconds */

@@ -231,6 +231,30 @@ void days_put(struct days *d, const struct crawler_day *day, int64_t now)
     pthread_mutex_unlock(&d->lock);
 }
 
+bool days_import(struct days *d, uint8_t crawler, const struct crawler_visits *visits,
+                 int64_t lag_s, int64_t now)
+{
+    int32_t today = (int32_t)(now / DAY_SECONDS);
+
+    if (visits->day > today || visits->day <= today - CRAWLERS_KEEP_DAYS)
+        return true;
+    pthread_mutex_lock(&d->lock);
+    struct crawler_day *sum = sum_of(d, crawler, visits->site_id, visits->day);
+    if (sum != NULL) {
+        sum->ok += visits->ok;
+        sum->not_modified += visits->not_modified;
+        sum->other += visits->other;
+        sum->impostors += visits->impostors;
+        sum->bytes += visits->bytes;
+        if (visits->fetched_at > sum->last_fetch_at)
+            sum->last_fetch_at = visits->fetched_at;
+        if (lag_s >= 0)
+            add_lag(&sum->lags, lag_s);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return sum != NULL;
+}
+
 void days_clear(struct days *d)
 {
     pthread_mutex_lock(&d->lock);

@@ -49,3 +49,14 @@ enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_vie
         crawlers_put_since(c, since);
     return status;
 }
+
+static void take_in(void *context, const struct crawler_visits *visits)
+{
+    crawlers_import(context, visits, (int64_t)time(NULL));
+}
+
+enum catalogue_status crawlers_take_in(struct crawlers *c, struct catalogue_view *view,
+                                       int64_t *last)
+{
+    return catalogue_view_crawler_visits(view, last, take_in, c);
+}

@@ -7,5 +7,8 @@
 
 /* Puts all that is kept, once the pages are told and before anything is fetched. */
 enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_view *view);
+/* Takes in what logs told; `*last`: up to where (struct crawlers_kept, visits_taken). */
+enum catalogue_status crawlers_take_in(struct crawlers *c, struct catalogue_view *view,
+                                       int64_t *last);
 
 #endif

@@ -260,6 +260,34 @@ bool ledger_visit(struct ledger *l, const struct ledger_page *sent, uint8_t craw
     return row != NULL;
 }
 
+bool ledger_import(struct ledger *l, const struct ledger_page *told, uint8_t crawler,
+                   const struct crawler_visits *visits, int64_t *lag_s)
+{
+    uint32_t bucket = bucket_of(told->index_id, told->number);
+    pthread_mutex_t *lock = lock_bucket(l, bucket);
+    struct page *page = find(l, bucket, told->index_id, told->number);
+    struct row *row = page == NULL ? NULL : find_row(l, page, crawler);
+
+    *lag_s = -1;
+    if (page != NULL && row == NULL)
+        row = row_new(l, page, crawler);
+    if (row != NULL) {
+        row->taken = false;
+        row->is.ok += visits->ok;
+        row->is.not_modified += visits->not_modified;
+        row->is.other += visits->other;
+        if (visits->fetched_at > row->is.fetched_at) {
+            row->is.fetched_at = visits->fetched_at;
+            row->is.status = visits->status;
+        }
+        /* A log never takes away what the server itself saw it fetch. */
+        if (visits->held_at != 0 && (!row->is.held || row->is.held_changed_at <= told->changed_at))
+            *lag_s = hold(page, row, told, visits->held_at);
+    }
+    pthread_mutex_unlock(lock);
+    return row != NULL;
+}
+
 /* ---- keeping ------------------------------------------------------------------------------- */
 
 /* What is to be taken of a bucket, as far as there is room. */

@@ -25,6 +25,10 @@ enum ledger_visit { VISIT_OK, VISIT_NOT_MODIFIED, VISIT_OTHER };
  * lacked the present version that it holds now, -1: it had not, or does not. False: no room. */
 bool ledger_visit(struct ledger *l, const struct ledger_page *page, uint8_t crawler,
                   enum ledger_visit kind, uint16_t status, int64_t now, int64_t *lag_s);
+/* Takes in visits that a log told: `page` is as it was then, held from held_at on (0: it was not).
+ */
+bool ledger_import(struct ledger *l, const struct ledger_page *page, uint8_t crawler,
+                   const struct crawler_visits *visits, int64_t *lag_s);
 size_t ledger_rows_of(struct ledger *l, int64_t index_id, uint32_t number, int64_t *changed_at,
                       struct crawler_row rows[CRAWLERS_MAX]);
 /* As crawlers_take_pages and the like. ledger_put: false where it is passed over. */

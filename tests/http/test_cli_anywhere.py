@@ -300,7 +300,7 @@ def test_who_leaves_while_an_export_is_made_ends_it(served):
 
 def test_what_needs_the_machine(served):
     """It says so, and touches no file of this machine."""
-    for line in ("check", "check-config", "restore x.db", "serve", "token add me", f"scan {served.folder} --url {ORIGIN}/"):
+    for line in ("check", "check-config", "restore x.db", "serve", "token add me", f"scan {served.folder} --url {ORIGIN}/", "crawlers import x.log"):
         command = served.run(line)
         assert command.code != 0 and command.out == "", (line, command)
         assert "on this machine" in command.err or "server's" in command.err, (line, command)

@@ -1,13 +1,17 @@
 """/v1/crawlers: which version of each page every crawler holds, and since when it lacks a newer one."""
 
+import gzip
 import json
+import os
 import socket
 import sqlite3
 import struct
+import subprocess
+import time
 
 import pytest
 
-from harness import HOST, INDEX, ORIGIN, RFC3339, Connection, Server, ask, eventually, problem, q, request_bytes, seconds
+from harness import BIN, HOST, INDEX, ORIGIN, RFC3339, Connection, Server, ask, eventually, problem, q, request_bytes, seconds, sitemapd
 
 GOOGLE = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 BING = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)"
@@ -266,13 +270,45 @@ def test_a_name_of_our_own_and_a_reload(start, tmp_path):
 
 
 def test_a_start_with_a_bad_list_is_refused(tmp_path):
-    server = Server(tmp_path, config=configured(tmp_path, ranges='{"prefixes": []}'))
+    config = configured(tmp_path, ranges='{"prefixes": []}')
+    (tmp_path / "bad.conf").write_text(config, encoding="utf-8")
+    checked = sitemapd("check-config", str(tmp_path / "bad.conf"))
+    assert checked.code == 1 and "google.json: holds no range" in checked.err and checked.out == ""
+    server = Server(tmp_path, config=config)
     server.start(expect_ready=False)
     try:
         assert server.process.wait(timeout=seconds(60)) == 1
         assert "google.json: holds no range" in server.log()
     finally:
         server.kill()
+
+
+def test_lists_are_fetched(tmp_path):
+    """deploy/crawlers/refresh, with stand-ins for the network and the service manager."""
+    tools, folder, lists = tmp_path / "bin", tmp_path / "lists.d", tmp_path / "lists"
+    tools.mkdir()
+    for name, text in (("curl", 'while [ $# -gt 2 ]; do shift; done\ncp "%s/web/${2##*/}" "$1" 2>/dev/null || exit 22' % tmp_path), ("reload", 'echo >>"%s/reloads"' % tmp_path)):
+        (tools / name).write_text("#!/bin/sh\n" + text + "\n", encoding="utf-8")
+        (tools / name).chmod(0o755)
+    os.symlink(BIN, tools / "sitemapd")
+    (tmp_path / "web").mkdir()
+    lists.write_text("# a comment\n\ngooglebot https://g.example/g.json\nours https://o.example/o.txt\n", encoding="utf-8")
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/crawlers/refresh")
+
+    def refresh(web):
+        for name, text in web.items():
+            (tmp_path / "web" / name).write_text(text, encoding="utf-8")
+        env = {"PATH": f"{tools}:/usr/bin:/bin", "RELOAD": "reload"}
+        done = subprocess.run([script, str(folder), str(lists)], env=env, capture_output=True, text=True, timeout=seconds(60))
+        reloads = (tmp_path / "reloads").read_text(encoding="utf-8").count("\n") if (tmp_path / "reloads").exists() else 0
+        assert sorted(name for name in os.listdir(folder) if not name.endswith(".json")) == [], "nothing is left behind"
+        return done.returncode, reloads, {name: (folder / name).read_text(encoding="utf-8") for name in os.listdir(folder)}, done.stderr
+
+    assert refresh({"g.json": RANGES})[:3] == (1, 1, {"googlebot.json": RANGES}), "one list cannot be fetched; the other is there"
+    assert refresh({"o.txt": "192.0.2.0/24\n"})[:3] == (0, 2, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/24\n"})
+    assert refresh({})[:2] == (0, 2), "nothing is new: no reload"
+    code, reloads, kept, told = refresh({"g.json": "<html>", "o.txt": "192.0.2.0/25\n"})
+    assert (code, reloads, kept) == (1, 3, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/25\n"}) and "googlebot: " in told and "the list before stays" in told
 
 
 def test_it_can_be_off(start):
@@ -453,3 +489,146 @@ def test_requests_behind_one_another(filled):
     counted(filled, (1, 0, 1, 0))
     assert ask(filled.public, "GET", PAGE).status == 200
     assert crawler(filled)["current"] == 1
+
+
+# ---- logs of others -----------------------------------------------------------------------------
+
+
+def utc(form, at):
+    return time.strftime(form, time.gmtime(at))
+
+
+def combined(at, agent=GOOGLE, target=PAGE, status=200, address="66.249.66.1", method="GET"):
+    return f'{address} - - [{utc("%d/%b/%Y:%H:%M:%S +0000", at)}] "{method} {target} HTTP/1.1" {status} 512 "-" "{agent}"'
+
+
+def cloudflare(at, **more):
+    return json.dumps({"ClientIP": "66.249.66.1", "ClientRequestHost": "www.example.com", "ClientRequestMethod": "GET", "ClientRequestURI": PAGE + "?x=1",
+                       "EdgeStartTimestamp": at * 10**9, "EdgeResponseStatus": 200, "EdgeResponseBytes": 77, "ClientRequestUserAgent": GOOGLE, **more})
+
+
+def cloudfront(at):
+    return json.dumps({"date": utc("%Y-%m-%d", at), "time": utc("%H:%M:%S", at), "cs-method": "GET", "cs-uri-stem": "/robots.txt", "sc-status": "200",
+                       "sc-bytes": "300", "c-ip": "66.249.66.1", "cs(User-Agent)": GOOGLE.replace(" ", "%20"), "x-host-header": "www.example.com"})
+
+
+def fastly(at, **more):
+    return json.dumps({"timestamp": utc("%Y-%m-%dT%H:%M:%S+0000", at), "client_ip": "203.0.113.9", "host": "WWW.example.com", "url": PAGE + ".gz",
+                       "request_method": "GET", "response_status": 304, "request_user_agent": BING, "response_body_size": 0, **more})
+
+
+class Logs:
+    """A catalogue with one page, whose changes lie before the lines of the logs."""
+
+    def __init__(self, folder, config=""):
+        self.folder, self.database = folder, str(folder / "c.db")
+        self.options = {"database": self.database}
+        self.done("site", "add", ORIGIN)
+        self.done("add", f"{ORIGIN}/a.xml")
+        (folder / "conf").write_text(config, encoding="utf-8")
+
+    def run(self, *args):
+        return sitemapd(*args, "--config", str(self.folder / "conf"), database=self.database)
+
+    def done(self, *args):
+        command = sitemapd(*args, database=self.database)
+        assert command.code == 0, command
+        return command
+
+    def take(self, *lines, name="log", more=(), end="\n"):
+        path = self.folder / name
+        data = ("\n".join(lines) + end).encode()
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return self.run("crawlers", "import", str(path), *more)
+
+    def told(self):
+        lines = self.run("crawlers", "--json").out.splitlines()
+        return {c["name"]: c for c in map(json.loads, lines)}
+
+    def sums(self, name="googlebot"):
+        c = self.told().get(name)
+        return c and tuple(c[k] for k in ("ok", "not_modified", "other", "impostors"))
+
+
+def test_a_log_is_taken_in_once(tmp_path):
+    logs, now = Logs(tmp_path), int(time.time())
+    lines = [
+        combined(now - 7000), cloudflare(now - 6000), cloudfront(now - 5000), fastly(now - 4000), combined(now, status=503), combined(now, method="HEAD"),
+        "", "#Fields: x", "nonsense", "{}", combined(now, agent="curl/8"), combined(now, target="/shop"), combined(now - 100 * 86400), combined(now + 4000),
+        combined(now)[:-20], combined(now, agent='Evil \\"Googlebot/2.1\\" x'), cloudflare(now, ClientRequestHost="other.example"),
+    ]
+    dry = logs.take(*lines, more=["--dry-run"])
+    first = logs.take(*lines)
+    summary = "11 requests: 7 visits of crawlers, 0 of impostors; passed over: 1 of nobody known, 2 for other paths, 1 too old; 4 lines cannot be read\n"
+    assert first.code == 0 and first.out == dry.out == f"{tmp_path}/log: {summary}", first
+    assert f"{tmp_path}/log: line 9 is neither JSON nor the combined format" in first.err
+    assert logs.sums() == (4, 0, 2, 0) and logs.sums("bingbot") == (0, 1, 0, 0)
+    assert logs.told()["googlebot"]["current"] == 0, "what was fetched before the change, or within an hour of it, is no proof"
+    # The same bytes, whatever the file is called, and packed or not.
+    for name in ("log", "copy", "packed.gz"):
+        again = logs.take(*lines, name=name)
+        assert again.code == 0 and again.out == f"{tmp_path}/{name}: nothing new\n" and "were taken in on" in again.err, again
+    grown = logs.take(*lines, combined(now), "66.249.66.1 - - [half", end="")
+    assert "1 requests: 1 visits" in grown.out and "line 19 has no end yet" in grown.err, grown
+    assert logs.sums() == (5, 0, 2, 0)
+
+
+def test_what_a_log_says_of_the_version(tmp_path):
+    logs, now = Logs(tmp_path), int(time.time())
+    with sqlite3.connect(logs.database) as db:  # the change is an hour ago
+        db.execute("UPDATE page SET changed_at = changed_at - 3600")
+    db.close()
+    assert logs.take(combined(now - 600), combined(now - 3599), name="early", more=["--max-age", "1h"]).out.count("\n") == 1
+    assert logs.told()["googlebot"]["current"] == 0
+    found = logs.take(combined(now - 1200, status=404), combined(now - 1200), combined(now - 900, agent=BING, status=304), name="late", more=["--max-age", "30m"])
+    assert found.out.endswith("late: 2 times a crawler has got the present version of a page\n"), found
+    told = logs.told()
+    assert told["googlebot"]["current"] == told["bingbot"]["current"] == 1 and told["googlebot"]["stale"] == 0
+    # The next change is one that it lacks; what it got before is no proof of it.
+    logs.done("add", f"{ORIGIN}/b.xml")
+    logs.take(combined(now), name="later", more=["--max-age", "30m"])
+    assert (logs.told()["googlebot"]["current"], logs.told()["googlebot"]["stale"]) == (0, 1)
+
+
+def test_logs_that_are_none(tmp_path):
+    logs, now = Logs(tmp_path), int(time.time())
+    refused = lambda command, text: command.code == 1 and text in command.err and command.out == ""
+    assert refused(logs.take("root:x:0:0", "x"), "no line of it is a request; line 1 is neither JSON nor the combined format")
+    assert refused(logs.take("x" * 70000), "line 1 is longer than 64 KiB")
+    whole = gzip.compress("".join(combined(now - n) + "\n" for n in range(2000)).encode())
+    (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])
+    assert refused(logs.run("crawlers", "import", str(tmp_path / "cut.gz")), "breaks off there; nothing was taken in")
+    assert refused(logs.run("crawlers", "import", str(tmp_path / "none")), "No such file")
+    assert logs.run("crawlers", "import", str(tmp_path / "cut.gz"), "--max-age", "soon").code == 2
+    assert logs.run("crawlers", "import", str(tmp_path / "cut.gz"), "--server", "http://127.0.0.1:1").code == 2
+    assert logs.told() == {}
+    many = [cloudflare(now - n % 80 * 86400, ClientRequestURI=PAGE) for n in range(3000)]
+    assert logs.take(*many).code == 0 and logs.sums() == (3000, 0, 0, 0)
+
+
+def test_impostors_of_a_log(tmp_path):
+    logs, now = Logs(tmp_path, configured(tmp_path)), int(time.time())
+    told = logs.take(combined(now), combined(now, address="203.0.113.9"), fastly(now))
+    assert "2 visits of crawlers, 1 of impostors" in told.out and logs.sums() == (1, 0, 0, 1)
+
+
+def test_a_server_takes_a_log_in(filled):
+    """While it runs within a minute, which nobody waits for here; at the next start at the latest, once."""
+    assert fetch(filled).status == 200
+    counted(filled, (1, 0, 0, 0))
+    log = os.path.join(os.path.dirname(filled.database), "log")
+    with open(log, "w", encoding="utf-8") as file:
+        file.write(combined(int(time.time())) + "\n")
+    revision = filled.api("GET", "/v1/changes?since=0").json()["revision"]
+    assert filled.cli("crawlers", "import", log).code == 0
+    assert filled.api("GET", "/v1/changes?since=0").json()["revision"] == revision
+    for _ in range(2):
+        filled.restart()
+        assert sums(filled) == (2, 0, 0, 0) and crawler(filled)["current"] == 1
+    filled.kill()
+    filled.start()
+    assert sums(filled) == (2, 0, 0, 0)
+    filled.stop()
+    with sqlite3.connect(filled.database) as db:
+        assert db.execute("SELECT count(*) FROM local_crawler_visits").fetchone() == (0,)
+    db.close()
