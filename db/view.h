@@ -136,14 +136,15 @@ catalogue_view_crawlers(struct catalogue_view *v, int64_t *since,
 
 /* The visits that the ledger is to take in, in this catalogue's epoch; `*last` is the id of the
  * last one, 0: there is none. */
-enum catalogue_status catalogue_view_crawler_visits(
-    struct catalogue_view *v, int64_t *last,
-    void (*each)(void *context, const struct crawler_visits *visits), void *context);
-/* The logs that were read, the shortest first; at most CRAWLER_LOGS_MAX. */
 enum catalogue_status
-catalogue_view_crawler_logs(struct catalogue_view *v,
-                            void (*each)(void *context, const struct crawler_log *log),
-                            void *context);
+catalogue_view_crawler_visits(struct catalogue_view *v, int64_t *last,
+                              void (*each)(void *context, const struct crawler_visits *visits),
+                              void *context);
+/* The logs that were read, the shortest first; at most CRAWLER_LOGS_MAX. */
+enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
+                                                  void (*each)(void *context,
+                                                               const struct crawler_log *log),
+                                                  void *context);
 
 /* The files of a source, by path (bytes). A false from `each` ends it (OK). A name that is no
  * source has none. */

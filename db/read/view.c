@@ -14,7 +14,8 @@
 #define FILE_COLUMNS                                                                               \
     "f.path, f.loc, f.state, f.refused, f.device, f.inode, f.size, f.mtime_ns, f.hash, f.lastmod," \
     " f.urls, f.bytes, f.newest_lastmod, f.one_lastmod, f.future, f.problem, f.detail, f.line,"    \
-    " f.\"column\", f.problem_since, f.remarks, f.claim, EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site "  \
+    " f.\"column\", f.problem_since, f.remarks, f.claim, EXISTS (SELECT 1 FROM sitemap AS e "      \
+    "WHERE e.site "                                                                                \
     "= f.site"                                                                                     \
     " AND e.loc = f.loc AND e.source = f.source AND " ENTRY_ROW_LIVE ")"
 #define FILE_OF_SOURCE_BY(index)                                                                   \
@@ -295,9 +296,10 @@ static void read_crawler_visits(sqlite3_stmt *row, struct crawler_visits *out)
     out->bytes = (uint64_t)sqlite3_column_int64(row, 15);
 }
 
-enum catalogue_status catalogue_view_crawler_visits(
-    struct catalogue_view *v, int64_t *last,
-    void (*each)(void *context, const struct crawler_visits *visits), void *context)
+enum catalogue_status
+catalogue_view_crawler_visits(struct catalogue_view *v, int64_t *last,
+                              void (*each)(void *context, const struct crawler_visits *visits),
+                              void *context)
 {
     sqlite3_stmt *row = view_statement(
         v, VIEW_CRAWLER_VISITS,
@@ -318,14 +320,13 @@ enum catalogue_status catalogue_view_crawler_visits(
     return view_status(v, rc);
 }
 
-enum catalogue_status
-catalogue_view_crawler_logs(struct catalogue_view *v,
-                            void (*each)(void *context, const struct crawler_log *log),
-                            void *context)
+enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
+                                                  void (*each)(void *context,
+                                                               const struct crawler_log *log),
+                                                  void *context)
 {
-    sqlite3_stmt *row =
-        view_statement(v, VIEW_CRAWLER_LOGS,
-                       "SELECT bytes, hash, at FROM local_crawler_log ORDER BY bytes");
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_CRAWLER_LOGS, "SELECT bytes, hash, at FROM local_crawler_log ORDER BY bytes");
     int rc;
 
     for (rc = SQLITE_NOMEM; row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW;) {

@@ -42,8 +42,10 @@ struct crawlers *file_crawlers_new(const struct config *config)
     struct crawler_names *names = read_names(config, true);
     struct crawlers *c = names != NULL ? crawlers_new(names, (int64_t)time(NULL)) : NULL;
 
-    if (c == NULL)
+    if (c == NULL && names != NULL) {
+        cli_fail("crawlers", "%s", session_status_sentence(CATALOGUE_NO_MEMORY));
         crawler_names_free(names);
+    }
     return c;
 }
 
