@@ -127,9 +127,8 @@ async function catchUp(since, signal) {
   }
 }
 
-/* Tells `then` of changed index pages, by URL, as long as the tab is seen: one long poll, ended when
- * the tab is hidden, since a browser has six connections to a host for all its tabs. `then(null)`:
- * something may have changed, it is not known what. */
+/* Tells `then` of changed index pages, by URL; null: it is not known which. One long poll, while the tab
+ * is seen: a browser has six connections to a host for all its tabs. */
 async function watch(then, state, signal) {
   let wait = PAUSE_FIRST;
   while (!signal.aborted) {

@@ -11,7 +11,7 @@ export function el(tag, attributes, ...children) {
 
 function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (value === undefined || value === null || value === false) continue;
+    if ((value ?? false) === false) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? '' : value);
   }
@@ -25,7 +25,7 @@ export function fill(node, ...children) {
 
 function add(node, children) {
   for (const child of children.flat(Infinity))
-    if (child !== undefined && child !== null && child !== false) node.append(child);
+    if ((child ?? false) !== false) node.append(child);
 }
 
 function svg(tag, attributes, ...children) {
@@ -125,7 +125,7 @@ export function table(caption, columns, rows, quiet = false) {
 
 /* [[name, value], …]; a value that is null is left out. */
 export function facts(pairs) {
-  const known = pairs.filter(([, value]) => value !== null && value !== undefined);
+  const known = pairs.filter(([, value]) => (value ?? null) !== null);
   return known.length > 0 && el('dl', {class: 'facts'}, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
 }
 
@@ -137,14 +137,14 @@ export function chart(title, days, series) {
   const line = (one) => svg('polyline', {class: 'line ' + one.kind, points: days.map((day, i) => x(i) + ',' + y(one.of(day))).join(' ')});
   return el('figure', {class: 'chart'},
     svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title, preserveAspectRatio: 'none'}, series.map(line)),
-    el('figcaption', {}, series.map((one) => el('span', {class: 'key ' + one.kind}, one.name)), el('span', {}, 'highest: ' + number(most) + ' a day')));
+    el('figcaption', {}, series.map((one) => el('span', {class: 'key ' + one.kind}, one.name)), el('span', {}, `${days[0].day} to ${days.at(-1).day}, at most ${number(most)} a day`)));
 }
 
 export function alertBox(problem) {
   return el('div', {class: 'alert', role: 'alert'}, problemText(problem));
 }
 
-export function problemText(problem) {
+function problemText(problem) {
   const detail = problem.message.charAt(0).toUpperCase() + problem.message.slice(1);
   const code = problem.code ? [' ', el('code', {}, problem.code)] : null;
   const end = /[.!?]$/.test(detail) ? '' : '.';
@@ -172,9 +172,8 @@ export function check({label, name, checked}) {
   return {input, node: el('p', {class: 'field check'}, input, el('label', {for: id}, label))};
 }
 
-/* A dialog with a form. `run` does it, with the dialog; what it throws is told in the dialog, at the
- * field that is to blame. What it returns false for stays open; the native dialog gives the focus
- * back to where it was. */
+/* A dialog with a form. `run` does it; what it throws is told at the field that is to blame; false: it
+ * stays open. The native dialog gives the focus back to where it was. */
 export function dialog({title, content, action, danger, run, cancel = 'Cancel'}) {
   const id = 'd' + ++serial;
   const alert = el('div', {class: 'alert', id: id + 'a', role: 'alert'});

@@ -1,22 +1,21 @@
 /* The frame: who is signed in, which view the address (#/view/…) names, what changed meanwhile. A view
- * is a function (context, address) that answers {title, content}; it asks the API before that, so that
- * what is shown is whole. */
+ * is a function (context, address) that asks the API and answers {title, content}. */
 import * as api from './api.js';
 import {alertBox, button, count, el, field, fill, link} from './dom.js';
 import {overview} from './view_overview.js';
 import {index, sites} from './view_sites.js';
 import {entries, entry} from './view_entries.js';
-import {problems, sources} from './view_sources.js';
+import {checks, problems, sources} from './view_sources.js';
 import {crawler, crawlers} from './view_crawlers.js';
 import {change, history} from './view_history.js';
 import {access} from './view_access.js';
 
-const VIEWS = {overview, entries, entry, sites, index, sources, problems, crawlers, crawler, history, change, access};
+const VIEWS = {overview, entries, entry, sites, index, sources, checks, problems, crawlers, crawler, history, change, access};
 const NAV = [
   ['overview', 'Overview'], ['entries', 'Sitemaps'], ['sites', 'Sites'], ['sources', 'Sources'],
   ['crawlers', 'Crawlers'], ['history', 'History'], ['problems', 'Problems'], ['access', 'Access'],
 ];
-const PART_OF = {entry: 'entries', index: 'sites', crawler: 'crawlers', change: 'history'};
+const PART_OF = {entry: 'entries', index: 'sites', checks: 'sources', crawler: 'crawlers', change: 'history'};
 /* A tab that nobody has looked at for so long forgets its token. */
 const HIDDEN_MS = 30 * 60 * 1000;
 
@@ -42,8 +41,8 @@ function forgetChanges() {
   show.hidden = true;
 }
 
-/* Rows never move under a pointer: a change is told, and shown when asked for. The overview has only
- * counts and moves by itself, but not while somebody is in it with the keyboard or has a dialog open. */
+/* Rows never move under a pointer: a change is told, and shown when asked for. The overview moves by
+ * itself, but not while somebody is in it with the keyboard or in a dialog. */
 function note(urls) {
   changed += urls === null ? 1 : urls.length;
   const within = main.contains(document.activeElement) && document.activeElement !== main;

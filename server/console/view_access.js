@@ -1,4 +1,4 @@
-/* Access: who one is, and for role admin the tokens there are; ending one. None is made here: who could
+/* Access: who one is, and for role admin the tokens and the end of one. None is made here: who could
  * make tokens by a stolen one would keep a way in. */
 import {get, remove} from './api.js';
 import {ago, badge, button, dialog, el, facts, link, section, table, time} from './dom.js';

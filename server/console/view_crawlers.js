@@ -15,9 +15,9 @@ function stateOf(one) {
 export function crawlerSentence(one, linked = true) {
   return [
     stateOf(one), ' ', linked ? link('#/crawler/' + encodeURIComponent(one.name), named(one.name)) : named(one.name),
-    one.seen_up_to ? [' has seen everything up to ', time(one.seen_up_to)] : ' has seen no page whole',
+    one.seen_up_to ? [one.never > 0 ? ` has seen ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} that it fetches up to ` : ' has seen everything up to ', time(one.seen_up_to)] : ' has seen no page whole',
     one.stale > 0 ? ['; ', count(one.stale, 'page has', 'pages have'), ' changed since, the first ', ago(one.stale_since)] : null,
-    one.never > 0 ? ['; ', count(one.never, 'page', 'pages'), ' it has never fetched'] : null,
+    one.never > 0 ? ['; ', count(one.never, 'other', 'others'), ' it has never fetched'] : null,
     '.',
   ];
 }
@@ -73,7 +73,7 @@ export async function crawlers() {
       answer.crawlers.length > 0 ? table('Crawlers that came', [
         {name: 'Crawler', cell: (one) => link('#/crawler/' + encodeURIComponent(one.name), named(one.name))},
         {name: 'State', cell: stateOf},
-        {name: 'Has seen everything up to', cell: (one) => time(one.seen_up_to, 'nothing whole yet')},
+        {name: 'Has seen them up to', cell: (one) => time(one.seen_up_to, 'nothing whole yet')},
         {name: 'Came last', cell: (one) => ago(one.last_fetch_at)},
         {name: 'Pages up to date', kind: 'number', cell: (one) => number(one.current)},
         {name: 'Behind', kind: 'number', cell: (one) => number(one.stale)},

@@ -1,6 +1,5 @@
-/* Sitemaps: 100 at a time by cursor, never all; found by how the URL begins (by the index, at once), by
- * what it contains or whether it has warnings (looked through, in steps); one entry with what is known
- * of it; register, change, remove. */
+/* Sitemaps: 100 at a time by cursor, never all; found by how the URL begins (at once), by what it
+ * contains or its warnings (looked through, in steps); one entry; register, change, remove. */
 import {get, getTagged, post, remove} from './api.js';
 import {ago, alertBox, badge, button, check, count, dialog, el, facts, field, fill, link, number, outside, table, time} from './dom.js';
 
@@ -23,14 +22,18 @@ const WARNINGS = {
   'pages-nearly-used-up': 'The site has 90 % of its index files or more.',
 };
 
-export function warningText(code) {
+function warningText(code) {
   return WARNINGS[code] || code;
 }
 
-const STATES = {good: 'good', ok: 'good', pending: '', new: ''};
+/* How a sitemap was found where it is. */
+export const CHECKS = {
+  new: ['', 'Not looked at yet'], good: ['good', 'Good'], empty: ['warn', 'Empty'], gone: ['bad', 'Gone'], 'not-a-sitemap': ['bad', 'Not a sitemap'],
+  broken: ['bad', 'Broken'], refused: ['warn', 'Refused to this server'], unreachable: ['bad', 'Unreachable'],
+};
 
 export function checkBadge(found) {
-  return found ? badge(STATES[found.state] ?? 'warn', found.state) : el('span', {class: 'none'}, 'not checked');
+  return badge(...(CHECKS[found.state] || ['', found.state]));
 }
 
 /* ---- changing one ------------------------------------------------------------------------------ */
@@ -89,7 +92,7 @@ async function removeDialog(context, id, then) {
   if (!found) return;
   dialog({
     title: 'Remove this sitemap?', danger: true, action: 'Remove',
-    content: [el('p', {class: 'url'}, found.value.loc), el('p', {}, 'Crawlers do not find it in the index any more. The file itself stays where it is.')],
+    content: [el('p', {class: 'url'}, found.value.loc), el('p', {}, 'It leaves the index. The file itself stays where it is.')],
     async run() {
       await remove('/v1/sitemaps/' + id, {match: found.etag});
       context.say(context.hasHistory() ? 'Removed. It can be undone under History.' : 'Removed.');
@@ -107,9 +110,9 @@ function columnsOf(context, again) {
     {name: 'Page', kind: 'number', cell: (one) => number(one.page)},
     {name: 'Source', cell: (one) => one.source},
     {name: 'Changed', cell: (one) => ago(one.changed_at)},
-    {name: 'State', cell: (one) => [one.check && checkBadge(one.check), one.warnings.length > 0
+    {name: 'State', cell: (one) => (one.warnings.length > 0
       ? el('ul', {class: 'warnings'}, one.warnings.map((code) => el('li', {title: warningText(code)}, badge('warn', code))))
-      : !one.check && el('span', {class: 'none'}, 'fine')]},
+      : el('span', {class: 'none'}, 'fine'))},
   ];
   if (context.may('write'))
     columns.push({name: 'Actions', kind: 'actions', cell: (one) => [
@@ -254,8 +257,8 @@ const CHECK_FACTS = [
 
 function checkFacts(found) {
   return [
-    el('h2', {}, 'The file itself'),
-    el('p', {}, checkBadge(found), ' ', found.code ? el('code', {}, found.code) : null),
+    el('h2', {}, 'The file itself, as it was found'),
+    el('p', {}, checkBadge(found), ' ', [found.code, ...found.remarks].map((code) => code && [el('code', {}, code), ' '])),
     facts(CHECK_FACTS.map(([name, label, say]) => [label, found[name] ? say(found[name]) : null])),
   ];
 }

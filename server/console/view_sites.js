@@ -29,8 +29,8 @@ function freezeButton(context, target, name, frozen) {
   return button(word, () => dialog({
     title: `${word} ${name}?`,
     content: el('p', {}, frozen
-      ? 'Changes are taken again, and sources bring what they held meanwhile.'
-      : 'Nothing changes there until it is thawed: registrations and lists are refused, sources hold what they find. Crawlers are served on.'),
+      ? 'Changes are taken again, and sources bring what they held.'
+      : 'Nothing changes there until it is thawed: writes are refused, sources hold what they find. Crawlers are served on.'),
     action: word,
     async run() {
       await patch(target, {frozen: !frozen});

@@ -2,6 +2,7 @@
  * that waits for somebody, in one place. */
 import {get, post} from './api.js';
 import {ago, approval, badge, button, count, dialog, el, facts, link, number, section, table, time} from './dom.js';
+import {CHECKS, checkBadge} from './view_entries.js';
 import {healthBox} from './view_overview.js';
 import {countsText} from './view_sites.js';
 
@@ -21,14 +22,16 @@ const remarkColumns = [
   {name: 'Times', kind: 'number', cell: (found) => number(found.count)},
 ];
 
-export function findings(source) {
+function tableOf(source, total, what, columns, rows) {
+  return rows.length > 0 && [
+    table(`${count(total, `file of ${source.name} is`, `files of ${source.name} are`)} ${what}`, columns, rows),
+    rows.length === 100 && el('p', {class: 'none'}, 'The first 100 are listed.')];
+}
+
+function findings(source) {
   return [
-    source.problems.length > 0 && [
-      table(`${count(source.problems_total, 'file of ' + source.name + ' is', 'files of ' + source.name + ' are')} refused`, problemColumns, source.problems),
-      source.problems_total > source.problems.length && el('p', {class: 'none'}, `The first ${source.problems.length} are listed.`)],
-    source.remarks.length > 0 && [
-      table(`${count(source.remarked, 'file of ' + source.name + ' is', 'files of ' + source.name + ' are')} listed, but worth a look`, remarkColumns, source.remarks),
-      source.remarked > source.remarks.length && el('p', {class: 'none'}, `The first ${source.remarks.length} are listed.`)],
+    tableOf(source, source.problems_total, 'refused', problemColumns, source.problems),
+    tableOf(source, source.remarked, 'listed, but worth a look', remarkColumns, source.remarks),
   ];
 }
 
@@ -51,6 +54,14 @@ function letGoDialog(context, source) {
   dialog({title: 'Let the held removals go', content: allowed.node, action: 'Remove them', danger: true, run: () => scan(context, source, allowed.read())});
 }
 
+const checksOf = (query) => '#/checks?' + new URLSearchParams(query);
+
+/* "Good 12, Gone 1" */
+function foundText(states, source) {
+  const some = Object.entries(states).filter(([, n]) => n > 0);
+  return some.length === 0 ? 'not yet' : some.map(([state, n], i) => [i > 0 && ', ', link(checksOf({source, state}), CHECKS[state][1], ' ', number(n))]);
+}
+
 function sourceSection(context, source) {
   const state = source.scanning ? badge('', 'Being read') : source.failure ? badge('bad', 'Failing')
     : source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
@@ -63,7 +74,7 @@ function sourceSection(context, source) {
       context.may('write') && button('Let ' + number(source.held_removals) + ' go', () => letGoDialog(context, source))),
     facts([
       ['Folder', source.directory], ['List', source.upstream], ['On the web', source.url],
-      ['Status', typeof source.status === 'string' ? source.status : null],
+      ['Its sitemaps were found', source.checks ? foundText(source.checks, source.name) : null],
       ['Files', source.files === undefined ? null : `${number(source.files)}, of these listed ${number(source.listed)}`],
       ['Sitemaps', link('#/entries?' + new URLSearchParams({source: source.name, ...(source.index ? {index: source.index} : {})}), 'those of this source')],
       ['Last good scan', ago(source.last_good_scan_at)], ['Next look', source.next_poll_at ? time(source.next_poll_at) : null],
@@ -77,7 +88,43 @@ export async function sources(context) {
   return {
     title: 'Sources',
     content: list.length > 0 ? list.map((source) => sourceSection(context, source))
-      : el('p', {class: 'none'}, 'This server has no source: sitemaps are registered by the API alone. A [source] section of the configuration names a folder of them.'),
+      : el('p', {class: 'none'}, 'There is none: sitemaps are registered by the API alone.'),
+  };
+}
+
+/* ---- checks: sitemaps that are read where they are ------------------------------------------------- */
+
+async function checkNow(context, loc) {
+  try {
+    const {check} = await post('/v1/checks', {query: {loc}});
+    context.say(`${loc}: ${CHECKS[check.state][1]}. ${check.detail || ''}`);
+  } catch (error) {
+    context.say(error.message);
+  }
+  context.refresh();
+}
+
+export async function checks(context, where) {
+  const asked = Object.fromEntries(where.query);
+  const list = await get('/v1/checks', {...asked, limit: 100});
+  const {after, state, ...rest} = asked;
+  const columns = [
+    {name: 'URL', kind: 'url', cell: (one) => one.loc},
+    {name: 'Found', cell: (one) => checkBadge(one.check)},
+    {name: 'Why', cell: ({check}) => [check.detail, ' ', check.code && el('code', {}, check.code)]},
+    {name: 'So since', cell: (one) => ago(one.check.since)},
+    {name: 'Last good', cell: (one) => ago(one.check.good_at)},
+    {name: 'Next look', cell: (one) => ago(one.check.next_at, 'none')},
+  ];
+  if (context.may('write')) columns.push({name: 'Actions', kind: 'actions', cell: (one) => button('Look now', () => checkNow(context, one.loc), '', one.loc)});
+  return {
+    title: 'How sitemaps were found',
+    content: [
+      el('p', {class: 'buttons'}, link(checksOf(rest), 'All'), Object.entries(CHECKS).map(([name, [, text]]) =>
+        el('a', {href: checksOf({...rest, state: name}), 'aria-current': name === state && 'true'}, text))),
+      list.checks.length > 0 ? table('Sitemaps that are read where they are', columns, list.checks, true) : el('p', {class: 'none'}, 'None.'),
+      list.next && el('p', {}, link(checksOf({...asked, after: list.next}), 'More')),
+    ],
   };
 }
 
@@ -91,6 +138,7 @@ export async function problems(context) {
     content: [
       section('The server', healthBox(health)),
       section('Files of sources', told.length > 0 ? told.map(findings) : el('p', {class: 'none'}, 'None is refused, and none is worth a look.')),
+      section('Sitemaps elsewhere', el('p', {}, link(checksOf({}), 'How they were found'), ', where a source or a site has them looked at.')),
       section('Registered sitemaps', indexes.indexes.length > 0
         ? [el('p', {}, 'Those that were accepted with a warning, by index:'),
           el('ul', {class: 'lines'}, indexes.indexes.map((one) => el('li', {}, link('#/entries?' + new URLSearchParams({index: one.url, warned: '1'}), one.url))))]
