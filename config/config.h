@@ -135,7 +135,8 @@ struct config {
     uint32_t max_header_bytes;
     uint32_t max_rejections; /* listed in one reply */
 
-    char *contact; /* [fetch] NULL: none */
+    char *notify_url; /* [notify]; normalised; NULL: nobody is told */
+    char *contact;    /* [fetch] NULL: none */
     uint32_t fetch_rate, fetch_per_host;
     uint32_t fetch_max_interval_ms, fetch_min_interval_ms;
     size_t allow_address_count;

@@ -543,6 +543,44 @@ static bool start_publisher(struct app *app)
     return status == CATALOGUE_OK;
 }
 
+static void start_notify(struct app *app, const struct config *config)
+{
+    const char **addresses = calloc(config->allow_address_count + 1, sizeof *addresses);
+    struct notify_options options = {
+        .url = config->notify_url,
+        .agent = "sitemapd/" SITEMAPD_VERSION,
+        .allow_addresses = addresses,
+        .look = source_set_look,
+        .context = app->sources,
+    };
+    for (size_t i = 0; addresses != NULL && i < config->allow_address_count; i++)
+        addresses[i] = config->allow_addresses[i];
+    if (config->notify_url != NULL && addresses != NULL)
+        app->notify = notify_start(&options);
+    free(addresses);
+}
+
+static bool is_told_alike(const struct config *a, const struct config *b)
+{
+    if ((a->notify_url == NULL) != (b->notify_url == NULL) ||
+        (a->notify_url != NULL && strcmp(a->notify_url, b->notify_url) != 0) ||
+        a->allow_address_count != b->allow_address_count)
+        return false;
+    for (size_t i = 0; i < a->allow_address_count; i++)
+        if (strcmp(a->allow_addresses[i], b->allow_addresses[i]) != 0)
+            return false;
+    return true;
+}
+
+void app_retune_notify(struct app *app, const struct config *config)
+{
+    if (is_told_alike(app->live, config))
+        return;
+    notify_stop(app->notify);
+    app->notify = NULL;
+    start_notify(app, config);
+}
+
 static bool start_sources(struct app *app)
 {
     if (!source_set_start(app->config, app->catalogue, app->context.publisher, app->cache,
@@ -556,6 +594,7 @@ static bool start_sources(struct app *app)
     app->context.source_set = app->sources;
     app->context.sources_settle = source_set_settle;
     app->context.sources_may_read = source_set_may_read;
+    start_notify(app, app->config);
     return true;
 }
 
@@ -617,6 +656,7 @@ static void stop(struct app *app)
         listener_quiesce(app->admin_listener);
     if (app->context.publisher != NULL)
         publisher_quiesce(app->context.publisher);
+    notify_stop(app->notify);
     source_set_end(app->sources);
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);

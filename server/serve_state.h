@@ -20,6 +20,7 @@ struct app {
     const struct config_reader *again;
     struct catalogue *catalogue;
     struct source_set *sources;
+    struct notify *notify;                 /* NULL: nobody is told */
     struct crawler_keeper *crawler_keeper; /* NULL: off */
     struct readers readers;
     struct cache *cache;
@@ -37,6 +38,8 @@ bool app_load_tls(const struct config *config, struct tls_pairs *out);
 void app_free_tls(struct tls_pairs *pairs);
 /* Handshakes use them from now on; takes them over, and leaves `pairs` empty. */
 void app_use_tls(struct app *app, struct tls_pairs *pairs);
+/* Tells whom `config` names from now on, where that is somebody else than before. */
+void app_retune_notify(struct app *app, const struct config *config);
 /* Has the listeners take what a reload may change. */
 void app_retune_listeners(struct app *app, const struct config *config);
 /* What the service manager shows of a server that runs. */

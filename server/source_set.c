@@ -756,6 +756,76 @@ struct roster_place *source_set_roster(struct source_set *set)
     return set == NULL ? NULL : &set->remotes;
 }
 
+static uint64_t count_bad(const uint64_t states[CHECK_STATES])
+{
+    return states[CHECK_EMPTY] + states[CHECK_GONE] + states[CHECK_NOT_A_SITEMAP] +
+           states[CHECK_BROKEN];
+}
+
+static void look_at_folder(const struct source_list *list, size_t at, notify_each *each,
+                           void *context)
+{
+    char origin[LOC_MAX_CHARS + 1] = "";
+    struct source_health health;
+    struct url url;
+
+    sources_health(list, at, &health);
+    if (url_split(sources_url(list, at), strlen(sources_url(list, at)), &url))
+        snprintf(origin, sizeof origin, "%.*s", url.origin_len, url.text);
+    each(context, &(struct notify_state){
+                      .name = health.name,
+                      .site = origin[0] != '\0' ? origin : NULL,
+                      .failure = health.failing ? health.failure : NULL,
+                      .held = health.state.held,
+                      .bad = health.state.quarantined,
+                  });
+}
+
+static void look_at_remote(struct remote *remote, const struct remote_settings *settings,
+                           notify_each *each, void *context, uint64_t *bad)
+{
+    bool placed = settings->index != NULL && strstr(settings->index, "://") != NULL;
+    const char *text = placed ? settings->index : settings->upstream;
+    char origin[LOC_MAX_CHARS + 1] = "";
+    struct remote_status status;
+    struct url url;
+
+    if (!remote_status(remote, settings->name, &status))
+        return;
+    if (url_parse(text, strlen(text), &url, NULL) == RULE_OK)
+        snprintf(origin, sizeof origin, "%.*s", url.origin_len, url.text);
+    *bad += count_bad(status.states);
+    each(context, &(struct notify_state){
+                      .name = settings->name,
+                      .site = origin[0] != '\0' ? origin : NULL,
+                      .failure = status.failing ? status.failure : NULL,
+                      .failed_at = status.failed_at,
+                      .held = status.held,
+                      .bad = count_bad(status.states),
+                  });
+}
+
+void source_set_look(void *context, notify_each *each, void *each_context)
+{
+    struct source_set *set = context;
+    struct source_list *list = sources_hold(set->sources);
+    struct roster *roster = roster_hold(&set->remotes);
+    struct remote_counts counts;
+    uint64_t bad = 0, all;
+
+    for (size_t at = 0; at < sources_count(list); at++)
+        look_at_folder(list, at, each, each_context);
+    for (size_t at = 0; set->remote != NULL && at < roster_count(roster); at++)
+        look_at_remote(set->remote, roster_at(roster, at), each, each_context, &bad);
+    roster_let_go(roster);
+    sources_let_go(list);
+    if (set->remote == NULL)
+        return;
+    remote_counts_get(set->remote, &counts);
+    all = count_bad(counts.states);
+    each(each_context, &(struct notify_state){.name = "", .bad = all > bad ? all - bad : 0});
+}
+
 struct served_files *source_set_files(const struct source_set *set)
 {
     return set == NULL ? NULL : set->files;

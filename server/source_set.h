@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "db/catalogue.h"
+#include "server/notify.h"
 
 struct cache;
 struct publisher;
@@ -41,6 +42,9 @@ struct sources *source_set_sources(const struct source_set *set);
 struct remote *source_set_remote(const struct source_set *set);
 struct roster_place *source_set_roster(struct source_set *set);
 struct served_files *source_set_files(const struct source_set *set);
+/* Tells how each source stands, and what is not of one; from memory. Until source_set_end. `set` is
+ * a struct source_set. */
+void source_set_look(void *set, notify_each *each, void *each_context);
 /* Ends the folders' threads; whoever waits for a scan is answered. Takes NULL. */
 void source_set_end(struct source_set *set);
 /* After the listeners have stopped. Takes NULL. */

@@ -253,7 +253,7 @@ static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
         return true;
     l->looked[number] = true;
     reach_ask(&s->reach, &url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_judge(&s->reach, &a, &v);
+    good = reach_judge(&a, &v);
     sum->looked++;
     if (good && v.state == CHECK_GOOD) {
         sum->good++;
@@ -455,7 +455,7 @@ static bool look_at(struct site *s, size_t number)
     struct reach_answer a;
 
     reach_ask(&s->reach, url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_judge(&s->reach, &a, &v);
+    good = reach_judge(&a, &v);
     if (good && v.list)
         good = look_at_members(&l, &a);
     else if (good && v.state == CHECK_GOOD)

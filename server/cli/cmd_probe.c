@@ -198,7 +198,7 @@ int command_probe(struct cli *cli)
             print_head(&answer.reply);
         if (answer.status == FETCH_OK)
             print_pace(&answer.reply);
-        if (reach_judge(&reach, &answer, &verdict))
+        if (reach_judge(&answer, &verdict))
             status = print_verdict(&answer, &verdict);
         else
             status = cli_fail(text, "out of memory");

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "server/rules/query.h"
+#include "server/sources/remote/child.h"
 
 #define DEFAULT_TIMEOUT_S 120u
 #define MAX_TIMEOUT_S     600u
@@ -203,78 +204,15 @@ void reach_answer_done(struct reach_answer *a)
 
 /* ---- judging --------------------------------------------------------------------------- */
 
-static bool say(struct reach_verdict *v, enum check_state state, const char *code,
-                const char *detail)
+static bool say_broken(struct reach_verdict *v, const char *code, const char *detail)
 {
-    v->state = state;
+    v->state = CHECK_BROKEN;
     v->code = code;
     snprintf(v->detail, sizeof v->detail, "%s", detail);
     return true;
 }
 
-static const char *word_of(enum fetch_status status)
-{
-    static const char *const words[] = {
-        [FETCH_RESOLVE] = "no-address", [FETCH_ADDRESS] = "address-not-allowed",
-        [FETCH_CONNECT] = "connect",    [FETCH_TLS] = "tls",
-        [FETCH_TIMEOUT] = "timeout",    [FETCH_PROTOCOL] = "broken-answer",
-        [FETCH_STOPPED] = "stopped",
-    };
-
-    return words[status];
-}
-
-/* A page that asks whether one is a human, whatever its status. */
-static bool is_wall(const struct fetch_reply *reply)
-{
-    const char *mitigated = fetch_header(reply, "cf-mitigated");
-
-    return mitigated != NULL && strcasecmp(mitigated, "challenge") == 0;
-}
-
-/* An answer that is not 200. */
-static bool judge_status(const struct fetch_reply *r, struct reach_verdict *v)
-{
-    unsigned status = r->status;
-    char detail[160];
-
-    snprintf(detail, sizeof detail, "answers %u", status);
-    if (status == 404 || status == 410)
-        return say(v, CHECK_GONE, "gone", detail);
-    if (!is_wall(r) && status >= 500)
-        return say(v, CHECK_UNREACHABLE, "server-error", detail);
-    if (!is_wall(r) && status != 401 && status != 403 && status != 429 && status != 451)
-        return say(v, CHECK_UNREACHABLE, "unexpected-status", detail);
-    snprintf(detail, sizeof detail,
-             "answers %u to us; that says nothing about what crawlers are answered", status);
-    return say(v, CHECK_REFUSED, is_wall(r) ? "bot-wall" : "refused", detail);
-}
-
-static bool judge_file(struct reach_verdict *v)
-{
-    const struct sitemap_file *f = &v->file;
-
-    switch (f->kind) {
-    case SITEMAP_FILE_URLSET:
-    case SITEMAP_FILE_TEXT:
-        return say(v, CHECK_GOOD, "good", "");
-    case SITEMAP_FILE_EMPTY:
-        return say(v, CHECK_EMPTY, "empty", "a sitemap without URLs");
-    case SITEMAP_FILE_INDEX:
-        v->list = true;
-        return say(v, CHECK_NOT_A_SITEMAP, "nested-index",
-                   "a sitemap index, which an index may not list");
-    case SITEMAP_FILE_OTHER:
-        return say(v, CHECK_NOT_A_SITEMAP, "not-a-sitemap",
-                   "no sitemap: a page, a feed or another file");
-    case SITEMAP_FILE_BROKEN:
-        v->line = f->line;
-        return say(v, CHECK_BROKEN, f->code, f->detail);
-    }
-    return false;
-}
-
-static bool verify(const struct reach_answer *a, struct reach_verdict *v)
+static bool verify(const struct reach_answer *a, struct sitemap_file *out)
 {
     struct sitemap_expect expect = {.now = (int64_t)time(NULL), .url = &a->way.last};
     struct sitemap_verifier *verifier = sitemap_verifier_new(&expect);
@@ -284,30 +222,39 @@ static bool verify(const struct reach_answer *a, struct reach_verdict *v)
         return false;
     if (a->reply.body.len > 0)
         sitemap_verifier_feed(verifier, a->reply.body.data, a->reply.body.len);
-    good = sitemap_verifier_finish(verifier, &v->file);
+    good = sitemap_verifier_finish(verifier, out);
     sitemap_verifier_free(verifier);
-    return good && judge_file(v);
+    return good;
 }
 
-bool reach_judge(const struct reach *r, const struct reach_answer *a, struct reach_verdict *out)
+bool reach_judge(const struct reach_answer *a, struct reach_verdict *out)
 {
     const char *encoding = fetch_header(&a->reply, "Content-Encoding");
+    bool whole = a->status == FETCH_OK && a->way.verdict == HOP_END && a->reply.status == 200;
+    struct child_answer answer = {
+        .fetch = a->status,
+        .reply = &a->reply,
+        .hop = a->way.verdict,
+        .file = whole ? &out->file : NULL,
+        .now = (int64_t)time(NULL),
+    };
+    struct child_verdict verdict;
 
-    (void)r;
     memset(out, 0, sizeof *out);
     if (a->status == FETCH_NO_MEMORY)
         return false;
-    if (a->status != FETCH_OK)
-        return say(out, CHECK_UNREACHABLE, word_of(a->status), a->reply.why);
-    if (a->way.verdict != HOP_END)
-        return say(out, CHECK_UNREACHABLE, "redirect", hop_sentence(a->way.verdict));
-    if (a->reply.status != 200 || is_wall(&a->reply))
-        return judge_status(&a->reply, out);
-    if (a->reply.cut)
-        return say(out, CHECK_BROKEN, "file-too-large", "is larger than 50 MiB");
-    if (encoding != NULL && strcasecmp(encoding, "gzip") != 0 &&
+    if (whole && a->reply.cut)
+        return say_broken(out, "file-too-large", "is larger than 50 MiB");
+    if (whole && encoding != NULL && strcasecmp(encoding, "gzip") != 0 &&
         strcasecmp(encoding, "x-gzip") != 0 && strcasecmp(encoding, "identity") != 0)
-        return say(out, CHECK_BROKEN, "encoding",
-                   "it comes in a Content-Encoding that was not asked for");
-    return verify(a, out);
+        return say_broken(out, "encoding", "comes in a Content-Encoding that was not asked for");
+    if (whole && !verify(a, &out->file))
+        return false;
+    child_judge(&answer, &verdict);
+    out->state = verdict.state;
+    out->code = verdict.problem != NULL ? verdict.problem : "good";
+    out->line = verdict.line;
+    out->list = whole && out->file.kind == SITEMAP_FILE_INDEX;
+    snprintf(out->detail, sizeof out->detail, "%s", verdict.detail);
+    return true;
 }

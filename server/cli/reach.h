@@ -42,7 +42,8 @@ void reach_ask(struct reach *r, const struct url *url, const char *headers, reac
                struct reach_answer *out);
 void reach_answer_done(struct reach_answer *a);
 
-/* What an answer is, in the words of db/check.h. */
+/* What an answer is: what a poll of the server's would make of it (server/sources/remote/child.h).
+ */
 struct reach_verdict {
     enum check_state state;
     bool list;                /* good as the upstream of a source: a sitemap index */
@@ -52,6 +53,6 @@ struct reach_verdict {
     struct sitemap_file file; /* of a 200 */
 };
 /* False when out of memory. */
-bool reach_judge(const struct reach *r, const struct reach_answer *a, struct reach_verdict *out);
+bool reach_judge(const struct reach_answer *a, struct reach_verdict *out);
 
 #endif

@@ -34,7 +34,7 @@ def bomb(size):
 
 class Origin:
     """Listens on `address`, on a port of its own. `answers[path]`: bytes, or what is called with the
-    connection and the request's head and sends them. `asked` are the requests' heads. A context."""
+    connection and the request's head and sends them (`body` is what came behind the head). `asked` are the requests' heads. A context."""
 
     def __init__(self, address="127.0.0.2", port=0):
         self.answers, self.asked = {}, []
@@ -76,6 +76,7 @@ class Origin:
                     self.asked.append(head)
                     found = self.answers.get(head.split(" ")[1], answer(404))
                     if callable(found):
+                        self.body = data
                         found(connection, head)
                         return
                     connection.sendall(found)

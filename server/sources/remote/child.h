@@ -1,5 +1,5 @@
-/* What an answer says of a watched sitemap: its state, why, and how the host did. Internal to
- * server/sources/remote/; pure functions, thread safe. */
+/* What an answer says of a watched sitemap: its state, why, and how the host did. For
+ * server/sources/remote/ and commands that show it; pure functions, thread safe. */
 #ifndef SITEMAPD_SOURCES_REMOTE_CHILD_H
 #define SITEMAPD_SOURCES_REMOTE_CHILD_H
 

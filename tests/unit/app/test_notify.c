@@ -1,0 +1,260 @@
+/* What is told of sources that come and go, to a server that takes it or not. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/base/clock.h"
+#include "server/log/log.h"
+#include "server/notify.h"
+
+#define HANG_MS 60000
+
+/* ---- who is told ----------------------------------------------------------------------- */
+
+static int listening;
+static unsigned port;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned status = 200; /* lock, as what follows */
+static unsigned posts;
+static char got[65536]; /* all bodies */
+
+static void serve_one(int fd)
+{
+    static char asked[65536];
+    size_t len = 0, want = 0;
+    char *body = NULL, *length;
+    char answer[128];
+
+    while (body == NULL || (size_t)(asked + len - body) < want) {
+        ssize_t n = read(fd, asked + len, sizeof asked - 1 - len);
+
+        if (n <= 0)
+            return;
+        len += (size_t)n;
+        asked[len] = '\0';
+        body = strstr(asked, "\r\n\r\n");
+        length = strstr(asked, "Content-Length: ");
+        if (body != NULL)
+            body += 4;
+        if (length != NULL)
+            want = strtoul(length + 16, NULL, 10);
+    }
+    pthread_mutex_lock(&lock);
+    assert_non_null(strstr(asked, "POST /hook HTTP/1.1\r\n"));
+    assert_non_null(strstr(asked, "Content-Type: application/x-ndjson\r\n"));
+    posts++;
+    if (status == 200)
+        strncat(got, body, sizeof got - strlen(got) - 1);
+    snprintf(answer, sizeof answer,
+             "HTTP/1.1 %u Whatever\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status);
+    pthread_mutex_unlock(&lock);
+    (void)!write(fd, answer, strlen(answer));
+}
+
+static void *serve(void *context)
+{
+    int fd;
+
+    (void)context;
+    while ((fd = accept(listening, NULL, NULL)) >= 0) {
+        serve_one(fd);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* ---- what is told ---------------------------------------------------------------------- */
+
+static struct notify_state states[200]; /* lock */
+static size_t state_count;
+
+static void look(void *context, notify_each *each, void *each_context)
+{
+    (void)context;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < state_count; i++)
+        each(each_context, &states[i]);
+    pthread_mutex_unlock(&lock);
+}
+
+static void answer_with(unsigned what)
+{
+    pthread_mutex_lock(&lock);
+    status = what;
+    posts = 0;
+    got[0] = '\0';
+    pthread_mutex_unlock(&lock);
+}
+
+static unsigned count_posts(void)
+{
+    unsigned count;
+
+    pthread_mutex_lock(&lock);
+    count = posts;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+static bool has_got(const char *text)
+{
+    bool has;
+
+    pthread_mutex_lock(&lock);
+    has = strstr(got, text) != NULL;
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
+static void await(const char *text)
+{
+    int64_t until = clock_now_ms() + HANG_MS;
+
+    while (!has_got(text)) {
+        if (clock_now_ms() > until)
+            fail_msg("%s in %s", text, got);
+        usleep(2000);
+    }
+}
+
+static void set(const struct notify_state *state)
+{
+    pthread_mutex_lock(&lock);
+    states[0] = *state;
+    state_count = 1;
+    pthread_mutex_unlock(&lock);
+}
+
+static struct notify *begin(uint32_t pace_ms)
+{
+    static const char *const loopback[] = {"127.0.0.1", NULL};
+    char url[64];
+    struct notify_options options = {
+        .url = url,
+        .agent = "test",
+        .allow_addresses = loopback,
+        .look_ms = 5,
+        .pace_ms = pace_ms,
+        .look = look,
+    };
+    struct notify *n;
+
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/hook", port);
+    n = notify_start(&options);
+    assert_non_null(n);
+    return n;
+}
+
+static void test_each_kind(void **state)
+{
+    struct notify *n;
+
+    (void)state;
+    answer_with(200);
+    set(&(struct notify_state){.name = "shop", .site = "https://www.example.com"});
+    n = begin(1);
+    set(&(struct notify_state){.name = "shop",
+                               .site = "https://www.example.com",
+                               .failure = "it answers \"500\"",
+                               .failed_at = 784111777});
+    await("{\"event\":\"source-failing\",\"site\":\"https://www.example.com\",\"source\":\"shop\","
+          "\"sentence\":\"it answers \\\"500\\\"\",\"since\":\"1994-11-06T08:49:37Z\"}\n");
+    set(&(struct notify_state){.name = "shop", .held = 1, .bad = 2});
+    await("{\"event\":\"source-well\",\"site\":null,\"source\":\"shop\",\"sentence\":\"the source "
+          "is read again\",\"since\":\"");
+    await("{\"event\":\"removal-held\",\"site\":null,\"source\":\"shop\",\"sentence\":\"1 removal "
+          "is held back by the shrink guard; a scan with max_removed lets go\",\"since\":\"");
+    await("{\"event\":\"sitemaps-bad\",\"site\":null,\"source\":\"shop\",\"sentence\":\"2 sitemaps "
+          "of the source are gone, broken or none\",\"since\":\"");
+    set(&(struct notify_state){.name = "shop"});
+    await("\"event\":\"removal-settled\"");
+    await("{\"event\":\"sitemaps-well\",\"site\":null,\"source\":\"shop\",\"sentence\":\"all "
+          "sitemaps of the source are well again\",\"since\":\"");
+    set(&(struct notify_state){.name = "", .bad = 1});
+    await("{\"event\":\"sitemaps-bad\",\"site\":null,\"source\":null,\"sentence\":\"1 sitemap "
+          "registered by API is gone, broken or none\",\"since\":\"");
+    notify_stop(n);
+}
+
+/* What is refused is sent again, whole and once; and a thousand events are one post and a count. */
+static void test_again_and_together(void **state)
+{
+    static char names[200][16];
+    struct notify *n;
+    unsigned lines = 0;
+
+    (void)state;
+    answer_with(503);
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < 200; i++) {
+        snprintf(names[i], sizeof names[i], "s%zu", i);
+        states[i] = (struct notify_state){.name = names[i], .failure = "gone"};
+    }
+    state_count = 200;
+    pthread_mutex_unlock(&lock);
+    n = begin(1);
+    for (int64_t until = clock_now_ms() + HANG_MS; count_posts() < 3; usleep(2000))
+        assert_true(clock_now_ms() < until);
+    answer_with(200);
+    await("{\"event\":\"source-failing\",\"more\":150}\n");
+    for (const char *at = got; (at = strstr(at, "\"sentence\":\"gone\"")) != NULL; at++)
+        lines++;
+    assert_int_equal(lines, 50);
+    assert_int_equal(count_posts(), 1);
+    notify_stop(n);
+}
+
+/* At most one post of a kind in its time; and nobody waits for that at the stop. */
+static void test_pace(void **state)
+{
+    struct notify *n;
+
+    (void)state;
+    answer_with(200);
+    set(&(struct notify_state){.name = "shop", .failure = "one"});
+    n = begin(HANG_MS * 10);
+    await("\"sentence\":\"one\"");
+    set(&(struct notify_state){.name = "shop"});
+    await("\"event\":\"source-well\"");
+    set(&(struct notify_state){.name = "shop", .failure = "two", .held = 1});
+    await("\"event\":\"removal-held\"");
+    assert_false(has_got("two"));
+    assert_int_equal(count_posts(), 3);
+    notify_stop(n);
+}
+
+int main(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    pthread_t thread;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_kind),
+        cmocka_unit_test(test_again_and_together),
+        cmocka_unit_test(test_pace),
+    };
+    int failed;
+
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
+    listening = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listening, (struct sockaddr *)&at, sizeof at) != 0 || listen(listening, 16) != 0 ||
+        getsockname(listening, (struct sockaddr *)&at, &size) != 0)
+        return 1;
+    port = ntohs(at.sin_port);
+    if (pthread_create(&thread, NULL, serve, NULL) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    shutdown(listening, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(listening);
+    return failed;
+}
