@@ -104,8 +104,9 @@ struct occupancy_room {
     uint32_t spare;     /* pages that the same change will have emptied before */
     uint32_t wanted;    /* position, taken if it is free and there is room; or POSITION_NONE */
 };
-/* Finds `wanted` or the lowest free position of the lowest page with room. Reads only. Sets
- * `*position` to POSITION_NONE where the site is full. */
+/* Finds `wanted` or the lowest free position of the lowest page with room. Reads only, so
+ * that who needs places in several indexes finds them all before it takes one. Sets `*position` to
+ * POSITION_NONE where the site is full. */
 enum catalogue_status occupancy_find(struct tx *tx, struct occupancy_index *index,
                                      const struct occupancy_room *room, uint32_t *position);
 /* An entry of `weight` comes to, leaves, or differs as rendered at `position`. */
