@@ -19,7 +19,7 @@ enum known_header {
     HEADER_CONTENT_ENCODING,
     HEADER_X_FORWARDED_FOR,
     HEADER_CDN_LOOP, /* through whom the request came (RFC 8586) */
-    HEADER_LISTS, /* so many */
+    HEADER_LISTS,    /* so many */
     HEADER_HOST = HEADER_LISTS,
     HEADER_CONTENT_LENGTH,
     HEADER_TRANSFER_ENCODING,
