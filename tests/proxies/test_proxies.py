@@ -11,6 +11,9 @@ import pytest
 
 from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server, TlsConnection  # first: it makes the harness known
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from origin import Origin, answer, urlset  # noqa: E402
+
 from harness import ETAG, ORIGIN, TOKEN, ask, gunzip, locs, request_bytes
 
 XML = "/sitemap_index.xml"
@@ -235,6 +238,30 @@ def test_a_page_is_there_while_sitemapd_is_not(make, tmp_path_factory):
             same(one.ask(XML), page)
     finally:
         own.kill()
+
+
+def test_sitemaps_are_there_while_who_makes_them_is_not(make):
+    """Down, overrun or saying nonsense; what it says of a visitor goes to nobody else."""
+    with Origin("127.0.0.1") as cms:
+        one = make("nginx", {"server 127.0.0.1:8090;": f"server 127.0.0.1:{cms.port};", "proxy_cache_valid 200 5m;": "proxy_cache_valid 200 1s;"})
+        page = urlset(ORIGIN + "/page")
+        path = "/post-sitemap2.xml"
+        cms.answers[path] = answer(200, page, Set_Cookie="visitor=1", Cache_Control="no-store", Content_Type="text/xml")
+        first = one.ask(path, {"Cookie": "visitor=2"})
+        assert (first.status, first.body, first["Set-Cookie"]) == (200, page, None)
+        assert "visitor" not in "".join(cms.asked)
+        packed = one.ask(path, GZIP)
+        assert packed["Content-Encoding"] == "gzip" and gunzip(packed.body) == page, "packed here, of the one form that is kept"
+        for fault in (answer(503), answer(429), cms.cut(b"nonsense\r\n\r\n"), cms.cut(b"")):
+            cms.answers[path] = fault
+            time.sleep(1.1)  # what is kept is no longer fresh
+            for _ in range(2):
+                reply = one.ask(path)
+                assert (reply.status, reply.body) == (200, page), fault
+        cms.answers[path] = answer(200, urlset(ORIGIN + "/other"), Content_Type="text/xml")
+        until(lambda: one.ask(path).body == urlset(ORIGIN + "/other"), "it is well again, and what it says counts")
+    time.sleep(1.1)
+    assert one.ask(path).body == urlset(ORIGIN + "/other"), "nobody listens there any more"
 
 
 def test_a_weakened_tag_still_matches(make, server):
