@@ -202,6 +202,14 @@ static void answer_write(struct request *request)
     let_go_of_registry(call);
 }
 
+static void write_settled(void *context)
+{
+    struct call *call = context;
+
+    call->request->answer = answer_write;
+    request_resume(call->request);
+}
+
 /* The publisher's thread. Whatever became of the wait, the write is durable: 503 would say "not
  * applied". */
 static void write_visible(void *context, enum await_result result)
@@ -209,8 +217,11 @@ static void write_visible(void *context, enum await_result result)
     struct call *call = context;
 
     (void)result;
-    call->request->answer = answer_write;
-    request_resume(call->request);
+    if (call->settles_sources && call->app->sources_settle != NULL &&
+        call->result.status == CATALOGUE_OK)
+        call->app->sources_settle(call->app->source_set, write_settled, call);
+    else
+        write_settled(call);
 }
 
 /* The writer's thread. */
@@ -253,7 +264,7 @@ static void read_via(struct call *call)
     if (user == NULL || entry_check_name(user, strlen(user)) != RULE_OK)
         return;
     call->change.via = "cli";
-    if (call->change.token.name == NULL)
+    if (call->change.token.name == NULL && call->change.made.name == NULL)
         call->change.note = user;
 }
 
@@ -538,8 +549,20 @@ const struct route routes_admin[] = {
          .parameters = NULL),
 
     CALL(READ, HTTP_GET, "/v1/sources", "sources", sources_list, .parameters = NULL),
+    CALL(ADMIN, HTTP_POST, "/v1/sources", "sources", sources_post, DOCUMENT,
+         .call_size = &source_write_size),
+    CALL(READ, HTTP_GET, "/v1/sources/{name}", "source", sources_list, .parameters = NULL),
+    CALL(ADMIN, HTTP_PATCH, "/v1/sources/{name}", "source", source_patch, DOCUMENT,
+         .call_size = &source_write_size),
+    CALL(ADMIN, HTTP_DELETE, "/v1/sources/{name}", "source", source_delete,
+         .call_size = &source_write_size),
     CALL(WRITE, HTTP_POST, "/v1/sources/{name}/scan", "source-scan", source_scan,
-         .call_size = &scan_call_size, .parameters = PARAMETERS("max_removed")),
+         .call_size = &scan_call_size, .parameters = PARAMETERS("max_removed", "dry_run")),
+
+    CALL(READ, HTTP_GET, "/v1/checks", "checks", checks_list,
+         .parameters = PARAMETERS("state", "site", "source", "after", "limit")),
+    CALL(WRITE, HTTP_POST, "/v1/checks", "checks", check_poll, .call_size = &check_call_size,
+         .parameters = PARAMETERS("loc")),
 
     CALL(READ, HTTP_GET, "/v1/crawlers", "crawlers", crawlers_list,
          .parameters = PARAMETERS("site")),

@@ -43,6 +43,8 @@ struct call {
     const struct site_map *routing; /* of call_registry; NULL: it was not asked for */
     void (*answer)(struct call *call);
     void (*refuse)(struct call *call);
+    /* The write is answered once the sources that run are as it left them. */
+    bool settles_sources;
     struct repeat repeat; /* what Idempotency-Key asks for, see repeat.h */
 };
 

@@ -260,8 +260,10 @@ enum handled check_poll(void *context, struct request *request)
                       "name the sitemap, as ?loc=URL");
         return HANDLED;
     }
-    if (!call_url(&self->call, "loc", loc, &self->loc))
+    if (url_parse(loc, strlen(loc), &self->loc, NULL) != RULE_OK) {
+        reply_problem(&request->reply, 400, "malformed-parameter", "loc", "must be a URL");
         return HANDLED;
+    }
     if (app->remote == NULL) {
         errors_reply_status(&request->reply, CATALOGUE_UNAVAILABLE);
         return HANDLED;

@@ -21,8 +21,9 @@ route_hook indexes_list, index_get, indexes_post, index_patch, index_delete, ren
 route_hook token_get, tokens_list, token_delete;
 /* crawlers.c */
 route_hook crawlers_list, crawler_pages;
-/* sources.c, changes.c, copy.c */
-route_hook sources_list, source_scan, changes_get, backup_get;
+/* sources.c, source_changes.c, checks.c, changes.c, copy.c */
+route_hook sources_list, source_scan, sources_post, source_patch, source_delete;
+route_hook checks_list, check_poll, changes_get, backup_get;
 /* history.c */
 route_hook history_list, history_get, history_undo, diff_get, restore_post;
 
@@ -31,7 +32,7 @@ route_hook console_redirect, console_get;
 
 /* The calls that are more than a struct call: route.call_size. */
 extern const size_t upload_size, removal_size, site_write_size, index_write_size;
-extern const size_t scan_call_size, changes_size, copy_size;
+extern const size_t source_write_size, check_call_size, scan_call_size, changes_size, copy_size;
 
 /* A file that the build puts into the program (embed.cmake). `etag` with its quotes. */
 struct embedded_file {

@@ -7,6 +7,7 @@
 
 #include "server/api/auth.h"
 #include "server/api/call.h"
+#include "server/api/check_json.h"
 #include "server/api/copy.h"
 #include "server/api/errors.h"
 #include "server/api/handlers.h"
@@ -327,6 +328,29 @@ enum handled sitemaps_list(void *context, struct request *request)
 
 /* ---- GET: one ------------------------------------------------------------------------------ */
 
+/* Adds `check` to the object before: how it was found where it is, null where nobody looks. */
+static enum catalogue_status append_check(struct str *out, struct catalogue_view *view,
+                                          const struct entry_record *record, bool *checked)
+{
+    struct check_record check;
+    enum catalogue_status status =
+        catalogue_view_check_by_loc(view, record->site_id, record->loc, &check);
+
+    *checked = status == CATALOGUE_OK;
+    if (status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND)
+        return status;
+    if (out->failed || out->len == 0)
+        return CATALOGUE_OK;
+    out->data[--out->len] = '\0'; /* the object is open again */
+    str_append_text(out, ",\"check\":");
+    if (*checked)
+        check_json_append(out, &check);
+    else
+        str_append_text(out, "null");
+    str_append_text(out, "}\n");
+    return CATALOGUE_OK;
+}
+
 static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
                                       const struct registry *registry)
 {
@@ -334,6 +358,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     struct entry_record record;
     enum catalogue_status status = catalogue_view_entry_by_id(view, request->path_tail, &record);
     char etag[40];
+    bool checked;
 
     if (status == CATALOGUE_OK && !(grant_has_site(&request->grant, record.site_id) &&
                                     grant_has_loc(&request->grant, record.loc))) {
@@ -347,11 +372,19 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     if (status != CATALOGUE_OK)
         return status;
     entry_json_append(&request->reply.body, &record, registry, 0);
-    str_append_char(&request->reply.body, '\n');
-    catalogue_entry_etag(&record, etag);
-    call_reply_with_tag(call, etag);
+    status = append_check(&request->reply.body, view, &record, &checked);
+    if (status == CATALOGUE_OK) {
+        catalogue_entry_etag(&record, etag);
+        if (checked) {
+            /* The tag is the entry's, which a poll does not move: no 304 for it. */
+            reply_json(&request->reply, 200);
+            reply_header(&request->reply, "ETag", etag);
+        } else {
+            call_reply_with_tag(call, etag);
+        }
+    }
     entry_record_done(&record);
-    return CATALOGUE_OK;
+    return status;
 }
 
 enum handled sitemap_get(void *context, struct request *request)

@@ -35,7 +35,8 @@ static void site_json_append(struct str *out, const struct registry_site *site, 
                       site->max_pages, site->managed ? "true" : "false",
                       site->frozen ? "true" : "false");
     str_append_json_member(out, "frozen_by", freeze_word(site->frozen));
-    str_append_format(out, ",\"indexes\":%zu", site->index_count);
+    str_append_format(out, ",\"check\":%s,\"indexes\":%zu", site->check ? "true" : "false",
+                      site->index_count);
     if (whole) {
         str_append_text(out, ",\"robots\":");
         if (site->robots_off)
@@ -216,6 +217,16 @@ static void set_fields(struct change *change, const struct json_field *cross,
     }
 }
 
+/* What is polled follows at once, and not only when it is looked next. */
+static void set_check(struct call *call, const struct json_field *check)
+{
+    if (!check->present)
+        return;
+    call->change.site.set |= SITE_SET_CHECK;
+    call->change.site.check = check->on;
+    call->settles_sources = true;
+}
+
 enum handled sites_post(void *context, struct request *request)
 {
     struct site_write *self = request->state;
@@ -226,6 +237,7 @@ enum handled sites_post(void *context, struct request *request)
         {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = MAX_INDEXES},
         {.name = "robots", .type = JSON_FIELD_OPTION},
         {.name = "index", .type = JSON_FIELD_SWITCH},
+        {.name = "check", .type = JSON_FIELD_BOOL},
     };
     enum rule_code code;
 
@@ -234,7 +246,7 @@ enum handled sites_post(void *context, struct request *request)
         errors_reply_scope(&request->reply);
         return HANDLED;
     }
-    if (!call_body(&self->call, fields, 6))
+    if (!call_body(&self->call, fields, 7))
         return HANDLED;
     code = url_parse_origin(fields[0].text, strlen(fields[0].text), &self->origin);
     if (code != RULE_OK) {
@@ -246,6 +258,7 @@ enum handled sites_post(void *context, struct request *request)
     self->call.change.kind = CHANGE_SITE_ADD;
     self->call.change.site.origin = self->origin.text;
     set_fields(&self->call.change, &fields[1], &fields[2], &fields[3], &fields[4]);
+    set_check(&self->call, &fields[6]);
     self->call.refuse = refuse_made;
     return call_write(&self->call, answer_made);
 }
@@ -310,6 +323,7 @@ enum handled site_patch(void *context, struct request *request)
         {.name = "remove_cross_hosts", .type = JSON_FIELD_TEXTS},
         {.name = "add_host_aliases", .type = JSON_FIELD_TEXTS},
         {.name = "remove_host_aliases", .type = JSON_FIELD_TEXTS},
+        {.name = "check", .type = JSON_FIELD_BOOL},
     };
 
     (void)context;
@@ -327,6 +341,7 @@ enum handled site_patch(void *context, struct request *request)
     self->call.change.site.alias_added = fields[7].texts;
     self->call.change.site.alias_removed = fields[8].texts;
     set_fields(&self->call.change, &fields[0], &fields[1], &fields[2], &fields[3]);
+    set_check(&self->call, &fields[9]);
     self->call.refuse = refuse_changed;
     return call_write(&self->call, answer_changed);
 }

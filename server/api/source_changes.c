@@ -65,7 +65,8 @@ static void answer_changed(struct call *call)
 
 static void answer_removed(struct call *call)
 {
-    reply_json(&call->request->reply, 204);
+    call->request->reply.status = 204;
+    reply_header(&call->request->reply, "Cache-Control", "no-store");
     call_audit(call, "source-remove", call->change.made.name);
 }
 

@@ -94,25 +94,6 @@ static bool gather_problem(void *context, const struct source_file *file)
     return !g->failed && report->problems_listed < SOURCE_MAX_PROBLEMS;
 }
 
-static bool read_catalogue(struct catalogue *c, struct source_report *out)
-{
-    struct catalogue_view *view;
-    struct catalogue_revisions revisions;
-    struct gathering g = {.report = out};
-    if (catalogue_view_begin(c, &view) != CATALOGUE_OK)
-        return false;
-    bool ok =
-        catalogue_view_revisions(view, &revisions) == CATALOGUE_OK &&
-        catalogue_view_source_state(view, out->name, &out->state) == CATALOGUE_OK &&
-        (out->state.quarantined == 0 ||
-         catalogue_view_source_refused(view, out->name, gather_problem, &g) == CATALOGUE_OK) &&
-        (out->state.remarked == 0 ||
-         catalogue_view_source_remarked(view, out->name, gather_remarks, &g) == CATALOGUE_OK);
-    catalogue_view_end(view);
-    out->revision = revisions.revision;
-    return ok && !g.failed;
-}
-
 void source_report_done(struct source_report *report)
 {
     for (size_t i = 0; i < report->problems_listed; i++) {
@@ -125,6 +106,27 @@ void source_report_done(struct source_report *report)
         free(report->remarks[i].detail);
     }
     report->problems_listed = report->remarks_listed = 0;
+}
+
+bool source_report_read(struct catalogue *c, const char *name, struct source_report *out)
+{
+    struct catalogue_view *view;
+    struct catalogue_revisions revisions;
+    struct gathering g = {.report = out};
+    if (catalogue_view_begin(c, &view) != CATALOGUE_OK)
+        return false;
+    bool ok = catalogue_view_revisions(view, &revisions) == CATALOGUE_OK &&
+              catalogue_view_source_state(view, name, &out->state) == CATALOGUE_OK &&
+              (out->state.quarantined == 0 ||
+               catalogue_view_source_refused(view, name, gather_problem, &g) == CATALOGUE_OK) &&
+              (out->state.remarked == 0 ||
+               catalogue_view_source_remarked(view, name, gather_remarks, &g) == CATALOGUE_OK);
+    catalogue_view_end(view);
+    out->revision = revisions.revision;
+    if (ok && !g.failed)
+        return true;
+    source_report_done(out);
+    return false;
 }
 
 struct sources {
@@ -342,10 +344,7 @@ bool sources_report(const struct source_list *list, size_t at, struct source_rep
     out->failed_at = s->failed_at;
     memcpy(out->failure, s->failure, sizeof out->failure);
     pthread_mutex_unlock(&s->lock);
-    if (read_catalogue(s->catalogue, out))
-        return true;
-    source_report_done(out);
-    return false;
+    return source_report_read(s->catalogue, s->settings.name, out);
 }
 
 void sources_health(const struct source_list *list, size_t at, struct source_health *out)

@@ -120,6 +120,9 @@ const char *sources_url(const struct source_list *list, size_t at);
 const char *sources_index(const struct source_list *list, size_t at);
 /* Fills a report; reads the catalogue: not on an HTTP thread. False: no memory or unreadable. */
 bool sources_report(const struct source_list *list, size_t at, struct source_report *out);
+/* The part of a report that the catalogue has, of a source of any kind: its state, problems and
+ * remarks. The same. */
+bool source_report_read(struct catalogue *c, const char *name, struct source_report *out);
 void source_report_done(struct source_report *report);
 
 /* How a source stood after its last scan, from memory: for /readyz and /metrics. Never waits for

@@ -291,6 +291,12 @@ SAMPLES = {
     "getBackup": ("GET", "/v1/backup", None),
     "listSources": ("GET", "/v1/sources", None),
     "scanSource": ("POST", "/v1/sources/files/scan", None),
+    "addSource": ("POST", "/v1/sources", {"name": "nobodys", "upstream": "http://127.0.0.1:9/i.xml"}),
+    "getSource": ("GET", "/v1/sources/files", None),
+    "changeSource": ("PATCH", "/v1/sources/none", {"poll": 3600}),
+    "removeSource": ("DELETE", "/v1/sources/none", None),
+    "listChecks": ("GET", "/v1/checks", None),
+    "pollSitemap": ("POST", f"/v1/checks?loc={q(ORIGIN + '/none.xml')}", None),
     "listHistory": ("GET", "/v1/history", None),
     "getHistory": ("GET", "/v1/history/999999", None),
     "undoChange": ("POST", "/v1/history/999999/undo", None),
@@ -372,7 +378,7 @@ for name in SAMPLES:
     everywhere(name)
     if name not in OPEN:
         everywhere_in_v1(name)
-    if SAMPLES[name][0] != "GET":
+    if SAMPLES[name][0] != "GET" and name != "pollSitemap":  # a poll waits for no writer
         recipe(name, 503, lambda w, name=name: sample(name, w.other("locked")))
     if SAMPLES[name][2] is not None:
         with_body(name)
@@ -671,6 +677,53 @@ recipe("revokeToken", 404, of_shop("DELETE", "/v1/tokens/spare"))
 recipe("revokeToken", 409, lambda w: w.api("DELETE", "/v1/tokens/configured"))
 
 # /v1/sources
+def upstream(w, **fields):
+    """Makes a source of an upstream that nobody answers; its name."""
+    name = f"up{next(w.number)}"
+    reply = w.api("POST", "/v1/sources", {"name": name, "upstream": "http://127.0.0.1:9/i.xml", "site": ORIGIN, **fields})
+    assert reply.status == 201, reply
+    return name, reply
+
+
+recipe("addSource", 201, lambda w: upstream(w)[1])
+recipe("addSource", 403, of_shop("POST", "/v1/sources", {"name": "a", "upstream": ORIGIN + "/i.xml"}))
+recipe("addSource", 409, lambda w: w.api("POST", "/v1/sources", {"name": "files", "upstream": ORIGIN + "/i.xml"}))
+recipe("addSource", 422, lambda w: w.api("POST", "/v1/sources", {"name": "a", "upstream": "nothing"}))
+get("getSource", "/v1/sources/files")
+recipe("getSource", 200, lambda w: w.api("GET", "/v1/sources/" + upstream(w)[0]))
+recipe("getSource", 404, lambda w: w.api("GET", "/v1/sources/none"))
+recipe("changeSource", 200, lambda w: w.api("PATCH", "/v1/sources/" + upstream(w)[0], {"poll": 3600}))
+recipe("changeSource", 403, by_reader("PATCH", "/v1/sources/none", {"poll": 3600}))
+recipe("changeSource", 404, lambda w: w.api("PATCH", "/v1/sources/none", {"poll": 3600}))
+recipe("changeSource", 409, lambda w: w.api("PATCH", "/v1/sources/files", {"settle": 3}))
+recipe("changeSource", 422, lambda w: w.api("PATCH", "/v1/sources/" + upstream(w)[0], {"poll": 1}))
+recipe("removeSource", 204, lambda w: w.api("DELETE", "/v1/sources/" + upstream(w)[0]))
+recipe("removeSource", 403, by_reader("DELETE", "/v1/sources/none"))
+recipe("removeSource", 404, lambda w: w.api("DELETE", "/v1/sources/none"))
+recipe("removeSource", 409, lambda w: w.api("DELETE", "/v1/sources/files"))
+
+# /v1/checks
+get("listChecks", "/v1/checks")
+recipe("listChecks", 404, lambda w: w.api("GET", f"/v1/checks?site={q('https://none.example')}"))
+recipe("listChecks", 422, lambda w: w.api("GET", "/v1/checks?site=none"))
+recipe("pollSitemap", 403, by_reader("POST", f"/v1/checks?loc={q(ORIGIN + '/none.xml')}"))
+recipe("pollSitemap", 404, lambda w: w.api("POST", f"/v1/checks?loc={q(ORIGIN + '/none.xml')}"))
+recipe("pollSitemap", 400, lambda w: w.api("POST", "/v1/checks?loc=none"))
+
+
+def polled(w):
+    """Of an address that is not opened: it is told as unreachable."""
+    origin = f"http://127.0.0.1:{7000 + next(w.number)}"
+    assert w.api("POST", "/v1/sites", {"origin": origin, "check": True}).status == 201
+    assert w.api("POST", "/v1/sitemaps", {"loc": origin + "/a.xml"}).status == 201
+    eventually(lambda: w.api("GET", f"/v1/checks?site={q(origin)}").json()["checks"], "it is watched")
+    reply = w.api("POST", f"/v1/checks?loc={q(origin + '/a.xml')}")
+    assert reply.json()["check"]["state"] == "unreachable", reply
+    return reply
+
+
+recipe("pollSitemap", 200, polled)
+
 get("listSources", "/v1/sources")
 recipe("listSources", 200, of_shop("GET", "/v1/sources"))
 scan = lambda w, query="": w.api("POST", "/v1/sources/files/scan" + query)
@@ -789,10 +842,11 @@ def repeated(w, method, target, body=None):
 
 
 for name in SAMPLES:
-    if SAMPLES[name][0] != "GET" and name != "scanSource":
+    if SAMPLES[name][0] != "GET" and name not in ("scanSource", "pollSitemap"):
         recipe(name, 422, lambda w, name=name: under_key(w, name))
         recipe(name, 400, lambda w, name=name: sample(name, w.server, headers=[("Idempotency-Key", "a b")]))
-recipe("scanSource", 400, lambda w: sample("scanSource", w.server, headers=[("Idempotency-Key", "a")]))
+for name in ("scanSource", "pollSitemap"):
+    recipe(name, 400, lambda w, name=name: sample(name, w.server, headers=[("Idempotency-Key", "a")]))
 recipe("registerSitemaps", 201, lambda w: repeated(w, "POST", "/v1/sitemaps", {"loc": w.loc()}))
 recipe("registerSitemaps", 200, lambda w: repeated(w, "POST", "/v1/sitemaps", [{"loc": w.loc()}]))
 recipe("replaceSitemaps", 200, lambda w: repeated(w, "PUT", f"/v1/sitemaps?index={q(w.index()['url'])}", [{"loc": w.loc()}]))

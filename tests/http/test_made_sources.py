@@ -1,0 +1,242 @@
+"""Sources made by API and command line: what they may read, whose they are, and that they run at once."""
+
+import os
+
+import pytest
+
+from harness import ORIGIN, eventually, locs, problem
+from test_sources import Folder
+
+OTHER = "https://other.example"
+UPSTREAM = ORIGIN + "/old_index.xml"
+
+
+class World:
+    """A server of two sites, a folder opened to each, a source of the configuration; and tokens of the first site."""
+
+    def __init__(self, start, tmp_path):
+        self.tmp = tmp_path
+        self.shop, self.rest = Folder(tmp_path / "open" / "shop"), Folder(tmp_path / "rest")
+        self.fixed, self.secret = Folder(tmp_path / "fixed"), Folder(tmp_path / "secret")
+        self.shop.put("a.xml")
+        self.rest.put("r.xml")
+        self.secret.put("s.xml")
+        self.config = tmp_path / "sitemapd.conf"
+        self.write()
+        self.server = start("--config", str(self.config), sites=())
+        self.site = self.token("site", "--site", ORIGIN, "--role", "admin")
+        self.other = self.token("other", "--site", OTHER, "--role", "admin")
+
+    def write(self, roots=None):
+        roots = roots if roots is not None else f"source_root = {self.tmp}/open\n"
+        self.config.write_text(
+            f"[fetch]\nsource_root = {self.rest.path}\n[site \"main\"]\norigin = {ORIGIN}\n{roots}"
+            f"[site \"other\"]\norigin = {OTHER}\n"
+            f"[source \"fixed\"]\ndirectory = {self.fixed.path}\nurl = {ORIGIN}/fixed/\nwatch = no\n")
+
+    def token(self, name, *options):
+        made = self.server.cli("token", "add", name, *options)
+        eventually(lambda: self.server.api("GET", "/v1/token", token=made.out.strip()).status == 200, "the token is known")
+        return made.out.strip()
+
+    def post(self, name="shop", token="", **fields):
+        if "upstream" not in fields:
+            fields = {"directory": self.shop.path, "url": ORIGIN + "/shop/", "settle": 0, **fields}
+        return self.server.api("POST", "/v1/sources", {"name": name, **fields}, token=token)
+
+    def patch(self, name, token="", **fields):
+        return self.server.api("PATCH", "/v1/sources/" + name, fields, token=token)
+
+    def names(self, token=""):
+        return sorted(s["name"] for s in self.server.api("GET", "/v1/sources", token=token).json()["sources"])
+
+    def scan(self, name, token="", query=""):
+        return self.server.api("POST", f"/v1/sources/{name}/scan{query}", token=token)
+
+    def listed(self):
+        return locs(self.server.get("/sitemap_index.xml").body)
+
+
+@pytest.fixture
+def w(start, tmp_path):
+    return World(start, tmp_path)
+
+
+def test_one_is_made_changed_and_removed_while_all_else_goes_on(w):
+    reply = w.post(token=w.site)
+    assert (reply.status, reply.get("location")) == (201, "/v1/sources/shop"), reply
+    assert reply.json() == {
+        "name": "shop", "kind": "folder", "managed": False, "site": ORIGIN, "directory": w.shop.path,
+        "url": ORIGIN + "/shop/", "index": None, "patterns": None, "excludes": None, "watch": True, "rescan": 3600,
+        "settle": 0, "serve": False}
+    assert w.names() == ["fixed", "shop"]  # it runs when it is answered
+    assert w.scan("shop", token=w.site).status == 200
+    assert w.listed() == [ORIGIN + "/shop/a.xml"]
+
+    w.shop.put("b.xml")
+    dry = w.scan("shop", query="?dry_run=1").json()
+    if dry["created"]:  # else the watch was first
+        assert dry["revision"] == w.server.api("GET", "/v1/changes?since=0").json()["revision"]
+    fixed = w.server.api("GET", "/v1/sources/fixed").json()["last_scan_at"]
+    reply = w.patch("shop", token=w.site, patterns=["b.*"], rescan=7200, index=ORIGIN + "/sitemap_index.xml")
+    assert reply.status == 200, reply
+    assert (reply.json()["patterns"], reply.json()["rescan"], reply.json()["index"]) == (["b.*"], 7200, ORIGIN + "/sitemap_index.xml")
+    one = w.server.api("GET", "/v1/sources/shop").json()
+    assert (one["patterns"], one["watch"]) == (["b.*"], True)
+    assert w.patch("shop", token=w.site, index=None, patterns=[]).json()["patterns"] is None
+    assert w.server.api("GET", "/v1/sources/fixed").json()["last_scan_at"] == fixed
+
+    w.server.restart()
+    assert w.names() == ["fixed", "shop"]
+    assert w.server.api("DELETE", "/v1/sources/shop", token=w.site).status == 204
+    assert w.names() == ["fixed"]
+    problem(w.scan("shop"), 404, "not-found")
+    assert ORIGIN + "/shop/a.xml" in w.listed()  # its entries stay
+    kinds = [c["kind"] for c in w.server.api("GET", "/v1/history?limit=20").json()["changes"]]
+    assert [k for k in kinds if k.startswith("source-")] == ["source-remove", "source-update", "source-update", "source-add"]
+    assert w.post(token=w.site).status == 201  # and who made it may make it again
+
+
+def test_the_configuration_goes_first(w):
+    problem(w.post("fixed"), 409, "source-exists", "name")
+    problem(w.patch("fixed", settle=3), 409, "managed-by-config")
+    problem(w.server.api("DELETE", "/v1/sources/fixed"), 409, "managed-by-config")
+    assert w.post().status == 201
+    problem(w.post(), 409, "source-exists", "name")
+    w.config.write_text(w.config.read_text() + f"[source \"shop\"]\ndirectory = {w.fixed.path}\nurl = {ORIGIN}/x/\n")
+    os.kill(w.server.process.pid, 1)
+    w.server.told("reloaded")
+    assert w.server.api("GET", "/v1/sources/shop").json()["managed"] is True
+    assert w.server.told("source-put-aside")
+
+
+MALFORMED = [
+    ({"upstream": UPSTREAM, "directory": "/srv"}, 403, "folder-not-opened", "directory"),
+    ({"directory": None}, 422, "wrong-type", "directory"),
+    ({"url": None}, 422, "wrong-type", "url"),
+    ({"url": ORIGIN + "/shop"}, 422, "source-malformed", "url"),
+    ({"index": "/nowhere.xml"}, 422, "index-unknown", "index"),
+    ({"rescan": 1}, 422, "source-malformed", "rescan"),
+    ({"poll": 60}, 422, "source-malformed", "upstream"),
+    ({"patterns": ["a\nb"]}, 422, "source-malformed", "patterns"),
+    ({"patterns": ["x" * 5000]}, 422, "source-malformed", "patterns"),
+    ({"name": "a/b"}, 422, "name-malformed", "name"),
+    ({"colour": "red"}, 422, "unknown-field", "colour"),
+    ({"upstream": "ftp://a/i.xml"}, 422, "loc-scheme", "upstream"),
+    ({"upstream": UPSTREAM, "serve": True}, 422, "source-malformed", "directory"),
+    ({"upstream": UPSTREAM, "poll": 1}, 422, "source-malformed", "poll"),
+    ({"upstream": "https://nobody.example/i.xml"}, 422, "site-unknown", "upstream"),
+    ({"upstream": UPSTREAM, "site": "https://nobody.example"}, 422, "site-unknown", "site"),
+    ({"upstream": UPSTREAM, "connect": "127.0.0.1:80"}, 403, "only-by-configuration", "connect"),
+    ({"upstream": UPSTREAM, "ca_file": "/etc/passwd"}, 403, "only-by-configuration", "ca_file"),
+    ({"upstream": UPSTREAM, "credentials_file": "/etc/passwd"}, 403, "only-by-configuration", "credentials_file"),
+]
+
+
+def test_what_is_malformed_is_refused_by_its_field_and_nothing_is_made(w):
+    for fields, status, code, field in MALFORMED:
+        problem(w.post(**fields), status, code, field)
+    assert w.names() == ["fixed"]
+
+
+def test_folders_are_read_only_beneath_what_is_opened(w):
+    escapes = [w.secret.path, "/", "/etc", str(w.tmp), w.rest.path, w.shop.path + "/../../secret", w.tmp.as_posix() + "/openx",
+               str(w.tmp) + "//open/shop/../../secret", "open/shop"]
+    for path in escapes:
+        reply = w.post("x", token=w.site, directory=path)
+        assert reply.status in (403, 422), (path, reply)
+    problem(w.post("x", directory=w.secret.path), 403, "folder-not-opened", "directory")
+    assert w.post("rest", directory=w.rest.path).status == 201  # [fetch] opens it to tokens for all sites
+    assert w.post(token=w.site).status == 201
+    problem(w.patch("shop", token=w.site, directory=w.secret.path), 403, "folder-not-opened", "directory")
+    problem(w.patch("shop", token=w.site, directory=w.rest.path), 403, "folder-not-opened", "directory")
+
+    # A symlink leads out, before or after: nothing of it is read, listed or served.
+    os.symlink(w.secret.path, w.tmp / "open" / "out")
+    assert w.post("out", token=w.site, directory=str(w.tmp / "open" / "out"), url=ORIGIN + "/out/", serve=True).status == 201
+    problem(w.scan("out", token=w.site), 503, "scan-failed")
+    assert w.server.get("/out/s.xml").status == 404
+    assert not [loc for loc in w.listed() if "/out/" in loc]
+
+    # What is closed later is read no more.
+    assert w.scan("shop").status == 200
+    w.write(roots="")
+    os.kill(w.server.process.pid, 1)
+    w.server.told("reloaded")
+    reply = w.scan("shop")
+    assert "source_root" in problem(reply, 503, "scan-failed")["detail"]
+    assert ORIGIN + "/shop/a.xml" in w.listed()
+    reasons = w.server.api("GET", "/readyz").json()["reasons"]
+    assert any(r["code"] == "source-failing" and "source_root" in r["detail"] for r in reasons)
+
+
+def test_a_token_of_one_site_keeps_to_it(w):
+    assert w.post(token=w.site).status == 201
+    assert w.scan("shop").status == 200
+    # Of the other site: neither seen nor touched.
+    assert w.names(w.other) == []
+    problem(w.server.api("GET", "/v1/sources/shop", token=w.other), 404, "not-found")
+    problem(w.patch("shop", token=w.other, settle=1), 404, "not-found")
+    problem(w.server.api("DELETE", "/v1/sources/shop", token=w.other), 404, "not-found")
+    assert w.scan("shop", token=w.other).status in (403, 404)
+    problem(w.post("theirs", token=w.other, url=ORIGIN + "/shop/"), 403)
+    # Its own URL, the other's index; an upstream of another's host, or of anybody's.
+    problem(w.post("x", token=w.other, upstream=OTHER + "/i.xml", index=ORIGIN + "/sitemap_index.xml"), 422, "index-unknown", "index")
+    problem(w.post("x", token=w.other, upstream=ORIGIN + "/i.xml"), 403)
+    problem(w.post("x", token=w.other, upstream=ORIGIN + "/i.xml", site=OTHER), 422, "outside-site", "upstream")
+    problem(w.post("x", token=w.other, upstream="http://169.254.169.254/latest", site=OTHER), 422, "outside-site", "upstream")
+    problem(w.post("x", token=w.other, upstream=OTHER + "/i.xml", site=ORIGIN), 422, "site-unknown", "site")
+    made = w.post("up", token=w.other, upstream=OTHER + "/i.xml")
+    assert (made.status, made.json()["site"], made.json()["kind"]) == (201, OTHER, "remote"), made
+    problem(w.patch("up", token=w.other, upstream=ORIGIN + "/i.xml"), 422, "outside-site", "upstream")
+
+    # A name under which another site's files are known: a scan of its own would find all of them gone.
+    assert w.server.api("DELETE", "/v1/sources/shop", token=w.site).status == 204
+    problem(w.post("shop", token=w.other, upstream=OTHER + "/i.xml"), 409, "source-exists", "name")
+    assert w.listed() == [ORIGIN + "/shop/a.xml"]
+    problem(w.post("fixed", token=w.other, upstream=OTHER + "/i.xml"), 409, "source-exists", "name")
+
+    # There is a bound, and it is the site's own.
+    for i in range(19):
+        assert w.post(f"n{i}", token=w.other, upstream=OTHER + "/i.xml").status == 201
+    reply = w.post("more", token=w.other, upstream=OTHER + "/i.xml")
+    assert "at most 20" in problem(reply, reply.status)["detail"] and reply.status in (409, 422, 507), reply
+    assert w.post(token=w.site).status == 201
+
+
+def test_roles_prefixes_and_frozen_sites(w):
+    read, write = w.token("read", "--site", ORIGIN, "--role", "read"), w.token("write", "--site", ORIGIN)
+    part = w.token("part", "--prefix", ORIGIN + "/shop/blog/")
+    for token in (read, write):
+        problem(w.post(token=token), 403, "token-role")
+        problem(w.patch("fixed", token=token, settle=1), 403, "token-role")
+        problem(w.server.api("DELETE", "/v1/sources/fixed", token=token), 403, "token-role")
+    problem(w.scan("fixed", token=read), 403, "token-role")
+    assert w.names(read) == ["fixed"]
+    assert w.scan("fixed", token=write).status == 200
+    # A prefix: none is made with it, and it sees those whose folder lies under it; an upstream names what it likes.
+    problem(w.post("up", token=part, upstream=UPSTREAM), 403, "token-role")
+    assert w.post("blog", token=w.site, url=ORIGIN + "/shop/blog/").status == 201
+    assert w.post("up", token=w.site, upstream=UPSTREAM).status == 201
+    assert w.names(part) == ["blog"]
+    problem(w.scan("up", token=part), 403)
+    assert w.post(token=w.site).status == 201
+    # Frozen: nothing changes, sources neither.
+    site = [s["id"] for s in w.server.api("GET", "/v1/sites").json()["sites"] if s["origin"] == ORIGIN][0]
+    assert w.server.api("PATCH", f"/v1/sites/{site}", {"frozen": True}).status == 200
+    problem(w.post("x", token=w.site), 409, "frozen")
+    problem(w.patch("shop", settle=1), 409, "frozen")
+    problem(w.server.api("DELETE", "/v1/sources/shop"), 409, "frozen")
+
+
+def test_a_site_is_checked_by_a_word(server):
+    made = server.api("POST", "/v1/sites", {"origin": OTHER, "check": True})
+    assert made.json()["check"] is True
+    assert server.api("GET", "/v1/sites").json()["sites"][1]["check"] is False
+    assert server.api("PATCH", f"/v1/sites/{made.json()['id']}", {"check": False}).json()["check"] is False
+    entry = server.register(ORIGIN + "/a.xml").json()["sitemap"]
+    assert server.api("GET", "/v1/sitemaps/" + entry["id"]).json()["check"] is None
+    assert server.api("GET", "/v1/checks").json() == {"checks": [], "next": None}
+    problem(server.api("GET", "/v1/checks?state=odd"), 400, "malformed-parameter", "state")
+    problem(server.api("POST", "/v1/checks?loc=" + ORIGIN + "/a.xml"), 404, "not-found", "loc")
+    problem(server.api("POST", "/v1/checks"), 400, "missing-parameter", "loc")
