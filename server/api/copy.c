@@ -127,13 +127,18 @@ static void copy_cleanup(struct call *call)
     leave_place(copy);
 }
 
+bool copy_goes_on(struct copy *copy)
+{
+    copy->gone = request_is_gone(copy->call.request);
+    return !copy->gone && !atomic_load(&copy->call.app->stopping);
+}
+
 static bool take_room(struct copy *copy)
 {
     struct spool_room *room = &copy->call.app->spool_room;
     uint64_t max = atomic_load(&room->max_bytes);
 
-    copy->gone = request_is_gone(copy->call.request);
-    if (copy->gone)
+    if (!copy_goes_on(copy))
         return false;
     copy->taken += ROOM_STEP;
     copy->crowded = atomic_fetch_add(&room->used_bytes, ROOM_STEP) + ROOM_STEP > max;

@@ -33,6 +33,9 @@ enum handled copy_run(struct copy *copy, const char *content_type, call_work *ma
 bool copy_wants_lines(const struct request *request);
 /* The same as NDJSON, which is whole: a parameter that goes by pages is refused. */
 enum handled copy_lines(struct copy *copy, call_work *make);
+/* False where nobody waits for the answer any more, or the server is about to stop: for a `make`
+ * that is long at work before it writes. */
+bool copy_goes_on(struct copy *copy);
 /* Takes room for what is written beside the answer, until that is sent. False as of copy_write. */
 bool copy_room(struct copy *copy, size_t bytes);
 /* Appends to the answer. False where there is no room, or the server is about to stop: `make` then

@@ -359,7 +359,7 @@ static bool diff_goes_on(void *context, size_t bytes)
 {
     struct lines *l = context;
 
-    return !l->failed && copy_room(l->copy, bytes);
+    return !l->failed && copy_goes_on(l->copy) && copy_room(l->copy, bytes);
 }
 
 static enum catalogue_status diff_work(struct call *call, struct catalogue_view *view,

@@ -49,6 +49,44 @@ static bool read_all(void *context)
     return good;
 }
 
+static void count_change(void *context, const struct history_change *change)
+{
+    assert_true(change->revision > 0);
+    ++*(unsigned *)context;
+}
+
+static void count_row(void *context, const struct entry_record *before,
+                      const struct entry_record *after)
+{
+    assert_true(before == NULL && after != NULL);
+    ++*(unsigned *)context;
+}
+
+static bool read_history(void *context)
+{
+    struct world *w = context;
+    struct catalogue_view *v;
+    unsigned changes = 0, rows = 0, differences = 0;
+    uint64_t looked_at, next;
+    bool more;
+    if (!fine(catalogue_view_begin(w->c, &v)))
+        return false;
+    const struct history_query query = {.loc = ORIGIN "/kept.xml", .limit = 10};
+    const struct history_difference diff = {
+        .site_id = 1, .index_id = 1, .to = 1000, .each = count_row, .context = &differences};
+    bool good = fine(catalogue_view_history(v, &query, count_change, &changes, &looked_at, &next));
+    for (uint64_t revision = 1; good && revision <= 3; revision++)
+        good = fine(catalogue_view_history_rows(v, revision, 0, 1, count_row, &rows, &more));
+    good = good && fine(catalogue_view_history_diff(v, &diff));
+    if (good) {
+        assert_int_equal(changes, 1);
+        assert_int_equal(rows, 1);
+        assert_int_equal(differences, 1);
+    }
+    catalogue_view_end(v);
+    return good;
+}
+
 static bool check_all(void *context)
 {
     struct world *w = context;
@@ -75,6 +113,7 @@ static void test_reads(void **state)
     (void)state;
     fill(w);
     alloc_sweep("views", read_all, w);
+    alloc_sweep("history", read_history, w);
     alloc_sweep("check", check_all, w);
     alloc_sweep("backup", back_up, w);
     catalogue_close(w->c);
