@@ -350,7 +350,8 @@ static const char schema_v8[] =
  *
  * history.site is the one site that a change touched, 0: several, or none, or the change is older
  * than this version. history_site.bytes is what these changes take, for the largest taker to lose
- * first where there is no room; of a site nothing before `since` is there, or not whole. */
+ * first where there is no room; of a site nothing before `since` is there, or not whole.
+ * history_file is what was known of the file of an entry that a change of a source touched. */
 
 static const char schema_v9[] =
     "ALTER TABLE sitemap_index ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
@@ -398,6 +399,22 @@ static const char schema_v9[] =
     " since INTEGER NOT NULL"
     ") STRICT;"
     "INSERT INTO history_site(site, bytes, since) SELECT 0, history_bytes, 0 FROM catalogue;"
+    "CREATE TABLE history_file("
+    " revision INTEGER NOT NULL,"
+    " site INTEGER NOT NULL,"
+    " loc TEXT NOT NULL,"
+    " source INTEGER NOT NULL,"
+    " path TEXT NOT NULL,"
+    " hash BLOB,"
+    " lastmod TEXT,"
+    " urls INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL,"
+    " newest_lastmod TEXT,"
+    " one_lastmod INTEGER NOT NULL,"
+    " future INTEGER NOT NULL,"
+    " claim TEXT,"
+    " PRIMARY KEY (revision, site, loc, source, path)"
+    ") STRICT, WITHOUT ROWID;"
     /* Whether what is registered is read where it is. The text of robots.txt stands last, as ever.
      */
     "ALTER TABLE site ADD COLUMN checked INTEGER NOT NULL DEFAULT 0;"

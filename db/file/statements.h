@@ -15,6 +15,13 @@
 #define HISTORY_IS_KEPT                                                                            \
     "h.revision >= coalesce((SELECT since FROM history_site WHERE site = h.site), 0)"
 
+/* What is known of files, for the revision ?1. */
+#define HISTORY_FILE_KEEP                                                                          \
+    "INSERT OR IGNORE INTO history_file(revision, site, loc, source, path, hash, lastmod, urls,"   \
+    " bytes, newest_lastmod, one_lastmod, future, claim) SELECT ?1, site, loc, source, path, "     \
+    "hash,"                                                                                        \
+    " lastmod, urls, bytes, newest_lastmod, one_lastmod, future, claim FROM source_file"
+
 /* X(name, sql) */
 #define STATEMENTS(X)                                                                              \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
@@ -91,6 +98,9 @@
     X(KEEP_FIND, "SELECT ordinal FROM temp.keep WHERE address = ?1")                               \
     X(KEEP_WANTED, "SELECT address FROM temp.keep WHERE wanted = 1 AND address > ?1"               \
                    " ORDER BY address LIMIT 1")                                                    \
+    X(UNDONE_CLEAR, "DELETE FROM temp.undone")                                                     \
+    X(UNDONE_ADD, "INSERT OR IGNORE INTO temp.undone(loc, was) VALUES (?1, ?2)")                   \
+    X(UNDONE_FIND, "SELECT was FROM temp.undone WHERE loc = ?1")                                   \
     X(FRESH_CLEAR, "DELETE FROM temp.fresh")                                                       \
     X(FRESH_ADD, "INSERT OR IGNORE INTO temp.fresh(loc) VALUES (?1)")                              \
     X(SEGMENT_PRUNE, "DELETE FROM sitemap WHERE address BETWEEN ?1 AND ?2"                         \
@@ -197,6 +207,34 @@
                    " ?16, ?17)")                                                                   \
     X(HISTORY_SITE_ADD, "INSERT INTO history_site(site, bytes, since) VALUES (?1, ?2, 0)"          \
                         " ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes")               \
+    X(HISTORY_FILE_ADD, HISTORY_FILE_KEEP " WHERE source = ?2 AND path = ?3 AND site IS NOT NULL"  \
+                                          " AND loc IS NOT NULL AND hash IS NOT ?4")               \
+    X(HISTORY_FILE_ADD_OF, HISTORY_FILE_KEEP " WHERE site = ?2 AND loc = ?3")                      \
+    X(HISTORY_FILES_DROP, "DELETE FROM history_file WHERE (revision, site, loc, source, path) IN"  \
+                          " (SELECT revision, site, loc, source, path FROM history_file"           \
+                          " WHERE revision = ?1 LIMIT ?2)")                                        \
+    X(HISTORY_FILES_ANY, "SELECT EXISTS (SELECT 1 FROM history_file WHERE revision = ?1)")         \
+    /* The file of an entry comes back, to be read anew: its inode is none. */                     \
+    X(FILE_COUNT_BACK,                                                                             \
+      "UPDATE source_state SET files = files + d.come, listed = listed + d.list,"                  \
+      " quarantined = quarantined - d.bad FROM (SELECT h.source AS of, sum(f.path IS NULL) AS"     \
+      " come, sum(f.state IS NOT 0) AS list, sum(coalesce(f.state = 3, 0)) AS bad"                 \
+      " FROM history_file AS h LEFT JOIN source_file AS f ON f.source = h.source"                  \
+      " AND f.path = h.path WHERE h.revision = ?1 AND h.site = ?2 AND h.loc = ?3"                  \
+      " GROUP BY h.source) AS d WHERE source_state.source = d.of")                                 \
+    X(FILE_BRING_BACK, "REPLACE INTO source_file(source, path, site, loc, state, refused, device," \
+                       " inode, size, mtime_ns, hash, lastmod, urls, bytes, newest_lastmod,"       \
+                       " one_lastmod, future, line, \"column\", problem_since, claim)"             \
+                       " SELECT source, path, site, loc, 0, 0, 0, 0, 0, 0, hash, lastmod, urls,"   \
+                       " bytes, newest_lastmod, one_lastmod, future, 0, 0, 0, claim"               \
+                       " FROM history_file WHERE revision = ?1 AND site = ?2 AND loc = ?3")        \
+    X(FILE_COUNT_OUT, "UPDATE source_state SET files = files - 1, listed = listed - 1"             \
+                      " WHERE source = ?3 AND EXISTS (SELECT 1 FROM source_file"                   \
+                      " WHERE site = ?1 AND loc = ?2 AND source = ?3 AND state = 0)")              \
+    X(FILE_TAKE_OUT, "DELETE FROM source_file"                                                     \
+                     " WHERE site = ?1 AND loc = ?2 AND source = ?3 AND state = 0")                \
+    X(FETCH_AGAIN, "UPDATE fetch SET etag = NULL, last_modified = NULL, next_at = 0"               \
+                   " WHERE (list = 0 AND site = ?1 AND loc = ?2) OR (list = 1 AND source = ?3)")   \
     X(HISTORY_SINCE, "UPDATE history_site SET since = max(since, ?2) WHERE site = ?1")             \
     X(HISTORY_SINCE_READ, "SELECT since FROM history_site WHERE site = ?1")                        \
     /* Of all sites that a change of several touched. */                                           \
@@ -309,7 +347,8 @@ enum statement {
     "CREATE TEMP TABLE keep(address INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL,"                \
     " wanted INTEGER NOT NULL);"                                                                   \
     "CREATE INDEX temp.keep_wanted ON keep(address) WHERE wanted = 1;"                             \
-    "CREATE TEMP TABLE fresh(loc TEXT PRIMARY KEY) WITHOUT ROWID;"
+    "CREATE TEMP TABLE fresh(loc TEXT PRIMARY KEY) WITHOUT ROWID;"                                 \
+    "CREATE TEMP TABLE undone(loc TEXT PRIMARY KEY, was INTEGER NOT NULL) WITHOUT ROWID;"
 
 struct statements {
     sqlite3 *db;

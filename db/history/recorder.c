@@ -38,7 +38,7 @@ struct recorder {
     enum catalogue_status status;    /* of the change under way: what went wrong in between */
     struct history_part part;
     uint32_t parts;
-    uint64_t rows, bytes;
+    uint64_t rows, bytes, files;
     struct tally *tallies; /* owned */
     size_t tally_count, tally_capacity;
     struct str packed, filter;
@@ -266,7 +266,7 @@ void recorder_drop(struct recorder *r)
     r->status = CATALOGUE_OK;
     history_part_clear(&r->part);
     r->parts = 0;
-    r->rows = r->bytes = 0;
+    r->rows = r->bytes = r->files = 0;
     r->tally_count = 0;
 }
 
@@ -577,6 +577,48 @@ static enum catalogue_status write_rest(struct recorder *r, struct tx *tx)
     return history_part_pack(&r->part, &r->packed) ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
+/* Of one file, roughly, beside its texts. */
+#define FILE_BYTES 250u
+
+static enum catalogue_status keep_file(struct recorder *r, struct tx *tx, sqlite3_stmt *row)
+{
+    enum catalogue_status status = statement_run(row);
+    uint64_t kept = status == CATALOGUE_OK ? (uint64_t)sqlite3_changes64(tx->db) : 0;
+    r->files += kept;
+    r->bytes += kept * FILE_BYTES;
+    return status;
+}
+
+enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int64_t source,
+                                         const char *path, const void *hash, size_t hash_len)
+{
+    if (!r || !r->active)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_FILE_ADD);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, revision_of(tx));
+    sqlite3_bind_int64(row, 2, source);
+    statement_bind_text(row, 3, path);
+    if (hash)
+        sqlite3_bind_blob(row, 4, hash, (int)hash_len, SQLITE_STATIC);
+    return keep_file(r, tx, row);
+}
+
+enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t site,
+                                            const char *loc)
+{
+    if (!r || !r->active)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_FILE_ADD_OF);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, revision_of(tx));
+    sqlite3_bind_int64(row, 2, site);
+    statement_bind_text(row, 3, loc);
+    return keep_file(r, tx, row);
+}
+
 static enum catalogue_status write_all(struct recorder *r, struct tx *tx,
                                        const struct change *change,
                                        const struct change_result *result)
@@ -599,6 +641,8 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
     r->writing = true;
     if (tx->changed)
         status = write_all(r, tx, change, result);
+    else if (r->files > 0) /* of a scan that changed no entry: the revision is another change's */
+        status = tx_run(tx, ST_HISTORY_FILES_DROP, revision_of(tx), INT64_MAX);
     r->writing = false;
     recorder_drop(r);
     return status;
@@ -615,6 +659,7 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
 /* Of one batch: some ten milliseconds. */
 #define TRIM_CHANGES 500
 #define TRIM_PARTS   200
+#define TRIM_FILES   2000
 /* So many sites are looked at for a change of several in the time of one part. */
 #define TRIM_SITES 50
 
@@ -674,8 +719,12 @@ bool recorder_trim_is_due(struct tx *tx)
 static enum catalogue_status drop(struct trim *t, const struct oldest *o)
 {
     struct tx *tx = t->tx;
-    enum catalogue_status status =
-        tx_run(tx, ST_HISTORY_PARTS_DROP, o->revision, o->parts - t->budget);
+    enum catalogue_status status = tx_run(tx, ST_HISTORY_FILES_DROP, o->revision, TRIM_FILES);
+    if (status == CATALOGUE_OK && sqlite3_changes64(tx->db) == TRIM_FILES)
+        t->budget = 0;
+    if (status != CATALOGUE_OK || t->budget == 0)
+        return status;
+    status = tx_run(tx, ST_HISTORY_PARTS_DROP, o->revision, o->parts - t->budget);
     t->budget -= o->parts;
     if (status != CATALOGUE_OK)
         return status;
@@ -734,12 +783,12 @@ static enum catalogue_status drop_of(struct trim *t, int64_t site)
         if (status == CATALOGUE_OK && site == 0)
             status = name_shared_as_gone(t, o.revision);
         bool own = o.site == site;
-        bool whole = !own || o.parts <= t->budget;
+        uint64_t before = t->dropped;
         if (status == CATALOGUE_OK && own)
             status = drop(t, &o);
         /* Of several sites it stays, but is not this one's to see; of its own the row by which it
          * is found stays until all of it is gone. */
-        if (status == CATALOGUE_OK && whole && site != 0)
+        if (status == CATALOGUE_OK && site != 0 && (!own || t->dropped > before))
             status = tx_run(tx, ST_HISTORY_INDEX_DROP_OF, site, o.revision + 1);
         if (status != CATALOGUE_OK)
             return status;

@@ -59,6 +59,13 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx);
 /* So many entries came to the index without being written. Takes NULL. */
 enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t index,
                                      uint64_t created);
+/* What is known of a source's file, before its row is written with another hash (NULL: none) or
+ * goes; and of the file of an entry, before an undo does so. Kept where its entry was somewhere.
+ * NULL: no recorder. */
+enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int64_t source,
+                                         const char *path, const void *hash, size_t hash_len);
+enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t site,
+                                            const char *loc);
 /* The change is whole: where it wrote something, its rows and the line on itself are written, for
  * the revision that tx_end_change gives it next. */
 enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,

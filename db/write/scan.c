@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/history/recorder.h"
 #include "db/read/row.h"
 #include "db/source.h"
 #include "db/write/apply.h"
@@ -151,22 +152,42 @@ static void bind_problem(sqlite3_stmt *row, int at, const struct scan *s,
     sqlite3_bind_int64(row, at + 4, has ? since(s, problem) : 0);
 }
 
+/* Of one order on every machine. False: there is none. */
+static bool hash_bytes(const uint64_t hash[2], unsigned char bytes[16])
+{
+    for (size_t i = 0; i < 16; i++)
+        bytes[i] = (unsigned char)(hash[i / 8] >> (56 - i % 8 * 8));
+    return hash[0] != 0 || hash[1] != 0;
+}
+
 static void bind_hash(sqlite3_stmt *row, int at, const uint64_t hash[2])
 {
-    unsigned char bytes[16]; /* of one order on every machine */
-    if (hash[0] == 0 && hash[1] == 0) {
+    unsigned char bytes[16];
+    if (hash_bytes(hash, bytes))
+        sqlite3_bind_blob(row, at, bytes, sizeof bytes, SQLITE_TRANSIENT);
+    else
         sqlite3_bind_null(row, at);
-        return;
-    }
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(hash[i / 8] >> (56 - i % 8 * 8));
-    sqlite3_bind_blob(row, at, bytes, sizeof bytes, SQLITE_TRANSIENT);
+}
+
+/* What is known of it is kept in the history before its row says anything else of its content, so
+ * that an undo finds what to compare the file with. */
+static enum catalogue_status keep_known(struct scan *s, const struct source_file *file)
+{
+    unsigned char bytes[16];
+    bool has = file->state == SOURCE_FILE_LISTED && hash_bytes(file->hash, bytes);
+    if (!s->kept.found || s->kept.site == 0)
+        return CATALOGUE_OK;
+    return recorder_keep_file(s->tx->recorder, s->tx, s->owner, file->path, has ? bytes : NULL,
+                              sizeof bytes);
 }
 
 /* Writes all of `file`; it is in `site` (0: nowhere). `refused`: a rule did it. */
 static enum catalogue_status scan_row_write(struct scan *s, const struct source_file *file,
                                             int64_t site, bool refused)
 {
+    enum catalogue_status status = keep_known(s, file);
+    if (status != CATALOGUE_OK)
+        return status;
     sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_WRITE);
     if (!row)
         return tx_failure(s->tx);
@@ -215,6 +236,9 @@ static enum catalogue_status scan_row_quarantine(struct scan *s)
 
 static enum catalogue_status scan_row_delete(struct scan *s)
 {
+    enum catalogue_status status = keep_known(s, s->file);
+    if (status != CATALOGUE_OK)
+        return status;
     sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_DELETE);
     if (!row)
         return tx_failure(s->tx);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "db/history/recorder.h"
 #include "db/history/rows.h"
 #include "db/read/row.h"
 #include "db/write/apply.h"
@@ -26,6 +27,9 @@ struct undo {
     struct change_result *result;
     const struct registry *registry; /* borrowed: an undo of entries changes none of it */
     int64_t only_index;              /* 0: any */
+    int64_t revision;                /* of the change at hand */
+    bool of_source;                  /* a source made it */
+    bool has_files;                  /* the history has what was known of its files */
     uint64_t done;
     struct history_part part; /* the one at hand */
 };
@@ -142,6 +146,123 @@ static enum catalogue_status take_out(struct undo *u, const struct put_row *now,
     return put_release(u->tx, index, now->address, loc, strlen(loc));
 }
 
+static void count(struct undo *u, bool was, bool is, uint64_t by)
+{
+    if (was && is)
+        u->result->updated += by;
+    else if (is)
+        u->result->created += by;
+    else if (was)
+        u->result->removed += by;
+}
+
+/* The entry is there before a step, and after it. A restore tells what comes of all steps: an entry
+ * that an earlier one put back is counted anew. */
+static enum catalogue_status count_step(struct undo *u, const char *loc, bool from, bool to)
+{
+    bool was = from;
+    if (u->change->kind == CHANGE_RESTORE) {
+        sqlite3_stmt *row = tx_statement(u->tx, ST_UNDONE_ADD);
+        if (!row)
+            return tx_failure(u->tx);
+        statement_bind_text(row, 1, loc);
+        sqlite3_bind_int(row, 2, from);
+        enum catalogue_status status = statement_run(row);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (sqlite3_changes64(u->tx->db) == 0) {
+            int64_t first = from;
+            row = tx_statement(u->tx, ST_UNDONE_FIND);
+            if (!row)
+                return tx_failure(u->tx);
+            statement_bind_text(row, 1, loc);
+            status = statement_number(row, from, &first);
+            if (status != CATALOGUE_OK)
+                return status;
+            was = first != 0;
+            count(u, was, from, UINT64_MAX); /* one less */
+        }
+    }
+    count(u, was, to, 1);
+    return CATALOGUE_OK;
+}
+
+/* ---- the files of a source */
+
+static sqlite3_stmt *of_entry(struct undo *u, enum statement which, int64_t first, int64_t site,
+                              const char *loc)
+{
+    sqlite3_stmt *row = tx_statement(u->tx, which);
+    int at = 1;
+    if (!row)
+        return NULL;
+    if (first >= 0)
+        sqlite3_bind_int64(row, at++, first);
+    sqlite3_bind_int64(row, at++, site);
+    statement_bind_text(row, at, loc);
+    return row;
+}
+
+static enum catalogue_status run_of_entry(struct undo *u, enum statement which, int64_t first,
+                                          const struct history_row *old, const char *loc)
+{
+    sqlite3_stmt *row = of_entry(u, which, first, old->site, loc);
+    return row ? statement_run(row) : tx_failure(u->tx);
+}
+
+static enum catalogue_status run_of_source(struct undo *u, enum statement which,
+                                           const struct history_row *old, const char *loc)
+{
+    sqlite3_stmt *row = of_entry(u, which, -1, old->site, loc);
+    if (!row)
+        return tx_failure(u->tx);
+    sqlite3_bind_int64(row, 3, old->has_after ? old->after.source : old->before.source);
+    return statement_run(row);
+}
+
+/* The file is known as it was before, and is read anew by the next scan that may write: what it
+ * finds then is another content than this, or none. A file whose entry the change made is none that
+ * is known. */
+static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old,
+                                           const char *loc)
+{
+    if (!u->of_source && !u->has_files)
+        return CATALOGUE_OK;
+    enum catalogue_status status = recorder_keep_file_of(u->tx->recorder, u->tx, old->site, loc);
+    if (status == CATALOGUE_OK && u->has_files)
+        status = run_of_entry(u, ST_FILE_COUNT_BACK, u->revision, old, loc);
+    if (status == CATALOGUE_OK && u->has_files)
+        status = run_of_entry(u, ST_FILE_BRING_BACK, u->revision, old, loc);
+    bool made = u->of_source && !old->has_before;
+    if (status == CATALOGUE_OK && made)
+        status = run_of_source(u, ST_FILE_COUNT_OUT, old, loc);
+    if (status == CATALOGUE_OK && made)
+        status = run_of_source(u, ST_FILE_TAKE_OUT, old, loc);
+    if (status == CATALOGUE_OK && u->of_source)
+        status = run_of_source(u, ST_FETCH_AGAIN, old, loc);
+    return status;
+}
+
+static void refuse(struct undo *u, const char *word, const char *sentence)
+{
+    result_decline(u->result, CATALOGUE_CONFLICT, sentence);
+    u->result->conflict = word;
+}
+
+/* What a source found is the source's to decide: its next scan would find it again. Only what is
+ * frozen it leaves alone. */
+static bool is_for_source(struct undo *u, const struct registry_index *from,
+                          const struct registry_index *to)
+{
+    if (!u->of_source || ((!from || registry_is_frozen(u->registry, from)) &&
+                          (!to || registry_is_frozen(u->registry, to))))
+        return false;
+    refuse(u, "source-decides",
+           "a source made this change, and its next scan would make it again; put its files back, "
+           "or freeze the index first: at the thaw they are judged anew");
+    return true;
+}
+
 /* The entry stands as `now` and is to be as `old` was before; `to` NULL: not there. */
 static enum catalogue_status put_back(struct undo *u, const struct history_row *old,
                                       const char *loc, const struct put_row *now,
@@ -149,24 +270,17 @@ static enum catalogue_status put_back(struct undo *u, const struct history_row *
 {
     const struct registry_index *from =
         now->found ? registry_index_by_id(u->registry, id_address_index(now->address)) : NULL;
-    if (result_frozen(u->result, u->change, registry_freeze(u->registry, from)) ||
+    if (is_for_source(u, from, to) ||
+        result_frozen(u->result, u->change, registry_freeze(u->registry, from)) ||
         result_frozen(u->result, u->change, registry_freeze(u->registry, to)))
         return CATALOGUE_OK;
-    if (to && now->found && now->address == old->before.address) {
-        u->result->updated++;
+    enum catalogue_status status = count_step(u, loc, from != NULL, to != NULL);
+    if (status == CATALOGUE_OK && to && now->found && now->address == old->before.address)
         return put_back_here(u, to, &old->before, now);
-    }
-    enum catalogue_status status = CATALOGUE_OK;
-    if (now->found)
+    if (status == CATALOGUE_OK && now->found)
         status = take_out(u, now, from, loc);
     if (status == CATALOGUE_OK && to)
         status = bring_back(u, to, old, loc);
-    if (to && from)
-        u->result->updated++;
-    else if (to)
-        u->result->created++;
-    else if (from)
-        u->result->removed++;
     return status;
 }
 
@@ -217,7 +331,8 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
         if (!u->change->overwrite)
             return CATALOGUE_OK;
     }
-    return put_back(u, old, loc, &now, to);
+    status = put_back(u, old, loc, &now, to);
+    return status == CATALOGUE_OK && !is_to_end(u) ? put_file_back(u, old, loc) : status;
 }
 
 /* ---- the rows of a change */
@@ -269,7 +384,7 @@ static enum catalogue_status read_line(struct undo *u, int64_t revision, struct 
     const char *kind = out->found ? (const char *)sqlite3_column_text(row, 0) : NULL;
     if (out->found && !kind)
         status = CATALOGUE_NO_MEMORY;
-    out->is_scan = kind && strcmp(kind, "scan") == 0;
+    out->is_scan = kind && (strcmp(kind, "scan") == 0 || strcmp(kind, "check") == 0);
     out->has_rows = out->is_scan;
     for (size_t i = 0; kind && i < sizeof of_entries / sizeof *of_entries; i++)
         out->has_rows |= strcmp(kind, of_entries[i]) == 0;
@@ -285,7 +400,13 @@ static enum catalogue_status read_line(struct undo *u, int64_t revision, struct 
 
 static enum catalogue_status undo_rows(struct undo *u, int64_t revision, const struct line *line)
 {
-    enum catalogue_status status = CATALOGUE_OK;
+    int64_t files = 0;
+    enum catalogue_status status = tx_number(u->tx, ST_HISTORY_FILES_ANY, 0, &files, revision);
+    if (status != CATALOGUE_OK)
+        return status;
+    u->revision = revision;
+    u->of_source = line->is_scan;
+    u->has_files = files != 0;
     if (line->parts == 0) {
         sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FEW);
         if (!row)
@@ -304,20 +425,9 @@ static enum catalogue_status undo_rows(struct undo *u, int64_t revision, const s
     return status;
 }
 
-static void refuse(struct undo *u, const char *word, const char *sentence)
-{
-    result_decline(u->result, CATALOGUE_CONFLICT, sentence);
-    u->result->conflict = word;
-}
-
-/* What a source found is the source's to decide: its next scan would find it again. */
 static bool is_for_undo(struct undo *u, const struct line *line)
 {
-    if (line->is_scan)
-        refuse(u, "source-decides",
-               "a source made this change, and its next scan would make it again; put its files "
-               "back, or take the source out of the configuration");
-    else if (!line->has_rows)
+    if (!line->has_rows)
         refuse(u, "not-undoable",
                "only changes of entries and removals of indexes and sites can be undone");
     return u->result->status == CATALOGUE_OK;
@@ -407,10 +517,8 @@ static enum catalogue_status restore_all(struct undo *u, const struct registry_i
         status = read_line(u, revision, &line);
         if (status == CATALOGUE_OK && !line.found)
             status = CATALOGUE_CORRUPT;
-        /* The index itself was made, say: nothing of its entries. */
-        if (status == CATALOGUE_OK && line.is_scan)
-            is_for_undo(u, &line);
-        else if (status == CATALOGUE_OK && line.has_rows)
+        /* Else the index itself was made, say: nothing of its entries. */
+        if (status == CATALOGUE_OK && line.has_rows)
             status = undo_rows(u, revision, &line);
         if (status != CATALOGUE_OK)
             return status;
@@ -443,7 +551,9 @@ static enum catalogue_status restore(struct undo *u)
         return CATALOGUE_OK;
     }
     u->only_index = index->id;
-    return restore_all(u, index);
+    sqlite3_stmt *clear = tx_statement(u->tx, ST_UNDONE_CLEAR);
+    status = clear ? statement_run(clear) : tx_failure(u->tx);
+    return status == CATALOGUE_OK ? restore_all(u, index) : status;
 }
 
 enum catalogue_status apply_undo(struct tx *tx, const struct change *change,

@@ -1107,3 +1107,90 @@ def test_no_race_leads_out(world):
     eventually(lambda: world.server.api("POST", "/v1/sources/files/scan").status == 200, "it rests")
     assert world.names() == {f"r{i}.xml" for i in range(20)} | {f"d{i}/x.xml" for i in range(20)}
     assert SECRET.decode() not in world.server.log()
+
+
+# ---- undo --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mended", [True, False], ids=("mended", "as it is"))
+def test_a_scan_is_undone_while_the_index_is_frozen(world, mended):
+    """A bad deploy: the page is as before at once, and at the thaw the folder is judged anew."""
+    names = [f"{n}.xml" for n in range(20)]
+    for name in names:
+        world.folder.put(name)
+    world.start()
+    server = world.server
+    call = lambda target: server.api("POST", target)
+    page = lambda: (world.index()["ETag"], world.index().body)
+    before, good, good_source = page(), world.entries(), world.source()
+    for name in names[:3]:
+        world.folder.remove(name)
+    for name in names[3:7]:
+        world.folder.put(name, urlset("/broken"), mtime=OLD + 1000)
+    for name in ("new1.xml", "new2.xml"):
+        world.folder.put(name)
+    world.scan("?max_removed=3")
+    damaged, bad = page(), world.entries()
+    revision = server.api("GET", "/v1/history?kind=scan").json()["changes"][0]["revision"]
+    undo = lambda revision: call(f"/v1/history/{revision}/undo?max_removed=9")
+    problem(undo(revision), 409, "source-decides")
+    problem(call(f"/v1/restore?index={q(INDEX)}&to={revision - 1}&max_removed=9"), 409, "source-decides")
+    assert page() == damaged
+
+    index = server.api("GET", "/v1/indexes").json()["indexes"][0]["id"]
+    freeze = lambda on: server.api("PATCH", f"/v1/indexes/{index}", {"frozen": on})
+    assert freeze(True).status == 200
+    done = undo(revision)
+    assert done.status == 200, done
+    counts = lambda answer: tuple(answer.json()[key] for key in ("created", "updated", "removed"))
+    assert counts(done) == (3, 4, 2) and page() == before and world.entries() == good
+    source = world.source()
+    assert (source["files"], source["listed"]) == (good_source["files"], good_source["listed"])
+    # An undo is undone, as any: and its files with it, both ways.
+    again = undo(done.json()["revision"])
+    assert again.status == 200 and counts(again) == (2, 4, 3) and page() == damaged, again
+    assert counts(undo(again.json()["revision"])) == (3, 4, 2) and page() == before
+    world.scan("?max_removed=9")
+    assert page() == before, "what the scan found is held"
+
+    if mended:
+        for name in names[:7]:
+            world.folder.put(name, mtime=OLD + 5000)  # deployed again: the content of before
+        world.folder.remove("new1.xml", "new2.xml")
+    assert freeze(False).status == 200
+    world.scan("?max_removed=9")
+    if mended:
+        assert page() == before, "no date moved, since nothing changed"
+    else:
+        assert set(world.entries()) == set(bad), "what is there, as the folder says"
+        assert {name: date for name, date in world.entries().items() if name not in names[3:7]} == {
+            name: date for name, date in bad.items() if name not in names[3:7]}
+    source = world.source()
+    assert (source["files"], source["listed"]) == (len(world.entries()),) * 2 and source["problems"] == []
+    assert server.cli("check").code == 0
+
+
+def test_an_index_with_a_source_is_restored_while_it_is_frozen(world):
+    for name in "abcd":
+        world.folder.put(f"{name}.xml")
+    world.start()
+    server, good = world.server, world.entries()
+    before = world.index().body
+    revision = server.api("GET", "/v1/history?kind=scan").json()["changes"][0]["revision"]
+    for turn in range(1, 4):
+        world.folder.put("a.xml", urlset(f"/{turn}"), mtime=OLD + turn)
+        world.folder.put(f"new{turn}.xml")
+        world.scan()
+    world.folder.remove("b.xml")
+    world.scan("?max_removed=1")
+    index = server.api("GET", "/v1/indexes").json()["indexes"][0]["id"]
+    assert server.api("PATCH", f"/v1/indexes/{index}", {"frozen": True}).status == 200
+    done = server.api("POST", f"/v1/restore?index={q(INDEX)}&to={revision}&max_removed=9")
+    assert done.status == 200 and world.index().body == before and world.entries() == good, done
+    # The net of it, not what each step did.
+    assert tuple(done.json()[key] for key in ("created", "updated", "removed")) == (1, 1, 3), done
+    # A file of before that touched nothing leaves nothing in the history of who comes next.
+    assert server.api("PATCH", f"/v1/indexes/{index}", {"frozen": False}).status == 200
+    world.scan("?max_removed=9")
+    assert world.names() == {"a.xml", "c.xml", "d.xml", "new1.xml", "new2.xml", "new3.xml"}
+    assert world.source()["listed"] == 6
