@@ -22,9 +22,9 @@ export function healthBox(health) {
   if (health.status === 'ok') return el('p', {class: 'health'}, badge('good', 'All is well'), ' Crawlers are served, and nothing waits for you.');
   return el('div', {class: 'health'},
     el('p', {}, health.status === 'degraded' ? badge('warn', 'Needs a look') : badge('bad', 'Nothing can be served'),
-      health.status === 'degraded' ? ' Crawlers are served. But:' : ' Crawlers get errors:'),
+      ' This waits for somebody:'),
     el('ul', {}, health.reasons.map((reason) =>
-      el('li', {}, reason.detail.replace(/; GET .*/, ''), '. ', ADVICE[reason.code] || '', ' ', el('code', {}, reason.code)))));
+      el('li', {}, reason.detail.replace(/(; GET|: make one with) .*/, ''), '. ', ADVICE[reason.code] || '', ' ', el('code', {}, reason.code)))));
 }
 
 function tile(value, name, hash) {

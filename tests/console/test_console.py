@@ -10,7 +10,7 @@ from harness import INDEX, ORIGIN, Server, ask, eventually, q
 from selenium.webdriver.common.keys import Keys
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../server/console")
-VIEWS = ("overview", "entries", "sites", "index/1", "sources", "problems", "crawlers", "crawler/googlebot", "history", "change/2", "access")
+VIEWS = ("overview", "entries", "sites", "index/1", "sources", "checks", "problems", "crawlers", "crawler/googlebot", "history", "change/2", "access")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"

@@ -72,6 +72,34 @@ static void test_the_description_is_true(void **state)
     answer_done(&answer);
 }
 
+/* Without a token; what a browser has already is not sent again. */
+static void test_the_console(void **state)
+{
+    struct world *w = *state;
+    struct question question = {.method = HTTP_GET, .target = "/console/", .token = ""};
+    struct answer page = ask_whole(w, &question), again;
+    char etag[sizeof page.etag];
+
+    assert_int_equal(page.status, 200);
+    assert_non_null(strstr(page.body.data, "<title>sitemapd</title>"));
+    assert_null(strstr(page.body.data, "{version}"));
+    assert_int_equal(strlen(page.etag), 34);
+    snprintf(etag, sizeof etag, "%s", page.etag);
+    answer_done(&page);
+    question.if_none_match = etag;
+    again = ask_whole(w, &question);
+    assert_int_equal(again.status, 304);
+    assert_int_equal(again.body.len, 0);
+    answer_done(&again);
+    question.if_none_match = NULL;
+    question.target = "/";
+    again = ask_whole(w, &question);
+    assert_int_equal(again.status, 308);
+    assert_string_equal(again.location, "/console/");
+    answer_done(&again);
+    expect(ask(w, HTTP_GET, "/console/none.js", NO_BODY), 404, "\"not-found\"");
+}
+
 static void expect_problem(struct reply *reply, unsigned status, const char *code)
 {
     assert_int_equal(reply->status, status);
@@ -128,6 +156,7 @@ int main(void)
         CASE(test_health),
         CASE(test_metrics),
         CASE(test_the_description_is_true),
+        CASE(test_the_console),
         cmocka_unit_test(test_errors),
     };
 
