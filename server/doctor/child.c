@@ -6,6 +6,7 @@
 #include "server/base/text.h"
 #include "server/doctor/visit.h"
 #include "server/input/sitemap_file.h"
+#include "server/rules/lastmod.h"
 
 /* What the verifier of sitemaps remarks, with what to do about it. */
 
@@ -215,12 +216,39 @@ static void say_broken(struct visit *v, const char *loc, const struct sitemap_fi
                todo_of_broken(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
 }
 
-static void judge_file(struct visit *v, const char *loc, const struct sitemap_file *file)
+#define STALE_SECONDS 86400 /* a date without a time stands for so long */
+
+/* Who goes by the index's dates does not come for a page that is newer. What stamps all its pages
+ * alike tells of builds, not of pages. */
+static bool judge_date(struct visit *v, const char *loc, const char *lastmod,
+                       const struct sitemap_file *file)
 {
+    struct lastmod told, newest;
+
+    if (file->one_lastmod ||
+        lastmod_parse(lastmod, strlen(lastmod), v->options->now, &told, NULL) != RULE_OK ||
+        lastmod_parse(file->newest_lastmod, strlen(file->newest_lastmod), v->options->now, &newest,
+                      NULL) != RULE_OK ||
+        newest.unix_seconds - told.unix_seconds <= STALE_SECONDS)
+        return false;
+    visit_tell(v, DOCTOR_WARNING, "child", &(struct visit_about){.code = "stale-date", .url = loc},
+               "register it whenever it changes, or have it watched (`check = yes`): crawlers that "
+               "go by dates do not come for what is new",
+               "%s: the index says %s, and its newest page is of %s", loc, lastmod,
+               file->newest_lastmod);
+    return true;
+}
+
+static void judge_file(struct visit *v, const char *loc, const char *lastmod,
+                       const struct sitemap_file *file)
+{
+    bool stale;
+
     switch (file->kind) {
     case SITEMAP_FILE_URLSET:
     case SITEMAP_FILE_TEXT:
-        if (!visit_remarks(v, loc, &file->remarks))
+        stale = judge_date(v, loc, lastmod, file);
+        if (!visit_remarks(v, loc, &file->remarks) && !stale)
             visit_tell(v, DOCTOR_OK, "child", &(struct visit_about){.url = loc}, NULL,
                        "%s: %" PRIu64 " %s", loc, file->urls, plural(file->urls, "URL", "URLs"));
         break;
@@ -263,8 +291,8 @@ static enum sitemap_packing packing_of(const struct url *url, const struct fetch
 
 /* Pages of the index's own host may stand in a sitemap of another one: the robots.txt that names
  * the index is theirs. */
-static void verify(struct visit *v, const struct url *loc, const struct fetch_reply *r,
-                   const struct str *body)
+static void verify(struct visit *v, const struct url *loc, const char *lastmod,
+                   const struct fetch_reply *r, const struct str *body)
 {
     char host[LOC_MAX_CHARS + 1];
     const char *hosts[] = {host};
@@ -286,7 +314,7 @@ static void verify(struct visit *v, const struct url *loc, const struct fetch_re
     if (verifier == NULL || !sitemap_verifier_finish(verifier, &file))
         v->no_memory = true;
     else
-        judge_file(v, loc->text, &file);
+        judge_file(v, loc->text, lastmod, &file);
     sitemap_verifier_free(verifier);
 }
 
@@ -306,8 +334,8 @@ static void note_unindexed(struct visit *v, const char *loc, const struct fetch_
     }
 }
 
-static void judge_answer(struct visit *v, const struct url *loc, const struct url *last,
-                         unsigned hops, const struct fetch_reply *r)
+static void judge_answer(struct visit *v, const struct url *loc, const char *lastmod,
+                         const struct url *last, unsigned hops, const struct fetch_reply *r)
 {
     struct str body = STR_INIT;
     struct visit_about about = {.url = loc->text};
@@ -328,11 +356,12 @@ static void judge_answer(struct visit *v, const struct url *loc, const struct ur
         say(v, DOCTOR_WRONG, loc->text, "file-too-large", "split it: 50 MiB is the limit",
             "is larger than 52,428,800 bytes");
     else if (visit_decode(v, "child", loc->text, r, &body))
-        verify(v, loc, r, &body);
+        verify(v, loc, lastmod, r, &body);
     str_done(&body);
 }
 
-void visit_child(struct visit *v, const char *text, const struct visit_robots *robots)
+void visit_child(struct visit *v, const char *text, const char *lastmod,
+                 const struct visit_robots *robots)
 {
     const char *forbidden;
     struct fetch_reply r;
@@ -355,7 +384,7 @@ void visit_child(struct visit *v, const char *text, const struct visit_robots *r
                    "check the name, the server and its certificate", "%s: cannot be fetched: %s",
                    loc.text, r.why);
     else
-        judge_answer(v, &loc, &url, hops, &r);
+        judge_answer(v, &loc, lastmod, &url, hops, &r);
     fetch_reply_done(&r);
 }
 

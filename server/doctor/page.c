@@ -179,7 +179,7 @@ bool visit_page(struct visit *v)
 
 struct found {
     struct visit *visit;
-    struct str locs; /* each with its NUL */
+    struct str locs; /* each with its NUL, and its lastmod with one behind it */
     size_t *at;      /* owned; where each begins */
     size_t count, capacity;
     uint64_t refused, undated, bad_dates, outside;
@@ -228,6 +228,8 @@ static bool take_entry(void *context, const struct entry *entry)
     }
     f->at[f->count++] = f->locs.len;
     str_append(&f->locs, entry->loc, strlen(entry->loc) + 1);
+    str_append_text(&f->locs, entry->lastmod != NULL ? entry->lastmod : "");
+    str_append(&f->locs, "", 1);
     note_place(f, entry->loc, entry->line);
     if ((entry->remarks & bad) != 0 && f->bad_dates++ == 0) {
         snprintf(f->first_bad_date, sizeof f->first_bad_date, "%.400s", entry->loc);
@@ -433,7 +435,7 @@ static void visit_children(struct visit *v, struct found *f)
         const char *loc = loc_of(f, sample == 1 ? 0 : i * (f->count - 1) / (sample - 1));
 
         if (parse_loc(v, loc, &url))
-            visit_child(v, loc, visit_hosts_robots(v, &hosts, &url));
+            visit_child(v, loc, loc + strlen(loc) + 1, visit_hosts_robots(v, &hosts, &url));
     }
     visit_children_end(v);
     visit_hosts_done(&hosts);

@@ -18,7 +18,7 @@ from harness import DATA, Server, eventually, sitemapd
 
 XML = "/sitemap_index.xml"
 URLSET = '<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'
-DATES = ("2026-01-02", "2026-02-03")
+DATES = ("2026-01-02", "2026-01-03")
 PLACE = "http://pages.invalid"  # in a body: the folder /maps of the server that answers
 
 
@@ -646,6 +646,7 @@ def nested(handler):
         ((200, {"Content-Encoding": "gzip"}, gzip.compress(gzip.compress(child("/a", "/b")[2]))), "wrong", "twice"),
         ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "cannot be decoded"),
         (child("/a", "/b", dates=DATES[:1]), "warning", "same lastmod, 2026-01-02: a build stamp (one-lastmod)"),
+        (child("/a", "/b", dates=("2026-01-01", "2026-01-03T03:04:06Z")), "warning", ": the index says 2026-01-02T03:04:05Z, and its newest page is of 2026-01-03T03:04:06Z"),
         (nested, "wrong", "is an index itself"),
         ((None, {}, b""), "wrong", "cannot be fetched"),
         ((200, {}, b""), "wrong", "empty-file"),
@@ -664,8 +665,9 @@ def test_children(proxy, page, level, words):
         (200, {"Content-Type": "application/gzip"}, lambda placed: gzip.compress(placed(child("/a", "/b")[2]))),
         (200, {"Content-Encoding": "gzip"}, lambda placed: gzip.compress(placed(child("/a")[2])[:30]) + gzip.compress(placed(child("/a")[2])[30:])),
         (200, {"Content-Type": "application/gzip", "Content-Encoding": "gzip"}, lambda placed: gzip.compress(gzip.compress(placed(child("/a")[2])))),
+        child("/a", "/b", dates=("2026-01-01", "2026-01-03T03:04:05Z")),  # a day: what a date without a time may mean
     ],
-    ids=["text", "gz", "members", "gz in gzip"],
+    ids=["text", "gz", "members", "gz in gzip", "newer by a day"],
 )
 def test_good_children(proxy, page):
     proxy.pages["/maps/00.xml"] = page
