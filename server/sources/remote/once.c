@@ -75,6 +75,8 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
     };
     struct follow follow = {.request = &request, .allowed = may_ask, .context = o};
     enum fetch_status status = fetch_follow(&follow, &reply);
+    if (o->decided && status == FETCH_STOPPED)
+        reply.status = 200; /* no whole answer, but one that was read far enough */
     const char *code = judge(o, status, &reply, follow.verdict, said, sizeof said);
     const char *date = fetch_header(&reply, "Date");
     scan->answered = run_now();

@@ -667,6 +667,8 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
 {
     struct child_verdict verdict;
     struct sitemap_file file;
+    if (p->decided && status == FETCH_STOPPED)
+        reply->status = 200; /* no whole answer, but one that was read far enough */
     bool read = !p->list && reply->status == 200 && (status == FETCH_OK || p->decided) &&
                 sitemap_verifier_finish(p->verifier, &file);
     if (!p->list && reply->status == 200 && (status == FETCH_OK || p->decided) && !read)

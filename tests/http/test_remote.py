@@ -1,0 +1,106 @@
+"""Remote sources against an origin of many faults: nothing it sends costs more than its own poll, and nothing it says leads elsewhere."""
+
+import gzip
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+
+from harness import ask, eventually, seconds
+from origin import Origin, answer, bomb, index, urlset
+
+SETTINGS = "[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n"
+
+
+def config(base, **more):
+    settings = "".join(f"{key} = {value}\n" for key, value in more.items())
+    return f'{SETTINGS}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\n[source "shop"]\nupstream = {base}/list.xml\n{settings}'
+
+
+def body(server, origin):
+    return ask(server.public, "GET", "/sitemap_index.xml", host=f"{origin.address}:{origin.port}").body.decode()
+
+
+def test_faults_of_children(start):
+    with Origin() as origin, Origin("127.0.0.1") as secret:
+        base = f"http://{origin.address}:{origin.port}"
+        elsewhere = f"http://{secret.address}:{secret.port}"
+        secret.answers["/x.xml"] = answer(200, urlset(base + "/secret"))
+        good = urlset(base + "/page", lastmod="2025-02-03")
+        answers = {
+            "/good.xml": (answer(200, good), None),
+            "/packed.xml": (answer(200, gzip.compress(good), Content_Encoding="gzip"), None),
+            "/packed.xml.gz": (answer(200, gzip.compress(good)), None),
+            "/moved.xml": (answer(301, Location="/good.xml"), None),
+            "/round.xml": (answer(302, Location="/round.xml"), "is unreachable (redirect)"),
+            "/away.xml": (answer(302, Location=elsewhere + "/x.xml"), "is unreachable (redirect)"),
+            "/file.xml": (answer(302, Location="file:///etc/passwd"), "is unreachable (redirect)"),
+            "/bomb.xml": (answer(200, bomb(200 << 20)), "is broken (gzip-bomb)"),
+            "/endless.xml": (origin.endless(b"HTTP/1.1 200 OK\r\n\r\n" + good[:-10], b"<!-- more and more and more -->" * 2000), "is broken ("),
+            "/head.xml": (origin.endless(b"HTTP/1.1 200 OK\r\n", b"X: " + b"x" * 1000 + b"\r\n"), "is unreachable (broken-answer)"),
+            "/cut.xml": (origin.cut(answer(200, good, length=len(good) + 9)), "is unreachable (broken-answer)"),
+            "/short.xml": (answer(200, good[:-30]), "is broken (truncated)"),
+            "/reset.xml": (origin.cut(b""), "is unreachable ("),
+            "/page.xml": (answer(200, b"<!doctype html><html></html>"), "is not-a-sitemap (not-a-sitemap)"),
+            "/nested.xml": (answer(200, index(base + "/good.xml")), "is not-a-sitemap (nested-index)"),
+            "/empty.xml": (answer(200, urlset()), "is empty (empty)"),
+            "/gone.xml": (answer(404), "is gone (gone)"),
+            "/wall.xml": (answer(403, cf_mitigated="challenge"), "is refused (bot-wall)"),
+            "/entities.xml": (answer(200, b'<?xml version="1.0"?><!DOCTYPE urlset [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + good[39:]), "is broken (doctype)"),
+        }
+        origin.answers.update({path: given for path, (given, _) in answers.items()})
+        origin.answers["/list.xml"] = answer(200, index(*(base + path for path in answers), elsewhere + "/x.xml", "nonsense"))
+        server = start(sites=(), config=config(base))
+        told = {path: what for path, (_, what) in answers.items() if what}
+        missing = lambda: {f"{path} {what}" for path, what in told.items() if f"{base}{path} {what}" not in server.log()}
+        eventually(lambda: not missing(), "all are told")
+        for path, (_, what) in answers.items():
+            if what is None:
+                assert f"{base}{path} is " not in server.log()
+        # All are listed still, what is dated by its pages is dated; nothing leads to where nobody may look.
+        eventually(lambda: body(server, origin).count("<lastmod>2025-02-03</lastmod>") == 4, "the good ones are dated")
+        assert body(server, origin).count("<loc>") == len(answers)
+        assert secret.asked == []
+        began = time.monotonic()
+        server.stop()
+        assert time.monotonic() - began < seconds(10)
+
+
+def test_a_list_that_leads_back(start):
+    """The upstream's name leads to this server by now: what it lists stays, and it is told."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        server = start(sites=(), config=config(base, check="no"))
+        eventually(lambda: "/a.xml" in body(server, origin), "it is mirrored")
+        loop = origin.asked[0].split("CDN-Loop: ")[1].split("\r\n")[0]
+        back = ask(server.public, "GET", "/sitemap_index.xml", {"CDN-Loop": f"other, {loop}"}, host=f"{origin.address}:{origin.port}")
+        assert back.status == 508
+        assert ask(server.public, "GET", "/sitemap_index.xml", {"CDN-Loop": "sitemapd-other"}, host=f"{origin.address}:{origin.port}").status == 200
+
+
+def test_what_the_api_registers_is_watched(start):
+    """A site with `check`: its entries are polled, and their dates move where the content does."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/a.xml"] = answer(404)
+        server = start(sites=(), config=f'{SETTINGS}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n')
+        assert server.register(base + "/a.xml", lastmod="2026-01-01").status == 201
+        server.process.send_signal(1)  # it looks within a minute; a reload makes it look now
+        eventually(lambda: f"{base}/a.xml is gone (gone)" in server.log(), "it is told")
+        assert "2026-01-01" in body(server, origin)
+        server.stop()
+
+
+def test_a_stop_waits_for_nobody(start):
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = origin.silent(b"HTTP/1.1 200 OK\r\n")
+        server = start(sites=(), config=config(base))
+        eventually(lambda: origin.asked, "it asks")
+        began = time.monotonic()
+        server.stop()
+        assert time.monotonic() - began < seconds(10)
