@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "db/file/statements.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
 
@@ -36,17 +37,6 @@ static const char *text_of(sqlite3_stmt *row, int column)
     return (const char *)sqlite3_column_text(row, column);
 }
 
-static void read_hash(sqlite3_stmt *row, int column, uint64_t hash[2])
-{
-    const unsigned char *bytes = sqlite3_column_blob(row, column);
-
-    hash[0] = hash[1] = 0;
-    if (bytes == NULL || sqlite3_column_bytes(row, column) != 16)
-        return;
-    for (size_t i = 0; i < 16; i++)
-        hash[i / 8] = hash[i / 8] << 8 | bytes[i];
-}
-
 /* A state of a later version is as good as none. */
 static enum check_state read_state(sqlite3_stmt *row, int column)
 {
@@ -75,8 +65,8 @@ static void read_check(sqlite3_stmt *row, struct check_record *out)
     out->since = sqlite3_column_int64(row, 15);
     out->etag = text_of(row, 16);
     out->last_modified = text_of(row, 17);
-    read_hash(row, 18, out->hash);
-    read_hash(row, 19, out->dateless);
+    statement_hash(row, 18, out->hash);
+    statement_hash(row, 19, out->dateless);
     out->urls = (uint64_t)sqlite3_column_int64(row, 20);
     out->bytes = (uint64_t)sqlite3_column_int64(row, 21);
     out->newest_lastmod = text_of(row, 22);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "db/file/statements.h"
 #include "db/read/registry_store.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
@@ -36,17 +37,6 @@ static uint64_t number_of(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
-static void read_hash(sqlite3_stmt *row, int column, uint64_t hash[2])
-{
-    const unsigned char *bytes = sqlite3_column_blob(row, column);
-
-    hash[0] = hash[1] = 0;
-    if (bytes == NULL || sqlite3_column_bytes(row, column) != 16)
-        return;
-    for (size_t i = 0; i < 16; i++)
-        hash[i / 8] = hash[i / 8] << 8 | bytes[i];
-}
-
 static void read_file(sqlite3_stmt *row, struct source_file *out)
 {
     out->path = text_of(row, 0);
@@ -57,7 +47,7 @@ static void read_file(sqlite3_stmt *row, struct source_file *out)
     out->inode = number_of(row, 5);
     out->size = number_of(row, 6);
     out->mtime_ns = sqlite3_column_int64(row, 7);
-    read_hash(row, 8, out->hash);
+    statement_hash(row, 8, out->hash);
     out->lastmod = text_of(row, 9);
     out->urls = number_of(row, 10);
     out->bytes = number_of(row, 11);

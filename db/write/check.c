@@ -60,18 +60,6 @@ static enum catalogue_status read_row(struct checked *c, bool *found)
     return status;
 }
 
-static void bind_hash(sqlite3_stmt *row, int at, const uint64_t hash[2])
-{
-    unsigned char bytes[16]; /* of one order on every machine */
-    if (hash[0] == 0 && hash[1] == 0) {
-        sqlite3_bind_null(row, at);
-        return;
-    }
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(hash[i / 8] >> (56 - i % 8 * 8));
-    sqlite3_bind_blob(row, at, bytes, sizeof bytes, SQLITE_TRANSIENT);
-}
-
 /* `forget`: what it holds is to be found again as if it were new. */
 static enum catalogue_status write_row(struct checked *c, bool forget)
 {
@@ -89,8 +77,8 @@ static enum catalogue_status write_row(struct checked *c, bool forget)
         sqlite3_bind_int64(row, 3 + i, numbers[i]);
     statement_bind_text(row, 14, forget ? NULL : r->etag);
     statement_bind_text(row, 15, forget ? NULL : r->last_modified);
-    bind_hash(row, 16, forget ? none : r->hash);
-    bind_hash(row, 17, forget ? none : r->dateless);
+    statement_bind_hash(row, 16, forget ? none : r->hash);
+    statement_bind_hash(row, 17, forget ? none : r->dateless);
     sqlite3_bind_int64(row, 18, (sqlite3_int64)r->urls);
     sqlite3_bind_int64(row, 19, (sqlite3_int64)r->bytes);
     statement_bind_text(row, 20, r->newest_lastmod);
@@ -145,7 +133,7 @@ static enum catalogue_status write_file(struct checked *c, const struct put_row 
     sqlite3_bind_int64(row, 1, c->source);
     statement_bind_text(row, 2, c->loc);
     statement_bind_text(row, 3, entry->has_lastmod ? entry->lastmod : NULL);
-    bind_hash(row, 4, r->hash);
+    statement_bind_hash(row, 4, r->hash);
     sqlite3_bind_int64(row, 5, (sqlite3_int64)r->urls);
     sqlite3_bind_int64(row, 6, (sqlite3_int64)r->bytes);
     statement_bind_text(row, 7, r->newest_lastmod);

@@ -152,29 +152,12 @@ static void bind_problem(sqlite3_stmt *row, int at, const struct scan *s,
     sqlite3_bind_int64(row, at + 4, has ? since(s, problem) : 0);
 }
 
-/* Of one order on every machine. False: there is none. */
-static bool hash_bytes(const uint64_t hash[2], unsigned char bytes[16])
-{
-    for (size_t i = 0; i < 16; i++)
-        bytes[i] = (unsigned char)(hash[i / 8] >> (56 - i % 8 * 8));
-    return hash[0] != 0 || hash[1] != 0;
-}
-
-static void bind_hash(sqlite3_stmt *row, int at, const uint64_t hash[2])
-{
-    unsigned char bytes[16];
-    if (hash_bytes(hash, bytes))
-        sqlite3_bind_blob(row, at, bytes, sizeof bytes, SQLITE_TRANSIENT);
-    else
-        sqlite3_bind_null(row, at);
-}
-
 /* What is known of it is kept in the history before its row says anything else of its content, so
  * that an undo finds what to compare the file with. */
 static enum catalogue_status keep_known(struct scan *s, const struct source_file *file)
 {
     unsigned char bytes[16];
-    bool has = file->state == SOURCE_FILE_LISTED && hash_bytes(file->hash, bytes);
+    bool has = file->state == SOURCE_FILE_LISTED && statement_hash_bytes(file->hash, bytes);
     if (!s->kept.found || s->kept.site == 0)
         return CATALOGUE_OK;
     return recorder_keep_file(s->tx->recorder, s->tx, s->owner, file->path, has ? bytes : NULL,
@@ -201,7 +184,7 @@ static enum catalogue_status scan_row_write(struct scan *s, const struct source_
     sqlite3_bind_int(row, 5, (int)file->state);
     sqlite3_bind_int(row, 6, refused);
     bind_stat(row, 7, file);
-    bind_hash(row, 11, file->hash);
+    statement_bind_hash(row, 11, file->hash);
     statement_bind_text(row, 12, file->lastmod);
     sqlite3_bind_int64(row, 13, (sqlite3_int64)file->urls);
     sqlite3_bind_int64(row, 14, (sqlite3_int64)file->bytes);
