@@ -41,7 +41,7 @@ def test_the_page(tmp_path, second):
         urls = f"<url><loc>https://www.example.com/{name}</loc></url>"
         site.pages[f"/{name}-sitemap.xml"] = (200, {"Content-Type": "text/xml"}, URLSET.format(urls).encode())
     ports = {"8080": free_port(), "8081": free_port()}
-    look, take, beside, hook, cron = BLOCKS[:5]
+    look, mirror, beside, probe, hook, cron = BLOCKS[:6]
 
     def named(text):
         text = text.replace("https://www.example.com", site.origin)
@@ -53,25 +53,30 @@ def test_the_page(tmp_path, second):
     script = "\n".join(
         [
             "set -u",
+            "ready() { until test -s ready.txt && sitemapd list 2>>serve.log | grep -q page-sitemap; do kill -0 $server; sleep 0.1; done; }",
             named(look).replace("xml\n", "xml >doctor.txt; test $? = 1 || exit 1; set -e\n", 1),
-            named(take),
             "test -z \"$SECOND\" || sitemapd site add $SECOND",
-            'TOKEN=$(sitemapd token add test)',
-            named(beside).replace(" &\n", " >/dev/null 2>serve.log & server=$!; trap 'kill $server' EXIT\n"),
+            # The list is there once it is read, and not by the clock.
+            named(mirror).replace(" &\n", " >ready.txt 2>serve.log & server=$!; trap 'kill $server' EXIT\nready\n"),
+            named(beside),
+            named(probe).replace("10.0.0.5:443", site.origin.split("//")[1]).rstrip() + " >probe.txt",
+            "TOKEN=$(sitemapd token add test)",
             named(hook),
             named(cron),
             "sitemapd list --json >list.txt",
+            named(next(line for line in beside.splitlines() if "-o new.xml" in line)),
             "sitemapd import new.xml 2>own.txt",
         ]
     )
-    env = environment({"SITEMAPD_DATABASE": str(tmp_path / "catalogue.db"), "PATH": f"{tmp_path}:{os.environ['PATH']}", "SECOND": second})
+    env = environment({"SITEMAPD_DATABASE": str(tmp_path / "catalogue.db"), "PATH": f"{tmp_path}:{os.environ['PATH']}", "SECOND": second, "SITEMAPD_FETCH_ALLOW_ADDRESS": "127.0.0.1"})
     (tmp_path / "sitemapd").symlink_to(BIN)
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=seconds(60))
     site.close()
     assert done.returncode == 0, done
     assert "neither ETag nor Last-Modified" in (tmp_path / "doctor.txt").read_text()
     listed = (tmp_path / "list.txt").read_text()
-    assert all(loc in listed for loc in locs) and len(listed.splitlines()) == 2
+    assert all(loc in listed for loc in [*locs, f"{site.origin}/news-sitemap.xml"]) and len(listed.splitlines()) == 3
+    assert "good as an upstream: a sitemap index of 2 sitemaps, 2 with a date\n" in (tmp_path / "probe.txt").read_text()
     assert "0 wrong" in done.stdout
     assert (tmp_path / "new-robots.txt").read_text() == virtual, "nothing lost, no line twice"
     told = (tmp_path / "own.txt").read_text()
@@ -102,7 +107,7 @@ def test_from_http_to_https(tmp_path, managed):
     config = tmp_path / "site.conf"
     config.write_text('[site "www"]\norigin = http://www.example.com\n' if managed else "")
     (tmp_path / "text.txt").write_text("User-agent: *\nDisallow: /private/\n")
-    copy, move, release, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[5:])
+    copy, move, release, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[6:])
     to_begin = f"""
         ready() {{ until test -s $1; do kill -0 $2; sleep 0.1; done; }}
         serve() {{ rm -f ready.txt; sitemapd serve --listen 127.0.0.1:{public} --admin-listen 127.0.0.1:{admin} >ready.txt 2>>serve.log & server=$!
