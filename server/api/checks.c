@@ -13,15 +13,6 @@
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
-static void append_time(struct str *out, const char *name, int64_t time)
-{
-    str_append_format(out, ",\"%s\":", name);
-    if (time == 0)
-        str_append_text(out, "null");
-    else
-        entry_json_append_time(out, time);
-}
-
 static void append_marks(struct str *out, unsigned marks)
 {
     static const struct {
@@ -58,11 +49,11 @@ void check_json_append(struct str *out, const struct check_record *record)
         str_append_format(out, ",\"line\":%" PRIu64, record->line);
     else
         str_append_text(out, ",\"line\":null");
-    append_time(out, "checked_at", record->checked_at);
-    append_time(out, "good_at", record->good_at);
-    append_time(out, "changed_at", record->changed_at);
-    append_time(out, "since", record->since);
-    append_time(out, "next_at", record->next_at);
+    json_append_time_member(out, "checked_at", record->checked_at);
+    json_append_time_member(out, "good_at", record->good_at);
+    json_append_time_member(out, "changed_at", record->changed_at);
+    json_append_time_member(out, "since", record->since);
+    json_append_time_member(out, "next_at", record->next_at);
     str_append_format(out, ",\"urls\":%" PRIu64 ",\"bytes\":%" PRIu64, record->urls, record->bytes);
     append_marks(out, record->marks);
     str_append_char(out, '}');

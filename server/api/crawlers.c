@@ -17,15 +17,6 @@
 
 #define DAY_SECONDS 86400
 
-static void append_time(struct str *out, const char *name, int64_t at)
-{
-    str_append_format(out, ",\"%s\":", name);
-    if (at != 0)
-        entry_json_append_time(out, at);
-    else
-        str_append_text(out, "null");
-}
-
 /* The site that the query names, by origin or id, or that the token is for; NULL: every site.
  * False, with the reply filled, where there is none. */
 static bool find_site(struct call *call, const struct registry *registry,
@@ -87,13 +78,13 @@ static void append_summary(struct str *out, struct crawlers *crawlers,
     str_append_json_text(out, crawlers_name(crawlers, at));
     str_append_format(out, ",\"verified\":%s",
                       crawlers_is_verified(crawlers, at) ? "true" : "null");
-    append_time(out, "last_fetch_at", summary->last_fetch_at);
-    append_time(out, "seen_up_to", crawler_seen_up_to(summary, now));
+    json_append_time_member(out, "last_fetch_at", summary->last_fetch_at);
+    json_append_time_member(out, "seen_up_to", crawler_seen_up_to(summary, now));
     str_append_format(out,
                       ",\"pages\":%" PRIu64 ",\"current\":%" PRIu64 ",\"stale\":%" PRIu64
                       ",\"never\":%" PRIu64,
                       summary->pages, summary->current, summary->stale, summary->never);
-    append_time(out, "stale_since", summary->stale_since);
+    json_append_time_member(out, "stale_since", summary->stale_since);
     if (lagged)
         str_append_format(out,
                           ",\"lag\":{\"p50_s\":%" PRIu32 ",\"p90_s\":%" PRIu32 ",\"max_s\":%" PRIu32
@@ -137,7 +128,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     if (s == NULL)
         return CATALOGUE_NO_MEMORY;
     str_append_text(out, "{\"observed\":\"origin\"");
-    append_time(out, "since", crawlers != NULL ? crawlers_since(crawlers) : 0);
+    json_append_time_member(out, "since", crawlers != NULL ? crawlers_since(crawlers) : 0);
     str_append_text(out, ",\"crawlers\":[");
     if (crawlers != NULL) {
         crawlers_sum_up(crawlers, registry, only, now, s);
@@ -215,14 +206,15 @@ static void append_page(struct listing *l, const struct registry_site *site,
     scope_page_path(index->path, index->page_pattern, page, false, path);
     str_append_text(out, l->count > 0 ? ",{\"url\":" : "{\"url\":");
     json_append_url(out, site->origin, path);
-    append_time(out, "fetched_at", row != NULL ? row->fetched_at : 0);
+    json_append_time_member(out, "fetched_at", row != NULL ? row->fetched_at : 0);
     if (row != NULL)
         str_append_format(out, ",\"status\":%u", (unsigned)row->status);
     else
         str_append_text(out, ",\"status\":null");
-    append_time(out, "held_changed_at", row != NULL && row->held ? row->held_changed_at : 0);
-    append_time(out, "changed_at", changed_at);
-    append_time(out, "stale_since", row != NULL ? row->stale_since : 0);
+    json_append_time_member(out, "held_changed_at",
+                            row != NULL && row->held ? row->held_changed_at : 0);
+    json_append_time_member(out, "changed_at", changed_at);
+    json_append_time_member(out, "stale_since", row != NULL ? row->stale_since : 0);
     str_append_char(out, '}');
     l->count++;
     str_clear(&l->next);

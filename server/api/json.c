@@ -12,6 +12,15 @@ void entry_json_append_time(struct str *out, int64_t unix_seconds)
     str_append_json_text(out, text);
 }
 
+void json_append_time_member(struct str *out, const char *name, int64_t unix_seconds)
+{
+    str_append_format(out, ",\"%s\":", name);
+    if (unix_seconds == 0)
+        str_append_text(out, "null");
+    else
+        entry_json_append_time(out, unix_seconds);
+}
+
 void json_append_url(struct str *out, const char *origin, const char *path)
 {
     size_t end;

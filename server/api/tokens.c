@@ -8,15 +8,6 @@
 #include "server/api/handlers.h"
 #include "server/api/json.h"
 
-static void append_time(struct str *out, const char *name, int64_t time)
-{
-    str_append_format(out, ",\"%s\":", name);
-    if (time == 0)
-        str_append_text(out, "null");
-    else
-        entry_json_append_time(out, time);
-}
-
 /* The members that both calls tell; the object stays open. */
 static void append_grant(struct str *out, const struct registry *registry,
                          const struct grant *grant)
@@ -31,7 +22,7 @@ static void append_grant(struct str *out, const struct registry *registry,
     str_append_json_text(out, grant->prefix);
     str_append_format(out, ",\"role\":\"%s\",\"own\":%s", grant_role_word(grant->role),
                       grant->own ? "true" : "false");
-    append_time(out, "expires_at", grant->expires_at);
+    json_append_time_member(out, "expires_at", grant->expires_at);
 }
 
 static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
@@ -77,8 +68,8 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
         if (count++ > 0)
             str_append_char(out, ',');
         append_grant(out, registry, &token->grant);
-        append_time(out, "created_at", token->created_at);
-        append_time(out, "last_used_at", used_at);
+        json_append_time_member(out, "created_at", token->created_at);
+        json_append_time_member(out, "last_used_at", used_at);
         str_append_format(out, ",\"managed\":%s}", token->managed ? "true" : "false");
         last = token->grant.name;
     }
