@@ -12,6 +12,9 @@
 
 struct catalogue_view;
 
+/* The words for `kind`, NULL-terminated. Static. */
+extern const char *const history_kinds[];
+
 /* One change. Strings are valid for the call that receives it. */
 struct history_change {
     uint64_t revision;

@@ -286,6 +286,7 @@ bool bootstrap_token(struct catalogue *c, const struct config *config)
     explicit_bzero(token, sizeof token);
     struct change change = {
         .kind = CHANGE_TOKEN_ADD,
+        .via = "cli", /* who started the server, not a call of its API */
         .token = {.name = FIRST_TOKEN_NAME, .role = GRANT_ADMIN},
         .token_sha256 = sha256,
     };

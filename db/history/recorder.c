@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/history.h"
 #include "db/history/rows.h"
 #include "db/read/row.h"
 #include "db/write/entry.h"
@@ -394,6 +395,12 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
     return status;
 }
 
+const char *const history_kinds[] = {
+    "registration", "removal",     "list",         "replace",    "site-add",      "site-freeze",
+    "site-thaw",    "site-update", "site-remove",  "index-add",  "index-remove",  "token-add",
+    "index-freeze", "index-thaw",  "token-revoke", "source-add", "source-update", "source-remove",
+    "configure",    "check",       "scan",         "undo",       "restore",       NULL};
+
 static const char *kind_word(const struct change *change)
 {
     switch (change->kind) {
@@ -474,6 +481,7 @@ static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
     switch (change->kind) {
     case CHANGE_INDEX_ADD:
     case CHANGE_INDEX_REMOVE:
+    case CHANGE_INDEX_FREEZE:
         index = result->id;
         status = tx_number(tx, ST_INDEX_SITE, 0, &site, index);
         break;

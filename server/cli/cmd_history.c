@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "config/suggest.h"
 #include "server/base/text.h"
 #include "server/cli/backend.h"
 #include "server/cli/commands.h"
@@ -294,6 +295,25 @@ static void tell_end(const struct telling *t, const struct backend_reach *reach)
         cli_note("history", "there are more; --limit N or --until shows them");
 }
 
+/* What it may be is known here, so that a slip does not look like a history without such. */
+static int check_kind(const char *kind)
+{
+    struct suggestion near = {0};
+
+    for (size_t i = 0; kind != NULL && history_kinds[i] != NULL; i++) {
+        if (strcmp(kind, history_kinds[i]) == 0)
+            return EXIT_DONE;
+        suggest_consider(&near, kind, history_kinds[i]);
+    }
+    if (kind == NULL)
+        return EXIT_DONE;
+    if (near.word != NULL)
+        return cli_misuse("--kind", "\"%s\" is no kind of change; did you mean %s?", kind,
+                          near.word);
+    return cli_misuse("--kind", "\"%s\" is no kind of change, such as list, replace, scan or undo",
+                      kind);
+}
+
 static int show_many(struct cli *cli, struct telling *t)
 {
     struct history_query query = {
@@ -303,8 +323,10 @@ static int show_many(struct cli *cli, struct telling *t)
     };
     struct backend_reach reach = {0};
     struct url loc;
-    int status = read_loc(cli, &loc, &query.loc);
+    int status = check_kind(query.kind);
 
+    if (status == EXIT_DONE)
+        status = read_loc(cli, &loc, &query.loc);
     if (status == EXIT_DONE)
         status = read_when(cli, "--since", &query.since);
     if (status == EXIT_DONE)

@@ -127,6 +127,9 @@ enum catalogue_status file_crawlers(struct catalogue_view *view, const struct co
                                     const struct registry_site *site, backend_crawler_each *each,
                                     void *context)
 {
+    if (!config->crawlers) /* as a server says that counts none: what is kept is of before */
+        return CATALOGUE_OK;
+
     struct crawlers_summary *sums = malloc(sizeof *sums);
     struct registry *registry = NULL;
     struct crawlers *c = NULL;

@@ -215,6 +215,20 @@ def test_the_history_says_who(file):
     assert told == ("cli", pwd.getpwuid(os.getuid()).pw_name)
 
 
+def test_a_kind_of_change_that_there_is_not(file, served):
+    for place in (file, served):
+        for typed, told in (("replce", "did you mean replace?"), ("undone", "did you mean undo?"), ("nonsense", "such as list")):
+            command = place.run(f"history --kind {typed}")
+            assert (command.code, command.out) == (2, "") and told in command.err, command
+        assert place.run("history --kind replace").code == 0
+
+
+def test_a_first_token_is_not_the_api_s(start):
+    server = start(token=None)
+    with sqlite3.connect(server.database) as catalogue:
+        assert catalogue.execute("SELECT via FROM history WHERE kind = 'token-add'").fetchone() == ("cli",)
+
+
 def test_the_history_says_who_through_a_server(served):
     """The token made the change; that it was the command line, and whose, is a note, which gives no right."""
     api, user = served.server.api, pwd.getpwuid(os.getuid()).pw_name
@@ -472,6 +486,9 @@ def test_crawlers_on_both(served):
     assert served.run(f"add {ORIGIN}/b.xml").code == 0
     eventually(lambda: sum(crawler["stale"] for crawler in fetched()) == 2, "both lack it")
     server.stop()
+    assert file.run("crawlers").out.count("\n") > 1
+    off = sitemapd("crawlers", database=server.database, env={"SITEMAPD_SERVER_CRAWLERS": "no"})
+    assert (off.code, off.out) == (0, ""), "what a server that counts none says, though there are rows of before"
     assert file.run(f"add {SHOP}/b.xml").code == 0, "while nobody serves"
     server.start()
     served.env["SITEMAPD_SERVER"] = served.name = f"http://{server.admin}"
