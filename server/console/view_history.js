@@ -4,20 +4,21 @@ import {approval, badge, button, check, count, dialog, el, facts, field, fill, l
 import {countsOf, countsText} from './view_sites.js';
 
 const KINDS = {
-  registration: 'registered one', removal: 'removed one', list: 'sent a list', replace: 'replaced a list', scan: 'read its files',
+  registration: 'registered one', removal: 'removed one', list: 'sent a list', replace: 'replaced a list', scan: 'read its files', check: 'found new dates',
   undo: 'undid a change', restore: 'put an index back', configure: 'read the configuration',
   'site-add': 'added a site', 'site-update': 'changed a site', 'site-remove': 'removed a site', 'site-freeze': 'froze a site', 'site-thaw': 'thawed a site',
   'index-add': 'added an index', 'index-remove': 'removed an index', 'index-freeze': 'froze an index', 'index-thaw': 'thawed an index',
-  'token-add': 'added a token', 'token-revoke': 'ended a token',
+  'source-add': 'added a source', 'source-update': 'changed a source', 'source-remove': 'removed a source', 'token-add': 'added a token', 'token-revoke': 'ended a token',
 };
-const CANNOT = new Set(['configure', 'site-add', 'site-update', 'site-freeze', 'site-thaw', 'index-add', 'index-freeze', 'index-thaw', 'token-add', 'token-revoke']);
+/* Of no sitemaps, and not to be undone. */
+const isOther = (kind) => kind === 'configure' || (kind.includes('-') && !/^(site|index)-remove$/.test(kind));
 const BIG = 1000; /* kept in the tab */
 
 const changeLink = (one) => link('#/change/' + one.revision, 'change ' + one.revision);
 const kindText = (one) => KINDS[one.kind] || one.kind;
 
 function sums(one) {
-  return CANNOT.has(one.kind) ? [] : [[one.created, '+', 'new'], [one.updated, '~', 'changed'], [one.removed, '−', 'removed']].filter(([n]) => n > 0)
+  return isOther(one.kind) ? [] : [[one.created, '+', 'new'], [one.updated, '~', 'changed'], [one.removed, '−', 'removed']].filter(([n]) => n > 0)
     .map(([n, sign, word]) => el('span', {class: 'sum'}, el('span', {'aria-hidden': 'true'}, sign), `${number(n)} ${word}`));
 }
 
@@ -164,7 +165,7 @@ export async function change(context, where) {
         ['Sitemaps', sums(one).length > 0 ? sums(one) : 'none'], ['Note', one.note], ['Request', one.request_id ? el('code', {}, one.request_id) : null],
       ]),
       context.may('write') && el('p', {class: 'buttons'},
-        !CANNOT.has(one.kind) && button('Undo it', () => undoDialog(context, one)),
+        !isOther(one.kind) && button('Undo it', () => undoDialog(context, one)),
         [...names].slice(0, 3).map((index) => button('Put ' + new URL(index).pathname + ' back to here', () => restoreDialog(context, index, one.revision)))),
       section('Its sitemaps', one.rows.length > 0 ? table(count(one.rows.length, 'row', 'rows') + ` of ${number(one.created + one.updated + one.removed)}`, rowColumns, one.rows) : el('p', {class: 'none'}, 'It has none.'),
         one.next && el('p', {}, link(`#/change/${one.revision}?after=${one.next}`, 'More rows'))),

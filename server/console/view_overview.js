@@ -4,18 +4,17 @@ import {ago, badge, count, el, link, number, section, table, time} from './dom.j
 import {crawlerSentence} from './view_crawlers.js';
 import {changeLine} from './view_history.js';
 import {indexColumns} from './view_sites.js';
+import {sourceBadge} from './view_sources.js';
 
 const INDEXES = 20, CHANGES = 5;
 
-/* What to do about each reason of /readyz, beyond its own words. */
+/* What to do about a reason of /readyz. */
 const ADVICE = {
   'no-site': 'Add one under Sites.',
   'source-failing': 'Look under Sources.',
   'source-held': 'Look under Sources: there they can be let go.',
   'source-problems': 'Look under Problems.',
   frozen: 'Thaw it under Sites when it is time.',
-  'catalogue-not-writable': 'Look at its disk and its log.',
-  'catalogue-unreadable': 'Look at its disk and its log.',
 };
 
 export function healthBox(health) {
@@ -32,8 +31,7 @@ function tile(value, name, hash) {
 }
 
 function sourceLine(source) {
-  const wrong = source.failure ? badge('bad', 'Failing') : source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
-  return el('li', {}, wrong, ' ', link('#/sources', source.name), ': ', count(source.listed, 'file listed', 'files listed'),
+  return el('li', {}, sourceBadge(source), ' ', link('#/sources', source.name), ': ', count(source.listed, 'file listed', 'files listed'),
     source.problems_total > 0 ? ', ' + count(source.problems_total, 'refused', 'refused') : '',
     source.held_removals > 0 ? ', ' + count(source.held_removals, 'removal held', 'removals held') : '',
     '; last good scan ', ago(source.last_good_scan_at), '.');

@@ -62,11 +62,15 @@ function foundText(states, source) {
   return some.length === 0 ? 'not yet' : some.map(([state, n], i) => [i > 0 && ', ', link(checksOf({source, state}), CHECKS[state][1], ' ', number(n))]);
 }
 
+export function sourceBadge(source) {
+  const bad = Object.entries(source.checks || {}).some(([state, n]) => n > 0 && CHECKS[state][0] === 'bad');
+  return source.failure ? badge('bad', 'Failing') : source.scanning ? badge('', 'Being read')
+    : bad || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
+}
+
 function sourceSection(context, source) {
-  const state = source.scanning ? badge('', 'Being read') : source.failure ? badge('bad', 'Failing')
-    : source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
   return el('section', {},
-    el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, source.name), ' ', state,
+    el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, source.name), ' ', sourceBadge(source),
       context.may('write') && el('span', {class: 'buttons'}, button('Read it now', () => scanDialog(context, source)))),
     source.failure && el('p', {class: 'alert'}, 'Since ', time(source.failed_at), ': ', source.failure, '. Its sitemaps stay as they are.'),
     source.held_removals > 0 && el('p', {class: 'alert'},
