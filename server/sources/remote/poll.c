@@ -648,6 +648,10 @@ static void settle_list(struct poll *p, const struct child_verdict *v,
                   "the upstream's name leads to this server; say with connect where it was");
     else
         fail_list(p, v->problem, v->detail);
+    if (s->problem) { /* sooner, while that is new */
+        struct interval_bounds bounds = {1, s->settings->poll_s};
+        s->next_at = p->now + interval_trouble(CHECK_UNREACHABLE, s->failures, bounds);
+    }
     pthread_mutex_lock(&r->lock);
     s->status.polling = false;
     s->status.polls++;
