@@ -465,6 +465,20 @@ def test_rows_of_pages_that_are_gone_are_dropped(start):
     db.close()
 
 
+def test_an_undo_is_a_change_that_a_304_ends(filled):
+    """The page has its old bytes and tag again; that the crawler has just these it shows itself, when it asks next."""
+    first = fetch(filled)
+    counted(filled, (1, 0, 0, 0))
+    made = filled.register(f"{ORIGIN}/b.xml").json()
+    since = crawler(filled)["stale_since"]
+    assert since is not None
+    assert filled.api("POST", f"/v1/history/{made['revision']}/undo").status == 200
+    assert crawler(filled)["stale_since"] == since
+    assert fetch(filled, headers=[("If-None-Match", first["ETag"])]).status == 304
+    counted(filled, (1, 1, 0, 0))
+    assert (crawler(filled)["current"], crawler(filled)["stale"], crawler(filled)["lag"]["changes"]) == (1, 0, 1)
+
+
 def test_pages_are_the_same_with_and_without(start, tmp_path):
     tags = []
     for answer in ("yes", "no"):

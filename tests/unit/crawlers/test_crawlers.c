@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <cmocka.h>
 
@@ -401,6 +402,151 @@ static void test_other_names_keep_what_is_counted(void **state)
     check_row(c, 1, 0);
 }
 
+/* ---- a day, beside a model ------------------------------------------------------------------ */
+
+enum { DAY_PAGES = 30, DAY_CRAWLERS = 6, DAY_STEPS = 20000 };
+static const char *const day_agents[DAY_CRAWLERS] = {"Googlebot/2.1", "bingbot/2.0", "YandexBot/3",
+                                                     "Applebot/0.1",  "GPTBot/1",    "SeznamBot/4"};
+
+/* What it says by itself: a version is a number that grows, 0 is none. */
+struct day_model {
+    unsigned version[DAY_PAGES];
+    int64_t changed_at[DAY_PAGES];
+    unsigned held[DAY_CRAWLERS][DAY_PAGES];
+    int64_t stale_since[DAY_CRAWLERS][DAY_PAGES];
+    unsigned ok[DAY_CRAWLERS], not_modified[DAY_CRAWLERS], other[DAY_CRAWLERS];
+    unsigned lags[DAY_CRAWLERS], longest[DAY_CRAWLERS];
+};
+
+static unsigned draw(uint64_t *seed, unsigned below)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(*seed >> 33) % below;
+}
+
+static void day_changes(struct day_model *m, struct crawlers *c, unsigned page, int64_t now)
+{
+    m->version[page]++;
+    m->changed_at[page] = now;
+    for (unsigned i = 0; i < DAY_CRAWLERS; i++)
+        if (m->held[i][page] != 0 && m->stale_since[i][page] == 0)
+            m->stale_since[i][page] = now;
+    crawlers_page_is(c, 7, page + 1, m->version[page], m->version[page] * 100u + page, now);
+}
+
+/* `late`: the version before the present one, whose last byte leaves only now. */
+static void day_fetches(struct day_model *m, struct crawlers *c, unsigned crawler, unsigned page,
+                        unsigned how, int64_t now)
+{
+    bool late = how == 3 && m->version[page] > 1, counts = how < 4;
+    unsigned version = m->version[page] - late, status = how == 5 ? 503 : how == 1 ? 304 : 200;
+    const struct crawler_fetch f = {.user_agent = day_agents[crawler],
+                                    .status = status,
+                                    .whole = how != 4,
+                                    .bytes = 1,
+                                    .site_id = 3,
+                                    .index_id = 7,
+                                    .page = page + 1,
+                                    .revision = version,
+                                    .stamp = version * 100u + page,
+                                    .changed_at = m->changed_at[page] - late};
+    int64_t *since = &m->stale_since[crawler][page];
+
+    crawlers_fetched(c, &f, now);
+    m->ok[crawler] += counts && status == 200;
+    m->not_modified[crawler] += counts && status == 304;
+    m->other[crawler] += !counts;
+    if (!counts)
+        return;
+    m->held[crawler][page] = version;
+    if (late && *since == 0)
+        *since = m->changed_at[page];
+    if (late || *since == 0)
+        return;
+    m->lags[crawler]++;
+    if (now - *since > m->longest[crawler])
+        m->longest[crawler] = (unsigned)(now - *since);
+    *since = 0;
+}
+
+static void check_day(const struct crawler_day *day, const struct day_model *m, unsigned crawler)
+{
+    assert_int_equal(day->ok, m->ok[crawler]);
+    assert_int_equal(day->not_modified, m->not_modified[crawler]);
+    assert_int_equal(day->other, m->other[crawler]);
+    assert_int_equal(crawler_lags_count(&day->lags), m->lags[crawler]);
+    assert_int_equal(day->lags.max_s, m->longest[crawler]);
+}
+
+struct day_seen {
+    struct crawlers *c;
+    const struct day_model *m;
+    unsigned count;
+};
+
+static void see_day(void *context, const struct crawler_day *day)
+{
+    struct day_seen *seen = context;
+
+    for (unsigned i = 0; i < DAY_CRAWLERS; i++) {
+        char name[CRAWLER_NAME_MAX + 1];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(day_agents[i], "/"), day_agents[i]);
+        if (strcasecmp(name, crawlers_name(seen->c, day->crawler)) == 0) {
+            check_day(day, seen->m, i);
+            seen->count++;
+        }
+    }
+}
+
+static void check_pages(struct crawlers *c, const struct day_model *m)
+{
+    for (unsigned page = 0; page < DAY_PAGES; page++) {
+        struct crawler_row rows[CRAWLERS_MAX];
+        int64_t changed_at;
+        size_t count = crawlers_page(c, 7, page + 1, &changed_at, rows);
+
+        assert_int_equal(changed_at, m->changed_at[page]);
+        for (unsigned i = 0; i < DAY_CRAWLERS; i++) {
+            char name[CRAWLER_NAME_MAX + 1];
+            size_t at = 0;
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(day_agents[i], "/"), day_agents[i]);
+            while (at < count && strcasecmp(crawlers_name(c, rows[at].crawler), name) != 0)
+                at++;
+            assert_int_equal(at < count && rows[at].held, m->held[i][page] != 0);
+            if (m->held[i][page] != 0)
+                assert_int_equal(rows[at].stale_since, m->stale_since[i][page]);
+        }
+    }
+}
+
+/* Pages change, crawlers come, some late, some broken off, some with errors, from a midnight to the
+ * next: the ledger is what a simple model says, all the time. */
+static void test_a_day_of_crawlers(void **state)
+{
+    struct crawlers *c = *state;
+    struct day_model m = {.version = {0}};
+    struct day_seen seen = {.c = c, .m = &m};
+    int64_t now = T0 - T0 % 86400;
+    uint64_t seed = 1;
+
+    for (unsigned page = 0; page < DAY_PAGES; page++)
+        day_changes(&m, c, page, now);
+    for (unsigned step = 0; step < DAY_STEPS; step++) {
+        now += draw(&seed, 8);
+        if (draw(&seed, 10) == 0)
+            day_changes(&m, c, draw(&seed, DAY_PAGES), now);
+        else
+            day_fetches(&m, c, draw(&seed, DAY_CRAWLERS), draw(&seed, DAY_PAGES), draw(&seed, 6),
+                        now);
+        if (step % 500 == 0)
+            check_pages(c, &m);
+    }
+    assert_true(now < T0 - T0 % 86400 + 86400);
+    check_pages(c, &m);
+    crawlers_each_day(c, see_day, &seen);
+    assert_int_equal(seen.count, DAY_CRAWLERS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +562,7 @@ int main(void)
         TEST(test_the_sums_of_days),
         TEST(test_percentiles_of_lags),
         cmocka_unit_test(test_impostors_move_nothing),
+        TEST(test_a_day_of_crawlers),
         TEST(test_other_names_keep_what_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
