@@ -8,6 +8,8 @@
 #include "server/api/routes.h"
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
+#include "server/sources/remote/remote.h"
+#include "server/sources/roster.h"
 #include "server/sources/sources.h"
 
 enum handled health_alive(void *context, struct request *request)
@@ -70,6 +72,56 @@ static void append_sources(struct str *out, size_t *count, struct sources *sourc
                                     "files are refused; GET /v1/sources tells why"));
     }
     sources_let_go(list);
+}
+
+/* More than one in a hundred is broken or gone: crawlers meet it, too. */
+static void append_bad_checks(struct str *out, size_t *count, const char *name,
+                              const uint64_t states[CHECK_STATES])
+{
+    struct str detail = STR_INIT;
+    uint64_t all = 0, bad = states[CHECK_BROKEN] + states[CHECK_GONE];
+
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        all += states[i];
+    if (bad == 0 || bad * 100 <= all)
+        return;
+    str_append_format(&detail,
+                      "%s: %" PRIu64 " of %" PRIu64 " sitemaps are broken or gone; GET "
+                      "/v1/checks?state=broken tells which",
+                      name, bad, all);
+    append_reason(out, count, "source-checks", str_text(&detail));
+    out->failed |= detail.failed;
+    str_done(&detail);
+}
+
+/* The same of those that lie elsewhere: crawlers are served what was known last. */
+static void append_remotes(struct str *out, size_t *count, const struct app_context *app)
+{
+    struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
+
+    for (size_t at = 0; at < roster_count(roster); at++) {
+        struct remote_status status;
+        struct str detail = STR_INIT;
+        const char *name = roster_at(roster, at)->name;
+
+        if (!remote_status(app->remote, name, &status))
+            continue;
+        if (status.failing) {
+            str_append_format(&detail, "%s: %s", name, status.failure);
+            append_reason(out, count, "source-failing", str_text(&detail));
+        }
+        str_clear(&detail);
+        if (status.held > 0) {
+            str_append_format(&detail, "%s: %" PRIu64 " %s", name, status.held,
+                              plural(status.held, "removal is held back by the shrink guard",
+                                     "removals are held back by the shrink guard"));
+            append_reason(out, count, "source-held", str_text(&detail));
+        }
+        out->failed |= detail.failed;
+        str_done(&detail);
+        append_bad_checks(out, count, name, status.states);
+    }
+    roster_let_go(roster);
 }
 
 static void append_clock(struct str *out, size_t *count, int64_t changed_at, int64_t now)
@@ -171,6 +223,7 @@ enum handled health_ready(void *context, struct request *request)
     append_clock(&reasons, &count, catalogue_changed_at(app->catalogue), request->now);
     append_stuck(&reasons, &count, &catalogue);
     append_sources(&reasons, &count, app->sources);
+    append_remotes(&reasons, &count, app);
     append_frozen(&reasons, &count, app);
 
     str_append_text(&reply->body, "{\"status\":");

@@ -12,6 +12,8 @@
 #include "server/log/access_log.h"
 #include "server/log/log.h"
 #include "server/pages/served_file.h"
+#include "server/sources/remote/remote.h"
+#include "server/sources/roster.h"
 #include "server/sources/sources.h"
 
 /* /metrics, family by family. All of it comes from memory: no disk, no catalogue read on the
@@ -398,8 +400,6 @@ static void metrics_append_sources(struct str *out, struct sources *sources)
     sources_let_go(list);
 }
 
-/* /metrics: what the publisher, the catalogue and the cache of files count, and the other parts. */
-
 static void append_histogram(struct str *out, const char *name, const char *help,
                              const struct histogram_bounds *bounds,
                              const struct histogram_values *values)
@@ -407,6 +407,80 @@ static void append_histogram(struct str *out, const char *name, const char *help
     metric_family(out, name, "histogram", help);
     metric_histogram(out, name, NO_LABELS, bounds, values);
 }
+
+/* Of sources whose sitemaps lie elsewhere, and of what is read there. No host and no URL is in a
+ * label. */
+
+static const struct {
+    const char *name, *type, *help;
+} remote_families[] = {
+    {"sitemapd_source_members", "gauge", "Sitemaps that the upstream named last."},
+    {"sitemapd_source_upstream_failing", "gauge", "1: the upstream could not be taken."},
+    {"sitemapd_source_polls_total", "counter", "Polls of the upstream."},
+    {"sitemapd_source_next_poll_seconds", "gauge", "When the upstream is polled next, Unix time."},
+};
+
+static uint64_t remote_value(const struct remote_status *status, size_t family)
+{
+    const uint64_t values[] = {status->members, status->failing, status->polls,
+                               status->next_poll_at < 0 ? 0 : (uint64_t)status->next_poll_at};
+    return values[family];
+}
+
+static void append_upstreams(struct str *out, struct remote *remote, const struct roster *roster)
+{
+    size_t families = sizeof remote_families / sizeof *remote_families;
+
+    for (size_t f = 0; roster_count(roster) > 0 && f < families; f++) {
+        metric_family(out, remote_families[f].name, remote_families[f].type,
+                      remote_families[f].help);
+        for (size_t at = 0; at < roster_count(roster) && at < METRICS_MAX_SOURCES; at++) {
+            struct remote_status status;
+            const char *name = roster_at(roster, at)->name;
+
+            if (remote_status(remote, name, &status))
+                metric_sample(out, remote_families[f].name, LABELS("source", name),
+                              remote_value(&status, f));
+        }
+    }
+}
+
+static void append_polls(struct str *out, struct remote *remote)
+{
+    struct remote_counts counts;
+
+    remote_counts_get(remote, &counts);
+    metric_family(out, "sitemapd_checks", "gauge", "Sitemaps read where they are, by their state.");
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        metric_sample(out, "sitemapd_checks", LABELS("state", check_state_word(i)),
+                      counts.states[i]);
+    metric_gauge(out, "sitemapd_check_lateness_seconds",
+                 "How long the sitemap that waits longest has been due.", counts.lateness_s);
+    metric_family(out, "sitemapd_fetches_total", "counter", "Polls of sitemaps, by what came.");
+    for (unsigned i = 0; i < REMOTE_RESULTS; i++)
+        metric_sample(out, "sitemapd_fetches_total", LABELS("result", remote_result_word(i)),
+                      counts.results[i]);
+    append_histogram(out, "sitemapd_fetch_duration_seconds", "Of these polls.", &histogram_times,
+                     &counts.duration_ns);
+    metric_counter(out, "sitemapd_fetch_bytes_total", "Bytes of bodies that came, as sent.",
+                   counts.bytes);
+    metric_gauge(out, "sitemapd_fetch_hosts_resting", "Hosts that are left alone for a while.",
+                 counts.hosts_resting);
+    metric_family(out, "sitemapd_fetch_pressure", "gauge",
+                  "What is asked of the busiest host to what it bears; above 1 polls are rarer.");
+    metric_sample_ms(out, "sitemapd_fetch_pressure", NO_LABELS, (uint64_t)(counts.pressure * 1000));
+}
+
+static void metrics_append_remote(struct str *out, const struct app_context *app)
+{
+    struct roster *roster = roster_hold(app->remotes);
+
+    append_upstreams(out, app->remote, roster);
+    roster_let_go(roster);
+    append_polls(out, app->remote);
+}
+
+/* /metrics: what the publisher, the catalogue and the cache of files count, and the other parts. */
 
 static void append_publisher(struct str *out, const struct publisher_stats *stats)
 {
@@ -658,6 +732,8 @@ enum handled metrics_get(void *context, struct request *request)
         metrics_append_crawlers(out, app->crawlers);
     if (app->sources != NULL)
         metrics_append_sources(out, app->sources);
+    if (app->remote != NULL)
+        metrics_append_remote(out, app);
     if (app->files != NULL) {
         struct served_files_stats files;
 

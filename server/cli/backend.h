@@ -34,6 +34,13 @@ struct backend_token {
 };
 typedef void backend_token_each(void *context, const struct backend_token *token);
 
+/* A source as it is set up; strings are valid for the call. */
+struct backend_source_made {
+    const char *name, *site, *upstream, *directory, *url, *index; /* but for the name: or NULL */
+    bool managed;                                                 /* the configuration's */
+};
+typedef void backend_source_each(void *context, const struct backend_source_made *source);
+
 /* How the registry is wanted. */
 #define REGISTRY_ROBOTS 1u /* with the text of each site's robots.txt */
 #define REGISTRY_HELD   2u /* what is read next is of the same state, until a change is applied */
@@ -127,6 +134,7 @@ struct backend_calls {
                   bool *found, struct str *out);
     int (*backup)(struct backend *b, const char *file);
     int (*tokens)(struct backend *b, backend_token_each *each, void *context);
+    int (*sources)(struct backend *b, backend_source_each *each, void *context);
     int (*scan)(struct backend *b, const char *source, int64_t max_removed,
                 struct change_result *result, uint64_t *problems, uint64_t *remarked);
     int (*crawlers)(struct backend *b, const struct registry_site *site, backend_crawler_each *each,
@@ -195,6 +203,8 @@ int backend_render(struct backend *b, const struct registry_index *index, uint32
 int backend_backup(struct backend *b, const char *file);
 /* Tells each token, by name. An exit status. */
 int backend_tokens(struct backend *b, backend_token_each *each, void *context);
+/* Tells each source, those of the configuration first or by name. An exit status. */
+int backend_sources(struct backend *b, backend_source_each *each, void *context);
 /* Has the server scan one of its sources: what came of it, and how many of its files have problems
  * or remarks now. Of a server only. An exit status. */
 int backend_scan(struct backend *b, const char *source, int64_t max_removed,

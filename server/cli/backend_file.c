@@ -464,6 +464,41 @@ static int tokens(struct backend *b, backend_token_each *each, void *context)
     return EXIT_DONE;
 }
 
+/* Those of the configuration, then those of the catalogue that have no name of these. */
+static int sources(struct backend *b, backend_source_each *each, void *context)
+{
+    const struct config *config = b->cli->config;
+    struct registry *registry = read_registry(b, 0);
+
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    for (size_t i = 0; i < config->source_count; i++) {
+        const struct config_source *from = &config->sources[i];
+        const struct backend_source_made shown = {.name = from->named.name,
+                                                  .upstream = from->upstream,
+                                                  .directory = from->directory,
+                                                  .url = from->url,
+                                                  .index = from->index,
+                                                  .managed = true};
+
+        each(context, &shown);
+    }
+    for (size_t i = 0; i < registry->source_count; i++) {
+        const struct source_made *made = &registry->sources[i];
+        const struct registry_site *site = registry_site_by_id(registry, made->site_id);
+        const struct backend_source_made shown = {.name = made->name,
+                                                  .site = site != NULL ? site->origin : NULL,
+                                                  .upstream = made->upstream,
+                                                  .directory = made->directory,
+                                                  .url = made->url,
+                                                  .index = made->index};
+
+        each(context, &shown);
+    }
+    registry_unref(registry);
+    return EXIT_DONE;
+}
+
 /* In the words of /readyz. */
 static bool tell_frozen(struct backend *b, struct str *out)
 {
@@ -543,6 +578,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .render = render,
         .backup = backup,
         .tokens = tokens,
+        .sources = sources,
         .crawlers = crawlers,
         .crawler_pages = crawler_pages,
         .status = status,
@@ -664,6 +700,11 @@ int backend_render(struct backend *b, const struct registry_index *index, uint32
 int backend_backup(struct backend *b, const char *file)
 {
     return b->calls->backup(b, file);
+}
+
+int backend_sources(struct backend *b, backend_source_each *each, void *context)
+{
+    return b->calls->sources(b, each, context);
 }
 
 int backend_tokens(struct backend *b, backend_token_each *each, void *context)

@@ -438,6 +438,29 @@ static json_t *read_sources(struct server_backend *s)
     return sources;
 }
 
+static int sources(struct backend *b, backend_source_each *each, void *context)
+{
+    json_t *all = read_sources(of(b)), *source;
+    size_t i;
+
+    json_array_foreach(all, i, source)
+    {
+        const struct backend_source_made shown = {
+            .name = member_text(source, "name"),
+            .site = member_text_or_null(source, "site"),
+            .upstream = member_text_or_null(source, "upstream"),
+            .directory = member_text_or_null(source, "directory"),
+            .url = member_text_or_null(source, "url"),
+            .index = member_text_or_null(source, "index"),
+            .managed = json_is_true(json_object_get(source, "managed")),
+        };
+
+        each(context, &shown);
+    }
+    json_decref(all);
+    return all != NULL ? EXIT_DONE : EXIT_COULD_NOT;
+}
+
 /* What is wrong with single files, as a scan on the machine tells it. */
 static void tell_files(const json_t *source, const char *member, const char *what)
 {
@@ -614,6 +637,7 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
         .render = render,
         .backup = backup,
         .tokens = tokens,
+        .sources = sources,
         .scan = scan,
         .crawlers = crawlers,
         .crawler_pages = crawler_pages,

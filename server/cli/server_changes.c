@@ -33,7 +33,8 @@ static rule_set codes_of(const json_t *words)
 /* The status of a refusal that no rule made; OK where it is none of the catalogue's own. */
 static enum catalogue_status status_of(const char *word)
 {
-    if (strcmp(word, "site-exists") == 0 || strcmp(word, "index-exists") == 0)
+    if (strcmp(word, "site-exists") == 0 || strcmp(word, "index-exists") == 0 ||
+        strcmp(word, "source-exists") == 0)
         return CATALOGUE_CONFLICT;
     for (int s = CATALOGUE_NOT_FOUND; s <= CATALOGUE_CANCELLED; s++)
         if (strcmp(catalogue_status_word((enum catalogue_status)s), word) == 0)
@@ -294,6 +295,101 @@ static void revoke_token(struct server *s, const struct change *change,
     result->changed = call(s, "DELETE", &target, NULL, result, NULL);
 }
 
+/* ---- sources --------------------------------------------------------------------------- */
+
+static void set_text(json_t *body, const char *name, const char *value)
+{
+    json_object_set_new(body, name, value != NULL ? json_string(value) : json_null());
+}
+
+/* The names, one a line, as an array. */
+static json_t *lines(const char *text)
+{
+    json_t *array = json_array();
+
+    while (text != NULL && *text != '\0') {
+        size_t len = strcspn(text, "\n");
+        json_array_append_new(array, json_stringn(text, len));
+        text += len + (text[len] == '\n');
+    }
+    return array;
+}
+
+static json_t *source_body(const struct change *change)
+{
+    const struct source_made *made = &change->made;
+    json_t *body = json_object();
+    const struct {
+        unsigned bit;
+        const char *name;
+        json_t *value;
+    } fields[] = {
+        {SOURCE_SET_PATTERNS, "patterns", lines(made->patterns)},
+        {SOURCE_SET_EXCLUDES, "excludes", lines(made->excludes)},
+        {SOURCE_SET_WATCH, "watch", json_boolean(made->watch)},
+        {SOURCE_SET_SERVE, "serve", json_boolean(made->serve)},
+        {SOURCE_SET_CHECK, "check", json_boolean(made->check)},
+        {SOURCE_SET_RESCAN, "rescan", json_integer(made->rescan_ms / 1000)},
+        {SOURCE_SET_SETTLE, "settle", json_integer(made->settle_ms / 1000)},
+        {SOURCE_SET_POLL, "poll", json_integer(made->poll_ms / 1000)},
+        {SOURCE_SET_DROP_AFTER, "drop_after", json_integer(made->drop_after_ms / 1000)},
+    };
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (change->made_set & fields[i].bit)
+            json_object_set(body, fields[i].name, fields[i].value);
+        json_decref(fields[i].value);
+    }
+    if (change->made_set & SOURCE_SET_UPSTREAM)
+        set_text(body, "upstream", made->upstream);
+    if (change->made_set & SOURCE_SET_DIRECTORY)
+        set_text(body, "directory", made->directory);
+    if (change->made_set & SOURCE_SET_URL)
+        set_text(body, "url", made->url);
+    if (change->made_set & SOURCE_SET_INDEX)
+        set_text(body, "index", made->index);
+    return body;
+}
+
+static void add_source(struct server *s, const struct change *change, struct change_result *result)
+{
+    struct str target = STR_INIT;
+    json_t *body = source_body(change);
+
+    json_object_set_new(body, "name", json_string(change->made.name));
+    if (change->site.origin != NULL)
+        json_object_set_new(body, "site", json_string(change->site.origin));
+    str_append_text(&target, "/v1/sources");
+    result->changed = call(s, "POST", &target, body, result, NULL);
+}
+
+/* Whether anything changed shows in what it was: what is told of a run is left out. */
+static void change_source(struct server *s, const struct change *change,
+                          struct change_result *result)
+{
+    struct str target = STR_INIT, again = STR_INIT;
+    json_t *before = NULL, *after = NULL, *value;
+    const char *name;
+
+    str_append_text(&target, "/v1/sources");
+    target_segment(&target, change->made.name);
+    str_append_text(&again, "/v1/sources");
+    target_segment(&again, change->made.name);
+    if (change->kind == CHANGE_SOURCE_REMOVE) {
+        result->changed = call(s, "DELETE", &again, NULL, result, NULL);
+        str_done(&target);
+        return;
+    }
+    if (call(s, "GET", &target, NULL, result, &before) &&
+        call(s, "PATCH", &again, source_body(change), result, &after))
+        json_object_foreach(after, name, value) result->changed |=
+            json_equal(json_object_get(before, name), value) == 0;
+    else
+        str_done(&again);
+    json_decref(before);
+    json_decref(after);
+}
+
 /* ---- lists ----------------------------------------------------------------------------- */
 
 /* What was sent: the lines that the entries stood on, by their order. */
@@ -503,6 +599,13 @@ enum catalogue_status server_apply(struct server *s, const struct change *change
         break;
     case CHANGE_TOKEN_REVOKE:
         revoke_token(s, change, result);
+        break;
+    case CHANGE_SOURCE_ADD:
+        add_source(s, change, result);
+        break;
+    case CHANGE_SOURCE_UPDATE:
+    case CHANGE_SOURCE_REMOVE:
+        change_source(s, change, result);
         break;
     case CHANGE_UNDO:
     case CHANGE_RESTORE:

@@ -16,6 +16,25 @@
     {                                                                                              \
         "--max-removed", "N", "approve that up to N entries go (shrink guard)"                     \
     }
+#define OPTIONS_SOURCE                                                                             \
+    {"--directory", "DIR", "the folder, absolute as the server sees it"},                          \
+        {"--url", "URL", "what the folder's top is on the web, ends in a slash"},                  \
+        {"--upstream", "URL", "in place of a folder, a sitemap index elsewhere"},                  \
+        {"--index", "URL", "the index that lists it; by default the deepest that may"},            \
+        {"--pattern", "NAME", "files of the folder to read; repeatable"},                          \
+        {"--exclude", "NAME", "files of the folder to leave alone; repeatable"},                   \
+        {"--watch", NULL, "notice changes of the folder at once (the default)"},                   \
+        {"--no-watch", NULL, "leave that to the rescans"},                                         \
+        {"--serve", NULL, "serve the folder's files themselves"},                                  \
+        {"--no-serve", NULL, "do not (the default)"},                                              \
+        {"--check", NULL, "read the sitemaps that the upstream names, too (the default)"},         \
+        {"--no-check", NULL, "only list them, as the upstream dates them"},                        \
+        {"--rescan", "SPAN", "how often the folder is looked through (1h)"},                       \
+        {"--settle", "SPAN", "how long the folder must be quiet (10s)"},                           \
+        {"--poll", "SPAN", "how often the upstream is read (15m)"},                                \
+    {                                                                                              \
+        "--drop-after", "SPAN", "a sitemap that is none for so long leaves (3d); 0: never"         \
+    }
 #define OPTION_JSON                                                                                \
     {                                                                                              \
         "--json", NULL, "print JSON, one object for each line"                                     \
@@ -455,6 +474,53 @@ const struct cli_command cli_commands[] = {
              {"See first, then do it:", "sitemapd undo 124 --dry-run\nsitemapd undo 124"},
              {"An index as it was before the bad night:",
               "sitemapd undo --index /sitemap_index.xml --to 120"},
+             {0},
+         }},
+    {"source add", "NAME", "have a folder or an upstream read",
+     "Makes a source, which the catalogue keeps: a folder of sitemap files (--directory, --url), "
+     "or a "
+     "sitemap index elsewhere that is kept in step with (--upstream). Its name owns the entries. A "
+     "folder is read only beneath a source_root of the configuration, and addresses outside the "
+     "public internet only where [fetch] allows them; where to connect to, certificates and "
+     "credentials are set in the configuration alone.",
+     (const struct cli_option[]){OPTIONS_SOURCE,
+                                 {"--site", "ORIGIN",
+                                  "whose it is, where the upstream's host is no "
+                                  "site's"},
+                                 {0}},
+     1, 1, command_source_add,
+     .examples =
+         (const struct cli_example[]){
+             {"A folder:", "sitemapd source add shop --directory /srv/sitemaps/shop --url "
+                           "https://www.example.com/shop/"},
+             {"An index that another server makes:",
+              "sitemapd source add old --upstream https://www.example.com/sitemap.xml"},
+             {0},
+         },
+     .topic = "Sources"},
+    {"source set", "NAME", "change a source", "Changes what is named; what is not named stays.",
+     (const struct cli_option[]){OPTIONS_SOURCE, {0}}, 1, 1, command_source_set,
+     .examples =
+         (const struct cli_example[]){
+             {"Look once a day:", "sitemapd source set old --poll 24h"},
+             {0},
+         }},
+    {"source list", "", "show the sources",
+     "Shows the sources of the configuration and of the catalogue. status tells how they stand.",
+     (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_source_list,
+     .examples =
+         (const struct cli_example[]){
+             {"For people:", "sitemapd source list"},
+             {0},
+         }},
+    {"source remove", "NAME", "read a source no more",
+     "Removes a source of the catalogue. Its entries stay; remove or replace them where they "
+     "should "
+     "not.",
+     NULL, 1, 1, command_source_remove,
+     .examples =
+         (const struct cli_example[]){
+             {"The old server is gone:", "sitemapd source remove old"},
              {0},
          }},
     {"token add", "NAME", "make an API token",

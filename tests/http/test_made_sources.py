@@ -229,6 +229,13 @@ def test_roles_prefixes_and_frozen_sites(w):
     problem(w.server.api("DELETE", "/v1/sources/shop"), 409, "frozen")
 
 
+def test_what_another_process_makes_runs_within_moments(w):
+    made = w.server.cli("source", "add", "rest", "--directory", w.rest.path, "--url", ORIGIN + "/rest/", "--settle", "0s")
+    assert (made.code, made.out) == (0, "rest: added\n"), made
+    eventually(lambda: "rest" in w.names(), "the source of another process runs")
+    eventually(lambda: ORIGIN + "/rest/r.xml" in w.listed(), "and its files are listed")
+
+
 def test_a_site_is_checked_by_a_word(server):
     made = server.api("POST", "/v1/sites", {"origin": OTHER, "check": True})
     assert made.json()["check"] is True

@@ -40,7 +40,8 @@ def families(tmp_path_factory):
     files.mkdir()
     write_gzip(files / "a.xml.gz", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/</loc></url></urlset>')
     pair = make_pair(folder, "pair")
-    server = Server(folder, "--source", str(files), sites=(), config=settings(*pair, more=f"[admin]\ntls_cert = {pair[0]}\ntls_key = {pair[1]}\n")).start()
+    server = Server(folder, "--source", str(files), sites=(), config=settings(*pair, more=f"[admin]\ntls_cert = {pair[0]}\ntls_key = {pair[1]}\n"
+                                                                                       f'[source "up"]\nupstream = http://127.0.0.1:9/i.xml\n')).start()
 
     def text():
         with TlsConnection(server.admin) as connection:
