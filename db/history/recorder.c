@@ -481,9 +481,11 @@ static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
     switch (change->kind) {
     case CHANGE_INDEX_ADD:
     case CHANGE_INDEX_REMOVE:
-    case CHANGE_INDEX_FREEZE:
         index = result->id;
         status = tx_number(tx, ST_INDEX_SITE, 0, &site, index);
+        break;
+    case CHANGE_INDEX_FREEZE: /* the site's: who looks for an index's last change wants entries */
+        status = tx_number(tx, ST_INDEX_SITE, 0, &site, result->id);
         break;
     case CHANGE_SITE_ADD:
     case CHANGE_SITE_REMOVE:
