@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "server/base/clock.h"
+#include "server/rules/lastmod.h"
 #include "server/sources/remote/remote.h"
 #include "tests/unit/sources/folder.h"
 
@@ -299,12 +300,21 @@ static const char *date_of(const char *path)
     return date;
 }
 
-static void run_sql(const char *sql)
+/* What days would bring: the row is as if it had been written so many seconds earlier. */
+static void age(const char *path, int64_t seconds)
 {
-    /* Only a time that is over may be put into the past: what days would bring. */
-    char command[512];
-    snprintf(command, sizeof command, "sqlite3 '%s' \"%s\"", world.database, sql);
-    assert_int_equal(system(command), 0);
+    struct catalogue_view *v;
+    struct change_result result;
+    struct check_write write = {.kind = CHECK_RESULT};
+    assert_int_equal(catalogue_view_begin(world.c, &v), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_check_by_loc(v, world.site_id, loc(path), &write.record),
+                     CATALOGUE_OK);
+    write.record.since -= seconds;
+    write.record.full_at -= seconds;
+    write.record.checked_at -= seconds;
+    struct change change = {.kind = CHANGE_CHECK, .checks = &write, .check_count = 1};
+    assert_int_equal(catalogue_apply(world.c, &change, &result), CATALOGUE_OK);
+    catalogue_view_end(v);
 }
 
 #define MEMBER(path, date) "<sitemap><loc>%s" path "</loc>" date "</sitemap>"
@@ -475,7 +485,7 @@ static void what_is_gone_for_days_leaves_and_comes_back(void **state)
     set("/d.xml", "404 Not Found", "");
     assert_int_equal(poll_one("/d.xml"), CHECK_GONE);
     assert_int_equal(poll_one("/d.xml"), CHECK_GONE);
-    run_sql("UPDATE fetch SET since = since - 400000 WHERE state = 3");
+    age("/d.xml", 400000);
     assert_string_not_equal(date_of("/d.xml"), "-");
     assert_int_equal(poll_one("/d.xml"), CHECK_GONE);
     assert_true(world.marks & CHECK_DROPPED);
@@ -485,6 +495,92 @@ static void what_is_gone_for_days_leaves_and_comes_back(void **state)
     assert_int_equal(poll_one("/d.xml"), CHECK_GOOD);
     assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
     assert_string_not_equal(date_of("/d.xml"), "-");
+}
+
+static void validators_that_lie_are_found(void **state)
+{
+    (void)state;
+    set_all_good();
+    origin.pages[1].etag = true; /* /a.xml is "not modified", whatever it holds */
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    set("/a.xml", "200 OK\r\nETag: \"v\"", URLSET PAGE("9", DATED("2026-02-02")) "</urlset>",
+        world.site);
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    assert_string_equal(date_of("/a.xml"), "2026-01-01");
+    age("/a.xml", 7 * 86400); /* once a week it is read all the same */
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    assert_string_equal(date_of("/a.xml"), "2026-02-02");
+    assert_true(world.marks & CHECK_VALIDATORS_LIE);
+    unsigned before = asked("/a.xml", true);
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    assert_int_equal(asked("/a.xml", true), before);
+}
+
+static void claims_of_now_are_not_taken(void **state)
+{
+    (void)state;
+    set_all_good();
+    start();
+    for (int64_t i = 0; i < 2; i++) {
+        char now[21];
+        lastmod_format_utc(clock_unix_ms() / 1000 - i, now);
+        set("/list.xml", "200 OK",
+            LIST "<sitemap><loc>%s/a.xml</loc><lastmod>%s</lastmod></sitemap></sitemapindex>",
+            world.site, now);
+        assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+        assert_string_equal(date_of("/a.xml"), i == 0 ? now : "none");
+    }
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    assert_string_equal(date_of("/a.xml"), "2025-06-01");
+    assert_true(world.marks & CHECK_CLAIMS_ARE_NOW);
+}
+
+/* What the API registered is its own: a date moves with the content, and is told where it moved
+ * alone. */
+static void a_checked_site_keeps_what_was_registered(void **state)
+{
+    (void)state;
+    struct change_result result;
+    struct change put = {.kind = CHANGE_ENTRY_PUT,
+                         .source = "api",
+                         .entry = {.loc = loc("/b.xml"),
+                                   .lastmod = "2026-01-05",
+                                   .lastmod_state = FIELD_SET,
+                                   .position = POSITION_NONE}};
+    struct change checked = {.kind = CHANGE_SITE_UPDATE,
+                             .site_id = world.site_id,
+                             .site = {.set = SITE_SET_CHECK, .check = true}};
+    set_all_good();
+    set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
+    assert_int_equal(catalogue_apply(world.c, &checked, &result), CATALOGUE_OK);
+    assert_int_equal(catalogue_apply(world.c, &put, &result), CATALOGUE_OK);
+    change_result_done(&result);
+    start();
+    remote_look(world.r);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_string_equal(date_of("/b.xml"), "2026-01-05");
+    assert_false(world.marks & CHECK_LASTMOD_UNFOUNDED);
+    put.entry.loc = loc("/b.xml");
+    put.entry.lastmod = "2026-01-06";
+    assert_int_equal(catalogue_apply(world.c, &put, &result), CATALOGUE_OK);
+    change_result_done(&result);
+    age("/b.xml", 600);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_true(world.marks & CHECK_LASTMOD_UNFOUNDED);
+    assert_string_equal(date_of("/b.xml"), "2026-01-06");
+    set("/b.xml", "200 OK",
+        URLSET PAGE("1", DATED("2025-01-01")) PAGE("3", DATED("2026-01-07")) "</urlset>",
+        world.site, world.site);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_false(world.marks & CHECK_LASTMOD_UNFOUNDED);
+    assert_string_equal(date_of("/b.xml"), "2026-01-07");
+    /* Gone it is told, and stays. */
+    set("/b.xml", "410 Gone", "");
+    for (unsigned i = 0; i < 4; i++, age("/b.xml", 400000))
+        assert_int_equal(poll_one("/b.xml"), CHECK_GONE);
+    assert_string_not_equal(date_of("/b.xml"), "-");
 }
 
 static void a_restart_polls_nothing_before_its_time(void **state)
@@ -557,6 +653,9 @@ int main(void)
         CASE(each_answer_is_told_apart),
         CASE(a_bad_list_changes_nothing),
         CASE(what_is_gone_for_days_leaves_and_comes_back),
+        CASE(validators_that_lie_are_found),
+        CASE(claims_of_now_are_not_taken),
+        CASE(a_checked_site_keeps_what_was_registered),
         CASE(a_restart_polls_nothing_before_its_time),
         CASE(a_list_is_scanned_once),
         CASE(an_address_that_is_not_allowed_is_not_asked),
