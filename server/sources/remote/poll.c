@@ -814,7 +814,15 @@ static bool take_hosts(struct poll *p)
     return true;
 }
 
-/* NOT_FOUND: it is watched no more. */
+static size_t of_site(const struct remote *r, int64_t site_id)
+{
+    size_t count = 0;
+    for (const struct poll *p = r->polls; p; p = p->next)
+        count += !p->list && p->record.site_id == site_id;
+    return count;
+}
+
+/* NOT_FOUND: it is watched no more. BUSY: as many of its site are polled as may be. */
 static enum catalogue_status read_child(struct poll *p, struct catalogue_view *view, int64_t id)
 {
     struct check_record record;
@@ -831,6 +839,8 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
                                             : p->site && p->site->check;
     if (!wanted || !p->site || !url_split(p->record.loc, strlen(p->record.loc), &p->url))
         return CATALOGUE_NOT_FOUND;
+    if (of_site(p->remote, p->record.site_id) > RUN_SHARE)
+        return CATALOGUE_BUSY;
     if (!take_hosts(p))
         return CATALOGUE_NO_MEMORY;
     return read_entry(p, view);

@@ -484,17 +484,23 @@ static bool has_room(const struct remote *r)
 static int64_t begin_lists(struct remote *r, int64_t now)
 {
     int64_t wait = TICK_MS;
+    size_t lists = 0;
+    for (const struct poll *p = r->polls; p; p = p->next)
+        lists += p->list;
     for (size_t i = 0; i < r->plan->count; i++) {
-        struct remote_source *s = &r->sources[i];
+        struct remote_source *s = &r->sources[(r->list_turn + i) % r->plan->count];
         if (s->polling || s->list_id == 0)
             continue;
         struct remote_host *host = run_host(r, &s->upstream);
-        bool rests = host && host_rests(&host->pace, clock_now_ms()) && s->asks == NULL;
-        if (s->next_at <= now && !rests && has_room(r))
-            poll_list(r, s);
+        bool rests = host && s->asks == NULL &&
+                     (host_rests(&host->pace, clock_now_ms()) ||
+                      host->pace.running >= r->plan->bounds.per_host);
+        if (s->next_at <= now && !rests && lists < RUN_SHARE && has_room(r))
+            lists += poll_list(r, s);
         else if (s->next_at > now)
             wait = least(wait, (s->next_at - now) * 1000);
     }
+    r->list_turn++;
     return wait;
 }
 

@@ -23,6 +23,8 @@
 #include "server/sources/remote/upstream.h"
 
 #define RUN_TRANSFERS 32u /* polls at once */
+/* Of them lists, and sitemaps of one site: whose hosts keep one waiting leaves room for others. */
+#define RUN_SHARE (RUN_TRANSFERS / 2)
 
 /* Settings, copied. */
 struct remote_plan {
@@ -96,7 +98,7 @@ struct remote {
     struct remote_plan *plan;
     struct registry *registry; /* as of the last view */
     struct remote_host **hosts;
-    size_t host_count, host_capacity, turn;
+    size_t host_count, host_capacity, turn, list_turn;
     struct map host_map;
     struct poll *polls; /* under way */
     size_t polling;
