@@ -135,7 +135,7 @@ struct backend_calls {
     int (*backup)(struct backend *b, const char *file);
     int (*tokens)(struct backend *b, backend_token_each *each, void *context);
     int (*sources)(struct backend *b, backend_source_each *each, void *context);
-    int (*scan)(struct backend *b, const char *source, int64_t max_removed,
+    int (*scan)(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
                 struct change_result *result, uint64_t *problems, uint64_t *remarked);
     int (*crawlers)(struct backend *b, const struct registry_site *site, backend_crawler_each *each,
                     void *context);
@@ -207,7 +207,7 @@ int backend_tokens(struct backend *b, backend_token_each *each, void *context);
 int backend_sources(struct backend *b, backend_source_each *each, void *context);
 /* Has the server scan one of its sources: what came of it, and how many of its files have problems
  * or remarks now. Of a server only. An exit status. */
-int backend_scan(struct backend *b, const char *source, int64_t max_removed,
+int backend_scan(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
                  struct change_result *result, uint64_t *problems, uint64_t *remarked);
 /* Tells each crawler that came, to the site or (NULL) to any. An exit status. */
 int backend_crawlers(struct backend *b, const struct registry_site *site,

@@ -520,30 +520,42 @@ static bool tell_frozen(struct backend *b, struct str *out)
     return any;
 }
 
-/* The sources of the configuration, as the catalogue remembers them: no server is asked. */
+static enum catalogue_status tell_source(struct catalogue_view *view, const char *name,
+                                         struct backend_status *out)
+{
+    struct backend_source source = {.name = name};
+    struct source_state state;
+    enum catalogue_status read = catalogue_view_source_state(view, name, &state);
+
+    if (read != CATALOGUE_OK)
+        return read;
+    source.good_at = state.good_at;
+    source.files = state.files;
+    source.listed = state.listed;
+    source.quarantined = state.quarantined;
+    source.held = state.held;
+    source.remarked = state.remarked;
+    out->source(out->context, &source);
+    return read;
+}
+
+/* The sources, as the catalogue remembers them: no server is asked. */
 static int status(struct backend *b, struct backend_status *out)
 {
     const struct config *config = b->cli->config;
+    struct registry *registry = NULL;
     struct catalogue_view *view;
     enum catalogue_status read = take(of(b), &view);
 
     snprintf(out->version, sizeof out->version, "%s", SITEMAPD_VERSION);
     out->healthy = read == CATALOGUE_OK && !tell_frozen(b, &out->reasons);
-    for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++) {
-        struct backend_source source = {.name = config->sources[i].named.name};
-        struct source_state state;
-
-        read = catalogue_view_source_state(view, source.name, &state);
-        if (read != CATALOGUE_OK)
-            break;
-        source.good_at = state.good_at;
-        source.files = state.files;
-        source.listed = state.listed;
-        source.quarantined = state.quarantined;
-        source.held = state.held;
-        source.remarked = state.remarked;
-        out->source(out->context, &source);
-    }
+    if (read == CATALOGUE_OK)
+        read = catalogue_view_registry(view, &registry);
+    for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++)
+        read = tell_source(view, config->sources[i].named.name, out);
+    for (size_t i = 0; read == CATALOGUE_OK && i < registry->source_count; i++)
+        read = tell_source(view, registry->sources[i].name, out);
+    registry_unref(registry);
     give_back(of(b), view);
     return unreadable(b, read);
 }
@@ -712,10 +724,10 @@ int backend_tokens(struct backend *b, backend_token_each *each, void *context)
     return b->calls->tokens(b, each, context);
 }
 
-int backend_scan(struct backend *b, const char *source, int64_t max_removed,
+int backend_scan(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
                  struct change_result *result, uint64_t *problems, uint64_t *remarked)
 {
-    return b->calls->scan(b, source, max_removed, result, problems, remarked);
+    return b->calls->scan(b, source, max_removed, dry_run, result, problems, remarked);
 }
 
 int backend_status(struct backend *b, struct backend_status *out)

@@ -483,7 +483,7 @@ static void tell_files(const json_t *source, const char *member, const char *wha
     }
 }
 
-static int scan(struct backend *b, const char *name, int64_t max_removed,
+static int scan(struct backend *b, const char *name, int64_t max_removed, bool dry_run,
                 struct change_result *result, uint64_t *problems, uint64_t *remarked)
 {
     struct server_backend *s = of(b);
@@ -498,12 +498,13 @@ static int scan(struct backend *b, const char *name, int64_t max_removed,
     target_segment(&target, name);
     str_append_text(&target, "/scan");
     target_add(&target, "max_removed", max_removed >= 0 ? number : NULL);
+    target_add(&target, "dry_run", dry_run ? "1" : NULL);
     scanned = server_ask(&s->server, "POST", str_text(&target), NULL, &answer) &&
               server_is_good(&s->server);
     str_done(&target);
     if (!scanned && strcmp(member_text(answer, "code"), "not-found") == 0) {
         json_decref(answer);
-        return cli_misuse("scan", "\"%s\" is no [source] of the server's configuration", name);
+        return cli_misuse("scan", "\"%s\" is no [source] of the server", name);
     }
     if (!scanned)
         return server_tell(&s->server, answer);

@@ -19,6 +19,8 @@
 struct scan_plan {
     struct source_settings settings;
     const char **patterns, **excludes; /* owned */
+    char *pattern_text, *exclude_text; /* owned */
+    struct registry *registry;         /* has the texts of a made source */
 };
 
 /* A NULL-terminated list of borrowed texts; NULL for none. */
@@ -45,6 +47,10 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
     if (arguments_has(&cli->arguments, "--url"))
         return cli_misuse("scan", "--url goes with a folder; [source \"%s\"] has its own",
                           source->named.name);
+    if (source->upstream != NULL)
+        return cli_fail(source->named.name,
+                        "its sitemaps lie elsewhere, and the server polls them; "
+                        "ask it with --server");
     if (source->directory == NULL || source->url == NULL)
         return cli_fail(source->named.name, "the configuration gives it no directory or no url");
     plan->patterns = terminated(source->patterns, source->pattern_count);
@@ -56,6 +62,45 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
         .index = source->index,
         .patterns = plan->patterns,
         .excludes = plan->excludes,
+    };
+    return EXIT_DONE;
+}
+
+/* The lines of a text as a NULL-terminated list, in `copy`; NULL for none. */
+static const char **lines(const char *text, char **copy)
+{
+    const char **list = NULL;
+    size_t count = 1, at = 0;
+
+    *copy = text != NULL ? strdup(text) : NULL;
+    for (const char *c = *copy; c != NULL && *c != '\0'; c++)
+        count += *c == '\n';
+    if (*copy != NULL)
+        list = calloc(count + 1, sizeof *list);
+    for (char *rest = *copy; list != NULL && rest != NULL;)
+        list[at++] = strsep(&rest, "\n");
+    return list;
+}
+
+/* One that the catalogue keeps. `plan` holds the registry. */
+static int plan_made(struct cli *cli, const struct source_made *made, struct scan_plan *plan)
+{
+    if (arguments_has(&cli->arguments, "--url"))
+        return cli_misuse("scan", "--url goes with a folder; the source %s has its own",
+                          made->name);
+    if (made->upstream != NULL)
+        return cli_fail(made->name, "its sitemaps lie elsewhere, and the server polls them; ask it "
+                                    "with --server");
+    plan->patterns = lines(made->patterns, &plan->pattern_text);
+    plan->excludes = lines(made->excludes, &plan->exclude_text);
+    plan->settings = (struct source_settings){
+        .name = made->name,
+        .directory = made->directory,
+        .url = made->url,
+        .index = made->index,
+        .patterns = plan->patterns,
+        .excludes = plan->excludes,
+        .site_id = made->site_id,
     };
     return EXIT_DONE;
 }
@@ -213,16 +258,16 @@ static int tell_failed(const char *name, const char *why)
 /* A source of the server's own configuration; what it finds is told with the source. */
 static int scan_on_server(struct cli *cli, const char *name, int64_t max_removed)
 {
-    static const char *const local[] = {"--url", "--index", "--source", "--dry-run"};
-    struct telling telling = {0};
+    static const char *const local[] = {"--url", "--index", "--source"};
+    struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
     struct change_result result = {0};
     int status;
 
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
         if (arguments_has(&cli->arguments, local[i]))
             return cli_misuse(local[i], "goes with a scan on the server's own machine");
-    status = backend_scan(cli->backend, name, max_removed, &result, &telling.problems,
-                          &telling.remarked);
+    status = backend_scan(cli->backend, name, max_removed, telling.dry_run, &result,
+                          &telling.problems, &telling.remarked);
     if (status == EXIT_DONE)
         tell_sum(&telling, &result);
     return status == EXIT_DONE && result.would_remove > 0 ? EXIT_COULD_NOT : status;
@@ -236,6 +281,7 @@ int command_scan(struct cli *cli)
     struct scan_progress progress = {tell_change, tell_still, tell_progress, &telling};
     struct change_result result = {0};
     const struct config_source *source;
+    const struct source_made *made;
     int64_t max_removed;
     char why[256] = "";
     int status = session_max_removed(cli, &max_removed);
@@ -247,7 +293,13 @@ int command_scan(struct cli *cli)
     if (backend_catalogue(cli->backend) == NULL)
         return scan_on_server(cli, name, max_removed);
     source = configured(cli, name);
-    status = source != NULL ? plan_configured(cli, source, &plan) : plan_folder(cli, name, &plan);
+    plan.registry = backend_registry(cli->backend, 0);
+    if (plan.registry == NULL)
+        return EXIT_COULD_NOT;
+    made = registry_source(plan.registry, name);
+    status = source != NULL ? plan_configured(cli, source, &plan)
+             : made != NULL ? plan_made(cli, made, &plan)
+                            : plan_folder(cli, name, &plan);
     if (status == EXIT_DONE) {
         if (arguments_has(&cli->arguments, "--index"))
             plan.settings.index = arguments_value(&cli->arguments, "--index");
@@ -266,5 +318,8 @@ int command_scan(struct cli *cli)
     }
     free(plan.patterns);
     free(plan.excludes);
+    free(plan.pattern_text);
+    free(plan.exclude_text);
+    registry_unref(plan.registry);
     return status;
 }

@@ -329,8 +329,10 @@ const struct cli_command cli_commands[] = {
          }},
     {"scan", "NAME|DIR", "look through a folder of sitemap files once",
      "Verifies each file that is new or has changed since the last scan, and registers what is "
-     "good in one step; prints what changed and what was refused, and why. NAME is a [source] of "
-     "the configuration; a folder needs its URL.",
+     "good in one step; prints what changed and what was refused, and why. NAME is a source of "
+     "the configuration or the catalogue; a folder needs its URL. With --server that source is "
+     "scanned "
+     "there.",
      (const struct cli_option[]){
          {"--url", "URL", "what the folder's top is, ends in a slash"},
          {"--index", "URL", "the index that lists the files (default: the deepest that may)"},

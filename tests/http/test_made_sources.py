@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from harness import ORIGIN, eventually, locs, problem
+from harness import ORIGIN, eventually, locs, problem, sitemapd
 from test_sources import Folder
 
 OTHER = "https://other.example"
@@ -247,3 +247,22 @@ def test_a_site_is_checked_by_a_word(server):
     problem(server.api("GET", "/v1/checks?state=odd"), 400, "malformed-parameter", "state")
     problem(server.api("POST", "/v1/checks?loc=" + ORIGIN + "/a.xml"), 404, "not-found", "loc")
     problem(server.api("POST", "/v1/checks"), 400, "missing-parameter", "loc")
+
+
+def test_the_commands_know_them_on_the_machine_and_from_afar(w):
+    assert w.post(patterns=["a.*"], watch=False, rescan=2592000).status == 201
+    w.scan("shop")
+    w.shop.put("ab.xml")
+    w.shop.put("a.more.xml")
+    afar = {"env": {"SITEMAPD_SERVER": "http://" + w.server.admin, "SITEMAPD_TOKEN": w.server.token}}
+    dry = sitemapd("scan", "shop", "--dry-run", **afar)
+    assert dry.code == 0 and "would be: 1 added" in dry.out, dry
+    assert w.listed() == [ORIGIN + "/shop/a.xml"]
+    assert w.server.cli("scan", "shop", "--config", str(w.config)).code == 0
+    eventually(lambda: sorted(w.listed()) == [ORIGIN + "/shop/a.more.xml", ORIGIN + "/shop/a.xml"], "its patterns hold")
+    assert "shop" in w.server.cli("status").out
+    for listing in (w.server.cli("source", "list", "--config", str(w.config)).out, sitemapd("source", "list", **afar).out):
+        assert f"{w.shop.path} as {ORIGIN}/shop/\n" in listing and f"{w.fixed.path} as {ORIGIN}/fixed/, of the configuration\n" in listing
+    assert w.post("up", upstream=UPSTREAM).status == 201
+    assert "elsewhere" in w.server.cli("scan", "up").err
+    problem(w.scan("up", query="?dry_run=1"), 400, "dry-run-not-supported")
