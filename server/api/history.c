@@ -103,6 +103,7 @@ struct listing {
     struct str *out;
     const struct registry *registry;
     uint64_t count;
+    bool whole; /* the change told last touched nothing else */
 };
 
 static void append_change(struct str *out, const struct history_change *change)
@@ -270,6 +271,42 @@ static void only_change(void *context, const struct history_change *change)
     struct listing *l = context;
 
     append_change(l->out, change);
+    l->whole = change->whole;
+}
+
+/* Of a change that touched other sites, too: a token of one site goes through its own rows by
+ * their number. The parts that they lie in would tell how many the others are. */
+#define OWN_ROWS 1000u
+struct own_rows {
+    struct listing *l;
+    uint64_t skip, seen;
+    bool more;
+};
+
+static void each_own_row(void *context, const struct entry_record *before,
+                         const struct entry_record *after)
+{
+    struct own_rows *own = context;
+
+    if (own->seen++ < own->skip)
+        return;
+    own->more = own->l->count >= OWN_ROWS;
+    if (!own->more)
+        each_row(own->l, before, after);
+}
+
+/* `*next`: where to go on, 0: it is all. */
+static enum catalogue_status own_rows(struct catalogue_view *view, uint64_t revision, int64_t site,
+                                      struct listing *l, uint64_t after, uint64_t *next)
+{
+    struct own_rows own = {.l = l, .skip = after};
+    enum catalogue_status status = CATALOGUE_OK;
+    bool more = true;
+
+    for (uint64_t part = 1; status == CATALOGUE_OK && more && !own.more; part++)
+        status = catalogue_view_history_rows(view, revision, site, part, each_own_row, &own, &more);
+    *next = own.more ? after + l->count : 0;
+    return status;
 }
 
 static void reply_gone(struct call *call, uint64_t from)
@@ -287,12 +324,12 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
 {
     struct listing l = {.out = &call->request->reply.body, .registry = registry};
     int64_t site = call->request->grant.site_id;
-    uint64_t revision, part, from = 0;
+    uint64_t revision, after, next = 0, from = 0;
     bool more = false;
     enum catalogue_status status;
 
     if (!read_revision(call, "revision", call->request->path_tail, &revision) ||
-        !call_number(call, "after", 0, UINT32_MAX, 0, &part))
+        !call_number(call, "after", 0, UINT32_MAX, 0, &after))
         return CATALOGUE_OK;
     status = catalogue_view_history_from(view, site, &from);
     if (status == CATALOGUE_OK)
@@ -302,10 +339,12 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
         return CATALOGUE_OK;
     }
     str_append_text(l.out, ",\"rows\":[");
-    if (status == CATALOGUE_OK)
-        status = catalogue_view_history_rows(view, revision, site, part + 1, each_row, &l, &more);
+    if (status == CATALOGUE_OK && l.whole)
+        status = catalogue_view_history_rows(view, revision, site, after + 1, each_row, &l, &more);
+    else if (status == CATALOGUE_OK)
+        status = own_rows(view, revision, site, &l, after, &next);
     str_append_char(l.out, ']');
-    append_next(l.out, more ? part + 1 : 0);
+    append_next(l.out, more ? after + 1 : next);
     str_append_text(l.out, "}\n");
     if (status == CATALOGUE_OK)
         call_reply_tagged(call, NULL);

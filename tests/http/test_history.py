@@ -358,6 +358,24 @@ def test_a_token_of_one_site_sees_and_undoes_its_own(server):
     assert len(entries(server)) == 5
 
 
+def test_the_pages_of_ones_own_rows_do_not_tell_how_many_others_there_are(server):
+    other = "https://blog.example.org"
+    assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
+    token = site_token(server, other, "blog")
+    mine = [{"loc": f"{other}/{n}.xml"} for n in range(1500)]
+    told = []
+    for others in (1, 3500):
+        made = server.bulk(rows(range(others), folder=f"of{others}") + mine).json()["revision"]
+        pages, after = [], 0
+        while after is not None:
+            page = server.api("GET", f"/v1/history/{made}?after={after}", token=token).json()
+            pages.append((len(page["rows"]), page["next"]))
+            after = page["next"]
+        told.append(pages)
+        assert undo(server, made, token, max_removed=1500).status == 200
+    assert told == [[(1000, "1000"), (500, None)]] * 2
+
+
 def test_a_history_that_is_not_kept_is_named(start):
     server = start(config="[history]\nkeep = 0\n")
     made = server.bulk(rows(range(5))).json()
