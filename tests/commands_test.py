@@ -12,11 +12,12 @@ import pytest
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NO_ARGUMENT = ("kubernetes/run", "openapi-lint/run", "coverage")
 TELL = (
-    "coverage", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run",
+    "coverage", "console/run", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run",
     "openapi-lint/run", "package/run", "proxies/run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
 )
 WRONG = [
     *((name, ["surplus"]) for name in NO_ARGUMENT),
+    ("console/run", ["surplus"]), ("console/run", ["--full", "surplus"]),
     ("debian13/run", ["--surplus"]), ("debian13/run", ["one", "two"]),
     ("fault/run", ["surplus"]),
     ("fuzz/run", ["--surplus"]), ("fuzz/run", ["surplus"]), ("fuzz/run", ["--executions", "many"]),
