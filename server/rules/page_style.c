@@ -2,7 +2,7 @@
 
 /* page_style.css without its blanks, percent-encoded (RFC 3986 2.1): a test compares the two. A row
  * that is not seen is not laid out (content-visibility): a page of 50,000 entries is there in a
- * tenth of the time that a browser's own tree of it takes. XML has no way to say how wide it is to
+ * fifth of the time that a browser's own tree of it takes. XML has no way to say how wide it is to
  * be laid out: a phone takes 980 px and shows these at two fifths, hence the large type there. */
 const char page_style[] =
     "<?xml-stylesheet type=\"text/css\" href=\"data:text/css,"
