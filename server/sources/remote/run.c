@@ -11,6 +11,7 @@
 #define BATCH_MS       10000
 #define RETRY_MS       5000
 #define CLOCK_SLACK_S  60
+#define LOOKED_MOST    64 /* of a host in one step */
 #define END_LANDING_MS 500
 #define ASK_MS         20 /* while somebody waits for a poll */
 
@@ -507,7 +508,7 @@ static int64_t begin_lists(struct remote *r, int64_t now)
 static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t now,
                              int64_t now_ms)
 {
-    while (host->heap.count > 0) {
+    for (unsigned looked = 0; host->heap.count > 0; looked++) {
         int64_t ready = host_ready_at(&host->pace, r->plan->bounds.per_host);
         int64_t due_ms = ((int64_t)host->heap.at[0].at - now) * 1000;
         if (ready == INT64_MAX)
@@ -516,11 +517,14 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
             return ready - now_ms > due_ms ? ready - now_ms : due_ms;
         if (!has_room(r))
             return TICK_MS;
+        if (looked == LOOKED_MOST) /* many that are watched no more */
+            return 0;
         bool later;
         struct due due = due_take(&host->heap);
         if (!poll_child(r, host, due, NULL, &later) && later) {
             due.at = (uint32_t)(now + RETRY_MS / 1000);
             run_put(r, host, due);
+            return TICK_MS;
         }
     }
     return TICK_MS;

@@ -165,8 +165,10 @@ void watch_step(struct remote *r, int64_t now_ms)
         return;
     }
     r->look.next_ms = now_ms + LOOK_MS;
-    if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
+    if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK) {
+        next_phase(r, LOOK_REST, 0);
         return;
+    }
     enum catalogue_status status = look(r, view);
     catalogue_view_end(view);
     if (status != CATALOGUE_OK)
