@@ -293,7 +293,7 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
     if (r->cut || (code == CURLE_OK && t->headed))
         return FETCH_OK;
     if ((int)code == TOO_LARGE)
-        return tell_protocol(t);
+        return fail(r, FETCH_PROTOCOL, "the header is too large, or no HTTP");
     if (t->refused[0] != '\0' && code == CURLE_COULDNT_CONNECT)
         return tell_refused(t);
     switch (code) {
