@@ -367,6 +367,7 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
 
 /* How often it is looked whether another process changed the catalogue's sources. */
 #define LOOK_SECONDS 1
+#define RETRY_MS     30000 /* after what failed, so that it does not fill the log */
 
 struct waiter {
     struct waiter *next;
@@ -388,6 +389,7 @@ struct source_set {
 
     pthread_mutex_t turn;
     struct config *config; /* in force; a reference */
+    int64_t retry_at;      /* ms; nothing is tried before */
     uint64_t followed;     /* registry revision that the sources are of */
     char epoch[33];
 
@@ -580,9 +582,11 @@ static bool is_behind(struct source_set *set)
 static void follow(struct source_set *set)
 {
     pthread_mutex_lock(&set->turn);
-    if (is_behind(set) && !source_set_apply(set, set->config))
+    if (is_behind(set) && clock_now_ms() >= set->retry_at && !source_set_apply(set, set->config)) {
+        set->retry_at = clock_now_ms() + RETRY_MS;
         log_event(LOG_LEVEL_ERROR, "sources-incomplete",
-                  "the sources are not all as the catalogue has them; tried again");
+                  "the sources are not all as the catalogue has them; tried again in a while");
+    }
     pthread_mutex_unlock(&set->turn);
 }
 
