@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from browser import HOSTILE, URLSET, write
+from browser import HOSTILE, URLSET, Console, write
 from harness import INDEX, ORIGIN, Server, ask, eventually, q
 from selenium.webdriver.common.keys import Keys
 
@@ -416,3 +416,33 @@ def test_two_tabs_are_two(console, server):
     console.driver.switch_to.window(console.driver.window_handles[1])
     console.driver.execute_script("location.hash = '#/access'")
     console.wait(lambda: console.title() == "Access")
+
+
+def test_what_the_guard_holds_is_let_go_by_its_number(console, tmp_path, driver):
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in "abcd":
+        write(source / f"{name}.xml", URLSET.format(f"{ORIGIN}/files/{name}"))
+    other = Server(tmp_path, config=f'[source "files"]\ndirectory = {source}\nurl = {ORIGIN}/files/\nsettle = 100ms\n').start()
+    try:
+        told = lambda: other.api("GET", "/v1/sources").json()["sources"][0]
+        eventually(lambda: told()["listed"] == 4, "the files")
+        for name in "abc":
+            os.unlink(source / f"{name}.xml")
+        assert other.api("POST", "/v1/sources/files/scan").json()["held_removals"] == 3
+        there = Console(driver, other)
+        there.open("sources", other.token)
+        assert "3 sitemaps are gone there, but the shrink guard keeps them" in there.text()
+        there.press("Let 3 go")
+        there.fill("max_removed", "2", "dialog").send_keys(Keys.ENTER)
+        there.wait_text("must be the number 3", "dialog [role=alert]")
+        assert told()["held_removals"] == 3
+        there.fill("max_removed", "3", "dialog").send_keys(Keys.ENTER)
+        there.wait_text("3 removed", "#status")
+        assert told()["held_removals"] == 0
+        assert there.errors() == []
+        assert all(url.startswith((there.base[:-9], "about:", "data:")) for url in there.asked() if "http" in url)
+    finally:
+        console.leave()
+        console.asked()
+        other.stop()
