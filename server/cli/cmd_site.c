@@ -141,6 +141,10 @@ static int site_options_read(const struct cli *cli, struct site_options *options
     int status = read_hosts(a, options, fields);
     uint64_t value;
 
+    if (arguments_has(a, "--check") || arguments_has(a, "--no-check")) {
+        fields->check = arguments_has(a, "--check");
+        fields->set |= SITE_SET_CHECK;
+    }
     if (status == EXIT_DONE)
         status = read_robots(a, options, fields);
     if (status != EXIT_DONE || max == NULL)
@@ -221,6 +225,9 @@ static void append_field(struct str *out, unsigned field, const struct registry_
     case SITE_SET_MAX_PAGES:
         str_append_format(out, "%u", site->max_pages);
         break;
+    case SITE_SET_CHECK:
+        str_append_text(out, site->check ? "yes" : "no");
+        break;
     default:
         append_robots(out, site);
         break;
@@ -239,6 +246,7 @@ static void print_fields(unsigned set, const struct registry_site *before,
         {SITE_SET_ALIAS_HOSTS, "host aliases"},
         {SITE_SET_MAX_PAGES, "index files at most"},
         {SITE_SET_ROBOTS, "robots.txt"},
+        {SITE_SET_CHECK, "sitemaps are read where they are"},
     };
 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {

@@ -209,6 +209,8 @@ static json_t *site_body(const struct site_fields *site)
             json_object_set_new(body, edits[i].name, texts(edits[i].list));
     if ((site->set & SITE_SET_MAX_PAGES) != 0)
         json_object_set_new(body, "max_indexes", json_integer(site->max_pages));
+    if ((site->set & SITE_SET_CHECK) != 0)
+        json_object_set_new(body, "check", json_boolean(site->check));
     if ((site->set & SITE_SET_FROZEN) != 0)
         json_object_set_new(body, "frozen", json_boolean(site->frozen));
     if ((site->set & SITE_SET_ROBOTS) != 0)

@@ -97,6 +97,7 @@ static void take_site(struct plain *p, const json_t *site, const json_t *indexes
         .origin = member_text(site, "origin"),
         .managed = json_is_true(json_object_get(site, "managed")),
         .frozen = read_freeze(site),
+        .check = json_is_true(json_object_get(site, "check")),
         .max_pages = (uint32_t)member_number(site, "max_indexes"),
         .robots = json_string_value(robots),
         .robots_off = json_is_false(robots),

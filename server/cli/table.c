@@ -129,6 +129,8 @@ const struct cli_command cli_commands[] = {
          OPTION_ROBOTS,
          {"--no-robots", NULL, "robots.txt has the Sitemap lines alone"},
          {"--robots-off", NULL, "leave /robots.txt (404) to whoever serves the site"},
+         {"--check", NULL, "read what is registered where it is, and tell what is broken"},
+         {"--no-check", NULL, "do not"},
          {0},
      },
      1, 1, command_site_update,

@@ -76,7 +76,7 @@ SCRIPT = [
     f"freeze {INDEX}", "index list", "index list --json", "site list", f"remove {ORIGIN}/n1.xml", f"thaw {INDEX}", f"thaw {INDEX}", "freeze https://nowhere.example", f"freeze {ORIGIN}/none.xml",
     f"remove {ORIGIN}/n1.xml", f"remove {ORIGIN}/n1.xml", "remove nonsense", f"index remove {SHOP}/p/i.xml", f"index remove {SHOP}/deep/index.xml",
     f"index remove {SHOP}/deep/index.xml --max-removed 1", f"index remove {SHOP}/deep/index.xml", f"site remove {SHOP}", f"site remove {SHOP} --max-removed 5",
-    f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", "source add up --upstream https://nobody.example/i.xml", f"source add up --upstream {ORIGIN}/i.xml --poll 1h", "source add up --upstream https://a/i.xml", "source list", "source list --json", "source set up --poll 2h --no-check", "source set up --poll 2h", "source set up --poll 1s", "source set up --serve", "source set up", "source set none --poll 1h", "source remove up", "source remove up",
+    f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", f"site update {ORIGIN} --check", f"site update {ORIGIN} --check", f"site update {ORIGIN} --no-check", "source add up --upstream https://nobody.example/i.xml", f"source add up --upstream {ORIGIN}/i.xml --poll 1h", "source add up --upstream https://a/i.xml", "source list", "source list --json", "source set up --poll 2h --no-check", "source set up --poll 2h", "source set up --poll 1s", "source set up --serve", "source set up", "source set none --poll 1h", "source remove up", "source remove up",
     "token revoke nobody", "token list", "token list --json", "token revoke deploy", "token list", "token list --json", "backup there.db", "backup nowhere/there.db",
     "list", "index list", "export",
 ]
