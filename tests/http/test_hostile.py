@@ -13,6 +13,7 @@ import stat
 import time
 
 import harness
+import pytest
 from harness import HOST, ORIGIN, PLAIN, Connection, eventually, q, request_bytes, seconds
 from hostile import REFUSED, Generator
 
@@ -81,16 +82,17 @@ def test_half_a_request_with_its_end_is_let_go(shared):
             assert time.monotonic() - begun < seconds(5), data  # header_timeout is 10 s
 
 
+@pytest.mark.skipif(not PLAIN, reason="takes longer to come in than it may")
 def test_what_a_busy_server_has_not_read_is_not_late(start):
     """A header that came in time is answered, though nobody looked before its time was over."""
-    server = start(config="[server]\nheader_timeout = 4s\n")
-    held = [Connection(server.public) for _ in range(1500 if PLAIN else 200)]
+    server = start(config="[server]\nheader_timeout = 8s\n")
+    held = [Connection(server.public) for _ in range(1500)]
     eventually(lambda: server.metrics()['sitemapd_http_connections{listener="public"}'] >= len(held), "all are taken in")
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
         for connection in held:
             connection.send(request_bytes("GET", "/robots.txt"))
-        time.sleep(4.3)
+        time.sleep(8.3)
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
     assert [c.reply().status for c in held] == [200] * len(held)
