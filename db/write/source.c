@@ -162,7 +162,8 @@ static bool has_cross_host(const struct registry_site *site, const struct url *u
 }
 
 /* The site of a source: that of its folder's URL; of an upstream the one that is asked for, else
- * that of its index, else the one whose the upstream's host is. NULL: refused. */
+ * that of its index, else the one whose the upstream's host is. NULL: refused; a token for one site
+ * is told the same of another's and of none. */
 static const struct registry_site *find_site(const struct registry *r, const struct change *change,
                                              const struct source_made *made, const struct url *url,
                                              const struct registry_site *of_index,
@@ -178,6 +179,10 @@ static const struct registry_site *find_site(const struct registry *r, const str
         site = of_index;
     else if (!made->directory && !own)
         site = registry_next_cross_site(r, url, change->grant.site_id, NULL);
+    if (change->grant.site_id != 0 && (!site || !grant_has_site(&change->grant, site->id))) {
+        result_forbid(result);
+        return NULL;
+    }
     if (!site) {
         result_refuse(result, RULE_SITE_UNKNOWN, made->directory ? "url" : "upstream");
         if (!made->directory)

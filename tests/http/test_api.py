@@ -101,6 +101,22 @@ def test_a_token_of_one_site_learns_nothing_of_what_there_is(start, tmp_path, op
             ("POST", lambda name: f"/v1/history/{name}/undo", None),
         )),
         (("token-of-all", "none"), (("DELETE", lambda name: f"/v1/tokens/{name}", None),)),
+        # Sources: by the upstream's host, by the site, by the folder's URL, by name; and what is watched.
+        ((f"{ORIGIN}/list.xml", "https://none.example.org/list.xml"), (
+            ("POST", lambda name: "/v1/sources", lambda name: {"name": "new", "upstream": name}),
+            ("POST", lambda name: "/v1/sources", lambda name: {"name": "new", "upstream": name, "site": "https://shop.example.org"}),
+            ("POST", lambda name: call("/v1/checks", loc=name), None),
+        )),
+        ((ORIGIN, "https://none.example.org"), (
+            ("POST", lambda name: "/v1/sources", lambda name: {"name": "new", "upstream": "https://shop.example.org/list.xml", "site": name}),
+            ("POST", lambda name: "/v1/sources", lambda name: {"name": "new", "directory": str(folder), "url": name + "/"}),
+            ("GET", lambda name: call("/v1/checks", site=name), None),
+        )),
+        ((source, "none"), (
+            ("GET", lambda name: f"/v1/sources/{name}", None),
+            ("PATCH", lambda name: f"/v1/sources/{name}", lambda name: {"check": False}),
+            ("DELETE", lambda name: f"/v1/sources/{name}", None),
+        )),
     )
     assert server.cli("token", "add", "token-of-all").code == 0
     for names, calls in tables:

@@ -54,6 +54,12 @@ class World:
             return self.server.api("POST", "/v1/sites", {"origin": f"https://s{next(self.number)}.example.net"}).json()["id"]
         return [s["id"] for s in self.server.api("GET", "/v1/sites").json()["sites"] if s["origin"] == origin][0]
 
+    def source(self):
+        name = f"s{next(self.number)}"
+        made = self.server.api("POST", "/v1/sources", {"name": name, "upstream": ORIGIN + "/list.xml", "check": False})
+        assert made.status == 201, made
+        return name
+
     def index(self):
         return self.server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/x{next(self.number)}/index.xml"}).json()["id"]
 
@@ -121,6 +127,12 @@ CALLS = [
     ("GET", "/v1/backup", lambda w: ("/v1/backup", None), row(200, 403, 403, 403, 403, 403, 403)),
     ("GET", "/v1/sources", lambda w: ("/v1/sources", None), ALL),
     ("POST", "/v1/sources/{name}/scan", lambda w: ("/v1/sources/files/scan", None), row(200, 200, 200, 403, 403, 403, 403)),
+    ("POST", "/v1/sources", lambda w: ("/v1/sources", {"name": f"s{next(w.number)}", "upstream": ORIGIN + "/list.xml", "check": False}), row(201, 201, 403, 403, 403, 403, 403)),
+    ("GET", "/v1/sources/{name}", lambda w: (f"/v1/sources/{w.source()}", None), row(200, 200, 200, 200, 200, 404, 404)),
+    ("PATCH", "/v1/sources/{name}", lambda w: (f"/v1/sources/{w.source()}", {"poll": 3600}), row(200, 200, 403, 403, 403, 403, 404)),
+    ("DELETE", "/v1/sources/{name}", lambda w: (f"/v1/sources/{w.source()}", None), row(204, 204, 403, 403, 403, 403, 404)),
+    ("GET", "/v1/checks", lambda w: ("/v1/checks", None), ALL),
+    ("POST", "/v1/checks", lambda w: (f"/v1/checks?loc={q(w.made())}", None), row(404, 404, 404, 403, 404, 404, 404)),
     ("GET", "/v1/history", lambda w: ("/v1/history", None), row(200, 200, 200, 200, 403, 403, 200)),
     ("GET", "/v1/history/{revision}", lambda w: (f"/v1/history/{w.entry().json()['revision']}", None), row(200, 200, 200, 200, 403, 403, 404)),
     ("POST", "/v1/history/{revision}/undo", lambda w: (f"/v1/history/{w.entry().json()['revision']}/undo", None), row(200, 200, 200, 403, 403, 403, 404)),
