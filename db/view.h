@@ -34,6 +34,9 @@ enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
                                                struct catalogue_revisions *out);
 /* The registry at the view's revision; the caller owns a reference. */
 enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct registry **out);
+/* The registry as it is now, by a view that is over when this returns; NULL where it cannot be
+ * read. */
+enum catalogue_status catalogue_registry(struct catalogue *c, struct registry **out);
 
 struct page_record {
     int64_t index_id;

@@ -29,17 +29,10 @@ static bool tell_failure(const char *name, const char *what, const struct change
 /* The registry now; NULL (and a log line) where the catalogue cannot be read. */
 static struct registry *read_registry(struct catalogue *c)
 {
-    struct catalogue_view *v;
-    struct registry *registry = NULL;
-    enum catalogue_status status = catalogue_view_begin(c, &v);
-    if (status == CATALOGUE_OK) {
-        status = catalogue_view_registry(v, &registry);
-        catalogue_view_end(v);
-    }
-    if (status != CATALOGUE_OK) {
+    struct registry *registry;
+    enum catalogue_status status = catalogue_registry(c, &registry);
+    if (status != CATALOGUE_OK)
         log_failure("catalogue", "cannot be read: %s", catalogue_status_word(status));
-        return NULL;
-    }
     return registry;
 }
 

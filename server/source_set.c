@@ -319,13 +319,8 @@ static bool add_made(struct source_plan *p, const struct source_made *from)
 /* NULL, and told, where the catalogue cannot be read. */
 static struct registry *read_registry(struct catalogue *c)
 {
-    struct catalogue_view *v;
-    struct registry *registry = NULL;
-    enum catalogue_status status = catalogue_view_begin(c, &v);
-    if (status == CATALOGUE_OK) {
-        status = catalogue_view_registry(v, &registry);
-        catalogue_view_end(v);
-    }
+    struct registry *registry;
+    enum catalogue_status status = catalogue_registry(c, &registry);
     if (status != CATALOGUE_OK)
         log_failure("sources", "the catalogue cannot be read: %s", catalogue_status_word(status));
     return registry;

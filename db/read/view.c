@@ -497,6 +497,21 @@ enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct r
     return CATALOGUE_OK;
 }
 
+enum catalogue_status catalogue_registry(struct catalogue *c, struct registry **out)
+{
+    struct catalogue_view *v;
+    enum catalogue_status status = catalogue_view_begin(c, &v);
+
+    *out = NULL;
+    if (status != CATALOGUE_OK)
+        return status;
+    status = catalogue_view_registry(v, out);
+    catalogue_view_end(v);
+    if (status != CATALOGUE_OK)
+        *out = NULL;
+    return status;
+}
+
 /* ---- pages ----------------------------------------------------------------------------- */
 
 #define PAGE_COLUMNS                                                                               \
