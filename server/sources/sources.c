@@ -322,11 +322,6 @@ const char *sources_url(const struct source_list *list, size_t at)
     return list->at[at]->folder.location.base;
 }
 
-const char *sources_index(const struct source_list *list, size_t at)
-{
-    return list->at[at]->settings.index;
-}
-
 bool sources_report(const struct source_list *list, size_t at, struct source_report *out)
 {
     struct source *s = list->at[at];

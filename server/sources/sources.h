@@ -116,8 +116,6 @@ size_t sources_number(const struct source_list *list, size_t at);
 const struct source_settings *sources_settings(const struct source_list *list, size_t at);
 /* The URL of a source's folder. Borrowed. */
 const char *sources_url(const struct source_list *list, size_t at);
-/* The index that its settings name; NULL: the deepest that fits. Borrowed. */
-const char *sources_index(const struct source_list *list, size_t at);
 /* Fills a report; reads the catalogue: not on an HTTP thread. False: no memory or unreadable. */
 bool sources_report(const struct source_list *list, size_t at, struct source_report *out);
 /* The part of a report that the catalogue has, of a source of any kind: its state, problems and

@@ -147,9 +147,9 @@ static bool copy_sources(struct remote_plan *plan, size_t count,
     return true;
 }
 
-struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
-                                    const struct remote_settings *settings, char *why,
-                                    size_t why_size)
+static struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
+                                           const struct remote_settings *settings, char *why,
+                                           size_t why_size)
 {
     bool failed = false;
     struct remote_plan *plan = calloc(1, sizeof *plan);

@@ -96,13 +96,6 @@ void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_poll
  * seconds rather than a minute. */
 void remote_look(struct remote *r);
 
-/* One poll of a list for the command line, without a thread: what `sitemapd scan` does. */
-struct scan_progress;
-enum catalogue_status remote_scan_once(struct catalogue *c, const struct remote_settings *settings,
-                                       const struct remote_bounds *bounds, int64_t max_removed,
-                                       bool dry_run, const struct scan_progress *progress,
-                                       struct change_result *result, char *why, size_t why_size);
-
 /* ---- how it stands (from memory, any thread, never waits for I/O) -------------------------- */
 
 struct remote_status {

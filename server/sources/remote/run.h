@@ -160,9 +160,6 @@ struct poll {
 __attribute__((format(printf, 5, 6))) void remote_tell(struct remote *r, int level,
                                                        const char *event, const char *source,
                                                        const char *format, ...);
-struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
-                                    const struct remote_settings *settings, char *why,
-                                    size_t why_size);
 void remote_plan_free(struct remote_plan *plan); /* takes NULL */
 bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b);
 void remote_ask_free(struct remote_ask *ask);

@@ -277,9 +277,6 @@ void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct
                                          .place = u,
                                          .site_id = scan->settings->site_id,
                                          .max_removed = scan->max_removed,
-                                         .dry_run = scan->dry_run,
-                                         .alone = scan->dry_run,
-                                         .progress = scan->progress,
                                          .stop = scan->stop};
     u->scan = scan;
     scan_run(&options, out);

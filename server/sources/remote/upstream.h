@@ -31,9 +31,7 @@ struct upstream_scan {
     const struct remote_settings *settings;
     int64_t answered_before, answered; /* the Dates of the answer before and of this one */
     int64_t max_removed;
-    bool dry_run;
-    const struct scan_progress *progress; /* may be NULL */
-    const atomic_bool *stop;              /* may be NULL */
+    const atomic_bool *stop; /* may be NULL */
 };
 /* Hands the list over, after upstream_finish. `*claims_are_now`: its dates are the moments of its
  * answers, and none was taken. */

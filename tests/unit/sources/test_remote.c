@@ -603,29 +603,6 @@ static void a_restart_polls_nothing_before_its_time(void **state)
     assert_int_equal(asked("/a.xml", false), a);
 }
 
-static void a_list_is_scanned_once(void **state)
-{
-    (void)state;
-    char why[256];
-    struct change_result result;
-    static const char *const allowed[] = {"127.0.0.0/8", NULL};
-    const struct remote_bounds bounds = {
-        .agent = "sitemapd/test", .rate = 1, .per_host = 1, .allow_addresses = allowed};
-    set_all_good();
-    for (int dry = 1; dry >= 0; dry--) {
-        assert_int_equal(remote_scan_once(world.c, &world.settings, &bounds, MAX_REMOVED_GUARDED,
-                                          dry, NULL, &result, why, sizeof why),
-                         CATALOGUE_OK);
-        assert_int_equal(result.created, 4);
-        assert_string_equal(date_of("/a.xml"), dry ? "-" : "2026-01-01");
-    }
-    set("/list.xml", "200 OK", URLSET "</urlset>");
-    assert_int_equal(remote_scan_once(world.c, &world.settings, &bounds, MAX_REMOVED_GUARDED, false,
-                                      NULL, &result, why, sizeof why),
-                     CATALOGUE_REFUSED);
-    assert_non_null(strstr(why, "urlset-not-index: "));
-}
-
 static void an_address_that_is_not_allowed_is_not_asked(void **state)
 {
     (void)state;
@@ -657,7 +634,6 @@ int main(void)
         CASE(claims_of_now_are_not_taken),
         CASE(a_checked_site_keeps_what_was_registered),
         CASE(a_restart_polls_nothing_before_its_time),
-        CASE(a_list_is_scanned_once),
         CASE(an_address_that_is_not_allowed_is_not_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
