@@ -8,9 +8,9 @@
 #include "server/cli/commands.h"
 #include "server/cli/output.h"
 #include "server/cli/reach.h"
-#include "server/input/reader.h"
 #include "server/rules/freshness.h"
 #include "server/rules/negotiate.h"
+#include "server/sources/remote/upstream.h"
 
 #define LABEL "%-10s"
 
@@ -85,63 +85,32 @@ static void print_pace(const struct fetch_reply *r)
 
 /* ---- the list -------------------------------------------------------------------------- */
 
-struct members {
-    uint64_t count, dated, bad;
-};
-
-static bool take_entry(void *context, const struct entry *entry)
-{
-    struct members *m = context;
-
-    m->count++;
-    m->dated += entry->lastmod != NULL;
-    return true;
-}
-
-static bool take_rejection(void *context, const struct rejection *rejection)
-{
-    (void)rejection;
-    ((struct members *)context)->bad++;
-    return true;
-}
-
-/* The list of a source: whether it can be read whole. An exit status. */
+/* The list of a source: whether a poll of it would take it. An exit status. */
 static int print_list(const struct reach_answer *a)
 {
-    struct members m = {0};
-    struct reader_options options = {
-        .format = READER_XML,
-        .lenient = true,
-        .allow_gzip = true,
-        .max_bytes = SITEMAP_FILE_MAX_BYTES,
-        .max_entries = SITEMAP_FILE_MAX_URLS,
-        .now = (int64_t)time(NULL),
-    };
-    struct reader *reader =
-        reader_new(&options, &(struct reader_sink){&m, take_entry, take_rejection, NULL});
-    const struct reader_error *error;
-    int status = EXIT_DONE;
+    struct upstream *list = upstream_new((int64_t)time(NULL));
+    struct upstream_counts counts;
+    const char *code;
+    char why[256];
 
-    if (reader == NULL)
+    if (list == NULL)
         return cli_fail(a->way.last.text, "out of memory");
-    reader_feed(reader, a->reply.body.data, a->reply.body.len);
-    reader_finish(reader);
-    error = reader_error(reader);
-    if (error->status != READER_OK) {
+    upstream_feed(list, a->reply.body.data, a->reply.body.len);
+    code = upstream_finish(list, why, sizeof why);
+    counts = upstream_count(list);
+    upstream_free(list);
+    if (code != NULL) {
         printf(LABEL "broken as an upstream: ", "verdict");
-        cli_print_escaped(stdout, error->detail);
-        printf(" (%s)\n", error->code);
-        status = EXIT_COULD_NOT;
-    } else {
-        printf(LABEL "good as an upstream: a sitemap index of %" PRIu64 " %s, %" PRIu64
-                     " with a date",
-               "verdict", m.count, plural(m.count, "sitemap", "sitemaps"), m.dated);
-        if (m.bad > 0)
-            printf(", %" PRIu64 " that cannot be listed", m.bad);
-        putchar('\n');
+        cli_print_escaped(stdout, why);
+        printf(" (%s)\n", code);
+        return EXIT_COULD_NOT;
     }
-    reader_free(reader);
-    return status;
+    printf(LABEL "good as an upstream: a sitemap index of %zu %s, %zu with a date", "verdict",
+           counts.good, plural(counts.good, "sitemap", "sitemaps"), counts.dated);
+    if (counts.members > counts.good)
+        printf(", %zu that cannot be listed", counts.members - counts.good);
+    putchar('\n');
+    return EXIT_DONE;
 }
 
 static int print_verdict(const struct reach_answer *a, const struct reach_verdict *v)

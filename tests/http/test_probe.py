@@ -65,6 +65,8 @@ FAULTS = {
     "mute": (Origin.cut(b""), 1, "unreachable: the connection ends in mid-answer (broken-answer)"),
     "truncated": (answer(200, PAGE[:-10]), 1, None),
     "bomb": (answer(200, bomb(200 << 20), Content_Encoding="gzip"), 1, None),
+    "list": (answer(200, index(HOST + "/b.xml")), 0, "good as an upstream: a sitemap index of 1 sitemap, 0 with a date"),
+    "list-of-none": (answer(200, index("/relative.xml")), 1, "broken as an upstream: it names no sitemap (empty)"),
 }
 BROKEN = {"truncated": "(truncated)", "bomb": "(gzip-bomb)"}
 

@@ -559,7 +559,7 @@ static void note_scan(struct poll *p, const struct scan_outcome *out)
     struct remote_source *s = p->source;
     bool held = out->result.would_remove != s->status.held && out->result.would_remove > 0;
     pthread_mutex_lock(&p->remote->lock);
-    s->status.members = upstream_members(p->upstream);
+    s->status.members = upstream_count(p->upstream).members;
     s->status.held = out->result.would_remove;
     pthread_mutex_unlock(&p->remote->lock);
     if (held)
@@ -571,7 +571,7 @@ static void note_scan(struct poll *p, const struct scan_outcome *out)
         remote_tell(p->remote, 2, "source-scanned", s->settings->name,
                     "%zu named: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " gone, %" PRIu64
                     " refused",
-                    upstream_members(p->upstream), out->counts.added, out->counts.changed,
+                    upstream_count(p->upstream).members, out->counts.added, out->counts.changed,
                     out->counts.gone, out->counts.problems);
 }
 
@@ -725,15 +725,10 @@ static void refuse_list(struct remote *r, struct remote_source *source, const ch
 
 bool poll_list(struct remote *r, struct remote_source *source)
 {
-    struct catalogue_view *view;
     struct remote_host *host = run_host(r, &source->upstream);
     struct poll *p = host ? poll_new(r, host) : NULL;
     enum catalogue_status status =
-        p ? catalogue_view_begin(r->catalogue, &view) : CATALOGUE_NO_MEMORY;
-    if (status == CATALOGUE_OK) {
-        status = catalogue_view_registry(view, &p->registry);
-        catalogue_view_end(view);
-    }
+        p ? catalogue_registry(r->catalogue, &p->registry) : CATALOGUE_NO_MEMORY;
     if (status != CATALOGUE_OK) {
         if (p)
             poll_free(p);

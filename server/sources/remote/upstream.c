@@ -16,7 +16,7 @@ struct upstream {
     struct reader *reader;
     bool out_of_memory;
     struct record_list members; /* path, and claim or problem and detail */
-    size_t good;
+    size_t good, dated;
     /* Of the scan. */
     const struct upstream_scan *scan;
     struct record_list dropped; /* path, state */
@@ -44,6 +44,7 @@ static bool take_entry(void *context, const struct entry *entry)
     struct upstream *u = context;
     struct record member = {.file = {.path = entry->loc, .claim = entry->lastmod}};
     u->good++;
+    u->dated += entry->lastmod != NULL;
     return add_member(u, &member);
 }
 
@@ -105,9 +106,9 @@ const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
     return "empty";
 }
 
-size_t upstream_members(const struct upstream *u)
+struct upstream_counts upstream_count(const struct upstream *u)
 {
-    return u->members.count;
+    return (struct upstream_counts){u->members.count, u->good, u->dated};
 }
 
 void upstream_free(struct upstream *u)
@@ -236,17 +237,13 @@ static bool find(void *place, struct scan_pass *pass)
 /* A member that has a place; else the first, by which the scan tells why there is none. */
 static const char *sample_of(struct upstream *u, struct catalogue *catalogue, const char *index)
 {
-    struct catalogue_view *view;
-    struct registry *registry = NULL;
+    struct registry *registry;
     struct placement place;
     struct url url;
     const char *first = NULL, *sample = NULL;
-    if (catalogue_view_begin(catalogue, &view) != CATALOGUE_OK)
+    if (catalogue_registry(catalogue, &registry) != CATALOGUE_OK)
         return NULL;
-    if (catalogue_view_registry(view, &registry) != CATALOGUE_OK)
-        registry = NULL;
-    catalogue_view_end(view);
-    for (size_t i = 0; registry && i < u->members.count && !sample; i++) {
+    for (size_t i = 0; i < u->members.count && !sample; i++) {
         const char *path = u->members.at[i].file.path;
         if (u->members.at[i].file.problem || url_parse(path, strlen(path), &url, NULL) != RULE_OK)
             continue;

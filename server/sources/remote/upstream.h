@@ -1,6 +1,6 @@
 /* A list: the sitemap index of an upstream, read as it arrives, and handed over as a scan. What is
  * wrong with a member is told of it; what is wrong with the list fails it as a whole, and nothing
- * changes. Internal to server/sources/remote/; one thread. */
+ * changes. For server/sources/remote/, and its reading for commands that show it; one thread. */
 #ifndef SITEMAPD_SOURCES_REMOTE_UPSTREAM_H
 #define SITEMAPD_SOURCES_REMOTE_UPSTREAM_H
 
@@ -22,7 +22,11 @@ bool upstream_feed(struct upstream *u, const char *bytes, size_t len);
 /* The body is over: NULL where it is a list with members, else a stable word of what is wrong with
  * it, and a sentence. */
 const char *upstream_finish(struct upstream *u, char *why, size_t why_size);
-size_t upstream_members(const struct upstream *u);
+/* Its members, of these the good ones, which can be listed, and of those the ones with a date. */
+struct upstream_counts {
+    size_t members, good, dated;
+};
+struct upstream_counts upstream_count(const struct upstream *u);
 void upstream_free(struct upstream *u);
 
 /* What a scan of a list needs, beside the list. */
