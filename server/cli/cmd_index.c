@@ -70,22 +70,12 @@ int command_index_remove(struct cli *cli)
 /* What is meant by `name`: a site by its origin, else an index. */
 static int find_either(struct cli *cli, const char *name, struct change *change)
 {
-    struct registry *registry;
-    const struct registry_site *site = NULL;
     struct url origin;
 
     if (url_parse_origin(name, strlen(name), &origin) != RULE_OK)
         return find_index(cli, name, &change->index_id);
-    registry = backend_registry(cli->backend, 0);
-    if (registry == NULL)
-        return EXIT_COULD_NOT;
-    int status = names_site(registry, name, &site);
-    if (status == EXIT_DONE) {
-        change->kind = CHANGE_SITE_UPDATE;
-        change->site_id = site->id;
-    }
-    registry_unref(registry);
-    return status;
+    change->kind = CHANGE_SITE_UPDATE;
+    return names_site_id(cli, name, &change->site_id);
 }
 
 static int set_frozen(struct cli *cli, bool frozen)

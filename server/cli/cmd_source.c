@@ -148,21 +148,9 @@ static int refuse_configured(struct cli *cli)
 static int read_site(struct cli *cli, struct change *change)
 {
     const char *origin = arguments_value(&cli->arguments, "--site");
-    const struct registry_site *site;
-    struct registry *registry;
-    int status;
 
-    if (origin == NULL)
-        return EXIT_DONE;
-    registry = backend_registry(cli->backend, 0);
-    if (registry == NULL)
-        return EXIT_COULD_NOT;
-    status = names_site(registry, origin, &site);
     change->site.origin = origin;
-    if (status == EXIT_DONE)
-        change->site_id = site->id;
-    registry_unref(registry);
-    return status;
+    return origin != NULL ? names_site_id(cli, origin, &change->site_id) : EXIT_DONE;
 }
 
 static int apply(struct cli *cli, struct change *change, const char *done)

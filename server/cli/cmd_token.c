@@ -33,11 +33,8 @@ static int read_grant(struct cli *cli, struct grant *grant, char prefix[GRANT_PR
 static int read_scope(struct cli *cli, const char *prefix, int64_t *out)
 {
     const char *origin = arguments_value(&cli->arguments, "--site");
-    const struct registry_site *site;
-    struct registry *registry;
     struct url url;
     char of_prefix[LOC_MAX_CHARS + 1];
-    int status;
 
     *out = 0;
     if (origin == NULL && prefix != NULL &&
@@ -45,16 +42,7 @@ static int read_scope(struct cli *cli, const char *prefix, int64_t *out)
         snprintf(of_prefix, sizeof of_prefix, "%.*s", (int)url.origin_len, url.text);
         origin = of_prefix;
     }
-    if (origin == NULL)
-        return EXIT_DONE;
-    registry = backend_registry(cli->backend, 0);
-    if (registry == NULL)
-        return EXIT_COULD_NOT;
-    status = names_site(registry, origin, &site);
-    if (status == EXIT_DONE)
-        *out = site->id;
-    registry_unref(registry);
-    return status;
+    return origin != NULL ? names_site_id(cli, origin, out) : EXIT_DONE;
 }
 
 int command_token_add(struct cli *cli)

@@ -3,6 +3,7 @@
 
 #include "config/suggest.h"
 #include "server/base/str.h"
+#include "server/cli/backend.h"
 #include "server/cli/output.h"
 #include "server/cli/session.h"
 
@@ -35,6 +36,21 @@ int names_site(const struct registry *registry, const char *origin,
     for (size_t i = 0; i < registry->site_count; i++)
         suggest_consider(&near, url.text, registry->sites[i].origin);
     return names_unknown(url.text, "no site of this catalogue", near.word, "site list");
+}
+
+int names_site_id(const struct cli *cli, const char *origin, int64_t *out)
+{
+    const struct registry_site *site;
+    struct registry *registry = backend_registry(cli->backend, 0);
+    int status;
+
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    status = names_site(registry, origin, &site);
+    if (status == EXIT_DONE)
+        *out = site->id;
+    registry_unref(registry);
+    return status;
 }
 
 /* The index whose URL, or path where `name` is one, is nearest; "" where none is near. */

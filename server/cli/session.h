@@ -84,6 +84,8 @@ int session_max_removed(const struct cli *cli, int64_t *out);
 /* The site whose origin the text is, of any spelling. Returns EXIT_DONE, or told. */
 int names_site(const struct registry *registry, const char *origin,
                const struct registry_site **out);
+/* The same, of the catalogue that the command works on: its id. */
+int names_site_id(const struct cli *cli, const char *origin, int64_t *out);
 /* The index with this URL or, with one site, path. Returns EXIT_DONE, or told. */
 int names_index(const struct registry *registry, const char *name,
                 const struct registry_index **out);
