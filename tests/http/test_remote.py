@@ -104,3 +104,23 @@ def test_a_stop_waits_for_nobody(start):
         began = time.monotonic()
         server.stop()
         assert time.monotonic() - began < seconds(10)
+
+
+def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
+    """Twenty lists and a crowd of polls asked for, of a host that never answers: another's list is read, another's poll is made."""
+    with Origin() as slow, Origin("127.0.0.3") as good:
+        theirs, ours = f"http://{slow.address}:{slow.port}", f"http://{good.address}:{good.port}"
+        good.answers["/list.xml"] = answer(200, index(ours + "/a.xml"))
+        good.answers["/a.xml"] = answer(200, urlset(ours + "/page"))
+        settings = SETTINGS.replace("127.0.0.2", "127.0.0.2 127.0.0.3")
+        server = start(sites=(), config=f'{settings}[site "theirs"]\norigin = {theirs}\ncheck = yes\n[site "ours"]\norigin = {ours}\nindex = /sitemap_index.xml\n')
+        token = server.cli("token", "add", "theirs", "--site", theirs, "--role", "admin").out.strip()
+        eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
+        for i in range(20):
+            slow.answers[f"/list{i}.xml"] = slow.silent(b"HTTP/1.1 200 OK\r\n")
+            made = server.api("POST", "/v1/sources", {"name": f"slow{i}", "upstream": f"{theirs}/list{i}.xml"}, token=token)
+            assert made.status == 201, made
+        eventually(lambda: len(slow.asked) >= 4, "they keep it waiting")
+        assert server.api("POST", "/v1/sources", {"name": "ours", "upstream": ours + "/list.xml"}).status == 201
+        eventually(lambda: any("/a.xml" in head for head in good.asked), "the other's list is read, and what it lists", 20)
+        server.stop()

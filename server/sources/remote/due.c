@@ -28,7 +28,7 @@ static void sink(struct due_heap *h, size_t i)
 bool due_add(struct due_heap *h, struct due due)
 {
     if (h->count == h->capacity) {
-        size_t capacity = h->capacity ? h->capacity + h->capacity / 2 : 64;
+        size_t capacity = h->capacity ? h->capacity + h->capacity / 2 : 8;
         struct due *at = realloc(h->at, capacity * sizeof *at);
         if (at == NULL)
             return false;

@@ -521,28 +521,34 @@ static int compare_ids(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+/* The row of a sitemap that the source lists; 0: it is not watched. One that was made for a site
+ * lists in no other, so that no other is looked through for each of 50,000. */
+static int64_t find_listed(const struct poll *p, struct catalogue_view *view, const char *loc)
+{
+    int64_t only = p->source->settings->site_id;
+    struct check_record record;
+    for (size_t at = 0; at < p->registry->site_count; at++) {
+        int64_t site_id = p->registry->sites[at].id;
+        if ((only == 0 || only == site_id) &&
+            catalogue_view_check_by_loc(view, site_id, loc, &record) == CATALOGUE_OK &&
+            strcmp(record.source, p->source->settings->name) == 0)
+            return record.id;
+    }
+    return 0;
+}
+
 /* What the list dates anew is polled now. */
 static void poll_claimed(struct poll *p)
 {
     size_t count, found = 0;
     struct catalogue_view *view;
-    struct check_record record;
     const char *const *locs = upstream_claimed(p->upstream, &count);
     int64_t *ids = count > 0 ? malloc(count * sizeof *ids) : NULL;
     if (ids && catalogue_view_begin(p->remote->catalogue, &view) == CATALOGUE_OK) {
-        struct source_file file;
-        bool has;
         for (size_t i = 0; i < count; i++) {
-            const struct registry_site *site;
-            (void)file, (void)has;
-            for (size_t at = 0; at < p->registry->site_count; at++) {
-                site = &p->registry->sites[at];
-                if (catalogue_view_check_by_loc(view, site->id, locs[i], &record) == CATALOGUE_OK &&
-                    strcmp(record.source, p->source->settings->name) == 0) {
-                    ids[found++] = record.id;
-                    break;
-                }
-            }
+            int64_t id = find_listed(p, view, locs[i]);
+            if (id != 0)
+                ids[found++] = id;
         }
         catalogue_view_end(view);
     }

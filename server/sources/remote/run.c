@@ -14,6 +14,9 @@
 #define LOOKED_MOST    64 /* of a host in one step */
 #define END_LANDING_MS 500
 #define ASK_MS         20 /* while somebody waits for a poll */
+#define ASKS_OF_SITE   8  /* polls asked for that wait; each looks into the catalogue */
+#define LISTS_OF_SITE  4  /* under way, of those that a site's tokens can make */
+#define HOSTS_LEAST    64 /* as many are not worth a sweep */
 
 int64_t run_now(void)
 {
@@ -54,6 +57,36 @@ struct remote_host *run_host(struct remote *r, const struct url *url)
     }
     r->hosts[r->host_count++] = host;
     return host;
+}
+
+static void host_free(struct remote_host *host)
+{
+    due_done(&host->heap);
+    free(host->origin);
+    free(host);
+}
+
+void run_sweep_hosts(struct remote *r)
+{
+    struct map left = {0};
+    size_t count = 0;
+    if (r->host_count < r->sweep_at || !map_reserve(&left, r->host_count))
+        return;
+    for (size_t i = 0; i < r->host_count; i++) {
+        struct remote_host *host = r->hosts[i];
+        if (host->heap.count == 0 && host->pace.running == 0 && !host->has_list) {
+            host_free(host);
+            continue;
+        }
+        host->has_list = false; /* set again with the next look at the lists */
+        map_add(&left, map_hash(MAP_HASH_BASIS, host->origin, strlen(host->origin)),
+                (uint32_t)count);
+        r->hosts[count++] = host;
+    }
+    map_done(&r->host_map);
+    r->host_map = left;
+    r->host_count = count;
+    r->sweep_at = count * 2 > HOSTS_LEAST ? count * 2 : HOSTS_LEAST;
 }
 
 struct remote_source *run_source(struct remote *r, const char *name)
@@ -437,6 +470,16 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     return true;
 }
 
+/* Whether as many of its site wait already: who asks for what is slow leaves the thread to others.
+ */
+static bool is_crowded(const struct remote_ask *kept, int64_t site_id)
+{
+    size_t count = 0;
+    for (; kept; kept = kept->next)
+        count += kept->site_id == site_id;
+    return count >= ASKS_OF_SITE;
+}
+
 /* How long until they are looked at again. */
 static int64_t serve_asks(struct remote *r, int64_t now_ms)
 {
@@ -452,6 +495,8 @@ static int64_t serve_asks(struct remote *r, int64_t now_ms)
         ask->next = NULL;
         if (ask->name) {
             ask_scan(r, ask);
+        } else if (is_crowded(kept, ask->site_id)) {
+            remote_ask_fail(ask, "as many polls of its site are waited for as may be");
         } else if (!ask_poll(r, ask, now_ms)) {
             *end = ask;
             end = &ask->next;
@@ -481,6 +526,17 @@ static bool has_room(const struct remote *r)
     return r->polling < RUN_TRANSFERS && r->batch_count + r->polling < CHECK_WRITES_MAX;
 }
 
+/* Whether all lists of a site are under way that may be: what tokens make, of hosts that may be as
+ * slow as they like, leaves room for others. */
+static bool holds_lists(const struct remote *r, const struct remote_source *source)
+{
+    int64_t site_id = source->settings->site_id;
+    size_t count = 0;
+    for (const struct poll *p = r->polls; site_id != 0 && p; p = p->next)
+        count += p->list && p->source->settings->site_id == site_id;
+    return count >= LISTS_OF_SITE;
+}
+
 /* The scan of a list waits for the writer; nothing that polls found is left behind by it. */
 static int64_t begin_lists(struct remote *r, int64_t now)
 {
@@ -493,10 +549,12 @@ static int64_t begin_lists(struct remote *r, int64_t now)
         if (s->polling || s->list_id == 0)
             continue;
         struct remote_host *host = run_host(r, &s->upstream);
+        if (host)
+            host->has_list = true;
         bool rests = host && s->asks == NULL &&
                      (host_rests(&host->pace, clock_now_ms()) ||
                       host->pace.running >= r->plan->bounds.per_host);
-        if (s->next_at <= now && !rests && lists < RUN_SHARE && has_room(r))
+        if (s->next_at <= now && !rests && lists < RUN_SHARE && has_room(r) && !holds_lists(r, s))
             lists += poll_list(r, s);
         else if (s->next_at > now)
             wait = least(wait, (s->next_at - now) * 1000);
@@ -590,6 +648,7 @@ static int64_t step(struct remote *r)
     load(r, now_ms);
     if (r->load)
         return TICK_MS;
+    run_sweep_hosts(r);
     int64_t wait = serve_asks(r, now_ms);
     int64_t now = run_now();
     wait = least(wait, begin_lists(r, now));
@@ -662,11 +721,8 @@ static void end(struct remote *r)
     for (size_t i = 0; r->plan && i < r->plan->count; i++)
         answer_all(r->sources[i].asks, stopping);
     fetch_loop_free(loop);
-    for (size_t i = 0; i < r->host_count; i++) {
-        due_done(&r->hosts[i]->heap);
-        free(r->hosts[i]->origin);
-        free(r->hosts[i]);
-    }
+    for (size_t i = 0; i < r->host_count; i++)
+        host_free(r->hosts[i]);
     free(r->hosts);
     map_done(&r->host_map);
     r->hosts = NULL;

@@ -50,6 +50,7 @@ struct remote_host {
     char *origin;
     struct host_pace pace;
     struct due_heap heap;
+    bool has_list;    /* of a source; what is known of it is kept */
     double spread_at; /* Unix seconds: when the next first poll is due */
 };
 
@@ -99,6 +100,7 @@ struct remote {
     struct registry *registry; /* as of the last view */
     struct remote_host **hosts;
     size_t host_count, host_capacity, turn, list_turn;
+    size_t sweep_at; /* hosts: then those that are idle are forgotten */
     struct map host_map;
     struct poll *polls; /* under way */
     size_t polling;
@@ -170,7 +172,10 @@ void *remote_run(void *remote);
 
 /* ---- run.c */
 struct remote_host *run_host(struct remote *r, const struct url *url); /* NULL: no memory */
-struct remote_source *run_source(struct remote *r, const char *name);  /* NULL: none */
+/* Forgets hosts of which nothing is polled any more, now and then: a list that names others with
+ * each answer would let them grow without end. Called where nobody holds one. */
+void run_sweep_hosts(struct remote *r);
+struct remote_source *run_source(struct remote *r, const char *name); /* NULL: none */
 int64_t run_now(void);
 uint32_t run_chance(struct remote *r);
 /* Puts a sitemap back into its host's heap. */

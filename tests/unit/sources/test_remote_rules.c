@@ -1,9 +1,11 @@
 /* What remote sources decide without looking at anything: intervals, the pace of a host, which is
- * due, and honest dates. */
+ * due, which hosts are kept, and honest dates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -12,6 +14,7 @@
 #include "server/sources/remote/due.h"
 #include "server/sources/remote/host.h"
 #include "server/sources/remote/interval.h"
+#include "server/sources/remote/run.h"
 
 static const struct interval_bounds bounds = {900, 86400};
 
@@ -257,6 +260,47 @@ static void dates(void **state)
     assert_false(claim_is_now("2025-12-31", NOW, "2026-01-01", NOW + 900));
 }
 
+/* A list may name another port of its host with each answer. */
+static void hosts_that_nothing_is_polled_of_are_forgotten(void **state)
+{
+    (void)state;
+    static struct remote r;
+    struct remote_host *kept[3];
+    char loc[64];
+    struct url url;
+    for (unsigned round = 0; round < 20; round++)
+        for (unsigned i = 0; i < 1000; i++) {
+            bool first = round == 0 && i < 3;
+            snprintf(loc, sizeof loc, "https://www.example.com:%u/a.xml", 1 + round * 1000 + i);
+            assert_true(url_split(loc, strlen(loc), &url));
+            run_sweep_hosts(&r);
+            struct remote_host *host = run_host(&r, &url);
+            assert_non_null(host);
+            if (first)
+                kept[i] = host;
+            if (first && i == 0)
+                run_put(&r, host, (struct due){1, 1, 900});
+            host->pace.running = first && i == 1;
+            if (round > 0 || i >= 2)
+                kept[2]->has_list = true;
+        }
+    assert_in_range(r.host_count, 3, 64);
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(loc, sizeof loc, "https://www.example.com:%u/a.xml", 1 + i);
+        assert_true(url_split(loc, strlen(loc), &url));
+        assert_ptr_equal(run_host(&r, &url), kept[i]);
+    }
+    kept[0]->heap.count = 0;
+    kept[1]->pace.running = 0;
+    for (unsigned i = 0; i < 2; i++) { /* has_list is taken back once, and not set again */
+        r.sweep_at = 0;
+        run_sweep_hosts(&r);
+    }
+    assert_int_equal(r.host_count, 0);
+    map_done(&r.host_map);
+    free(r.hosts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_host_rests_as_it_asks),
         cmocka_unit_test(a_dead_host_is_probed),
         cmocka_unit_test(the_first_is_taken_first),
+        cmocka_unit_test(hosts_that_nothing_is_polled_of_are_forgotten),
         cmocka_unit_test(dates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
