@@ -4,10 +4,11 @@
  * The rows of a change are gone through from the last one to the first, and each is put back by
  * itself: what came goes, what went comes back, with its id, serial and dates. So each step finds
  * the catalogue as the change left it after the same step, and every position that it needs free
- * again. What a registration would be refused by now does not come back. What is not as the change
- * left it was changed since: it stays, unless the change overwrites. A restore does the same for
- * all changes of an index since a revision, the newest first, so that of several changes of an
- * entry the oldest state is what stays.
+ * again; but for a restore's, which moved an entry in several steps and has one row of it: that may
+ * come back beside its position, and is the same entry there. What a registration would be refused
+ * by now does not come back. What is not as the change left it was changed since: it stays, unless
+ * the change overwrites. A restore does the same for all changes of an index since a revision, the
+ * newest first, so that of several changes of an entry the oldest state is what stays.
  *
  * Memory: one part of the history. Time: as a list, a token's own share of the writer (list_ends).
  */
@@ -46,15 +47,16 @@ static bool same_text(const char *a, bool has_b, const char *b)
     return (a != NULL) == has_b && (!a || strcmp(a, b) == 0);
 }
 
-/* True where the entry is what the image says; NULL: where there is none. */
+/* True where the entry is what the image says, at whatever position of its index; NULL: where there
+ * is none. */
 static bool is_as(const struct undo *u, const struct put_row *row,
                   const struct history_image *image)
 {
     if (!image || !row->found)
         return !image && !row->found;
-    return row->address == image->address && row->source == image->source &&
-           row->serial == image->serial && row->registered_at == image->registered_at &&
-           row->changed_at == image->changed_at &&
+    return id_address_index(row->address) == id_address_index(image->address) &&
+           row->source == image->source && row->serial == image->serial &&
+           row->registered_at == image->registered_at && row->changed_at == image->changed_at &&
            same_text(history_text_of(&u->part, image->lastmod), row->has_lastmod, row->lastmod) &&
            same_text(history_text_of(&u->part, image->digest), row->has_digest, row->digest);
 }
@@ -316,17 +318,18 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
     const struct registry_index *to =
         old->has_before ? registry_index_by_id(u->registry, id_address_index(old->before.address))
                         : NULL;
-    if (is_as(u, &now, old->has_before && to ? &old->before : NULL)) {
+    bool stays = now.found && old->has_before && now.address == old->before.address;
+    bool is_before = is_as(u, &now, old->has_before && to ? &old->before : NULL);
+    if (is_before && (stays || !now.found)) {
         u->result->unchanged++;
         return CATALOGUE_OK;
     }
-    bool stays = now.found && old->has_before && now.address == old->before.address;
     enum rule_code code = to && !stays ? judge_place(u, loc, to) : RULE_OK;
     if (code != RULE_OK) {
         tell(u, loc, code);
         return CATALOGUE_OK;
     }
-    if (!is_as(u, &now, old->has_after ? &old->after : NULL)) {
+    if (!is_before && !is_as(u, &now, old->has_after ? &old->after : NULL)) {
         tell(u, loc, RULE_CHANGED_SINCE);
         if (!u->change->overwrite)
             return CATALOGUE_OK;

@@ -10,6 +10,7 @@ import sqlite3
 
 import pytest
 from harness import INDEX, ORIGIN, TOKEN, Connection, eventually, problem, q, request_bytes, seconds, sitemapd
+from test_sources import NOT_WATCHED, OLD, Folder, urlset
 
 XML = "/sitemap_index.xml"
 GZIP = {"Accept-Encoding": "gzip"}
@@ -178,6 +179,24 @@ def test_an_index_is_restored_to_a_revision(server):
     answer = server.api("POST", query)
     assert answer.status == 200 and answer.json()["conflicts_total"] == 0
     assert shown(server) == before and entries(server) == was
+
+
+def test_who_lies_elsewhere_by_an_undo_was_not_changed(server):
+    """A restore that exchanged two positions is undone row by row, and neither finds its own free."""
+    first, second = name(1), name(2)
+    was = server.bulk([first, second]).json()["revision"]
+    for loc in (first, second):
+        server.api("DELETE", "/v1/sitemaps?loc=" + q(loc))
+    for loc in (second, first):
+        assert server.register(loc).status == 201
+    last = history(server)["changes"][0]["revision"]
+    restored = server.api("POST", f"/v1/restore?index={q(INDEX)}&to={was}&max_removed=2").json()["revision"]
+    undone = undo(server, restored, max_removed=2).json()
+    assert undone["conflicts_total"] == 0
+    for revision, left in ((last, {second}), (last - 1, set())):
+        done = undo(server, revision, max_removed=2).json()
+        assert counts(done) == (0, 0, 1) and done["conflicts_total"] == 0, done
+        assert set(entries(server)) == left
 
 
 def test_a_change_says_nothing_of_the_one_before(server):
@@ -460,92 +479,211 @@ def test_changes_of_several_sites_are_one_taker(start):
     assert counts(undo(server, mixed[-1], blog).json()) == (0, 1, 0)
 
 
-class Model:
-    """Every state of the catalogue, by the revision that made it."""
+FILES = f"{ORIGIN}/f/"
 
-    def __init__(self, server, dice):
-        self.server, self.dice = server, dice
-        self.states, self.order = {}, []
+
+class Model:
+    """Every state of the catalogue, by the revision that made it, with the page that crawlers saw. What
+    undo and restore come to is told by nothing but these states."""
+
+    def __init__(self, server, dice, folder):
+        self.server, self.dice, self.folder = server, dice, folder
+        make = lambda *options: server.cli("token", "add", *options).out.strip()
+        self.tokens = {"": "", "part": make("part", "--prefix", f"{ORIGIN}/p/"), "mine": make("mine", "--own")}
+        for token in self.tokens.values():
+            eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
+        self.index = server.api("GET", "/v1/indexes").json()["indexes"][0]["id"]
+        self.states, self.pages, self.scans, self.restores = {}, {}, set(), set()
         self.note(self.revision())
+        self.first = self.last
+        self.order = []  # of what changed entries
 
     def revision(self):
         return int(self.server.metrics()["sitemapd_catalogue_revision"])
 
     def note(self, revision):
-        self.states[revision] = entries(self.server)
-        self.order.append(revision)
+        self.last = revision
+        self.states[revision], self.pages[revision] = entries(self.server), shown(self.server)
+
+    def seen(self, scan=False):
+        """What one call did is one revision, or none."""
+        revision, before = self.revision(), self.last
+        assert revision in (before, before + 1)
+        if revision == before:
+            assert entries(self.server) == self.states[before]
+            return
+        self.note(revision)
+        if self.states[revision] != self.states[before]:
+            self.order.append(revision)
+            if scan:
+                self.scans.add(revision)
+
+    def now(self):
+        return self.states[self.last]
+
+    @staticmethod
+    def same(one, other):
+        """The same entry, wherever in its index: an id is its index, position and serial."""
+        apart = lambda each: each and {**each, "id": each["id"].split("-")[2], "page": None}
+        return apart(one) == apart(other)
+
+    def is_at(self, to, left):
+        """All entries are as after that revision; also on the page, where no restore was undone on the way."""
+        now, then = self.now(), self.states[to]
+        assert now.keys() == then.keys() and all(self.same(now[loc], then[loc]) for loc in now)
+        assert shown(self.server) == self.pages[to] or any(to < revision <= left for revision in self.restores)
+
+    # What happens.
 
     def change(self):
+        who = self.dice.choice(("", "", "part", "mine"))
         numbers = self.dice.sample(range(60), self.dice.randint(1, 40))
         date = f"2026-{self.dice.randint(1, 9):02d}-{self.dice.randint(1, 28):02d}"
+        folder = "p" if who == "part" else self.dice.choice("sp")
+        one, several = name(numbers[0], folder), rows(numbers, date, folder)
         kind = self.dice.choice(("register", "remove", "bulk", "replace"))
+        before, token = self.now(), self.tokens[who]
         if kind == "register":
-            self.server.register(name(numbers[0]), lastmod=date)
+            reply = self.server.api("POST", "/v1/sitemaps", {"loc": one, "lastmod": date}, token=token)
         elif kind == "remove":
-            self.server.api("DELETE", "/v1/sitemaps?loc=" + q(name(numbers[0])))
-        elif kind == "bulk":
-            assert self.server.bulk(rows(numbers, date)).status == 200
+            reply = self.server.api("DELETE", "/v1/sitemaps?loc=" + q(one), token=token)
         else:
-            assert self.server.replace(rows(numbers, date), max_removed=1000).status == 200
+            source = "*" if kind == "replace" and who != "mine" and self.dice.random() < 0.5 else None
+            target = "/v1/sitemaps" if kind == "bulk" else (
+                f"/v1/sitemaps?index={q(INDEX)}&max_removed=1000" + ("&source=*" if source else ""))
+            body = "".join(json.dumps(row) + "\n" for row in several).encode()
+            reply = self.server.api("POST" if kind == "bulk" else "PUT", target, body=body, token=token,
+                                    content_type="application/x-ndjson")
+        self.seen()
+        self.stayed(who, before)
+        if reply.status not in (200, 201, 204):
+            # Another's entry; or there is none, or there is nothing that it may replace.
+            assert reply.status in ((404,) if who != "mine" else (403, 404, 409, 422)), (kind, who, reply)
+            assert self.now() == before
+
+    def stayed(self, who, before):
+        """A token changes nothing that is not its own."""
+        for loc in {*before, *self.now()}:
+            if before.get(loc) != self.now().get(loc):
+                assert who != "part" or loc.startswith(f"{ORIGIN}/p/"), loc
+                assert who != "mine" or {each[loc]["source"] for each in (before, self.now()) if loc in each} == {"mine"}
+
+    def scan(self):
+        for number in self.dice.sample(range(12), 4):
+            kind = self.dice.random()
+            if kind < 0.3:
+                self.folder.remove(*[n for n in os.listdir(self.folder.path) if n == f"{number}.xml"])
+            else:
+                self.folder.put(f"{number}.xml", urlset(f"/{self.dice.randint(1, 3)}"), mtime=OLD + self.dice.randint(0, 9999))
+        self.scan_now()
+
+    def scan_now(self):
+        reply = self.server.api("POST", "/v1/sources/files/scan?max_removed=1000")
+        assert reply.status == 200, reply
+        self.seen(scan=True)
+
+    @contextlib.contextmanager
+    def frozen(self):
+        freeze = lambda on: self.server.api("PATCH", f"/v1/indexes/{self.index}", {"frozen": on}).status == 200
+        assert freeze(True)
+        self.seen()
+        yield
+        assert freeze(False)
         self.seen()
 
-    def seen(self):
-        revision = self.revision()
-        if revision != self.order[-1]:
-            assert revision == self.order[-1] + 1
-            self.note(revision)
+    def kill(self):
+        """All that was answered is there, and the page is the same bytes."""
+        with self.frozen():
+            self.server.kill()
+            self.server.start()
+            assert entries(self.server) == self.now() and shown(self.server) == self.pages[self.last]
+            self.server.api("POST", "/v1/sources/files/scan")  # the one of the start is over, and what it found is held
+            self.seen()
+        self.scan_now()
 
-    def expect_undo(self, revision):
-        """Locs with their dates, and how many conflicts, by nothing but the states."""
-        before, after = self.states[revision - 1], self.states[revision]
-        now = self.states[self.order[-1]]
+    # And back.
+
+    def expect_undo(self, revision, overwrite=False):
+        """Locs with their dates, and how many conflicts."""
+        before, after, now = self.states[revision - 1], self.states[revision], self.now()
         expected, conflicts = {loc: each["lastmod"] for loc, each in now.items()}, 0
         for loc in {*before, *after}:
-            if before.get(loc) == after.get(loc) or now.get(loc) == before.get(loc):
+            if before.get(loc) == after.get(loc) or self.same(now.get(loc), before.get(loc)):
                 continue
-            if now.get(loc) != after.get(loc):
+            if not self.same(now.get(loc), after.get(loc)):
                 conflicts += 1
-            elif loc in before:
+                if not overwrite:
+                    continue
+            expected.pop(loc, None)
+            if loc in before:
                 expected[loc] = before[loc]["lastmod"]
-            else:
-                expected.pop(loc, None)
         return expected, conflicts
 
     def undo_some(self):
-        if len(self.order) < 2:
+        if not self.order:
             return
-        revision = self.dice.choice(self.order[1:])
-        expected, conflicts = self.expect_undo(revision)
-        answer = undo(self.server, revision, max_removed=1000)
-        assert answer.status == 200, answer
-        assert answer.json()["conflicts_total"] == conflicts
-        self.seen()
-        assert {loc: each["lastmod"] for loc, each in self.states[self.order[-1]].items()} == expected
+        revision, overwrite = self.dice.choice(self.order), self.dice.random() < 0.4
+        query = {"max_removed": 1000, **({"on_conflict": "overwrite"} if overwrite else {})}
+        if revision in self.scans:
+            expected, _ = self.expect_undo(revision, overwrite)
+            if expected != {loc: each["lastmod"] for loc, each in self.now().items()}:
+                problem(undo(self.server, revision, **query), 409, "source-decides")
+        with self.frozen() if revision in self.scans else contextlib.nullcontext():
+            expected, conflicts = self.expect_undo(revision, overwrite)
+            answer = undo(self.server, revision, **query)
+            assert answer.status == 200, answer
+            assert answer.json()["conflicts_total"] == conflicts
+            self.seen()
+            assert {loc: each["lastmod"] for loc, each in self.now().items()} == expected
+            for token in ("part", "mine"):
+                problem(undo(self.server, revision, self.tokens[token]), 403)
+
+    def restore_some(self):
+        to = self.dice.randint(self.first, self.last)
+        with self.frozen():
+            answer = self.server.api("POST", f"/v1/restore?index={q(INDEX)}&to={to}&max_removed=1000")
+            assert answer.status == 200 and answer.json()["conflicts_total"] == 0, answer
+            was, left = self.now(), self.last
+            self.seen()
+            self.is_at(to, left)
+            if self.last != left:
+                self.restores.add(self.last)
+            created, removed = self.now().keys() - was.keys(), was.keys() - self.now().keys()
+            assert (answer.json()["created"], answer.json()["removed"]) == (len(created), len(removed)), answer
 
     def undo_all(self):
-        while len(self.order) > 1:
-            revision = self.order.pop()
-            answer = undo(self.server, revision, max_removed=1000)
-            assert answer.status == 200 and answer.json()["conflicts_total"] == 0, answer
-            assert entries(self.server) == self.states[self.order[-1]], revision
+        """The newest first: then each finds all as it left it, and nothing is in its way."""
+        with self.frozen():
+            left = self.last
+            for revision in reversed(self.order):
+                answer = undo(self.server, revision, max_removed=1000)
+                assert answer.status == 200 and answer.json()["conflicts_total"] == 0, (revision, answer)
+                self.note(self.revision())
+                self.is_at(revision - 1, left)
+            self.order = []
 
 
-def test_random_changes_and_undos_agree_with_a_model(start):
+def test_random_changes_and_undos_agree_with_a_model(start, tmp_path):
+    """Of three tokens and a folder, with a kill now and then. A longer walk: SITEMAPD_HISTORY_TURNS=2000."""
     seed = int(os.environ.get("SITEMAPD_HISTORY_SEED", random.randrange(1 << 32)))
     print(f"SITEMAPD_HISTORY_SEED={seed}")
-    dice = random.Random(seed)
-    server = start()
-    server.bulk(rows(range(0, 60, 2)))
-    before = shown(server)
-    model = Model(server, dice)
+    dice, folder = random.Random(seed), Folder(tmp_path / "files")
+    server = start(config=f'[source "files"]\ndirectory = {folder.path}\nurl = {FILES}\n{NOT_WATCHED}')
+    server.bulk(rows(range(0, 60, 2)) + rows(range(0, 60, 3), folder="p"))
+    folder.fill(6, stem="")
+    assert server.api("POST", "/v1/sources/files/scan").status == 200
+    model = Model(server, dice, folder)
+    steps = [model.change] * 10 + [model.undo_some] * 6 + [model.scan] * 3 + [model.restore_some]
     for turn in range(int(os.environ.get("SITEMAPD_HISTORY_TURNS", 40))):
-        model.undo_some() if dice.random() < 0.35 else model.change()
-        if turn % 15 == 14:
-            server.kill()
-            server.start()
-            assert entries(server) == model.states[model.order[-1]]
+        dice.choice(steps)()
+        if turn % 20 == 19:
+            model.kill()
+    model.restore_some()
     model.undo_all()
-    assert shown(server) == before
+    # What is in the folder is found again, whatever was put back.
+    model.scan_now()
+    assert {FILES + n for n in os.listdir(folder.path)} <= {loc for loc, each in model.now().items() if each["source"] == "files"}
+    assert server.cli("check").code == 0
 
 
 def lines_of(reply):
