@@ -475,21 +475,26 @@ static void append_findings(struct str *out, const struct findings *f, bool refu
     out->failed = out->failed || f->failed;
 }
 
-/* Nothing was applied: the lines to blame, all that are to be listed. */
-static void reply_lines_refused(struct upload *upload)
+/* The lines to blame, all that are to be listed, behind the problem that the reply is. */
+static void add_rejected(struct upload *upload)
 {
     struct reply *reply = &upload->call.request->reply;
     struct str list = STR_INIT;
 
-    reply_problem(reply, 422, "entries-refused", NULL,
-                  "lines of the list were refused, so nothing was applied; on_error=skip takes the "
-                  "good ones");
     append_findings(&list, &upload->findings, true, false);
     if (list.failed)
         reply->body.failed = true;
     errors_add_member(reply, "rejected", str_text(&list));
     errors_add_number(reply, "rejected_total", upload->findings.refused);
     str_done(&list);
+}
+
+static void reply_lines_refused(struct upload *upload)
+{
+    reply_problem(&upload->call.request->reply, 422, "entries-refused", NULL,
+                  "lines of the list were refused, so nothing was applied; on_error=skip takes the "
+                  "good ones");
+    add_rejected(upload);
 }
 
 /* The catalogue's beside the reader's. */
@@ -547,6 +552,8 @@ static void refuse_list(struct call *call)
         reply_problem(&call->request->reply, 400, result->conflict, NULL, result->detail);
     else
         errors_reply_result(&call->request->reply, result);
+    if (result->forbidden && !result->revoked && !upload->skip && upload->findings.refused > 0)
+        add_rejected(upload);
 }
 
 /* ---- submitting -------------------------------------------------------------------------- */

@@ -80,10 +80,24 @@ void target_segment(struct str *target, const char *value)
 
 /* ---- asking ---------------------------------------------------------------------------- */
 
+/* Why there was no answer, and what helps against it where that is known. */
+static bool fail_to_reach(struct server *s, enum fetch_status status, const char *why)
+{
+    const char *help = "";
+
+    if (status == FETCH_TLS && strstr(why, "NOT trusted") != NULL && s->ca_file == NULL)
+        help = "; --ca-file FILE trusts one of your own making";
+    else if (status == FETCH_PROTOCOL && !s->origin.https && strstr(why, "mid-answer") != NULL)
+        help = "; if it speaks TLS, its URL begins with https://";
+    snprintf(s->why, sizeof s->why, "%.400s%s", why, help);
+    return false;
+}
+
 static bool ask(struct server *s, struct fetch_request *request, json_t **out)
 {
     struct fetch_reply reply;
     json_error_t error;
+    enum fetch_status fetched;
     bool good;
 
     request->url = &s->origin;
@@ -94,10 +108,11 @@ static bool ask(struct server *s, struct fetch_request *request, json_t **out)
     request->session = s->session;
     *out = NULL;
     s->why[0] = '\0';
-    good = fetch(request, &reply) == FETCH_OK;
+    fetched = fetch(request, &reply);
+    good = fetched == FETCH_OK;
     s->status = reply.status;
     if (!good)
-        fail(s, reply.why);
+        fail_to_reach(s, fetched, reply.why);
     else if (reply.cut)
         good = fail(s, "its answer is too large");
     else if (reply.body.len > 0)

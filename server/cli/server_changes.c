@@ -61,7 +61,7 @@ static void refuse(struct server *s, const json_t *answer, struct change_result 
 
     if (s->status == 0 || answer == NULL) {
         result->status = CATALOGUE_UNAVAILABLE;
-        snprintf(result->detail, sizeof result->detail, "%.200s",
+        snprintf(result->detail, sizeof result->detail, "%.100s: %.150s", s->origin.text,
                  s->why[0] != '\0' ? s->why : "the server gives no answer");
         return;
     }
@@ -526,7 +526,7 @@ static void send_list(struct server *s, const struct change *change, struct chan
         take_remarks(result, &sent, json_object_get(answer, "warnings"));
     } else {
         refuse(s, answer, result);
-        if (strcmp(member_text(answer, "code"), "entries-refused") == 0)
+        if (json_array_size(json_object_get(answer, "rejected")) > 0)
             result->status = CATALOGUE_REFUSED;
         take_rejections(result, &sent, json_object_get(answer, "rejected"));
     }

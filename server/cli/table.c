@@ -461,8 +461,8 @@ const struct cli_command cli_commands[] = {
      "Puts back what the change of REVISION changed; or, with --index and --to, an index as it was "
      "after a revision, whatever was changed since. Entries come back with their ids, dates and "
      "places, pages with their bytes and tags. What somebody changed since is listed and stays. It "
-     "is a change of its own, and is undone by undoing it. What a source found is the source's to "
-     "decide: put its files back.",
+     "is a change of its own, and is undone by undoing it. What a source found is undone while its "
+     "index is frozen; at the thaw the source judges its files anew, so put those back before.",
      (const struct cli_option[]){
          {"--index", "URL", "bring this index back: its URL, or its path with one site"},
          {"--to", "REVISION", "to what it was after this one"},

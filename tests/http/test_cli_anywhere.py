@@ -404,6 +404,27 @@ def test_a_token_owns_what_it_makes(served):
     assert refused.code == 1 and "(outside-token-scope)" in refused.err, refused
 
 
+def test_lines_outside_of_the_tokens_scope(served):
+    """Each is told by its line, and nothing of the list is applied."""
+    made = served.server.cli("token", "add", "blog", "--prefix", f"{ORIGIN}/blog/")
+    assert made.code == 0, made
+    served.env["SITEMAPD_TOKEN"] = made.out.strip()
+    (served.folder / "mixed.txt").write_text(f"{ORIGIN}/blog/a.xml\n{ORIGIN}/shop/b.xml\n{ORIGIN}/blog/c.xml\n{ORIGIN}/shop/d.xml\n")
+    for command in ("import mixed.txt", "import --replace mixed.txt", "import --dry-run mixed.txt"):
+        refused = served.run(command)
+        assert refused.code == 1, refused
+        assert f"mixed.txt:2: {ORIGIN}/shop/b.xml: is not this token's to change (outside-token-scope)" in refused.err, refused
+        assert "mixed.txt:4: " in refused.err and "mixed.txt:1: " not in refused.err and "mixed.txt:3: " not in refused.err, refused
+        assert "blog/" not in served.run("list").out
+    # What is another site's, too.
+    made = served.server.cli("token", "add", "ours", "--site", ORIGIN)
+    assert made.code == 0, made
+    served.env["SITEMAPD_TOKEN"] = made.out.strip()
+    (served.folder / "mixed.txt").write_text(f"{ORIGIN}/blog/a.xml\nhttps://nobody.example.net/b.xml\n")
+    refused = served.run("import mixed.txt")
+    assert refused.code == 1 and "mixed.txt:2: https://nobody.example.net/b.xml: " in refused.err, refused
+
+
 def test_who_is_not_there(file, tmp_path):
     for url, words_ in (
         ("http://127.0.0.1:9", "onnect"), ("http://no-such-host.invalid", "no-such-host.invalid"),
@@ -411,6 +432,9 @@ def test_who_is_not_there(file, tmp_path):
     ):
         told = sitemapd("list", "--server", url, env={"SITEMAPD_TOKEN": TOKEN})
         assert told.code == 1 and words_ in told.err and told.err.count("\n") == 1, told
+    for command in ("undo 3", f"add {ORIGIN}/a.xml", f"freeze {ORIGIN}/sitemap_index.xml"):
+        told = sitemapd(*command.split(), "--server", "http://127.0.0.1:9", env={"SITEMAPD_TOKEN": TOKEN})
+        assert told.code == 1 and "http://127.0.0.1:9: " in told.err, told
     told = file.run("list --server http://127.0.0.1:9")
     assert told.code == 2 and "goes not with a server" in told.err
 

@@ -404,6 +404,9 @@ def test_the_admin_listener_has_a_pair_of_its_own(start, pairs, tmp_path):
     ):
         told = sitemapd(*command, env={"SITEMAPD_TOKEN": server.token, **env})
         assert (told.code == 0) == trusts and (trusts or "ertificate" in told.err), told
+    for url, help in ((named[1], "; --ca-file FILE trusts one of your own making"), (f"http://{server.admin}", "; if it speaks TLS, its URL begins with https://")):
+        told = sitemapd("status", "--server", url, env={"SITEMAPD_TOKEN": server.token})
+        assert told.code == 1 and help in told.err, told
     config.write_text(text(pairs[0], pairs[0]), encoding="utf-8")
     server.process.send_signal(signal.SIGHUP)
     eventually(lambda: certificate(server.admin) == pem(pairs[0]), "handshakes use the new pair")

@@ -256,6 +256,11 @@ def test_own_entries(start):
     assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/theirs.xml", "index": ORIGIN + "/other.xml"}).status == 403
     skipped = call("POST", "/v1/sitemaps?on_error=skip", [{"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}, {"loc": ORIGIN + "/more.xml"}]).json()
     assert skipped["created"] == 1 and skipped["rejected"][0]["code"] == "outside-token-scope"
+    # Refused as a whole, a list tells which lines it is for.
+    refused = call("POST", "/v1/sitemaps", [{"loc": ORIGIN + "/more.xml"}, {"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}])
+    told = refused.json()
+    assert (refused.status, told["code"], told["rejected_total"]) == (403, "outside-token-scope", 1), refused
+    assert [(r["line"], r["loc"], r["code"]) for r in told["rejected"]] == [(2, ORIGIN + "/theirs.xml", "outside-token-scope")], told
 
 
 # ---- who one is
