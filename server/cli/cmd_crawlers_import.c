@@ -43,6 +43,7 @@ struct known_page {
 struct counted {
     uint64_t lines, visits, impostors, elsewhere, nobodys, old, unreadable;
     uint64_t unreadable_line; /* the first */
+    uint64_t homeless_line;   /* the first that tells no host, where it is needed; 0: none */
     const char *why;
 };
 
@@ -147,7 +148,7 @@ static const struct known_page *find_page(const struct importing *i, int64_t sit
 /* ---- lines --------------------------------------------------------------------------------- */
 
 /* Whose site it is, and the path, without a query. */
-static const struct registry_site *place(const struct importing *i, const struct log_fetch *fetch,
+static const struct registry_site *place(struct importing *i, const struct log_fetch *fetch,
                                          const char **path, size_t *len)
 {
     const char *host = fetch->host, *authority = strstr(fetch->target, "://");
@@ -159,8 +160,11 @@ static const struct registry_site *place(const struct importing *i, const struct
         *path = host + strcspn(host, "/?");
     }
     *len = strcspn(*path, "?#");
-    if (host == NULL || strcmp(host, "-") == 0)
+    if (host == NULL || strcmp(host, "-") == 0) {
+        if (i->site == NULL && i->counted.homeless_line == 0)
+            i->counted.homeless_line = i->line;
         return i->site;
+    }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(host, "/?"), host);
     return registry_site_by_host(i->registry, name);
 }
@@ -403,7 +407,13 @@ static int import_log(struct importing *i, const char *epoch, bool dry_run)
     if (status == EXIT_DONE && i->counted.lines == 0 && i->counted.unreadable > 0)
         status = cli_fail(i->name, "no line of it is a request; line %" PRIu64 " %s",
                           i->counted.unreadable_line, i->counted.why);
-    if (status == EXIT_DONE && !dry_run && i->counted.lines > 0)
+    if (status == EXIT_DONE && i->counted.homeless_line > 0)
+        status = cli_fail(i->name,
+                          "line %" PRIu64 " tells no host, and there is not one site alone: tell "
+                          "which by --site ORIGIN; nothing was taken in",
+                          i->counted.homeless_line);
+    /* What counted nothing is not noted as read: it may be read again with another --site. */
+    if (status == EXIT_DONE && !dry_run && i->visit_count > 0)
         status = apply(i, file, epoch);
     if (status == EXIT_DONE)
         tell(i);

@@ -620,6 +620,19 @@ def test_logs_that_are_none(tmp_path):
     assert logs.take(*many).code == 0 and logs.sums() == (3000, 0, 0, 0)
 
 
+def test_a_log_whose_site_is_not_known_is_not_spent(tmp_path):
+    logs, now = Logs(tmp_path), int(time.time())
+    logs.done("site", "add", "https://blog.example.org")
+    lines = [combined(now, agent="curl/8"), combined(now)]
+    for more in ([], ["--dry-run"]):
+        refused = logs.take(*lines, more=more)
+        assert refused.code == 1 and "line 2 tells no host, and there is not one site alone: tell which by --site ORIGIN; nothing was taken in" in refused.err, refused
+    assert "0 visits of crawlers" in logs.take(cloudflare(now, ClientRequestHost="other.example"), name="foreign").out
+    assert "0 visits of crawlers" in logs.run("crawlers", "import", str(tmp_path / "foreign")).out, "nothing of it was taken in"
+    assert "2 requests: 1 visits of crawlers" in logs.take(*lines, more=["--site", ORIGIN]).out
+    assert logs.sums() == (1, 0, 0, 0)
+
+
 def test_impostors_of_a_log(tmp_path):
     logs, now = Logs(tmp_path, configured(tmp_path)), int(time.time())
     told = logs.take(combined(now), combined(now, address="203.0.113.9"), fastly(now))
