@@ -101,7 +101,7 @@ export async function remove(path, options) {
   return (await ask('DELETE', path, options)).value;
 }
 
-/* ---- what changes meanwhile ------------------------------------------------------------------ */
+/* ---- what changes meanwhile ---- */
 
 const WAIT_SECONDS = 50;
 const PAUSE_FIRST = 1000, PAUSE_MOST = 30000;

@@ -35,7 +35,7 @@ function svg(tag, attributes, ...children) {
   return node;
 }
 
-/* ---- words ------------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 const NUMBER = new Intl.NumberFormat('en-GB');
 const DAY = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric'});
@@ -73,19 +73,30 @@ function isToday(date) {
 
 /* "14:02" today, "21 Nov 2026, 14:02" else; UTC as the title. */
 export function time(iso, none = 'never') {
-  if (!iso) return el('span', {class: 'none'}, none);
+  if (!iso) return soft(none);
   const date = new Date(iso);
   const text = isToday(date) ? 'today, ' + CLOCK.format(date) : DAY.format(date) + ', ' + CLOCK.format(date);
   return el('time', {datetime: iso, title: iso}, text);
 }
 
 export function ago(iso, none = 'never') {
-  if (!iso) return el('span', {class: 'none'}, none);
+  if (!iso) return soft(none);
   const seconds = (Date.now() - new Date(iso)) / 1000;
   return el('time', {datetime: iso, title: iso}, seconds < 0 ? 'in ' + span(-seconds) : span(seconds) + ' ago');
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------ */
+/* ---- pieces ---- */
+
+/* What is of less weight. */
+export const soft = (...text) => el('span', {class: 'none'}, text);
+export const none = (...text) => el('p', {class: 'none'}, text);
+
+export const codeOf = (text) => el('code', {}, text);
+export const buttons = (...all) => el('p', {class: 'buttons'}, all);
+export const lines = (all) => el('ul', {class: 'lines'}, all.map((one) => el('li', {}, one)));
+
+/* The address of a view: to('entries', {index: …}). */
+export const to = (view, query) => `#/${view}?${new URLSearchParams(query)}`;
 
 /* A state is a word in a frame: never told by its colour alone. */
 export function badge(kind, text) {
@@ -110,13 +121,13 @@ export function section(title, ...children) {
   return el('section', {}, el('h2', {}, title), children);
 }
 
-/* columns: [{name, cell(row), kind}]; kind: 'number', 'url', 'actions'. On a narrow screen each row is
+/* columns: [[name, kind, cell(row)], …]; kind: 'number', 'url', 'actions', ''. On a narrow screen each row is
  * a list of names and values; the roles say that it is a table all the same. `quiet`: a heading
  * says already what it is. */
 export function table(caption, columns, rows, quiet = false) {
-  const name = (column) => el('th', {scope: 'col', role: 'columnheader', class: column.kind}, column.name);
-  const cell = (column, row) =>
-    el('td', {role: 'cell', class: column.kind, 'data-name': column.name}, el('span', {class: 'value'}, column.cell(row)));
+  const name = ([text, kind]) => el('th', {scope: 'col', role: 'columnheader', class: kind || null}, text);
+  const cell = ([text, kind, of], row) =>
+    el('td', {role: 'cell', class: kind || null, 'data-name': text}, el('span', {class: 'value'}, of(row)));
   return el('table', {role: 'table'},
     el('caption', {class: quiet && 'unseen'}, caption),
     el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, columns.map(name))),
@@ -146,13 +157,13 @@ export function alertBox(problem) {
 
 function problemText(problem) {
   const detail = problem.message.charAt(0).toUpperCase() + problem.message.slice(1);
-  const code = problem.code ? [' ', el('code', {}, problem.code)] : null;
+  const code = problem.code ? [' ', codeOf(problem.code)] : null;
   const end = /[.!?]$/.test(detail) ? '' : '.';
   const named = problem.field && !problem.message.startsWith(problem.field);
   return el('p', {}, named ? [el('strong', {}, problem.field), ': ', problem.message, end] : detail + end, code);
 }
 
-/* ---- fields and dialogs ------------------------------------------------------------------------ */
+/* ---- fields and dialogs ---- */
 
 let serial = 0;
 
@@ -165,6 +176,9 @@ export function field({label, name, hint, options, value, ...more}) {
     : el('input', {id, name, type: 'text', value, 'aria-describedby': about, autocomplete: 'off', spellcheck: 'false', ...more});
   return {input, node: el('p', {class: 'field'}, el('label', {for: id}, label), input, hint ? el('span', {class: 'hint', id: about}, hint) : null)};
 }
+
+export const indexField = (indexes, value, all = 'All') =>
+  field({label: 'Index', name: 'index', value: value || '', options: [['', all], ...indexes.map((one) => [one.url, one.url])]});
 
 export function check({label, name, checked}) {
   const id = 'f' + ++serial;
@@ -200,7 +214,10 @@ export function dialog({title, content, action, danger, run, cancel = 'Cancel'})
     event.preventDefault();
     if (busy) return;
     busy = true;
+    const since = Date.now();
+    const clock = setInterval(() => form.setAttribute('data-since', Math.round((Date.now() - since) / 1000) + ' s'), 1000);
     form.setAttribute('aria-busy', 'true');
+    form.setAttribute('data-since', '');
     fill(alert);
     blame('');
     try {
@@ -209,6 +226,7 @@ export function dialog({title, content, action, danger, run, cancel = 'Cancel'})
       if (error.name !== 'Problem' && !('code' in error)) throw error;
       self.fail(error);
     } finally {
+      clearInterval(clock);
       busy = false;
       form.removeAttribute('aria-busy');
     }

@@ -1,7 +1,7 @@
 /* The frame: who is signed in, which view the address (#/view/…) names, what changed meanwhile. A view
  * is a function (context, address) that asks the API and answers {title, content}. */
 import * as api from './api.js';
-import {alertBox, button, count, el, field, fill, link} from './dom.js';
+import {alertBox, button, buttons, codeOf, count, el, field, fill, link, none} from './dom.js';
 import {overview} from './view_overview.js';
 import {index, sites} from './view_sites.js';
 import {entries, entry} from './view_entries.js';
@@ -28,7 +28,7 @@ let changed = 0;
 let said = false;
 let current = null;
 
-/* ---- what is said of it ------------------------------------------------------------------------ */
+/* ---- what is said of it ---- */
 
 /* Stays over the next view, if it was said on the way there. */
 function say(...text) {
@@ -54,7 +54,7 @@ function note(urls) {
   show.hidden = false;
 }
 
-/* ---- who is signed in -------------------------------------------------------------------------- */
+/* ---- who is signed in ---- */
 
 const RANK = {read: 1, write: 2, admin: 3};
 
@@ -67,6 +67,10 @@ const context = {
   hasHistory: () => me !== null && me.prefix === null && !me.own,
   say,
   refresh,
+  done(...text) {
+    say(...text);
+    refresh();
+  },
   skip: api.skip,
   async go(hash) {
     if (location.hash === hash) return refresh();
@@ -110,11 +114,11 @@ function signIn(why) {
     }
   }},
   el('h1', {}, 'Sign in'), alert, token.node,
-  el('p', {class: 'buttons'}, el('button', {type: 'submit', class: 'main'}, 'Sign in')),
+  buttons(el('button', {type: 'submit', class: 'main'}, 'Sign in')),
   el('h2', {}, 'Where do I get one?'),
   el('p', {}, 'A command on the machine where the server runs prints it, once:'),
-  el('p', {}, el('code', {}, 'sitemapd token add NAME --role read')),
-  el('p', {class: 'none'}, 'The role read is to look, write to register and remove too, admin also for sites, freezing and tokens.'));
+  el('p', {}, codeOf('sitemapd token add NAME --role read')),
+  none('The role read is to look, write to register and remove too, admin also for sites, freezing and tokens.'));
   if (why) alert.append(alertBox(new Error(why)));
   document.title = 'Sign in - sitemapd';
   fill(main, form);
@@ -136,7 +140,7 @@ async function enter() {
   api.follow(note);
 }
 
-/* ---- the view ---------------------------------------------------------------------------------- */
+/* ---- the view ---- */
 
 function address() {
   const text = location.hash.replace(/^#\/?/, '');

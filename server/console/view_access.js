@@ -1,7 +1,7 @@
 /* Access: who one is, and for role admin the tokens and the end of one. None is made here: who could
  * make tokens by a stolen one would keep a way in. */
 import {get, remove} from './api.js';
-import {ago, badge, button, dialog, el, facts, link, section, table, time} from './dom.js';
+import {badge, button, codeOf, dialog, el, facts, link, none, section, table, time, to} from './dom.js';
 
 const ROLES = {read: 'to look', write: 'to register, change and remove, too', admin: 'also sites, indexes, freezing and tokens'};
 
@@ -14,8 +14,7 @@ function endDialog(context, one) {
     ],
     async run() {
       await remove('/v1/tokens/' + encodeURIComponent(one.name));
-      context.say(`The token ${one.name} is ended.`);
-      context.refresh();
+      context.done(`The token ${one.name} is ended.`);
     },
   });
 }
@@ -33,15 +32,15 @@ export async function access(context, where) {
         ['Token', me.name], ['Role', `${me.role}: ${ROLES[me.role]}`], ['For', scope(me)], ['Expires', time(me.expires_at)],
       ])),
       list && section('Tokens', list.tokens.length > 0 ? table('Tokens of the catalogue', [
-        {name: 'Name', cell: (one) => el('strong', {}, one.name)},
-        {name: 'Role', cell: (one) => one.role},
-        {name: 'For', cell: scope},
-        {name: 'Used last', cell: (one) => ago(one.last_used_at)},
-        {name: 'Expires', cell: (one) => time(one.expires_at)},
-        {name: 'Actions', kind: 'actions', cell: (one) => (one.managed ? badge('', 'by configuration') : button('End', () => endDialog(context, one), '', one.name))},
-      ], list.tokens, true) : el('p', {class: 'none'}, 'There is none in the catalogue.'),
-      list.next && el('p', {}, link('#/access?' + new URLSearchParams({after: list.next}), 'More tokens'))),
-      el('p', {class: 'none'}, 'A token is made on the machine: ', el('code', {}, 'sitemapd token add NAME --role read')),
+        ['Name', '', (one) => el('strong', {}, one.name)],
+        ['Role', '', (one) => one.role],
+        ['For', '', scope],
+        ['Used last, to the hour', '', (one) => time(one.last_used_at)],
+        ['Expires', '', (one) => time(one.expires_at)],
+        ['Actions', 'actions', (one) => (one.managed ? badge('', 'by configuration') : button('End', () => endDialog(context, one), '', one.name))],
+      ], list.tokens, true) : none('There is none in the catalogue.'),
+      list.next && el('p', {}, link(to('access', {after: list.next}), 'More tokens'))),
+      none('A token is made on the machine: ', codeOf('sitemapd token add NAME --role read')),
     ],
   };
 }

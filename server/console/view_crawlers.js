@@ -1,9 +1,10 @@
 /* Crawlers: up to when each has seen all changes, in words; one of them with its pages and its days. */
 import {get} from './api.js';
-import {ago, badge, chart, count, el, facts, link, number, section, span, table, time} from './dom.js';
+import {ago, badge, buttons, chart, count, el, facts, link, none, number, section, soft, span, table, time, to} from './dom.js';
 
-/* As it calls itself, mostly. */
-export const named = (name) => name.charAt(0).toUpperCase() + name.slice(1);
+/* As it calls itself: Googlebot, Bingbot, YandexBot, GPTBot. */
+export const named = (name) => name.replace(/^(cc|gpt|oai)|^./, (begin) => begin.toUpperCase())
+  .replace(/(?<!Google|Bing|Apple|Amazon)bot$/, 'Bot');
 
 function stateOf(one) {
   if (one.stale > 0) return badge('warn', 'Behind');
@@ -11,10 +12,12 @@ function stateOf(one) {
   return one.never > 0 ? badge('', 'Not all pages') : badge('good', 'Up to date');
 }
 
+const crawlerLink = (one) => link('#/crawler/' + encodeURIComponent(one.name), named(one.name));
+
 /* "Googlebot has seen everything up to 12:04; 3 pages changed since, the first 2 h ago." */
 export function crawlerSentence(one, linked = true) {
   return [
-    stateOf(one), ' ', linked ? link('#/crawler/' + encodeURIComponent(one.name), named(one.name)) : named(one.name),
+    stateOf(one), ' ', linked ? crawlerLink(one) : named(one.name),
     one.seen_up_to ? [one.never > 0 ? ` has seen ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} that it fetches up to ` : ' has seen everything up to ', time(one.seen_up_to)] : ' has seen no page whole',
     one.stale > 0 ? ['; ', count(one.stale, 'page has', 'pages have'), ' changed since, the first ', ago(one.stale_since)] : null,
     one.never > 0 ? ['; ', count(one.never, 'other', 'others'), ' it has never fetched'] : null,
@@ -26,7 +29,8 @@ const verified = (one) => (one.verified ? 'by its address ranges' : 'no: whoever
 
 function lagFacts(one) {
   return one.lag.changes === 0 ? null
-    : `half of ${count(one.lag.changes, 'change', 'changes')} within ${span(one.lag.p50_s)}, nine in ten within ${span(one.lag.p90_s)}, all within ${span(one.lag.max_s)}`;
+    : one.lag.changes === 1 ? `one change, within ${span(one.lag.max_s)}`
+    : `half of ${number(one.lag.changes)} changes within ${span(one.lag.p50_s)}, nine in ten within ${span(one.lag.p90_s)}, all within ${span(one.lag.max_s)}`;
 }
 
 const SERIES = [
@@ -50,16 +54,16 @@ function filled(days) {
 
 function daysTable(one) {
   return table('Each day (UTC)', [
-    {name: 'Day', cell: (day) => day.day},
-    {name: 'Fetched anew (200)', kind: 'number', cell: (day) => number(day.ok)},
-    {name: 'Unchanged (304)', kind: 'number', cell: (day) => number(day.not_modified)},
-    {name: 'Others', kind: 'number', cell: (day) => number(day.other)},
-    {name: 'Impostors', kind: 'number', cell: (day) => number(day.impostors)},
+    ['Day', '', (day) => day.day],
+    ['Fetched anew (200)', 'number', (day) => number(day.ok)],
+    ['Unchanged (304)', 'number', (day) => number(day.not_modified)],
+    ['Others', 'number', (day) => number(day.other)],
+    ['Impostors', 'number', (day) => number(day.impostors)],
   ], one.days.slice().reverse(), true);
 }
 
 function note(answer) {
-  return el('p', {class: 'none'}, answer.since
+  return none(answer.since
     ? ['Counted since ', time(answer.since), ', as the origin saw it: what a cache in front answered is not seen here.']
     : 'Visits are not counted: the configuration says crawlers = no.');
 }
@@ -71,15 +75,15 @@ export async function crawlers() {
     content: [
       note(answer),
       answer.crawlers.length > 0 ? table('Crawlers that came', [
-        {name: 'Crawler', cell: (one) => link('#/crawler/' + encodeURIComponent(one.name), named(one.name))},
-        {name: 'State', cell: stateOf},
-        {name: 'Has seen them up to', cell: (one) => time(one.seen_up_to, 'nothing whole yet')},
-        {name: 'Came last', cell: (one) => ago(one.last_fetch_at)},
-        {name: 'Pages up to date', kind: 'number', cell: (one) => number(one.current)},
-        {name: 'Behind', kind: 'number', cell: (one) => number(one.stale)},
-        {name: 'Never fetched', kind: 'number', cell: (one) => number(one.never)},
-        {name: 'Usual delay', cell: (one) => (one.lag.changes > 0 ? span(one.lag.p50_s) : el('span', {class: 'none'}, 'unknown'))},
-      ], answer.crawlers, true) : answer.since && el('p', {class: 'none'}, 'None has come yet.'),
+        ['Crawler', '', crawlerLink],
+        ['State', '', stateOf],
+        ['Has seen them up to', '', (one) => time(one.seen_up_to, 'nothing whole yet')],
+        ['Came last', '', (one) => ago(one.last_fetch_at)],
+        ['Pages up to date', 'number', (one) => number(one.current)],
+        ['Behind', 'number', (one) => number(one.stale)],
+        ['Never fetched', 'number', (one) => number(one.never)],
+        ['Usual delay', '', (one) => (one.lag.changes > 0 ? span(one.lag.p50_s) : soft('unknown'))],
+      ], answer.crawlers, true) : answer.since && none('None has come yet.'),
     ],
   };
 }
@@ -90,9 +94,9 @@ export async function crawler(context, where) {
   const stale = where.query.get('stale') === '1', after = where.query.get('after');
   const answer = await get('/v1/crawlers');
   const one = answer.crawlers.find((known) => known.name === where.id);
-  if (!one) return {title: named(where.id), content: el('p', {class: 'none'}, 'It has not come here.')};
+  if (!one) return {title: named(where.id), content: none('It has not come here.')};
   const list = await get(`/v1/crawlers/${encodeURIComponent(one.name)}/pages`, {stale: stale ? '1' : null, after, limit: PAGES});
-  const here = (query) => '#/crawler/' + encodeURIComponent(one.name) + '?' + new URLSearchParams(query);
+  const here = (query) => to('crawler/' + encodeURIComponent(one.name), query);
   const days = filled(one.days);
   return {
     title: named(one.name),
@@ -105,20 +109,21 @@ export async function crawler(context, where) {
         ['From a change to its visit', lagFacts(one)],
       ]),
       section('Its pages',
-        el('p', {class: 'buttons'}, stale ? link(here({}), 'All pages') : link(here({stale: '1'}), 'Only those that changed since')),
+        buttons(
+          [[{}, 'All pages'], [{stale: '1'}, 'Only those behind']].map(([query, text]) => el('a', {href: here(query), 'aria-current': stale === 'stale' in query && 'true'}, text))),
         list.pages.length > 0 ? table('Pages as it has them', [
-          {name: 'Page', kind: 'url', cell: (page) => page.url},
-          {name: 'State', cell: (page) => (page.fetched_at === null ? badge('', 'Never fetched') : page.stale_since ? badge('warn', 'Behind') : page.held_changed_at ? badge('good', 'Up to date') : badge('warn', 'Not whole'))},
-          {name: 'Fetched', cell: (page) => ago(page.fetched_at)},
-          {name: 'Answered', kind: 'number', cell: (page) => (page.status === null ? '' : String(page.status))},
-          {name: 'It has the version of', cell: (page) => time(page.held_changed_at, 'none')},
-          {name: 'The page changed', cell: (page) => time(page.changed_at)},
-        ], list.pages, true) : el('p', {class: 'none'}, stale ? 'None: it has seen them all.' : 'None.'),
+          ['Page', 'url', (page) => page.url],
+          ['State', '', (page) => (page.fetched_at === null ? badge('', 'Never fetched') : page.stale_since ? badge('warn', 'Behind') : page.held_changed_at ? badge('good', 'Up to date') : badge('warn', 'Not whole'))],
+          ['Fetched', '', (page) => ago(page.fetched_at)],
+          ['Answered', 'number', (page) => (page.status === null ? '' : String(page.status))],
+          ['It has the version of', '', (page) => time(page.held_changed_at, 'none')],
+          ['The page changed', '', (page) => time(page.changed_at)],
+        ], list.pages, true) : none(stale ? 'None: it has all that it fetches as they are now.' : 'None.'),
         list.next && el('p', {}, link(here({...(stale ? {stale: '1'} : {}), after: list.next}), 'More pages'))),
       section('Its days', days.length > 0
         ? [days.length > 1 && chart(`Fetches of ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES),
           el('details', {open: days.length < 8}, el('summary', {}, 'The numbers'), daysTable(one))]
-        : el('p', {class: 'none'}, 'There is none yet.')),
+        : none('There is none yet.')),
       note(answer),
     ],
   };

@@ -1,7 +1,7 @@
 /* Sitemaps: 100 at a time by cursor, never all; found by how the URL begins (at once), by what it
  * contains or its warnings (looked through, in steps); one entry; register, change, remove. */
 import {get, getTagged, post, remove} from './api.js';
-import {ago, alertBox, badge, button, check, count, dialog, el, facts, field, fill, link, number, outside, table, time} from './dom.js';
+import {ago, alertBox, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, indexField, link, none, number, outside, soft, table, time, to} from './dom.js';
 
 const LIMIT = 100;
 const TYPING_MS = 250;
@@ -36,7 +36,7 @@ export function checkBadge(found) {
   return badge(...(CHECKS[found.state] || ['', found.state]));
 }
 
-/* ---- changing one ------------------------------------------------------------------------------ */
+/* ---- changing one ---- */
 
 function warned(entry) {
   return entry.warnings.length > 0 ? ' Worth a look: ' + entry.warnings.map(warningText).join(' ') : '';
@@ -45,7 +45,7 @@ function warned(entry) {
 function registerDialog(context, indexes) {
   const loc = field({label: 'URL of the sitemap', name: 'loc', type: 'url', hint: 'Absolute, with https and host.'});
   const lastmod = field({label: 'Last modified (may be empty)', name: 'lastmod', hint: 'As 2026-11-22T08:30:00Z, or a date.'});
-  const where = field({label: 'Index', name: 'index', value: '', options: [['', 'The one whose directory holds it'], ...indexes.map((one) => [one.url, one.url])]});
+  const where = indexField(indexes, '', 'The one whose directory holds it');
   dialog({
     title: 'Register a sitemap', content: [loc.node, lastmod.node, where.node], action: 'Register',
     async run() {
@@ -54,9 +54,8 @@ function registerDialog(context, indexes) {
       if (where.input.value !== '') json.index = where.input.value;
       const answer = await post('/v1/sitemaps', {json});
       const made = answer.sitemap;
-      context.say((answer.created ? 'Registered. ' : answer.updated ? 'It was there; changed. ' : 'It was there already. ') +
+      context.done((answer.created ? 'Registered. ' : answer.updated ? 'It was there; changed. ' : 'It was there already. ') +
         `It is in ${made.index}, page ${made.page}.` + warned(made));
-      context.refresh();
     },
   });
 }
@@ -81,8 +80,7 @@ async function editDialog(context, id) {
     async run() {
       const text = lastmod.input.value.trim();
       const answer = await post('/v1/sitemaps', {json: {loc: one.loc, lastmod: text === '' ? null : text}, match: etag});
-      context.say((answer.updated ? 'Saved.' : 'That is the date it had.') + warned(answer.sitemap));
-      context.refresh();
+      context.done((answer.updated ? 'Saved.' : 'That is the date it had.') + warned(answer.sitemap));
     },
   });
 }
@@ -101,24 +99,24 @@ async function removeDialog(context, id, then) {
   });
 }
 
-/* ---- the list ---------------------------------------------------------------------------------- */
+/* ---- the list ---- */
 
 function columnsOf(context, again) {
   const columns = [
-    {name: 'URL', kind: 'url', cell: (one) => link('#/entry/' + one.id, one.loc)},
-    {name: 'Last modified', cell: (one) => (one.lastmod ? el('span', {class: 'date'}, one.lastmod) : el('span', {class: 'none'}, 'none'))},
-    {name: 'Page', kind: 'number', cell: (one) => number(one.page)},
-    {name: 'Source', cell: (one) => one.source},
-    {name: 'Changed', cell: (one) => ago(one.changed_at)},
-    {name: 'State', cell: (one) => (one.warnings.length > 0
+    ['URL', 'url', (one) => link('#/entry/' + one.id, one.loc)],
+    ['Last modified', '', (one) => (one.lastmod ? el('span', {class: 'date'}, one.lastmod) : soft('none'))],
+    ['Page', 'number', (one) => number(one.page)],
+    ['Source', '', (one) => one.source],
+    ['Changed', '', (one) => ago(one.changed_at)],
+    ['State', '', (one) => (one.warnings.length > 0
       ? el('ul', {class: 'warnings'}, one.warnings.map((code) => el('li', {title: warningText(code)}, badge('warn', code))))
-      : el('span', {class: 'none'}, 'fine'))},
+      : soft('fine'))],
   ];
   if (context.may('write'))
-    columns.push({name: 'Actions', kind: 'actions', cell: (one) => [
+    columns.push(['Actions', 'actions', (one) => [
       button('Change', () => editDialog(context, one.id), '', one.loc), ' ',
       button('Remove', () => removeDialog(context, one.id, again), '', one.loc),
-    ]});
+    ]]);
   return columns;
 }
 
@@ -131,7 +129,7 @@ function wholeUrl(text, origin) {
 export async function entries(context, where) {
   const indexes = (await get('/v1/indexes', {limit: 1000})).indexes;
   const asked = where.query;
-  const index = field({label: 'Index', name: 'index', value: asked.get('index') || '', options: [['', 'All'], ...indexes.map((one) => [one.url, one.url])]});
+  const index = indexField(indexes, asked.get('index'));
   const mode = field({label: 'URL', name: 'mode', value: asked.get('mode') || 'prefix', options: [['prefix', 'begins with'], ['loc', 'is exactly'], ['contains', 'contains']]});
   const text = field({label: 'Text', name: 'text', value: asked.get('text') || '', type: 'search'});
   const source = field({label: 'Source', name: 'source', value: asked.get('source') || ''});
@@ -165,8 +163,8 @@ export async function entries(context, where) {
     fill(results,
       extra,
       list.length > 0 ? table(caption(v, list, from), columnsOf(context, () => context.skip().then(() => load(true))), list)
-        : el('p', {class: 'none'}, v.raw || v.source || v.warned ? 'None is like that.' : 'None is registered yet.'),
-      el('p', {class: 'buttons'},
+        : none(v.raw || v.source || v.warned ? 'None is like that.' : 'None is registered yet.'),
+      buttons(
         behind.length > 0 && button('Back', () => { behind.pop(); load(true); }),
         next && button('Next ' + LIMIT, () => { behind.push(next); load(true); })));
   };
@@ -189,7 +187,7 @@ export async function entries(context, where) {
       said.textContent = `${number(looked)}${total !== null ? ' of ' + number(total) : ''} looked at, ${count(list.length, 'found', 'found')}.`;
       while (document.hidden && results.isConnected) await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, {once: true}));
     } while (after && list.length < LIMIT && !stopped);
-    showList(v, list, after, behind.length * LIMIT, el('p', {class: 'none'}, said.textContent + (stopped && after ? ' Stopped.' : '')));
+    showList(v, list, after, behind.length * LIMIT, none(said.textContent + (stopped && after ? ' Stopped.' : '')));
   };
 
   const load = async (moved) => {
@@ -244,11 +242,11 @@ export async function entries(context, where) {
   return {
     title: 'Sitemaps',
     begin: () => slow && load(false),
-    content: [context.may('write') && el('p', {class: 'buttons'}, button('Register a sitemap', () => registerDialog(context, indexes), 'main')), form, results],
+    content: [context.may('write') && buttons(button('Register a sitemap', () => registerDialog(context, indexes), 'main')), form, results],
   };
 }
 
-/* ---- one --------------------------------------------------------------------------------------- */
+/* ---- one ---- */
 
 const CHECK_FACTS = [
   ['status', 'Answered', number], ['detail', 'Says', String], ['line', 'Line', number], ['checked_at', 'Checked', time],
@@ -258,7 +256,7 @@ const CHECK_FACTS = [
 function checkFacts(found) {
   return [
     el('h2', {}, 'The file itself, as it was found'),
-    el('p', {}, checkBadge(found), ' ', [found.code, ...found.remarks].map((code) => code && [el('code', {}, code), ' '])),
+    el('p', {}, checkBadge(found), ' ', [found.code, ...found.remarks].map((code) => code && [codeOf(code), ' '])),
     facts(CHECK_FACTS.map(([name, label, say]) => [label, found[name] ? say(found[name]) : null])),
   ];
 }
@@ -277,13 +275,13 @@ export async function entry(context, where) {
         ['Source', one.source], ['Digest', one.digest],
         ['Registered', time(one.registered_at)], ['Changed', time(one.changed_at)],
       ]),
-      one.warnings.length > 0 && [el('h2', {}, 'Worth a look'), el('ul', {}, one.warnings.map((code) => el('li', {}, warningText(code), ' ', el('code', {}, code))))],
-      problem && [el('h2', {}, 'Refused by its source'), el('p', {}, `Line ${problem.found.line}, column ${problem.found.column}: ${problem.found.detail} `, el('code', {}, problem.found.code), '. The index shows its last good content.')],
+      one.warnings.length > 0 && [el('h2', {}, 'Worth a look'), el('ul', {}, one.warnings.map((code) => el('li', {}, warningText(code), ' ', codeOf(code))))],
+      problem && [el('h2', {}, 'Refused by its source'), el('p', {}, `Line ${problem.found.line}, column ${problem.found.column}: ${problem.found.detail} `, codeOf(problem.found.code), '. The index shows its last good content.')],
       one.check && checkFacts(one.check),
-      el('p', {class: 'buttons'},
+      buttons(
         context.may('write') && button('Change the date', () => editDialog(context, one.id)),
         context.may('write') && button('Remove', () => removeDialog(context, one.id, () => context.go('#/entries')), 'danger'),
-        context.hasHistory() && link('#/history?' + new URLSearchParams({loc: one.loc}), 'Its history')),
+        context.hasHistory() && link(to('history', {loc: one.loc}), 'Its history')),
     ],
   };
 }

@@ -1,6 +1,6 @@
 /* History: what changed, by whom, with its rows; back again, always tried first (a dry run), then done. */
 import {get, post} from './api.js';
-import {approval, badge, button, check, count, dialog, el, facts, field, fill, link, number, section, table, time} from './dom.js';
+import {approval, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, indexField, link, none, number, section, soft, table, time, to} from './dom.js';
 import {countsOf, countsText} from './view_sites.js';
 
 const KINDS = {
@@ -13,38 +13,44 @@ const KINDS = {
 /* Of no sitemaps, and not to be undone. */
 const isOther = (kind) => kind === 'configure' || (kind.includes('-') && !/^(site|index)-remove$/.test(kind));
 const BIG = 1000; /* kept in the tab */
+const ROWS = 100; /* shown at once */
+const SLOW = 100000; /* so many rows take a while */
 
 const changeLink = (one) => link('#/change/' + one.revision, 'change ' + one.revision);
 const kindText = (one) => KINDS[one.kind] || one.kind;
+const VIA = {api: 'by the API', cli: 'by a command', source: 'as a source', config: 'by the configuration'};
+const viaText = (one) => VIA[one.via] || one.via;
 
 function sums(one) {
   return isOther(one.kind) ? [] : [[one.created, '+', 'new'], [one.updated, '~', 'changed'], [one.removed, '−', 'removed']].filter(([n]) => n > 0)
     .map(([n, sign, word]) => el('span', {class: 'sum'}, el('span', {'aria-hidden': 'true'}, sign), `${number(n)} ${word}`));
 }
 
+const totalOf = (one) => one.created + one.updated + one.removed;
+
 export function changeLine(one) {
-  return [time(one.at), ': ', el('strong', {}, one.by || one.via), ' ', kindText(one), ' ', sums(one), ' (', changeLink(one), ')'];
+  return [time(one.at), ': ', el('strong', {}, one.by || 'the server'), ' ', kindText(one), isOther(one.kind) && one.note ? ' ' + one.note : '', sums(one).length > 0 && [': ', sums(one)], ' (', changeLink(one), ')'];
 }
 
 const columns = [
-  {name: 'When', cell: (one) => time(one.at)},
-  {name: 'Who', cell: (one) => [el('strong', {}, one.by || ''), ' ', el('span', {class: 'none'}, 'by ' + one.via)]},
-  {name: 'What', cell: (one) => [kindText(one), one.undoes ? [' (', link('#/change/' + one.undoes, 'change ' + one.undoes), ')'] : null, one.note ? el('span', {class: 'note'}, one.note) : null]},
-  {name: 'Sitemaps', cell: (one) => (sums(one).length > 0 ? sums(one) : el('span', {class: 'none'}, 'none'))},
-  {name: 'Change', kind: 'number', cell: (one) => link('#/change/' + one.revision, String(one.revision))},
+  ['When', '', (one) => time(one.at)],
+  ['Who', '', (one) => [el('strong', {}, one.by || ''), ' ', soft(viaText(one))]],
+  ['What', '', (one) => [kindText(one), one.undoes ? [' (', link('#/change/' + one.undoes, 'change ' + one.undoes), ')'] : null, one.note ? el('span', {class: 'note'}, one.note) : null]],
+  ['Sitemaps', '', (one) => (sums(one).length > 0 ? sums(one) : soft('none'))],
+  ['Change', 'number', (one) => link('#/change/' + one.revision, String(one.revision))],
 ];
 
 export async function history(context, where) {
   const asked = where.query;
   const indexes = (await get('/v1/indexes', {limit: 1000})).indexes;
-  const index = field({label: 'Index', name: 'index', value: asked.get('index') || '', options: [['', 'All'], ...indexes.map((one) => [one.url, one.url])]});
+  const index = indexField(indexes, asked.get('index'));
   const by = field({label: 'Token or source', name: 'by', value: asked.get('by') || ''});
   const kind = field({label: 'What', name: 'kind', value: asked.get('kind') || '', options: [['', 'Anything'], ...Object.entries(KINDS)]});
   const loc = field({label: 'URL of a sitemap', name: 'loc', value: asked.get('loc') || ''});
   const question = () => Object.fromEntries([index, by, kind, loc].map(({input}) => [input.name, input.value.trim()]).filter(([, value]) => value !== ''));
   const form = el('form', {class: 'search', role: 'search', novalidate: true, onsubmit: (event) => {
     event.preventDefault();
-    context.go('#/history?' + new URLSearchParams(question()));
+    context.go(to('history', question()));
   }}, index.node, by.node, kind.node, loc.node, el('p', {class: 'field buttons'}, el('button', {type: 'submit', class: 'main'}, 'Search')));
   const results = el('div', {class: 'results'});
   const found = [];
@@ -60,15 +66,15 @@ export async function history(context, where) {
       from = answer.from_revision;
     } while (next && found.length === had);
     fill(results,
-      found.length > 0 ? table('Changes, the newest first', columns, found) : el('p', {class: 'none'}, 'No change is like that.'),
-      next ? el('p', {class: 'buttons'}, found.length < BIG ? button('Earlier ones', more) : `These are ${BIG}; narrow the search for earlier ones.`)
-        : from > 1 && el('p', {class: 'none'}, `What was before change ${from} is not kept any more.`));
+      found.length > 0 ? table('Changes, the newest first', columns, found) : none('No change is like that.'),
+      next ? buttons(found.length < BIG ? button('Earlier ones', more) : `These are ${BIG}; narrow the search for earlier ones.`)
+        : from > 1 && none(`What was before change ${from} is not kept any more.`));
   };
   await more();
   return {title: 'History', content: [form, results]};
 }
 
-/* ---- back again -------------------------------------------------------------------------------- */
+/* ---- back again ---- */
 
 function conflictsOf(answer, overwrite) {
   if (answer.conflicts_total === 0) return null;
@@ -122,7 +128,8 @@ function backDialog(context, {title, before, path, query, done}) {
 function undoDialog(context, one) {
   backDialog(context, {
     title: `Undo change ${one.revision}`, done: 'Undone', path: `/v1/history/${one.revision}/undo`, query: () => ({}),
-    before: el('p', {}, `What ${one.by || one.via} did (${kindText(one)}) is taken back, by a change of its own. First you see what that would be; nothing is written.`),
+    before: [el('p', {}, `What ${one.by || 'the server'} did (${kindText(one)}) is taken back, by a change of its own. First you see what that would be; nothing is written.`),
+      totalOf(one) >= SLOW && none(`It has ${number(totalOf(one))} sitemaps: each of the two steps may take half a minute or more.`)],
   });
 }
 
@@ -134,7 +141,7 @@ export function restoreDialog(context, index, revision) {
   });
 }
 
-/* ---- one change -------------------------------------------------------------------------------- */
+/* ---- one change ---- */
 
 const FIELDS = [['lastmod', 'last modified'], ['digest', 'digest'], ['source', 'source'], ['index', 'index'], ['page', 'page']];
 const valueOf = (side, name) => (side[name] === null ? 'none' : String(side[name]));
@@ -148,27 +155,36 @@ function difference(row) {
 }
 
 const rowColumns = [
-  {name: 'URL', kind: 'url', cell: (row) => (row.after ? link('#/entry/' + row.after.id, row.loc) : row.loc)},
-  {name: 'What', cell: (row) => (row.before === null ? badge('good', 'New') : row.after === null ? badge('bad', 'Removed') : badge('', 'Changed'))},
-  {name: 'How', cell: difference},
+  ['URL', 'url', (row) => (row.after ? link('#/entry/' + row.after.id, row.loc) : row.loc)],
+  ['What', '', (row) => (row.before === null ? badge('good', 'New') : row.after === null ? badge('bad', 'Removed') : badge('', 'Changed'))],
+  ['How', '', difference],
 ];
 
 export async function change(context, where) {
   const one = await get('/v1/history/' + encodeURIComponent(where.id), {after: where.query.get('after')});
+  const shown = el('div');
+  let n = 0;
+  const more = () => {
+    n += ROWS;
+    fill(shown, table(`${count(Math.min(n, one.rows.length), 'row', 'rows')} of ${number(totalOf(one))}`, rowColumns, one.rows.slice(0, n)),
+      n < one.rows.length ? el('p', {}, button(`Next ${ROWS}`, more))
+        : one.next && el('p', {}, link(`#/change/${one.revision}?after=${one.next}`, 'More rows')));
+    if (n > ROWS) shown.querySelectorAll('tbody a')[n - ROWS]?.focus();
+  };
+  more();
   const names = new Set(one.rows.map((row) => (row.after || row.before).index));
   return {
     title: 'Change ' + one.revision,
     content: [
       facts([
-        ['When', time(one.at)], ['Who', one.by], ['What', kindText(one)], ['By way of', one.via],
+        ['When', time(one.at)], ['Who', one.by], ['What', kindText(one)], ['How', viaText(one)],
         ['Undoes', one.undoes ? link('#/change/' + one.undoes, 'change ' + one.undoes) : null],
-        ['Sitemaps', sums(one).length > 0 ? sums(one) : 'none'], ['Note', one.note], ['Request', one.request_id ? el('code', {}, one.request_id) : null],
+        ['Sitemaps', sums(one).length > 0 ? sums(one) : 'none'], ['Note', one.note], ['Request', one.request_id ? codeOf(one.request_id) : null],
       ]),
-      context.may('write') && el('p', {class: 'buttons'},
+      context.may('write') && buttons(
         !isOther(one.kind) && button('Undo it', () => undoDialog(context, one)),
         [...names].slice(0, 3).map((index) => button('Put ' + new URL(index).pathname + ' back to here', () => restoreDialog(context, index, one.revision)))),
-      section('Its sitemaps', one.rows.length > 0 ? table(count(one.rows.length, 'row', 'rows') + ` of ${number(one.created + one.updated + one.removed)}`, rowColumns, one.rows) : el('p', {class: 'none'}, 'It has none.'),
-        one.next && el('p', {}, link(`#/change/${one.revision}?after=${one.next}`, 'More rows'))),
+      section('Its sitemaps', one.rows.length > 0 ? shown : none('It has none.'),),
     ],
   };
 }

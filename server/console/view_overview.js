@@ -1,21 +1,27 @@
 /* Overview: is all well, how much there is, who has seen it, what was done last. */
 import {get} from './api.js';
-import {ago, badge, count, el, link, number, section, table, time} from './dom.js';
+import {ago, badge, codeOf, count, el, lines, link, none, number, section, table, time, to} from './dom.js';
 import {crawlerSentence} from './view_crawlers.js';
 import {changeLine} from './view_history.js';
 import {indexColumns} from './view_sites.js';
-import {sourceBadge} from './view_sources.js';
+import {badText, sourceBadge} from './view_sources.js';
 
 const INDEXES = 20, CHANGES = 5;
 
-/* What to do about a reason of /readyz. */
+/* Where to do what about a reason of /readyz. */
 const ADVICE = {
-  'no-site': 'Add one under Sites.',
-  'source-failing': 'Look under Sources.',
-  'source-held': 'Look under Sources: there they can be let go.',
-  'source-problems': 'Look under Problems.',
-  frozen: 'Thaw it under Sites when it is time.',
+  'no-site': ['sites', 'To the sites'],
+  'source-failing': ['sources', 'To the source'],
+  'source-held': ['sources', 'To the source'],
+  'source-problems': ['problems', 'Which and why'],
+  'source-checks': ['checks', 'Which and why'],
+  frozen: ['sites', 'To the sites'],
 };
+
+function adviceOf({code, detail}) {
+  const [view, text] = ADVICE[code] || [];
+  return view && link(view === 'checks' ? to(view, {source: detail.split(':')[0]}) : '#/' + view, text);
+}
 
 export function healthBox(health) {
   if (health.status === 'ok') return el('p', {class: 'health'}, badge('good', 'All is well'), ' Crawlers are served, and nothing waits for you.');
@@ -23,7 +29,7 @@ export function healthBox(health) {
     el('p', {}, health.status === 'degraded' ? badge('warn', 'Needs a look') : badge('bad', 'Nothing can be served'),
       ' This waits for somebody:'),
     el('ul', {}, health.reasons.map((reason) =>
-      el('li', {}, reason.detail.replace(/(; GET|: make one with) .*/, ''), '. ', ADVICE[reason.code] || '', ' ', el('code', {}, reason.code)))));
+      el('li', {}, reason.detail.replace(/(; GET|: make one with) .*/, '').replace(/^(\S+:) answers/, '$1 its list answers'), '. ', adviceOf(reason), ' ', codeOf(reason.code)))));
 }
 
 function tile(value, name, hash) {
@@ -31,10 +37,11 @@ function tile(value, name, hash) {
 }
 
 function sourceLine(source) {
-  return el('li', {}, sourceBadge(source), ' ', link('#/sources', source.name), ': ', count(source.listed, 'file listed', 'files listed'),
+  return [sourceBadge(source), ' ', link('#/sources', source.name), ': ', count(source.listed, 'sitemap listed', 'sitemaps listed'),
     source.problems_total > 0 ? ', ' + count(source.problems_total, 'refused', 'refused') : '',
+    badText(source),
     source.held_removals > 0 ? ', ' + count(source.held_removals, 'removal held', 'removals held') : '',
-    '; last good scan ', ago(source.last_good_scan_at), '.');
+    '; last good scan ', ago(source.last_good_scan_at), '.'];
 }
 
 export async function overview(context) {
@@ -55,16 +62,16 @@ export async function overview(context) {
       tile(number(sites.sites.length) + (sites.next ? ' or more' : ''), sites.sites.length === 1 ? 'site' : 'sites', '#/sites')),
     el('p', {}, 'Last change of an index: ', time(newest), '.'),
     section('Crawlers', crawlers.crawlers.length > 0
-      ? el('ul', {class: 'lines'}, crawlers.crawlers.map((one) => el('li', {}, crawlerSentence(one))))
-      : el('p', {class: 'none'}, crawlers.since ? ['None has come since ', time(crawlers.since), '.'] : 'Visits are not counted: crawlers = no.')),
-    sources.sources.length > 0 && section('Sources', el('ul', {class: 'lines'}, sources.sources.map(sourceLine))),
+      ? lines(crawlers.crawlers.map((one) => crawlerSentence(one)))
+      : none(crawlers.since ? ['None has come since ', time(crawlers.since), '.'] : 'Visits are not counted: crawlers = no.')),
+    sources.sources.length > 0 && section('Sources', lines(sources.sources.map(sourceLine))),
     section('Indexes', indexes.length > 0
       ? [table('Indexes of all sites', indexColumns(false), indexes.slice(0, INDEXES), true),
         (indexes.length > INDEXES || list.next) && el('p', {}, link('#/sites', 'All sites and indexes'))]
-      : el('p', {class: 'none'}, 'There is no index yet. ', link('#/sites', 'Sites'))),
+      : none('There is no index yet. ', link('#/sites', 'Sites'))),
     context.hasHistory() && section('Latest changes', history.changes.length > 0
-      ? [el('ul', {class: 'lines'}, history.changes.map((one) => el('li', {}, changeLine(one)))), el('p', {}, link('#/history', 'All changes'))]
-      : el('p', {class: 'none'}, 'None is kept.')),
+      ? [lines(history.changes.map(changeLine)), el('p', {}, link('#/history', 'All changes'))]
+      : none('None is kept.')),
   ];
   return {title: 'Overview', content, live: true};
 }

@@ -1,26 +1,26 @@
 /* Sites and their indexes: how much each holds, freeze and thaw, a new one; one index with its pages,
  * who holds which version of them, and a list that replaces it. */
 import {get, getTagged, patch, post, put} from './api.js';
-import {ago, approval, badge, button, bytes, count, dialog, el, facts, field, fill, link, number, outside, section, table, time} from './dom.js';
+import {ago, approval, badge, button, buttons, bytes, count, dialog, el, facts, field, fill, link, none, number, outside, section, soft, table, time, to} from './dom.js';
 import {named} from './view_crawlers.js';
 import {restoreDialog} from './view_history.js';
 
 const path = (url) => (url ? new URL(url).pathname : '');
 const indexLink = (one) => link('#/index/' + one.id, one.url);
-const entriesOf = (one) => '#/entries?' + new URLSearchParams({index: one.url});
+const entriesOf = (one) => to('entries', {index: one.url});
 
-const stateOf = (one) => (one.frozen ? badge('warn', 'Frozen') : el('span', {class: 'none'}, 'takes changes'));
+const stateOf = (one) => (one.frozen ? badge('warn', 'Frozen') : soft('takes changes'));
 
 /* `acts`: with buttons. */
 export function indexColumns(acts, context) {
   return [
-    {name: 'Index', kind: 'url', cell: indexLink},
-    {name: 'Sitemaps', kind: 'number', cell: (one) => link(entriesOf(one), number(one.entries))},
-    {name: 'Pages', kind: 'number', cell: (one) => number(one.pages.length)},
-    {name: 'Size', kind: 'number', cell: (one) => bytes(one.bytes)},
-    {name: 'Changed', cell: (one) => ago(one.changed_at)},
-    {name: 'State', cell: (one) => stateOf(one)},
-    ...(acts ? [{name: 'Actions', kind: 'actions', cell: (one) => freezeButton(context, '/v1/indexes/' + one.id, path(one.url), one.frozen)}] : []),
+    ['Index', 'url', indexLink],
+    ['Sitemaps', 'number', (one) => link(entriesOf(one), number(one.entries))],
+    ['Pages', 'number', (one) => number(one.pages.length)],
+    ['Size', 'number', (one) => bytes(one.bytes)],
+    ['Changed', '', (one) => ago(one.changed_at)],
+    ['State', '', (one) => stateOf(one)],
+    ...(acts ? [['Actions', 'actions', (one) => freezeButton(context, '/v1/indexes/' + one.id, path(one.url), one.frozen)]] : []),
   ];
 }
 
@@ -33,9 +33,8 @@ function freezeButton(context, target, name, frozen) {
       : 'Nothing changes there until it is thawed: writes are refused, sources hold what they find. Crawlers are served on.'),
     action: word,
     async run() {
-      await patch(target, {frozen: !frozen});
-      context.say(`${name} is ${frozen ? 'thawed' : 'frozen'}.`);
-      context.refresh();
+      const now = (await patch(target, {frozen: !frozen})).frozen;
+      context.done(now === frozen ? `${name} stays frozen, since its site is.` : `${name} is ${frozen ? 'thawed' : 'frozen'}.`);
     },
   }), '', name);
 }
@@ -46,8 +45,7 @@ function addSite(context) {
     title: 'Add a site', content: origin.node, action: 'Add',
     async run() {
       await post('/v1/sites', {json: {origin: origin.input.value.trim()}});
-      context.say('The site is there. Its web server must pass /robots.txt and the index on to this server.');
-      context.refresh();
+      context.done('The site is there. Its web server must pass /robots.txt and the index on to this server.');
     },
   });
 }
@@ -58,8 +56,7 @@ function addIndex(context, site) {
     title: 'Add an index', content: url.node, action: 'Add',
     async run() {
       await post('/v1/indexes', {json: {url: url.input.value.trim()}});
-      context.say('The index is there.');
-      context.refresh();
+      context.done('The index is there.');
     },
   });
 }
@@ -74,7 +71,7 @@ function siteSection(context, site, indexes) {
       ['May list files of', site.cross_hosts.length > 0 ? site.cross_hosts.join(', ') : null],
       ['Managed by', site.managed ? 'the configuration file' : null],
     ]),
-    indexes.length > 0 ? table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, true) : el('p', {class: 'none'}, 'It has no index.'));
+    indexes.length > 0 ? table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, true) : none('It has no index.'));
 }
 
 const SITES = 50;
@@ -85,18 +82,18 @@ export async function sites(context, where) {
   return {
     title: 'Sites',
     content: [
-      context.may('admin') && !context.me.site && el('p', {class: 'buttons'}, button('Add a site', () => addSite(context), 'main')),
-      list.sites.length === 0 && el('p', {class: 'none'}, 'There is no site yet, and crawlers get 421.'),
+      context.may('admin') && !context.me.site && buttons(button('Add a site', () => addSite(context), 'main')),
+      list.sites.length === 0 && none('There is no site yet, and crawlers get 421.'),
       list.sites.map((site, i) => [
         siteSection(context, site, indexes[i].indexes),
         indexes[i].next && el('p', {}, 'The first 100 indexes are listed.'),
       ]),
-      list.next && el('p', {}, link('#/sites?' + new URLSearchParams({after: list.next}), 'More sites')),
+      list.next && el('p', {}, link(to('sites', {after: list.next}), 'More sites')),
     ],
   };
 }
 
-/* ---- one index --------------------------------------------------------------------------------- */
+/* ---- one index ---- */
 
 const HOLDERS = 8;
 
@@ -117,7 +114,7 @@ async function readHolders(id) {
 }
 
 function holdersText(held) {
-  if (!held) return el('span', {class: 'none'}, 'no crawler yet');
+  if (!held) return soft('no crawler yet');
   return [held.has.length > 0 && ['has it: ', held.has.join(', ')], held.has.length > 0 && held.lacks.length > 0 && '; ',
     held.lacks.length > 0 && ['not yet: ', held.lacks.join(', ')]];
 }
@@ -143,8 +140,7 @@ function replaceDialog(context, one, tag) {
     async run(self) {
       if (ready !== null) {
         const answer = await send(null, allowed ? allowed.read() : null);
-        context.say('Done: ', countsText(answer));
-        context.refresh();
+        context.done('Done: ', countsText(answer));
         return true;
       }
       if (file.input.files.length === 0) throw Object.assign(new Error('is needed'), {code: '', field: 'file'});
@@ -179,7 +175,7 @@ export function countsOf(answer) {
   return [
     el('p', {}, 'This would be: ', countsText(answer), '.'),
     rows.length > 0 && el('ul', {class: 'rows'}, rows.map((row) => el('li', {}, badge('', kind(row)), ' ', el('span', {class: 'url'}, row.loc)))),
-    answer.rows_total > rows.length && el('p', {class: 'none'}, `and ${number(answer.rows_total - rows.length)} more`),
+    answer.rows_total > rows.length && none(`and ${number(answer.rows_total - rows.length)} more`),
   ];
 }
 
@@ -197,19 +193,19 @@ export async function index(context, where) {
         ['Changed', time(one.changed_at)],
         ['State', stateOf(one)],
       ]),
-      el('p', {class: 'buttons'},
+      buttons(
         link(entriesOf(one), 'Its sitemaps'),
-        context.hasHistory() && link('#/history?' + new URLSearchParams({index: one.url}), 'Its history'),
+        context.hasHistory() && link(to('history', {index: one.url}), 'Its history'),
         context.may('write') && button('Replace by a file', () => replaceDialog(context, one, etag)),
         context.may('write') && context.hasHistory() && button('Put back as it was', () => restoreDialog(context, one.url, null)),
         context.may('admin') && freezeButton(context, '/v1/indexes/' + one.id, path(one.url), one.frozen)),
       section('Pages', one.pages.length > 0 ? table(count(one.pages.length, 'page', 'pages') + ', as crawlers see them', [
-        {name: 'Page', kind: 'url', cell: (page) => outside(page.url)},
-        {name: 'Sitemaps', kind: 'number', cell: (page) => number(page.entries)},
-        {name: 'Size', kind: 'number', cell: (page) => bytes(page.bytes)},
-        {name: 'Changed', cell: (page) => ago(page.changed_at)},
-        {name: 'Crawlers', cell: (page) => holdersText(holders.get(page.url))},
-      ], one.pages) : el('p', {class: 'none'}, 'It is empty: crawlers get a page without entries.')),
+        ['Page', 'url', (page) => outside(page.url)],
+        ['Sitemaps', 'number', (page) => number(page.entries)],
+        ['Size', 'number', (page) => bytes(page.bytes)],
+        ['Changed', '', (page) => ago(page.changed_at)],
+        ['Crawlers', '', (page) => holdersText(holders.get(page.url))],
+      ], one.pages) : none('It is empty: crawlers get a page without entries.')),
     ],
   };
 }

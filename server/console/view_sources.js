@@ -1,7 +1,7 @@
 /* Sources: how each folder or list stands, a scan now, removals that the guard holds. Problems: all
  * that waits for somebody, in one place. */
 import {get, post} from './api.js';
-import {ago, approval, badge, button, count, dialog, el, facts, link, number, section, table, time} from './dom.js';
+import {ago, approval, badge, button, buttons, codeOf, count, dialog, el, facts, lines, link, none, number, section, table, time, to} from './dom.js';
 import {CHECKS, checkBadge} from './view_entries.js';
 import {healthBox} from './view_overview.js';
 import {countsText} from './view_sites.js';
@@ -9,23 +9,23 @@ import {countsText} from './view_sites.js';
 const place = (found) => (found.line > 0 ? `${number(found.line)}, column ${number(found.column)}` : 'the file itself');
 
 const problemColumns = [
-  {name: 'File', kind: 'url', cell: (found) => found.path},
-  {name: 'What is wrong', cell: (found) => [found.detail, ' ', el('code', {}, found.code)]},
-  {name: 'Line', cell: place},
-  {name: 'Since', cell: (found) => time(found.since)},
-  {name: 'In the index', cell: (found) => (found.listed ? 'its last good content' : 'not yet')},
+  ['File', 'url', (found) => found.path],
+  ['What is wrong', '', (found) => [found.detail, ' ', codeOf(found.code)]],
+  ['Line', 'place', place],
+  ['Since', '', (found) => time(found.since)],
+  ['In the index', '', (found) => (found.listed ? 'its last good content' : 'not yet')],
 ];
 const remarkColumns = [
-  {name: 'File', kind: 'url', cell: (found) => found.path},
-  {name: 'What crawlers may mind', cell: (found) => [found.detail, ' ', el('code', {}, found.code)]},
-  {name: 'Line', cell: place},
-  {name: 'Times', kind: 'number', cell: (found) => number(found.count)},
+  ['File', 'url', (found) => found.path],
+  ['What crawlers may mind', '', (found) => [found.detail, ' ', codeOf(found.code)]],
+  ['Line', 'place', place],
+  ['Times', 'number', (found) => number(found.count)],
 ];
 
 function tableOf(source, total, what, columns, rows) {
   return rows.length > 0 && [
     table(`${count(total, `file of ${source.name} is`, `files of ${source.name} are`)} ${what}`, columns, rows),
-    rows.length === 100 && el('p', {class: 'none'}, 'The first 100 are listed.')];
+    rows.length === 100 && none('The first 100 are listed.')];
 }
 
 function findings(source) {
@@ -37,8 +37,7 @@ function findings(source) {
 
 async function scan(context, source, max) {
   const answer = await post(`/v1/sources/${encodeURIComponent(source.name)}/scan`, {query: {max_removed: max}});
-  context.say(`${source.name} was read: ${countsText(answer)}.` + (answer.held_removals > 0 ? ` ${count(answer.held_removals, 'removal is', 'removals are')} held.` : ''));
-  context.refresh();
+  context.done(`${source.name} was read: ${countsText(answer)}.` + (answer.held_removals > 0 ? ` ${count(answer.held_removals, 'removal is', 'removals are')} held.` : ''));
 }
 
 function scanDialog(context, source) {
@@ -54,7 +53,7 @@ function letGoDialog(context, source) {
   dialog({title: 'Let the held removals go', content: allowed.node, action: 'Remove them', danger: true, run: () => scan(context, source, allowed.read())});
 }
 
-const checksOf = (query) => '#/checks?' + new URLSearchParams(query);
+const checksOf = (query) => to('checks', query);
 
 /* "Good 12, Gone 1" */
 function foundText(states, source) {
@@ -62,8 +61,12 @@ function foundText(states, source) {
   return some.length === 0 ? 'not yet' : some.map(([state, n], i) => [i > 0 && ', ', link(checksOf({source, state}), CHECKS[state][1], ' ', number(n))]);
 }
 
+/* ", 2 gone": of what is elsewhere, that which crawlers meet, too. */
+export const badText = (source) => Object.entries(source.checks || {}).filter(([state, n]) => n > 0 && CHECKS[state][0] === 'bad')
+  .map(([state, n]) => [', ', link(checksOf({source: source.name, state}), `${number(n)} ${CHECKS[state][1].toLowerCase()}`)]);
+
 export function sourceBadge(source) {
-  const bad = Object.entries(source.checks || {}).some(([state, n]) => n > 0 && CHECKS[state][0] === 'bad');
+  const bad = badText(source).length > 0;
   return source.failure ? badge('bad', 'Failing') : source.scanning ? badge('', 'Being read')
     : bad || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
 }
@@ -79,8 +82,8 @@ function sourceSection(context, source) {
     facts([
       ['Folder', source.directory], ['List', source.upstream], ['On the web', source.url],
       ['Its sitemaps were found', source.checks ? foundText(source.checks, source.name) : null],
-      ['Files', source.files === undefined ? null : `${number(source.files)}, of these listed ${number(source.listed)}`],
-      ['Sitemaps', link('#/entries?' + new URLSearchParams({source: source.name, ...(source.index ? {index: source.index} : {})}), 'those of this source')],
+      [source.upstream ? 'In the list' : 'Files', source.files === undefined ? null : `${number(source.files)}, of these in the index ${number(source.listed)}`],
+      ['Sitemaps', link(to('entries', {source: source.name, ...(source.index ? {index: source.index} : {})}), 'those of this source')],
       ['Last good scan', ago(source.last_good_scan_at)], ['Next look', source.next_poll_at ? time(source.next_poll_at) : null],
       ['Told of changes', source.watching === 'inotify' ? 'at once' : source.watching === 'rescans-only' ? 'by rescans only' : source.watching ? 'by rescans: the limit of watches is reached' : null],
     ]),
@@ -92,11 +95,11 @@ export async function sources(context) {
   return {
     title: 'Sources',
     content: list.length > 0 ? list.map((source) => sourceSection(context, source))
-      : el('p', {class: 'none'}, 'There is none: sitemaps are registered by the API alone.'),
+      : none('There is none: sitemaps are registered by the API alone.'),
   };
 }
 
-/* ---- checks: sitemaps that are read where they are ------------------------------------------------- */
+/* ---- checks: sitemaps that are read where they are ---- */
 
 async function checkNow(context, loc) {
   try {
@@ -113,26 +116,27 @@ export async function checks(context, where) {
   const list = await get('/v1/checks', {...asked, limit: 100});
   const {after, state, ...rest} = asked;
   const columns = [
-    {name: 'URL', kind: 'url', cell: (one) => one.loc},
-    {name: 'Found', cell: (one) => checkBadge(one.check)},
-    {name: 'Why', cell: ({check}) => [check.detail, ' ', check.code && el('code', {}, check.code)]},
-    {name: 'So since', cell: (one) => ago(one.check.since)},
-    {name: 'Last good', cell: (one) => ago(one.check.good_at)},
-    {name: 'Next look', cell: (one) => ago(one.check.next_at, 'none')},
+    ['URL', 'url', (one) => one.loc],
+    ['Found', '', (one) => checkBadge(one.check)],
+    ['Why', 'why', ({check}) => [check.detail, ' ', check.code && codeOf(check.code)]],
+    ['So since', '', (one) => ago(one.check.since)],
+    ['Last good', '', (one) => ago(one.check.good_at)],
+    ['Next look', '', (one) => ago(one.check.next_at, 'none')],
   ];
-  if (context.may('write')) columns.push({name: 'Actions', kind: 'actions', cell: (one) => button('Look now', () => checkNow(context, one.loc), '', one.loc)});
+  if (context.may('write')) columns.push(['Actions', 'actions', (one) => button('Look now', () => checkNow(context, one.loc), '', one.loc)]);
   return {
     title: 'How sitemaps were found',
     content: [
-      el('p', {class: 'buttons'}, link(checksOf(rest), 'All'), Object.entries(CHECKS).map(([name, [, text]]) =>
-        el('a', {href: checksOf({...rest, state: name}), 'aria-current': name === state && 'true'}, text))),
-      list.checks.length > 0 ? table('Sitemaps that are read where they are', columns, list.checks, true) : el('p', {class: 'none'}, 'None.'),
+      rest.source && el('p', {class: 'lead'}, 'Those of ', rest.source, '. ', link('#/checks', 'Of all')),
+      buttons([[undefined, [, 'All']], ...Object.entries(CHECKS)].map(([name, [, text]]) =>
+        el('a', {href: checksOf(name ? {...rest, state: name} : rest), 'aria-current': name === state && 'true'}, text))),
+      list.checks.length > 0 ? table('Sitemaps that are read where they are', columns, list.checks, true) : none(state ? 'None is like that.' : 'None is looked at: a source with an upstream has that done.'),
       list.next && el('p', {}, link(checksOf({...asked, after: list.next}), 'More')),
     ],
   };
 }
 
-/* ---- problems ---------------------------------------------------------------------------------- */
+/* ---- problems ---- */
 
 export async function problems(context) {
   const [health, list, indexes] = await Promise.all([get('/readyz'), get('/v1/sources'), get('/v1/indexes')]);
@@ -141,12 +145,14 @@ export async function problems(context) {
     title: 'Problems',
     content: [
       section('The server', healthBox(health)),
-      section('Files of sources', told.length > 0 ? told.map(findings) : el('p', {class: 'none'}, 'None is refused, and none is worth a look.')),
-      section('Sitemaps elsewhere', el('p', {}, link(checksOf({}), 'How they were found'), ', where a source or a site has them looked at.')),
+      section('Files of sources', told.length > 0 ? told.map(findings) : none('None is refused, and none is worth a look.')),
+      section('Sitemaps elsewhere',
+        list.sources.filter((one) => one.checks).map((one) => el('p', {}, one.name, ': ', foundText(one.checks, one.name))),
+        el('p', {}, link(checksOf({}), 'How all were found'), ', where a source or a site has them looked at.')),
       section('Registered sitemaps', indexes.indexes.length > 0
         ? [el('p', {}, 'Those that were accepted with a warning, by index:'),
-          el('ul', {class: 'lines'}, indexes.indexes.map((one) => el('li', {}, link('#/entries?' + new URLSearchParams({index: one.url, warned: '1'}), one.url))))]
-        : el('p', {class: 'none'}, 'There is no index yet.')),
+          lines(indexes.indexes.map((one) => link(to('entries', {index: one.url, warned: '1'}), one.url)))]
+        : none('There is no index yet.')),
     ],
   };
 }

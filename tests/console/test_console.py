@@ -4,8 +4,13 @@ import glob
 import os
 import re
 import subprocess
+import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+import pytest
 from browser import HOSTILE, URLSET, Console, write
+from origin import Origin, answer, index, urlset
 from harness import INDEX, ORIGIN, Server, ask, eventually, q
 from selenium.webdriver.common.keys import Keys
 
@@ -132,7 +137,7 @@ def test_overview(console, server):
     assert "Needs a look" in text and "folder: 1 file is refused" in text
     assert "255\nsitemaps" in text and INDEX in text
     assert re.search(r"Googlebot has seen everything up to ", text)
-    assert "folder: 4 files listed, 1 refused" in text
+    assert "folder: 4 sitemaps listed, 1 refused" in text
 
 
 def test_every_view_is_shown_to_a_reader_without_a_button_that_writes(console, server):
@@ -416,6 +421,84 @@ def test_two_tabs_are_two(console, server):
     console.driver.switch_to.window(console.driver.window_handles[1])
     console.driver.execute_script("location.hash = '#/access'")
     console.wait(lambda: console.title() == "Access")
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """A server whose source is a list elsewhere, with children of several states, and that is frozen beside."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        answers = {"good": answer(200, urlset(base + "/s/page")), "gone": answer(404), "short": answer(200, urlset(base + "/s/page")[:-30]), "page": answer(200, b"<!doctype html>")}
+        origin.answers.update({f"/s/{name}.xml": bytes_ for name, bytes_ in answers.items()})
+        origin.answers["/sitemap_index.xml"] = answer(200, index(*(f"{base}/s/{name}.xml" for name in answers)))
+        config = f'[fetch]\nallow_address = 127.0.0.2\nrate = 1000\n[site "shop"]\norigin = {base}\n[source "shop"]\nupstream = {base}/sitemap_index.xml\n'
+        other = Server(folder, config=config).start()
+        try:
+            other.base = base
+            eventually(lambda: all(c["check"]["state"] != "new" for c in checked(other)) and len(checked(other)) == 4, "all were looked at")
+            other.bulk([{"loc": f"{ORIGIN}/many/{i:04d}.xml"} for i in range(250)])
+            site = next(s for s in other.api("GET", "/v1/sites").json()["sites"] if s["origin"] == ORIGIN)
+            assert other.api("PATCH", f"/v1/sites/{site['id']}", {"frozen": True}).status == 200
+            yield other
+        finally:
+            other.kill()
+
+
+def checked(server):
+    return server.api("GET", "/v1/checks").json()["checks"]
+
+
+@pytest.fixture
+def there(console, driver, elsewhere):
+    yield Console(driver, elsewhere)
+    console.leave()
+    console.asked()
+
+
+def test_how_sitemaps_elsewhere_were_found(there, elsewhere):
+    there.open("checks", elsewhere.token)
+    rows = {row.text.split("\n")[0]: row.text for row in there.all("tbody tr")}
+    assert len(rows) == 4
+    found = {name: next(text for text in rows.values() if f"/s/{name}.xml" in text) for name in ("good", "gone", "short", "page")}
+    assert "Good" in found["good"] and "Not a sitemap" in found["page"] and "Broken" in found["short"] and "truncated" in found["short"]
+    assert "Gone" in found["gone"] and "answers 404" in found["gone"]
+    there.go("checks?source=shop&state=gone")
+    assert "Those of shop" in there.text() and len(there.all("tbody tr")) == 1
+    assert [link.text for link in there.all("main .buttons a[aria-current]")] == ["Gone"]
+    there.press("Look now")
+    there.wait_text("/s/gone.xml: Gone.", "#status")
+
+
+def test_reasons_lead_to_where_something_can_be_done(there, elsewhere):
+    there.open("overview", elsewhere.token)
+    assert "1 gone" in there.text() and "1 broken" in there.text() and "1 not a sitemap" in there.text()
+    links = {row.find_element("css selector", "code").text: row.find_element("css selector", "a").get_attribute("href").partition("#")[2] for row in there.all(".health li")}
+    assert links == {"source-checks": "/checks?source=shop", "frozen": "/sites"}
+    for view in ("overview", "problems", "sources", "checks"):
+        there.media(False, 390)
+        there.go(view)
+        assert there.driver.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0, view
+
+
+def test_an_index_of_a_frozen_site_is_not_told_as_thawed(there, elsewhere):
+    frozen = next(i for i in elsewhere.api("GET", "/v1/indexes").json()["indexes"] if i["site"] == ORIGIN)
+    there.open("index/" + frozen["id"], elsewhere.token)
+    there.press("Thaw")
+    there.press("Thaw", "dialog")
+    there.wait_text("/sitemap_index.xml stays frozen, since its site is.", "#status")
+
+
+def test_a_change_of_many_rows_is_shown_in_steps(there, elsewhere):
+    number = elsewhere.api("GET", "/v1/history?kind=list").json()["changes"][0]["revision"]
+    there.open(f"change/{number}", elsewhere.token)
+    assert "100 rows of 250" in there.text() and len(there.all("tbody tr")) == 100
+    there.press("Next 100")
+    there.wait_text("200 rows of 250")
+    assert "/many/0100.xml" in there.driver.switch_to.active_element.text, "the first of the new ones has the focus"
+    there.press("Next 100")
+    there.wait_text("250 rows of 250")
+    assert "Next 100" not in there.buttons()
 
 
 def test_what_the_guard_holds_is_let_go_by_its_number(console, tmp_path, driver):
