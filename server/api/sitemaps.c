@@ -328,7 +328,7 @@ enum handled sitemaps_list(void *context, struct request *request)
 
 /* ---- GET: one ------------------------------------------------------------------------------ */
 
-/* Adds `check` to the object before: how it was found where it is, null where nobody looks. */
+/* Adds `check` to the object before: how it was found where it is; nothing where nobody looks. */
 static enum catalogue_status append_check(struct str *out, struct catalogue_view *view,
                                           const struct entry_record *record, bool *checked)
 {
@@ -339,14 +339,11 @@ static enum catalogue_status append_check(struct str *out, struct catalogue_view
     *checked = status == CATALOGUE_OK;
     if (status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND)
         return status;
-    if (out->failed || out->len == 0)
+    if (!*checked || out->failed || out->len == 0)
         return CATALOGUE_OK;
     out->data[--out->len] = '\0'; /* the object is open again */
     str_append_text(out, ",\"check\":");
-    if (*checked)
-        check_json_append(out, &check);
-    else
-        str_append_text(out, "null");
+    check_json_append(out, &check);
     str_append_text(out, "}\n");
     return CATALOGUE_OK;
 }

@@ -96,6 +96,7 @@ static const struct {
 struct line {
     char name[32];                     /* of the command, as far as it was typed */
     const struct cli_command *command; /* NULL: not whole yet */
+    bool has_argument;                 /* a word stands behind it already */
     const struct cli_option *awaited;  /* its value stands at the cursor */
 };
 
@@ -186,13 +187,11 @@ static void take_word(struct line *line, const char *word)
     char name[sizeof line->name];
     size_t len;
 
-    if (line->command != NULL)
+    if (line->has_argument)
         return;
     len = (size_t)snprintf(name, sizeof name, "%s%s%s", line->name, *line->name != '\0' ? " " : "",
                            word);
-    if (len >= sizeof name)
-        return;
-    for (const struct cli_command *c = cli_commands; c->name != NULL; c++) {
+    for (const struct cli_command *c = cli_commands; len < sizeof name && c->name != NULL; c++) {
         if (strcmp(c->name, name) == 0)
             line->command = c;
         else if (strncmp(c->name, name, len) != 0 || c->name[len] != ' ')
@@ -200,7 +199,9 @@ static void take_word(struct line *line, const char *word)
         memcpy(line->name, name, len + 1);
         return;
     }
-    memcpy(line->name, "?", 2); /* what no command begins with: nothing is offered */
+    line->has_argument = true;
+    if (line->command == NULL)
+        memcpy(line->name, "?", 2); /* what no command begins with: nothing is offered */
 }
 
 static void read_line(struct cli *cli, struct line *line)
@@ -333,6 +334,8 @@ int command_complete(struct cli *cli)
     } else if (line.command == NULL) {
         offer_commands(&line, typed);
     } else {
+        if (!line.has_argument) /* `crawlers` alone is a command, and `crawlers import` */
+            offer_commands(&line, typed);
         offer_kind(cli, offer_for_word(line.command), typed, "");
     }
     return EXIT_DONE;

@@ -492,7 +492,9 @@ def test_methods_and_paths(shared):
         reply = shared.api(method, target)
         problem(reply, 405)
         assert {m.strip() for m in reply["Allow"].split(",")} == allowed, (method, target, reply)
-    for target in ("/", "/v1", "/v1/", "/v1/none", "/v2/sitemaps", "/sitemap_index.xml", "/robots.txt", "/v1/sitemaps/a/b"):
+    root = shared.api("GET", "/")
+    assert root.status == 308 and root["Location"] == "/console/"
+    for target in ("/v1", "/v1/", "/v1/none", "/v2/sitemaps", "/sitemap_index.xml", "/robots.txt", "/v1/sitemaps/a/b"):
         problem(shared.api("GET", target), 404)
     problem(shared.api("BREW", "/v1/sitemaps"), 501)
     assert shared.api("OPTIONS", "/v1/sitemaps").status == 204

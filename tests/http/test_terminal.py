@@ -155,6 +155,7 @@ def test_completions(shell, tmp_path):
     assert shell("che") == ["check", "check-config"] or set(shell("che")) == {"check", "check-config"}
     assert set(shell("site", "")) >= {"add", "list", "update", "remove"}
     assert shell("site", "u") == ["update"]
+    assert shell("crawlers", "i") == ["import"]
     assert shell("--database", "x", "tok") == ["token"]
     assert shell("site", "add", "--no-i") == ["--no-index"]
     assert set(shell("completion", "")) == {"bash", "zsh", "fish"}
