@@ -12,8 +12,8 @@ static void test_sites(void **state)
     snprintf(path, sizeof path, "%s", made.location);
     expect(made, 201,
            "\"origin\":\"https://shop.example.org\",\"cross_hosts\":[\"cdn.example.net\"],"
-           "\"host_aliases\":[],\"max_indexes\":7,\"managed\":false,\"frozen\":false,\"indexes\":1,"
-           "\"robots\":null}");
+           "\"host_aliases\":[],\"max_indexes\":7,\"managed\":false,\"frozen\":false,"
+           "\"frozen_by\":null,\"check\":false,\"indexes\":1,\"robots\":null}");
     expect(ask(w, HTTP_POST, "/v1/sites", "{\"origin\":\"https://shop.example.org\"}"), 409,
            "\"site-exists\"");
     expect(ask(w, HTTP_POST, "/v1/sites", "{\"origin\":\"https://b.example\",\"index\":false}"),
@@ -58,8 +58,8 @@ static void test_indexes(void **state)
     snprintf(path, sizeof path, "%s", made.location);
     expect(made, 201,
            "\"url\":\"" ORIGIN "/shop/index.xml\",\"site\":\"" ORIGIN
-           "\",\"page_pattern\":\"{stem}-{n}{suffix}\",\"frozen\":false,\"entries\":0,\"bytes\":0,"
-           "\"changed_at\":null,\"pages\":[]}");
+           "\",\"page_pattern\":\"{stem}-{n}{suffix}\",\"frozen\":false,\"frozen_by\":null,"
+           "\"entries\":0,\"bytes\":0,\"changed_at\":null,\"state\":null,\"pages\":[]}");
     expect(ask(w, HTTP_POST, "/v1/indexes", "{\"url\":\"" ORIGIN "/shop/index.xml\"}"), 409,
            "\"index-exists\"");
     expect(ask(w, HTTP_POST, "/v1/indexes", "{\"url\":\"" ORIGIN "/robots.txt\"}"), 422, NULL);
