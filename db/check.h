@@ -39,7 +39,10 @@ enum check_remark {
     CHECK_VALIDATORS_LIE = 4,    /* 304 though its content was another */
     CHECK_LASTMOD_UNFOUNDED = 8, /* its registered date moved and its content did not */
     CHECK_DROPPED = 16,          /* three polls agree that it is none: its entry left the index */
+    CHECK_REMARKS_END = 32,      /* the next one's number */
 };
+/* "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded", "dropped". Static. */
+const char *check_remark_word(enum check_remark remark);
 
 /* One row. Strings of a view are valid until its next call, those of a write for the call; NULL
  * where absent. Times are Unix seconds, 0: never. */

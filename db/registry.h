@@ -91,7 +91,7 @@ const struct registry_index *registry_index_by_name(const struct registry *r, co
                                                     const struct registry_site **site);
 
 /* Whether writes to the index are to be refused, since it or its site is frozen, and by whom at
- * most. NULL: no. */
+ * most. FREEZE_NONE: no. */
 enum freeze registry_freeze(const struct registry *r, const struct registry_index *index);
 bool registry_is_frozen(const struct registry *r, const struct registry_index *index);
 

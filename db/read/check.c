@@ -24,6 +24,25 @@ bool check_state_read(const char *word, enum check_state *out)
     return false;
 }
 
+const char *check_remark_word(enum check_remark remark)
+{
+    switch (remark) { /* without a default: the compiler tells of one that has no word */
+    case CHECK_REDIRECTED:
+        return "redirected";
+    case CHECK_CLAIMS_ARE_NOW:
+        return "claims-are-now";
+    case CHECK_VALIDATORS_LIE:
+        return "validators-lie";
+    case CHECK_LASTMOD_UNFOUNDED:
+        return "lastmod-unfounded";
+    case CHECK_DROPPED:
+        return "dropped";
+    case CHECK_REMARKS_END:
+        break;
+    }
+    return "";
+}
+
 #define CHECK_COLUMNS                                                                              \
     "k.id, k.site, coalesce((SELECT name FROM source WHERE id = k.source), ''), k.list, k.loc,"    \
     " k.state, k.status, k.marks, k.next_at, k.interval_s, k.failures, k.checked_at, k.good_at,"   \

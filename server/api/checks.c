@@ -15,20 +15,12 @@
 
 static void append_marks(struct str *out, unsigned marks)
 {
-    static const struct {
-        unsigned mark;
-        const char *word;
-    } words[] = {{CHECK_REDIRECTED, "redirected"},
-                 {CHECK_CLAIMS_ARE_NOW, "claims-are-now"},
-                 {CHECK_VALIDATORS_LIE, "validators-lie"},
-                 {CHECK_LASTMOD_UNFOUNDED, "lastmod-unfounded"},
-                 {CHECK_DROPPED, "dropped"}};
     const char *comma = "";
 
     str_append_text(out, ",\"remarks\":[");
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (marks & words[i].mark) {
-            str_append_format(out, "%s\"%s\"", comma, words[i].word);
+    for (unsigned mark = 1; mark < CHECK_REMARKS_END; mark <<= 1)
+        if (marks & mark) {
+            str_append_format(out, "%s\"%s\"", comma, check_remark_word(mark));
             comma = ",";
         }
     str_append_char(out, ']');

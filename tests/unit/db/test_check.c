@@ -235,6 +235,25 @@ static void rows_are_listed_and_counted_by_state(void **state)
     catalogue_view_end(v);
 }
 
+/* What the API says of them: a number may never mean another word. */
+static void remarks_and_states_have_words(void **state)
+{
+    (void)state;
+    static const char *const remarks[] = {"redirected", "claims-are-now", "validators-lie",
+                                          "lastmod-unfounded", "dropped"};
+    static const char *const states[] = {"new",           "good",   "empty",   "gone",
+                                         "not-a-sitemap", "broken", "refused", "unreachable"};
+    assert_int_equal(CHECK_REMARKS_END, 1u << sizeof remarks / sizeof *remarks);
+    for (unsigned i = 0; i < sizeof remarks / sizeof *remarks; i++)
+        assert_string_equal(check_remark_word(1u << i), remarks[i]);
+    assert_int_equal(CHECK_STATES, sizeof states / sizeof *states);
+    for (unsigned i = 0; i < CHECK_STATES; i++) {
+        enum check_state found = CHECK_STATES;
+        assert_string_equal(check_state_word(i), states[i]);
+        assert_true(check_state_read(states[i], &found) && found == i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +261,7 @@ int main(void)
         TEST(what_nothing_names_is_left),
         TEST(what_the_api_registered_keeps_its_digests_date),
         TEST(rows_are_listed_and_counted_by_state),
+        TEST(remarks_and_states_have_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
