@@ -304,15 +304,7 @@ static bool add_made(struct source_plan *p, const struct source_made *from)
     }
     if (from->directory != NULL)
         return add_made_folder(p, from);
-    p->remotes[p->remote_count++] = (struct remote_settings){
-        .name = from->name,
-        .upstream = from->upstream,
-        .index = from->index,
-        .poll_s = from->poll_ms / 1000,
-        .check = from->check,
-        .drop_after_s = from->drop_after_ms / 1000,
-        .site_id = from->site_id,
-    };
+    p->remotes[p->remote_count++] = remote_settings_of(from);
     return true;
 }
 

@@ -127,15 +127,7 @@ void source_json_begin_made(struct str *out, const struct source_made *made,
 {
     const struct registry_site *site = registry_site_by_id(registry, made->site_id);
     if (made->directory == NULL) {
-        const struct remote_settings remote = {
-            .name = made->name,
-            .upstream = made->upstream,
-            .index = made->index,
-            .poll_s = made->poll_ms / 1000,
-            .check = made->check,
-            .drop_after_s = made->drop_after_ms / 1000,
-            .site_id = made->site_id,
-        };
+        const struct remote_settings remote = remote_settings_of(made);
         source_json_begin_remote(out, &remote, registry);
         return;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "db/source.h"
 #include "server/rules/url.h"
 #include "server/sources/remote/run.h"
 
@@ -30,6 +31,19 @@ void remote_tell(struct remote *r, int level, const char *event, const char *sou
 }
 
 /* ---- settings ------------------------------------------------------------------------------- */
+
+struct remote_settings remote_settings_of(const struct source_made *made)
+{
+    return (struct remote_settings){
+        .name = made->name,
+        .upstream = made->upstream,
+        .index = made->index,
+        .poll_s = made->poll_ms / 1000,
+        .check = made->check,
+        .drop_after_s = made->drop_after_ms / 1000,
+        .site_id = made->site_id,
+    };
+}
 
 bool remote_settings_check(const struct remote_settings *settings, char *why, size_t why_size)
 {

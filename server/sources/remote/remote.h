@@ -34,6 +34,10 @@ struct remote_settings {
     uint32_t drop_after_s;   /* a child that is none for so long leaves; 0: never */
 };
 
+/* Those of a source that API or command line made. Strings are the registry's. */
+struct source_made;
+struct remote_settings remote_settings_of(const struct source_made *made);
+
 /* The bounds of all polls, [fetch]. Strings borrowed; copied. */
 struct remote_bounds {
     const char *agent; /* User-Agent, whole: "sitemapd/VERSION (+contact)" */
