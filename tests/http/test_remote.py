@@ -123,4 +123,12 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
         eventually(lambda: len(slow.asked) >= 4, "they keep it waiting")
         assert server.api("POST", "/v1/sources", {"name": "ours", "upstream": ours + "/list.xml"}).status == 201
         eventually(lambda: any("/a.xml" in head for head in good.asked), "the other's list is read, and what it lists", 20)
+        # Changes of sources leave alone what is under way of others, and what is known of them.
+        assert server.api("PATCH", "/v1/sources/ours", {"poll": 7200}).status == 200
+        assert len(slow.asked) == len(set(slow.asked)), "no poll was begun anew"
+        asked = lambda: sum("/a.xml" in head for head in good.asked)
+        assert asked() == 1 and server.api("DELETE", "/v1/sources/ours").status == 204
+        again = server.api("POST", "/v1/sources", {"name": "ours", "upstream": ours + "/list.xml"})
+        assert again.status == 201 and server.api("POST", "/v1/sources/ours/scan").status == 200
+        assert asked() <= 2
         server.stop()

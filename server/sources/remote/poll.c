@@ -129,6 +129,9 @@ static bool ask(struct poll *p)
     bool own = is_own_origin(p, &p->url);
     if (!make_reader(p))
         return false;
+    r->plan->held++;
+    remote_plan_free(p->plan);
+    p->plan = r->plan;
     p->request = (struct fetch_request){
         .url = &p->url,
         .method = "GET",
@@ -171,6 +174,7 @@ static void poll_free(struct poll *p)
     upstream_free(p->upstream);
     sitemap_verifier_free(p->verifier);
     registry_unref(p->registry);
+    remote_plan_free(p->plan);
     record_list_done(&p->texts);
     free(p->hosts);
     free(p);

@@ -79,7 +79,7 @@ static void free_text(const char *text)
 
 void remote_plan_free(struct remote_plan *plan)
 {
-    if (plan == NULL)
+    if (plan == NULL || --plan->held > 0)
         return;
     for (size_t i = 0; plan->settings && i < plan->count; i++) {
         struct remote_settings *s = &plan->settings[i];
@@ -101,7 +101,7 @@ static bool same_text(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-static bool same_settings(const struct remote_settings *a, const struct remote_settings *b)
+bool remote_settings_equal(const struct remote_settings *a, const struct remote_settings *b)
 {
     return same_text(a->name, b->name) && same_text(a->upstream, b->upstream) &&
            same_text(a->index, b->index) && same_text(a->connect, b->connect) &&
@@ -110,9 +110,9 @@ static bool same_settings(const struct remote_settings *a, const struct remote_s
            a->drop_after_s == b->drop_after_s;
 }
 
-bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b)
+bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b)
 {
-    bool same = a->count == b->count && a->guard.allow_count == b->guard.allow_count &&
+    bool same = a->guard.allow_count == b->guard.allow_count &&
                 same_text(a->bounds.agent, b->bounds.agent) && a->bounds.rate == b->bounds.rate &&
                 a->bounds.per_host == b->bounds.per_host &&
                 a->bounds.min_interval_s == b->bounds.min_interval_s &&
@@ -120,8 +120,14 @@ bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b)
     for (size_t i = 0; same && i < a->guard.allow_count; i++)
         same = memcmp(a->allow[i].bytes, b->allow[i].bytes, sizeof a->allow[i].bytes) == 0 &&
                a->allow[i].bits == b->allow[i].bits;
+    return same;
+}
+
+bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b)
+{
+    bool same = a->count == b->count && remote_plan_same_bounds(a, b);
     for (size_t i = 0; same && i < a->count; i++)
-        same = same_settings(&a->settings[i], &b->settings[i]);
+        same = remote_settings_equal(&a->settings[i], &b->settings[i]);
     return same;
 }
 
@@ -171,6 +177,7 @@ static struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, s
         snprintf(why, why_size, "out of memory");
         return NULL;
     }
+    plan->held = 1;
     plan->bounds = *bounds;
     plan->bounds.allow_addresses = NULL;
     plan->bounds.agent = copy(bounds->agent, &failed);

@@ -324,7 +324,9 @@ static void load(struct remote *r, int64_t now_ms)
         run_flush(r);
         return;
     }
-    r->load = false;
+    r->load = r->fresh = false;
+    for (size_t i = 0; i < r->plan->count; i++)
+        r->sources[i].fresh = false;
     while (r->polls)
         poll_cancel(r->polls, "it was interrupted; ask again");
     answer_all(r->waiting, "it was interrupted; ask again");
@@ -338,6 +340,24 @@ static void load(struct remote *r, int64_t now_ms)
         r->load_at_ms = now_ms + RETRY_MS;
         return;
     }
+    watch_count(r);
+    atomic_store(&r->look_soon, true);
+    run_flush(r);
+}
+
+/* Sources that came, or are others by now, into memory; all else stays in it. */
+static void load_fresh(struct remote *r)
+{
+    if (!r->fresh || r->load || r->flight)
+        return;
+    if (r->batch_count > 0) {
+        run_flush(r);
+        return;
+    }
+    r->fresh = false;
+    load_lists(r);
+    if (!watch_load_fresh(r))
+        r->load = true;
     watch_count(r);
     atomic_store(&r->look_soon, true);
     run_flush(r);
@@ -374,6 +394,55 @@ static struct remote_source *make_sources(const struct remote_plan *plan)
     return sources;
 }
 
+static const char anew[] = "the configuration was read anew; ask again";
+
+static struct remote_source *find_same(const struct remote_plan *plan,
+                                       struct remote_source *sources,
+                                       const struct remote_settings *settings)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (remote_settings_equal(&plan->settings[i], settings))
+            return &sources[i];
+    return NULL;
+}
+
+/* Polls that the new plan has no use for; those of what stays as it was go on: what one site's
+ * tokens change is nothing to another's. */
+static void cancel_polls(struct remote *r, const struct remote_plan *plan,
+                         struct remote_source *sources, bool all)
+{
+    for (struct poll *p = r->polls, *next; p; p = next) {
+        next = p->next;
+        if (all || (p->source && !find_same(plan, sources, p->source->settings)))
+            poll_cancel(p, anew);
+    }
+}
+
+/* What is known of a source that stays as it was, what waits for it and is under way. */
+static void move_source(struct remote *r, struct remote_source *from, struct remote_source *to)
+{
+    const struct remote_settings *settings = to->settings;
+    for (struct poll *p = r->polls; p; p = p->next)
+        if (p->source == from)
+            p->source = to;
+    *to = *from;
+    to->settings = settings;
+    *from = (struct remote_source){.settings = from->settings};
+}
+
+/* Under `lock`. */
+static void move_sources(struct remote *r, const struct remote_plan *plan,
+                         struct remote_source *sources)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        sources[i].fresh = true;
+    for (size_t i = 0; i < r->plan->count; i++) {
+        struct remote_source *same = find_same(plan, sources, r->sources[i].settings);
+        if (same)
+            move_source(r, &r->sources[i], same);
+    }
+}
+
 /* Settings that are others by now. */
 static void take_plan(struct remote *r)
 {
@@ -390,21 +459,24 @@ static void take_plan(struct remote *r)
             remote_plan_free(plan);
         return;
     }
-    while (r->polls)
-        poll_cancel(r->polls, "the configuration was read anew; ask again");
+    bool all = old == NULL || !remote_plan_same_bounds(old, plan);
+    cancel_polls(r, plan, sources, all);
     pthread_mutex_lock(&r->lock);
+    if (!all)
+        move_sources(r, plan, sources);
     r->plan = plan;
     r->sources = sources;
     r->status_count = plan->count;
     pthread_mutex_unlock(&r->lock);
     for (size_t i = 0; old && i < old->count; i++) {
-        answer_all(ended[i].asks, "the configuration was read anew; ask again");
+        answer_all(ended[i].asks, anew);
         source_done(&ended[i]);
     }
     free(ended);
     remote_plan_free(old);
-    r->load = true;
-    r->load_at_ms = 0;
+    r->load = r->load || all;
+    r->load_at_ms = all ? 0 : r->load_at_ms;
+    r->fresh = !all;
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------- */
@@ -646,6 +718,7 @@ static int64_t step(struct remote *r)
     land(r);
     look_at_clock(r, now_ms);
     load(r, now_ms);
+    load_fresh(r);
     if (r->load)
         return TICK_MS;
     run_sweep_hosts(r);

@@ -26,8 +26,9 @@
 /* Of them lists, and sitemaps of one site: whose hosts keep one waiting leaves room for others. */
 #define RUN_SHARE (RUN_TRANSFERS / 2)
 
-/* Settings, copied. */
+/* Settings, copied. Freed by the last who holds it: the thread, and what is under way by it. */
 struct remote_plan {
+    unsigned held;
     struct remote_bounds bounds;
     struct address_range *allow; /* owned */
     struct address_guard guard;
@@ -65,6 +66,7 @@ struct remote_source {
     uint32_t failures;
     char *etag, *modified, *problem; /* owned; NULL: none */
     bool claims_are_now;
+    bool fresh;              /* its sitemaps are not in memory yet */
     bool whole;              /* the next one is read whatever validators say */
     struct remote_ask *asks; /* of scans, for the next poll */
     struct poll *polling;
@@ -107,6 +109,7 @@ struct remote {
     uint64_t states[CHECK_STATES];
     int64_t max_id;       /* of the rows in memory */
     bool load;            /* memory is to be made anew */
+    bool fresh;           /* there are sources that are not in memory yet */
     int64_t load_at_ms;   /* not before */
     int64_t clock_offset; /* Unix ms less monotonic ms; 0: not seen yet */
     uint32_t chance;
@@ -138,6 +141,7 @@ struct poll {
     struct remote_host *host;
     struct fetch_transfer *transfer;
     struct fetch_request request;
+    struct remote_plan *plan; /* whose texts the request has; held */
     struct url url;
     unsigned hops;
     bool conditional, list, decided;
@@ -162,8 +166,11 @@ struct poll {
 __attribute__((format(printf, 5, 6))) void remote_tell(struct remote *r, int level,
                                                        const char *event, const char *source,
                                                        const char *format, ...);
-void remote_plan_free(struct remote_plan *plan); /* takes NULL */
+void remote_plan_free(struct remote_plan *plan); /* takes NULL; lets go of it */
 bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b);
+/* All but the sources. */
+bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b);
+bool remote_settings_equal(const struct remote_settings *a, const struct remote_settings *b);
 void remote_ask_free(struct remote_ask *ask);
 /* Answers it with a failure and frees it. */
 void remote_ask_fail(struct remote_ask *ask, const char *failure);
@@ -201,6 +208,9 @@ void poll_cancel(struct poll *p, const char *failure);
 void watch_step(struct remote *r, int64_t now_ms);
 /* Takes into memory what was added behind max_id; false: the catalogue cannot be read. */
 bool watch_load(struct remote *r);
+/* Takes into memory what there is of sources that are `fresh`; false: the catalogue cannot be read.
+ */
+bool watch_load_fresh(struct remote *r);
 /* Counts states anew. */
 void watch_count(struct remote *r);
 

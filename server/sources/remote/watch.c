@@ -186,6 +186,12 @@ void watch_step(struct remote *r, int64_t now_ms)
 struct loading {
     struct remote *remote;
     size_t count;
+    int64_t after; /* the last row that was looked at */
+    bool fresh;    /* only of sources that are */
+    int64_t ids[LOAD_ROWS];
+    struct due dues[LOAD_ROWS];
+    struct remote_host *hosts[LOAD_ROWS];
+    size_t taken;
 };
 
 static bool load_row(void *context, const struct check_due *row)
@@ -194,10 +200,13 @@ static bool load_row(void *context, const struct check_due *row)
     struct remote *r = l->remote;
     struct url url;
     l->count++;
-    r->max_id = row->id;
+    l->after = row->id;
     const struct registry_site *site = registry_site_by_id(r->registry, row->site_id);
     const struct remote_source *source = run_source(r, row->source);
     bool wanted = *row->source != '\0' ? source && source->settings->check : site && site->check;
+    /* What came later than was loaded is loaded when that lands. */
+    if (l->fresh && (source == NULL || !source->fresh || row->id > r->max_id))
+        return true;
     if (!wanted || site == NULL || !url_split(row->loc, strlen(row->loc), &url))
         return true;
     struct remote_host *host = run_host(r, &url);
@@ -208,17 +217,37 @@ static bool load_row(void *context, const struct check_due *row)
     int64_t most =
         now + 2 * (int64_t)((double)r->plan->bounds.max_interval_s * run_stretch(r, host));
     int64_t at = row->next_at < 1 ? 1 : row->next_at > most ? now : row->next_at;
-    run_put(r, host, (struct due){row->id, (uint32_t)at, row->interval_s});
+    l->ids[l->taken] = row->id;
+    l->dues[l->taken] = (struct due){row->id, (uint32_t)at, row->interval_s};
+    l->hosts[l->taken++] = host;
     return true;
 }
 
-bool watch_load(struct remote *r)
+/* Those of a source that was there before may be in a heap still. */
+static void put_rows(struct loading *l)
 {
-    struct loading l = {.remote = r, .count = LOAD_ROWS};
+    struct remote *r = l->remote;
+    for (size_t i = 0; l->fresh && l->taken > 0 && i < r->host_count; i++)
+        due_move(&r->hosts[i]->heap, l->ids, l->taken, 0);
+    for (size_t i = 0; i < l->taken; i++)
+        run_put(r, l->hosts[i], l->dues[i]);
+    l->taken = 0;
+}
+
+static bool load_rows(struct remote *r, int64_t after, bool fresh, int64_t *last)
+{
+    struct loading *l = malloc(sizeof *l);
     enum catalogue_status status = CATALOGUE_OK;
-    while (l.count == LOAD_ROWS && status == CATALOGUE_OK && !atomic_load(&r->stop)) {
+    if (l == NULL)
+        return false;
+    l->remote = r;
+    l->fresh = fresh;
+    l->after = after;
+    l->taken = 0;
+    l->count = LOAD_ROWS;
+    while (l->count == LOAD_ROWS && status == CATALOGUE_OK && !atomic_load(&r->stop)) {
         struct catalogue_view *view;
-        l.count = 0;
+        l->count = 0;
         status = catalogue_view_begin(r->catalogue, &view);
         if (status != CATALOGUE_OK)
             break;
@@ -226,10 +255,34 @@ bool watch_load(struct remote *r)
         r->registry = NULL;
         status = catalogue_view_registry(view, &r->registry);
         if (status == CATALOGUE_OK)
-            status = catalogue_view_checks_due(view, r->max_id, LOAD_ROWS, load_row, &l);
+            status = catalogue_view_checks_due(view, l->after, LOAD_ROWS, load_row, l);
         catalogue_view_end(view);
+        put_rows(l);
     }
+    *last = l->after;
+    free(l);
     return status == CATALOGUE_OK;
+}
+
+bool watch_load(struct remote *r)
+{
+    return load_rows(r, r->max_id, false, &r->max_id);
+}
+
+bool watch_load_fresh(struct remote *r)
+{
+    bool some = false;
+    int64_t last;
+    for (size_t i = 0; i < r->plan->count; i++) {
+        struct remote_source *s = &r->sources[i];
+        /* Of one whose list is not kept yet there are no sitemaps either. */
+        s->fresh = s->fresh && s->settings->check && s->list_id != 0;
+        some = some || s->fresh;
+    }
+    bool done = !some || load_rows(r, 0, true, &last);
+    for (size_t i = 0; i < r->plan->count; i++)
+        r->sources[i].fresh = false;
+    return done;
 }
 
 void watch_count(struct remote *r)
