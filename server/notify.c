@@ -58,6 +58,7 @@ struct waiting {
 struct known {
     char name[NAME_MAX_BYTES + 1];
     uint64_t held, bad;
+    unsigned waits; /* a bit for each kind of which a line of it waits */
     bool failing, seen;
 };
 
@@ -148,6 +149,64 @@ static const char *subject(const struct notify_state *state)
     return state->name[0] != '\0' ? "of the source" : "registered by API";
 }
 
+/* A source has one line of a kind waiting; how it is by then is told when that is sent. So one that
+ * changes with each look leaves room for what is said of others. */
+static bool has_place(struct known *k, enum kind kind)
+{
+    bool has = (k->waits & 1u << kind) == 0;
+
+    k->waits |= 1u << kind;
+    return has;
+}
+
+static void look_at_failure(struct notify *n, struct known *k, const struct notify_state *state)
+{
+    bool failing = state->failure != NULL;
+
+    if (failing == k->failing || !has_place(k, failing ? SOURCE_FAILING : SOURCE_WELL))
+        return;
+    if (failing)
+        add(n, SOURCE_FAILING, state, state->failed_at, "%s", state->failure);
+    else
+        add(n, SOURCE_WELL, state, 0, "the source is read again");
+    k->failing = failing;
+}
+
+/* True: more than were known, or none any more, and there is a place to say so. */
+static bool is_news(struct known *k, uint64_t *known, uint64_t now, enum kind more, enum kind none)
+{
+    bool moved = now > *known || (now == 0 && *known > 0);
+
+    if (moved && !has_place(k, now > 0 ? more : none))
+        return false;
+    *known = now;
+    return moved;
+}
+
+static void look_at_held(struct notify *n, struct known *k, const struct notify_state *state)
+{
+    if (!is_news(k, &k->held, state->held, REMOVAL_HELD, REMOVAL_SETTLED))
+        return;
+    if (state->held > 0)
+        add(n, REMOVAL_HELD, state, 0,
+            "%" PRIu64 " %s held back by the shrink guard; a scan with max_removed lets go",
+            state->held, plural(state->held, "removal is", "removals are"));
+    else
+        add(n, REMOVAL_SETTLED, state, 0, "no removal is held back any more");
+}
+
+static void look_at_bad(struct notify *n, struct known *k, const struct notify_state *state)
+{
+    if (!is_news(k, &k->bad, state->bad, SITEMAPS_BAD, SITEMAPS_WELL))
+        return;
+    if (state->bad > 0)
+        add(n, SITEMAPS_BAD, state, 0, "%" PRIu64 " %s %s %s gone, broken or none", state->bad,
+            plural(state->bad, "sitemap", "sitemaps"), subject(state),
+            plural(state->bad, "is", "are"));
+    else
+        add(n, SITEMAPS_WELL, state, 0, "all sitemaps %s are well again", subject(state));
+}
+
 static void take_state(void *context, const struct notify_state *state)
 {
     struct notify *n = context;
@@ -156,25 +215,9 @@ static void take_state(void *context, const struct notify_state *state)
     if (k == NULL)
         return;
     k->seen = true;
-    if (state->failure != NULL && !k->failing)
-        add(n, SOURCE_FAILING, state, state->failed_at, "%s", state->failure);
-    else if (state->failure == NULL && k->failing)
-        add(n, SOURCE_WELL, state, 0, "the source is read again");
-    if (state->held > k->held)
-        add(n, REMOVAL_HELD, state, 0,
-            "%" PRIu64 " %s held back by the shrink guard; a scan with max_removed lets go",
-            state->held, plural(state->held, "removal is", "removals are"));
-    else if (state->held == 0 && k->held > 0)
-        add(n, REMOVAL_SETTLED, state, 0, "no removal is held back any more");
-    if (state->bad > k->bad)
-        add(n, SITEMAPS_BAD, state, 0, "%" PRIu64 " %s %s %s gone, broken or none", state->bad,
-            plural(state->bad, "sitemap", "sitemaps"), subject(state),
-            plural(state->bad, "is", "are"));
-    else if (state->bad == 0 && k->bad > 0)
-        add(n, SITEMAPS_WELL, state, 0, "all sitemaps %s are well again", subject(state));
-    k->failing = state->failure != NULL;
-    k->held = state->held;
-    k->bad = state->bad;
+    look_at_failure(n, k, state);
+    look_at_held(n, k, state);
+    look_at_bad(n, k, state);
 }
 
 /* A source that is there no more is forgotten: nothing of it is amiss, nor well. */
@@ -213,6 +256,8 @@ static void forget_sent(struct notify *n, struct waiting *w, size_t lines_len)
     w->first_at = clock_now_ms();
     w->tries = 0;
     w->next_at = w->first_at + n->options.pace_ms;
+    for (size_t i = 0; i < n->known_count; i++)
+        n->known[i].waits &= ~(1u << n->sending);
 }
 
 static void note_failed(struct notify *n, struct waiting *w, size_t lines_len, const char *why)

@@ -76,11 +76,16 @@ static void *serve(void *context)
 
 static struct notify_state states[200]; /* lock */
 static size_t state_count;
+static unsigned looks; /* lock */
+static bool noisy;     /* lock: the first has more to tell with each look */
 
 static void look(void *context, notify_each *each, void *each_context)
 {
     (void)context;
     pthread_mutex_lock(&lock);
+    looks++;
+    if (noisy)
+        states[0].bad++;
     for (size_t i = 0; i < state_count; i++)
         each(each_context, &states[i]);
     pthread_mutex_unlock(&lock);
@@ -232,6 +237,49 @@ static void test_pace(void **state)
     notify_stop(n);
 }
 
+static void await_looks(unsigned count)
+{
+    int64_t until = clock_now_ms() + HANG_MS;
+    unsigned seen;
+
+    pthread_mutex_lock(&lock);
+    looks = 0;
+    pthread_mutex_unlock(&lock);
+    do {
+        usleep(2000);
+        pthread_mutex_lock(&lock);
+        seen = looks;
+        pthread_mutex_unlock(&lock);
+        assert_true(clock_now_ms() < until);
+    } while (seen < count);
+}
+
+/* One that is worse at each look takes no place of what is said of others. */
+static void test_one_does_not_hide_another(void **state)
+{
+    struct notify *n;
+
+    (void)state;
+    answer_with(503);
+    set(&(struct notify_state){.name = "noise", .bad = 1});
+    pthread_mutex_lock(&lock);
+    noisy = true;
+    pthread_mutex_unlock(&lock);
+    n = begin(20);
+    await_looks(80);
+    pthread_mutex_lock(&lock);
+    states[1] = (struct notify_state){.name = "quiet", .bad = 7};
+    state_count = 2;
+    pthread_mutex_unlock(&lock);
+    await_looks(3);
+    pthread_mutex_lock(&lock);
+    noisy = false;
+    pthread_mutex_unlock(&lock);
+    answer_with(200);
+    await("\"source\":\"quiet\",\"sentence\":\"7 sitemaps");
+    notify_stop(n);
+}
+
 int main(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -241,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_each_kind),
         cmocka_unit_test(test_again_and_together),
         cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_one_does_not_hide_another),
     };
     int failed;
 
