@@ -40,7 +40,8 @@ LISTS = {
     "robots.txt": "User-agent: *\nDisallow: /private/\n",
 }
 SCRIPT = [
-    "site list", "index list", "list", "list --json", "export",
+    "site list", "index list", "list", "list --json", "export", "source list", "source list --json",
+    "list --contains a.xml", f"list --contains .xml --index {INDEX} --json",
     f"site add {SHOP}", f"site add {SHOP}", "site add shop.example.org", "site add https://a.example/path",
     f"site add https://b.example --no-index --cross-host cdn.example.net --host-alias b2.example --max-indexes 7",
     "site list", "site list --json", "index list",
@@ -60,7 +61,7 @@ SCRIPT = [
     f"add {ORIGIN}/a.xml --lastmod 2020-01-01", f"add {ORIGIN}/%C3%BC.xml --json",
     f"add https://cdn.example.net/c.xml --index https://b.example/none.xml", f"add https://cdn.example.net/c.xml",
     "list", "list --json", f"list --index {SHOP}/deep/index.xml", f"list --prefix {ORIGIN}/a", f"list --index {SHOP}/dep/index.xml",
-    "list --contains b.xm", "list --contains nowhere --json", f"list --contains .xml --warned --index {INDEX}", "list --warned --json", "list --warned", "list --contains ab", "export", f"export --index {INDEX}",
+    "list --contains b.xm", "list --contains nowhere --json", f"list --contains .xml --warned --index {INDEX}", "list --warned --json", "list --warned", "list --contains ab", f"list --contains .XML --prefix {ORIGIN}/a", f"list --contains .xml --prefix {SHOP}/", f"list --contains .xml --index {SHOP}/none.xml", f"list --contains .xml --limit 1", "export", f"export --index {INDEX}",
     "import list.txt", "import list.txt", "import entries.ndjson", "import --dry-run placed.ndjson", "import placed.ndjson", "import back.ndjson",
     "import bad.ndjson", "import --skip-invalid bad.ndjson", "import dates.ndjson", "import --drop-lastmod dates.ndjson", "import none.txt", "import urlset.xml",
     f"import --index {SHOP}{XML} list.txt", "import --source job list.txt", "import --source '*' list.txt",
@@ -76,7 +77,7 @@ SCRIPT = [
     f"freeze {INDEX}", "index list", "index list --json", "site list", f"remove {ORIGIN}/n1.xml", f"thaw {INDEX}", f"thaw {INDEX}", "freeze https://nowhere.example", f"freeze {ORIGIN}/none.xml",
     f"remove {ORIGIN}/n1.xml", f"remove {ORIGIN}/n1.xml", "remove nonsense", f"index remove {SHOP}/p/i.xml", f"index remove {SHOP}/deep/index.xml",
     f"index remove {SHOP}/deep/index.xml --max-removed 1", f"index remove {SHOP}/deep/index.xml", f"site remove {SHOP}", f"site remove {SHOP} --max-removed 5",
-    f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", f"site update {ORIGIN} --check", f"site update {ORIGIN} --check", f"site update {ORIGIN} --no-check", "source add up --upstream https://nobody.example/i.xml", f"source add up --upstream {ORIGIN}/i.xml --poll 1h", "source add up --upstream https://a/i.xml", "source list", "source list --json", "source set up --poll 2h --no-check", "source set up --poll 2h", "source set up --poll 1s", "source set up --serve", "source set up", "source set none --poll 1h", "source remove up", "source remove up",
+    f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", f"site update {ORIGIN} --check", f"site update {ORIGIN} --check", f"site update {ORIGIN} --no-check", "source add up --upstream https://nobody.example/i.xml", f"source add up --upstream {ORIGIN}/i.xml --poll 1h", "source add up --upstream https://a/i.xml", f"source add up --upstream {ORIGIN}/j.xml", f"source add 'a b' --upstream {ORIGIN}/i.xml", "source list", "source list --json", f"source set up --index {INDEX}", f"source set up --index {ORIGIN}/none.xml", "source list", "source set up --poll 2h --no-check", "source set up --poll 2h", "source set up --poll 1s", "source set up --serve", "source set up", "source set none --poll 1h", "source remove up", "source remove up",
     "token revoke nobody", "token list", "token list --json", "token revoke deploy", "token list", "token list --json", "backup there.db", "backup nowhere/there.db",
     "list", "index list", "export",
 ]
