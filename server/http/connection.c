@@ -196,16 +196,23 @@ static enum listener_wait wait_of(const struct connection *c)
 }
 
 /* A header that lies unread is not late: it is we who have not looked, on a machine that is busy
- * with other things. Whoever only drips has no more than the same time again. */
-static bool is_late(const struct connection *c, int64_t deadline, int64_t now)
+ * with other things; nor is one that its thread is just reading, so that it counts where it was so
+ * at the scan before, too. Whoever only drips has no more than the same time again. */
+static bool is_late(struct connection *c, int64_t quiesced, int64_t now)
 {
-    uint32_t more_ms = c->listener->header_timeout_ms;
+    int64_t deadline = deadline_of(c, quiesced);
     int unread = 0;
 
-    if (deadline == 0 || deadline > now)
+    if (deadline == 0 || deadline > now) {
+        c->awaited_in_vain = false;
         return false;
-    return wait_of(c) != LISTENER_WAIT_HEADER || deadline + more_ms <= now ||
-           ioctl(c->fd, FIONREAD, &unread) != 0 || unread == 0;
+    }
+    if (quiesced != 0 || wait_of(c) != LISTENER_WAIT_HEADER ||
+        deadline + c->listener->header_timeout_ms <= now)
+        return true;
+    bool before = c->awaited_in_vain;
+    c->awaited_in_vain = ioctl(c->fd, FIONREAD, &unread) != 0 || unread == 0;
+    return before && c->awaited_in_vain;
 }
 
 /* True where there are more. */
@@ -215,7 +222,7 @@ static bool scan(struct listener *l, int64_t now)
     unsigned ended = 0;
 
     for (struct connection *c = l->connections; c != NULL; c = c->next) {
-        bool late = is_late(c, deadline_of(c, quiesced), now);
+        bool late = is_late(c, quiesced, now);
         if (c->cut || (!late && !is_left(c, now)))
             continue;
         if (late) {

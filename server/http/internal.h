@@ -92,11 +92,12 @@ struct connection {
     /* The same clock; when the reply began to leave, while one does (neither in_body nor without a
      * deadline). */
     atomic_int_fast64_t reply_since_ms;
-    atomic_bool in_body; /* the deadline is that of a header or body which is arriving */
-    atomic_bool busy;    /* a request has begun and is not completed */
-    atomic_bool served;  /* one was completed */
-    bool cut;            /* under connections_lock */
-    bool ended;          /* likewise: a stop reads no more than what has come */
+    atomic_bool in_body;  /* the deadline is that of a header or body which is arriving */
+    atomic_bool busy;     /* a request has begun and is not completed */
+    atomic_bool served;   /* one was completed */
+    bool cut;             /* under connections_lock */
+    bool awaited_in_vain; /* likewise: nothing lay unread when its header was late */
+    bool ended;           /* likewise: a stop reads no more than what has come */
     bool trusted_proxy;
     struct peer *counted; /* under connections_lock; NULL: not counted */
     char peer[INET6_ADDRSTRLEN];

@@ -86,18 +86,23 @@ def test_half_a_request_with_its_end_is_let_go(shared):
 def test_what_a_busy_server_has_not_read_is_not_late(start):
     """A header that came in time is answered, though nobody looked before its time was over."""
     server = start(config="[server]\nheader_timeout = 8s\n")
-    held = [Connection(server.public) for _ in range(1500)]
-    eventually(lambda: server.metrics()['sitemapd_http_connections{listener="public"}'] >= len(held), "all are taken in")
-    os.kill(server.process.pid, signal.SIGSTOP)
+    begun = time.monotonic()
+    held = [Connection(server.public) for _ in range(900)]
     try:
-        for connection in held:
-            connection.send(request_bytes("GET", "/robots.txt"))
-        time.sleep(8.3)
+        eventually(lambda: server.metrics()['sitemapd_http_connections{listener="public"}'] >= len(held), "all are taken in")
+        os.kill(server.process.pid, signal.SIGSTOP)
+        try:
+            for connection in held:
+                connection.send(request_bytes("GET", "/robots.txt"))
+            if time.monotonic() - begun > 6:
+                pytest.skip("this machine is so slow that they did not come in time")
+            time.sleep(8.3)
+        finally:
+            os.kill(server.process.pid, signal.SIGCONT)
+        assert [c.reply().status for c in held] == [200] * len(held)
     finally:
-        os.kill(server.process.pid, signal.SIGCONT)
-    assert [c.reply().status for c in held] == [200] * len(held)
-    for connection in held:
-        connection.close()
+        for connection in held:
+            connection.close()
 
 
 def memory(server):
