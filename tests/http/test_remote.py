@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -123,6 +124,13 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
         eventually(lambda: len(slow.asked) >= 4, "they keep it waiting")
         assert server.api("POST", "/v1/sources", {"name": "ours", "upstream": ours + "/list.xml"}).status == 201
         eventually(lambda: any("/a.xml" in head for head in good.asked), "the other's list is read, and what it lists", 20)
+        # Scans of one whose answer does not come wait, a few of them.
+        replies = []
+        waiting = [threading.Thread(target=lambda: replies.append(server.api("POST", "/v1/sources/slow0/scan", token=token)), daemon=True) for _ in range(6)]
+        for thread in waiting:
+            thread.start()
+        eventually(lambda: len(replies) == 2, "two are too many", 20)
+        assert all(reply.status == 503 and "as many scans wait" in reply.json()["detail"] for reply in replies)
         # Changes of sources leave alone what is under way of others, and what is known of them.
         assert server.api("PATCH", "/v1/sources/ours", {"poll": 7200}).status == 200
         assert len(slow.asked) == len(set(slow.asked)), "no poll was begun anew"
@@ -132,3 +140,5 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
         assert again.status == 201 and server.api("POST", "/v1/sources/ours/scan").status == 200
         assert asked() <= 2
         server.stop()
+        for thread in waiting:
+            thread.join()

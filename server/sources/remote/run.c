@@ -7,16 +7,17 @@
 #include "server/base/clock.h"
 #include "server/sources/remote/run.h"
 
-#define TICK_MS        1000 /* so often at least it looks at the clock, which may have been set */
-#define BATCH_MS       10000
-#define RETRY_MS       5000
-#define CLOCK_SLACK_S  60
-#define LOOKED_MOST    64 /* of a host in one step */
-#define END_LANDING_MS 500
-#define ASK_MS         20 /* while somebody waits for a poll */
-#define ASKS_OF_SITE   8  /* polls asked for that wait; each looks into the catalogue */
-#define LISTS_OF_SITE  4  /* under way, of those that a site's tokens can make */
-#define HOSTS_LEAST    64 /* as many are not worth a sweep */
+#define TICK_MS         1000 /* so often at least it looks at the clock, which may have been set */
+#define BATCH_MS        10000
+#define RETRY_MS        5000
+#define CLOCK_SLACK_S   60
+#define LOOKED_MOST     64 /* of a host in one step */
+#define END_LANDING_MS  500
+#define ASK_MS          20 /* while somebody waits for a poll */
+#define ASKS_OF_SITE    8  /* polls asked for that wait; each looks into the catalogue */
+#define SCANS_OF_SOURCE 4  /* asked for; each keeps a connection waiting */
+#define LISTS_OF_SITE   4  /* under way, of those that a site's tokens can make */
+#define HOSTS_LEAST     64 /* as many are not worth a sweep */
 
 int64_t run_now(void)
 {
@@ -486,6 +487,13 @@ static void ask_scan(struct remote *r, struct remote_ask *ask)
     struct remote_source *s = run_source(r, ask->name);
     if (s == NULL) {
         remote_ask_fail(ask, "there is no such source");
+        return;
+    }
+    size_t waiting = 0;
+    for (const struct remote_ask *a = s->asks; a; a = a->next)
+        waiting++;
+    if (waiting >= SCANS_OF_SOURCE) {
+        remote_ask_fail(ask, "as many scans wait for its answer as may");
         return;
     }
     ask->next = s->asks;
