@@ -86,9 +86,9 @@ static void append_bad_checks(struct str *out, size_t *count, const char *name,
     if (bad == 0 || bad * 100 <= all)
         return;
     str_append_format(&detail,
-                      "%s: %" PRIu64 " of %" PRIu64 " sitemaps are broken or gone; GET "
+                      "%s: %" PRIu64 " of %" PRIu64 " sitemaps %s broken or gone; GET "
                       "/v1/checks?state=broken tells which",
-                      name, bad, all);
+                      name, bad, all, plural(bad, "is", "are"));
     append_reason(out, count, "source-checks", str_text(&detail));
     out->failed |= detail.failed;
     str_done(&detail);

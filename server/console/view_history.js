@@ -18,7 +18,7 @@ const SLOW = 100000; /* so many rows take a while */
 
 const changeLink = (one) => link('#/change/' + one.revision, 'change ' + one.revision);
 const kindText = (one) => KINDS[one.kind] || one.kind;
-const VIA = {api: 'by the API', cli: 'by a command', source: 'as a source', config: 'by the configuration'};
+const VIA = {api: 'by the API', cli: 'by a command', source: 'by reading', config: 'by the configuration'};
 const viaText = (one) => VIA[one.via] || one.via;
 
 function sums(one) {
@@ -29,7 +29,7 @@ function sums(one) {
 const totalOf = (one) => one.created + one.updated + one.removed;
 
 export function changeLine(one) {
-  return [time(one.at), ': ', el('strong', {}, one.by || 'the server'), ' ', kindText(one), isOther(one.kind) && one.note ? ' ' + one.note : '', sums(one).length > 0 && [': ', sums(one)], ' (', changeLink(one), ')'];
+  return [time(one.at), ': ', el('strong', {}, one.by || 'the server'), ' ', kindText(one), one.kind.startsWith('token-') && one.via === 'cli' && ': ' + one.note, sums(one).length > 0 && [': ', sums(one)], ' (', changeLink(one), ')'];
 }
 
 const columns = [

@@ -5,7 +5,7 @@ import os
 
 import pytest
 from harness import q
-from test_console import HOSTILE, INDEX, ORIGIN, VIEWS
+from test_console import HOSTILE, INDEX, ORIGIN, VIEWS, elsewhere, there  # noqa: F401 (fixtures)
 
 LOOKS = [("light", False, 1280), ("dark", True, 1280), ("phone", False, 390), ("phone dark", True, 390)]
 DIALOGS = [
@@ -56,3 +56,12 @@ def test_no_violation(console, server, axe, look, dark, width):
             console.wait(lambda: console.text("dialog [role=alert]") + console.text("dialog [role=status]"), "what the dialog tells")
             judge(console, axe, f"{look}: {view}: {opener}: told")
         console.press("Cancel", "dialog")
+
+
+@pytest.mark.parametrize("look, dark, width", LOOKS, ids=[look for look, _, _ in LOOKS])
+def test_no_violation_of_what_is_elsewhere(there, elsewhere, axe, look, dark, width):  # noqa: F811
+    there.open("overview", elsewhere.token)
+    there.media(dark, width)
+    for view in ("overview", "sources", "checks", "checks?source=shop&state=gone", "problems", "sites"):
+        there.go(view)
+        judge(there, axe, f"{look}: {view}")
