@@ -31,6 +31,10 @@ struct history_change {
  * the most room with may have gone sooner than what others did: see below. */
 enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int64_t site_id,
                                                   uint64_t *from);
+/* Tells people, in one sentence, that there is no such change, where the history begins at `from`.
+ */
+#define HISTORY_GONE_SIZE 128u
+void history_tell_gone(char out[HISTORY_GONE_SIZE], uint64_t from);
 /* The sites of which it begins later, for want of room; 0: changes of several sites, or of none.
  * The latest first, and no more than so many. */
 #define HISTORY_SHORTENED_TOLD 100u

@@ -2,6 +2,8 @@
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include "db/history/recorder.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -393,6 +395,16 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
     r->writing = false;
     r->status = status;
     return status;
+}
+
+void history_tell_gone(char out[HISTORY_GONE_SIZE], uint64_t from)
+{
+    if (from <= 1)
+        snprintf(out, HISTORY_GONE_SIZE, "the history has no such change");
+    else
+        snprintf(out, HISTORY_GONE_SIZE,
+                 "the history has no such change, or no longer; it begins with revision %" PRIu64,
+                 from);
 }
 
 const char *const history_kinds[] = {

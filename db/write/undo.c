@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "db/history.h"
 #include "db/history/recorder.h"
 #include "db/history/rows.h"
 #include "db/read/row.h"
@@ -468,10 +469,8 @@ static enum catalogue_status kept_since(struct undo *u, int64_t site_id, uint64_
 
 static void say_gone(struct undo *u, uint64_t from)
 {
-    char sentence[160];
-    snprintf(sentence, sizeof sentence,
-             "the history has no such change, or no longer; it begins with revision %llu",
-             (unsigned long long)from);
+    char sentence[HISTORY_GONE_SIZE];
+    history_tell_gone(sentence, from);
     result_decline(u->result, CATALOGUE_NOT_FOUND, sentence);
 }
 

@@ -311,11 +311,9 @@ static enum catalogue_status own_rows(struct catalogue_view *view, uint64_t revi
 
 static void reply_gone(struct call *call, uint64_t from)
 {
-    char detail[128];
+    char detail[HISTORY_GONE_SIZE];
 
-    snprintf(detail, sizeof detail,
-             "the history has no such change, or no longer; it begins with revision %" PRIu64,
-             from);
+    history_tell_gone(detail, from);
     reply_problem(&call->request->reply, 404, "not-found", NULL, detail);
 }
 

@@ -239,14 +239,13 @@ static int history(struct backend *b, const struct history_query *query, backend
 static int tell_gone(struct backend *b, uint64_t revision, uint64_t from,
                      enum catalogue_status status)
 {
-    char what[40];
+    char what[40], gone[HISTORY_GONE_SIZE];
 
     snprintf(what, sizeof what, "revision %" PRIu64, revision);
-    if (status == CATALOGUE_NOT_FOUND)
-        return cli_fail(what,
-                        "the history has no such change, or no longer; it begins with revision "
-                        "%" PRIu64,
-                        from);
+    if (status == CATALOGUE_NOT_FOUND) {
+        history_tell_gone(gone, from);
+        return cli_fail(what, "%s", gone);
+    }
     if (status == CATALOGUE_FULL)
         return cli_fail(what, "more entries were touched than one answer tells; ask for fewer "
                               "revisions");
