@@ -249,21 +249,26 @@ static void note_outcome(struct source *s, const struct scan_outcome *outcome, i
     s->failures++;
 }
 
-static void scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
+static struct scan_options scan_options_of(struct source *s, int64_t max_removed)
 {
-    struct progress told = {s, clock_now_ms(), 0};
-    struct scan_progress progress = {
-        .change = on_change, .progress = on_progress, .context = &told};
-    struct scan_options options = {
+    return (struct scan_options){
         .catalogue = s->catalogue,
         .settings = &s->settings,
         .site_id = s->settings.site_id,
         .kind = &folder_kind,
         .place = &s->folder,
         .max_removed = max_removed,
-        .progress = &progress,
         .stop = &s->stop,
     };
+}
+
+static void scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
+{
+    struct progress told = {s, clock_now_ms(), 0};
+    struct scan_progress progress = {
+        .change = on_change, .progress = on_progress, .context = &told};
+    struct scan_options options = scan_options_of(s, max_removed);
+    options.progress = &progress;
     enum source_watching before = s->watching; /* only this thread sets it */
     set_scanning(s, true);
     s->settle_at = 0;
@@ -288,16 +293,8 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
 /* What a scan would do; nothing is remembered of it. */
 static void try_scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
 {
-    struct scan_options options = {
-        .catalogue = s->catalogue,
-        .settings = &s->settings,
-        .site_id = s->settings.site_id,
-        .kind = &folder_kind,
-        .place = &s->folder,
-        .max_removed = max_removed,
-        .dry_run = true,
-        .stop = &s->stop,
-    };
+    struct scan_options options = scan_options_of(s, max_removed);
+    options.dry_run = true;
     set_scanning(s, true);
     scan_run(&options, outcome);
     set_scanning(s, false);
