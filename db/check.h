@@ -32,7 +32,8 @@ bool check_state_read(const char *word, enum check_state *out);
 #define CHECK_ETAG_MAX_BYTES     256u /* longer validators are not kept */
 #define CHECK_MODIFIED_MAX_BYTES 64u
 
-/* What is remarked of a sitemap that is served well enough. A set of bits, kept as a number. */
+/* What is remarked of a sitemap that is served well enough. A set of bits, kept as a number; 16
+ * stands in the schema (fetch_dropped) and in the query that goes by it. */
 enum check_remark {
     CHECK_REDIRECTED = 1,        /* it is elsewhere: a crawler may follow or not */
     CHECK_CLAIMS_ARE_NOW = 2,    /* the list dates it with the moment of each answer */
