@@ -131,6 +131,7 @@ static void source_tell_outcome(struct source *s, const struct scan_outcome *out
                 c->problems, c->recovered, c->empty, c->future, c->one_lastmod, c->remarked);
 }
 
+#define SCANS_WAITING  16 /* asked for, of one source: each keeps a connection waiting */
 #define RETRY_FIRST_MS 1000
 #define RETRY_MOST_MS  60000
 /* A folder that never rests is scanned all the same: after so many times `settle`, or so long. */
@@ -480,10 +481,15 @@ bool source_settings_equal(const struct source_settings *a, const struct source_
            texts_equal(a->root, b->root) && a->closed == b->closed;
 }
 
+static void refuse(struct scan_request *request, const char *why)
+{
+    request->done(request->context, NULL, why);
+    free(request);
+}
+
 void source_refuse_request(struct scan_request *request)
 {
-    request->done(request->context, NULL, "the source is ending");
-    free(request);
+    refuse(request, "the source is ending");
 }
 
 void source_answer_requests(struct source *s)
@@ -542,15 +548,18 @@ void source_request(struct source *s, struct scan_request *request)
     /* Under the lock: who sees no stop is found by source_answer_requests, which comes after it. */
     bool stopping = atomic_load(&s->stop);
     struct scan_request **end = &s->requests;
-    while (*end)
-        end = &(*end)->next;
-    if (!stopping) {
+    size_t waiting = 0;
+    for (; *end; end = &(*end)->next)
+        waiting++;
+    if (!stopping && waiting < SCANS_WAITING) {
         *end = request;
         source_wake(s); /* under the lock too, which source_release takes */
     }
     pthread_mutex_unlock(&s->lock);
     if (stopping)
         source_refuse_request(request);
+    else if (waiting >= SCANS_WAITING)
+        refuse(request, "as many scans of the source wait as may");
 }
 
 /* The first request, now the caller's; NULL where there is none. */

@@ -1,6 +1,8 @@
 """Sources made by API and command line: what they may read, whose they are, and that they run at once."""
 
 import os
+import sqlite3
+import threading
 
 import pytest
 
@@ -266,3 +268,23 @@ def test_the_commands_know_them_on_the_machine_and_from_afar(w):
     assert w.post("up", upstream=UPSTREAM).status == 201
     assert "elsewhere" in w.server.cli("scan", "up").err
     problem(w.scan("up", query="?dry_run=1"), 400, "dry-run-not-supported")
+
+
+def test_scans_that_wait_are_bounded(w):
+    """While the catalogue cannot be written, a few wait; the rest leaves room for other calls."""
+    assert w.post().status == 201 and w.scan("shop").status == 200
+    held = sqlite3.connect(w.server.database, isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+    w.shop.put("more.xml")
+    replies = []
+    asking = [threading.Thread(target=lambda: replies.append(w.scan("shop")), daemon=True) for _ in range(20)]
+    for thread in asking:
+        thread.start()
+    eventually(lambda: len(replies) >= 3, "some are too many")
+    held.execute("ROLLBACK")
+    held.close()
+    for thread in asking:
+        thread.join()
+    refused = [reply for reply in replies if reply.status != 200]
+    assert 0 < len(refused) <= 4 and all("as many scans" in problem(reply, 503, "scan-failed")["detail"] for reply in refused), refused
+    assert ORIGIN + "/shop/more.xml" in w.listed()
