@@ -128,12 +128,18 @@ enum catalogue_status catalogue_view_unwatched_files(
 enum catalogue_status catalogue_view_unwatched_entries(
     struct catalogue_view *v, int64_t site_id, const char *after, size_t looked, char *last,
     bool (*each)(void *context, int64_t site_id, const char *loc), void *context);
-/* Rows, from behind the id `after`, `looked` of them at most, that nothing names any more: no file
- * of their source, no entry. `*last` gets the last id looked at, 0 once there is no more. */
-enum catalogue_status catalogue_view_checks_left(struct catalogue_view *v, int64_t after,
-                                                 size_t looked, int64_t *last,
-                                                 bool (*each)(void *context, int64_t id),
-                                                 void *context);
+/* Rows by id, lists too, from behind the id `after`, `looked` of them at most, and whether anything
+ * names them: a file of their source, an entry; a list is its own. `*last` gets the last id looked
+ * at, 0 once there is no more. */
+struct check_named {
+    int64_t id, site_id;
+    const char *source; /* valid for the call */
+    bool list, named;
+};
+enum catalogue_status
+catalogue_view_checks_named(struct catalogue_view *v, int64_t after, size_t looked, int64_t *last,
+                            bool (*each)(void *context, const struct check_named *row),
+                            void *context);
 
 /* ---- writing (CHANGE_CHECK) --------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "db/catalogue.h"
+#include "db/check.h"
 #include "db/file/connection.h"
 #include "db/file/handle.h"
 #include "db/file/schema.h"
@@ -21,7 +22,8 @@
 #include "server/rules/url.h"
 
 /* A check of the catalogue under way. Internal to db/: check.c asks the engine and looks at the
- * small tables, check_scan walks over all entries, check_sources over the files of sources. */
+ * small tables, check_scan walks over all entries, check_sources over the files of sources,
+ * check_fetches over what polls know. */
 
 struct check {
     sqlite3 *db; /* inside one read transaction */
@@ -118,6 +120,42 @@ static void check_sources(struct check *check)
                    "SELECT DISTINCT (SELECT name FROM source WHERE id = f.source) FROM"
                    " source_file AS f WHERE f.source NOT IN (SELECT source FROM source_state)",
                    "sources", on_stranger);
+}
+
+/* Columns: loc, source, whether there is that source, site, list, state, lengths of both hashes,
+ * whether a number is none. */
+static void on_fetch(struct check *check, sqlite3_stmt *row)
+{
+    const char *loc = text_of(row, 0);
+    int64_t source = sqlite3_column_int64(row, 1), site = sqlite3_column_int64(row, 3);
+    int list = sqlite3_column_int(row, 4), state = sqlite3_column_int(row, 5);
+    struct url url;
+
+    if (list < 0 || list > 1 || (list == 1) != (site == 0) || (list == 1 && source == 0))
+        check_report(check, "poll of %.300s: is neither of a list nor of a site's sitemap", loc);
+    if (source != 0 && sqlite3_column_int(row, 2) == 0)
+        check_report(check, "poll of %.300s: is of a source that there is not", loc);
+    if (state < CHECK_NEW || state >= CHECK_STATES)
+        check_report(check, "poll of %.300s: has no state that there is", loc);
+    if (sqlite3_column_int(row, 6) != 16 || sqlite3_column_int(row, 7) != 16)
+        check_report(check, "poll of %.300s: has a hash that is none", loc);
+    if (sqlite3_column_int(row, 8) != 0)
+        check_report(check, "poll of %.300s: has a time or a count below 0", loc);
+    if (list == 0 &&
+        (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK || strcmp(url.text, loc) != 0))
+        check_report(check, "poll of %.300s: is no normal loc", loc);
+}
+
+/* What polls know. That nothing names it any more is no finding: the server tidies it away. */
+static void check_fetches(struct check *check)
+{
+    check_for_rows(check,
+                   "SELECT f.loc, f.source, s.id IS NOT NULL, f.site, f.list, f.state,"
+                   " coalesce(length(f.hash), 16), coalesce(length(f.dateless), 16),"
+                   " min(f.next_at, f.interval_s, f.failures, f.checked_at, f.good_at,"
+                   "  f.changed_at, f.full_at, f.since, f.urls, f.bytes, f.line) < 0"
+                   " FROM fetch AS f LEFT JOIN source AS s ON s.id = f.source",
+                   "polls", on_fetch);
 }
 
 /* The recount: entries, segments and pages are each in the order of index and number, so that one
@@ -631,6 +669,8 @@ enum catalogue_status catalogue_check(struct catalogue *c,
         check_scan(&check);
     if (rc == SQLITE_OK && check.failure == CATALOGUE_OK)
         check_sources(&check);
+    if (rc == SQLITE_OK && check.failure == CATALOGUE_OK)
+        check_fetches(&check);
     connection_close(check.db);
     *count = check.count;
     return check.failure;

@@ -281,10 +281,18 @@ static enum catalogue_status touches_loc(struct search *s, uint64_t revision, ui
     return status == CATALOGUE_OK ? view_status(s->v, rc) : status;
 }
 
+/* Dates that polls moved are found by what was asked for, and beside nothing that was not. */
+static bool is_of_kind(const struct history_query *query, const char *kind)
+{
+    if (query->kind == NULL)
+        return query->loc != NULL || strcmp(kind, "check") != 0;
+    return strcmp(query->kind, kind) == 0;
+}
+
 static bool fits(const struct history_query *query, const struct history_change *change)
 {
     return (!query->by || strcmp(query->by, change->by ? change->by : "") == 0) &&
-           (!query->kind || strcmp(query->kind, change->kind ? change->kind : "") == 0) &&
+           is_of_kind(query, change->kind ? change->kind : "") &&
            (query->since == 0 || change->at >= query->since) &&
            (query->until == 0 || change->at <= query->until);
 }

@@ -280,27 +280,34 @@ enum catalogue_status catalogue_view_unwatched_entries(
                 each, context);
 }
 
-enum catalogue_status catalogue_view_checks_left(struct catalogue_view *v, int64_t after,
-                                                 size_t looked, int64_t *last,
-                                                 bool (*each)(void *context, int64_t id),
-                                                 void *context)
+enum catalogue_status
+catalogue_view_checks_named(struct catalogue_view *v, int64_t after, size_t looked, int64_t *last,
+                            bool (*each)(void *context, const struct check_named *row),
+                            void *context)
 {
     sqlite3_stmt *row = view_statement(
-        v, VIEW_CHECKS_LEFT,
-        "SELECT k.id, EXISTS (SELECT 1 FROM source_file AS f WHERE f.source = k.source"
-        " AND f.path = k.loc)"
+        v, VIEW_CHECKS_NAMED,
+        "SELECT k.id, k.site, (SELECT name FROM source WHERE id = k.source), k.list, k.list = 1"
+        " OR EXISTS (SELECT 1 FROM source_file AS f WHERE f.source = k.source AND f.path = k.loc)"
         " OR (k.source = 0 AND EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site = k.site"
         " AND e.loc = k.loc AND " ENTRY_ROW_LIVE "))"
-        " FROM fetch AS k WHERE k.id > ?1 AND k.list = 0 ORDER BY k.id LIMIT ?2");
+        " FROM fetch AS k WHERE k.id > ?1 ORDER BY k.id LIMIT ?2");
     int rc = view_bind(row, "ii", after, (int64_t)looked);
     bool ended = false;
 
     *last = 0;
     while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        *last = sqlite3_column_int64(row, 0);
+        const char *source = (const char *)sqlite3_column_text(row, 2);
+        const struct check_named named = {
+            .id = sqlite3_column_int64(row, 0),
+            .site_id = sqlite3_column_int64(row, 1),
+            .source = source != NULL ? source : "",
+            .list = sqlite3_column_int(row, 3) != 0,
+            .named = sqlite3_column_int(row, 4) != 0,
+        };
+        *last = named.id;
         rc = SQLITE_OK;
-        if (sqlite3_column_int(row, 1) == 0)
-            ended = !each(context, *last);
+        ended = !each(context, &named);
     }
     sqlite3_reset(row);
     return view_status(v, rc);

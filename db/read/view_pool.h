@@ -61,7 +61,7 @@ enum view_statement {
     VIEW_CHECKS_DUE,
     VIEW_UNWATCHED_FILES,
     VIEW_UNWATCHED_ENTRIES,
-    VIEW_CHECKS_LEFT,
+    VIEW_CHECKS_NAMED,
     VIEW_OWNER_HAS_FILES,
     VIEW_ENTRY_FILE, /* of a single entry; and of one in a list, whose `each` may ask for others */
     VIEW_LIST_FILE,

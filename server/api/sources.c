@@ -379,7 +379,8 @@ static void run_scan(void *context)
     if (!still_authorised(&scan->call))
         request_resume(scan->call.request);
     else if (scan->remote)
-        remote_scan(app->remote, scan->call.request->path_tail, max_removed, scanned, scan);
+        remote_scan(app->remote, scan->call.request->path_tail, max_removed,
+                    scan->call.change.dry_run, scanned, scan);
     else
         sources_scan(app->sources, scan->number, max_removed, scan->call.change.dry_run, scanned,
                      scan);
@@ -426,10 +427,6 @@ enum handled source_scan(void *context, struct request *request)
         errors_reply_scope(&request->reply);
     else if (!grant_has_source(&request->grant, request->path_tail))
         errors_reply_rule(&request->reply, RULE_OUTSIDE_TOKEN, NULL, NULL);
-    else if (scan->remote && scan->call.change.dry_run)
-        reply_problem(&request->reply, 400, "dry-run-not-supported", "dry_run",
-                      "what an upstream would change is not told before; max_removed=0 holds every "
-                      "removal back");
     else
         return call_run(&scan->call, run_scan);
     return HANDLED;

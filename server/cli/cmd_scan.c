@@ -1,5 +1,7 @@
-/* sitemapd scan: one pass over a folder of sitemap files, without a server. */
+/* sitemapd scan: one pass over a folder of sitemap files, or one poll of an upstream's list,
+ * without a server. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +12,7 @@
 #include "server/cli/output.h"
 #include "server/input/sitemap_file.h"
 #include "server/rules/entry.h"
+#include "server/sources/remote/remote.h"
 #include "server/sources/sources.h"
 
 #define FOLDER_NAME "folder" /* who owns the entries of a folder that no section names */
@@ -21,6 +24,8 @@ struct scan_plan {
     const char **patterns, **excludes; /* owned */
     char *pattern_text, *exclude_text; /* owned */
     struct registry *registry;         /* has the texts of a made source */
+    struct remote_settings remote;     /* in place of a folder, where it has an upstream */
+    char secret[CONFIG_CREDENTIALS_SIZE];
 };
 
 /* A NULL-terminated list of borrowed texts; NULL for none. */
@@ -41,6 +46,28 @@ static const struct config_source *configured(const struct cli *cli, const char 
     return NULL;
 }
 
+static int plan_upstream(const struct config_source *source, struct scan_plan *plan)
+{
+    char why[256];
+
+    plan->remote = (struct remote_settings){
+        .name = source->named.name,
+        .upstream = source->upstream,
+        .index = source->index,
+        .connect = source->connect,
+        .ca_file = source->ca_file,
+        .poll_s = source->poll_ms / 1000,
+        .check = source->check,
+        .drop_after_s = source->drop_after_ms / 1000,
+    };
+    if (source->credentials_file == NULL)
+        return EXIT_DONE;
+    if (config_source_credentials(source, plan->secret, why) != NULL)
+        return cli_fail(source->named.name, "%s", why);
+    plan->remote.credentials = plan->secret;
+    return EXIT_DONE;
+}
+
 static int plan_configured(struct cli *cli, const struct config_source *source,
                            struct scan_plan *plan)
 {
@@ -48,9 +75,7 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
         return cli_misuse("scan", "--url goes with a folder; [source \"%s\"] has its own",
                           source->named.name);
     if (source->upstream != NULL)
-        return cli_fail(source->named.name,
-                        "its sitemaps lie elsewhere, and the server polls them; "
-                        "ask it with --server");
+        return plan_upstream(source, plan);
     if (source->directory == NULL || source->url == NULL)
         return cli_fail(source->named.name, "the configuration gives it no directory or no url");
     plan->patterns = terminated(source->patterns, source->pattern_count);
@@ -88,9 +113,10 @@ static int plan_made(struct cli *cli, const struct source_made *made, struct sca
     if (arguments_has(&cli->arguments, "--url"))
         return cli_misuse("scan", "--url goes with a folder; the source %s has its own",
                           made->name);
-    if (made->upstream != NULL)
-        return cli_fail(made->name, "its sitemaps lie elsewhere, and the server polls them; ask it "
-                                    "with --server");
+    if (made->upstream != NULL) {
+        plan->remote = remote_settings_of(made);
+        return EXIT_DONE;
+    }
     plan->patterns = lines(made->patterns, &plan->pattern_text);
     plan->excludes = lines(made->excludes, &plan->exclude_text);
     plan->settings = (struct source_settings){
@@ -140,6 +166,7 @@ static int plan_folder(struct cli *cli, const char *directory, struct scan_plan 
 struct telling {
     struct progress bar;
     bool dry_run;
+    bool of_list; /* sitemaps that a list names, no files */
     uint64_t problems;
     uint64_t remarked;                 /* files */
     uint64_t remarks[RULE_CODE_COUNT]; /* files with each */
@@ -231,7 +258,9 @@ static void tell_sum(const struct telling *t, const struct change_result *result
     printf("%s%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed, %" PRIu64
            " %s with a problem",
            t->dry_run ? "would be: " : "", result->created, result->updated, result->removed,
-           t->problems, plural(t->problems, "file", "files"));
+           t->problems,
+           t->of_list ? plural(t->problems, "sitemap", "sitemaps")
+                      : plural(t->problems, "file", "files"));
     if (t->remarked > 0)
         printf(", %" PRIu64 " with remarks", t->remarked);
     printf("\n");
@@ -240,8 +269,10 @@ static void tell_sum(const struct telling *t, const struct change_result *result
                 "sitemapd: scan: %" PRIu64 " %s held back (shrink guard); "
                 "--max-removed %" PRIu64 " lets %s go\n",
                 result->would_remove,
-                plural(result->would_remove, "entry of a vanished file is",
-                       "entries of vanished files are"),
+                t->of_list ? plural(result->would_remove, "entry that the list names no more is",
+                                    "entries that the list names no more are")
+                           : plural(result->would_remove, "entry of a vanished file is",
+                                    "entries of vanished files are"),
                 result->would_remove, plural(result->would_remove, "it", "them"));
 }
 
@@ -253,6 +284,30 @@ static int tell_failed(const char *name, const char *why)
     if (strncmp(why, name, len) == 0 && strncmp(why + len, ": ", 2) == 0)
         why += len + 2;
     return cli_fail(name, "%s", why);
+}
+
+static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_plan *plan,
+                                           int64_t max_removed, bool dry_run,
+                                           const struct scan_progress *progress,
+                                           struct change_result *result, char *why, size_t why_size)
+{
+    const struct config *config = cli->config;
+    const char **allowed = terminated(config->allow_addresses, config->allow_address_count);
+    char agent[256];
+    const struct remote_bounds bounds = {.agent = agent,
+                                         .rate = config->fetch_rate,
+                                         .per_host = config->fetch_per_host,
+                                         .min_interval_s = config->fetch_min_interval_ms / 1000,
+                                         .max_interval_s = config->fetch_max_interval_ms / 1000,
+                                         .allow_addresses = allowed};
+
+    snprintf(agent, sizeof agent, config->contact != NULL ? "sitemapd/%s (+%s)" : "sitemapd/%s",
+             SITEMAPD_VERSION, config->contact);
+    enum catalogue_status status =
+        remote_scan_once(backend_catalogue(cli->backend), &plan->remote, &bounds, max_removed,
+                         dry_run, progress, result, why, why_size);
+    free(allowed);
+    return status;
 }
 
 /* A source of the server's own configuration; what it finds is told with the source. */
@@ -302,11 +357,15 @@ int command_scan(struct cli *cli)
                             : plan_folder(cli, name, &plan);
     if (status == EXIT_DONE) {
         if (arguments_has(&cli->arguments, "--index"))
-            plan.settings.index = arguments_value(&cli->arguments, "--index");
-        progress_start(&telling.bar, name, "files", 0);
+            plan.settings.index = plan.remote.index = arguments_value(&cli->arguments, "--index");
+        telling.of_list = plan.remote.upstream != NULL;
+        progress_start(&telling.bar, name, telling.of_list ? "sitemaps" : "files", 0);
         enum catalogue_status scanned =
-            source_scan_once(backend_catalogue(cli->backend), &plan.settings, max_removed,
-                             telling.dry_run, &progress, &result, why, sizeof why);
+            plan.remote.upstream != NULL
+                ? poll_upstream(cli, &plan, max_removed, telling.dry_run, &progress, &result, why,
+                                sizeof why)
+                : source_scan_once(backend_catalogue(cli->backend), &plan.settings, max_removed,
+                                   telling.dry_run, &progress, &result, why, sizeof why);
         progress_end(&telling.bar);
         if (scanned == CATALOGUE_OK)
             tell_sum(&telling, &result);
@@ -320,6 +379,7 @@ int command_scan(struct cli *cli)
     free(plan.excludes);
     free(plan.pattern_text);
     free(plan.exclude_text);
+    explicit_bzero(plan.secret, sizeof plan.secret);
     registry_unref(plan.registry);
     return status;
 }

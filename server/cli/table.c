@@ -329,11 +329,11 @@ const struct cli_command cli_commands[] = {
               "sitemapd export | sitemapd import --replace --source '*' --database copy.db -"},
              {0},
          }},
-    {"scan", "NAME|DIR", "look through a folder of sitemap files once",
+    {"scan", "NAME|DIR", "read a folder of sitemap files, or an upstream's list, once",
      "Verifies each file that is new or has changed since the last scan, and registers what is "
      "good in one step; prints what changed and what was refused, and why. NAME is a source of "
-     "the configuration or the catalogue; a folder needs its URL. With --server that source is "
-     "scanned "
+     "the configuration or the catalogue; a folder needs its URL. Of a source with an upstream the "
+     "list is read once, and its sitemaps by the server. With --server that source is scanned "
      "there.",
      (const struct cli_option[]){
          {"--url", "URL", "what the folder's top is, ends in a slash"},
@@ -423,7 +423,7 @@ const struct cli_command cli_commands[] = {
          {"--loc", "LOC", "only what touched this sitemap"},
          {"--since", "WHEN", "only from then on"},
          {"--until", "WHEN", "only until then"},
-         {"--kind", "KIND", "only registration, removal, list, replace, scan, undo, ..."},
+         {"--kind", "KIND", "only registration, removal, list, scan, check, undo, ..."},
          {"--limit", "N", "at most so many changes, or entries of REVISION (default: 100)"},
          OPTION_JSON,
          {0},

@@ -266,8 +266,8 @@ def test_the_commands_know_them_on_the_machine_and_from_afar(w):
     for listing in (w.server.cli("source", "list", "--config", str(w.config)).out, sitemapd("source", "list", **afar).out):
         assert f"{w.shop.path} as {ORIGIN}/shop/\n" in listing and f"{w.fixed.path} as {ORIGIN}/fixed/, of the configuration\n" in listing
     assert w.post("up", upstream=UPSTREAM).status == 201
-    assert "elsewhere" in w.server.cli("scan", "up").err
-    problem(w.scan("up", query="?dry_run=1"), 400, "dry-run-not-supported")
+    assert w.server.cli("scan", "up", "--config", str(w.config)).err.startswith("sitemapd: up: ")
+    problem(w.scan("up", query="?dry_run=1"), 503, "scan-failed")
 
 
 def test_scans_that_wait_are_bounded(w):

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
-from harness import ask, eventually, seconds
+from harness import ask, eventually, seconds, sitemapd
 from origin import Origin, answer, bomb, index, urlset
 
 SETTINGS = "[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n"
@@ -90,10 +90,42 @@ def test_what_the_api_registers_is_watched(start):
         origin.answers["/a.xml"] = answer(404)
         server = start(sites=(), config=f'{SETTINGS}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n')
         assert server.register(base + "/a.xml", lastmod="2026-01-01").status == 201
-        server.process.send_signal(1)  # it looks within a minute; a reload makes it look now
         eventually(lambda: f"{base}/a.xml is gone (gone)" in server.log(), "it is told")
         assert "2026-01-01" in body(server, origin)
+        assert [check["loc"] for check in server.api("GET", "/v1/checks").json()["checks"]] == [base + "/a.xml"]
+        settings = Path(server.args[server.args.index("--config") + 1])
+        settings.write_text(settings.read_text().replace("check = yes\n", ""))
+        server.process.send_signal(1)
+        eventually(lambda: server.api("GET", "/v1/checks").json()["checks"] == [], "nothing is known of what is not watched any more")
         server.stop()
+
+
+def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        settings, database = tmp_path / "s.conf", tmp_path / "c.db"
+        settings.write_text(config(base))
+        run = lambda *words: sitemapd(*words, "--config", settings, database=database)
+        assert run("site", "add", base).code == 0
+        origin.answers["/list.xml"] = answer(200, index((base + "/a.xml", "2026-01-02"), base + "/b.xml", "nonsense"))
+        dry, wet, again = run("scan", "shop", "--dry-run"), run("scan", "shop"), run("scan", "shop")
+        assert dry.code == wet.code == again.code == 0, (dry, wet, again)
+        assert f"new       {base}/a.xml  2026-01-02" in wet.out
+        assert dry.out.endswith("would be: 2 added, 0 updated, 0 removed, 1 sitemap with a problem\n"), dry
+        assert wet.out.endswith("\n2 added, 0 updated, 0 removed, 1 sitemap with a problem\n"), wet
+        assert again.out.endswith("\n0 added, 0 updated, 0 removed, 1 sitemap with a problem\n"), again
+        assert run("list").out.count(base) >= 2
+        # What it names no more is held; what is no list, or leads back, changes nothing.
+        origin.answers["/list.xml"] = answer(200, index(base + "/b.xml"))
+        held = run("scan", "shop", "--max-removed", "0")
+        assert held.code == 1 and "1 entry that the list names no more is held back" in held.err, held
+        for bad, told in ((answer(200, urlset(base + "/x")), "urlset-not-index: "), (answer(508), "upstream-is-this-server: ")):
+            origin.answers["/list.xml"] = bad
+            refused = run("scan", "shop", "--dry-run")
+            assert refused.code == 1 and told in refused.err, refused
+        assert "CDN-Loop: sitemapd-" in origin.asked[-1]
+        problem = run("scan", "shop", "--url", base + "/")
+        assert problem.code == 2 and "--url goes with a folder" in problem.err
 
 
 def test_a_stop_waits_for_nobody(start):

@@ -195,13 +195,22 @@ static struct poll *poll_new(struct remote *r, struct remote_host *host)
     return p;
 }
 
+/* Answers all of them: with a result, or a failure. */
+static void answer_asks(struct remote_ask **asks, const struct change_result *result,
+                        const char *failure)
+{
+    while (*asks) {
+        struct remote_ask *ask = *asks;
+        *asks = ask->next;
+        ask->scanned(ask->context, result, failure);
+        remote_ask_free(ask);
+    }
+}
+
 static void fail_asks(struct remote_source *source, const char *failure)
 {
-    while (source->asks) {
-        struct remote_ask *next = source->asks->next;
-        remote_ask_fail(source->asks, failure);
-        source->asks = next;
-    }
+    answer_asks(&source->asks, NULL, failure);
+    answer_asks(&source->dry_asks, NULL, failure);
 }
 
 void poll_cancel(struct poll *p, const char *failure)
@@ -585,6 +594,42 @@ static void note_scan(struct poll *p, const struct scan_outcome *out)
                     out->counts.gone, out->counts.problems);
 }
 
+static int64_t most_removed(const struct remote_ask *asks)
+{
+    int64_t most = MAX_REMOVED_GUARDED;
+    for (const struct remote_ask *a = asks; a; a = a->next)
+        most = a->max_removed > most ? a->max_removed : most;
+    return most;
+}
+
+static int64_t date_of(const struct poll *p, const struct fetch_reply *reply)
+{
+    int64_t answered = p->now;
+    const char *date = fetch_header(reply, "Date");
+    if (date)
+        http_date_parse(date, p->now, &answered);
+    return answered;
+}
+
+/* What the list that was read would change. */
+static void answer_dry_asks(struct poll *p, const struct fetch_reply *reply)
+{
+    struct remote_source *s = p->source;
+    struct scan_outcome out;
+    bool claims = false;
+    const struct upstream_scan scan = {.catalogue = p->remote->catalogue,
+                                       .settings = s->settings,
+                                       .answered_before = s->answered,
+                                       .answered = date_of(p, reply),
+                                       .max_removed = most_removed(s->dry_asks),
+                                       .dry_run = true,
+                                       .stop = &p->remote->stop};
+    if (s->dry_asks == NULL)
+        return;
+    upstream_apply(p->upstream, &scan, &out, &claims);
+    answer_asks(&s->dry_asks, out.applied ? &out.result : NULL, out.failure);
+}
+
 static void take_list(struct poll *p, const struct fetch_reply *reply)
 {
     struct remote *r = p->remote;
@@ -592,23 +637,18 @@ static void take_list(struct poll *p, const struct fetch_reply *reply)
     struct scan_outcome out;
     bool claims = false;
     char why[256];
-    int64_t answered = p->now;
-    const char *date = fetch_header(reply, "Date");
+    int64_t answered = date_of(p, reply);
     const char *code = upstream_finish(p->upstream, why, sizeof why);
     if (code) {
         fail_list(p, code, why);
         return;
     }
-    if (date)
-        http_date_parse(date, p->now, &answered);
-    int64_t max_removed = MAX_REMOVED_GUARDED;
-    for (const struct remote_ask *a = s->asks; a; a = a->next)
-        max_removed = a->max_removed > max_removed ? a->max_removed : max_removed;
+    answer_dry_asks(p, reply);
     const struct upstream_scan scan = {.catalogue = r->catalogue,
                                        .settings = s->settings,
                                        .answered_before = s->answered,
                                        .answered = answered,
-                                       .max_removed = max_removed,
+                                       .max_removed = most_removed(s->asks),
                                        .stop = &r->stop};
     upstream_apply(p->upstream, &scan, &out, &claims);
     if (!out.applied) {
@@ -630,12 +670,28 @@ static void take_list(struct poll *p, const struct fetch_reply *reply)
     keep(&s->modified, kept_header(reply, "Last-Modified", CHECK_MODIFIED_MAX_BYTES));
     poll_claimed(p);
     atomic_store(&r->look_soon, true);
-    while (s->asks) {
-        struct remote_ask *next = s->asks->next;
-        s->asks->scanned(s->asks->context, &out.result, "");
-        remote_ask_free(s->asks);
-        s->asks = next;
-    }
+    answer_asks(&s->asks, &out.result, "");
+}
+
+static const char own_upstream[] =
+    "the upstream's name leads to this server; say with connect where it was";
+
+/* A poll that only dry runs asked for: they are answered, and all else is as it was. */
+static void settle_dry(struct poll *p, const struct child_verdict *v,
+                       const struct fetch_reply *reply)
+{
+    struct remote *r = p->remote;
+    char why[256] = "";
+    pthread_mutex_lock(&r->lock);
+    p->source->status.polling = false;
+    pthread_mutex_unlock(&r->lock);
+    if (v->state == CHECK_GOOD && upstream_finish(p->upstream, why, sizeof why) == NULL)
+        answer_dry_asks(p, reply);
+    else
+        answer_asks(&p->source->dry_asks, NULL,
+                    *why                   ? why
+                    : reply->status == 508 ? own_upstream
+                                           : v->detail);
 }
 
 static void settle_list(struct poll *p, const struct child_verdict *v,
@@ -654,8 +710,7 @@ static void settle_list(struct poll *p, const struct child_verdict *v,
     else if (v->state == CHECK_GOOD)
         take_list(p, reply);
     else if (reply->status == 508)
-        fail_list(p, "upstream-is-this-server",
-                  "the upstream's name leads to this server; say with connect where it was");
+        fail_list(p, "upstream-is-this-server", own_upstream);
     else
         fail_list(p, v->problem, v->detail);
     if (s->problem) { /* sooner, while that is new */
@@ -696,7 +751,9 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
                                         .now = p->now};
     child_judge(&answer, &verdict);
     host_end(&p->host->pace, clock_now_ms(), verdict.host, reply->took_ms, verdict.retry_after_s);
-    if (p->list)
+    if (p->list && p->dry_run)
+        settle_dry(p, &verdict, reply);
+    else if (p->list)
         settle_list(p, &verdict, reply);
     else
         settle_child(p, &verdict, reply, read ? &file : NULL);
@@ -749,8 +806,10 @@ bool poll_list(struct remote *r, struct remote_source *source)
     p->source = source;
     p->url = source->upstream;
     source->polling = p;
-    bool whole = source->whole || source->asks || p->now - source->full_at >= FULL_EVERY_S ||
-                 p->now < source->full_at || source->problem;
+    p->dry_run = source->dry_asks && !source->asks && p->now < source->next_at;
+    bool whole = source->whole || source->asks || source->dry_asks ||
+                 p->now - source->full_at >= FULL_EVERY_S || p->now < source->full_at ||
+                 source->problem;
     make_headers(p, whole ? NULL : source->etag, whole ? NULL : source->modified);
     pthread_mutex_lock(&r->lock);
     source->status.polling = true;

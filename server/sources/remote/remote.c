@@ -167,9 +167,9 @@ static bool copy_sources(struct remote_plan *plan, size_t count,
     return true;
 }
 
-static struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
-                                           const struct remote_settings *settings, char *why,
-                                           size_t why_size)
+struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
+                                    const struct remote_settings *settings, char *why,
+                                    size_t why_size)
 {
     bool failed = false;
     struct remote_plan *plan = calloc(1, sizeof *plan);
@@ -303,16 +303,19 @@ static void submit(struct remote *r, struct remote_ask *ask, bool whole)
         remote_ask_fail(ask, "the server is stopping");
 }
 
-void remote_scan(struct remote *r, const char *name, int64_t max_removed, remote_scanned *done,
-                 void *context)
+void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool dry_run,
+                 remote_scanned *done, void *context)
 {
     struct remote_ask *ask = calloc(1, sizeof *ask);
     if (ask == NULL) {
         done(context, NULL, "out of memory");
         return;
     }
-    *ask = (struct remote_ask){
-        .name = strdup(name), .max_removed = max_removed, .scanned = done, .context = context};
+    *ask = (struct remote_ask){.name = strdup(name),
+                               .max_removed = max_removed,
+                               .dry_run = dry_run,
+                               .scanned = done,
+                               .context = context};
     submit(r, ask, ask->name != NULL);
 }
 

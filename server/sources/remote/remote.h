@@ -86,10 +86,11 @@ void remote_stop(struct remote *r);
 
 /* Polls the list of a source now. `done` is called once, on the thread (or at once where there is
  * no such source, or it ends): `result` as of the scan, NULL where none was made: then `failure`
- * says why. `max_removed` as in struct change. */
+ * says why. `max_removed` and `dry_run` as in struct change: a dry run changes nothing, neither
+ * what is known of the list nor when it is polled next. */
 typedef void remote_scanned(void *context, const struct change_result *result, const char *failure);
-void remote_scan(struct remote *r, const char *name, int64_t max_removed, remote_scanned *done,
-                 void *context);
+void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool dry_run,
+                 remote_scanned *done, void *context);
 /* Polls one watched sitemap now, within its host's rate. `done` is called once, on the thread: the
  * row as it is then, which is kept in the catalogue by then; NULL with `failure` where it was not
  * polled (not watched, the host rests, it ends, busy). */
@@ -99,6 +100,13 @@ void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_poll
 /* Something was registered or a site's `check` is another: looks for what is to be watched within
  * seconds rather than a minute. */
 void remote_look(struct remote *r);
+
+/* One poll of a list for the command line, without a thread: what `sitemapd scan` does. */
+struct scan_progress;
+enum catalogue_status remote_scan_once(struct catalogue *c, const struct remote_settings *settings,
+                                       const struct remote_bounds *bounds, int64_t max_removed,
+                                       bool dry_run, const struct scan_progress *progress,
+                                       struct change_result *result, char *why, size_t why_size);
 
 /* ---- how it stands (from memory, any thread, never waits for I/O) -------------------------- */
 

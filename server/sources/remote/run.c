@@ -471,6 +471,7 @@ static void take_plan(struct remote *r)
     pthread_mutex_unlock(&r->lock);
     for (size_t i = 0; old && i < old->count; i++) {
         answer_all(ended[i].asks, anew);
+        answer_all(ended[i].dry_asks, anew);
         source_done(&ended[i]);
     }
     free(ended);
@@ -478,6 +479,7 @@ static void take_plan(struct remote *r)
     r->load = r->load || all;
     r->load_at_ms = all ? 0 : r->load_at_ms;
     r->fresh = !all;
+    atomic_store(&r->look_soon, true); /* what nobody wants any more leaves */
 }
 
 /* ---- what is asked for ---------------------------------------------------------------------- */
@@ -489,16 +491,18 @@ static void ask_scan(struct remote *r, struct remote_ask *ask)
         remote_ask_fail(ask, "there is no such source");
         return;
     }
+    struct remote_ask **of_its_kind = ask->dry_run ? &s->dry_asks : &s->asks;
     size_t waiting = 0;
-    for (const struct remote_ask *a = s->asks; a; a = a->next)
+    for (const struct remote_ask *a = *of_its_kind; a; a = a->next)
         waiting++;
     if (waiting >= SCANS_OF_SOURCE) {
         remote_ask_fail(ask, "as many scans wait for its answer as may");
         return;
     }
-    ask->next = s->asks;
-    s->asks = ask;
-    s->next_at = 0;
+    ask->next = *of_its_kind;
+    *of_its_kind = ask;
+    if (!ask->dry_run)
+        s->next_at = 0;
 }
 
 static bool is_polled(const struct remote *r, int64_t id)
@@ -631,10 +635,12 @@ static int64_t begin_lists(struct remote *r, int64_t now)
         struct remote_host *host = run_host(r, &s->upstream);
         if (host)
             host->has_list = true;
-        bool rests = host && s->asks == NULL &&
+        bool asked = s->asks || s->dry_asks;
+        bool rests = host && !asked &&
                      (host_rests(&host->pace, clock_now_ms()) ||
                       host->pace.running >= r->plan->bounds.per_host);
-        if (s->next_at <= now && !rests && lists < RUN_SHARE && has_room(r) && !holds_lists(r, s))
+        if ((s->next_at <= now || asked) && !rests && lists < RUN_SHARE && has_room(r) &&
+            !holds_lists(r, s))
             lists += poll_list(r, s);
         else if (s->next_at > now)
             wait = least(wait, (s->next_at - now) * 1000);
@@ -799,8 +805,10 @@ static void end(struct remote *r)
     r->loop = NULL;
     pthread_mutex_unlock(&r->lock);
     answer_all(asks, stopping);
-    for (size_t i = 0; r->plan && i < r->plan->count; i++)
+    for (size_t i = 0; r->plan && i < r->plan->count; i++) {
         answer_all(r->sources[i].asks, stopping);
+        answer_all(r->sources[i].dry_asks, stopping);
+    }
     fetch_loop_free(loop);
     for (size_t i = 0; i < r->host_count; i++)
         host_free(r->hosts[i]);

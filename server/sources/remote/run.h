@@ -40,6 +40,7 @@ struct remote_ask {
     struct remote_ask *next;
     char *name; /* of a source; NULL: a sitemap is asked for */
     int64_t max_removed;
+    bool dry_run;
     remote_scanned *scanned;
     int64_t site_id;
     char *loc;
@@ -69,6 +70,7 @@ struct remote_source {
     bool fresh;              /* its sitemaps are not in memory yet */
     bool whole;              /* the next one is read whatever validators say */
     struct remote_ask *asks; /* of scans, for the next poll */
+    struct remote_ask *dry_asks;
     struct poll *polling;
     struct remote_status status; /* `lock`, for who reads; only the thread writes */
 };
@@ -128,7 +130,7 @@ struct remote {
         size_t at;
         char after[LOC_MAX_CHARS + 1];
         int64_t after_id;
-        int64_t next_ms;
+        int64_t next_ms, took_ms;
         uint64_t revision;
         bool removed, again;
     } look;
@@ -151,6 +153,7 @@ struct poll {
     char headers[1024];
     /* Of a list. */
     struct upstream *upstream;
+    bool dry_run; /* it was asked for by dry runs alone: nothing comes of it */
     /* Of a sitemap. */
     struct check_record record;
     struct record_list texts; /* of the record, and these */
@@ -166,6 +169,9 @@ struct poll {
 __attribute__((format(printf, 5, 6))) void remote_tell(struct remote *r, int level,
                                                        const char *event, const char *source,
                                                        const char *format, ...);
+struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
+                                    const struct remote_settings *settings, char *why,
+                                    size_t why_size);
 void remote_plan_free(struct remote_plan *plan); /* takes NULL; lets go of it */
 bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b);
 /* All but the sources. */

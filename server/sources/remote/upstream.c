@@ -142,6 +142,8 @@ static bool begin(void *place, struct scan_pass *pass)
     struct catalogue_view *view;
     struct check_filter filter = {.dropped = true, .source = u->scan->settings->name};
     enum catalogue_status status = CATALOGUE_OK;
+    record_list_done(&u->dropped);
+    u->claimed_count = 0;
     if (!u->scan->settings->check || u->scan->settings->drop_after_s == 0)
         return true;
     status = catalogue_view_begin(pass->options->catalogue, &view);
@@ -274,6 +276,9 @@ void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct
                                          .place = u,
                                          .site_id = scan->settings->site_id,
                                          .max_removed = scan->max_removed,
+                                         .dry_run = scan->dry_run,
+                                         .alone = scan->dry_run,
+                                         .progress = scan->progress,
                                          .stop = scan->stop};
     u->scan = scan;
     scan_run(&options, out);

@@ -35,10 +35,12 @@ struct upstream_scan {
     const struct remote_settings *settings;
     int64_t answered_before, answered; /* the Dates of the answer before and of this one */
     int64_t max_removed;
-    const atomic_bool *stop; /* may be NULL */
+    bool dry_run;
+    const struct scan_progress *progress; /* may be NULL */
+    const atomic_bool *stop;              /* may be NULL */
 };
-/* Hands the list over, after upstream_finish. `*claims_are_now`: its dates are the moments of its
- * answers, and none was taken. */
+/* Hands the list over, after upstream_finish; a dry run may come first. `*claims_are_now`: its
+ * dates are the moments of its answers, and none was taken. */
 void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct scan_outcome *out,
                     bool *claims_are_now);
 /* Of the members applied those with another claim than before: their normalised URLs, `count` of

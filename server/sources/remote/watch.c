@@ -1,17 +1,21 @@
 /* What is to be watched: what the lists of remote sources name, and entries of sites with `check`.
- * A pass looks at all of it in steps that are short for the catalogue; it begins a minute after
- * something changed, or at once where it is known that something has. */
+ * A pass looks at all of it in steps that are short for the catalogue. It begins once something
+ * changed, within seconds, and at once where it is known that something has; but it rests twenty
+ * times as long as the pass before took, so that whoever registers without end takes a twentieth of
+ * the thread at most. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/base/clock.h"
 #include "server/sources/remote/run.h"
 
-#define LOOKED      2000u /* rows in a slice */
-#define SLICES      4u    /* in a step */
-#define LOAD_ROWS   5000u
-#define LOOK_MS     60000
-#define SPREAD_RATE 0.8
+#define LOOKED        2000u /* rows in a slice */
+#define SLICES        4u    /* in a step */
+#define LOAD_ROWS     5000u
+#define REST_LEAST_MS 2000
+#define REST_MOST_MS  60000
+#define REST_FACTOR   20
+#define SPREAD_RATE   0.8
 
 struct gather {
     struct remote *remote;
@@ -47,12 +51,24 @@ static bool add(void *context, int64_t site_id, const char *loc)
     return !g->full;
 }
 
-static bool take_left(void *context, int64_t id)
+/* Whether settings and sites want it watched. */
+static bool is_wanted(struct remote *r, const char *source, int64_t site_id, bool list)
+{
+    const struct remote_source *of = run_source(r, source);
+    const struct registry_site *site = registry_site_by_id(r->registry, site_id);
+    if (*source == '\0')
+        return site && site->check;
+    return of && (list || of->settings->check);
+}
+
+static bool take_left(void *context, const struct check_named *row)
 {
     struct gather *g = context;
-    struct check_write write = {.kind = CHECK_REMOVE, .record = {.id = id}};
+    struct check_write write = {.kind = CHECK_REMOVE, .record = {.id = row->id}};
+    if (row->named && is_wanted(g->remote, row->source, row->site_id, row->list))
+        return true;
     if (run_write(g->remote, &write))
-        g->removed[g->removed_count++] = id;
+        g->removed[g->removed_count++] = row->id;
     g->full = g->remote->batch_count == CHECK_WRITES_MAX;
     return !g->full;
 }
@@ -109,7 +125,7 @@ static enum catalogue_status look_at_left(struct remote *r, struct catalogue_vie
     struct gather g = {.remote = r};
     int64_t last;
     enum catalogue_status status =
-        catalogue_view_checks_left(view, r->look.after_id, LOOKED, &last, take_left, &g);
+        catalogue_view_checks_named(view, r->look.after_id, LOOKED, &last, take_left, &g);
     for (size_t i = 0; g.removed_count > 0 && i < r->host_count; i++)
         due_move(&r->hosts[i]->heap, g.removed, g.removed_count, 0);
     r->look.removed = r->look.removed || g.removed_count > 0;
@@ -129,6 +145,7 @@ static bool begin_pass(struct remote *r, struct catalogue_view *view)
         return false;
     r->look.revision = revisions.revision;
     r->look.removed = false;
+    r->look.took_ms = 0;
     next_phase(r, LOOK_SOURCES, 0);
     return true;
 }
@@ -154,6 +171,14 @@ static enum catalogue_status look(struct remote *r, struct catalogue_view *view)
     return status;
 }
 
+static void note_took(struct remote *r, int64_t began_ms, int64_t now_ms)
+{
+    r->look.took_ms += now_ms - began_ms;
+    int64_t rest = r->look.took_ms * REST_FACTOR;
+    rest = rest < REST_LEAST_MS ? REST_LEAST_MS : rest > REST_MOST_MS ? REST_MOST_MS : rest;
+    r->look.next_ms = now_ms + rest;
+}
+
 void watch_step(struct remote *r, int64_t now_ms)
 {
     struct catalogue_view *view;
@@ -164,19 +189,21 @@ void watch_step(struct remote *r, int64_t now_ms)
         run_flush(r);
         return;
     }
-    r->look.next_ms = now_ms + LOOK_MS;
+    r->look.next_ms = now_ms + REST_LEAST_MS;
     if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK) {
         next_phase(r, LOOK_REST, 0);
         return;
     }
     enum catalogue_status status = look(r, view);
     catalogue_view_end(view);
+    note_took(r, now_ms, clock_now_ms());
     if (status != CATALOGUE_OK)
         next_phase(r, LOOK_REST, 0);
     if (r->batch_count > 0)
         run_flush(r);
     if (r->look.phase == LOOK_REST && r->look.removed) {
         r->look.removed = false;
+        atomic_store(&r->look_soon, true); /* another source, or the site, may want it */
         watch_count(r);
     }
 }
@@ -203,7 +230,7 @@ static bool load_row(void *context, const struct check_due *row)
     l->after = row->id;
     const struct registry_site *site = registry_site_by_id(r->registry, row->site_id);
     const struct remote_source *source = run_source(r, row->source);
-    bool wanted = *row->source != '\0' ? source && source->settings->check : site && site->check;
+    bool wanted = is_wanted(r, row->source, row->site_id, false);
     /* What came later than was loaded is loaded when that lands. */
     if (l->fresh && (source == NULL || !source->fresh || row->id > r->max_id))
         return true;

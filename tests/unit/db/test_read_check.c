@@ -78,6 +78,11 @@ static void a_sound_catalogue_has_no_findings(void **state)
 }
 
 /* Each alone; the sentences that must come of it, in order, with a newline behind each. */
+#define INTO_FETCH                                                                                 \
+    "INSERT INTO fetch(status, marks, interval_s, failures, checked_at, good_at, changed_at,"      \
+    " full_at, since, urls, bytes, one_lastmod, line, site, source, list, loc, state, next_at,"    \
+    " hash) SELECT 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, * FROM ("
+
 static const struct {
     const char *damage, *found;
 } cases[] = {
@@ -153,6 +158,15 @@ static const struct {
                                         "the registry: cannot be read\n"},
     {"PRAGMA foreign_keys = OFF; INSERT INTO segment VALUES(88, 0, 0, 0)",
      "table segment: a row refers to a sitemap_index that does not exist\n"},
+    {INTO_FETCH "VALUES(1, 77, 1, 'x', 9, -1, NULL))",
+     "poll of x: is neither of a list nor of a site's sitemap\n"
+     "poll of x: is of a source that there is not\n"
+     "poll of x: has no state that there is\n"
+     "poll of x: has a time or a count below 0\n"},
+    {INTO_FETCH "VALUES(1, 0, 0, 'https://WWW.example.com/a', 1, 5, x'00'))",
+     "poll of https://WWW.example.com/a: has a hash that is none\n"
+     "poll of https://WWW.example.com/a: is no normal loc\n"},
+    {INTO_FETCH "VALUES(1, 0, 0, 'https://www.example.com/a', 1, 5, NULL))", ""},
     {"DROP INDEX page_revision", "the schema: page_revision is missing\n"},
     {"DROP INDEX page_revision; CREATE INDEX page_revision ON page(number)",
      "the schema: page_revision is not as it was made\n"},

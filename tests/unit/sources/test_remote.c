@@ -137,6 +137,7 @@ static struct {
     pthread_cond_t done;
     bool over;
     char failure[256];
+    uint64_t created;
     enum check_state state;
     char problem[64];
     unsigned marks;
@@ -235,7 +236,8 @@ static void end(const char *failure)
 
 static void on_scanned(void *context, const struct change_result *result, const char *failure)
 {
-    (void)context, (void)result;
+    (void)context;
+    world.created = result ? result->created : 0;
     end(failure);
 }
 
@@ -263,7 +265,14 @@ static void await(void)
 
 static const char *scan_list(int64_t max_removed)
 {
-    remote_scan(world.r, "shop", max_removed, on_scanned, NULL);
+    remote_scan(world.r, "shop", max_removed, false, on_scanned, NULL);
+    await();
+    return world.failure;
+}
+
+static const char *scan_list_dry(void)
+{
+    remote_scan(world.r, "shop", MAX_REMOVED_GUARDED, true, on_scanned, NULL);
     await();
     return world.failure;
 }
@@ -537,6 +546,30 @@ static void claims_of_now_are_not_taken(void **state)
     assert_true(world.marks & CHECK_CLAIMS_ARE_NOW);
 }
 
+static bool count_row(void *context, const struct check_named *row)
+{
+    (void)row;
+    ++*(size_t *)context;
+    return true;
+}
+
+/* Until so many rows are kept. */
+static void await_rows(size_t wanted)
+{
+    size_t rows = wanted + 1;
+    for (int64_t until = clock_now_ms() + HANG_MS; rows != wanted;) {
+        struct catalogue_view *v;
+        int64_t last;
+        rows = 0;
+        assert_int_equal(catalogue_view_begin(world.c, &v), CATALOGUE_OK);
+        assert_int_equal(catalogue_view_checks_named(v, 0, 100, &last, count_row, &rows),
+                         CATALOGUE_OK);
+        catalogue_view_end(v);
+        assert_true(clock_now_ms() < until);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
 /* What the API registered is its own: a date moves with the content, and is told where it moved
  * alone. */
 static void a_checked_site_keeps_what_was_registered(void **state)
@@ -581,6 +614,24 @@ static void a_checked_site_keeps_what_was_registered(void **state)
     for (unsigned i = 0; i < 4; i++, age("/b.xml", 400000))
         assert_int_equal(poll_one("/b.xml"), CHECK_GONE);
     assert_string_not_equal(date_of("/b.xml"), "-");
+    /* Neither the site nor the source wants anything any more: nothing is known of it. */
+    char why[256];
+    static const char *const allowed[] = {"127.0.0.0/8", NULL};
+    const struct remote_bounds bounds = {.agent = "x",
+                                         .rate = 1000,
+                                         .per_host = 2,
+                                         .min_interval_s = 900,
+                                         .max_interval_s = 86400,
+                                         .allow_addresses = allowed};
+    await_rows(3); /* both, and the list */
+    world.settings.check = false;
+    assert_true(remote_reconfigure(world.r, &bounds, 1, &world.settings, why, sizeof why));
+    await_rows(2);
+    checked.site.check = false;
+    assert_int_equal(catalogue_apply(world.c, &checked, &result), CATALOGUE_OK);
+    await_rows(1);
+    assert_true(remote_reconfigure(world.r, &bounds, 0, NULL, why, sizeof why));
+    await_rows(0);
 }
 
 static void a_restart_polls_nothing_before_its_time(void **state)
@@ -601,6 +652,52 @@ static void a_restart_polls_nothing_before_its_time(void **state)
     assert_int_equal(poll_one("/b.xml"), CHECK_GOOD); /* it runs */
     assert_int_equal(asked("/list.xml", false), lists);
     assert_int_equal(asked("/a.xml", false), a);
+}
+
+static void a_list_is_scanned_once(void **state)
+{
+    (void)state;
+    char why[256];
+    struct change_result result;
+    static const char *const allowed[] = {"127.0.0.0/8", NULL};
+    const struct remote_bounds bounds = {
+        .agent = "sitemapd/test", .rate = 1, .per_host = 1, .allow_addresses = allowed};
+    set_all_good();
+    for (int dry = 1; dry >= 0; dry--) {
+        assert_int_equal(remote_scan_once(world.c, &world.settings, &bounds, MAX_REMOVED_GUARDED,
+                                          dry, NULL, &result, why, sizeof why),
+                         CATALOGUE_OK);
+        assert_int_equal(result.created, 4);
+        assert_string_equal(date_of("/a.xml"), dry ? "-" : "2026-01-01");
+    }
+    set("/list.xml", "200 OK", URLSET "</urlset>");
+    assert_int_equal(remote_scan_once(world.c, &world.settings, &bounds, MAX_REMOVED_GUARDED, false,
+                                      NULL, &result, why, sizeof why),
+                     CATALOGUE_REFUSED);
+    assert_non_null(strstr(why, "urlset-not-index: "));
+}
+
+static void a_dry_run_of_a_list_changes_nothing(void **state)
+{
+    (void)state;
+    struct remote_status status;
+    set_all_good();
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    set("/list.xml", "200 OK", LIST MEMBER("/new.xml", "") "</sitemapindex>", world.site);
+    assert_string_equal(scan_list_dry(), "");
+    assert_int_equal(world.created, 1);
+    assert_string_equal(date_of("/new.xml"), "-");
+    assert_true(remote_status(world.r, "shop", &status));
+    int64_t next = status.next_poll_at;
+    set("/list.xml", "200 OK", URLSET "</urlset>");
+    assert_non_null(strstr(scan_list_dry(), "urlset"));
+    set("/list.xml", "503 No", "");
+    assert_non_null(strstr(scan_list_dry(), "503"));
+    assert_true(remote_status(world.r, "shop", &status));
+    assert_false(status.failing);
+    assert_int_equal(status.next_poll_at, next);
+    assert_int_equal(status.polls, 1);
 }
 
 static void an_address_that_is_not_allowed_is_not_asked(void **state)
@@ -634,6 +731,8 @@ int main(void)
         CASE(claims_of_now_are_not_taken),
         CASE(a_checked_site_keeps_what_was_registered),
         CASE(a_restart_polls_nothing_before_its_time),
+        CASE(a_list_is_scanned_once),
+        CASE(a_dry_run_of_a_list_changes_nothing),
         CASE(an_address_that_is_not_allowed_is_not_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

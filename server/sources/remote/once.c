@@ -1,0 +1,145 @@
+/* One poll of a list on the caller's thread, for the command line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/client/follow.h"
+#include "server/rules/negotiate.h"
+#include "server/sources/remote/child.h"
+#include "server/sources/remote/run.h"
+
+#define TIMEOUT_MS      120000u
+#define STALL_S         30u
+#define STALL_BYTES     100u
+#define BODY_MAX_BYTES  (51u << 20)
+#define OTHER_MAX_BYTES 4096u
+
+struct once {
+    struct registry *registry;
+    char headers[128];
+    struct url upstream;
+    struct upstream *list;
+    bool decided;
+};
+
+static bool may_ask(void *context, const struct url *to)
+{
+    const struct once *o = context;
+    return url_same_origin(&o->upstream, to);
+}
+
+static bool take(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
+{
+    struct once *o = context;
+    if (reply->status == 200 && !upstream_feed(o->list, bytes, len))
+        o->decided = true;
+    return !o->decided;
+}
+
+/* What the answer says, where it is no list. */
+static const char *judge(struct once *o, enum fetch_status status, const struct fetch_reply *reply,
+                         enum hop_verdict hop, char *why, size_t why_size)
+{
+    struct child_verdict verdict;
+    const struct child_answer answer = {
+        .fetch = status, .reply = reply, .hop = hop, .decided = o->decided, .now = run_now()};
+    child_judge(&answer, &verdict);
+    if (reply->status == 508) {
+        snprintf(why, why_size,
+                 "the upstream's name leads to the server of this catalogue; say "
+                 "with connect where it was");
+        return "upstream-is-this-server";
+    }
+    if (verdict.state == CHECK_GOOD)
+        return upstream_finish(o->list, why, why_size);
+    snprintf(why, why_size, "%s", verdict.detail);
+    return verdict.problem;
+}
+
+/* By it the server of this very catalogue knows whom it answers. */
+static enum catalogue_status make_headers(struct once *o, struct catalogue *c)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = catalogue_view_begin(c, &view);
+    if (status != CATALOGUE_OK)
+        return status;
+    status = catalogue_view_registry(view, &o->registry);
+    catalogue_view_end(view);
+    if (status == CATALOGUE_OK)
+        snprintf(o->headers, sizeof o->headers,
+                 "Accept-Encoding: gzip\r\nCDN-Loop: sitemapd-%s\r\n", o->registry->epoch);
+    return status;
+}
+
+static enum catalogue_status poll_once(const struct remote_plan *plan, struct once *o,
+                                       struct upstream_scan *scan, struct scan_outcome *outcome,
+                                       char *why, size_t why_size)
+{
+    const struct remote_settings *settings = plan->settings;
+    struct fetch_reply reply;
+    bool claims;
+    char said[256];
+    const struct fetch_request request = {
+        .url = &o->upstream,
+        .method = "GET",
+        .agent = plan->bounds.agent,
+        .headers = o->headers,
+        .timeout_ms = TIMEOUT_MS,
+        .stall_s = STALL_S,
+        .stall_bytes = STALL_BYTES,
+        .max_bytes = OTHER_MAX_BYTES,
+        .connect = settings->connect,
+        .guard = &plan->guard,
+        .ca_more = settings->ca_file,
+        .credentials = settings->credentials,
+        .take = take,
+        .take_bytes = BODY_MAX_BYTES,
+        .context = o,
+    };
+    struct follow follow = {.request = &request, .allowed = may_ask, .context = o};
+    enum fetch_status status = fetch_follow(&follow, &reply);
+    if (o->decided && status == FETCH_STOPPED)
+        reply.status = 200; /* no whole answer, but one that was read far enough */
+    const char *code = judge(o, status, &reply, follow.verdict, said, sizeof said);
+    const char *date = fetch_header(&reply, "Date");
+    scan->answered = run_now();
+    if (date)
+        http_date_parse(date, scan->answered, &scan->answered);
+    fetch_reply_done(&reply);
+    if (code) {
+        snprintf(why, why_size, "%s: %s", code, said);
+        return CATALOGUE_REFUSED;
+    }
+    upstream_apply(o->list, scan, outcome, &claims);
+    snprintf(why, why_size, "%s", outcome->failure);
+    return outcome->status;
+}
+
+enum catalogue_status remote_scan_once(struct catalogue *c, const struct remote_settings *settings,
+                                       const struct remote_bounds *bounds, int64_t max_removed,
+                                       bool dry_run, const struct scan_progress *progress,
+                                       struct change_result *result, char *why, size_t why_size)
+{
+    struct once o = {.list = upstream_new(run_now())};
+    struct scan_outcome outcome = {.status = CATALOGUE_REFUSED};
+    struct remote_plan *plan = remote_plan_new(bounds, 1, settings, why, why_size);
+    enum catalogue_status status = CATALOGUE_REFUSED;
+    memset(result, 0, sizeof *result);
+    if (o.list == NULL)
+        status = CATALOGUE_NO_MEMORY;
+    if (plan && o.list && (status = make_headers(&o, c)) == CATALOGUE_OK) {
+        struct upstream_scan scan = {.catalogue = c,
+                                     .settings = plan->settings,
+                                     .max_removed = max_removed,
+                                     .dry_run = dry_run,
+                                     .progress = progress};
+        url_parse(settings->upstream, strlen(settings->upstream), &o.upstream, NULL);
+        status = poll_once(plan, &o, &scan, &outcome, why, why_size);
+        *result = outcome.result;
+    }
+    result->status = status;
+    remote_plan_free(plan);
+    registry_unref(o.registry);
+    upstream_free(o.list);
+    return status;
+}
