@@ -329,7 +329,7 @@ const struct cli_command cli_commands[] = {
               "sitemapd export | sitemapd import --replace --source '*' --database copy.db -"},
              {0},
          }},
-    {"scan", "NAME|DIR", "read a folder of sitemap files, or an upstream's list, once",
+    {"scan", "NAME|DIR", "read a folder, or an upstream's list, once",
      "Verifies each file that is new or has changed since the last scan, and registers what is "
      "good in one step; prints what changed and what was refused, and why. NAME is a source of "
      "the configuration or the catalogue; a folder needs its URL. Of a source with an upstream the "
