@@ -44,13 +44,13 @@ enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
 
 /* Changes, the newest first. With a site or index, the counts are of that alone. */
 struct history_query {
-    int64_t site_id;             /* 0: any */
-    int64_t index_id;            /* 0: any; else of site_id */
+    int64_t site_id;  /* 0: any */
+    int64_t index_id; /* 0: any; else of site_id */
     /* NULL: any, but of the kind "check" only where it or a loc is asked for; with a loc, those
      * that touched that entry */
     const char *by, *kind, *loc;
-    int64_t since, until;        /* Unix time, both included; 0: any */
-    uint64_t after;              /* only before this revision; 0: from the newest */
+    int64_t since, until; /* Unix time, both included; 0: any */
+    uint64_t after;       /* only before this revision; 0: from the newest */
     size_t limit;
 };
 /* So many changes and parts of changes one call looks at: some ten milliseconds. */

@@ -205,51 +205,6 @@ static void print_row_json(const struct entry_shown *before, const struct entry_
     str_done(&out);
 }
 
-static bool print_field(const char *name, const char *before, const char *after)
-{
-    before = before != NULL ? before : "none";
-    after = after != NULL ? after : "none";
-    if (strcmp(before, after) == 0)
-        return false;
-    printf("  %s ", name);
-    cli_print_escaped(stdout, before);
-    fputs(" -> ", stdout);
-    cli_print_escaped(stdout, after);
-    return true;
-}
-
-/* What differs, of what people set; else it is only at another place. */
-static void print_difference(const struct entry_shown *before, const struct entry_shown *after)
-{
-    bool told = print_field("lastmod", before->lastmod, after->lastmod);
-
-    told = print_field("digest", before->digest, after->digest) || told;
-    told = print_field("source", before->source, after->source) || told;
-    told = print_field("index", before->path, after->path) || told;
-    if (!told)
-        fputs("  its place or its times", stdout);
-}
-
-static void print_row(const struct entry_shown *before, const struct entry_shown *after)
-{
-    const struct entry_shown *entry = after != NULL ? after : before;
-    enum ink ink = before == NULL ? INK_GOOD : after == NULL ? INK_WRONG : INK_WARNING;
-
-    printf("%s%c%s ", ink_on(stdout, ink),
-           before == NULL  ? '+'
-           : after == NULL ? '-'
-                           : '~',
-           ink_off(stdout));
-    cli_print_escaped(stdout, entry->loc);
-    if (before != NULL && after != NULL) {
-        print_difference(before, after);
-    } else if (entry->lastmod != NULL) {
-        fputs("  lastmod ", stdout);
-        cli_print_escaped(stdout, entry->lastmod);
-    }
-    putchar('\n');
-}
-
 static bool tell_row(void *context, const struct entry_shown *before,
                      const struct entry_shown *after)
 {
@@ -264,7 +219,7 @@ static bool tell_row(void *context, const struct entry_shown *before,
     t->created += before == NULL;
     t->removed += after == NULL;
     t->updated += before != NULL && after != NULL;
-    (t->json ? print_row_json : print_row)(before, after);
+    (t->json ? print_row_json : output_print_change)(before, after);
     return true;
 }
 
@@ -476,10 +431,11 @@ static void print_conflicts(const struct change *change, const struct findings *
 static void print_undone(const char *what, const struct change *change,
                          const struct change_result *result)
 {
-    bool any = result->created + result->updated + result->removed > 0;
+    uint64_t all = result->created + result->updated + result->removed;
 
+    output_print_more(all, output_print_rows(result, ROWS_SHOWN));
     printf("%s: ", what);
-    if (!any) {
+    if (all == 0) {
         printf("nothing to put back\n");
     } else {
         printf("%s ", change->dry_run ? "would put back" : "put back");
@@ -526,6 +482,7 @@ int command_undo(struct cli *cli)
         .kind = CHANGE_UNDO,
         .overwrite = arguments_has(&cli->arguments, "--overwrite"),
         .dry_run = arguments_has(&cli->arguments, "--dry-run"),
+        .tells_rows = arguments_has(&cli->arguments, "--dry-run"),
         .pass_frozen = true,
         .max_told = CONFLICTS_KEPT,
     };

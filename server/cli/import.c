@@ -42,6 +42,7 @@ struct import {
     struct str if_match; /* a field of If-Match; empty: without */
     bool anybodys;       /* --source '*': a replace acts on the entries of all owners */
     bool replace, skip, dry_run, drop_lastmod;
+    uint64_t shown; /* of a dry run: rows printed */
     int64_t max_removed;
     struct registry *registry; /* replace without --index: tells which index a loc belongs to */
     size_t group_count;
@@ -78,7 +79,8 @@ static uint64_t import_hash(uint64_t hash, const char *bytes, size_t len)
 /* Whether the loc stood in the list before, by 63 bits of its hash: at a million locs, 16 bytes or
  * so each, the chance that two share them is one in 18 million. Past LOCS_MAX, or out of memory, no
  * new ones are noted. */
-#define LOCS_MAX 50000000u /* twice what max_bulk_entries may be */
+#define ROWS_SHOWN 20        /* of a dry run */
+#define LOCS_MAX   50000000u /* twice what max_bulk_entries may be */
 
 static bool is_repeated(struct map *locs, const char *loc)
 {
@@ -278,6 +280,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         .rows = group->spool,
         .skip = import->skip,
         .dry_run = dry_run,
+        .tells_rows = dry_run && import->dry_run,
         .index_name = group->index_url != NULL ? group->index_url : import->index,
         .if_match = import->if_match.len > 0 ? str_text(&import->if_match) : NULL,
         .max_removed = import->max_removed,
@@ -302,6 +305,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         findings_remark(findings, 0, NULL, result.remarks);
         if (result.revision > import->revision)
             import->revision = result.revision;
+        import->shown += output_print_rows(&result, ROWS_SHOWN - import->shown);
     }
     bool told = status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip &&
                                            result.code != RULE_SHRINK_GUARD && refused);
@@ -743,6 +747,7 @@ static int check_first(struct import *import, bool *good)
 
 static void print_summary(const struct import *import, uint64_t read)
 {
+    output_print_more(import->created + import->updated + import->removed, import->shown);
     printf("%s: read %" PRIu64 ": %s%" PRIu64 " created, %" PRIu64 " updated, %" PRIu64
            " unchanged, %" PRIu64 " removed, ",
            import->file, read, import->dry_run ? "a dry run, nothing applied: " : "",

@@ -170,3 +170,75 @@ void text_warn(const char *what, rule_set remarks)
             cli_note(what, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
                      rule_code_word((enum rule_code)code));
 }
+
+/* ---- what a change does to an entry ------------------------------------------------------ */
+
+static bool print_field(const char *name, const char *before, const char *after)
+{
+    before = before != NULL ? before : "none";
+    after = after != NULL ? after : "none";
+    if (strcmp(before, after) == 0)
+        return false;
+    printf("  %s ", name);
+    cli_print_escaped(stdout, before);
+    fputs(" -> ", stdout);
+    cli_print_escaped(stdout, after);
+    return true;
+}
+
+/* What differs, of what people set; else it is only at another place. */
+static void print_difference(const struct entry_shown *before, const struct entry_shown *after)
+{
+    bool told = print_field("lastmod", before->lastmod, after->lastmod);
+
+    told = print_field("digest", before->digest, after->digest) || told;
+    told = print_field("source", before->source, after->source) || told;
+    told = print_field("index", before->path, after->path) || told;
+    if (!told)
+        fputs("  its place or its times", stdout);
+}
+
+void output_print_change(const struct entry_shown *before, const struct entry_shown *after)
+{
+    const struct entry_shown *entry = after != NULL ? after : before;
+    enum ink ink = before == NULL ? INK_GOOD : after == NULL ? INK_WRONG : INK_WARNING;
+
+    printf("%s%c%s ", ink_on(stdout, ink),
+           before == NULL  ? '+'
+           : after == NULL ? '-'
+                           : '~',
+           ink_off(stdout));
+    cli_print_escaped(stdout, entry->loc);
+    if (before != NULL && after != NULL) {
+        print_difference(before, after);
+    } else if (entry->lastmod != NULL) {
+        fputs("  lastmod ", stdout);
+        cli_print_escaped(stdout, entry->lastmod);
+    }
+    putchar('\n');
+}
+
+uint64_t output_print_rows(const struct change_result *result, uint64_t most)
+{
+    uint64_t count = result->told_count < most ? result->told_count : most;
+
+    for (uint64_t i = 0; i < count; i++) {
+        const struct entry_record *records[] = {&result->told[i].before, &result->told[i].after};
+        struct entry_shown shown[2];
+
+        for (size_t k = 0; k < 2; k++) /* without its index: where it lies is not told */
+            shown[k] = (struct entry_shown){.loc = records[k]->loc,
+                                            .lastmod = records[k]->lastmod,
+                                            .digest = records[k]->digest,
+                                            .source = records[k]->source};
+        output_print_change(shown[0].loc != NULL ? &shown[0] : NULL,
+                            shown[1].loc != NULL ? &shown[1] : NULL);
+    }
+    return count;
+}
+
+void output_print_more(uint64_t all, uint64_t shown)
+{
+    if (shown > 0 && all > shown)
+        printf("... and %" PRIu64 " more\n", all - shown);
+}

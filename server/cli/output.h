@@ -47,6 +47,17 @@ struct listing {
     struct str out;
 };
 
+/* A line of what a change does to an entry: "+ loc", "- loc", or "~ loc" with what differs. NULL:
+ * it was, or is, not there. */
+void output_print_change(const struct entry_shown *before, const struct entry_shown *after);
+
+/* Of a dry run that was to tell rows (change.tells_rows): the first `most`, a line each. Returns
+ * how many. */
+#define ROWS_SHOWN 20
+uint64_t output_print_rows(const struct change_result *result, uint64_t most);
+/* "... and N more" behind them, where there are. */
+void output_print_more(uint64_t all, uint64_t shown);
+
 /* A count for a table, "-" where it is not told (struct backend_page); and as `,"name":N` or null.
  */
 void output_count(char out[24], uint64_t count, bool untold);

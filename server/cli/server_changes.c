@@ -504,6 +504,35 @@ static void list_target(struct str *target, const struct change *change)
     target_add(target, "max_removed", change->max_removed >= 0 ? number : NULL);
 }
 
+static char *copy_of(const json_t *entry, const char *name)
+{
+    const char *text = member_text_or_null(entry, name);
+
+    return text != NULL ? strdup(text) : NULL;
+}
+
+/* What a dry run tells of single entries: their texts. Where memory ends, the rest is not told. */
+static void take_rows(const struct change *change, struct change_result *result, const json_t *rows)
+{
+    static const char *const members[] = {"before", "after"};
+    size_t count = change->tells_rows ? json_array_size(rows) : 0;
+
+    result->told = count > 0 ? calloc(count, sizeof *result->told) : NULL;
+    for (size_t i = 0; result->told != NULL && i < count; i++) {
+        struct entry_record *both[] = {&result->told[i].before, &result->told[i].after};
+
+        for (size_t k = 0; k < 2; k++) {
+            const json_t *entry = json_object_get(json_array_get(rows, i), members[k]);
+
+            both[k]->loc = copy_of(entry, "loc");
+            both[k]->lastmod = copy_of(entry, "lastmod");
+            both[k]->digest = copy_of(entry, "digest");
+            both[k]->source = copy_of(entry, "source");
+        }
+        result->told_count++;
+    }
+}
+
 static void send_list(struct server *s, const struct change *change, struct change_result *result)
 {
     struct sent sent = {0};
@@ -524,6 +553,7 @@ static void send_list(struct server *s, const struct change *change, struct chan
         server_counts(answer, result);
         take_rejections(result, &sent, json_object_get(answer, "rejected"));
         take_remarks(result, &sent, json_object_get(answer, "warnings"));
+        take_rows(change, result, json_object_get(answer, "rows"));
     } else {
         refuse(s, answer, result);
         if (json_array_size(json_object_get(answer, "rejected")) > 0)
@@ -561,6 +591,7 @@ static void put_back(struct server *s, const struct change *change, struct chang
     if (call(s, "POST", &target, NULL, result, &answer)) {
         server_counts(answer, result);
         take_rejections(result, &nothing, json_object_get(answer, "conflicts"));
+        take_rows(change, result, json_object_get(answer, "rows"));
         result->findings.refused = member_number(answer, "conflicts_total");
     }
     json_decref(answer);

@@ -294,7 +294,7 @@ const struct cli_command cli_commands[] = {
           "the index for entries that name none (default: the deepest that holds it)"},
          {"--replace", NULL, "make what --source owns of each index named exactly this list"},
          {"--skip-invalid", NULL, "apply the good entries, though some are refused"},
-         {"--dry-run", NULL, "check and count, write nothing"},
+         {"--dry-run", NULL, "show what would change, write nothing"},
          {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
          {"--connect", "H:P", "ask this host and port for the URL, whatever DNS says"},
          OPTION_MAX_REMOVED,

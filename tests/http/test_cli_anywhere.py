@@ -611,6 +611,36 @@ def test_history_on_both(file, served):
     assert "1 entry was changed since (changed-since), and stays as it is:" in undone and f"  {ORIGIN}/n1.xml\n" in undone, undone
 
 
+def test_a_dry_run_tells_what_would_change(file, served):
+    """The first rows, what is behind them by number, then the counts; and nothing is written."""
+    old = [f'{{"loc": "{ORIGIN}/{n:02}.xml", "lastmod": "2026-01-01T00:00:00Z"}}\n' for n in range(30)]
+    (file.folder / "old.ndjson").write_text("".join(old))
+    (file.folder / "new.ndjson").write_text("".join(old[2:]).replace("02.xml", "x.xml").replace("2026-01-01", "2026-01-02", 2))
+    for name in ("old.ndjson", "new.ndjson"):
+        (served.folder / name).write_text((file.folder / name).read_text())
+    told = []
+    for place in (file, served):
+        assert place.run("import old.ndjson --source me").code == 0
+        before = place.run(f"render {INDEX}").out
+        dry = place.run("import --replace --source me --max-removed 9 --dry-run new.ndjson")
+        assert place.run(f"render {INDEX}").out == before
+        assert place.run("import --replace --source me --max-removed 9 new.ndjson").code == 0
+        undo = place.run(f"undo {newest(place)} --dry-run --max-removed 9")
+        assert (dry.code, undo.code) == (0, 0), (dry, undo)
+        told.append((dry.out, undo.out.replace(str(newest(place)), "N")))
+    assert told[0] == told[1]
+    dry, undo = told[0]
+    assert dry == (
+        f"- {ORIGIN}/00.xml  lastmod 2026-01-01T00:00:00Z\n- {ORIGIN}/01.xml  lastmod 2026-01-01T00:00:00Z\n"
+        f"- {ORIGIN}/02.xml  lastmod 2026-01-01T00:00:00Z\n"
+        f"+ {ORIGIN}/x.xml  lastmod 2026-01-02T00:00:00Z\n"
+        f"~ {ORIGIN}/03.xml  lastmod 2026-01-01T00:00:00Z -> 2026-01-02T00:00:00Z\n"
+        "new.ndjson: read 28: a dry run, nothing applied: 1 created, 1 updated, 26 unchanged, 3 removed, 0 refused\n"
+    )
+    assert undo.endswith("revision N: would put back +3 ~1 -1; nothing is written\n"), undo
+    assert f"~ {ORIGIN}/03.xml  lastmod 2026-01-02T00:00:00Z -> 2026-01-01T00:00:00Z\n" in undo, undo
+
+
 def test_undo_on_both(file, served):
     """A bad deploy is taken back: what somebody changed since stays, or not; pages get their bytes back."""
     for place in (file, served):
