@@ -6,7 +6,7 @@ from rows_write import remove_catalogue
 from table import at_most
 
 ENTRIES = 1_000_000
-SINGLES = 5_000  # their CPU is told in steps of 10 ms
+SINGLES = 5_000
 KINDS = (("bulk", "1,000,000 new entries", 1.05), ("updates", "1,000,000 updated entries", 1.25),
          ("registrations", f"{SINGLES:,} registrations, one at a time", 1.05))
 
