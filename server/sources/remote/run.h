@@ -126,7 +126,7 @@ struct remote {
 
     /* Looking for what is to be watched. */
     struct {
-        enum { LOOK_REST, LOOK_SOURCES, LOOK_SITES, LOOK_LEFT } phase;
+        enum look_phase { LOOK_REST, LOOK_SOURCES, LOOK_SITES, LOOK_LEFT } phase;
         size_t at;
         char after[LOC_MAX_CHARS + 1];
         int64_t after_id;

@@ -73,7 +73,7 @@ static bool take_left(void *context, const struct check_named *row)
     return !g->full;
 }
 
-static void next_phase(struct remote *r, int phase, size_t at)
+static void next_phase(struct remote *r, enum look_phase phase, size_t at)
 {
     r->look.phase = phase;
     r->look.at = at;
