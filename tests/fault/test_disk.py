@@ -5,11 +5,16 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
+import threading
 import time
 
 import pytest
 
-from harness import ORIGIN, eventually, locs, problem, render_export, seconds, sitemapd
+from harness import ORIGIN, ask, eventually, locs, problem, render_export, seconds, sitemapd
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from origin import Origin, answer, index, urlset  # noqa: E402
 
 XML = "/sitemap_index.xml"
 WAL, DB = ".db-wal", ".db"
@@ -232,6 +237,38 @@ def test_a_start_on_a_read_only_mount(start, small):
     assert "read" in last.lower(), last
     subprocess.run(["mount", "-o", "remount,rw", str(small)], check=True)
     assert served(start(database=database)) == [loc("a")]
+
+
+def test_polls_on_a_full_disk(start, disk, data):
+    """What a poll found cannot be kept: it is told, crawlers are served as before, and with room again it is polled by itself."""
+    with Origin() as origin:
+        base, gate = f"http://{origin.address}:{origin.port}", threading.Event()
+
+        def late(connection, _):
+            gate.wait(60)
+            connection.sendall(answer(200, urlset(base + "/page", lastmod="2026-02-02")))
+
+        origin.answers.update({"/list.xml": answer(200, index((base + "/a.xml", "2026-01-01"), base + "/b.xml")), "/a.xml": answer(404), "/b.xml": late})
+        server = start(sites=(), database=data / "catalogue.db", env=disk.environment(data),
+                       config=f'[catalogue]\nwrite_timeout = 1s\n[fetch]\nallow_address = 127.0.0.2\nrate = 1000\n[site "m"]\norigin = {base}\n'
+                              f'index = {XML}\n[source "shop"]\nupstream = {base}/list.xml\n')
+        page = lambda: ask(server.public, "GET", XML, host=f"{origin.address}:{origin.port}")
+        checks = lambda: {check["loc"][len(base):]: check["check"]["state"] for check in server.api("GET", "/v1/checks").json()["checks"]}
+        polls = lambda: sum("GET /b.xml " in head for head in origin.asked)
+        eventually(lambda: polls() == 1 and "/a.xml is gone (gone)" in server.log(), "one is read, the other is waited for")
+        before, entries = page(), server.cli("export").out
+        assert before.status == 200 and locs(before.xml()) == [base + "/a.xml", base + "/b.xml"]
+        rule = disk.fail("write", "ENOSPC", WAL)
+        gate.set()
+        eventually(lambda: "check-not-kept" in server.log(), "it is told")
+        assert disk.hits(rule) > 0 and "could not be kept (no-space)" in server.log()
+        assert (page().body, checks()["/b.xml"], server.cli("export").out) == (before.body, "new", entries)
+        degraded(server, "catalogue-not-writable")
+        disk.heal()
+        eventually(lambda: checks() == {"/a.xml": "gone", "/b.xml": "good"}, "it is polled anew")
+        assert polls() == 2 and b"2026-02-02" in page().body
+        assert locs(page().xml()) == locs(before.xml())
+        assert server.cli("check").code == 0
 
 
 # ---- the file is changed beneath it -------------------------------------------------------------

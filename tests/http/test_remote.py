@@ -100,6 +100,27 @@ def test_what_the_api_registers_is_watched(start):
         server.stop()
 
 
+def test_what_polls_changed_is_in_the_history_for_who_asks(start):
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        server = start(sites=(), config=f'{SETTINGS}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n')
+        assert server.register(base + "/a.xml", lastmod="2026-01-01").status == 201
+        poll = lambda: server.api("POST", f"/v1/checks?loc={base}/a.xml")
+        told = lambda query: [(change["kind"], change["updated"]) for change in server.api("GET", "/v1/history?" + query).json()["changes"]]
+        eventually(lambda: poll().status == 200, "it is watched")
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/another", lastmod="2026-02-02"))
+        assert poll().status == 200
+        assert "<lastmod>2026-02-02</lastmod>" in body(server, origin)
+        assert ("registration", 0) in told("") and "check" not in dict(told("")) and told("limit=1")[0] == ("registration", 0)
+        assert told("kind=check") == [("check", 1)]
+        assert told(f"loc={base}/a.xml") == [("check", 1), ("registration", 0)]
+        revision = server.api("GET", "/v1/history?kind=check").json()["changes"][0]["revision"]
+        (row,) = server.api("GET", f"/v1/history/{revision}").json()["rows"]
+        assert (row["before"]["lastmod"], row["after"]["lastmod"]) == ("2026-01-01", "2026-02-02")
+        assert row["loc"] == base + "/a.xml"
+
+
 def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"
