@@ -245,8 +245,9 @@ const struct setting config_settings[] = {
 
     {"notify", "url", SETTING_URL, IN(notify_url), LIVE("SITEMAPD_NOTIFY_URL"),
      .doc =
-         "Where a line of JSON is posted when a source begins to fail, removals are held back, or "
-         "sitemaps can be read no more, and when all is well again. Without it nobody is told."},
+         "Where a line of JSON is posted when a source begins to fail, removals are held back, "
+         "sitemaps can be read no more or bear an old date, and when all is well again. Without it "
+         "nobody is told."},
 
     {"fetch", "contact", SETTING_WORD, IN(contact), LIVE("SITEMAPD_FETCH_CONTACT"),
      .doc = "A URL or address that the User-Agent names, for who wonders who asks."},

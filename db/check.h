@@ -40,9 +40,11 @@ enum check_remark {
     CHECK_VALIDATORS_LIE = 4,    /* 304 though its content was another */
     CHECK_LASTMOD_UNFOUNDED = 8, /* its registered date moved and its content did not */
     CHECK_DROPPED = 16,          /* three polls agree that it is none: its entry left the index */
-    CHECK_REMARKS_END = 32,      /* the next one's number */
+    CHECK_DATE_STALE = 32,  /* its content changed, and its date in the index could not be moved */
+    CHECK_REMARKS_END = 64, /* the next one's number */
 };
-/* "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded", "dropped". Static. */
+/* "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded", "dropped",
+ * "date-stale". Static. */
 const char *check_remark_word(enum check_remark remark);
 
 /* One row. Strings of a view are valid until its next call, those of a write for the call; NULL

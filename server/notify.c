@@ -29,6 +29,7 @@
 #define TIMEOUT_MS     30000
 #define ANSWER_BYTES   65536
 #define KIND_MAX_LINES 50u
+#define SITE_MAX_LINES 10u /* of those, about single sitemaps of one site */
 
 enum kind {
     SOURCE_FAILING,
@@ -37,11 +38,20 @@ enum kind {
     REMOVAL_SETTLED,
     SITEMAPS_BAD,
     SITEMAPS_WELL,
-    KINDS
+    OF_ONE, /* and on: in the order of enum notify_word */
+    KINDS = OF_ONE + NOTIFY_WORDS
 };
 static const char *const kind_words[KINDS] = {
-    "source-failing",  "source-well",  "removal-held",
-    "removal-settled", "sitemaps-bad", "sitemaps-well",
+    "source-failing", "source-well",  "removal-held", "removal-settled", "sitemaps-bad",
+    "sitemaps-well",  "sitemap-gone", "sitemap-back", "date-stale",      "date-well",
+};
+/* Of one sitemap, of several. */
+static const char *const word_sentences[NOTIFY_WORDS][2] = {
+    {"is gone", "are gone"},
+    {"is there again", "are there again"},
+    {"changed, and its date in the index could not be moved",
+     "changed, and their dates in the index could not be moved"},
+    {"is dated anew", "are dated anew"},
 };
 
 /* What waits of a kind. Times are of the monotonic clock. */
@@ -62,6 +72,21 @@ struct known {
     bool failing, seen;
 };
 
+/* Sitemaps of one source, or registered in one site, to which the same happened: one line once
+ * there is a place for it, which names the first. Texts owned. */
+struct gathered {
+    char *source, *site, *loc;
+    int64_t at;
+    uint64_t more; /* beside the first */
+};
+
+/* What waits for the lines of its kind to be sent: only then it comes to be lines. */
+struct gathering {
+    struct gathered each[KIND_MAX_LINES];
+    unsigned count;
+    uint64_t more; /* for which there was no room */
+};
+
 struct notify {
     struct notify_options options;
     struct url url;
@@ -71,6 +96,8 @@ struct notify {
     struct fetch_loop *loop;
     pthread_t thread;
     atomic_bool stopping;
+    pthread_mutex_t lock; /* for what follows */
+    struct gathering words[NOTIFY_WORDS];
     /* The thread's. */
     size_t known_count, known_room;
     struct known *known;
@@ -85,15 +112,13 @@ struct notify {
 
 /* ---- events ---------------------------------------------------------------------------- */
 
-static void add(struct notify *n, enum kind kind, const struct notify_state *state, int64_t since,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
-static void add(struct notify *n, enum kind kind, const struct notify_state *state, int64_t since,
-                const char *format, ...)
+/* `url`: of the sitemap that it is about; NULL: it is about more. */
+static void add_line(struct notify *n, enum kind kind, const struct notify_state *state,
+                     const char *url, int64_t since, const char *sentence)
 {
     struct waiting *w = &n->kinds[kind];
-    char sentence[512], time[21];
+    char time[21];
     size_t before = w->lines.len;
-    va_list args;
 
     if (w->count == 0 && w->more == 0)
         w->first_at = clock_now_ms();
@@ -101,14 +126,15 @@ static void add(struct notify *n, enum kind kind, const struct notify_state *sta
         w->more++;
         return;
     }
-    va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
     lastmod_format_utc(since != 0 ? since : clock_unix_ms() / 1000, time);
     str_append_format(&w->lines, "{\"event\":\"%s\",\"site\":", kind_words[kind]);
     str_append_json_text(&w->lines, state->site);
     str_append_text(&w->lines, ",\"source\":");
     str_append_json_text(&w->lines, state->name[0] != '\0' ? state->name : NULL);
+    if (url != NULL) {
+        str_append_text(&w->lines, ",\"url\":");
+        str_append_json_text(&w->lines, url);
+    }
     str_append_text(&w->lines, ",\"sentence\":");
     str_append_json_text(&w->lines, sentence);
     str_append_format(&w->lines, ",\"since\":\"%s\"}\n", time);
@@ -119,6 +145,103 @@ static void add(struct notify *n, enum kind kind, const struct notify_state *sta
         return;
     }
     w->count++;
+}
+
+static void add(struct notify *n, enum kind kind, const struct notify_state *state, int64_t since,
+                const char *format, ...) __attribute__((format(printf, 5, 6)));
+static void add(struct notify *n, enum kind kind, const struct notify_state *state, int64_t since,
+                const char *format, ...)
+{
+    char sentence[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    add_line(n, kind, state, NULL, since, sentence);
+}
+
+/* ---- of single sitemaps ---------------------------------------------------------------- */
+
+static void gathered_done(struct gathered *g)
+{
+    free(g->source);
+    free(g->site);
+    free(g->loc);
+}
+
+/* What the API registered is told by site: one tenant's does not hide another's. */
+static bool is_of(const struct gathered *g, const struct notify_sitemap *what)
+{
+    return strcmp(g->source, what->source) == 0 &&
+           (what->source[0] != '\0' || strcmp(g->site, what->site) == 0);
+}
+
+static void gather(struct gathering *of, const struct notify_sitemap *what)
+{
+    struct gathered g = {.at = what->at};
+    unsigned of_site = 0;
+
+    for (unsigned i = 0; i < of->count; i++) {
+        if (is_of(&of->each[i], what)) {
+            of->each[i].more++;
+            return;
+        }
+        of_site += strcmp(of->each[i].site, what->site) == 0;
+    }
+    if (of->count < KIND_MAX_LINES && of_site < SITE_MAX_LINES) {
+        g.source = strdup(what->source);
+        g.site = strdup(what->site);
+        g.loc = strdup(what->loc);
+    }
+    if (g.source != NULL && g.site != NULL && g.loc != NULL) {
+        of->each[of->count++] = g;
+        return;
+    }
+    gathered_done(&g);
+    of->more++;
+}
+
+void notify_sitemap(void *context, const struct notify_sitemap *what)
+{
+    struct notify *n = context;
+
+    pthread_mutex_lock(&n->lock);
+    gather(&n->words[what->word], what);
+    pthread_mutex_unlock(&n->lock);
+}
+
+static void add_gathered(struct notify *n, enum notify_word word, const struct gathered *g)
+{
+    char sentence[LOC_MAX_CHARS + 128];
+
+    if (g->more == 0)
+        snprintf(sentence, sizeof sentence, "%s %s", g->loc, word_sentences[word][0]);
+    else
+        snprintf(sentence, sizeof sentence, "%s and %" PRIu64 " more %s", g->loc, g->more,
+                 word_sentences[word][1]);
+    add_line(n, OF_ONE + word, &(struct notify_state){.name = g->source, .site = g->site}, g->loc,
+             g->at, sentence);
+}
+
+/* Into lines, where none of the kind waits and they may be sent now. */
+static void add_all_gathered(struct notify *n, enum notify_word word)
+{
+    struct waiting *w = &n->kinds[OF_ONE + word];
+    struct gathering of;
+
+    if (w->count > 0 || w->next_at > clock_now_ms())
+        return;
+    pthread_mutex_lock(&n->lock);
+    of = n->words[word];
+    n->words[word].count = 0;
+    n->words[word].more = 0;
+    pthread_mutex_unlock(&n->lock);
+    for (unsigned i = 0; i < of.count; i++) {
+        add_gathered(n, word, &of.each[i]);
+        gathered_done(&of.each[i]);
+    }
+    w->more += of.more;
 }
 
 /* ---- looking --------------------------------------------------------------------------- */
@@ -228,6 +351,8 @@ static void look(struct notify *n)
     for (size_t i = 0; i < n->known_count; i++)
         n->known[i].seen = false;
     n->options.look(n->options.context, take_state, n);
+    for (enum notify_word word = 0; word < NOTIFY_WORDS; word++)
+        add_all_gathered(n, word);
     for (size_t i = 0; i < n->known_count; i++)
         if (n->known[i].seen)
             n->known[kept++] = n->known[i];
@@ -395,6 +520,10 @@ static void free_notify(struct notify *n)
     fetch_loop_free(n->loop);
     for (size_t i = 0; i < KINDS; i++)
         str_done(&n->kinds[i].lines);
+    for (size_t word = 0; word < NOTIFY_WORDS; word++)
+        for (unsigned i = 0; i < n->words[word].count; i++)
+            gathered_done(&n->words[word].each[i]);
+    pthread_mutex_destroy(&n->lock);
     str_done(&n->body);
     free(n->known);
     free(n->ranges);
@@ -410,6 +539,7 @@ struct notify *notify_start(const struct notify_options *options)
         goto failed;
     n->sending = KINDS;
     atomic_init(&n->stopping, false);
+    pthread_mutex_init(&n->lock, NULL);
     n->loop = copy_options(n, options) ? fetch_loop_new() : NULL;
     if (n->loop != NULL && pthread_create(&n->thread, NULL, run, n) == 0)
         return n;

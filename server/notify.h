@@ -1,7 +1,8 @@
 /* [notify] url: tells another server, by a POST of JSON lines, when a source begins to fail, when
- * the shrink guard holds removals back, when sitemaps of it can be read no more, and when each is
- * well again. One thread, which looks at what the sources say of themselves and sends; by the one
- * client, under the guard of addresses. Part of the assembly. */
+ * the shrink guard holds removals back, when sitemaps of it can be read no more, when one
+ * is gone, when the index bears an old date of one, and when each is well again. One thread, which
+ * looks at what the sources say of themselves and sends; by the one client, under the guard of
+ * addresses. Part of the assembly. */
 #ifndef SITEMAPD_NOTIFY_H
 #define SITEMAPD_NOTIFY_H
 
@@ -21,6 +22,23 @@ struct notify_state {
 };
 typedef void notify_each(void *context, const struct notify_state *state);
 
+/* What befell one sitemap that is read where it is. Strings are borrowed for the call. */
+enum notify_word {
+    NOTIFY_GONE,  /* 404 or 410 */
+    NOTIFY_BACK,  /* good, and was gone */
+    NOTIFY_STALE, /* it changed, and its date in the index could not move */
+    NOTIFY_DATED, /* that is over */
+    NOTIFY_WORDS
+};
+struct notify_sitemap {
+    enum notify_word word;
+    const char *source; /* as struct notify_state's name */
+    const char *site;   /* an origin */
+    const char *loc;
+    int64_t at; /* Unix seconds */
+};
+typedef void notify_tell(void *context, const struct notify_sitemap *what);
+
 struct notify_options {
     const char *url;                    /* borrowed, as all here: copied */
     const char *agent;                  /* User-Agent */
@@ -34,6 +52,8 @@ struct notify_options {
 struct notify;
 /* NULL, told, where it cannot: then nobody is told anything. */
 struct notify *notify_start(const struct notify_options *options);
+/* Any thread; never waits for I/O. `n` is a struct notify. */
+void notify_sitemap(void *n, const struct notify_sitemap *what);
 /* Ends the thread at once. What was not sent is lost; what is amiss then is told anew by the next
  * start. Takes NULL. */
 void notify_stop(struct notify *n);

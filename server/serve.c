@@ -557,7 +557,17 @@ static void start_notify(struct app *app, const struct config *config)
         addresses[i] = config->allow_addresses[i];
     if (config->notify_url != NULL && addresses != NULL)
         app->notify = notify_start(&options);
+    if (app->notify != NULL)
+        source_set_tell(app->sources, notify_sitemap, app->notify);
     free(addresses);
+}
+
+static void stop_notify(struct app *app)
+{
+    if (app->notify != NULL)
+        source_set_tell(app->sources, NULL, NULL);
+    notify_stop(app->notify);
+    app->notify = NULL;
 }
 
 static bool is_told_alike(const struct config *a, const struct config *b)
@@ -576,8 +586,7 @@ void app_retune_notify(struct app *app, const struct config *config)
 {
     if (is_told_alike(app->live, config))
         return;
-    notify_stop(app->notify);
-    app->notify = NULL;
+    stop_notify(app);
     start_notify(app, config);
 }
 
@@ -656,7 +665,7 @@ static void stop(struct app *app)
         listener_quiesce(app->admin_listener);
     if (app->context.publisher != NULL)
         publisher_quiesce(app->context.publisher);
-    notify_stop(app->notify);
+    stop_notify(app);
     source_set_end(app->sources);
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);

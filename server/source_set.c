@@ -384,6 +384,8 @@ struct source_set {
     pthread_cond_t wake;
     struct config *live; /* the same as `config`, for who must not wait for a turn; a reference */
     struct waiter *waiters;
+    notify_tell *tell; /* NULL: nobody */
+    void *tell_context;
     pthread_t thread;
     bool started, ending;
 };
@@ -410,6 +412,41 @@ static void tell_remote(void *context, int level, const char *event, const char 
     (void)context;
     log_event(level >= 0 && level < 3 ? levels[level] : LOG_LEVEL_DEBUG, event, "%s%s%s",
               source != NULL ? source : "", source != NULL ? ": " : "", detail);
+}
+
+/* `lock` is held. */
+static void tell_if(const struct source_set *set, bool happened, enum notify_word word,
+                    const struct remote_moved *moved)
+{
+    if (happened)
+        set->tell(set->tell_context, &(struct notify_sitemap){.word = word,
+                                                              .site = moved->site,
+                                                              .source = moved->record->source,
+                                                              .loc = moved->record->loc,
+                                                              .at = moved->record->checked_at});
+}
+
+static void tell_moved(void *context, const struct remote_moved *moved)
+{
+    struct source_set *set = context;
+    enum check_state before = moved->before, now = moved->record->state;
+    bool is_stale = (moved->record->marks & CHECK_DATE_STALE) != 0;
+    pthread_mutex_lock(&set->lock);
+    if (set->tell != NULL) {
+        tell_if(set, now == CHECK_GONE && before != CHECK_GONE, NOTIFY_GONE, moved);
+        tell_if(set, now == CHECK_GOOD && before == CHECK_GONE, NOTIFY_BACK, moved);
+        tell_if(set, is_stale && !moved->was_stale, NOTIFY_STALE, moved);
+        tell_if(set, !is_stale && moved->was_stale, NOTIFY_DATED, moved);
+    }
+    pthread_mutex_unlock(&set->lock);
+}
+
+void source_set_tell(struct source_set *set, notify_tell *told, void *context)
+{
+    pthread_mutex_lock(&set->lock);
+    set->tell = told;
+    set->tell_context = context;
+    pthread_mutex_unlock(&set->lock);
 }
 
 static void scanned(void *context, size_t number)
@@ -474,6 +511,8 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
         .settings = plan->remotes,
         .event = tell_remote,
         .event_context = set,
+        .moved = tell_moved,
+        .moved_context = set,
     };
     struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");

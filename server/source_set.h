@@ -45,6 +45,9 @@ struct served_files *source_set_files(const struct source_set *set);
 /* Tells how each source stands, and what is not of one; from memory. Until source_set_end. `set` is
  * a struct source_set. */
 void source_set_look(void *set, notify_each *each, void *each_context);
+/* Who is told from then on what befalls single sitemaps of remote sources, on their thread; must
+ * not wait. NULL: nobody, and once this returns nobody is being told. */
+void source_set_tell(struct source_set *set, notify_tell *told, void *context);
 /* Ends the folders' threads; whoever waits for a scan is answered. Takes NULL. */
 void source_set_end(struct source_set *set);
 /* After the listeners have stopped. Takes NULL. */

@@ -37,6 +37,8 @@ const char *check_remark_word(enum check_remark remark)
         return "lastmod-unfounded";
     case CHECK_DROPPED:
         return "dropped";
+    case CHECK_DATE_STALE:
+        return "date-stale";
     case CHECK_REMARKS_END:
         break;
     }

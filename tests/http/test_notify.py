@@ -1,5 +1,6 @@
 """[notify]: who is told when a source begins to fail, and when it is well again."""
 
+import itertools
 import json
 import os
 import sys
@@ -9,7 +10,7 @@ import pytest
 from harness import ORIGIN, Server, eventually
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer  # noqa: E402
+from origin import Origin, answer, urlset  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -31,23 +32,38 @@ def origin():
 
 def test_both_kinds_of_source(origin, tmp_path):
     """What the folder and the upstream say of themselves; the URL, which may be a secret, in no log."""
-    folder = tmp_path / "sitemaps"
+    folder, pages = tmp_path / "sitemaps", itertools.count()
     base = f"http://127.0.0.2:{origin.port}"
     config = (
         f"[fetch]\nallow_address = 127.0.0.2\n[notify]\nurl = {base}/hook/secret\n"
-        f'[site "here"]\norigin = {ORIGIN}\n[site "there"]\norigin = {base}\n'
+        f'[site "here"]\norigin = {ORIGIN}\n[site "there"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n'
         f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/\nrescan = 1s\nsettle = 100ms\n'
         f'[source "shop"]\nupstream = {base}/index.xml\ncheck = no\n'
     )
     server = Server(tmp_path, config=config, sites=())
     server.start()
     try:
+        # One that changes with each poll, beside a digest; and one that is gone.
+        origin.answers["/moves.xml"] = lambda connection, _: connection.sendall(answer(200, urlset(f"{base}/{next(pages)}")))
+        assert server.register(base + "/moves.xml", lastmod="2026-01-01", digest="one").status == 201
+        assert server.register(base + "/gone.xml").status == 201
+        poll = lambda path: server.api("POST", f"/v1/checks?loc={base}{path}").json().get("check", {})
+        eventually(lambda: "date-stale" in poll("/moves.xml").get("remarks", []), "its date stays")
         eventually(lambda: len([event for event in origin.told if event["event"] == "source-failing"]) >= 2, "both that fail", 60)
         failing = {event["source"]: event for event in origin.told if event["event"] == "source-failing"}
         assert failing["files"]["site"] == ORIGIN and failing["shop"]["site"] == base
         assert set(failing["shop"]) == {"event", "site", "source", "sentence", "since"} and "404" in failing["shop"]["sentence"]
+        one = lambda event: next(({**each, "since": each["since"][:2]} for each in origin.told if each["event"] == event), None)
+        eventually(lambda: one("date-stale") and one("sitemap-gone"), "what befell single ones", 60)
+        assert one("sitemap-gone") == {"event": "sitemap-gone", "site": base, "source": None, "url": base + "/gone.xml",
+                                       "sentence": base + "/gone.xml is gone", "since": "20"}
+        assert one("date-stale") == {"event": "date-stale", "site": base, "source": None, "url": base + "/moves.xml",
+                                     "sentence": base + "/moves.xml changed, and its date in the index could not be moved", "since": "20"}
+        origin.answers["/gone.xml"] = answer(200, urlset(base + "/page"))
+        assert poll("/gone.xml")["state"] == "good"
         folder.mkdir()
         eventually(lambda: [event["source"] for event in origin.told if event["event"] == "source-well"] == ["files"], "the one that is well", 60)
+        eventually(lambda: one("sitemap-back"), "it is there again", 60)
         assert "secret" not in server.log()
     finally:
         server.stop()

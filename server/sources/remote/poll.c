@@ -318,6 +318,26 @@ static bool is_unfounded(const struct poll *p, const struct check_record *before
            p->entry_changed_at > before->checked_at + WRITTEN_SLACK_S;
 }
 
+/* Whether the entry was written since the last poll, by another: beside a digest, and while it is
+ * stale, polls do not write it; else the last one's date may have come a little later. */
+static bool is_written(const struct poll *p, const struct check_record *before)
+{
+    bool polls_write = !p->has_digest && !(before->marks & CHECK_DATE_STALE);
+    return p->entry_changed_at >= before->checked_at + (polls_write ? WRITTEN_SLACK_S : 0);
+}
+
+/* From a change of the content that its date cannot follow, until a poll dates it or it is written
+ * by whose it is. */
+static void mark_stale(const struct poll *p, const struct check_record *before, struct settled *s)
+{
+    bool moves = s->write.lastmod_to && !p->held;
+    bool wanted = s->dates.changed && *s->dates.lastmod && p->held;
+    if (p->served == NULL || moves || is_written(p, before))
+        set_mark(&s->write.record, CHECK_DATE_STALE, false);
+    else if (wanted)
+        set_mark(&s->write.record, CHECK_DATE_STALE, true);
+}
+
 static void settle_good(struct poll *p, const struct child_verdict *v,
                         const struct fetch_reply *reply, const struct sitemap_file *file,
                         struct settled *s)
@@ -334,6 +354,7 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
         set_mark(record, CHECK_LASTMOD_UNFOUNDED, true);
     else if (changed)
         set_mark(record, CHECK_LASTMOD_UNFOUNDED, false);
+    mark_stale(p, &before, s);
     set_mark(record, CHECK_CLAIMS_ARE_NOW, p->source && p->source->claims_are_now);
     set_mark(record, CHECK_REDIRECTED, p->hops > 0);
     if (record->marks & CHECK_DROPPED) {
@@ -388,6 +409,13 @@ static void tell_state(struct poll *p, const struct check_record *record)
     struct remote *r = p->remote;
     enum check_state before = p->record.state;
     const char *source = p->source ? p->source->settings->name : NULL;
+    const struct remote_moved moved = {.record = record,
+                                       .site = p->site->origin,
+                                       .before = before,
+                                       .was_stale = (p->record.marks & CHECK_DATE_STALE) != 0};
+    bool is_stale = (record->marks & CHECK_DATE_STALE) != 0;
+    if (r->options.moved && (record->state != before || is_stale != moved.was_stale))
+        r->options.moved(r->options.moved_context, &moved);
     if (record->state == before)
         return;
     pthread_mutex_lock(&r->lock);
@@ -399,8 +427,6 @@ static void tell_state(struct poll *p, const struct check_record *record)
         states[record->state]++;
     }
     pthread_mutex_unlock(&r->lock);
-    if (r->options.moved)
-        r->options.moved(r->options.moved_context, record, before);
     if (record->state == CHECK_GOOD && before != CHECK_NEW)
         remote_tell(r, 2, "check-recovered", source, "%s is good again", record->loc);
     else if (record->state != CHECK_GOOD)
@@ -848,6 +874,9 @@ static enum catalogue_status read_entry(struct poll *p, struct catalogue_view *v
         p->has_entry = true;
         p->served = record_keep(&p->texts, entry.lastmod, &failed);
         p->has_digest = entry.digest != NULL;
+        p->held =
+            p->has_digest || (p->source && !same_text(entry.source, p->record.source)) ||
+            registry_is_frozen(p->registry, registry_index_by_id(p->registry, entry.index_id));
         p->entry_changed_at = entry.changed_at;
         entry_record_done(&entry);
     } else if (status != CATALOGUE_NOT_FOUND) {

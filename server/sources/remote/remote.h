@@ -47,6 +47,14 @@ struct remote_bounds {
     const char *const *allow_addresses; /* NULL-terminated CIDRs beside the public internet; NULL */
 };
 
+/* A sitemap's state, or whether its date is stale, is another now. Valid for the call. */
+struct remote_moved {
+    const struct check_record *record; /* as it is to be kept */
+    const char *site;                  /* its origin */
+    enum check_state before;
+    bool was_stale; /* CHECK_DATE_STALE, before */
+};
+
 struct remote;
 
 struct remote_options {
@@ -59,9 +67,8 @@ struct remote_options {
     void (*event)(void *context, int level, const char *event, const char *source,
                   const char *detail);
     void *event_context;
-    /* A sitemap's state, or a list's, is another now; on the thread; must not wait. `record` is
-     * valid for the call. May be NULL. */
-    void (*moved)(void *context, const struct check_record *record, enum check_state before);
+    /* On the thread; must not wait. May be NULL. */
+    void (*moved)(void *context, const struct remote_moved *moved);
     void *moved_context;
 };
 

@@ -159,6 +159,7 @@ struct poll {
     struct record_list texts; /* of the record, and these */
     const char *claim, *served;
     bool has_entry, has_digest;
+    bool held; /* what is found does not move its date: a digest, frozen, another's entry */
     int64_t entry_changed_at;
     struct sitemap_verifier *verifier;
     const char **hosts; /* owned, of the registry */

@@ -280,6 +280,86 @@ static void test_one_does_not_hide_another(void **state)
     notify_stop(n);
 }
 
+static void await_post(void)
+{
+    for (int64_t until = clock_now_ms() + HANG_MS; count_posts() < 1; usleep(2000))
+        assert_true(clock_now_ms() < until);
+}
+
+static void tell_of(struct notify *n, enum notify_word word, const char *source, const char *site,
+                    const char *loc)
+{
+    notify_sitemap(n,
+                   &(struct notify_sitemap){
+                       .word = word, .source = source, .site = site, .loc = loc, .at = 784111777});
+}
+
+/* Each happening of one sitemap; several of a source are one line, and so are those of a site. */
+static void test_single_sitemaps(void **state)
+{
+    static const char site[] = "https://www.example.com", other[] = "https://other.example";
+    struct notify *n;
+
+    (void)state;
+    answer_with(200);
+    set(&(struct notify_state){.name = "shop"});
+    n = begin(200);
+    tell_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/a.xml");
+    await("{\"event\":\"sitemap-gone\",\"site\":\"https://www.example.com\",\"source\":\"shop\","
+          "\"url\":\"https://www.example.com/a.xml\","
+          "\"sentence\":\"https://www.example.com/a.xml is gone\","
+          "\"since\":\"1994-11-06T08:49:37Z\"}\n");
+    answer_with(503);
+    tell_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/b.xml");
+    await_post(); /* it is a line, and refused: what comes waits for it */
+    for (unsigned i = 0; i < 1000; i++)
+        tell_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/c.xml");
+    tell_of(n, NOTIFY_GONE, "", site, "https://www.example.com/d.xml");
+    tell_of(n, NOTIFY_GONE, "", other, "https://other.example/e.xml");
+    answer_with(200);
+    await("\"sentence\":\"https://www.example.com/b.xml is gone\"");
+    await("\"sentence\":\"https://www.example.com/c.xml and 999 more are gone\"");
+    await("\"source\":null,\"url\":\"https://www.example.com/d.xml\"");
+    await("{\"event\":\"sitemap-gone\",\"site\":\"https://other.example\",\"source\":null,"
+          "\"url\":\"https://other.example/e.xml\"");
+    tell_of(n, NOTIFY_BACK, "shop", site, "https://www.example.com/a.xml");
+    tell_of(n, NOTIFY_STALE, "shop", site, "https://www.example.com/a.xml");
+    tell_of(n, NOTIFY_DATED, "shop", site, "https://www.example.com/a.xml");
+    await("{\"event\":\"sitemap-back\",");
+    await("a.xml is there again\"");
+    await("{\"event\":\"date-stale\",");
+    await("a.xml changed, and its date in the index could not be moved\"");
+    await("{\"event\":\"date-well\",");
+    await("a.xml is dated anew\"");
+    tell_of(n, NOTIFY_GONE, "left", site, "https://www.example.com/f.xml");
+    notify_stop(n);
+}
+
+/* Of more sources than there are lines, or than one site may have, the rest is counted. */
+static void test_many_sources(void **state)
+{
+    struct notify *n;
+    char source[16], site[32];
+
+    (void)state;
+    answer_with(200);
+    set(&(struct notify_state){.name = "shop"});
+    n = begin(200);
+    answer_with(503);
+    tell_of(n, NOTIFY_STALE, "first", "https://www.example.com", "https://www.example.com/a.xml");
+    await_post();
+    for (unsigned i = 0; i < 72; i++) { /* twelve of each site */
+        snprintf(source, sizeof source, "s%u", i);
+        snprintf(site, sizeof site, "https://%u.example", i / 12);
+        tell_of(n, NOTIFY_STALE, source, site, "https://www.example.com/a.xml");
+    }
+    answer_with(200);
+    await("{\"event\":\"date-stale\",\"more\":22}\n");
+    assert_true(has_got("\"source\":\"s9\"") && has_got("\"source\":\"s57\""));
+    assert_false(has_got("\"source\":\"s10\"") || has_got("\"source\":\"s60\""));
+    notify_stop(n);
+}
+
 int main(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -290,6 +370,8 @@ int main(void)
         cmocka_unit_test(test_again_and_together),
         cmocka_unit_test(test_pace),
         cmocka_unit_test(test_one_does_not_hide_another),
+        cmocka_unit_test(test_single_sitemaps),
+        cmocka_unit_test(test_many_sources),
     };
     int failed;
 

@@ -241,8 +241,8 @@ static void rows_are_listed_and_counted_by_state(void **state)
 static void remarks_and_states_have_words(void **state)
 {
     (void)state;
-    static const char *const remarks[] = {"redirected", "claims-are-now", "validators-lie",
-                                          "lastmod-unfounded", "dropped"};
+    static const char *const remarks[] = {"redirected",        "claims-are-now", "validators-lie",
+                                          "lastmod-unfounded", "dropped",        "date-stale"};
     static const char *const states[] = {"new",           "good",   "empty",   "gone",
                                          "not-a-sitemap", "broken", "refused", "unreachable"};
     assert_int_equal(CHECK_REMARKS_END, 1u << sizeof remarks / sizeof *remarks);

@@ -141,6 +141,7 @@ static struct {
     enum check_state state;
     char problem[64];
     unsigned marks;
+    unsigned gone, stale, dated; /* lock: how often it was told */
 } world;
 
 static void open_catalogue(void)
@@ -151,6 +152,18 @@ static void open_catalogue(void)
                                         .shrink_percent = 30,
                                         .default_max_pages = LIMIT_SITE_PAGES};
     assert_int_equal(catalogue_open(&options, &world.c, why, sizeof why), CATALOGUE_OK);
+}
+
+static void on_moved(void *context, const struct remote_moved *moved)
+{
+    bool is_stale = (moved->record->marks & CHECK_DATE_STALE) != 0;
+    (void)context;
+    assert_string_equal(moved->site, world.site);
+    pthread_mutex_lock(&world.lock);
+    world.gone += moved->record->state == CHECK_GONE && moved->before != CHECK_GONE;
+    world.stale += is_stale && !moved->was_stale;
+    world.dated += !is_stale && moved->was_stale;
+    pthread_mutex_unlock(&world.lock);
 }
 
 static void start(void)
@@ -165,7 +178,8 @@ static void start(void)
                                                 .max_interval_s = 86400,
                                                 .allow_addresses = allowed},
                                      .count = 1,
-                                     .settings = &world.settings};
+                                     .settings = &world.settings,
+                                     .moved = on_moved};
     if (!remote_start(&options, &world.r, why, sizeof why))
         fail_msg("%s", why);
 }
@@ -634,6 +648,89 @@ static void a_checked_site_keeps_what_was_registered(void **state)
     await_rows(0);
 }
 
+/* A poll of changed content, then another of the same. */
+static void poll_changed(const char *path, const char *body)
+{
+    set(path, "200 OK", body, world.site);
+    age(path, -120); /* what was written was written before */
+    assert_int_equal(poll_one(path), CHECK_GOOD);
+    age(path, -120);
+    assert_int_equal(poll_one(path), CHECK_GOOD);
+}
+
+static void a_date_that_a_digest_holds_is_told(void **state)
+{
+    (void)state;
+    struct change_result result;
+    struct change put = {.kind = CHANGE_ENTRY_PUT,
+                         .source = "api",
+                         .entry = {.loc = loc("/b.xml"),
+                                   .lastmod = "2026-01-05",
+                                   .lastmod_state = FIELD_SET,
+                                   .digest = "one",
+                                   .digest_state = FIELD_SET,
+                                   .position = POSITION_NONE}};
+    struct change checked = {.kind = CHANGE_SITE_UPDATE,
+                             .site_id = world.site_id,
+                             .site = {.set = SITE_SET_CHECK, .check = true}};
+    set_all_good();
+    set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
+    assert_int_equal(catalogue_apply(world.c, &checked, &result), CATALOGUE_OK);
+    assert_int_equal(catalogue_apply(world.c, &put, &result), CATALOGUE_OK);
+    change_result_done(&result);
+    start();
+    remote_look(world.r);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_false(world.marks & CHECK_DATE_STALE);
+    poll_changed("/b.xml", URLSET PAGE("7", DATED("2026-01-07")) "</urlset>");
+    assert_true(world.marks & CHECK_DATE_STALE);
+    assert_string_equal(date_of("/b.xml"), "2026-01-05");
+    /* Who registered it says so. */
+    put.entry.loc = loc("/b.xml");
+    put.entry.lastmod = "2026-01-07";
+    put.entry.digest = "two";
+    assert_int_equal(catalogue_apply(world.c, &put, &result), CATALOGUE_OK);
+    change_result_done(&result);
+    age("/b.xml", 600);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_false(world.marks & CHECK_DATE_STALE);
+    /* It was registered since the last poll, and what is read is what that was about. */
+    age("/b.xml", 600);
+    set("/b.xml", "200 OK", URLSET PAGE("8", DATED("2026-01-08")) "</urlset>", world.site);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    assert_false(world.marks & CHECK_DATE_STALE);
+    set("/b.xml", "404 Not Found", "");
+    assert_int_equal(poll_one("/b.xml"), CHECK_GONE);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GONE);
+    pthread_mutex_lock(&world.lock);
+    assert_int_equal(world.stale, 1);
+    assert_int_equal(world.dated, 1);
+    assert_int_equal(world.gone, 1);
+    pthread_mutex_unlock(&world.lock);
+}
+
+static void a_date_in_a_frozen_site_is_told(void **state)
+{
+    (void)state;
+    struct change_result result;
+    struct change freeze = {.kind = CHANGE_SITE_UPDATE,
+                            .site_id = world.site_id,
+                            .site = {.set = SITE_SET_FROZEN, .frozen = true}};
+    set_all_good();
+    set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
+    start();
+    remote_look(world.r);
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    assert_int_equal(catalogue_apply(world.c, &freeze, &result), CATALOGUE_OK);
+    poll_changed("/a.xml", URLSET PAGE("7", DATED("2026-01-07")) "</urlset>");
+    assert_true(world.marks & CHECK_DATE_STALE);
+    freeze.site.frozen = false;
+    assert_int_equal(catalogue_apply(world.c, &freeze, &result), CATALOGUE_OK);
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    assert_false(world.marks & CHECK_DATE_STALE);
+    assert_string_equal(date_of("/a.xml"), "2026-01-07");
+}
+
 static void a_restart_polls_nothing_before_its_time(void **state)
 {
     (void)state;
@@ -730,6 +827,8 @@ int main(void)
         CASE(validators_that_lie_are_found),
         CASE(claims_of_now_are_not_taken),
         CASE(a_checked_site_keeps_what_was_registered),
+        CASE(a_date_that_a_digest_holds_is_told),
+        CASE(a_date_in_a_frozen_site_is_told),
         CASE(a_restart_polls_nothing_before_its_time),
         CASE(a_list_is_scanned_once),
         CASE(a_dry_run_of_a_list_changes_nothing),
