@@ -206,7 +206,7 @@ static void test_again_and_together(void **state)
     }
     state_count = 200;
     pthread_mutex_unlock(&lock);
-    n = begin(1);
+    n = begin(50); /* the seventh refusal has it wait for an hour */
     for (int64_t until = clock_now_ms() + HANG_MS; count_posts() < 3; usleep(2000))
         assert_true(clock_now_ms() < until);
     answer_with(200);
@@ -265,7 +265,7 @@ static void test_one_does_not_hide_another(void **state)
     pthread_mutex_lock(&lock);
     noisy = true;
     pthread_mutex_unlock(&lock);
-    n = begin(20);
+    n = begin(100);
     await_looks(80);
     pthread_mutex_lock(&lock);
     states[1] = (struct notify_state){.name = "quiet", .bad = 7};
