@@ -144,6 +144,7 @@ static void on_landed(void *context, struct change_result *result)
     pthread_mutex_lock(&f->lock);
     f->landed = true;
     f->status = result->status;
+    f->revision = result->changed ? result->revision : 0;
     bool orphan = f->orphan;
     if (f->loop)
         fetch_loop_wake(f->loop);
@@ -300,11 +301,15 @@ static void land(struct remote *r)
     pthread_mutex_lock(&f->lock);
     bool landed = f->landed;
     enum catalogue_status status = f->status;
+    uint64_t revision = f->revision;
     pthread_mutex_unlock(&f->lock);
     if (!landed)
         return;
     flight_free(f);
     r->flight = NULL;
+    /* Dates that it moved make nobody watched who was not. */
+    if (revision == r->look.revision + 1)
+        r->look.revision = revision;
     answer_polls(r, status);
     if (status == CATALOGUE_OK) {
         load_lists(r);

@@ -80,6 +80,7 @@ struct flight {
     pthread_mutex_t lock;
     bool landed, orphan;
     enum catalogue_status status;
+    uint64_t revision;       /* that it made; 0: none */
     struct fetch_loop *loop; /* to wake; NULL: no longer */
 };
 

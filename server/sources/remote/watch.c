@@ -1,8 +1,8 @@
 /* What is to be watched: what the lists of remote sources name, and entries of sites with `check`.
  * A pass looks at all of it in steps that are short for the catalogue. It begins once something
- * changed, within seconds, and at once where it is known that something has; but it rests twenty
- * times as long as the pass before took, so that whoever registers without end takes a twentieth of
- * the thread at most. */
+ * changed that polls did not, within seconds, and at once where it is known that something has; but
+ * it rests twenty times as long as the pass before took, so that whoever registers without end
+ * takes a twentieth of the thread at most. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +135,13 @@ static enum catalogue_status look_at_left(struct remote *r, struct catalogue_vie
     return status;
 }
 
+/* The catalogue could not be read: all of it is looked at again. */
+static void give_up_pass(struct remote *r)
+{
+    r->look.revision = 0;
+    next_phase(r, LOOK_REST, 0);
+}
+
 /* Whether there is a pass to begin. */
 static bool begin_pass(struct remote *r, struct catalogue_view *view)
 {
@@ -191,14 +198,14 @@ void watch_step(struct remote *r, int64_t now_ms)
     }
     r->look.next_ms = now_ms + REST_LEAST_MS;
     if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK) {
-        next_phase(r, LOOK_REST, 0);
+        give_up_pass(r);
         return;
     }
     enum catalogue_status status = look(r, view);
     catalogue_view_end(view);
     note_took(r, now_ms, clock_now_ms());
     if (status != CATALOGUE_OK)
-        next_phase(r, LOOK_REST, 0);
+        give_up_pass(r);
     if (r->batch_count > 0)
         run_flush(r);
     if (r->look.phase == LOOK_REST && r->look.removed) {
