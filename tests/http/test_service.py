@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from harness import BIN, HOST, ORIGIN, READY, TOKEN, Connection, environment, eventually, request_bytes, seconds, sitemapd
+from harness import BIN, HOST, ORIGIN, READY, TOKEN, Connection, environment, environment_of_another, eventually, request_bytes, seconds, sitemapd
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -294,7 +294,7 @@ def is_free(port):
 
 
 def serve_fails(program, *args, **more):
-    done = subprocess.run([program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", *args], capture_output=True, timeout=seconds(20), env=environment(), cwd="/", **more)
+    done = subprocess.run([program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", *args], capture_output=True, timeout=seconds(20), env=environment_of_another(), cwd="/", **more)
     assert done.returncode == 1 and done.stdout == b"" and done.stderr.startswith(b"sitemapd: "), done
     return done.stderr.decode()
 

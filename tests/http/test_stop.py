@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from harness import BIN, ORIGIN, TOKEN, Connection, Server, environment, eventually, locs, request_bytes, seconds, sitemapd
+from harness import BIN, ORIGIN, TOKEN, Connection, Server, environment_of_another, eventually, locs, request_bytes, seconds, sitemapd
 
 XML = "/sitemap_index.xml"
 
@@ -266,7 +266,7 @@ def test_a_database_that_may_not_be_written(open_folder):
     done = subprocess.run(
         [program, "serve", "--database", path, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
         capture_output=True, timeout=seconds(20), user=65534, group=65534, extra_groups=[], cwd="/",
-        env=environment({"SITEMAPD_TOKEN": TOKEN}),
+        env=environment_of_another({"SITEMAPD_TOKEN": TOKEN}),
     )
     assert done.returncode == 1 and done.stdout == b"", done
     assert path.encode() in done.stderr and b"sitemapd: " in done.stderr, done
