@@ -195,8 +195,8 @@ def measure_fast(options, folder, origin, whole, kind):
 
 def report_cpu(report, options, folder, origin, whole):
     days, alone, waiting, resident = measure_paced(options, folder, origin, whole)
-    report.row("remote_waiting", f"CPU that {SITEMAPS:,} add to a day in which none is due; the server without them",
-               f"{waiting:.1f} s", f"{alone:.1f} s", waiting / alone, NO_GOAL)
+    report.row("remote_waiting", f"CPU of a day of a server with {SITEMAPS:,} of which none is due; without them",
+               f"{alone + waiting:.1f} s", f"{alone:.1f} s", (alone + waiting) / alone, NO_GOAL)
     for kind, (what, _) in KINDS.items():
         poll, rate = measure_fast(options, folder, origin, whole, kind)
         limit = DAY_GOALS[kind]
