@@ -24,7 +24,7 @@ def origin():
             while len(body) < length:
                 body += connection.recv(65536)
             made.told += [json.loads(line) for line in body.splitlines()]
-            connection.sendall(answer(204))
+            connection.sendall(answer(204, Connection="close"))  # as it does
 
         made.answers["/hook/secret"] = take
         yield made

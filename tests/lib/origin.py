@@ -38,11 +38,16 @@ class Origin:
 
     def __init__(self, address="127.0.0.2", port=0):
         self.answers, self.asked = {}, []
+        self.came = threading.local()  # each connection has a thread
         self.listening = socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
         self.address, self.port = self.listening.getsockname()[:2]
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
+
+    @property
+    def body(self):
+        return self.came.body
 
     def __enter__(self):
         return self
@@ -76,7 +81,7 @@ class Origin:
                     self.asked.append(head)
                     found = self.answers.get(head.split(" ")[1], answer(404))
                     if callable(found):
-                        self.body = data
+                        self.came.body = data
                         found(connection, head)
                         return
                     connection.sendall(found)
