@@ -164,9 +164,10 @@ static int apply(struct cli *cli, struct change *change, const char *done)
     return status;
 }
 
-int command_source_add(struct cli *cli)
+/* What the words and options say, done. An exit status. */
+static int write_source(struct cli *cli, enum change_kind kind, const char *done)
 {
-    struct change change = {.kind = CHANGE_SOURCE_ADD};
+    struct change change = {.kind = kind};
     struct source_options options = {.patterns = STR_INIT};
     int status = session_open(cli, false);
 
@@ -174,30 +175,24 @@ int command_source_add(struct cli *cli)
         status = refuse_configured(cli);
     if (status == EXIT_DONE)
         status = read_source(cli, &options, &change);
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE && kind == CHANGE_SOURCE_ADD)
         status = read_site(cli, &change);
+    if (status == EXIT_DONE && kind == CHANGE_SOURCE_UPDATE && change.made_set == 0)
+        status = cli_misuse("source set", "nothing to change; see sitemapd source set --help");
     if (status == EXIT_DONE)
-        status = apply(cli, &change, "added");
+        status = apply(cli, &change, done);
     source_options_done(&options);
     return status;
 }
 
+int command_source_add(struct cli *cli)
+{
+    return write_source(cli, CHANGE_SOURCE_ADD, "added");
+}
+
 int command_source_set(struct cli *cli)
 {
-    struct change change = {.kind = CHANGE_SOURCE_UPDATE};
-    struct source_options options = {.patterns = STR_INIT};
-    int status = session_open(cli, false);
-
-    if (status == EXIT_DONE)
-        status = refuse_configured(cli);
-    if (status == EXIT_DONE)
-        status = read_source(cli, &options, &change);
-    if (status == EXIT_DONE && change.made_set == 0)
-        status = cli_misuse("source set", "nothing to change; see sitemapd source set --help");
-    if (status == EXIT_DONE)
-        status = apply(cli, &change, "updated");
-    source_options_done(&options);
-    return status;
+    return write_source(cli, CHANGE_SOURCE_UPDATE, "updated");
 }
 
 int command_source_remove(struct cli *cli)

@@ -584,6 +584,30 @@ static void await_rows(size_t wanted)
     }
 }
 
+static void set_checked(bool check)
+{
+    struct change_result result;
+    struct change change = {.kind = CHANGE_SITE_UPDATE,
+                            .site_id = world.site_id,
+                            .site = {.set = SITE_SET_CHECK, .check = check}};
+    assert_int_equal(catalogue_apply(world.c, &change, &result), CATALOGUE_OK);
+    change_result_done(&result);
+}
+
+/* The API registers /b.xml on a site whose entries are checked, and it was read once. */
+static void watch_registered(const struct change *put)
+{
+    struct change_result result;
+    set_all_good();
+    set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
+    set_checked(true);
+    assert_int_equal(catalogue_apply(world.c, put, &result), CATALOGUE_OK);
+    change_result_done(&result);
+    start();
+    remote_look(world.r);
+    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+}
+
 /* What the API registered is its own: a date moves with the content, and is told where it moved
  * alone. */
 static void a_checked_site_keeps_what_was_registered(void **state)
@@ -596,17 +620,7 @@ static void a_checked_site_keeps_what_was_registered(void **state)
                                    .lastmod = "2026-01-05",
                                    .lastmod_state = FIELD_SET,
                                    .position = POSITION_NONE}};
-    struct change checked = {.kind = CHANGE_SITE_UPDATE,
-                             .site_id = world.site_id,
-                             .site = {.set = SITE_SET_CHECK, .check = true}};
-    set_all_good();
-    set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
-    assert_int_equal(catalogue_apply(world.c, &checked, &result), CATALOGUE_OK);
-    assert_int_equal(catalogue_apply(world.c, &put, &result), CATALOGUE_OK);
-    change_result_done(&result);
-    start();
-    remote_look(world.r);
-    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    watch_registered(&put);
     assert_string_equal(date_of("/b.xml"), "2026-01-05");
     assert_false(world.marks & CHECK_LASTMOD_UNFOUNDED);
     put.entry.loc = loc("/b.xml");
@@ -641,8 +655,7 @@ static void a_checked_site_keeps_what_was_registered(void **state)
     world.settings.check = false;
     assert_true(remote_reconfigure(world.r, &bounds, 1, &world.settings, why, sizeof why));
     await_rows(2);
-    checked.site.check = false;
-    assert_int_equal(catalogue_apply(world.c, &checked, &result), CATALOGUE_OK);
+    set_checked(false);
     await_rows(1);
     assert_true(remote_reconfigure(world.r, &bounds, 0, NULL, why, sizeof why));
     await_rows(0);
@@ -670,17 +683,7 @@ static void a_date_that_a_digest_holds_is_told(void **state)
                                    .digest = "one",
                                    .digest_state = FIELD_SET,
                                    .position = POSITION_NONE}};
-    struct change checked = {.kind = CHANGE_SITE_UPDATE,
-                             .site_id = world.site_id,
-                             .site = {.set = SITE_SET_CHECK, .check = true}};
-    set_all_good();
-    set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
-    assert_int_equal(catalogue_apply(world.c, &checked, &result), CATALOGUE_OK);
-    assert_int_equal(catalogue_apply(world.c, &put, &result), CATALOGUE_OK);
-    change_result_done(&result);
-    start();
-    remote_look(world.r);
-    assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
+    watch_registered(&put);
     assert_false(world.marks & CHECK_DATE_STALE);
     poll_changed("/b.xml", URLSET PAGE("7", DATED("2026-01-07")) "</urlset>");
     assert_true(world.marks & CHECK_DATE_STALE);
