@@ -1,0 +1,219 @@
+/* The log that the nodes of a shared catalogue have in common, as one of them sees it: the lock
+ * that reaches over all machines, the order, durability. Internal to db/. On PostgreSQL:
+ * db/shared/pg_log.c; unit tests put a log in memory in its place (struct shared_log_calls).
+ *
+ * A handle is one connection, made at the first call that needs it and again after it was lost; one
+ * thread at a time, but for `interrupt`. A node has several: the writer's, the follower's, one for
+ * what is held as long as the node lives.
+ *
+ * Time: every call has a deadline (clock_now_ms) and comes back soon after it whatever the other
+ * side does; a connection that missed one is dropped. Out of time, out of reach and lost are
+ * SHARED_AWAY.
+ *
+ * A write:
+ *     begin(at)             the lock, and what is newer than `at`, which is applied in `take`
+ *     add(bytes) ...        what was done, as it is done; not one second without it or `keep`
+ *     commit(record)        YES: it is durable there, `at` is now record's position, commit here
+ *                           NO: it is not and never will be; roll back here
+ *                           UNKNOWN: roll back here, then `settle(id)` before anything else is
+ * written or rollback instead of commit. After anything but YES of `begin` no transaction is open
+ * there.
+ *
+ * What the log says is believed only where it goes on from what the caller has: its first record
+ * must be `at` itself, by its chain. A primary that crashed while it waited for its standby shows,
+ * once it is back, a record which is gone after the next failover: without this nobody would
+ * notice. */
+#ifndef SITEMAPD_DB_SHARED_LOG_H
+#define SITEMAPD_DB_SHARED_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHARED_ID_SIZE     37 /* a UUID in text, and its end */
+#define SHARED_CHAIN_BYTES 32
+#define SHARED_NODE_SIZE   129
+#define SHARED_EPOCH_SIZE  33
+
+enum shared_outcome {
+    SHARED_YES,      /* done */
+    SHARED_NO,       /* not done, and never will be; the server or another node said so */
+    SHARED_UNKNOWN,  /* commit, settle: it may be there or not */
+    SHARED_AWAY,     /* out of reach or lost, or the deadline passed: of a write nothing is there */
+    SHARED_BUSY,     /* another node kept the lock until the deadline */
+    SHARED_BEHIND,   /* begin: there is more than `max_bytes` newer; follow first */
+    SHARED_DIVERGED, /* `at` is not in the log, or what follows it is damaged: my past is not its
+                        past */
+    SHARED_TRIMMED,  /* the log begins behind `at`: only a snapshot helps */
+    SHARED_FOREIGN,  /* no log is there, or one of another epoch, or of a newer layout */
+    SHARED_STOPPED,  /* a callback returned false, or `interrupt` */
+    SHARED_NO_MEMORY,
+};
+/* A stable word: "yes", "no", "unknown", "away", … Static. */
+const char *shared_outcome_word(enum shared_outcome outcome);
+
+/* Where a node is: the last record it applied. The log of a new cluster begins with record 0. */
+struct shared_position {
+    uint64_t seq;
+    uint8_t chain[SHARED_CHAIN_BYTES];
+};
+
+struct shared_record {
+    char id[SHARED_ID_SIZE];         /* made by who writes: shared_make_id */
+    char node[SHARED_NODE_SIZE];     /* who wrote it */
+    int schema;                      /* of the file that it was made on, before it */
+    uint64_t revision;               /* that it follows */
+    int64_t serial;                  /* that it follows */
+    int64_t at;                      /* Unix milliseconds, of its node's clock */
+    struct shared_position position; /* its own: filled in by commit; given by tail */
+};
+
+/* Takes records as they come, in order, each begun, told its body in pieces of any size (the bytes
+ * that `add` was given), and ended. Only at `end` is it known that the body is whole and that the
+ * chain holds: nothing of it may be committed before. Borrowed for the time of the call. False
+ * stops (SHARED_STOPPED); a record that was begun and not ended is to be rolled back, whatever the
+ * outcome. */
+struct shared_take {
+    bool (*begin)(void *context, const struct shared_record *record);
+    bool (*bytes)(void *context, const void *bytes, size_t size);
+    bool (*end)(void *context, const struct shared_record *record);
+    void *context;
+};
+
+/* What a node says of itself to the others, for people: nothing is decided by it. Texts are at most
+ * 127 bytes, `state` 64 KiB of JSON or "". */
+struct shared_node {
+    const char *name;
+    const char *release;
+    int schema; /* of its file */
+    uint64_t applied;
+    uint64_t digest_seq; /* the digest of all rows, and the record behind which it was taken */
+    uint8_t digest[SHARED_CHAIN_BYTES];
+    const char *state; /* the rest, as JSON */
+    int64_t silent_ms; /* node_list: since it was last told, by the log's clock */
+};
+
+struct shared_snapshot {
+    struct shared_position position;
+    int schema;
+    uint64_t bytes; /* of the file */
+};
+
+/* The log as a whole. */
+struct shared_overview {
+    char epoch[SHARED_EPOCH_SIZE];
+    char server[64];    /* the engine's name and version */
+    bool synchronous;   /* what is acknowledged is on another machine too */
+    bool durable;       /* it waits for its own disk: fsync and full_page_writes */
+    uint64_t first_seq; /* the oldest that is kept */
+    struct shared_position head;
+    uint64_t bytes; /* of the bodies that are kept, packed */
+    bool has_snapshot;
+    struct shared_snapshot snapshot; /* the newest */
+    int64_t snapshot_age_ms;
+    uint64_t bytes_since_snapshot;
+};
+
+struct shared_log;
+
+struct shared_log_calls {
+    /* Takes NULL. Never waits; what was open is rolled back there, what was held is given up. */
+    void (*free)(struct shared_log *log);
+    /* Why the last call came to what it did, in one line without secrets; "" where nothing is to be
+     * said. Borrowed until the next call. */
+    const char *(*why)(const struct shared_log *log);
+    /* Any thread, also from a signal's: a `wait` or a snapshot under way, and each later one, ends
+     * with SHARED_STOPPED at once. For good. */
+    void (*interrupt)(struct shared_log *log);
+
+    /* --- writing --- */
+    enum shared_outcome (*begin)(struct shared_log *log, const struct shared_position *at,
+                                 uint64_t max_bytes, const struct shared_take *take,
+                                 int64_t deadline_ms);
+    /* So many bytes more of the record under way; they are packed, and sent a MiB at a time. */
+    enum shared_outcome (*add)(struct shared_log *log, const void *bytes, size_t size,
+                               int64_t deadline_ms);
+    /* The transaction there ends by itself after two seconds without a word. Cheap: asks only where
+     * half a second has passed. `begin` does it between records, `add` for itself. */
+    enum shared_outcome (*keep)(struct shared_log *log, int64_t deadline_ms);
+    /* YES where no node with a release older than this schema has a lease; none gets one until the
+     * transaction ends. NO: one has. Within begin and commit. */
+    enum shared_outcome (*older_are_gone)(struct shared_log *log, int schema, int64_t deadline_ms);
+    /* YES, NO, UNKNOWN and nothing else. Fills in record->position. */
+    enum shared_outcome (*commit)(struct shared_log *log, struct shared_record *record,
+                                  int64_t deadline_ms);
+    void (*rollback)(struct shared_log *log); /* does not wait */
+    /* After UNKNOWN, on another connection and behind the lock: YES (it is there, and as durable as
+     * anything acknowledged), NO (it never will be) or UNKNOWN (ask again). */
+    enum shared_outcome (*settle)(struct shared_log *log, const char *id, int64_t deadline_ms);
+
+    /* --- following --- */
+    /* What is newer than `at` without the lock: at least one record where there is one, then as
+     * long as no more than `max_bytes` (packed) have come. `*head` is the log's head. YES also
+     * where there is nothing new. */
+    enum shared_outcome (*tail)(struct shared_log *log, const struct shared_position *at,
+                                uint64_t max_bytes, const struct shared_take *take, uint64_t *head,
+                                int64_t deadline_ms);
+    /* Until a node tells of a new record (YES), or the deadline (YES too: look anyway). */
+    enum shared_outcome (*wait)(struct shared_log *log, int64_t deadline_ms);
+
+    /* --- snapshots: files, in parts; `deadline` is of each part, `interrupt` ends the whole --- */
+    /* Sends what lies in the file from its beginning. Who does so holds a name for it. Drops what
+     * was left by one that broke off, and all but the last two. */
+    enum shared_outcome (*snapshot_put)(struct shared_log *log,
+                                        const struct shared_snapshot *snapshot, int fd,
+                                        int64_t part_timeout_ms);
+    /* The newest one, written to the file from its beginning. NO: there is none. */
+    enum shared_outcome (*snapshot_get)(struct shared_log *log, int fd,
+                                        struct shared_snapshot *snapshot, int64_t part_timeout_ms);
+    /* Drops records that are older than the last but one snapshot and than a day, some at a time;
+     * `*more` where there are more. */
+    enum shared_outcome (*trim)(struct shared_log *log, bool *more, int64_t deadline_ms);
+
+    /* --- what lives as long as the connection --- */
+    /* Leadership: YES where the name is this connection's now (also where it was already; asks
+     * nobody then), NO where another has it. Held until the connection is lost: `tell` shows
+     * whether it is. */
+    enum shared_outcome (*hold)(struct shared_log *log, const char *name, int64_t deadline_ms);
+    bool (*is_held)(const struct shared_log *log, const char *name); /* as far as known; no wait */
+    void (*let_go)(struct shared_log *log, const char *name, int64_t deadline_ms);
+    /* A lease of this release, that knows schemas up to `schema`: no migration beyond it begins
+     * while it is held. NO: a migration is under way. Asks nobody where it is held. */
+    enum shared_outcome (*lease)(struct shared_log *log, int schema, int64_t deadline_ms);
+    enum shared_outcome (*tell)(struct shared_log *log, const struct shared_node *node,
+                                int64_t deadline_ms);
+    /* All nodes that were ever told, by name. `take` false: stops. Borrowed. */
+    enum shared_outcome (*list)(struct shared_log *log,
+                                bool (*take)(void *context, const struct shared_node *node),
+                                void *context, int64_t deadline_ms);
+    enum shared_outcome (*forget)(struct shared_log *log, const char *name, int64_t deadline_ms);
+
+    /* --- the cluster --- */
+    enum shared_outcome (*overview)(struct shared_log *log, struct shared_overview *out,
+                                    int64_t deadline_ms);
+    /* Makes the log of a new cluster, with record 0; `grant_to` (a role, or NULL) gets what a node
+     * needs and no more. NO: there is one already. `*start` is where the founding node is then. */
+    enum shared_outcome (*found)(struct shared_log *log, const char *epoch, const char *grant_to,
+                                 struct shared_position *start, int64_t deadline_ms);
+};
+
+struct shared_log {
+    const struct shared_log_calls *calls;
+};
+
+struct shared_log_options {
+    const char *database; /* postgresql://… or "host=… dbname=…"; several hosts are tried in turn */
+    const char *epoch; /* NULL: whatever is there */
+    const char *node;  /* for who looks at the server's sessions; NULL: a command */
+};
+
+/* Connects to nobody yet. NULL: `why` (of `why_size`) says what is wrong with the options. */
+struct shared_log *shared_log_open_postgresql(const struct shared_log_options *options, char *why,
+                                              size_t why_size);
+/* How a log is told to people, by hosts and database: no user, no password. */
+void shared_log_name(const char *database, char *out, size_t size);
+
+/* A random UUID. */
+void shared_make_id(char out[SHARED_ID_SIZE]);
+
+#endif
