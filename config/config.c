@@ -98,6 +98,16 @@ void config_unref(struct config *c)
     free(c);
 }
 
+#define SHARED_WRITE_TIMEOUT_MS 30000u
+
+uint32_t config_write_timeout_ms(const struct config *c)
+{
+    const struct setting *s = setting_find("catalogue", "write_timeout");
+    bool set = c->set_by[s - config_settings].level != LEVEL_DEFAULT;
+
+    return set || c->shared_database == NULL ? c->write_timeout_ms : SHARED_WRITE_TIMEOUT_MS;
+}
+
 void config_wipe_token(struct config *c)
 {
     char *variable = getenv("SITEMAPD_TOKEN");

@@ -121,6 +121,10 @@ struct config {
     uint32_t max_queued_writes;
     uint32_t shrink_guard_percent;
 
+    char *shared_database; /* [shared] database = postgresql://…; NULL: this machine's alone */
+    char *shared_node;     /* NULL: made once and kept in the file */
+    char *shared_upgrade;  /* auto or manual */
+
     uint64_t history_keep_ms; /* [history]; 0: none is kept */
     uint64_t history_max_bytes;
 
@@ -191,6 +195,9 @@ bool config_set(struct config *c, const char *name, const char *value, config_re
                 void *context);
 /* Judges the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
+/* How long a write may wait: what is set, else what the kind of catalogue needs. In a shared one a
+ * large list stops the writes of all nodes for its time. */
+uint32_t config_write_timeout_ms(const struct config *c);
 /* What a token of the configuration is: fills `declared` (its site is not an id yet but the origin
  * in `site`, normalised, "" for every one) and its hash, which the file holds. NULL, or a sentence
  * of what is wrong. Reads the file. */

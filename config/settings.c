@@ -192,13 +192,24 @@ const struct setting config_settings[] = {
             "(root) or ~/.local/state/sitemapd."},
     {"catalogue", "write_timeout", SETTING_DURATION, IN(write_timeout_ms), .min = 1, .max = DAY,
      .fallback = "10s", FILE_AND("SITEMAPD_CATALOGUE_WRITE_TIMEOUT"),
-     .doc = "How long a write waits for its turn and for other processes before it is refused."},
+     .doc = "How long a write waits for its turn and for other processes before it is refused; by "
+            "default 30s where the catalogue is shared."},
     {"catalogue", "max_queued_writes", SETTING_COUNT, IN(max_queued_writes), .min = 1,
      .max = 1000000, .fallback = "4096", FILE_AND("SITEMAPD_CATALOGUE_MAX_QUEUED_WRITES"),
      .doc = "Writes that may wait for their turn at once."},
     {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
      .doc = "A replace or removal that drops more of an index than this is held; 0 turns it off."},
+
+    {"shared", "database", SETTING_POSTGRES, IN(shared_database), FILE_AND("SITEMAPD_SHARED"),
+     .doc = "The PostgreSQL that several machines share one catalogue by; several hosts stand "
+            "between commas. A password belongs in a file that passfile= names."},
+    {"shared", "node", SETTING_WORD, IN(shared_node), FILE_AND("SITEMAPD_SHARED_NODE"),
+     .doc = "This node's name; by default the host's with eight digits, made once."},
+    {"shared", "upgrade", SETTING_CHOICE, IN(shared_upgrade), .choices = "auto manual",
+     .fallback = "auto", FILE_AND("SITEMAPD_SHARED_UPGRADE"),
+     .doc = "Whether the catalogue gets a newer release's form by itself once no older one works "
+            "on it, or by `sitemapd share upgrade`."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),

@@ -21,6 +21,7 @@ enum setting_kind {
     SETTING_URL,         /* an http(s) URL; kept in its normal form */
     SETTING_INDEX_NAME,  /* an index's URL or path */
     SETTING_SECRET,      /* a token: visible ASCII, never shown */
+    SETTING_POSTGRES,    /* postgresql://…; never shown: it may hold a password */
     SETTING_HEADER,      /* an HTTP field value: visible ASCII and spaces */
     SETTING_CHOICE,      /* one of `choices`, separated by spaces */
     SETTING_BOOL,

@@ -303,6 +303,17 @@ static void judge_source(const struct config_source *source, struct mistakes *m)
         judge_folder(source, m);
 }
 
+static void judge_shared(const struct config *c, struct mistakes *m)
+{
+    const char *node = c->shared_node;
+
+    if (node == NULL)
+        return;
+    blame(m, c, "shared", "node");
+    if (entry_check_name(node, strlen(node)) != RULE_OK)
+        mistakes_add(m, "node %.80s: a name is made of A-Z a-z 0-9 . _ -", node);
+}
+
 static void judge_fetch(const struct config *c, struct mistakes *m)
 {
     if (c->fetch_min_interval_ms > c->fetch_max_interval_ms) {
@@ -454,6 +465,7 @@ bool config_validate(const struct config *c, config_report *report, void *contex
 
     judge_listeners(c, &m);
     judge_limits(c, &m);
+    judge_shared(c, &m);
     judge_fetch(c, &m);
     judge_tls(c, "server", c->tls_cert, c->tls_key, &m);
     judge_tls(c, "admin", c->admin_tls_cert, c->admin_tls_key, &m);

@@ -284,6 +284,16 @@ bool value_is_pattern(const char *text)
     return scope_check_pattern(text) == RULE_OK;
 }
 
+/* What else it says is libpq's to judge. */
+static bool value_is_postgres(const char *text)
+{
+    const char *rest = strncmp(text, "postgresql://", 13) == 0 ? text + 13
+                       : strncmp(text, "postgres://", 11) == 0 ? text + 11
+                                                               : "";
+
+    return *rest != '\0' && value_is_word(text);
+}
+
 static bool is_any(const char *text)
 {
     return *text != '\0';
@@ -319,6 +329,9 @@ const struct setting_trait setting_traits[] = {
                             "must be an index's path or URL, as /sitemap_index.xml"},
     [SETTING_SECRET] = {STORED_TEXT, value_is_word,
                         "must be visible ASCII characters without spaces"},
+    [SETTING_POSTGRES] = {STORED_TEXT, value_is_postgres,
+                          "must be a URL of PostgreSQL, as "
+                          "postgresql://sitemapd@db1.internal,db2.internal/sitemapd"},
     [SETTING_HEADER] = {STORED_TEXT, value_is_header,
                         "must be visible ASCII characters and spaces"},
     [SETTING_CHOICE] = {STORED_TEXT, NULL, "must be one of: "},
@@ -504,7 +517,7 @@ static void complain(const struct setting *s, const char *text, const char *must
     const char *more = s->kind == SETTING_CHOICE ? s->choices : "";
     const char *key = m->name == NULL ? s->key : "", *colon = m->name == NULL ? ": " : "";
 
-    if (s->kind == SETTING_SECRET)
+    if (s->kind == SETTING_SECRET || s->kind == SETTING_POSTGRES)
         mistakes_add(m, "%s%s%s", key, colon, must);
     else
         mistakes_add(m, "%s%s\"%.100s\" %s%s", key, colon, text, must, more);

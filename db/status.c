@@ -25,6 +25,14 @@ const char *catalogue_status_word(enum catalogue_status status)
         return "corrupt";
     case CATALOGUE_NO_MEMORY:
         return "no-memory";
+    case CATALOGUE_SHARED_AWAY:
+        return "shared-unavailable";
+    case CATALOGUE_UPGRADE_PENDING:
+        return "upgrade-pending";
+    case CATALOGUE_DIVERGED:
+        return "diverged";
+    case CATALOGUE_OUTCOME_UNKNOWN:
+        return "outcome-unknown";
     case CATALOGUE_CANCELLED:
         return "cancelled";
     }

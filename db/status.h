@@ -14,7 +14,12 @@ enum catalogue_status {
     CATALOGUE_NO_SPACE,
     CATALOGUE_CORRUPT,
     CATALOGUE_NO_MEMORY,
-    CATALOGUE_CANCELLED, /* closed before it was applied */
+    CATALOGUE_SHARED_AWAY,     /* shared: what orders the writes of all nodes cannot be reached */
+    CATALOGUE_UPGRADE_PENDING, /* shared: an older release works on it, too; reads go on */
+    CATALOGUE_DIVERGED,        /* shared: this node's past is not the log's; it replaces itself */
+    CATALOGUE_OUTCOME_UNKNOWN, /* shared: applied or not, nobody could say in time; the change's
+                                  `detail` names it. The only one that does not mean: not applied */
+    CATALOGUE_CANCELLED,       /* closed before it was applied */
 };
 
 /* A stable word: "ok", "not-found", "conflict", … Static. */

@@ -453,7 +453,7 @@ static bool open_catalogue(struct app *app)
     struct catalogue_options options = {
         .path = config->database,
         .server = true,
-        .write_timeout_ms = config->write_timeout_ms,
+        .write_timeout_ms = config_write_timeout_ms(config),
         .max_queued = config->max_queued_writes,
         .shrink_percent = config->shrink_guard_percent,
         .default_max_pages = LIMIT_SITE_PAGES,

@@ -10,7 +10,7 @@ struct problem {
     const char *retry_after; /* seconds, NULL: no header */
 };
 
-/* 503 always means: not applied, nothing of it; ask again. */
+/* 503 always means: not applied, nothing of it; ask again. 504: nobody knows yet. */
 static const struct problem problems[] = {
     [CATALOGUE_OK] = {500, "an error of the server's own", NULL}, /* and whatever is not here */
     [CATALOGUE_REFUSED] = {422, "a rule refused it", NULL},
@@ -28,6 +28,24 @@ static const struct problem problems[] = {
                             "60"},
     [CATALOGUE_CORRUPT] = {503, "the catalogue is damaged; nothing was applied", "60"},
     [CATALOGUE_NO_MEMORY] = {503, "out of memory; nothing was applied", "5"},
+    [CATALOGUE_SHARED_AWAY] =
+        {503, "the PostgreSQL that shares the catalogue cannot be reached; nothing was applied",
+         "2"},
+    [CATALOGUE_UPGRADE_PENDING] =
+        {503,
+         "another node still runs an older release, which could not read this; nothing was "
+         "applied",
+         "30"},
+    [CATALOGUE_DIVERGED] =
+        {503,
+         "this node's past is not that of the others, whose state it takes; nothing was "
+         "applied",
+         "5"},
+    [CATALOGUE_OUTCOME_UNKNOWN] =
+        {504,
+         "PostgreSQL did not say in time whether it was applied; ask again with the same "
+         "Idempotency-Key, or look first",
+         "5"},
     [CATALOGUE_CANCELLED] = {503, "the server is stopping; nothing was applied", "5"},
 };
 
@@ -38,13 +56,20 @@ static const struct problem *problem_of_status(enum catalogue_status status)
     return &problems[known && problems[status].status != 0 ? status : CATALOGUE_OK];
 }
 
-void errors_reply_status(struct reply *reply, enum catalogue_status status)
+static void reply_status(struct reply *reply, enum catalogue_status status, const char *field,
+                         const char *detail)
 {
     const struct problem *problem = problem_of_status(status);
 
-    reply_problem(reply, problem->status, catalogue_status_word(status), NULL, problem->detail);
+    reply_problem(reply, problem->status, catalogue_status_word(status), field,
+                  detail != NULL ? detail : problem->detail);
     if (problem->retry_after != NULL)
         reply_header(reply, "Retry-After", problem->retry_after);
+}
+
+void errors_reply_status(struct reply *reply, enum catalogue_status status)
+{
+    reply_status(reply, status, NULL, NULL);
 }
 
 /* A rule that judges a value says 422; those that judge the state of the catalogue or the form of
@@ -130,9 +155,9 @@ void errors_reply_result(struct reply *reply, const struct change_result *result
         reply_problem(reply, 409, "managed-by-config", NULL,
                       detail != NULL ? detail
                                      : "the configuration file manages this site; change it there");
-    } else if (detail != NULL && problem_of_status(result->status)->status < 500) {
-        reply_problem(reply, problem_of_status(result->status)->status,
-                      catalogue_status_word(result->status), result->field, detail);
+    } else if (problem_of_status(result->status)->status < 500 ||
+               result->status == CATALOGUE_OUTCOME_UNKNOWN) { /* what names the change */
+        reply_status(reply, result->status, result->field, detail);
     } else {
         errors_reply_status(reply, result->status);
     }

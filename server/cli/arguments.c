@@ -11,6 +11,7 @@
 const struct cli_option common_options[] = {
     {"--config", "FILE", "read this configuration ($SITEMAPD_CONFIG)"},
     {"--database", "FILE", "work on this catalogue ($SITEMAPD_DATABASE)"},
+    {"--shared", "URL", "share the catalogue by this PostgreSQL ($SITEMAPD_SHARED)"},
     {"--server", "URL", "ask this server's API, no file ($SITEMAPD_SERVER)"},
     {"--token-file", "FILE", "the token for it (default: what $SITEMAPD_TOKEN is)"},
     {"--ca-file", "FILE", "trust these certificates (PEM), not the system's ($SITEMAPD_CA_FILE)"},

@@ -602,7 +602,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
     const struct catalogue_options options = {
         .path = config->database,
         .must_exist = !create,
-        .write_timeout_ms = config->write_timeout_ms,
+        .write_timeout_ms = config_write_timeout_ms(config),
         .max_queued = config->max_queued_writes,
         .shrink_percent = config->shrink_guard_percent,
         .default_max_pages = LIMIT_SITE_PAGES,

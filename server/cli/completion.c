@@ -158,7 +158,8 @@ static enum offer offer_for_value(const struct cli_option *o)
 /* The options that say which catalogue it is count for us as well; a shell leaves its ~ to us. */
 static bool says_which(const char *option)
 {
-    static const char *const names[] = {"--config", "--database", "--server", "--token-file", NULL};
+    static const char *const names[] = {"--config", "--database",   "--shared",
+                                        "--server", "--token-file", NULL};
 
     for (const char *const *name = names; *name != NULL; name++)
         if (strcmp(*name, option) == 0)

@@ -142,7 +142,8 @@ static const char *config_file(const struct cli *cli)
 int session_read_config(struct cli *cli, config_report *report, void *context)
 {
     const char *file = config_file(cli);
-    const char *database = arguments_value(&cli->arguments, "--database");
+    static const char *const flags[][2] = {{"--database", "catalogue.database"},
+                                           {"--shared", "shared.database"}};
     bool good;
 
     if (report == NULL)
@@ -153,9 +154,12 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
     cli->config->no_pipe = cli->no_pipe;
     good = file == NULL || config_read_file(cli->config, file, report, context);
     good = config_read_environment(cli->config, report, context) && good;
-    if (database != NULL &&
-        !config_set(cli->config, "catalogue.database", database, report, context))
-        return EXIT_USAGE;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const char *value = arguments_value(&cli->arguments, flags[i][0]);
+
+        if (value != NULL && !config_set(cli->config, flags[i][1], value, report, context))
+            return EXIT_USAGE;
+    }
     return good ? EXIT_DONE : EXIT_COULD_NOT;
 }
 
@@ -199,7 +203,7 @@ int session_asks_no_server(const struct cli *cli)
 
 static int open_server(struct cli *cli, const char *url)
 {
-    static const char *const others[] = {"--config", "--database"};
+    static const char *const others[] = {"--config", "--database", "--shared"};
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (arguments_has(&cli->arguments, others[i]))
@@ -273,6 +277,15 @@ const char *session_status_sentence(enum catalogue_status status)
         return "the catalogue is damaged; `sitemapd check` tells more";
     case CATALOGUE_NO_MEMORY:
         return "out of memory";
+    case CATALOGUE_SHARED_AWAY:
+        return "the PostgreSQL that shares the catalogue does not answer; nothing was applied";
+    case CATALOGUE_UPGRADE_PENDING:
+        return "another node still runs an older release; nothing was applied";
+    case CATALOGUE_DIVERGED:
+        return "this node's past is not that of the others; nothing was applied. It takes their "
+               "state by itself";
+    case CATALOGUE_OUTCOME_UNKNOWN:
+        return "PostgreSQL did not say whether it was applied; look before trying again";
     case CATALOGUE_CANCELLED:
         return "cancelled";
     }

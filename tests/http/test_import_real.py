@@ -1,5 +1,5 @@
 """Index files as they are found in the world. Each oddity has a twin here in words of our own, which
-always runs; the files themselves, where they lie beside the repository (SITEMAPD_SHARED), must
+always runs; the files themselves, where they lie beside the repository (SITEMAPD_SAMPLES), must
 come out exactly as the table says."""
 
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from harness import DATA, TAIL, render, sitemapd, write_gzip
 
-SHARED = os.environ.get("SITEMAPD_SHARED", os.path.join(DATA, "../../../../shared"))
+SHARED = os.environ.get("SITEMAPD_SAMPLES", os.path.join(DATA, "../../../../shared"))
 FOLDER = os.path.join(SHARED, "data", "indexes")
 NS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 

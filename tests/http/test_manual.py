@@ -44,7 +44,7 @@ def test_every_command_and_option():
     for name, options in commands():
         section = re.search(rf"\n     {name}( .*)?\n((?:      .*\n|\n)+)", text)
         assert section, name
-        for option in set(options) - {"--config", "--database", "--server", "--token-file", "--ca-file", "--help"}:
+        for option in set(options) - {"--config", "--database", "--shared", "--server", "--token-file", "--ca-file", "--help"}:
             assert re.search(rf"^ +{option}( \S+)?( .*)?$", section.group(2), re.M), (name, option)
 
 

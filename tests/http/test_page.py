@@ -17,7 +17,7 @@ from harness import (
 XML = "/sitemap_index.xml"
 GZ = "/sitemap_index.xml.gz"
 SHARED_SCHEMA = os.path.join(
-    os.environ.get("SITEMAPD_SHARED", os.path.join(DATA, "../../../../shared")), "data", "siteindex.xsd"
+    os.environ.get("SITEMAPD_SAMPLES", os.path.join(DATA, "../../../../shared")), "data", "siteindex.xsd"
 )
 
 

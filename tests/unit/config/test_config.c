@@ -149,6 +149,7 @@ static void test_every_setting_has_a_variable(void **state)
                             : s->kind == SETTING_ORIGIN   ? "https://a.example"
                             : s->kind == SETTING_URL      ? "https://a.example/"
                             : s->kind == SETTING_IP_RANGE ? "10.0.0.0/8"
+                            : s->kind == SETTING_POSTGRES ? "postgresql://a/b"
                             : s->kind == SETTING_HOST     ? "a.example"
                                                           : "value";
         struct config c;

@@ -41,6 +41,8 @@ static void test_wholes(void **state)
          "1: credentials_file: credentials are sent by https only\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\ncredentials_file = /dev/null\n",
          "1: credentials_file /dev/null is no file\n"},
+        {"[shared]\ndatabase = postgresql://x@a,b/c?passfile=/d\nnode = a-1\n", ""},
+        {"[shared]\nnode = a/b\n", "2: node a/b: a name is made of A-Z a-z 0-9 . _ -\n"},
         {"[fetch]\nmax_interval = 1h\nmin_interval = 2h\n",
          "3: min_interval is longer than max_interval\n"},
         {"[fetch]\nsource_root = srv\n", "2: source_root srv must be an absolute path\n"},

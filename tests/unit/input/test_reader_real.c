@@ -1,5 +1,5 @@
 /* Sitemap indexes as real sites publish them. They are not part of the repository: the test looks
- * for them beside it, or where SITEMAPD_SHARED says, and is skipped where they are not. */
+ * for them beside it, or where SITEMAPD_SAMPLES says, and is skipped where they are not. */
 #include <errno.h>
 
 #include "tests/unit/input/check.h"
@@ -88,7 +88,7 @@ static void test_files(void **state)
 
 int main(void)
 {
-    const char *shared = getenv("SITEMAPD_SHARED");
+    const char *shared = getenv("SITEMAPD_SAMPLES");
     if (shared) {
         str_append_text(&folder, shared);
     } else {
