@@ -1,7 +1,7 @@
 /* The catalogue: sites, indexes, entries, tokens, kept durably; one writer, many readers. This is
  * the header that others include; its subjects are headers of their own: what may be changed
- * (db/change.h), what can be read (db/view.h), an entry (db/entry.h), what a call came to
- * (db/status.h). Here: the handle, watching, care.
+ * (db/change.h), what can be read (db/view.h), an entry (db/entry.h), with which machines it is
+ * shared (db/shared.h), what a call came to (db/status.h). Here: the handle, watching, care.
  *
  * These headers know no engine: no transaction, rowid, position arithmetic of a file or SQL shows.
  * A write is submitted and answered later (catalogue_submit); every read takes a view of one
@@ -17,6 +17,7 @@
 
 #include "db/change.h"
 #include "db/history.h"
+#include "db/shared.h"
 #include "db/status.h"
 #include "db/view.h"
 #include "server/base/histogram.h"
@@ -39,7 +40,8 @@ struct catalogue_options {
      * wait. NULL: nobody is told. */
     void (*event)(void *context, const char *event, const char *detail);
     void *event_context;
-    int64_t (*clock)(void); /* Unix seconds, any thread; NULL: the system's */
+    struct catalogue_shared shared; /* with which others; texts are borrowed for the call */
+    int64_t (*clock)(void);         /* Unix seconds, any thread; NULL: the system's */
 };
 
 /* Opens (making or migrating the file where needed) and starts the writer. On failure `*out` is

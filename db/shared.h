@@ -1,0 +1,101 @@
+/* A catalogue that several machines share: what others see of it. Part of db/catalogue.h; what lies
+ * behind is in db/shared/. Each node keeps the whole catalogue in a file of its own; PostgreSQL
+ * gives the lock, the order and durability. A catalogue of one machine pays nothing for it: all
+ * here is then false, empty and OK. */
+#ifndef SITEMAPD_DB_SHARED_H
+#define SITEMAPD_DB_SHARED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/status.h"
+
+struct catalogue;
+
+#define SHARED_NODE_NAME_SIZE 129
+
+/* How a catalogue is shared; in struct catalogue_options. */
+struct catalogue_shared {
+    const char *database; /* postgresql://…; NULL: it is not */
+    const char *node;     /* NULL: the host's name and 8 hex digits, made once, kept in the file */
+    const char *release;  /* of this program, for people */
+    bool upgrade_by_hand; /* no migration but by catalogue_share_upgrade */
+};
+
+enum shared_phase {
+    SHARED_ALONE,   /* not shared */
+    SHARED_JOINING, /* the file is empty yet: nothing can be served, no write is taken */
+    SHARED_JOINED,  /* it follows, and writes where PostgreSQL can be reached */
+    SHARED_LEFT,    /* its past is not the log's, or only a snapshot helps: it serves what it has,
+                       takes no write, and is replacing itself */
+    SHARED_TOO_OLD, /* the others have a form of the catalogue that this release does not know: as
+                       SHARED_LEFT, until it is upgraded */
+};
+
+/* As of the last look, a second or so old. */
+struct shared_state {
+    enum shared_phase phase;
+    char node[SHARED_NODE_NAME_SIZE];
+    char epoch[33];
+    uint64_t applied, head; /* records: here, and known of in the log */
+    int64_t behind_ms;      /* since when it has not been at the head; 0: it is */
+    int64_t away_ms;        /* since when PostgreSQL has not answered; 0: it does */
+    bool upgrade_pending;   /* a newer form waits for older releases, or for `share upgrade` */
+    bool synchronous;       /* what is acknowledged lies on another machine of PostgreSQL's, too */
+    char trouble[256];      /* a sentence of what is wrong; "": nothing */
+    /* Counters since the start. */
+    uint64_t appended, applied_records, refused, unknown, settled, replaced, snapshots;
+    uint64_t digest_mismatches;
+};
+/* Thread safe, never waits. False where it is not shared (phase is SHARED_ALONE then). */
+bool catalogue_shared_state(struct catalogue *c, struct shared_state *out);
+
+/* A node as the others know it, told every ten seconds; for people. */
+struct shared_member {
+    const char *name, *release;
+    int schema;
+    uint64_t applied;
+    int64_t silent_ms;
+    const char *state; /* what it said of itself: JSON, or "" */
+};
+/* Calls `each` for every node, this one included, by name; from memory, never waits. Borrowed. */
+void catalogue_shared_members(struct catalogue *c,
+                              void (*each)(void *context, const struct shared_member *member),
+                              void *context);
+/* What this node says of itself to the others from now on; JSON, copied, at most 64 KiB. Thread
+ * safe, never waits. */
+void catalogue_shared_say(struct catalogue *c, const char *state);
+
+/* Whether this node leads what has this name: a source, a purge. It is one node at a time, by a
+ * lock that lives as long as its connection; a late leader is harmless, since writes have a lock of
+ * their own. The first call asks for it: it is tried for each second until catalogue_lead_end.
+ * Never waits. Always true where the catalogue is not shared. Thread safe. */
+bool catalogue_leads(struct catalogue *c, const char *name);
+void catalogue_lead_end(struct catalogue *c, const char *name);
+
+/* ---- commands: of no open catalogue ------------------------------------------------------- */
+
+/* Makes a shared catalogue of the file at `path`, which nobody works on: the log in `database`,
+ * whose user may make tables there; the first snapshot. `grant_to`: the role that nodes come as;
+ * NULL: that user itself. CONFLICT where there is a shared catalogue already, there or here. */
+enum catalogue_status catalogue_share_init(const char *path, const char *database,
+                                           const char *grant_to, char *why, size_t why_size);
+/* Appends the migration to this release's form. BUSY where an older release works on it. */
+enum catalogue_status catalogue_share_upgrade(struct catalogue *c, char *why, size_t why_size);
+
+/* What PostgreSQL says of it, for `share status`; asked for now. */
+struct shared_told {
+    char epoch[33], server[64];
+    bool synchronous, durable;
+    uint64_t first, head, log_bytes;
+    bool has_snapshot;
+    uint64_t snapshot_at, snapshot_bytes;
+    int64_t snapshot_age_ms;
+};
+enum catalogue_status catalogue_share_status(const char *database, struct shared_told *out,
+                                             void (*each)(void *context,
+                                                          const struct shared_member *member),
+                                             void *context, char *why, size_t why_size);
+
+#endif
