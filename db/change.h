@@ -21,21 +21,23 @@ struct catalogue;
 struct registry;
 
 enum change_kind {
-    CHANGE_ENTRY_PUT,    /* register or update one entry: .entry, .source */
-    CHANGE_ENTRY_REMOVE, /* .entry_id, or .loc (of any site; unique by site) */
-    CHANGE_BULK,         /* upsert a list: .rows, .source, .skip */
-    CHANGE_REPLACE,      /* make an index, or part of it, exactly a list (see fields) */
-    CHANGE_SITE_ADD,     /* .site; .index_url: of an index that is made with it, NULL: none */
-    CHANGE_SITE_UPDATE,  /* .site_id, .site fields with a set flag */
-    CHANGE_SITE_REMOVE,  /* .site_id, .max_removed */
-    CHANGE_INDEX_ADD,    /* .index_url, .page_pattern */
-    CHANGE_INDEX_REMOVE, /* .index_id, .max_removed */
-    CHANGE_INDEX_FREEZE, /* .index_id, .frozen */
-    CHANGE_TOKEN_ADD,    /* .token: its grant, .token_sha256 */
-    CHANGE_TOKEN_REVOKE, /* .token.name */
-    CHANGE_TOKEN_USED,   /* .token_id: somebody asked with it; the node's own, no revision */
-    CHANGE_SOURCE_ADD,   /* .made, and of it .made_set; .site_id: of an upstream, 0: by index or URL
-                          */
+    CHANGE_ENTRY_PUT,     /* register or update one entry: .entry, .source */
+    CHANGE_ENTRY_REMOVE,  /* .entry_id, or .loc (of any site; unique by site) */
+    CHANGE_BULK,          /* upsert a list: .rows, .source, .skip */
+    CHANGE_REPLACE,       /* make an index, or part of it, exactly a list (see fields) */
+    CHANGE_SITE_ADD,      /* .site; .index_url: of an index that is made with it, NULL: none */
+    CHANGE_SITE_UPDATE,   /* .site_id, .site fields with a set flag */
+    CHANGE_SITE_REMOVE,   /* .site_id, .max_removed */
+    CHANGE_INDEX_ADD,     /* .index_url, .page_pattern */
+    CHANGE_INDEX_REMOVE,  /* .index_id, .max_removed; of a urlset with .list */
+    CHANGE_INDEX_FREEZE,  /* .index_id, .frozen; of a urlset with .list */
+    CHANGE_URLSET_ADD,    /* .index_url, .page_pattern, .urlset; result.id is the urlset's */
+    CHANGE_URLSET_UPDATE, /* .index_id, .urlset and of it what .set names; alone, .dry_run */
+    CHANGE_TOKEN_ADD,     /* .token: its grant, .token_sha256 */
+    CHANGE_TOKEN_REVOKE,  /* .token.name */
+    CHANGE_TOKEN_USED,    /* .token_id: somebody asked with it; the node's own, no revision */
+    CHANGE_SOURCE_ADD, /* .made, and of it .made_set; .site_id: of an upstream, 0: by index or URL
+                        */
     CHANGE_SOURCE_UPDATE, /* .made.name, and the fields of .made_set */
     CHANGE_SOURCE_REMOVE, /* .made.name: it is not read any more; its entries stay */
     CHANGE_CRAWLERS,      /* .crawlers: the node's own, no revision */
@@ -69,6 +71,21 @@ struct site_fields {
     bool check;         /* what is registered is read where it is */
     const char *robots; /* its own robots.txt, see robots_fault; NULL: none */
     bool robots_off;    /* /robots.txt is left to others; then robots is NULL */
+};
+
+#define URLSET_SET_INDEX     1u
+#define URLSET_SET_MAX_PAGES 2u
+#define URLSET_SET_EXPIRES   4u
+
+/* What a urlset is made with. */
+struct urlset_fields {
+    unsigned set;       /* CHANGE_URLSET_UPDATE: URLSET_SET_… */
+    const char *index;  /* whose entries its pages are; NULL: the deepest that holds its URL */
+    unsigned with;      /* EXTENSION_…; it stays as it was made */
+    uint32_t max_pages; /* 0: LIMIT_URLSET_PAGES */
+    /* 0: rows stay; of one with EXTENSION_NEWS two days where it is made with 0. It may be given to
+     * a urlset that had none while that is empty. */
+    int64_t expires_s;
 };
 
 /* A site as a configuration declares it. */
@@ -106,6 +123,11 @@ typedef bool change_outcome(void *context, struct change_result *result,
  * kind does not name are zero. */
 struct change {
     enum change_kind kind;
+    /* What the lists are that the change names by .index_name, .entry.index, .index_id and in its
+     * rows, and so what its rows are: entries, or page URLs (LIST_URLSET), which need their urlset
+     * named. Of kinds that name lists: ENTRY_PUT, ENTRY_REMOVE (.loc with .index_name), BULK,
+     * REPLACE, INDEX_REMOVE, INDEX_FREEZE, RESTORE. */
+    enum list_kind list;
     const char *source; /* owner of new entries: a token's or source's name */
     /* What who asks may touch: what is outside of it is REFUSED with RULE_SITE_UNKNOWN (another
      * site) or RULE_OUTSIDE_TOKEN, and `forbidden` set. Zero: everything. */
@@ -148,6 +170,7 @@ struct change {
     const char *replace_prefix; /* replace: only locs that begin with this; NULL: any */
     int64_t max_removed;        /* MAX_REMOVED_GUARDED, or how many may go */
     struct site_fields site;
+    struct urlset_fields urlset;
     /* Configure: all sites declared; a managed one that is not among them becomes an ordinary one.
      * All or nothing, alone in its transaction; refused, result.refused_at is the declaration's
      * place and result.refused_index the path of an index that is to blame. Where

@@ -8,12 +8,17 @@
 
 #define ENTRY_ID_SIZE 40 /* an id with its NUL */
 
-/* One entry as the catalogue holds it. Strings are owned by whoever owns the struct (see each
- * function). */
+/* What a list lists: sitemaps, it is an index; or page URLs, it is a urlset: a sitemap that the
+ * catalogue keeps, whose pages with rows are entries of an index. As in sitemap_index.kind. */
+enum list_kind { LIST_INDEX, LIST_URLSET };
+
+/* One entry, or one page URL of a urlset, as the catalogue holds it. Strings are owned by whoever
+ * owns the struct (see each function). */
 struct entry_record {
     char id[ENTRY_ID_SIZE];                /* opaque, never reused */
     char *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL where absent */
-    int64_t site_id, index_id;
+    char *extensions;                      /* of a page URL, see struct entry; NULL where absent */
+    int64_t site_id, index_id;             /* index_id: of a page URL the urlset's */
     uint32_t position;
     uint32_t page; /* number, from 1 */
     int64_t registered_at, changed_at;
@@ -22,6 +27,11 @@ struct entry_record {
     uint64_t file_urls, file_bytes;
     char *file_newest_lastmod; /* owned; NULL: none */
 };
+
+/* The owner of the entry that a page of a urlset is in its index: this and the urlset's path. The
+ * catalogue alone writes such an entry, with what makes, changes or empties its page: its lastmod
+ * is when the page's content last changed. */
+#define URLSET_OWNER "urlset:"
 
 /* The state of an index's entries: the catalogue's epoch, a hyphen and the revision of the last
  * change of any of them, be it of a digest alone; 0: there was none. Two states never share one.

@@ -15,14 +15,21 @@
 #include "server/rules/grant.h"
 #include "server/rules/url.h"
 
+/* A list of either kind: an index, or a urlset. */
 struct registry_index {
-    int64_t id;
+    int64_t id; /* of all lists one row of numbers */
     int64_t site_id;
+    enum list_kind kind;
     const char *path;         /* "/sitemap_index.xml" */
     const char *page_pattern; /* "{stem}-{n}{suffix}" */
     enum freeze frozen;       /* nothing changes in it, see registry_freeze */
     size_t page_count;        /* pages with entries */
     const uint32_t *pages;    /* their numbers, ascending */
+    /* Of a urlset alone: */
+    int64_t of_index;   /* the index, of the same site, whose entries its pages are */
+    unsigned with;      /* EXTENSION_…: what its rows may bear, and its frame declares */
+    uint32_t max_pages; /* that it may have */
+    int64_t expires_s;  /* rows that are older leave by themselves; 0: none does */
 };
 
 struct registry_site {
@@ -44,6 +51,8 @@ struct registry_site {
     const char *const *alias_hosts;
     size_t index_count;
     const struct registry_index *indexes; /* by path, bytes ascending */
+    size_t urlset_count;
+    const struct registry_index *urlsets; /* the same */
 };
 
 struct registry_token {
@@ -84,14 +93,22 @@ const struct registry_site *registry_site_by_id(const struct registry *r, int64_
 const struct registry_site *registry_site_by_host(const struct registry *r, const char *host);
 /* Whether that site answers as the one of its origin, and not by an alias. */
 bool registry_is_origin_host(const struct registry *r, const char *host);
+/* An index; a list of either kind. */
 const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id);
+const struct registry_index *registry_list_by_id(const struct registry *r, int64_t id);
 /* The index named by a URL ("https://…/x.xml") or, where the registry has exactly one site, by a
  * path. NULL where there is none; `*site` (may be NULL) is set with it. */
 const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
                                                     const struct registry_site **site);
+/* The same for a list of this kind. */
+const struct registry_index *registry_list_by_name(const struct registry *r, const char *name,
+                                                   enum list_kind kind,
+                                                   const struct registry_site **site);
+/* How many pages of it there may be: of an index as many as its site may have. */
+uint32_t registry_max_pages(const struct registry *r, const struct registry_index *list);
 
-/* Whether writes to the index are to be refused, since it or its site is frozen, and by whom at
- * most. FREEZE_NONE: no. */
+/* Whether writes to the list are to be refused, since it or its site or, of a urlset, its index is
+ * frozen, and by whom at most. FREEZE_NONE: no. */
 enum freeze registry_freeze(const struct registry *r, const struct registry_index *index);
 bool registry_is_frozen(const struct registry *r, const struct registry_index *index);
 
@@ -135,7 +152,7 @@ const struct registry_site *registry_site_of_host(const struct registry *r, cons
 const struct registry_site *registry_site_of_alias(const struct registry *r, const char *host,
                                                    const struct registry_site *besides);
 
-/* The same of an index that is at hand: OK or why the loc must not be there. */
+/* The same of a list that is at hand: OK or why the loc must not be there. */
 enum rule_code registry_place_in(const struct registry *r, const struct url *loc,
                                  const struct registry_index *index);
 

@@ -29,6 +29,7 @@ struct catalogue_revisions {
     uint64_t revision;
     uint64_t registry_revision;
     uint64_t entries; /* all indexes not removed */
+    uint64_t urls;    /* all urlsets */
 };
 enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
                                                struct catalogue_revisions *out);
@@ -50,7 +51,9 @@ struct page_record {
      * even where a copy of the file was put back and goes through the same revisions again. 0:
      * none was drawn. */
     uint64_t stamp;
-    bool removed; /* its index or site was removed, or it has no entries */
+    bool removed; /* its list or site was removed, or it has no entries */
+    enum list_kind kind;
+    unsigned with; /* of a urlset, see struct registry_index */
 };
 
 /* Calls `each` for every page with revision > `since`, by revision, then index and number, at most
@@ -70,20 +73,23 @@ enum catalogue_status catalogue_view_index_state(struct catalogue_view *v, int64
 enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,
                                                     uint32_t number, uint64_t since,
                                                     uint64_t changed[PAGE_SEGMENT_BITS]);
-/* Calls `each` for every entry with first <= position < first + count, in order. Strings are valid
- * for the call. The publisher's hot path: one clustered scan. A false from `each` ends it with
- * CATALOGUE_NO_MEMORY. */
-enum catalogue_status
-catalogue_view_positions(struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
-                         bool (*each)(void *context, uint32_t position, const char *loc,
-                                      size_t loc_len, const char *lastmod),
-                         void *context);
+/* Calls `each` for every row of the list with first <= position < first + count, in order. Strings
+ * are valid for the call; `extensions` is NULL but for page URLs that have some. The publisher's
+ * hot path: one clustered scan. A false from `each` ends it with CATALOGUE_NO_MEMORY. */
+enum catalogue_status catalogue_view_positions(
+    struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
+    bool (*each)(void *context, uint32_t position, const char *loc, size_t loc_len,
+                 const char *lastmod, const char *extensions, size_t extensions_len),
+    void *context);
 
 /* One entry. The caller frees `out` with entry_record_done. NOT_FOUND for stale or foreign ids. */
 enum catalogue_status catalogue_view_entry_by_id(struct catalogue_view *v, const char *id,
                                                  struct entry_record *out);
 enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int64_t site_id,
                                                   const char *loc, struct entry_record *out);
+/* The page URL of a urlset. */
+enum catalogue_status catalogue_view_row_by_loc(struct catalogue_view *v, int64_t urlset_id,
+                                                const char *loc, struct entry_record *out);
 
 /* Lists entries: of one index by position, or of all by index id and position. `after` is the
  * cursor of an entry (catalogue_entry_cursor), NULL to begin: entries added or removed meanwhile
@@ -91,7 +97,7 @@ enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int6
  * Records are valid for the call. A false from `each` ends it (OK). CONFLICT: malformed cursor. */
 struct entry_list {
     int64_t site_id;  /* 0: any */
-    int64_t index_id; /* 0: any */
+    int64_t index_id; /* 0: any index; a urlset's: its page URLs */
     const char *prefix;
     const char *source; /* NULL: any */
     const char *after;

@@ -7,7 +7,7 @@
 
 /* Step N brings a file of version N to N + 1. Released steps never change. */
 static const char *const migrations[] = {schema_v1, schema_v2, schema_v3, schema_v4, schema_v5,
-                                         schema_v6, schema_v7, schema_v8, schema_v9};
+                                         schema_v6, schema_v7, schema_v8, schema_v9, schema_v10};
 _Static_assert(sizeof migrations / sizeof *migrations == SCHEMA_VERSION,
                "one migration for each version");
 

@@ -7,7 +7,7 @@
 #include "db/catalogue.h"
 
 #define SCHEMA_APPLICATION_ID 0x534d4150 /* "SMAP", PRAGMA application_id */
-#define SCHEMA_VERSION        9          /* PRAGMA user_version */
+#define SCHEMA_VERSION        10         /* PRAGMA user_version */
 
 struct sqlite3;
 

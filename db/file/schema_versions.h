@@ -339,11 +339,12 @@ static const char schema_v8[] =
     " PRIMARY KEY (node, crawler, site, day)"
     ") STRICT, WITHOUT ROWID;";
 
-/* Version 9 of the schema, as the step from version 8. Not released yet. Only what is small is
- * written: no table of entries is gone through, however large the catalogue.
+/* Version 9 of the schema, as the step from version 8. Never changed once released: a later version
+ * is a migration. Only what is small is written: no table of entries is gone through, however large
+ * the catalogue.
  *
- * sitemap_index.kind is what a list lists, so that a program takes none for an index that is not.
- * 0: sitemaps, it is an index; there is no other yet.
+ * sitemap_index.kind is what a list lists, so that a program takes none for an index that is not:
+ * an enum list_kind (db/entry.h).
  *
  * idempotency.upto are the bytes of a token's outcomes up to the row, so that a share of them is
  * found without a sum.
@@ -468,5 +469,27 @@ static const char schema_v9[] =
     " hash BLOB NOT NULL,"
     " at INTEGER NOT NULL"
     ") STRICT;";
+
+/* Version 10 of the schema, as the step from version 9. Not released yet. As before, only what is
+ * small is written.
+ *
+ * Urlsets: lists of kind 1. Their rows stand in `sitemap` too, with a site of -list id, so that a
+ * loc is unique within its urlset; extensions is their canonical XML. of_index, extensions,
+ * max_pages and expires_s are those of struct registry_index. An entry that a page of a urlset is
+ * in its index has the source -list id. urlset_age are the rows of urlsets with expires_s by what
+ * their age counts from (db/write/urlset.c); a row that went may have left its own there. */
+
+static const char schema_v10[] =
+    "ALTER TABLE sitemap ADD COLUMN extensions TEXT;"
+    "ALTER TABLE sitemap_index ADD COLUMN of_index INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sitemap_index ADD COLUMN extensions INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sitemap_index ADD COLUMN max_pages INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sitemap_index ADD COLUMN expires_s INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE urlset_age("
+    " address INTEGER PRIMARY KEY,"
+    " list INTEGER NOT NULL,"
+    " at INTEGER NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX urlset_age_at ON urlset_age(list, at);";
 
 #endif

@@ -408,10 +408,12 @@ void history_tell_gone(char out[HISTORY_GONE_SIZE], uint64_t from)
 }
 
 const char *const history_kinds[] = {
-    "registration", "removal",     "list",         "replace",    "site-add",      "site-freeze",
-    "site-thaw",    "site-update", "site-remove",  "index-add",  "index-remove",  "token-add",
-    "index-freeze", "index-thaw",  "token-revoke", "source-add", "source-update", "source-remove",
-    "configure",    "check",       "scan",         "undo",       "restore",       NULL};
+    "registration",  "removal",       "list",          "replace",     "site-add",
+    "site-freeze",   "site-thaw",     "site-update",   "site-remove", "index-add",
+    "index-remove",  "token-add",     "index-freeze",  "index-thaw",  "token-revoke",
+    "source-add",    "source-update", "source-remove", "configure",   "check",
+    "scan",          "undo",          "restore",       "urlset-add",  "urlset-update",
+    "urlset-remove", "urlset-freeze", "urlset-thaw",   "expiry",      NULL};
 
 static const char *kind_word(const struct change *change)
 {
@@ -435,10 +437,16 @@ static const char *kind_word(const struct change *change)
     case CHANGE_INDEX_ADD:
         return "index-add";
     case CHANGE_INDEX_REMOVE:
-        return "index-remove";
+        return change->list == LIST_URLSET ? "urlset-remove" : "index-remove";
+    case CHANGE_URLSET_ADD:
+        return "urlset-add";
+    case CHANGE_URLSET_UPDATE:
+        return "urlset-update";
     case CHANGE_TOKEN_ADD:
         return "token-add";
     case CHANGE_INDEX_FREEZE:
+        if (change->list == LIST_URLSET)
+            return change->frozen ? "urlset-freeze" : "urlset-thaw";
         return change->frozen ? "index-freeze" : "index-thaw";
     case CHANGE_TOKEN_REVOKE:
         return "token-revoke";

@@ -135,7 +135,11 @@ enum freeze registry_freeze(const struct registry *r, const struct registry_inde
     if (index == NULL)
         return FREEZE_NONE;
     site = registry_site_by_id(r, index->site_id);
-    return site != NULL && site->frozen > index->frozen ? site->frozen : index->frozen;
+    enum freeze frozen =
+        site != NULL && site->frozen > index->frozen ? site->frozen : index->frozen;
+    const struct registry_index *of =
+        index->kind == LIST_URLSET ? registry_index_by_id(r, index->of_index) : NULL;
+    return of != NULL && of->frozen > frozen ? of->frozen : frozen;
 }
 
 bool registry_is_frozen(const struct registry *r, const struct registry_index *index)
@@ -151,7 +155,7 @@ const struct source_made *registry_source(const struct registry *r, const char *
     return NULL;
 }
 
-const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id)
+const struct registry_index *registry_list_by_id(const struct registry *r, int64_t id)
 {
     const struct registry_store *store = registry_store_of(r);
     size_t low = 0, high = store->index_count;
@@ -166,6 +170,19 @@ const struct registry_index *registry_index_by_id(const struct registry *r, int6
     return low < store->index_count && store->indexes_by_id[low]->id == id
                ? store->indexes_by_id[low]
                : NULL;
+}
+
+const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id)
+{
+    const struct registry_index *list = registry_list_by_id(r, id);
+
+    return list != NULL && list->kind == LIST_INDEX ? list : NULL;
+}
+
+uint32_t registry_max_pages(const struct registry *r, const struct registry_index *list)
+{
+    return list->kind == LIST_URLSET ? list->max_pages
+                                     : registry_site_by_id(r, list->site_id)->max_pages;
 }
 
 /* Whose claim answers for a request's host; NULL: nobody's. */
@@ -194,16 +211,17 @@ bool registry_is_origin_host(const struct registry *r, const char *host)
     return claim != NULL && claim->kind == CLAIM_ORIGIN;
 }
 
-static const struct registry_index *index_by_path(const struct registry_site *site,
-                                                  const char *path)
+static const struct registry_index *list_by_path(const struct registry_site *site,
+                                                 enum list_kind kind, const char *path)
 {
-    size_t low = 0, high = site->index_count;
+    const struct registry_index *lists = kind == LIST_URLSET ? site->urlsets : site->indexes;
+    size_t low = 0, high = kind == LIST_URLSET ? site->urlset_count : site->index_count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = strcmp(site->indexes[middle].path, path);
+        int order = strcmp(lists[middle].path, path);
         if (order == 0)
-            return &site->indexes[middle];
+            return &lists[middle];
         if (order < 0)
             low = middle + 1;
         else
@@ -213,8 +231,9 @@ static const struct registry_index *index_by_path(const struct registry_site *si
 }
 
 /* `name` as it stands, which is the normal form as a rule: a bulk names its index in every row. */
-static const struct registry_index *index_by_text(const struct registry *r, const char *name,
-                                                  const struct registry_site **site)
+static const struct registry_index *list_by_text(const struct registry *r, const char *name,
+                                                 enum list_kind kind,
+                                                 const struct registry_site **site)
 {
     const char *path = name;
 
@@ -226,7 +245,7 @@ static const struct registry_index *index_by_text(const struct registry *r, cons
         *site =
             path != NULL ? find_origin(registry_store_of(r), name, (size_t)(path - name)) : NULL;
     }
-    return *site != NULL ? index_by_path(*site, path) : NULL;
+    return *site != NULL ? list_by_path(*site, kind, path) : NULL;
 }
 
 /* `name` (of `len` bytes) in its normal form, as a URL. */
@@ -247,18 +266,25 @@ static bool normalise_name(const struct registry *r, const char *name, size_t le
     return url_parse(text, origin_len + len, out, NULL) == RULE_OK;
 }
 
-const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
-                                                    const struct registry_site **site)
+const struct registry_index *registry_list_by_name(const struct registry *r, const char *name,
+                                                   enum list_kind kind,
+                                                   const struct registry_site **site)
 {
     const struct registry_site *found_site;
-    const struct registry_index *index = index_by_text(r, name, &found_site);
+    const struct registry_index *index = list_by_text(r, name, kind, &found_site);
     struct url url;
 
     if (index == NULL && normalise_name(r, name, strlen(name), &url))
-        index = index_by_text(r, url.text, &found_site);
+        index = list_by_text(r, url.text, kind, &found_site);
     if (index != NULL && site != NULL)
         *site = found_site;
     return index;
+}
+
+const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
+                                                    const struct registry_site **site)
+{
+    return registry_list_by_name(r, name, LIST_INDEX, site);
 }
 
 /* ---- where a loc belongs --------------------------------------------------------------- */
@@ -376,10 +402,11 @@ static size_t directory_len(const struct url *loc)
     return scope_directory_len(loc->text + loc->origin_len, loc->path_len);
 }
 
-/* True where an index of the site calls one of its pages so: each of them begins with its path
- * without ".xml", so the table is asked for every beginning of the name, the hash carried on. No
- * pattern has a slash, so that a beginning has all of the directory. */
-static bool names_page(const struct registry *r, uint32_t site, const struct url *loc)
+/* The list of the site that calls one of its pages so; NULL: none. Each of them begins with its
+ * path without ".xml", so the table is asked for every beginning of the name, the hash carried on.
+ * No pattern has a slash, so that a beginning has all of the directory. */
+static const struct registry_index *list_of_page(const struct registry *r, uint32_t site,
+                                                 const struct url *loc)
 {
     const struct registry_store *store = registry_store_of(r);
     const char *path = loc->text + loc->origin_len;
@@ -388,32 +415,36 @@ static bool names_page(const struct registry *r, uint32_t site, const struct url
 
     for (size_t len = directory; len < loc->path_len && len < INDEX_PATH_MAX_CHARS; len++) {
         const struct registry_index *index = find_stem(store, site, path, len, hash);
-        if (index != NULL && scope_page_number(index->path, index->page_pattern,
-                                               r->sites[site].max_pages, path, loc->path_len) != 0)
-            return true;
+        if (index != NULL &&
+            scope_page_number(index->path, index->page_pattern, registry_max_pages(r, index), path,
+                              loc->path_len) != 0)
+            return index;
         hash = map_hash(hash, path + len, 1);
     }
-    return false;
+    return NULL;
 }
 
-/* True where the loc is answered with a page, present or possible, of the site that a request for
- * it would choose; an index of `site` is to list it. A host that another site has as its alias does
- * not count: a site may name any host that is nobody's origin, and would so take others' locs on a
- * CDN that serves them all. */
-static bool is_page(const struct registry *r, const struct registry_site *site,
-                    const struct url *loc)
+/* OK, or why a list of `site` is not to list the loc: it is answered with a page, present or
+ * possible, of the site that a request for it would choose. A host that another site has as its
+ * alias does not count: a site may name any host that is nobody's origin, and would so take others'
+ * locs on a CDN that serves them all. */
+static enum rule_code judge_page(const struct registry *r, const struct registry_site *site,
+                                 const struct url *loc)
 {
     bool standard = loc->port == 80 || loc->port == 443;
     const struct host_claim *claim;
 
     if (loc->len != loc->origin_len + loc->path_len)
-        return false; /* a query never gets a page */
+        return RULE_OK; /* a query never gets a page */
     /* Who writes no port has the standard ones, of either scheme. */
     claim = best_claim(registry_store_of(r), loc->text + loc->host_at, loc->host_len, loc->port);
     if (claim == NULL || (claim->port == 0 && !standard) ||
         (claim->kind == CLAIM_ALIAS && &r->sites[claim->site] != site))
-        return false;
-    return names_page(r, claim->site, loc);
+        return RULE_OK;
+    const struct registry_index *list = list_of_page(r, claim->site, loc);
+    if (list == NULL)
+        return RULE_OK;
+    return list->kind == LIST_URLSET ? RULE_OF_URLSET : RULE_LOC_IS_PAGE;
 }
 
 /* The index whose directory holds the loc, the deepest; of several there the oldest, so that a new
@@ -450,8 +481,9 @@ static enum rule_code place_in(const struct registry *r, const struct url *loc,
         *cross = false;
         return RULE_OUTSIDE_SITE;
     }
-    if (is_page(r, site, loc))
-        return RULE_LOC_IS_PAGE;
+    enum rule_code code = judge_page(r, site, loc);
+    if (code != RULE_OK)
+        return code;
     return *cross || scope_holds(index->path, loc) ? RULE_OK : RULE_OUTSIDE_DIRECTORY;
 }
 
@@ -491,8 +523,9 @@ enum rule_code registry_place(const struct registry *r, const struct url *loc,
     if (site == NULL)
         return refuse_stranger(r, loc, out);
     out->site = site;
-    if (is_page(r, site, loc))
-        return RULE_LOC_IS_PAGE;
+    enum rule_code code = judge_page(r, site, loc);
+    if (code != RULE_OK)
+        return code;
     out->index = deepest_index(r, (uint32_t)(site - r->sites), loc);
     return out->index != NULL ? RULE_OK : RULE_OUTSIDE_DIRECTORY;
 }
@@ -525,7 +558,7 @@ const char *registry_place_why(const struct registry *r, enum rule_code code, co
 struct entry_shown registry_show_entry(const struct registry *r, const struct entry_record *record)
 {
     const struct registry_site *site = registry_site_by_id(r, record->site_id);
-    const struct registry_index *index = registry_index_by_id(r, record->index_id);
+    const struct registry_index *index = registry_list_by_id(r, record->index_id);
     return (struct entry_shown){
         .id = record->id,
         .loc = record->loc,

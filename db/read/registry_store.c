@@ -241,12 +241,13 @@ static bool build_directories(struct registry_store *store)
     store->directories = new_array(store->index_count, sizeof *store->directories, &failed);
     if (failed || !map_reserve(&store->directory_map, store->index_count))
         return false;
+    size_t count = 0; /* a urlset lists nothing by scope */
     for (size_t i = 0; i < store->index_count; i++)
-        store->by_directory[i] = &store->indexes[i];
-    qsort((void *)store->by_directory, store->index_count, sizeof *store->by_directory,
-          compare_directories);
+        if (store->indexes[i].kind == LIST_INDEX)
+            store->by_directory[count++] = &store->indexes[i];
+    qsort((void *)store->by_directory, count, sizeof *store->by_directory, compare_directories);
 
-    for (size_t i = 0; i < store->index_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct registry_index *index = store->by_directory[i];
         const struct registry_site *site = registry_site_by_id(&store->pub, index->site_id);
         size_t len = scope_directory_len(index->path, strlen(index->path));
@@ -317,8 +318,8 @@ static const char sql_sites[] =
     " typeof(robots) = 'text', frozen, checked FROM site WHERE removed = 0 ORDER BY origin";
 static const char sql_robots[] = "SELECT robots FROM site WHERE id = ?1";
 static const char sql_indexes[] =
-    "SELECT id, site, path, page_pattern, frozen, kind FROM sitemap_index WHERE removed = 0"
-    " ORDER BY site, path";
+    "SELECT id, site, path, page_pattern, frozen, kind, of_index, extensions, max_pages, expires_s"
+    " FROM sitemap_index WHERE removed = 0 ORDER BY site, kind, path";
 static const char sql_hosts[] = "SELECT site, kind, host FROM site_host ORDER BY site, kind, host";
 static const char sql_pages[] =
     "SELECT index_id, number FROM page WHERE entries > 0 ORDER BY index_id, number";
@@ -392,12 +393,20 @@ static enum catalogue_status take_index(struct registry_store *store, sqlite3_st
                                                                      : column_text(store, row, 3);
     index->pages = store->pages;
     index->frozen = freeze_read(sqlite3_column_int64(row, 4));
-    /* Page names are made of both without further checks; what is no index is not served as one. */
-    if (sqlite3_column_int(row, 5) != 0 || index->path == NULL || index->page_pattern == NULL ||
+    index->kind = (enum list_kind)sqlite3_column_int(row, 5);
+    index->of_index = sqlite3_column_int64(row, 6);
+    index->with = (unsigned)sqlite3_column_int64(row, 7);
+    index->max_pages = (uint32_t)sqlite3_column_int64(row, 8);
+    index->expires_s = sqlite3_column_int64(row, 9);
+    /* Page names are made of both without further checks; a list of an unknown kind is not served
+     * as one of another. */
+    if (index->kind > LIST_URLSET || index->path == NULL || index->page_pattern == NULL ||
         scope_check_index_path(index->path) != RULE_OK ||
         scope_check_pattern(index->page_pattern) != RULE_OK)
         return CATALOGUE_CORRUPT;
-    if (site->index_count++ == 0)
+    if (index->kind == LIST_URLSET && site->urlset_count++ == 0)
+        site->urlsets = index;
+    else if (index->kind == LIST_INDEX && site->index_count++ == 0)
         site->indexes = index;
     store->index_count++;
     return CATALOGUE_OK;
@@ -430,7 +439,7 @@ static enum catalogue_status take_host(struct registry_store *store, sqlite3_stm
 static enum catalogue_status take_page(struct registry_store *store, sqlite3_stmt *row)
 {
     const struct registry_index *found =
-        registry_index_by_id(&store->pub, sqlite3_column_int64(row, 0));
+        registry_list_by_id(&store->pub, sqlite3_column_int64(row, 0));
     struct registry_index *index;
 
     if (found == NULL)
@@ -665,6 +674,12 @@ enum catalogue_status registry_load(sqlite3 *db, const struct registry *before,
 
 /* ---- from elsewhere -------------------------------------------------------------------- */
 
+static void add_list(struct registry_sizes *sizes, const struct registry_index *list)
+{
+    sizes->pages += list->page_count;
+    sizes->string_bytes += strlen(list->path) + strlen(list->page_pattern) + 2;
+}
+
 static struct registry_sizes sizes_of(const struct registry *plain)
 {
     struct registry_sizes sizes = {.sites = plain->site_count};
@@ -672,7 +687,7 @@ static struct registry_sizes sizes_of(const struct registry *plain)
     for (size_t i = 0; i < plain->site_count; i++) {
         const struct registry_site *site = &plain->sites[i];
 
-        sizes.indexes += site->index_count;
+        sizes.indexes += site->index_count + site->urlset_count;
         sizes.hosts += site->alias_host_count + site->cross_host_count;
         sizes.string_bytes += strlen(site->origin) + 1;
         sizes.string_bytes += site->robots != NULL ? strlen(site->robots) + 1 : 0;
@@ -680,11 +695,10 @@ static struct registry_sizes sizes_of(const struct registry *plain)
             sizes.string_bytes += strlen(site->alias_hosts[j]) + 1;
         for (size_t j = 0; j < site->cross_host_count; j++)
             sizes.string_bytes += strlen(site->cross_hosts[j]) + 1;
-        for (size_t j = 0; j < site->index_count; j++) {
-            sizes.pages += site->indexes[j].page_count;
-            sizes.string_bytes += strlen(site->indexes[j].path) + 1;
-            sizes.string_bytes += strlen(site->indexes[j].page_pattern) + 1;
-        }
+        for (size_t j = 0; j < site->index_count; j++)
+            add_list(&sizes, &site->indexes[j]);
+        for (size_t j = 0; j < site->urlset_count; j++)
+            add_list(&sizes, &site->urlsets[j]);
     }
     return sizes;
 }
@@ -741,6 +755,9 @@ static bool keep_site(struct registry_store *store, const struct registry_site *
     site->indexes = &store->indexes[store->index_count];
     for (size_t i = 0; good && i < plain->index_count; i++)
         good = keep_index(store, &plain->indexes[i], plain->id);
+    site->urlsets = &store->indexes[store->index_count];
+    for (size_t i = 0; good && i < plain->urlset_count; i++)
+        good = keep_index(store, &plain->urlsets[i], plain->id);
     return good;
 }
 

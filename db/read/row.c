@@ -179,6 +179,7 @@ bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out)
     out->source = (char *)(uintptr_t)sqlite3_column_text(row, 5);
     out->registered_at = sqlite3_column_int64(row, 7);
     out->changed_at = sqlite3_column_int64(row, 8);
+    out->extensions = (char *)(uintptr_t)sqlite3_column_text(row, 10);
     id_format(out->index_id, out->position, sqlite3_column_int64(row, 6), out->id);
     return out->loc != NULL && out->source != NULL;
 }
@@ -203,6 +204,7 @@ static bool copy_record(const struct entry_record *from, struct entry_record *ou
     copied = copy_text(from->lastmod, &out->lastmod) && copied;
     copied = copy_text(from->digest, &out->digest) && copied;
     copied = copy_text(from->source, &out->source) && copied;
+    copied = copy_text(from->extensions, &out->extensions) && copied;
     copied = copy_text(from->file_newest_lastmod, &out->file_newest_lastmod) && copied;
     if (!copied)
         entry_record_done(out);
@@ -217,8 +219,10 @@ void entry_record_done(struct entry_record *record)
     free(record->lastmod);
     free(record->digest);
     free(record->source);
+    free(record->extensions);
     free(record->file_newest_lastmod);
     record->loc = record->lastmod = record->digest = record->source = NULL;
+    record->extensions = NULL;
     record->file_newest_lastmod = NULL;
 }
 
@@ -274,6 +278,12 @@ enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int6
     return take_one(v, row, rc, out);
 }
 
+enum catalogue_status catalogue_view_row_by_loc(struct catalogue_view *v, int64_t urlset_id,
+                                                const char *loc, struct entry_record *out)
+{
+    return catalogue_view_entry_by_loc(v, -urlset_id, loc, out);
+}
+
 /* FNV-1a over 128 bits: told apart by chance only, and no library beyond the engine. */
 typedef unsigned __int128 etag_hash;
 
@@ -318,6 +328,8 @@ void catalogue_entry_etag(const struct entry_record *record, char out[40])
     hash = hash_number(hash, record->position);
     hash = hash_number(hash, record->registered_at);
     hash = hash_number(hash, record->changed_at);
+    if (record->extensions != NULL)
+        hash = hash_text(hash, record->extensions);
     snprintf(out, 40, "\"%016llx%016llx\"", (unsigned long long)(hash >> 64),
              (unsigned long long)hash);
 }

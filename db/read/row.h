@@ -56,11 +56,16 @@ bool cursor_parse(const char *text, struct cursor *out);
 
 /* The columns that make an entry record, and reading them. Internal to db/, the read side. */
 
+/* The name of the owner of an entry: of a source, or, of a page of a urlset, the urlset's. */
+#define OWNER_NAME(source)                                                                         \
+    "iif(" source " >= 0, (SELECT name FROM source WHERE id = " source "),"                        \
+    " '" URLSET_OWNER "' || (SELECT path FROM sitemap_index WHERE id = -(" source ")))"
+
 /* Of `sitemap AS e`. */
 #define ENTRY_ROW_COLUMNS                                                                          \
-    "e.address, e.site, e.loc, e.lastmod, e.digest,"                                               \
-    " (SELECT name FROM source WHERE id = e.source), e.serial, e.registered_at, e.changed_at,"     \
-    " e.source"
+    "e.address, iif(e.site > 0, e.site, (SELECT site FROM sitemap_index WHERE id = -e.site)),"     \
+    " e.loc, e.lastmod, e.digest, " OWNER_NAME("e.source") ", e.serial, e.registered_at,"          \
+                                                           " e.changed_at, e.source, e.extensions"
 /* True for rows of an index and site that were not removed: what is being purged never shows. */
 #define ENTRY_ROW_LIVE                                                                             \
     "(SELECT i.removed = 0 AND s.removed = 0 FROM sitemap_index AS i"                              \

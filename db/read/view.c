@@ -387,18 +387,21 @@ int entry_row_borrow_file(struct catalogue_view *v, enum view_statement which, i
 
 /* ---- the catalogue as a whole ---------------------------------------------------------- */
 
-static enum catalogue_status count_entries(struct catalogue_view *v, uint64_t *out)
+static enum catalogue_status count_rows(struct catalogue_view *v, struct catalogue_revisions *out)
 {
-    sqlite3_stmt *row = view_statement(
-        v, VIEW_ENTRIES,
-        "SELECT coalesce(sum(entries), 0) FROM page WHERE entries > 0 AND index_id IN"
-        " (SELECT i.id FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
-        "  WHERE i.removed = 0 AND s.removed = 0)");
+    sqlite3_stmt *row =
+        view_statement(v, VIEW_ENTRIES,
+                       "SELECT coalesce(sum(iif(i.kind = 0, p.entries, 0)), 0),"
+                       " coalesce(sum(iif(i.kind = 0, 0, p.entries)), 0)"
+                       " FROM page AS p CROSS JOIN sitemap_index AS i ON i.id = p.index_id"
+                       " CROSS JOIN site AS s ON s.id = i.site"
+                       " WHERE p.entries > 0 AND i.removed = 0 AND s.removed = 0");
     int rc = row != NULL ? sqlite3_step(row) : SQLITE_ERROR;
 
     if (rc != SQLITE_ROW)
         return view_status(v, rc);
-    *out = (uint64_t)sqlite3_column_int64(row, 0);
+    out->entries = (uint64_t)sqlite3_column_int64(row, 0);
+    out->urls = (uint64_t)sqlite3_column_int64(row, 1);
     sqlite3_reset(row);
     return CATALOGUE_OK;
 }
@@ -418,11 +421,12 @@ enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
     known = pool->entries_known && pool->generation == v->generation &&
             pool->entries_revision == v->revision;
     out->entries = pool->entries;
+    out->urls = pool->urls;
     pthread_mutex_unlock(&pool->lock);
     if (known)
         return CATALOGUE_OK;
 
-    status = count_entries(v, &out->entries);
+    status = count_rows(v, out);
     if (status != CATALOGUE_OK)
         return status;
     pthread_mutex_lock(&pool->lock);
@@ -431,6 +435,7 @@ enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
         pool->entries_known = true;
         pool->entries_revision = v->revision;
         pool->entries = out->entries;
+        pool->urls = out->urls;
     }
     pthread_mutex_unlock(&pool->lock);
     return CATALOGUE_OK;
@@ -516,7 +521,7 @@ enum catalogue_status catalogue_registry(struct catalogue *c, struct registry **
 
 #define PAGE_COLUMNS                                                                               \
     "p.index_id, p.number, p.entries, p.bytes, p.changed_at, p.same_second, p.revision,"           \
-    " p.stamp, i.removed OR s.removed OR p.entries = 0"
+    " p.stamp, i.removed OR s.removed OR p.entries = 0, i.kind, i.extensions"
 /* CROSS JOIN keeps the order of the tables: pages are few among many, indexes are looked up. */
 #define PAGE_TABLES                                                                                \
     " FROM page AS p CROSS JOIN sitemap_index AS i ON i.id = p.index_id"                           \
@@ -533,14 +538,16 @@ static void take_page(sqlite3_stmt *row, struct page_record *out)
     out->revision = (uint64_t)sqlite3_column_int64(row, 6);
     out->stamp = (uint64_t)sqlite3_column_int64(row, 7);
     out->removed = sqlite3_column_int(row, 8) != 0;
+    out->kind = (enum list_kind)sqlite3_column_int(row, 9);
+    out->with = (unsigned)sqlite3_column_int64(row, 10);
 }
 
-/* Columns 9 to 11: origin, path, pattern. False where they make no URL. */
+/* Columns 11 to 13: origin, path, pattern. False where they make no URL. */
 static bool page_url(sqlite3_stmt *row, uint32_t number, char *out, size_t size)
 {
-    const char *origin = (const char *)sqlite3_column_text(row, 9);
-    const char *path = (const char *)sqlite3_column_text(row, 10);
-    const char *pattern = (const char *)sqlite3_column_text(row, 11);
+    const char *origin = (const char *)sqlite3_column_text(row, 11);
+    const char *path = (const char *)sqlite3_column_text(row, 12);
+    const char *pattern = (const char *)sqlite3_column_text(row, 13);
     char page_path[PAGE_PATH_SIZE];
 
     if (origin == NULL || path == NULL || pattern == NULL ||
@@ -630,16 +637,17 @@ enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, in
     return view_status(v, rc);
 }
 
-enum catalogue_status
-catalogue_view_positions(struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
-                         bool (*each)(void *context, uint32_t position, const char *loc,
-                                      size_t loc_len, const char *lastmod),
-                         void *context)
+enum catalogue_status catalogue_view_positions(
+    struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
+    bool (*each)(void *context, uint32_t position, const char *loc, size_t loc_len,
+                 const char *lastmod, const char *extensions, size_t extensions_len),
+    void *context)
 {
     /* The condition on the index is asked once a call, not once a row. */
     sqlite3_stmt *row =
         view_statement(v, VIEW_POSITIONS,
-                       "SELECT address, loc, lastmod FROM sitemap WHERE address BETWEEN ?1 AND ?2"
+                       "SELECT address, loc, lastmod, extensions FROM sitemap"
+                       " WHERE address BETWEEN ?1 AND ?2"
                        " AND (SELECT i.removed = 0 AND s.removed = 0 FROM sitemap_index AS i"
                        "  JOIN site AS s ON s.id = i.site WHERE i.id = ?3)"
                        " ORDER BY address");
@@ -655,10 +663,12 @@ catalogue_view_positions(struct catalogue_view *v, int64_t index_id, uint32_t fi
     while (rc == SQLITE_OK && !failed && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const char *loc = (const char *)sqlite3_column_text(row, 1);
         const char *lastmod = (const char *)sqlite3_column_text(row, 2);
+        const char *extensions = (const char *)sqlite3_column_text(row, 3);
         rc = loc != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (loc != NULL)
             failed = !each(context, id_address_position(sqlite3_column_int64(row, 0)), loc,
-                           (size_t)sqlite3_column_bytes(row, 1), lastmod);
+                           (size_t)sqlite3_column_bytes(row, 1), lastmod, extensions,
+                           extensions != NULL ? (size_t)sqlite3_column_bytes(row, 3) : 0);
     }
     sqlite3_reset(row);
     return failed ? CATALOGUE_NO_MEMORY : view_status(v, rc);

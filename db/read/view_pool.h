@@ -105,7 +105,7 @@ struct view_pool {
     /* The newest that was read; kept because most views ask for the same. */
     struct registry *registry; /* a reference, or NULL */
     bool entries_known;
-    uint64_t entries_revision, entries;
+    uint64_t entries_revision, entries, urls;
 };
 
 /* New views answer UNAVAILABLE from now on. Those that are open go on reading the old file. */

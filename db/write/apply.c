@@ -219,6 +219,9 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return apply_index_add(tx, change, result);
     case CHANGE_INDEX_FREEZE:
         return apply_index_freeze(tx, change, result);
+    case CHANGE_URLSET_ADD:
+    case CHANGE_URLSET_UPDATE:
+        break;
     case CHANGE_INDEX_REMOVE:
         return apply_index_remove(tx, change, result);
     case CHANGE_TOKEN_ADD:

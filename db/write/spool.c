@@ -16,16 +16,16 @@
 #include "db/file/filesystem.h"
 
 /* Longer is no string that the rules let through; and a row fits into the tail. */
-#define TEXT_MAX_BYTES (LOC_MAX_CHARS + 1u)
+#define TEXT_MAX_BYTES (EXTENSIONS_MAX_BYTES + 1u)
 
 struct shape {
     size_t size, texts; /* of the struct; how many strings */
 };
 
 #define TEXTS_MAX 8u
-static const struct shape entries = {sizeof(struct entry), 5};
+static const struct shape entries = {sizeof(struct entry), 6};
 static const struct shape files = {sizeof(struct source_file), TEXTS_MAX};
-_Static_assert(offsetof(struct entry, lastmod_state) == 5 * sizeof(char *) &&
+_Static_assert(offsetof(struct entry, lastmod_state) == 6 * sizeof(char *) &&
                    offsetof(struct source_file, state) == TEXTS_MAX * sizeof(char *),
                "the strings stand first, and are all");
 

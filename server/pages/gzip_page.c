@@ -9,6 +9,7 @@
 
 #include "server/base/str.h"
 #include "server/pages/publisher.h"
+#include "server/rules/extension.h"
 #include "server/rules/limits.h"
 #include "server/rules/render.h"
 
@@ -78,17 +79,16 @@ static const uint8_t gzip_header[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff};
 static const uint8_t final_block[2] = {0x03, 0x00};
 #define GZIP_TRAILER_LEN 8
 
-bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d, bool styled)
+bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d)
 {
-    size_t tail_len = strlen(render_tail);
-    render_head(&frame->raw_head, styled);
+    size_t tail_len = strlen(frame->raw_tail);
     if (frame->raw_head.failed)
         return false;
     deflater_piece(d, frame->raw_head.data, frame->raw_head.len, &frame->head);
-    deflater_piece(d, render_tail, tail_len, &frame->tail);
+    deflater_piece(d, frame->raw_tail, tail_len, &frame->tail);
     frame->head_crc =
         (uint32_t)crc32_z(0, (const Bytef *)frame->raw_head.data, frame->raw_head.len);
-    frame->tail_crc = (uint32_t)crc32_z(0, (const Bytef *)render_tail, tail_len);
+    frame->tail_crc = (uint32_t)crc32_z(0, (const Bytef *)frame->raw_tail, tail_len);
     frame->tail_crc_shift = (uint32_t)crc32_combine_gen((z_off_t)tail_len);
     return !frame->head.failed && !frame->tail.failed;
 }
@@ -131,7 +131,7 @@ static bool etags_write(struct resource *s, const struct gzip_page_frame *frame,
         return false;
     XXH3_128bits_reset(state);
     XXH3_128bits_update(state, frame->raw_head.data, frame->raw_head.len);
-    XXH3_128bits_update(state, render_tail, strlen(render_tail));
+    XXH3_128bits_update(state, frame->raw_tail, strlen(frame->raw_tail));
     for (uint32_t i = 0; i < s->segment_count; i++) {
         if (s->segments[i].len == 0)
             continue;
@@ -151,6 +151,8 @@ static bool etags_write(struct resource *s, const struct gzip_page_frame *frame,
 struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
 {
     const struct gzip_page_frame *frame = input->frame;
+    if (frame == NULL)
+        return NULL;
     size_t size = sizeof gzip_header + frame->head.len + frame->tail.len + sizeof final_block +
                   GZIP_TRAILER_LEN;
     for (uint32_t i = 0; i < input->count; i++)
@@ -192,7 +194,7 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
     }
     at = put(at, frame->tail.data, frame->tail.len);
     crc = crc32_combine_op(crc, frame->tail_crc, frame->tail_crc_shift);
-    s->raw_len += strlen(render_tail);
+    s->raw_len += strlen(frame->raw_tail);
     at = put(at, final_block, sizeof final_block);
     at = put_u32_little_endian(at, (uint32_t)crc);
     at = put_u32_little_endian(at, (uint32_t)s->raw_len);
@@ -211,10 +213,11 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
 struct builder {
     int level;
     struct deflater *deflater;
-    struct gzip_page_frame plain, styled; /* head and tail, deflated once */
-    bool style;                           /* pages that have room for it are styled */
-    struct str raw;                       /* the XML of the segment at hand */
-    struct str pieces;                    /* the deflated segments of the page at hand */
+    struct gzip_page_frame plain, styled;               /* head and tail, deflated once */
+    struct gzip_page_frame urlsets[EXTENSIONS_ALL + 1]; /* the same, made when they are needed */
+    bool style;                                         /* pages that have room for it are styled */
+    struct str raw;                                     /* the XML of the segment at hand */
+    struct str pieces; /* the deflated segments of the page at hand */
 };
 
 void builder_style(struct builder *b, bool style)
@@ -222,10 +225,26 @@ void builder_style(struct builder *b, bool style)
     b->style = style;
 }
 
-static const struct gzip_page_frame *frame_of(const struct builder *b,
-                                              const struct page_record *page)
+static bool make_frame(struct builder *b, struct gzip_page_frame *frame, const char *tail)
 {
-    return b->style && render_may_style(page->bytes) ? &b->styled : &b->plain;
+    frame->raw_tail = tail;
+    if (gzip_page_frame_init(frame, b->deflater))
+        return true;
+    gzip_page_frame_done(frame);
+    memset(frame, 0, sizeof *frame);
+    return false;
+}
+
+/* NULL: out of memory. */
+static const struct gzip_page_frame *frame_of(struct builder *b, const struct page_record *page)
+{
+    if (page->kind == LIST_INDEX)
+        return b->style && render_may_style(page->bytes) ? &b->styled : &b->plain;
+    struct gzip_page_frame *frame = &b->urlsets[page->with & EXTENSIONS_ALL];
+    if (frame->raw_head.len > 0)
+        return frame;
+    render_urlset_head(&frame->raw_head, page->with & EXTENSIONS_ALL);
+    return make_frame(b, frame, render_urlset_tail) ? frame : NULL;
 }
 
 struct builder *builder_new(int level)
@@ -235,8 +254,10 @@ struct builder *builder_new(int level)
         return NULL;
     b->level = level;
     b->deflater = deflater_new(level);
-    if (b->deflater == NULL || !gzip_page_frame_init(&b->plain, b->deflater, false) ||
-        !gzip_page_frame_init(&b->styled, b->deflater, true)) {
+    render_head(&b->plain.raw_head, false);
+    render_head(&b->styled.raw_head, true);
+    if (b->deflater == NULL || !make_frame(b, &b->plain, render_tail) ||
+        !make_frame(b, &b->styled, render_tail)) {
         builder_free(b);
         return NULL;
     }
@@ -249,6 +270,8 @@ void builder_free(struct builder *b)
         return;
     gzip_page_frame_done(&b->plain);
     gzip_page_frame_done(&b->styled);
+    for (unsigned with = 0; with <= EXTENSIONS_ALL; with++)
+        gzip_page_frame_done(&b->urlsets[with]);
     str_done(&b->raw);
     str_done(&b->pieces);
     deflater_free(b->deflater);
@@ -257,15 +280,19 @@ void builder_free(struct builder *b)
 
 struct collect {
     struct str *raw;
+    enum list_kind kind;
     uint32_t entries;
 };
 
-static bool collect_entry(void *context, uint32_t position, const char *loc, size_t loc_len,
-                          const char *lastmod)
+static bool collect_row(void *context, uint32_t position, const char *loc, size_t loc_len,
+                        const char *lastmod, const char *extensions_text, size_t extensions_len)
 {
     struct collect *c = context;
     (void)position;
-    render_entry(c->raw, loc, loc_len, lastmod);
+    if (c->kind == LIST_URLSET)
+        render_url(c->raw, loc, loc_len, lastmod, extensions_text, extensions_len);
+    else
+        render_entry(c->raw, loc, loc_len, lastmod);
     c->entries++;
     return !c->raw->failed;
 }
@@ -306,11 +333,11 @@ static enum catalogue_status render_segment(struct builder *b, struct catalogue_
                                             const struct page_record *page, uint32_t number,
                                             struct snapshot_segment *out)
 {
-    struct collect collect = {&b->raw, 0};
+    struct collect collect = {.raw = &b->raw, .kind = page->kind};
     uint32_t first = (page->number - 1) * LIMIT_PAGE_ENTRIES + number * SEGMENT_POSITIONS;
     str_clear(&b->raw);
     enum catalogue_status status = catalogue_view_positions(
-        v, page->index_id, first, SEGMENT_POSITIONS, collect_entry, &collect);
+        v, page->index_id, first, SEGMENT_POSITIONS, collect_row, &collect);
     if (status != CATALOGUE_OK)
         return status;
     memset(out, 0, sizeof *out);
@@ -462,15 +489,6 @@ bool builder_made_by(struct builder *b, uint64_t out[2])
     return done;
 }
 
-static bool append_entry(void *context, uint32_t position, const char *loc, size_t loc_len,
-                         const char *lastmod)
-{
-    struct str *out = context;
-    (void)position;
-    render_entry(out, loc, loc_len, lastmod);
-    return !out->failed;
-}
-
 enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t index_id,
                                           uint32_t number, bool style, struct str *out)
 {
@@ -480,9 +498,13 @@ enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t inde
         status = CATALOGUE_NOT_FOUND;
     if (status != CATALOGUE_OK)
         return status;
-    render_head(out, style && render_may_style(page.bytes));
+    struct collect collect = {.raw = out, .kind = page.kind};
+    if (page.kind == LIST_URLSET)
+        render_urlset_head(out, page.with & EXTENSIONS_ALL);
+    else
+        render_head(out, style && render_may_style(page.bytes));
     status = catalogue_view_positions(v, index_id, (number - 1) * LIMIT_PAGE_ENTRIES,
-                                      LIMIT_PAGE_ENTRIES, append_entry, out);
-    str_append_text(out, render_tail);
+                                      LIMIT_PAGE_ENTRIES, collect_row, &collect);
+    str_append_text(out, page.kind == LIST_URLSET ? render_urlset_tail : render_tail);
     return status == CATALOGUE_OK && out->failed ? CATALOGUE_NO_MEMORY : status;
 }

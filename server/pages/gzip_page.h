@@ -26,14 +26,17 @@ void deflater_free(struct deflater *d);
 /* Joins deflated pieces into one gzip member (RFC 1952) in one buffer, and derives the page's
  * etags from the hashes of its segments. Internal to pages/. */
 
-/* The constant pieces of every page. */
+/* The constant pieces of every page of one form. */
 struct gzip_page_frame {
-    struct str raw_head;   /* as render_head writes it */
+    struct str raw_head; /* as render_head writes it; empty: it is not made yet */
+    const char *raw_tail;
     struct str head, tail; /* deflated */
     uint32_t head_crc, tail_crc, tail_crc_shift;
 };
 
-bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d, bool styled);
+/* `frame` is zero but for its raw_head, which is rendered, and its raw_tail. False: out of memory.
+ */
+bool gzip_page_frame_init(struct gzip_page_frame *frame, struct deflater *d);
 void gzip_page_frame_done(struct gzip_page_frame *frame);
 
 struct gzip_page_input {

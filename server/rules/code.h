@@ -90,7 +90,15 @@
     X(RULE_EXTRA_ELEMENT, "extra-element", "has no place in a sitemap index; ignored")             \
     /* remarks: a sitemap itself */                                                                \
     X(RULE_ONE_LASTMOD, "one-lastmod", "all of its pages bear the same lastmod: a build stamp")    \
-    X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, and nothing but its content says so")
+    X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, and nothing but its content says so")         \
+    /* refusals: page URLs and their urlsets */                                                    \
+    X(RULE_URLSET_NEEDED, "urlset-needed", "a page URL needs a urlset named")                      \
+    X(RULE_URLSET_UNKNOWN, "urlset-unknown", "is not a urlset of this catalogue")                  \
+    X(RULE_URLSET_FULL, "urlset-full", "the urlset has as many pages as it may have")              \
+    X(RULE_EXTENSION_FOREIGN, "extension-foreign", "was not made for these extensions (with)")     \
+    X(RULE_EXTENSIONS_LONG, "extensions-too-long", "has more than 16384 bytes of extensions")      \
+    X(RULE_EXPIRED, "expired", "is older than its urlset keeps page URLs")                         \
+    X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset, which alone makes and removes it")
 
 enum rule_code {
 #define X(enumerator, word, sentence) enumerator,
@@ -100,9 +108,9 @@ enum rule_code {
 };
 
 /* A set of remarks: bit N is `enum rule_code` N. */
-typedef uint64_t rule_set;
+typedef unsigned __int128 rule_set;
 #define RULE_BIT(code) ((rule_set)1 << (code))
-_Static_assert(RULE_CODE_COUNT <= 64, "rule_set holds 64 codes");
+_Static_assert(RULE_CODE_COUNT <= 128, "rule_set holds 128 codes");
 
 /* The stable word, "ok" to "extra-element". Static; "unknown" outside the enum. */
 const char *rule_code_word(enum rule_code code);

@@ -1,5 +1,5 @@
-/* What every door (API, command line, sources) hands on: one sitemap, judged and normalised, on
- * its way to the catalogue. Plain values; the strings are borrowed. */
+/* What every door (API, command line, sources) hands on: one sitemap, or one page URL of a urlset,
+ * judged and normalised, on its way to the catalogue. Plain values; the strings are borrowed. */
 #ifndef SITEMAPD_RULES_ENTRY_H
 #define SITEMAPD_RULES_ENTRY_H
 
@@ -19,10 +19,15 @@ struct entry {
     const char *loc;     /* normalised by url_parse, NUL-terminated */
     const char *lastmod; /* normalised by lastmod_parse; NULL unless lastmod_state is FIELD_SET */
     const char *digest;  /* NULL unless digest_state is FIELD_SET */
-    const char *index;   /* the index named: its URL or path as given; NULL: by scope */
+    const char *index;   /* the index named: its URL or path as given; NULL: by scope. Of a page URL
+                            the urlset, which is named there or with its change */
     const char *source;  /* owner where it is new (import of an export); NULL: who brings it */
+    /* Of a page URL: its extensions as canonical XML, which is served as it stands, at most
+     * EXTENSIONS_MAX_BYTES. NULL unless extensions_state is FIELD_SET. */
+    const char *extensions;
     enum field_state lastmod_state;
     enum field_state digest_state;
+    enum field_state extensions_state;
     uint32_t position; /* wanted position (import of an export) or POSITION_NONE */
     uint64_t line;     /* 1-based line or array element it came from; 0: single */
     rule_set remarks;  /* warnings gathered so far */

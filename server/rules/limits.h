@@ -9,6 +9,13 @@
 #define LIMIT_SITE_PAGES      500u      /* index files of one site: default of max_indexes */
 #define LIMIT_SITE_PAGES_WARN 450u      /* from here on a registration warns */
 
+/* Of urlsets: how many pages one may have where nobody says, and at most; pages URLs of a page of
+ * news (Google's news sitemaps). */
+#define LIMIT_URLSET_PAGES     1000u
+#define LIMIT_URLSET_PAGES_MAX 50000u
+#define LIMIT_NEWS_ROWS        1000u
+#define LIMIT_SITE_URLSETS     500u
+
 #define SEGMENT_POSITIONS 250u /* positions rendered and compressed as one unit */
 #define PAGE_SEGMENTS     (LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS)
 #define PAGE_SEGMENT_BITS ((PAGE_SEGMENTS + 63) / 64) /* words with a bit for each */
@@ -20,7 +27,8 @@
 #define LASTMOD_FRACTION_DIGITS 9u
 #define LASTMOD_FUTURE_SECONDS  86400 /* further ahead: dropped */
 #define DIGEST_MAX_BYTES        256u
-#define NAME_MAX_BYTES          64u /* of a source or token */
+#define EXTENSIONS_MAX_BYTES    16384u /* of a page URL, as canonical XML */
+#define NAME_MAX_BYTES          64u    /* of a source or token */
 #define INDEX_PATH_MAX_CHARS    512u
 #define HOST_MAX_CHARS          253u
 

@@ -1,5 +1,6 @@
-/* The XML of an index page: head, entries, tail, and what they weigh. Pure, thread safe.
- * The output is valid under siteindex.xsd and has no byte before the XML declaration. */
+/* The XML of pages, of indexes and of urlsets: head, entries, tail, and what they weigh. Pure,
+ * thread safe. The output is valid under siteindex.xsd, or sitemap.xsd and those of the extensions,
+ * and has no byte before the XML declaration. */
 #ifndef SITEMAPD_RULES_RENDER_H
 #define SITEMAPD_RULES_RENDER_H
 
@@ -27,5 +28,14 @@ void render_entry(struct str *out, const char *loc, size_t loc_len, const char *
 uint32_t render_entry_bytes(const char *loc, size_t loc_len);
 /* What an empty page weighs: head and tail, without a style. */
 uint32_t render_frame_bytes(void);
+
+/* The same of a urlset: `with` are the EXTENSION_… whose namespaces its frame declares. */
+void render_urlset_head(struct str *out, unsigned with);
+extern const char render_urlset_tail[];
+/* `extensions` (NULL: none) stands as it is behind the lastmod. */
+void render_url(struct str *out, const char *loc, size_t loc_len, const char *lastmod,
+                const char *extensions, size_t extensions_len);
+uint32_t render_url_bytes(const char *loc, size_t loc_len, size_t extensions_len);
+uint32_t render_urlset_frame_bytes(unsigned with);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "db/file/connection.h"
 #include "db/file/schema.h"
+#include "db/file/statements.h"
 #include "db/read/row.h"
 #include "server/rules/render.h"
 #include "server/rules/scope.h"
@@ -111,7 +112,8 @@ static inline void fixture_entry(sqlite3 *db, int index, uint32_t position, cons
         "UPDATE catalogue SET revision = revision + 1, serial = serial + 1,"
         " changed_at = 1000 + revision;"
         "INSERT OR IGNORE INTO source(id, name) VALUES(1, 'tests');"
-        "INSERT INTO sitemap SELECT %lld, (SELECT site FROM sitemap_index WHERE id = %d),"
+        "INSERT INTO sitemap(" ENTRY_COLUMNS
+        ") SELECT %lld, (SELECT site FROM sitemap_index WHERE id = %d),"
         " %Q, %Q, NULL, 1, serial, changed_at, changed_at FROM catalogue;"
         "INSERT INTO page(index_id, number, entries, bytes, changed_at, same_second, revision)"
         " SELECT %d, %u, 1, %u, changed_at, 0, revision FROM catalogue WHERE 1"

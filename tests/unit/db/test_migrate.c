@@ -96,10 +96,11 @@ static void assert_sound(struct catalogue *c)
 }
 
 static bool append(void *context, uint32_t position, const char *loc, size_t loc_len,
-                   const char *lastmod)
+                   const char *lastmod, const char *extensions, size_t extensions_len)
 {
     char *text = context;
     size_t len = strlen(text);
+    assert_true(extensions == NULL && extensions_len == 0);
     snprintf(text + len, 512 - len, "%u %.*s %s\n", position, (int)loc_len, loc,
              lastmod ? lastmod : "-");
     return true;

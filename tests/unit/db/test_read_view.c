@@ -18,10 +18,12 @@ static bool see_page(void *context, const struct page_record *page, const char *
 }
 
 static bool see_position(void *context, uint32_t position, const char *loc, size_t loc_len,
-                         const char *lastmod)
+                         const char *lastmod, const char *extensions, size_t extensions_len)
 {
     char *out = context;
 
+    (void)extensions_len;
+    assert_null(extensions);
     assert_int_equal(strlen(loc), loc_len);
     sprintf(out + strlen(out), "%u:%s:%s ", position, strrchr(loc, '/'),
             lastmod != NULL ? lastmod : "-");

@@ -201,7 +201,7 @@ static void damaged_rows_are_told(void **state)
         "UPDATE sitemap_index SET path = 'x'",
         "UPDATE sitemap_index SET path = ''",
         "UPDATE sitemap_index SET page_pattern = 'x'",
-        "UPDATE sitemap_index SET kind = 1",
+        "UPDATE sitemap_index SET kind = 2",
         "INSERT INTO token(id, name, sha256, created_at) VALUES(1, 'a', x'00', 1)",
         "INSERT INTO token(id, name, sha256, created_at, role)"
         " VALUES(1, 'a', zeroblob(32), 1, 7)",

@@ -9,6 +9,7 @@
 
 #include "server/pages/gzip_page.h"
 #include "server/pages/page_store.h"
+#include "server/rules/render.h"
 
 #define PAGE_WORLD_EPOCH "0123456789abcdef0123456789abcdef"
 
@@ -20,7 +21,9 @@ static inline struct resource *page_world_snapshot(int level, uint32_t count)
     struct str pieces = STR_INIT;
     struct snapshot_segment segments[PAGE_SEGMENTS] = {0};
     bool fresh[PAGE_SEGMENTS] = {false};
-    assert_true(gzip_page_frame_init(&frame, d, false));
+    render_head(&frame.raw_head, false);
+    frame.raw_tail = render_tail;
+    assert_true(gzip_page_frame_init(&frame, d));
     for (uint32_t i = 0; i < count; i += 2) {
         char text[128];
         size_t offset = pieces.len;

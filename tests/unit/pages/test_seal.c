@@ -59,7 +59,9 @@ static void joined_pieces_are_one_gzip_member(void **state)
     struct deflater *d = deflater_new(6);
     struct gzip_page_frame frame = {0};
     struct made made = {0};
-    assert_true(gzip_page_frame_init(&frame, d, false));
+    render_head(&frame.raw_head, false);
+    frame.raw_tail = render_tail;
+    assert_true(gzip_page_frame_init(&frame, d));
     add_piece(d, &made, 0, "<sitemap>one</sitemap>\n");
     add_piece(d, &made, 2, "<sitemap>three</sitemap>\n");
     struct gzip_page_input input = {
@@ -111,7 +113,9 @@ static void gzip_tags_follow_the_level(void **state)
     struct deflater *d = deflater_new(6);
     struct gzip_page_frame frame = {0};
     struct made made = {0};
-    assert_true(gzip_page_frame_init(&frame, d, false));
+    render_head(&frame.raw_head, false);
+    frame.raw_tail = render_tail;
+    assert_true(gzip_page_frame_init(&frame, d));
     add_piece(d, &made, 0, "<sitemap>one</sitemap>\n");
     struct gzip_page_input input = {
         &frame, 6, made.segments, made.fresh, 1, (const uint8_t *)made.pieces.data, NULL};
