@@ -209,8 +209,8 @@ static void note_first(struct recorder *r, int operation, int64_t from)
         r->status = CATALOGUE_NO_MEMORY;
 }
 
-static void on_row(void *context, sqlite3 *db, int operation, char const *database,
-                   char const *table, sqlite3_int64 from, sqlite3_int64 to)
+void recorder_on_row(void *context, sqlite3 *db, int operation, char const *database,
+                     char const *table, sqlite3_int64 from, sqlite3_int64 to)
 {
     struct recorder *r = context;
     (void)db;
@@ -245,7 +245,7 @@ struct recorder *recorder_new(sqlite3 *db)
     if (!r)
         return NULL;
     r->db = db;
-    sqlite3_preupdate_hook(db, on_row, r);
+    sqlite3_preupdate_hook(db, recorder_on_row, r);
     return r;
 }
 

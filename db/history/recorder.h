@@ -41,6 +41,10 @@ bool recorder_is_supported(void);
 struct recorder *recorder_new(sqlite3 *db);
 /* Takes NULL. */
 void recorder_free(struct recorder *r);
+/* What listens: a connection has one hook, so that who takes it (db/shared/effects.h) passes on
+ * what it is told, with the recorder as `context`. */
+void recorder_on_row(void *context, sqlite3 *db, int operation, char const *database,
+                     char const *table, sqlite3_int64 from, sqlite3_int64 to);
 
 /* A change begins: what is left of another one is forgotten. A dry run is not recorded, but of the
  * first CHANGE_ROWS_TOLD entries that it touches it is kept what they were. */
