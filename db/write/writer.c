@@ -661,6 +661,12 @@ static bool serve_queue(struct writer *w)
     return true;
 }
 
+/* Of a shared catalogue one node purges and drops what is too old, for all. */
+static bool takes_care(const struct writer *w)
+{
+    return w->catalogue->options.server && catalogue_leads(w->catalogue, "care");
+}
+
 static void *run(void *context)
 {
     struct writer *w = context;
@@ -671,14 +677,15 @@ static void *run(void *context)
         writer_follow(w);
         outside_tell(&w->outside, &w->catalogue->options, clock_now_ms());
         if (serve_queue(w)) {
-            if (w->catalogue->options.server && !writer_trim_some(w))
+            if (takes_care(w) && !writer_trim_some(w))
                 writer_forget_some(w);
             continue;
         }
         if (queue_is_closed(&w->queue))
             return NULL;
         if (w->catalogue->options.server) {
-            if (writer_purge_some(w) || writer_trim_some(w) || writer_forget_some(w))
+            if (takes_care(w) &&
+                (writer_purge_some(w) || writer_trim_some(w) || writer_forget_some(w)))
                 continue;
             writer_look_around(w);
         }

@@ -131,7 +131,8 @@ static void source_tell_outcome(struct source *s, const struct scan_outcome *out
                 c->problems, c->recovered, c->empty, c->future, c->one_lastmod, c->remarked);
 }
 
-#define SCANS_WAITING  16 /* asked for, of one source: each keeps a connection waiting */
+#define SCANS_WAITING  16   /* asked for, of one source: each keeps a connection waiting */
+#define LEAD_MS        1000 /* who does not lead a folder asks again */
 #define RETRY_FIRST_MS 1000
 #define RETRY_MOST_MS  60000
 /* A folder that never rests is scanned all the same: after so many times `settle`, or so long. */
@@ -301,6 +302,23 @@ static void try_scan(struct source *s, int64_t max_removed, struct scan_outcome 
     set_scanning(s, false);
 }
 
+/* Of a shared catalogue one node scans by itself, and only one that has the folder: who cannot read
+ * it lets another try. What is asked for is done wherever it is asked. */
+static void scan_if_leads(struct source *s)
+{
+    struct scan_outcome outcome;
+    char name[sizeof "source:" + NAME_MAX_BYTES];
+    snprintf(name, sizeof name, "source:%s", s->settings.name);
+    if (!catalogue_leads(s->catalogue, name)) {
+        s->settle_at = s->again_at = s->rescan_at = 0;
+        s->retry_at = clock_now_ms() + LEAD_MS; /* whose turn it is then looks at all */
+        return;
+    }
+    scan(s, MAX_REMOVED_GUARDED, &outcome);
+    if (s->failures > 0)
+        catalogue_lead_end(s->catalogue, name);
+}
+
 static void serve_request(struct source *s, struct scan_request *request)
 {
     struct scan_outcome outcome;
@@ -358,8 +376,7 @@ static void wait_for_something(struct source *s, int64_t due)
 void *source_run(void *source)
 {
     struct source *s = source;
-    struct scan_outcome outcome;
-    scan(s, MAX_REMOVED_GUARDED, &outcome);
+    scan_if_leads(s);
     while (!atomic_load(&s->stop)) {
         struct scan_request *request = source_take_request(s);
         if (request) {
@@ -372,7 +389,7 @@ void *source_run(void *source)
         wait_for_something(s, due_at(s));
         int64_t due = due_at(s);
         if (due != 0 && now >= due && !atomic_load(&s->stop))
-            scan(s, MAX_REMOVED_GUARDED, &outcome);
+            scan_if_leads(s);
     }
     return NULL;
 }

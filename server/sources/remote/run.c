@@ -644,8 +644,8 @@ static int64_t begin_lists(struct remote *r, int64_t now)
         bool rests = host && !asked &&
                      (host_rests(&host->pace, clock_now_ms()) ||
                       host->pace.running >= r->plan->bounds.per_host);
-        if ((s->next_at <= now || asked) && !rests && lists < RUN_SHARE && has_room(r) &&
-            !holds_lists(r, s))
+        if (((s->next_at <= now && r->leads) || asked) && !rests && lists < RUN_SHARE &&
+            has_room(r) && !holds_lists(r, s))
             lists += poll_list(r, s);
         else if (s->next_at > now)
             wait = least(wait, (s->next_at - now) * 1000);
@@ -683,7 +683,7 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
 static int64_t begin_children(struct remote *r, int64_t now, int64_t now_ms)
 {
     int64_t wait = TICK_MS;
-    for (size_t i = 0; i < r->host_count; i++)
+    for (size_t i = 0; r->leads && i < r->host_count; i++)
         wait = least(wait, begin_of_host(r, r->hosts[(r->turn + i) % r->host_count], now, now_ms));
     r->turn = r->host_count > 0 ? (r->turn + 1) % r->host_count : 0;
     return wait;
@@ -728,6 +728,17 @@ static void look_at_clock(struct remote *r, int64_t now_ms)
         r->sources[i].next_at += set;
 }
 
+/* Of a shared catalogue one node polls; the others do what they are asked. Who takes it over goes
+ * on from what the catalogue has by then. */
+static void look_who_leads(struct remote *r)
+{
+    bool led = r->leads;
+    r->leads = catalogue_leads(r->catalogue, "remote");
+    if (r->leads && !led && r->followed)
+        r->load = true;
+    r->followed = !r->leads;
+}
+
 static int64_t step(struct remote *r)
 {
     int64_t now_ms = clock_now_ms();
@@ -735,6 +746,7 @@ static int64_t step(struct remote *r)
     if (r->plan == NULL) /* no memory yet */
         return TICK_MS;
     land(r);
+    look_who_leads(r);
     look_at_clock(r, now_ms);
     load(r, now_ms);
     load_fresh(r);
@@ -748,9 +760,10 @@ static int64_t step(struct remote *r)
     if (r->batch_count > 0 && (r->waiting || r->batch_count + r->polling >= CHECK_WRITES_MAX ||
                                now_ms - r->batch_at_ms >= BATCH_MS))
         run_flush(r);
-    watch_step(r, now_ms);
+    if (r->leads)
+        watch_step(r, now_ms);
     measure(r, now, now_ms);
-    if (r->look.phase != LOOK_REST && r->flight == NULL)
+    if (r->leads && r->look.phase != LOOK_REST && r->flight == NULL)
         return 0;
     return wait < 0 ? 0 : wait;
 }

@@ -111,6 +111,7 @@ struct remote {
     size_t polling;
     uint64_t states[CHECK_STATES];
     int64_t max_id;       /* of the rows in memory */
+    bool leads, followed; /* a shared catalogue's one node that polls; this one, or not until now */
     bool load;            /* memory is to be made anew */
     bool fresh;           /* there are sources that are not in memory yet */
     int64_t load_at_ms;   /* not before */
