@@ -87,7 +87,7 @@
     X(RULE_SITE_NEARLY_FULL, "pages-nearly-used-up",                                               \
       "the site has 90 % of its index files or more")                                              \
     X(RULE_NAMESPACE, "namespace", "is not the sitemaps.org 0.9 namespace; taken as meant")        \
-    X(RULE_EXTRA_ELEMENT, "extra-element", "has no place in a sitemap index; ignored")             \
+    X(RULE_EXTRA_ELEMENT, "extra-element", "has no place here; ignored")                           \
     /* remarks: a sitemap itself */                                                                \
     X(RULE_ONE_LASTMOD, "one-lastmod", "all of its pages bear the same lastmod: a build stamp")    \
     X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, and nothing but its content says so")         \
@@ -98,7 +98,16 @@
     X(RULE_EXTENSION_FOREIGN, "extension-foreign", "was not made for these extensions (with)")     \
     X(RULE_EXTENSIONS_LONG, "extensions-too-long", "has more than 16384 bytes of extensions")      \
     X(RULE_EXPIRED, "expired", "is older than its urlset keeps page URLs")                         \
-    X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset, which alone makes and removes it")
+    X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset, which alone makes and removes it")      \
+    X(RULE_LANGUAGE, "language-malformed",                                                         \
+      "is no language tag such as en, de-CH or zh-Hant (BCP 47)")                                  \
+    X(RULE_TEXT, "text-malformed", "must be 1 to 2048 bytes of UTF-8 without control characters")  \
+    X(RULE_FIELD_MISSING, "field-missing", "is needed")                                            \
+    /* remarks: page URLs */                                                                       \
+    X(RULE_EXTENSION_DROPPED, "extension-dropped",                                                 \
+      "has an image, alternate or news that breaks the rules; that was left out")                  \
+    X(RULE_HINT_DROPPED, "hint-dropped",                                                           \
+      "has a changefreq or priority, which no search engine uses; dropped")
 
 enum rule_code {
 #define X(enumerator, word, sentence) enumerator,

@@ -133,6 +133,17 @@ static char *put_escaped(char *at, const char *text, size_t len)
     return put_escaped_bytes(at, text + i, len - i);
 }
 
+void render_escaped(struct str *out, const char *text, size_t len)
+{
+    char *end;
+
+    if (!str_reserve(out, len * ESCAPE_MAX))
+        return;
+    end = put_escaped(out->data + out->len, text, len);
+    *end = '\0';
+    out->len = (size_t)(end - out->data);
+}
+
 static char *put_loc_and_date(char *at, const char *loc, size_t loc_len, const char *lastmod)
 {
     at = put_escaped(at, loc, loc_len);

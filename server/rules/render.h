@@ -23,6 +23,9 @@ extern const char render_tail[]; /* </sitemapindex> and a newline */
  * here. `lastmod` may be NULL; one that does not render (lastmod_renders) is left out. */
 void render_entry(struct str *out, const char *loc, size_t loc_len, const char *lastmod);
 
+/* Appends a text with its `& ' " < >` escaped. */
+void render_escaped(struct str *out, const char *text, size_t len);
+
 /* What the page's byte count holds for an entry: its loc as escaped, and the longest lastmod
  * whether it has one or not, so that a later date never lifts a page over its limit. */
 uint32_t render_entry_bytes(const char *loc, size_t loc_len);
