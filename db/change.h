@@ -96,6 +96,7 @@ struct site_declaration {
     /* Managed: its hosts and its cap are these, and its robots.txt is none of the catalogue's. Else
      * it is made where it is not there, and what it is like is not looked at. */
     bool managed;
+    bool elsewhere; /* by another node of a shared catalogue: left as it is, and managed */
     const char *const *cross_hosts, *const *alias_hosts; /* NULL-terminated */
     uint32_t max_pages;
     bool check;
@@ -106,6 +107,7 @@ struct token_declaration {
     struct grant grant; /* but for its site_id */
     const char *site;   /* its origin, normalised; NULL: every site */
     uint8_t sha256[32];
+    bool elsewhere; /* as of a site; of the grant its name alone counts then */
 };
 
 /* Makes what is kept of a change that was applied, once for each: `out` is then what a repeat gets

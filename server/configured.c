@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/api/nodes.h"
 #include "server/base/str.h"
 #include "server/log/log.h"
 #include "server/rules/robots.h"
@@ -44,7 +45,8 @@ struct declared {
     struct token_declaration *tokens;
     struct config_grant *grants; /* what the tokens point to */
     size_t token_count;
-    const char **names; /* what their lists lie in, each NULL-terminated */
+    bool *site_elsewhere, *token_elsewhere; /* of a shared catalogue: by place in the registry */
+    const char **names;                     /* what their lists lie in, each NULL-terminated */
 };
 
 static const char *const *list(const char ***at, char *const *items, size_t count)
@@ -111,6 +113,86 @@ static bool declare(const struct config *config, bool starts, struct declared *o
     for (size_t i = 0; i < more; i++)
         out->sites[out->count++] = (struct site_declaration){.origin = config->origins[i],
                                                              .index_paths = list(&at, usual, 1)};
+    return true;
+}
+
+/* ---- what other nodes declare ---------------------------------------------------------- */
+
+/* Of a shared catalogue each node has a configuration. What another declares stays managed: a node
+ * lets go only of what none declares any more, so that two that differ do not undo each other's.
+ * Who was silent for a week is gone. */
+#define GONE_MS (7 * 86400 * INT64_C(1000))
+
+struct elsewhere {
+    struct catalogue *catalogue;
+    const struct registry *registry;
+    struct declared *declared;
+    const char *own; /* this node's name */
+    bool any_site, any_token;
+};
+
+static void note_site(void *context, const char *name, size_t len)
+{
+    struct elsewhere *e = context;
+    for (size_t i = 0; i < e->registry->site_count; i++) {
+        const struct registry_site *site = &e->registry->sites[i];
+        if (strlen(site->origin) == len && memcmp(site->origin, name, len) == 0)
+            e->declared->site_elsewhere[i] = true;
+    }
+}
+
+static void note_token(void *context, const char *name, size_t len)
+{
+    struct elsewhere *e = context;
+    for (size_t i = 0; i < e->registry->token_count; i++) {
+        const char *known = e->registry->tokens[i].grant.name;
+        if (strlen(known) == len && memcmp(known, name, len) == 0)
+            e->declared->token_elsewhere[i] = true;
+    }
+}
+
+static void note_member(void *context, const struct shared_member *member)
+{
+    struct elsewhere *e = context;
+    if (strcmp(member->name, e->own) == 0 || member->silent_ms > GONE_MS || *member->state == '\0')
+        return;
+    e->any_site |= !nodes_read_names(member->state, "sites", note_site, e);
+    e->any_token |= !nodes_read_names(member->state, "tokens", note_token, e);
+}
+
+/* Adds them behind the own ones; an own one is what counts where both are there. */
+static bool declare_elsewhere(struct catalogue *c, const struct registry *r, struct declared *out)
+{
+    struct shared_state state;
+    struct elsewhere e = {.registry = r, .declared = out, .own = state.node};
+    if (!catalogue_shared_state(c, &state))
+        return true;
+    out->site_elsewhere = calloc(r->site_count + 1, sizeof *out->site_elsewhere);
+    out->token_elsewhere = calloc(r->token_count + 1, sizeof *out->token_elsewhere);
+    void *sites = reallocarray(out->sites, out->count + r->site_count + 1, sizeof *out->sites);
+    out->sites = sites != NULL ? sites : out->sites;
+    void *tokens =
+        reallocarray(out->tokens, out->token_count + r->token_count + 1, sizeof *out->tokens);
+    out->tokens = tokens != NULL ? tokens : out->tokens;
+    if (out->site_elsewhere == NULL || out->token_elsewhere == NULL || sites == NULL ||
+        tokens == NULL) {
+        log_failure("configuration", "out of memory");
+        return false;
+    }
+    catalogue_shared_members(c, note_member, &e);
+    static const char *const none[] = {NULL};
+    for (size_t i = 0; i < r->site_count; i++)
+        if (r->sites[i].managed && (e.any_site || out->site_elsewhere[i]))
+            out->sites[out->count++] = (struct site_declaration){.origin = r->sites[i].origin,
+                                                                 .index_paths = none,
+                                                                 .managed = true,
+                                                                 .elsewhere = true,
+                                                                 .cross_hosts = none,
+                                                                 .alias_hosts = none};
+    for (size_t i = 0; i < r->token_count; i++)
+        if (r->tokens[i].managed && (e.any_token || out->token_elsewhere[i]))
+            out->tokens[out->token_count++] = (struct token_declaration){
+                .grant = {.name = r->tokens[i].grant.name}, .elsewhere = true};
     return true;
 }
 
@@ -215,16 +297,19 @@ bool bootstrap_sites(struct catalogue *c, const struct config *config, bool star
     bool done = before != NULL && declare(config, starts, &d);
     if (before != NULL && !done)
         log_failure("configuration", "out of memory");
-    done = done && declare_tokens(config, &d) && apply(c, before, &d) &&
-           (after = read_registry(c)) != NULL;
+    done = done && declare_tokens(config, &d) && declare_elsewhere(c, before, &d) &&
+           apply(c, before, &d) && (after = read_registry(c)) != NULL;
     for (size_t i = 0; done && i < d.count; i++)
-        tell_kept(after, &d.sites[i]);
+        if (!d.sites[i].elsewhere)
+            tell_kept(after, &d.sites[i]);
     registry_unref(before);
     registry_unref(after);
     free(d.sites);
     free(d.tokens);
     free(d.grants);
     free(d.names);
+    free(d.site_elsewhere);
+    free(d.token_elsewhere);
     return done;
 }
 

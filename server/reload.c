@@ -8,6 +8,7 @@
 #include "server/log/log.h"
 #include "server/pages/publisher.h"
 #include "server/serve_state.h"
+#include "server/shared_node.h"
 
 static void tell_mistake(void *context, const char *file, unsigned line, const char *message)
 {
@@ -39,7 +40,8 @@ static void name_changed(void *context, const char *section, const char *key, bo
 static bool apply(struct app *app, struct config *fresh, struct publish_policies *policies,
                   struct tls_pairs *pairs, struct crawler_names **names)
 {
-    if (!bootstrap_sites(app->catalogue, fresh, false))
+    if (app->node != NULL ? !shared_node_reconfigure(app->node, fresh)
+                          : !bootstrap_sites(app->catalogue, fresh, false))
         return false;
     app_setup_log(fresh);
     app_use_tls(app, pairs);

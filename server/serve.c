@@ -29,6 +29,7 @@
 #include "server/reload.h"
 #include "server/request_log.h"
 #include "server/serve_state.h"
+#include "server/shared_node.h"
 #include "server/sockets.h"
 #include "server/sources/sources.h"
 #include "server/token.h"
@@ -410,7 +411,10 @@ static void note(void *context, const char *event, const char *detail)
     const struct app *app = context;
     const char *database = app->config->database;
 
-    if (strcmp(event, "catalogue-readable") == 0)
+    if (strncmp(event, "shared-", 7) == 0)
+        log_event(strcmp(event, "shared-trouble") == 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, event,
+                  "%s", detail);
+    else if (strcmp(event, "catalogue-readable") == 0)
         log_event(LOG_LEVEL_INFO, event, "%s is read again", database);
     else if (strcmp(event, "catalogue-unreadable") == 0)
         log_event(LOG_LEVEL_ERROR, event,
@@ -461,6 +465,10 @@ static bool open_catalogue(struct app *app)
         .history_max_bytes = config->history_max_bytes,
         .event = note,
         .event_context = app,
+        .shared = {.database = config->shared_database,
+                   .node = config->shared_node,
+                   .release = SITEMAPD_VERSION,
+                   .upgrade_by_hand = strcmp(config->shared_upgrade, "manual") == 0},
     };
     enum catalogue_status status = catalogue_open(&options, &app->catalogue, why, sizeof why);
     if (status != CATALOGUE_OK) {
@@ -470,7 +478,17 @@ static bool open_catalogue(struct app *app)
         return false;
     }
     copies_remove_left(config->database);
+    if (config->shared_database != NULL) /* what is declared waits until it has joined */
+        return true;
     return bootstrap_sites(app->catalogue, config, true) && bootstrap_token(app->catalogue, config);
+}
+
+static bool start_node(struct app *app)
+{
+    if (app->config->shared_database == NULL)
+        return true;
+    app->node = shared_node_start(app->catalogue, app->config);
+    return app->node != NULL || lack_memory();
 }
 
 static bool make_cache(struct app *app)
@@ -670,6 +688,7 @@ static void stop(struct app *app)
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);
     tls_done();
+    shared_node_stop(app->node);
     crawler_keeper_stop(app->crawler_keeper);
     source_set_free(app->sources);
     catalogue_finish(app->catalogue);
@@ -773,7 +792,7 @@ int app_serve(struct config *config, const struct config_reader *again)
     log_start();
     up = up && request_log_open(config, &app.context.access_log) && open_catalogue(&app) &&
          fill_context(&app) && make_cache(&app) && start_crawlers(&app) && start_publisher(&app) &&
-         start_sources(&app) && app_start_listeners(&app);
+         start_sources(&app) && start_node(&app) && app_start_listeners(&app);
     if (up) {
         privileges_hide_memory();
         app_announce(&app);

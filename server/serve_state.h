@@ -22,6 +22,7 @@ struct app {
     struct source_set *sources;
     struct notify *notify;                 /* NULL: nobody is told */
     struct crawler_keeper *crawler_keeper; /* NULL: off */
+    struct shared_node *node;              /* NULL: the catalogue is this machine's alone */
     struct readers readers;
     struct cache *cache;
     uint8_t token_sha256[32];

@@ -48,6 +48,8 @@ static bool is_managed_so(const struct registry_site *site, const struct site_de
 static bool is_declared(const struct registry *r, const struct site_declaration *d)
 {
     const struct registry_site *site = find_site(r, d->origin);
+    if (d->elsewhere)
+        return true;
     if (site == NULL || (d->managed && !is_managed_so(site, d)))
         return false;
     for (const char *const *path = d->index_paths; *path != NULL; path++)

@@ -183,6 +183,8 @@ enum catalogue_status apply_token_used(struct tx *tx, const struct change *chang
 
 bool token_is_declared(const struct registry *r, const struct token_declaration *d)
 {
+    if (d->elsewhere)
+        return true;
     const struct registry_token *token = token_find(r, d->grant.name);
     const struct registry_site *site = d->site != NULL ? registry_site_by_origin(r, d->site) : NULL;
     struct grant grant = d->grant;

@@ -5,6 +5,7 @@
 #include "server/api/errors.h"
 #include "server/api/handlers.h"
 #include "server/api/json.h"
+#include "server/api/nodes.h"
 #include "server/api/routes.h"
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
@@ -180,6 +181,17 @@ static void append_frozen(struct str *out, size_t *count, const struct app_conte
     str_done(&detail);
 }
 
+struct reasons {
+    struct str *out;
+    size_t *count;
+};
+
+static void add_reason(void *context, const char *code, const char *detail)
+{
+    struct reasons *r = context;
+    append_reason(r->out, r->count, code, detail);
+}
+
 static bool has_sites(const struct app_context *app)
 {
     const struct site_map *routing = publisher_site_map(app->publisher);
@@ -216,10 +228,12 @@ enum handled health_ready(void *context, struct request *request)
                       catalogue.trouble[0] != '\0' ? catalogue.trouble
                                                    : "the catalogue cannot be written");
 
-    if (publisher.readable && !has_sites(app))
+    if (publisher.readable && !has_sites(app) && !nodes_is_joining(app->catalogue))
         append_reason(&reasons, &count, "no-site",
                       "there is no site yet, and crawlers get 421: make one with `sitemapd site "
                       "add ORIGIN` or POST /v1/sites");
+    if (!nodes_tell_reasons(app->catalogue, add_reason, &(struct reasons){&reasons, &count}))
+        serves = false;
     append_clock(&reasons, &count, catalogue_changed_at(app->catalogue), request->now);
     append_stuck(&reasons, &count, &catalogue);
     append_sources(&reasons, &count, app->sources);
@@ -232,7 +246,9 @@ enum handled health_ready(void *context, struct request *request)
                                               : "\"ok\"");
     str_append_text(&reply->body, ",\"reasons\":[");
     str_append_text(&reply->body, str_text(&reasons));
-    str_append_text(&reply->body, "]}\n");
+    str_append_char(&reply->body, ']');
+    nodes_append(&reply->body, app->catalogue);
+    str_append_text(&reply->body, "}\n");
     if (reasons.failed)
         reply->body.failed = true;
     str_done(&reasons);

@@ -1,0 +1,276 @@
+#include "server/shared_node.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "server/api/nodes.h"
+#include "server/base/clock.h"
+#include "server/base/str.h"
+#include "server/configured.h"
+#include "server/log/log.h"
+#include "server/token.h"
+
+#define LOOK_MS       1000
+#define SAY_EACH_MS   10000 /* folders come and go */
+#define RETRY_MOST_MS 60000
+#define DIGEST_CHARS  16
+
+struct shared_node {
+    struct catalogue *catalogue;
+    pthread_t thread;
+    pthread_mutex_t lock; /* for what follows */
+    pthread_cond_t wake;
+    struct config *config;
+    bool declared, stopping;
+    /* The thread's. */
+    int64_t declare_at, say_at;
+    uint32_t retry_ms;
+    struct shared_state told; /* as the log has it */
+    bool told_any, told_synchronous;
+};
+
+/* ---- what it says of itself ---------------------------------------------------------------- */
+
+static void add_text(struct token_digest *digest, const char *text)
+{
+    if (text != NULL)
+        token_digest_add(digest, text, strlen(text));
+    token_digest_add(digest, "", 1);
+}
+
+static void add_list(struct token_digest *digest, char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        add_text(digest, texts[i]);
+    add_text(digest, NULL);
+}
+
+/* What all nodes should agree on: sites, tokens, sources. */
+static void append_digest(struct str *out, const struct config *config)
+{
+    struct token_digest *digest = token_digest_new();
+    uint8_t sha256[32] = {0};
+    char more[64];
+
+    if (digest == NULL)
+        return;
+    for (size_t i = 0; i < config->site_count; i++) {
+        const struct config_site *site = &config->sites[i];
+        snprintf(more, sizeof more, "%d %d %" PRIu32, site->robots, site->check, site->max_indexes);
+        add_text(digest, site->origin);
+        add_text(digest, more);
+        add_text(digest, site->page_pattern);
+        add_list(digest, site->indexes, site->index_count);
+        add_list(digest, site->cross_hosts, site->cross_host_count);
+        add_list(digest, site->host_aliases, site->host_alias_count);
+        for (size_t k = 0; k < site->alias_count; k++) {
+            add_text(digest, site->aliases[k].from);
+            add_text(digest, site->aliases[k].to);
+        }
+    }
+    for (size_t i = 0; i < config->token_count; i++)
+        add_text(digest, config->tokens[i].named.name);
+    for (size_t i = 0; i < config->source_count; i++) {
+        const struct config_source *source = &config->sources[i];
+        add_text(digest, source->named.name);
+        add_text(digest, source->url != NULL ? source->url : source->upstream);
+        add_text(digest, source->index);
+        add_text(digest, source->serve ? "serve" : "");
+    }
+    token_digest_end(digest, sha256);
+    str_append_format(out, "%s\"configuration\":\"", out->len > 1 ? "," : "");
+    for (size_t i = 0; i < DIGEST_CHARS / 2; i++)
+        str_append_format(out, "%02x", sha256[i]);
+    str_append_char(out, '"');
+}
+
+static bool is_missing(const struct config_source *source)
+{
+    struct stat found;
+    return source->directory != NULL &&
+           (stat(source->directory, &found) != 0 || !S_ISDIR(found.st_mode));
+}
+
+static void say(struct shared_node *n, const struct config *config)
+{
+    struct str out = STR_INIT;
+    size_t most = config->site_count + config->token_count + config->source_count + 1, count = 0;
+    const char **names = calloc(most, sizeof *names);
+
+    if (names == NULL)
+        return;
+    str_append_char(&out, '{');
+    append_digest(&out, config);
+    for (size_t i = 0; i < config->source_count; i++)
+        if (is_missing(&config->sources[i]))
+            names[count++] = config->sources[i].named.name;
+    nodes_say_names(&out, "without", names, count);
+    for (count = 0; count < config->token_count; count++)
+        names[count] = config->tokens[count].named.name;
+    nodes_say_names(&out, "tokens", names, count);
+    for (count = 0; count < config->site_count; count++)
+        names[count] = config->sites[count].origin;
+    nodes_say_names(&out, "sites", names, count);
+    str_append_char(&out, '}');
+    if (!out.failed)
+        catalogue_shared_say(n->catalogue, str_text(&out));
+    str_done(&out);
+    free(names);
+}
+
+/* ---- what the log has ---------------------------------------------------------------------- */
+
+static void tell_phase(const struct shared_node *n, const struct shared_state *now)
+{
+    switch (now->phase) {
+    case SHARED_JOINING:
+        log_event(LOG_LEVEL_INFO, "shared-joining",
+                  "node %s has no catalogue yet and fetches that of the others", now->node);
+        break;
+    case SHARED_JOINED:
+        log_event(LOG_LEVEL_INFO, "shared-joined", "node %s of catalogue %s, at record %" PRIu64,
+                  now->node, now->epoch, now->applied);
+        break;
+    case SHARED_LEFT:
+        log_event(LOG_LEVEL_ERROR, "shared-diverged",
+                  "%s. Pages are served as they were and no write is taken; the file is replaced "
+                  "by the others' state",
+                  now->trouble);
+        break;
+    case SHARED_TOO_OLD:
+        log_event(LOG_LEVEL_ERROR, "shared-upgrade-needed",
+                  "the other nodes run a newer release, whose catalogue this one cannot apply: "
+                  "upgrade it. Pages are served as they were");
+        break;
+    case SHARED_ALONE:
+        break;
+    }
+    (void)n;
+}
+
+static void tell_changes(struct shared_node *n, const struct shared_state *now)
+{
+    bool away = now->away_ms > 0, was_away = n->told_any && n->told.away_ms > 0;
+
+    if (!n->told_any || now->phase != n->told.phase)
+        tell_phase(n, now);
+    if (away && !was_away)
+        log_event(LOG_LEVEL_ERROR, "shared-away",
+                  "PostgreSQL does not answer: pages are served, writes answer 503. %s",
+                  now->trouble);
+    if (!away && was_away)
+        log_event(LOG_LEVEL_INFO, "shared-back", "PostgreSQL answers again; at record %" PRIu64,
+                  now->applied);
+    if (now->upgrade_pending && !(n->told_any && n->told.upgrade_pending))
+        log_event(LOG_LEVEL_WARNING, "shared-upgrade-pending",
+                  "the catalogue has an older release's form, which nodes still use or "
+                  "`sitemapd share upgrade` is to end; this node takes no write until then");
+    if (!n->told_synchronous && now->phase == SHARED_JOINED && !away) {
+        n->told_synchronous = true;
+        if (!now->synchronous)
+            log_event(LOG_LEVEL_WARNING, "shared-not-synchronous",
+                      "no standby of PostgreSQL is synchronous: should its machine be lost, so may "
+                      "be what was acknowledged last (synchronous_standby_names)");
+    }
+    n->told = *now;
+    n->told_any = true;
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+/* `lock` is held: a reload waits for it, and takes its turn. */
+static void declare(struct shared_node *n, int64_t now)
+{
+    log_failures_as("configuration-not-applied");
+    n->declared =
+        bootstrap_sites(n->catalogue, n->config, true) && bootstrap_token(n->catalogue, n->config);
+    if (n->declared)
+        return;
+    n->retry_ms = n->retry_ms == 0 ? LOOK_MS : n->retry_ms * 2;
+    if (n->retry_ms > RETRY_MOST_MS)
+        n->retry_ms = RETRY_MOST_MS;
+    n->declare_at = now + n->retry_ms;
+}
+
+static void look(struct shared_node *n)
+{
+    struct shared_state state;
+    int64_t now = clock_now_ms();
+
+    if (!catalogue_shared_state(n->catalogue, &state))
+        return;
+    tell_changes(n, &state);
+    if (now >= n->say_at) {
+        say(n, n->config);
+        n->say_at = now + SAY_EACH_MS;
+    }
+    if (!n->declared && state.phase == SHARED_JOINED && state.away_ms == 0 &&
+        !state.upgrade_pending && now >= n->declare_at)
+        declare(n, now);
+}
+
+static void *run(void *context)
+{
+    struct shared_node *n = context;
+
+    pthread_mutex_lock(&n->lock);
+    while (!n->stopping) {
+        look(n);
+        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, n->declared ? LOOK_MS : 100);
+        while (!n->stopping &&
+               pthread_cond_clockwait(&n->wake, &n->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+            continue;
+    }
+    pthread_mutex_unlock(&n->lock);
+    return NULL;
+}
+
+struct shared_node *shared_node_start(struct catalogue *c, struct config *config)
+{
+    struct shared_node *n = calloc(1, sizeof *n);
+
+    if (n == NULL)
+        return NULL;
+    n->catalogue = c;
+    n->config = config_ref(config);
+    pthread_mutex_init(&n->lock, NULL);
+    pthread_cond_init(&n->wake, NULL);
+    if (pthread_create(&n->thread, NULL, run, n) == 0)
+        return n;
+    config_unref(n->config);
+    free(n);
+    return NULL;
+}
+
+bool shared_node_reconfigure(struct shared_node *n, struct config *config)
+{
+    pthread_mutex_lock(&n->lock);
+    bool good = !n->declared || bootstrap_sites(n->catalogue, config, false);
+    if (good) {
+        config_unref(n->config);
+        n->config = config_ref(config);
+        n->say_at = 0;
+    }
+    pthread_mutex_unlock(&n->lock);
+    return good;
+}
+
+void shared_node_stop(struct shared_node *n)
+{
+    if (n == NULL)
+        return;
+    pthread_mutex_lock(&n->lock);
+    n->stopping = true;
+    pthread_cond_signal(&n->wake);
+    pthread_mutex_unlock(&n->lock);
+    pthread_join(n->thread, NULL);
+    config_unref(n->config);
+    pthread_mutex_destroy(&n->lock);
+    pthread_cond_destroy(&n->wake);
+    free(n);
+}

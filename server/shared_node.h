@@ -1,0 +1,22 @@
+/* A server as a node of a shared catalogue: what waits until it has joined, which is what the
+ * configuration declares; what it says of itself to the other nodes; and what the log tells of
+ * PostgreSQL. */
+#ifndef SITEMAPD_SHARED_NODE_H
+#define SITEMAPD_SHARED_NODE_H
+
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "db/catalogue.h"
+
+struct shared_node;
+
+/* Starts its thread; holds a reference of `config`. NULL: no memory. */
+struct shared_node *shared_node_start(struct catalogue *c, struct config *config);
+/* Declares what `config` says, now where the node has joined, else when it has. False, told, where
+ * it is refused; then the old one stays. */
+bool shared_node_reconfigure(struct shared_node *n, struct config *config);
+/* Takes NULL. */
+void shared_node_stop(struct shared_node *n);
+
+#endif
