@@ -16,6 +16,7 @@ LIBRARIES = {
     "gnutls/x509.h": "gnutls",
     "idn2.h": "idn2",
     "jansson.h": "jansson",
+    "libpq-fe.h": "libpq",
     "microhttpd.h": "microhttpd",
     "sqlite3.h": "sqlite3",
     "xxhash.h": "xxhash",
@@ -35,6 +36,7 @@ LIBC_FOLDERS = ("sys", "arpa", "netinet", "net", "linux", "asm", "bits")
 RULES = {
     "config": (("server/base", "server/rules"), ()),
     "db": (("server/base", "server/rules"), ("sqlite3",)),
+    "db/shared": (("db", "server/base", "server/rules"), ("gnutls", "libpq", "sqlite3", "zlib")),
     "db/history": (("db", "server/base", "server/rules"), ("sqlite3", "zlib")),
     "server/base": ((), ()),
     "server/rules": (("server/base",), ("idn2",)),

@@ -30,10 +30,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SHARED_ID_SIZE     37 /* a UUID in text, and its end */
-#define SHARED_CHAIN_BYTES 32
-#define SHARED_NODE_SIZE   129
-#define SHARED_EPOCH_SIZE  33
+#define SHARED_ID_SIZE      37 /* a UUID in text, and its end */
+#define SHARED_CHAIN_BYTES  32
+#define SHARED_NODE_SIZE    129
+#define SHARED_EPOCH_SIZE   33
+#define SHARED_FIRST_SCHEMA 10 /* of a file that can be shared */
 
 enum shared_outcome {
     SHARED_YES,      /* done */
@@ -142,7 +143,7 @@ struct shared_log_calls {
     /* YES, NO, UNKNOWN and nothing else. Fills in record->position. */
     enum shared_outcome (*commit)(struct shared_log *log, struct shared_record *record,
                                   int64_t deadline_ms);
-    void (*rollback)(struct shared_log *log); /* does not wait */
+    void (*rollback)(struct shared_log *log); /* waits a second at most */
     /* After UNKNOWN, on another connection and behind the lock: YES (it is there, and as durable as
      * anything acknowledged), NO (it never will be) or UNKNOWN (ask again). */
     enum shared_outcome (*settle)(struct shared_log *log, const char *id, int64_t deadline_ms);
