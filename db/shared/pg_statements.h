@@ -38,7 +38,7 @@
       " body) VALUES($1::bigint, $2::text::uuid, $3::text, $4::bigint, $5::bigint, $6::bigint,"    \
       " $7::bigint, $8::bytea, $9::bigint, $10::bigint, $11::bytea)")                              \
     /* A queue that nobody empties (a session that listens in a transaction) would fail the        \
-     * commit: nobody depends on being told. */                                                                  \
+     * commit: nobody depends on being told. */                                                    \
     X(NOTIFY, "SELECT pg_notify('sitemapd', $1::text) WHERE pg_notification_queue_usage() < 0.4")  \
     X(LISTEN, "LISTEN sitemapd")                                                                   \
     X(RECORD_HAS, "SELECT 1 FROM sitemapd.log WHERE id = $1::text::uuid")                          \
@@ -75,7 +75,7 @@
     X(SNAPSHOT_PART, "SELECT body FROM sitemapd.snapshot_part"                                     \
                      " WHERE seq = $1::bigint AND no = $2::bigint")                                \
     /* $1 records at most, from the oldest on, so that no gap is left: `now()` is when a           \
-     * transaction began, and does not always grow with seq. */                                                      \
+     * transaction began, and does not always grow with seq. */                                    \
     X(TRIM, "WITH edge AS (SELECT least("                                                          \
             " (SELECT min(seq) FROM sitemapd.log) + $1::bigint, bound.seq,"                        \
             " (SELECT seq FROM sitemapd.log WHERE stored_at >= now() - interval '1 day'"           \

@@ -2,7 +2,7 @@
 
 build_packages="gcc libc6-dev cmake ninja-build pkg-config libmicrohttpd-dev libsqlite3-dev zlib1g-dev
     libexpat1-dev libjansson-dev libxxhash-dev libgnutls28-dev libidn2-dev
-    libcurl4-openssl-dev"
+    libcurl4-openssl-dev libpq-dev"
 
 # package_present NAME: true where the package is installed, for this machine's own architecture. dpkg also
 # knows packages that it does not have (not-installed, config-files, half-installed): others recommend
