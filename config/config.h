@@ -40,6 +40,8 @@ struct config_site {
     uint32_t max_indexes; /* index files over all its indexes */
     char *page_pattern;   /* NULL: the default */
     bool check;           /* what the API registers is read where it is */
+    char *indexnow_key;   /* NULL: nobody is told */
+    char *indexnow_endpoint;
     size_t source_root_count;
     char **source_roots; /* beneath these the site's own tokens may make folder sources */
 };

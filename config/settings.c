@@ -320,6 +320,12 @@ const struct setting config_site_settings[] = {
      .doc = "Index files that the site may have, pages of all indexes together."},
     {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
      .doc = "Whether sitemaps that are registered are read where they are, and told when broken."},
+    {SITE_SETTING("indexnow_key", SETTING_WORD), IN_SITE(indexnow_key),
+     .doc = "A key of 8 to 128 letters, digits and dashes: it is served as /KEY.txt, and page URLs "
+            "of urlsets that come, change or go are told by IndexNow. Without it nobody is told."},
+    {SITE_SETTING("indexnow_endpoint", SETTING_URL), IN_SITE(indexnow_endpoint),
+     .fallback = "https://api.indexnow.org/indexnow",
+     .doc = "Whom; search engines that take part pass it on to each other."},
     {SITE_SETTING("source_root", SETTING_PATH), SITE_LIST(source_roots, source_root_count),
      .doc = "A folder below which sources may read that the site's own admin token makes. "
             "Repeatable."},

@@ -102,6 +102,25 @@ static void judge_robots_file(const struct config_site *site, struct mistakes *m
         mistakes_add(m, "robots_file %s is no file", site->robots_file);
 }
 
+/* https://www.indexnow.org/documentation: what a key may be. */
+#define INDEXNOW_KEY_MIN 8u
+#define INDEXNOW_KEY_MAX 128u
+
+static void judge_indexnow(const struct config *c, const struct config_site *site,
+                           struct mistakes *m)
+{
+    const char *key = site->indexnow_key;
+    size_t len = key == NULL ? 0 : strlen(key);
+
+    if (key == NULL)
+        return;
+    if (len < INDEXNOW_KEY_MIN || len > INDEXNOW_KEY_MAX ||
+        strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != len)
+        mistakes_add(m, "indexnow_key is not 8 to 128 letters, digits and dashes");
+    if (c->history_keep_ms == 0)
+        mistakes_add(m, "indexnow_key needs a history, which is off: [history] keep = 0");
+}
+
 /* Each is in the table that requests are looked up in, made anew with every change of a site. */
 #define SITE_ALIASES_MAX 1000u
 
@@ -136,12 +155,13 @@ static void judge_roots(char *const *roots, size_t count, struct mistakes *m)
             mistakes_add(m, "source_root %s must be an absolute path", roots[i]);
 }
 
-static void judge_site(const struct config_site *site, struct mistakes *m)
+static void judge_site(const struct config *c, const struct config_site *site, struct mistakes *m)
 {
     judge_repeated(site->indexes, site->index_count, "index", m);
     judge_repeated(site->cross_hosts, site->cross_host_count, "cross_host", m);
     judge_repeated(site->host_aliases, site->host_alias_count, "host_alias", m);
     judge_aliases(site, m);
+    judge_indexnow(c, site, m);
     judge_roots(site->source_roots, site->source_root_count, m);
     if (site->robots_file != NULL)
         judge_robots_file(site, m);
@@ -482,7 +502,7 @@ bool config_validate(const struct config *c, config_report *report, void *contex
                              site->named.name);
             continue;
         }
-        judge_site(site, &m);
+        judge_site(c, site, &m);
         for (size_t j = 0; j < i; j++)
             if (c->sites[j].origin != NULL)
                 judge_pair(site, &c->sites[j], &m);

@@ -17,6 +17,7 @@
 
 #include "db/change.h"
 #include "db/history.h"
+#include "db/indexnow.h"
 #include "db/shared.h"
 #include "db/status.h"
 #include "db/view.h"

@@ -9,6 +9,7 @@
 #include "db/check.h"
 #include "db/crawler.h"
 #include "db/entry.h"
+#include "db/indexnow.h"
 #include "db/source.h"
 #include "db/spool.h"
 #include "db/status.h"
@@ -41,6 +42,7 @@ enum change_kind {
     CHANGE_SOURCE_UPDATE, /* .made.name, and the fields of .made_set */
     CHANGE_SOURCE_REMOVE, /* .made.name: it is not read any more; its entries stay */
     CHANGE_CRAWLERS,      /* .crawlers: the node's own, no revision */
+    CHANGE_INDEXNOW,      /* .indexnow: how far is told; no revision */
     CHANGE_CONFIGURE,     /* what a configuration declares: .declared, .declared_count */
     CHANGE_CHECK,         /* what polls came to: .checks; a revision only where a date moved */
     CHANGE_SCAN,          /* what a directory source found: see the scan_ fields */
@@ -210,6 +212,7 @@ struct change {
      * files: result.frozen. The counts are of entries; unchanged ones are those of
      * files that were sent. */
     struct crawlers_kept crawlers;
+    struct indexnow_write indexnow;
     const struct check_write *checks; /* CHECK_WRITES_MAX at most */
     size_t check_count;
     int64_t source_hosts; /* scan: see struct source_state */

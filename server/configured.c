@@ -469,6 +469,7 @@ struct publish_policies *configured_policies(struct config *config)
             .origin = from->origin,
             .robots_off = !from->robots,
             .robots_prefix = p->robots[i],
+            .indexnow_key = from->indexnow_key,
             .alias_count = from->alias_count,
             .aliases = alias,
         };

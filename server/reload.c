@@ -59,6 +59,7 @@ static bool apply(struct app *app, struct config *fresh, struct publish_policies
         log_event(LOG_LEVEL_ERROR, "reload-incomplete", "the sources could not all be begun");
     app->context.files = source_set_files(app->sources);
     app_retune_notify(app, fresh);
+    app_retune_indexnow(app, fresh);
     if (!publisher_reconfigure(app->context.publisher, policies))
         log_event(LOG_LEVEL_ERROR, "reload-incomplete",
                   "robots.txt, aliases, strict_host and page_style are as before: the catalogue "

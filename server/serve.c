@@ -22,6 +22,7 @@
 #include "server/crawler_keeper.h"
 #include "server/crawlers/crawlers.h"
 #include "server/http/address.h"
+#include "server/indexnow.h"
 #include "server/log/log.h"
 #include "server/pages/publisher.h"
 #include "server/pages/workers.h"
@@ -608,6 +609,14 @@ void app_retune_notify(struct app *app, const struct config *config)
     start_notify(app, config);
 }
 
+void app_retune_indexnow(struct app *app, struct config *config)
+{
+    if (indexnow_is_same(app->live, config))
+        return;
+    indexnow_stop(app->indexnow);
+    app->indexnow = indexnow_start(config, app->catalogue, &app->context.indexnow);
+}
+
 static bool start_sources(struct app *app)
 {
     if (!source_set_start(app->config, app->catalogue, app->context.publisher, app->cache,
@@ -622,6 +631,7 @@ static bool start_sources(struct app *app)
     app->context.sources_settle = source_set_settle;
     app->context.sources_may_read = source_set_may_read;
     start_notify(app, app->config);
+    app->indexnow = indexnow_start(app->config, app->catalogue, &app->context.indexnow);
     return true;
 }
 
@@ -684,6 +694,7 @@ static void stop(struct app *app)
     if (app->context.publisher != NULL)
         publisher_quiesce(app->context.publisher);
     stop_notify(app);
+    indexnow_stop(app->indexnow);
     source_set_end(app->sources);
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);

@@ -21,6 +21,7 @@ struct app {
     struct catalogue *catalogue;
     struct source_set *sources;
     struct notify *notify;                 /* NULL: nobody is told */
+    struct indexnow *indexnow;             /* NULL: likewise */
     struct crawler_keeper *crawler_keeper; /* NULL: off */
     struct shared_node *node;              /* NULL: the catalogue is this machine's alone */
     struct readers readers;
@@ -40,6 +41,7 @@ void app_free_tls(struct tls_pairs *pairs);
 /* Handshakes use them from now on; takes them over, and leaves `pairs` empty. */
 void app_use_tls(struct app *app, struct tls_pairs *pairs);
 /* Tells whom `config` names from now on, where that is somebody else than before. */
+void app_retune_indexnow(struct app *app, struct config *config);
 void app_retune_notify(struct app *app, const struct config *config);
 /* Has the listeners take what a reload may change. */
 void app_retune_listeners(struct app *app, const struct config *config);

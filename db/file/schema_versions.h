@@ -477,7 +477,9 @@ static const char schema_v9[] =
  * loc is unique within its urlset; extensions is their canonical XML. of_index, extensions,
  * max_pages and expires_s are those of struct registry_index. An entry that a page of a urlset is
  * in its index has the source -list id. urlset_age are the rows of urlsets with expires_s by what
- * their age counts from (db/write/urlset.c); a row that went may have left its own there. */
+ * their age counts from (db/write/urlset.c); a row that went may have left its own there.
+ *
+ * indexnow: see db/indexnow.h. */
 
 static const char schema_v10[] =
     "ALTER TABLE sitemap ADD COLUMN extensions TEXT;"
@@ -490,6 +492,11 @@ static const char schema_v10[] =
     " list INTEGER NOT NULL,"
     " at INTEGER NOT NULL"
     ") STRICT;"
-    "CREATE INDEX urlset_age_at ON urlset_age(list, at);";
+    "CREATE INDEX urlset_age_at ON urlset_age(list, at);"
+    "CREATE TABLE indexnow("
+    " site INTEGER PRIMARY KEY,"
+    " revision INTEGER NOT NULL,"
+    " parts INTEGER NOT NULL"
+    ") STRICT;";
 
 #endif

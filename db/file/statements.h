@@ -334,7 +334,12 @@
     X(CRAWLER_VISITS_TAKEN, "DELETE FROM local_crawler_visits WHERE id <= ?1")                     \
     X(CRAWLER_LOG_PUT, "INSERT INTO local_crawler_log(bytes, hash, at) VALUES (?1, ?2, ?3)")       \
     X(CRAWLER_LOGS_TIDY, "DELETE FROM local_crawler_log"                                           \
-                         " WHERE id <= (SELECT max(id) FROM local_crawler_log) - ?1")
+                         " WHERE id <= (SELECT max(id) FROM local_crawler_log) - ?1")              \
+    /* Nothing is written where it is another by now. */                                           \
+    X(INDEXNOW_PUT, "INSERT INTO indexnow(site, revision, parts) SELECT id, ?2, ?3 FROM site"      \
+                    " WHERE id = ?1 AND (?4 = 0 OR id IN (SELECT site FROM indexnow))"             \
+                    " ON CONFLICT DO UPDATE SET revision = excluded.revision,"                     \
+                    " parts = excluded.parts WHERE revision = ?4 AND parts = ?5")
 
 enum statement {
 #define X(name, sql) ST_##name,

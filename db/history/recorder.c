@@ -469,6 +469,7 @@ static const char *kind_word(const struct change *change)
     case CHANGE_PURGE:
     case CHANGE_TOKEN_USED:
     case CHANGE_CRAWLERS:
+    case CHANGE_INDEXNOW:
         break;
     }
     return "other";

@@ -9,6 +9,7 @@
 #include "db/history/recorder.h"
 #include "db/read/row.h"
 #include "db/write/crawler.h"
+#include "db/write/indexnow.h"
 #include "db/write/preview.h"
 #include "db/write/repeat.h"
 #include "db/write/source.h"
@@ -159,6 +160,7 @@ bool apply_alone(enum change_kind kind)
     case CHANGE_TOKEN_ADD:
     case CHANGE_TOKEN_REVOKE:
     case CHANGE_TOKEN_USED:
+    case CHANGE_INDEXNOW:
     case CHANGE_INDEX_FREEZE:
         return false;
     default:
@@ -235,6 +237,8 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return apply_source_put(tx, change, result);
     case CHANGE_SOURCE_REMOVE:
         return apply_source_remove(tx, change, result);
+    case CHANGE_INDEXNOW:
+        return apply_indexnow(tx, change, result);
     case CHANGE_CRAWLERS:
         return apply_crawlers(tx, change);
     case CHANGE_CHECK:

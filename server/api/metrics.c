@@ -480,6 +480,22 @@ static void metrics_append_remote(struct str *out, const struct app_context *app
     append_polls(out, app->remote);
 }
 
+/* What search engines were told of page URLs. */
+
+static void metrics_append_indexnow(struct str *out, const struct indexnow_counts *c)
+{
+    metric_family(out, "sitemapd_indexnow_urls_total", "counter",
+                  "Page URLs that IndexNow was to tell, by what came of it.");
+    metric_sample(out, "sitemapd_indexnow_urls_total", LABELS("result", "told"), c->urls);
+    metric_sample(out, "sitemapd_indexnow_urls_total", LABELS("result", "given-up"), c->lost);
+    metric_family(out, "sitemapd_indexnow_requests_total", "counter",
+                  "Requests to IndexNow endpoints, by what came of them.");
+    metric_sample(out, "sitemapd_indexnow_requests_total", LABELS("result", "taken"), c->taken);
+    metric_sample(out, "sitemapd_indexnow_requests_total", LABELS("result", "refused"), c->refused);
+    metric_gauge(out, "sitemapd_indexnow_failing", "Sites whose page URLs are not taken now.",
+                 (uint64_t)c->failing);
+}
+
 /* /metrics: what the publisher, the catalogue and the cache of files count, and the other parts. */
 
 static void append_publisher(struct str *out, const struct publisher_stats *stats)
@@ -734,6 +750,7 @@ enum handled metrics_get(void *context, struct request *request)
         metrics_append_sources(out, app->sources);
     if (app->remote != NULL)
         metrics_append_remote(out, app);
+    metrics_append_indexnow(out, &app->indexnow);
     if (app->files != NULL) {
         struct served_files_stats files;
 

@@ -179,6 +179,7 @@ static enum handled get_public(void *context, struct request *request)
             handled = get_page(app, request, &found);
             break;
         case ROUTE_ROBOTS:
+        case ROUTE_KEY:
             get_robots(app, request, &found);
             break;
         case ROUTE_ALIAS:

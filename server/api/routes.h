@@ -30,6 +30,12 @@ struct copy_use {
     atomic_uint made, open;
 };
 
+/* What search engines were told of page URLs (server/indexnow.h), for metrics. */
+struct indexnow_counts {
+    _Atomic uint64_t urls, lost, taken, refused; /* page URLs; requests */
+    atomic_int failing;                          /* sites that are told to nobody now */
+};
+
 /* What every handler may use. Lives as long as the listeners do. */
 struct app_context {
     struct catalogue *catalogue;
@@ -61,6 +67,7 @@ struct app_context {
     _Atomic uint64_t reloads_applied, reloads_refused;
     atomic_bool reload_refused;
     _Atomic int64_t config_loaded_at;
+    struct indexnow_counts indexnow;
     /* Of each listener, Unix seconds; 0: no TLS. */
     _Atomic int64_t certificate_expires, admin_certificate_expires;
     struct auth *auth;            /* failure limits, see auth.h */

@@ -31,6 +31,7 @@ struct publish_site {
     const char *origin;
     bool robots_off;
     const char *robots_prefix; /* the operator's own robots file, NULL: none */
+    const char *indexnow_key;  /* served as /KEY.txt, NULL: none */
     size_t alias_count;
     const struct publish_alias *aliases;
 };
@@ -87,7 +88,7 @@ bool publisher_page_style(struct publisher *p);
 
 /* ---- what HTTP asks ---------------------------------------------------------------------- */
 
-enum route_kind { ROUTE_NONE, ROUTE_PAGE, ROUTE_PAGE_GZ, ROUTE_ROBOTS, ROUTE_ALIAS };
+enum route_kind { ROUTE_NONE, ROUTE_PAGE, ROUTE_PAGE_GZ, ROUTE_ROBOTS, ROUTE_KEY, ROUTE_ALIAS };
 
 struct site_target {
     enum route_kind kind;
@@ -97,7 +98,7 @@ struct site_target {
     struct place *page;      /* PAGE, PAGE_GZ: borrowed while the map is held. Its snapshot is
                               * place_resource, or where that is NULL, cache_await: NONE where it has no
                               * entries, UNAVAILABLE where the catalogue cannot be read */
-    struct resource *robots; /* ROBOTS: borrowed likewise */
+    struct resource *robots; /* ROBOTS; of KEY the key file: borrowed likewise */
     const char *text;        /* ALIAS: the target URL */
     size_t text_len;
 };

@@ -83,6 +83,7 @@ struct site_map {
     struct site_map_entry *entries; /* room for all, see route_count */
     struct map by_path;             /* places in `entries` by site and path */
     struct resource **robots;       /* of each site, a reference; NULL: none */
+    struct resource **keys;         /* likewise, of IndexNow */
     struct str text;                /* every path and target */
     /* What it was made of, to be compared and not read: it may be gone. */
     const struct publish_policies *policies;
@@ -105,6 +106,9 @@ void publisher_site_map_done(const struct site_map *shared)
     for (size_t i = 0; r->robots != NULL && i < r->registry->site_count; i++)
         resource_unref(r->robots[i]);
     free(r->robots);
+    for (size_t i = 0; r->keys != NULL && i < r->registry->site_count; i++)
+        resource_unref(r->keys[i]);
+    free(r->keys);
     str_done(&r->text);
     registry_unref(r->registry);
     free(r);
@@ -209,7 +213,8 @@ static bool has_page(void *context, const char *path)
     return e != NULL && e->kind == ROUTE_PAGE;
 }
 
-static struct resource *robots_new(struct str *text)
+/* Takes `text` over. */
+static struct resource *text_new(struct str *text)
 {
     struct resource *robots = text->failed ? NULL : resource_new(HELD_FILE);
     if (robots == NULL) {
@@ -272,10 +277,22 @@ static void add_robots(struct site_map *r, uint32_t place, const struct publish_
         str_reserve(&text, 1); /* an empty one has bytes, too */
         robots_render(site, policy == NULL ? site->robots : policy->robots_prefix, has_page, &in,
                       &text);
-        r->robots[place] = robots_new(&text);
+        r->robots[place] = text_new(&text);
     }
     r->text.failed |= r->robots[place] == NULL;
     add(r, place, "/robots.txt", ROUTE_ROBOTS, NULL, NULL);
+}
+
+/* What proves to search engines that who tells them of the site's pages is the site. */
+static void add_key(struct site_map *r, uint32_t place, const char *key)
+{
+    struct str text = STR_INIT, path = STR_INIT;
+    str_append_text(&text, key);
+    str_append_format(&path, "/%s.txt", key);
+    r->keys[place] = text_new(&text);
+    r->text.failed |= r->keys[place] == NULL || path.failed;
+    add(r, place, str_text(&path), ROUTE_KEY, NULL, NULL);
+    str_done(&path);
 }
 
 static void add_policy(struct site_map *r, uint32_t place, const struct publish_site *policy,
@@ -283,6 +300,8 @@ static void add_policy(struct site_map *r, uint32_t place, const struct publish_
 {
     const struct registry_site *site = &r->registry->sites[place];
     add_robots(r, place, policy, before);
+    if (policy != NULL && policy->indexnow_key != NULL)
+        add_key(r, place, policy->indexnow_key);
     for (size_t i = 0; policy != NULL && i < policy->alias_count; i++) {
         struct str target = STR_INIT;
         str_append_text(&target, site->origin);
@@ -300,7 +319,7 @@ static size_t route_count(const struct registry *registry, const struct publish_
         for (size_t k = 0; k < registry->sites[i].index_count; k++)
             count += 2 * registry->sites[i].indexes[k].page_count;
     for (size_t i = 0; policies != NULL && i < policies->count; i++)
-        count += policies->sites[i].alias_count;
+        count += policies->sites[i].alias_count + (policies->sites[i].indexnow_key != NULL);
     return count;
 }
 
@@ -320,7 +339,9 @@ struct site_map *site_map_new(const struct site_map_of *of, const struct publish
     size_t most = route_count(registry, policies);
     r->entries = calloc(most + 1, sizeof *r->entries);
     r->robots = calloc(registry->site_count + 1, sizeof *r->robots);
-    if (r->entries == NULL || r->robots == NULL || !map_reserve(&r->by_path, most))
+    r->keys = calloc(registry->site_count + 1, sizeof *r->keys);
+    if (r->entries == NULL || r->robots == NULL || r->keys == NULL ||
+        !map_reserve(&r->by_path, most))
         goto no_memory;
     for (uint32_t i = 0; i < registry->site_count; i++) {
         if (!add_pages(r, i, cache, of->mark))
@@ -383,5 +404,7 @@ void site_map_find(const struct site_map *r, const char *host, const char *path,
         out->text_len = e->target_len;
     } else if (e->kind == ROUTE_ROBOTS) {
         out->robots = r->robots[place];
+    } else if (e->kind == ROUTE_KEY) {
+        out->robots = r->keys[place];
     }
 }

@@ -1,0 +1,522 @@
+/* A site's batch is what its history has behind the kept position, part by part: no more than
+ * BATCH_MAX_URLS, each once. It stays at hand until it was taken (200, 202), then the position
+ * moves behind it by compare and set, and the next is gathered. What is not taken is tried again,
+ * later and later; after a day of that, changes older than a day are given up and counted. Memory
+ * is that of SENDING_MAX batches. A site that is told for the first time begins with the next
+ * change: what is there already, crawlers have from its sitemaps. */
+#include "server/indexnow.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/str.h"
+#include "server/client/loop.h"
+#include "server/log/log.h"
+
+#define LOOK_MS        5000 /* what comes within it goes together */
+#define PACE_MS        1000
+#define RETRY_MIN_MS   30000
+#define RETRY_MAX_MS   3600000
+#define KEEP_SECONDS   86400
+#define TIMEOUT_MS     30000
+#define ANSWER_BYTES   65536
+#define BATCH_MAX_URLS 10000u
+#define SENDING_MAX    4u
+
+struct batch {
+    struct indexnow_position from, to;
+    int64_t newest_at; /* of its changes, Unix time */
+    struct str texts;  /* each loc with its NUL */
+    size_t *places, count, room;
+    struct str body;
+    size_t given;
+};
+
+struct told_site {
+    struct indexnow *n;
+    const struct config_site *config;
+    struct url origin, endpoint;
+    struct batch batch; /* empty: none is at hand */
+    uint64_t seen;      /* the catalogue's revision when there was nothing more to tell */
+    int64_t next_at, failing_since;
+    unsigned tries;
+    bool sending;
+};
+
+struct indexnow {
+    struct config *config; /* a reference */
+    struct catalogue *catalogue;
+    struct indexnow_counts *counts;
+    struct address_range *ranges;
+    struct address_guard guard;
+    struct fetch_loop *loop;
+    pthread_t thread;
+    atomic_bool stopping;
+    size_t site_count;
+    struct told_site *sites;
+    unsigned sending;
+};
+
+/* ---- gathering ------------------------------------------------------------------------- */
+
+static void batch_clear(struct batch *b)
+{
+    b->to = b->from = (struct indexnow_position){0};
+    b->newest_at = 0;
+    str_clear(&b->texts);
+    str_clear(&b->body);
+    b->count = 0;
+}
+
+static void batch_done(struct batch *b)
+{
+    str_done(&b->texts);
+    str_done(&b->body);
+    free(b->places);
+}
+
+struct gathering {
+    struct told_site *site;
+    const struct registry *registry;
+    bool failed;
+};
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* Not where only its owner or digest is another now. */
+static bool is_news(const struct entry_record *before, const struct entry_record *after)
+{
+    return before == NULL || after == NULL || !same_text(before->lastmod, after->lastmod) ||
+           !same_text(before->extensions, after->extensions);
+}
+
+/* An engine takes a host's URLs only. */
+static bool is_of_site(const struct told_site *s, const char *loc)
+{
+    size_t len = s->origin.origin_len;
+    return strncmp(loc, s->origin.text, len) == 0 && loc[len] == '/';
+}
+
+static void gather_row(void *context, const struct entry_record *before,
+                       const struct entry_record *after)
+{
+    struct gathering *g = context;
+    struct batch *b = &g->site->batch;
+    const struct entry_record *row = after != NULL ? after : before;
+    const struct registry_index *list = registry_list_by_id(g->registry, row->index_id);
+
+    if (list == NULL || list->kind != LIST_URLSET || !is_news(before, after) ||
+        !is_of_site(g->site, row->loc))
+        return;
+    if (b->count == b->room) {
+        size_t *grown = reallocarray(b->places, b->room * 2 + 64, sizeof *grown);
+        if (grown == NULL) {
+            g->failed = true;
+            return;
+        }
+        b->places = grown;
+        b->room = b->room * 2 + 64;
+    }
+    b->places[b->count++] = b->texts.len;
+    str_append(&b->texts, row->loc, strlen(row->loc) + 1);
+    g->failed |= b->texts.failed;
+}
+
+/* The parts of a change from the batch's end on, as far as they fit. True where it came to the
+ * change's end. */
+static enum catalogue_status gather_change(struct gathering *g, struct catalogue_view *view,
+                                           int64_t list_id, bool *whole)
+{
+    struct batch *b = &g->site->batch;
+    enum catalogue_status status = CATALOGUE_OK;
+    bool more = true;
+
+    while (status == CATALOGUE_OK && more && !g->failed) {
+        size_t before = b->count, text = b->texts.len;
+        status = catalogue_view_history_rows(view, b->to.revision, list_id, b->to.parts + 1,
+                                             gather_row, g, &more);
+        if (b->count > BATCH_MAX_URLS && before > 0) {
+            b->count = before;
+            b->texts.len = text;
+            *whole = false;
+            return status;
+        }
+        b->to.parts++;
+    }
+    *whole = true;
+    return status;
+}
+
+static const char *sort_texts; /* the one thread's */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(sort_texts + *(const size_t *)a, sort_texts + *(const size_t *)b);
+}
+
+static void drop_repeated(struct batch *b)
+{
+    size_t kept = 0;
+
+    sort_texts = b->texts.data;
+    if (b->count > 1)
+        qsort(b->places, b->count, sizeof *b->places, by_text);
+    for (size_t i = 0; i < b->count; i++)
+        if (kept == 0 || by_text(&b->places[kept - 1], &b->places[i]) != 0)
+            b->places[kept++] = b->places[i];
+    b->count = kept;
+}
+
+static void tell_gap(const struct told_site *s)
+{
+    log_event(LOG_LEVEL_WARNING, "indexnow-gap",
+              "%s: the history does not reach back to what was told last; changes before it are "
+              "told to nobody",
+              s->config->origin);
+}
+
+/* Fills the batch with what is new since its `from`. */
+static enum catalogue_status gather_all(struct gathering *g, struct catalogue_view *view,
+                                        int64_t site_id)
+{
+    struct batch *b = &g->site->batch;
+    uint64_t first, next = 0;
+    enum catalogue_status status = catalogue_view_history_from(view, site_id, &first);
+    bool whole = true;
+
+    if (status == CATALOGUE_OK && first > b->to.revision + 1) {
+        if (b->to.revision != 0)
+            tell_gap(g->site);
+        b->to = (struct indexnow_position){first, 0};
+    }
+    while (status == CATALOGUE_OK && whole && !g->failed && b->count < BATCH_MAX_URLS) {
+        int64_t at;
+        status = catalogue_view_indexnow_next(view, site_id, b->to.revision, &next, &at);
+        if (status != CATALOGUE_OK || next == 0)
+            break;
+        if (next != b->to.revision)
+            b->to = (struct indexnow_position){next, 0};
+        status = gather_change(g, view, 0, &whole);
+        if (b->count > 0)
+            b->newest_at = at;
+        if (status == CATALOGUE_OK && whole)
+            b->to = (struct indexnow_position){next + 1, 0};
+    }
+    drop_repeated(b);
+    return status == CATALOGUE_OK && g->failed ? CATALOGUE_NO_MEMORY : status;
+}
+
+static enum catalogue_status move_to(struct told_site *s, int64_t site_id)
+{
+    struct change_result result;
+    struct change change = {.kind = CHANGE_INDEXNOW,
+                            .indexnow = {site_id, s->batch.from, s->batch.to}};
+    enum catalogue_status status = catalogue_apply(s->n->catalogue, &change, &result);
+
+    change_result_done(&result);
+    return status;
+}
+
+static void make_body(struct told_site *s)
+{
+    struct batch *b = &s->batch;
+
+    str_append_text(&b->body, "{\"host\":");
+    str_append_json_text(&b->body, strstr(s->config->origin, "://") + 3);
+    str_append_format(&b->body, ",\"key\":\"%s\",\"keyLocation\":\"%s/%s.txt\",\"urlList\":[",
+                      s->config->indexnow_key, s->config->origin, s->config->indexnow_key);
+    for (size_t i = 0; i < b->count; i++) {
+        if (i > 0)
+            str_append_char(&b->body, ',');
+        str_append_json_text(&b->body, b->texts.data + b->places[i]);
+    }
+    str_append_text(&b->body, "]}");
+}
+
+/* The site's next batch; its `count` stays 0 where there is nothing to tell. */
+static enum catalogue_status gather(struct told_site *s, struct catalogue_view *view,
+                                    const struct registry *registry, uint64_t revision)
+{
+    const struct registry_site *site = registry_site_by_origin(registry, s->config->origin);
+    struct gathering g = {.site = s, .registry = registry};
+    struct batch *b = &s->batch;
+
+    batch_clear(b);
+    if (site == NULL)
+        return CATALOGUE_OK;
+    enum catalogue_status status = catalogue_view_indexnow(view, site->id, &b->from);
+    b->to = b->from;
+    if (status != CATALOGUE_OK)
+        return status;
+    if (b->from.revision == 0) { /* the first time */
+        b->to.revision = revision + 1;
+        return move_to(s, site->id);
+    }
+    status = gather_all(&g, view, site->id);
+    if (status != CATALOGUE_OK || b->count == 0) {
+        b->count = 0;
+        return status;
+    }
+    make_body(s);
+    return b->body.failed ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
+}
+
+/* ---- sending --------------------------------------------------------------------------- */
+
+static ssize_t give(void *context, char *bytes, size_t size)
+{
+    struct batch *b = &((struct told_site *)context)->batch;
+    size_t left = b->body.len - b->given, len = left < size ? left : size;
+
+    memcpy(bytes, b->body.data + b->given, len);
+    b->given += len;
+    return (ssize_t)len;
+}
+
+/* Behind the batch. On failure it is sent again: at least once. */
+static void move_on(struct told_site *s)
+{
+    struct registry *registry = NULL;
+    const struct registry_site *site = NULL;
+
+    if (catalogue_registry(s->n->catalogue, &registry) == CATALOGUE_OK)
+        site = registry_site_by_origin(registry, s->config->origin);
+    if (site != NULL)
+        move_to(s, site->id);
+    registry_unref(registry);
+    batch_clear(&s->batch);
+    s->tries = 0;
+    s->seen = 0;
+}
+
+static void note_taken(struct told_site *s)
+{
+    if (s->failing_since != 0) {
+        log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are taken again by %s",
+                  s->config->origin, s->config->indexnow_endpoint);
+        s->n->counts->failing--;
+    }
+    s->failing_since = 0;
+    s->n->counts->taken++;
+    s->n->counts->urls += s->batch.count;
+    s->next_at = clock_now_ms() + PACE_MS;
+    move_on(s);
+}
+
+static void note_failed(struct told_site *s, const char *why)
+{
+    int64_t now = clock_unix_ms() / 1000;
+    int64_t wait = s->tries < 7 ? (int64_t)RETRY_MIN_MS << s->tries : RETRY_MAX_MS;
+
+    s->n->counts->refused++;
+    if (s->failing_since == 0) {
+        s->failing_since = now;
+        s->n->counts->failing++;
+        log_event(LOG_LEVEL_WARNING, "indexnow-failed",
+                  "%s: %s takes no page URLs: %s; they are sent again for a day", s->config->origin,
+                  s->config->indexnow_endpoint, why);
+    }
+    s->tries++;
+    s->next_at = clock_now_ms() + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
+    if (now - s->failing_since > KEEP_SECONDS && now - s->batch.newest_at > KEEP_SECONDS) {
+        log_event(LOG_LEVEL_ERROR, "indexnow-given-up",
+                  "%s: %s took none of %zu page URLs for a day; they are told to nobody",
+                  s->config->origin, s->config->indexnow_endpoint, s->batch.count);
+        s->n->counts->lost += s->batch.count;
+        move_on(s);
+    }
+}
+
+static void sent(void *context, enum fetch_status status, struct fetch_reply *reply)
+{
+    struct told_site *s = context;
+    char why[64];
+
+    s->sending = false;
+    s->n->sending--;
+    snprintf(why, sizeof why, "it answers %u", reply->status);
+    if (status == FETCH_OK && (reply->status == 200 || reply->status == 202))
+        note_taken(s);
+    else
+        note_failed(s, status == FETCH_OK ? why : reply->why);
+}
+
+static void send_batch(struct told_site *s)
+{
+    struct fetch_request request = {
+        .url = &s->endpoint,
+        .method = "POST",
+        .agent = "sitemapd/" SITEMAPD_VERSION,
+        .headers = "Content-Type: application/json; charset=utf-8\r\n",
+        .timeout_ms = TIMEOUT_MS,
+        .max_bytes = ANSWER_BYTES,
+        .guard = &s->n->guard,
+        .give = give,
+        .give_bytes = s->batch.body.len,
+        .context = s,
+    };
+
+    s->batch.given = 0;
+    if (fetch_loop_add(s->n->loop, &request, sent) == NULL) {
+        s->next_at = clock_now_ms() + RETRY_MIN_MS;
+        return;
+    }
+    s->sending = true;
+    s->n->sending++;
+}
+
+/* ---- the thread ------------------------------------------------------------------------ */
+
+/* Gathers where something was written since, or the next batch of what was. */
+static void look(struct indexnow *n)
+{
+    struct catalogue_view *view;
+    struct catalogue_revisions now;
+    struct registry *registry = NULL;
+
+    if (catalogue_view_begin(n->catalogue, &view) != CATALOGUE_OK)
+        return;
+    enum catalogue_status status = catalogue_view_revisions(view, &now);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    for (size_t i = 0; status == CATALOGUE_OK && i < n->site_count; i++) {
+        struct told_site *s = &n->sites[i];
+        if (s->batch.count > 0 || s->seen == now.revision || n->sending >= SENDING_MAX ||
+            s->next_at > clock_now_ms())
+            continue;
+        status = gather(s, view, registry, now.revision);
+        if (status == CATALOGUE_OK && s->batch.count == 0)
+            s->seen = now.revision;
+        else if (status == CATALOGUE_OK)
+            send_batch(s);
+        else
+            batch_clear(&s->batch);
+    }
+    registry_unref(registry);
+    catalogue_view_end(view);
+}
+
+static void send_again(struct indexnow *n)
+{
+    for (size_t i = 0; i < n->site_count && n->sending < SENDING_MAX; i++)
+        if (n->sites[i].batch.count > 0 && !n->sites[i].sending &&
+            n->sites[i].next_at <= clock_now_ms())
+            send_batch(&n->sites[i]);
+}
+
+static void *run(void *context)
+{
+    struct indexnow *n = context;
+    int64_t next_look = 0;
+
+    while (!atomic_load(&n->stopping)) {
+        int64_t now = clock_now_ms();
+        if (now >= next_look) {
+            look(n);
+            send_again(n);
+            next_look = clock_now_ms() + LOOK_MS;
+        }
+        now = clock_now_ms();
+        fetch_loop_poll(n->loop, next_look > now ? (int)(next_look - now) : 0);
+    }
+    return NULL;
+}
+
+/* ---- start and stop -------------------------------------------------------------------- */
+
+static bool add_sites(struct indexnow *n)
+{
+    n->sites = calloc(n->config->site_count + 1, sizeof *n->sites);
+    n->ranges = calloc(n->config->allow_address_count + 1, sizeof *n->ranges);
+    if (n->sites == NULL || n->ranges == NULL)
+        return false;
+    for (size_t i = 0; i < n->config->allow_address_count; i++)
+        n->guard.allow_count +=
+            address_range_parse(n->config->allow_addresses[i], &n->ranges[n->guard.allow_count]);
+    n->guard.allow = n->ranges;
+    for (size_t i = 0; i < n->config->site_count; i++) {
+        const struct config_site *config = &n->config->sites[i];
+        struct told_site *s = &n->sites[n->site_count];
+        *s = (struct told_site){.n = n, .config = config};
+        n->site_count +=
+            config->indexnow_key != NULL &&
+            url_parse_origin(config->origin, strlen(config->origin), &s->origin) == RULE_OK &&
+            url_parse(config->indexnow_endpoint, strlen(config->indexnow_endpoint), &s->endpoint,
+                      NULL) == RULE_OK;
+    }
+    return true;
+}
+
+static void free_indexnow(struct indexnow *n)
+{
+    fetch_loop_free(n->loop);
+    for (size_t i = 0; i < n->site_count; i++) {
+        n->counts->failing -= n->sites[i].failing_since != 0;
+        batch_done(&n->sites[i].batch);
+    }
+    free(n->sites);
+    free(n->ranges);
+    config_unref(n->config);
+    free(n);
+}
+
+static bool has_key(const struct config *config)
+{
+    for (size_t i = 0; i < config->site_count; i++)
+        if (config->sites[i].indexnow_key != NULL)
+            return true;
+    return false;
+}
+
+struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
+                                struct indexnow_counts *counts)
+{
+    struct indexnow *n = has_key(config) ? calloc(1, sizeof *n) : NULL;
+
+    if (n == NULL)
+        return NULL;
+    n->config = config_ref(config);
+    n->catalogue = catalogue;
+    n->counts = counts;
+    atomic_init(&n->stopping, false);
+    n->loop = add_sites(n) ? fetch_loop_new() : NULL;
+    if (n->loop != NULL && pthread_create(&n->thread, NULL, run, n) == 0)
+        return n;
+    free_indexnow(n);
+    log_event(LOG_LEVEL_ERROR, "indexnow-failed", "it is off: out of memory");
+    return NULL;
+}
+
+static bool same_site(const struct config_site *a, const struct config_site *b)
+{
+    return same_text(a->origin, b->origin) && same_text(a->indexnow_key, b->indexnow_key) &&
+           same_text(a->indexnow_endpoint, b->indexnow_endpoint);
+}
+
+bool indexnow_is_same(const struct config *a, const struct config *b)
+{
+    bool same = a->site_count == b->site_count && a->allow_address_count == b->allow_address_count;
+
+    for (size_t i = 0; same && i < a->site_count; i++)
+        same = same_site(&a->sites[i], &b->sites[i]);
+    for (size_t i = 0; same && i < a->allow_address_count; i++)
+        same = same_text(a->allow_addresses[i], b->allow_addresses[i]);
+    return same;
+}
+
+void indexnow_stop(struct indexnow *n)
+{
+    if (n == NULL)
+        return;
+    atomic_store(&n->stopping, true);
+    fetch_loop_wake(n->loop);
+    pthread_join(n->thread, NULL);
+    free_indexnow(n);
+}
