@@ -125,7 +125,9 @@
       " \"column\" = ?10, problem_since = ?11, remarks = NULL WHERE source = ?1 AND path = ?2")    \
     X(FILE_CHECKED, "UPDATE source_file SET lastmod = ?3, hash = ?4, urls = ?5, bytes = ?6,"       \
                     " newest_lastmod = ?7, one_lastmod = ?8, remarks = ?9"                         \
-                    " WHERE source = ?1 AND path = ?2 AND state <> 3")                             \
+                    " WHERE source = ?1 AND path = ?2 AND state <> 3 AND (lastmod IS NOT ?3 OR"    \
+                    " hash IS NOT ?4 OR urls <> ?5 OR bytes <> ?6 OR newest_lastmod IS NOT ?7 OR"  \
+                    " one_lastmod <> ?8 OR remarks IS NOT ?9)")                                    \
     X(CHECK_ADD, "INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at,"       \
                  " interval_s, failures, checked_at, good_at, changed_at, full_at, since, urls,"   \
                  " bytes, one_lastmod, line)"                                                      \
@@ -133,13 +135,13 @@
                  " WHERE ?3 = 0 OR NOT EXISTS"                                                     \
                  " (SELECT 1 FROM fetch WHERE source = ?2 AND list = 1)"                           \
                  " ON CONFLICT (site, loc) WHERE list = 0 DO UPDATE SET source = ?2")              \
-    X(CHECK_READ, "SELECT site, source, list, loc FROM fetch WHERE id = ?1")                       \
-    X(CHECK_WRITE, "UPDATE fetch SET loc = ?2, state = ?3, status = ?4, marks = ?5, next_at = ?6," \
-                   " interval_s = ?7, failures = ?8, checked_at = ?9, good_at = ?10,"              \
-                   " changed_at = ?11, full_at = ?12, since = ?13, etag = ?14,"                    \
-                   " last_modified = ?15, hash = ?16, dateless = ?17, urls = ?18, bytes = ?19,"    \
-                   " newest_lastmod = ?20, one_lastmod = ?21, remarks = ?22, problem = ?23,"       \
-                   " detail = ?24, line = ?25 WHERE id = ?1")                                      \
+    X(CHECK_READ, "SELECT site, source, list, loc, state, marks FROM fetch WHERE id = ?1")         \
+    X(CHECK_PLACE, "UPDATE fetch SET loc = ?2, state = ?3, marks = ?4 WHERE id = ?1")              \
+    X(CHECK_WRITE, "UPDATE fetch SET status = ?2, next_at = ?3, interval_s = ?4, failures = ?5,"   \
+                   " checked_at = ?6, good_at = ?7, changed_at = ?8, full_at = ?9, since = ?10,"   \
+                   " urls = ?11, bytes = ?12, one_lastmod = ?13, line = ?14, etag = ?15,"          \
+                   " last_modified = ?16, hash = ?17, dateless = ?18, newest_lastmod = ?19,"       \
+                   " remarks = ?20, problem = ?21, detail = ?22 WHERE id = ?1")                    \
     X(CHECK_DROP, "DELETE FROM fetch WHERE id = ?1")                                               \
     X(FILE_DELETE, "DELETE FROM source_file WHERE source = ?1 AND path = ?2")                      \
     X(FILES_ANY, "SELECT EXISTS (SELECT 1 FROM source_file WHERE source = ?1)")                    \

@@ -15,7 +15,7 @@ struct checked {
     struct change_result *result;
     const struct check_write *write;
     /* The row as it is kept. */
-    int64_t site, source;
+    int64_t site, source, state, marks;
     bool list;
     char loc[LOC_MAX_CHARS + 1];
 };
@@ -53,6 +53,8 @@ static enum catalogue_status read_row(struct checked *c, bool *found)
         c->site = sqlite3_column_int64(row, 0);
         c->source = sqlite3_column_int64(row, 1);
         c->list = sqlite3_column_int(row, 2) != 0;
+        c->state = sqlite3_column_int64(row, 4);
+        c->marks = sqlite3_column_int64(row, 5);
         memcpy(c->loc, loc ? loc : "", len);
         c->loc[len] = '\0';
     }
@@ -60,33 +62,49 @@ static enum catalogue_status read_row(struct checked *c, bool *found)
     return status;
 }
 
+/* What indexes go by is written only where it moved: a poll that finds all as it was writes one row
+ * and no index. */
+static enum catalogue_status write_place(struct checked *c)
+{
+    const struct check_record *r = &c->write->record;
+    const char *loc = c->list ? r->loc : c->loc;
+    if (c->state == r->state && c->marks == r->marks && strcmp(loc, c->loc) == 0)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_PLACE);
+    if (!row)
+        return tx_failure(c->tx);
+    sqlite3_bind_int64(row, 1, r->id);
+    statement_bind_text(row, 2, loc);
+    sqlite3_bind_int64(row, 3, r->state);
+    sqlite3_bind_int64(row, 4, r->marks);
+    return statement_run(row);
+}
+
 /* `forget`: what it holds is to be found again as if it were new. */
 static enum catalogue_status write_row(struct checked *c, bool forget)
 {
     static const uint64_t none[2];
     const struct check_record *r = &c->write->record;
-    const int64_t numbers[] = {r->state,      r->status,   r->marks,      r->next_at,
-                               r->interval_s, r->failures, r->checked_at, r->good_at,
-                               r->changed_at, r->full_at,  r->since};
-    sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_WRITE);
+    const int64_t numbers[] = {r->status,       r->next_at,       r->interval_s,     r->failures,
+                               r->checked_at,   r->good_at,       r->changed_at,     r->full_at,
+                               r->since,        (int64_t)r->urls, (int64_t)r->bytes, r->one_lastmod,
+                               (int64_t)r->line};
+    const int count = sizeof numbers / sizeof *numbers;
+    enum catalogue_status status = write_place(c);
+    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(c->tx, ST_CHECK_WRITE) : NULL;
     if (!row)
-        return tx_failure(c->tx);
+        return status == CATALOGUE_OK ? tx_failure(c->tx) : status;
     sqlite3_bind_int64(row, 1, r->id);
-    statement_bind_text(row, 2, c->list ? r->loc : c->loc);
-    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
-        sqlite3_bind_int64(row, 3 + i, numbers[i]);
-    statement_bind_text(row, 14, forget ? NULL : r->etag);
-    statement_bind_text(row, 15, forget ? NULL : r->last_modified);
-    statement_bind_hash(row, 16, forget ? none : r->hash);
-    statement_bind_hash(row, 17, forget ? none : r->dateless);
-    sqlite3_bind_int64(row, 18, (sqlite3_int64)r->urls);
-    sqlite3_bind_int64(row, 19, (sqlite3_int64)r->bytes);
-    statement_bind_text(row, 20, r->newest_lastmod);
-    sqlite3_bind_int(row, 21, r->one_lastmod);
-    statement_bind_text(row, 22, r->remarks);
-    statement_bind_text(row, 23, r->problem);
-    statement_bind_text(row, 24, r->detail);
-    sqlite3_bind_int64(row, 25, (sqlite3_int64)r->line);
+    for (int i = 0; i < count; i++)
+        sqlite3_bind_int64(row, 2 + i, numbers[i]);
+    statement_bind_text(row, 2 + count, forget ? NULL : r->etag);
+    statement_bind_text(row, 3 + count, forget ? NULL : r->last_modified);
+    statement_bind_hash(row, 4 + count, forget ? none : r->hash);
+    statement_bind_hash(row, 5 + count, forget ? none : r->dateless);
+    statement_bind_text(row, 6 + count, r->newest_lastmod);
+    statement_bind_text(row, 7 + count, r->remarks);
+    statement_bind_text(row, 8 + count, r->problem);
+    statement_bind_text(row, 9 + count, r->detail);
     return statement_run(row);
 }
 

@@ -1,12 +1,16 @@
 /* A multi handle of libcurl. Transfers stand in a list, so that freeing the loop finds those that
- * are under way. An easy handle lives as long as its transfer: what is worth keeping (connections,
- * names, trusted certificates) is the multi handle's. */
+ * are under way. What is worth keeping (connections, names, trusted certificates) is the multi
+ * handle's; a few easy handles are kept, reset, since making one costs more than a small request.
+ * No handle that was given credentials is used again. */
 #include "server/client/loop.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/client/transfer.h"
+
+#define SPARES 4u
 
 struct fetch_transfer {
     struct fetch_transfer *next, **self; /* where the list points to it */
@@ -21,6 +25,9 @@ struct fetch_loop {
     CURLM *multi;
     struct fetch_transfer *running;
     size_t count, unmade;
+    CURL *spare[SPARES];
+    size_t spares;
+    bool pipes; /* SIGPIPE is not ignored by the process: it is kept from this thread */
 };
 
 struct fetch_loop *fetch_loop_new(void)
@@ -35,6 +42,8 @@ struct fetch_loop *fetch_loop_new(void)
     }
     curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long)FETCH_LOOP_KEPT);
     curl_multi_setopt(loop->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+    struct sigaction broken_pipe;
+    loop->pipes = sigaction(SIGPIPE, NULL, &broken_pipe) != 0 || broken_pipe.sa_handler != SIG_IGN;
     return loop;
 }
 
@@ -57,7 +66,10 @@ static enum fetch_status end_transfer(struct fetch_loop *loop, struct fetch_tran
     unlink_transfer(loop, f);
     curl_multi_remove_handle(loop->multi, easy);
     status = transfer_end(&f->transfer, code);
-    curl_easy_cleanup(easy);
+    if (f->request.credentials == NULL && loop->spares < SPARES)
+        loop->spare[loop->spares++] = easy;
+    else
+        curl_easy_cleanup(easy);
     return status;
 }
 
@@ -71,7 +83,10 @@ struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetc
                                       fetch_done *done)
 {
     struct fetch_transfer *f = calloc(1, sizeof *f);
-    CURL *easy = f != NULL ? curl_easy_init() : NULL;
+    CURL *easy = NULL;
+
+    if (f != NULL)
+        easy = loop->spares > 0 ? loop->spare[--loop->spares] : curl_easy_init();
 
     if (easy == NULL) {
         free(f);
@@ -112,6 +127,8 @@ void fetch_loop_free(struct fetch_loop *loop)
         return;
     while (loop->running != NULL)
         fetch_loop_remove(loop, loop->running);
+    while (loop->spares > 0)
+        curl_easy_cleanup(loop->spare[--loop->spares]);
     curl_multi_cleanup(loop->multi);
     free(loop);
 }
@@ -153,9 +170,13 @@ static bool perform(struct fetch_loop *loop)
     CURLMcode code;
     int running;
 
-    transfer_quiet_begin(&quiet);
+    if (loop->count == 0)
+        return true;
+    if (loop->pipes)
+        transfer_quiet_begin(&quiet);
     code = curl_multi_perform(loop->multi, &running);
-    transfer_quiet_end(&quiet);
+    if (loop->pipes)
+        transfer_quiet_end(&quiet);
     return code == CURLM_OK;
 }
 

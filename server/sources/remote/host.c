@@ -43,11 +43,16 @@ double host_rate(const struct host_pace *h, uint32_t rate)
 
 void host_begin(struct host_pace *h, int64_t now_ms, uint32_t rate)
 {
-    int64_t apart = (int64_t)(SECOND_MS / host_rate(h, rate));
+    double in_a_second = host_rate(h, rate);
     h->running++;
-    h->next_ms = (h->next_ms > now_ms - apart ? h->next_ms : now_ms) + apart;
-    if (h->next_ms < now_ms)
-        h->next_ms = now_ms;
+    if (h->begun == 0 || now_ms - h->begun_ms >= SECOND_MS) {
+        h->begun_ms = now_ms;
+        h->begun = 0;
+    }
+    if (++h->begun < in_a_second)
+        return;
+    h->next_ms = h->begun_ms + (int64_t)(h->begun * SECOND_MS / in_a_second);
+    h->begun = 0;
 }
 
 static void limit(struct host_pace *h, int64_t now_ms, int64_t retry_after_s)

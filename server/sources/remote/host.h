@@ -1,8 +1,9 @@
 /* How fast a host may be asked. A plain value; milliseconds of a clock that nobody sets, passed in.
  *
- * Requests begin 1/rate apart, and no sooner after an answer than it took: who is slow is asked
- * less. Who asks for it (429, 503) rests, and is asked half as fast from then on; who cannot be
- * connected to rests, too, and is then tried once. */
+ * As many as the rate begin in a second, one behind the other, so that one waking of ours does for
+ * all of them; and none sooner after an answer than it took: who is slow is asked less. Who asks
+ * for it (429, 503) rests, and is asked half as fast from then on; who cannot be connected to
+ * rests, too, and is then tried once. */
 #ifndef SITEMAPD_SOURCES_REMOTE_HOST_H
 #define SITEMAPD_SOURCES_REMOTE_HOST_H
 
@@ -12,6 +13,8 @@
 struct host_pace {
     uint32_t running;
     int64_t next_ms;  /* no request begins before it */
+    int64_t begun_ms; /* of the first of a second's */
+    uint32_t begun;   /* since then */
     int64_t rest_ms;  /* nor before this: it rests until then */
     double slow;      /* of the rate, 0 to 1; 0: not set yet, as 1 */
     uint32_t answers; /* since it was last slowed or let go faster */

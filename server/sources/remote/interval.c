@@ -3,6 +3,8 @@
 #define DROP_POLLS   3u
 #define MINUTE       60u
 #define NONE_FIRST_S 3600u
+#define TOGETHER_S   10
+#define LONG_S       3600u
 
 static uint32_t within(uint64_t interval_s, struct interval_bounds bounds)
 {
@@ -38,6 +40,11 @@ uint32_t interval_jitter(uint32_t interval_s, uint32_t chance)
 {
     uint32_t tenth = interval_s / 10;
     return interval_s - tenth + chance % (2 * tenth + 1);
+}
+
+int64_t interval_together(int64_t at, uint32_t wait_s)
+{
+    return wait_s < LONG_S ? at : (at + TOGETHER_S - 1) / TOGETHER_S * TOGETHER_S;
 }
 
 bool interval_drops(uint32_t failures, int64_t since, int64_t now, uint32_t drop_after_s)

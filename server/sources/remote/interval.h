@@ -24,6 +24,10 @@ uint32_t interval_trouble(enum check_state state, uint32_t failures, struct inte
 /* Within a tenth of it, up or down, by `chance`: what began together does not stay so. */
 uint32_t interval_jitter(uint32_t interval_s, uint32_t chance);
 
+/* When a sitemap is due that was to be at `at` after a wait of `wait_s`: what waits for an hour or
+ * more is rounded up to ten seconds, so that many are polled together. */
+int64_t interval_together(int64_t at, uint32_t wait_s);
+
 /* Whether the state says that there is no sitemap there, so that its entry may leave. */
 bool interval_is_none(enum check_state state);
 /* Whether it is to leave: three polls or more agree, over `drop_after_s` (0: never). */

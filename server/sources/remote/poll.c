@@ -20,6 +20,7 @@
 #define LIST_FRESH_S    3600u
 #define LIARS_LEAST_S   21600u
 #define WRITTEN_SLACK_S 60
+#define AGAIN_S         5
 
 static const char *const lost = "out of memory";
 
@@ -445,6 +446,60 @@ static void count_result(struct remote *r, enum remote_result result, uint64_t b
     histogram_add(&r->durations, &histogram_times, (uint64_t)took_ms * 1000000u);
 }
 
+/* What its entry bears, and what the list claims. */
+static enum catalogue_status read_entry(struct poll *p, struct catalogue_view *view)
+{
+    struct entry_record entry;
+    struct source_file file;
+    bool found = false, failed = false;
+    enum catalogue_status status =
+        catalogue_view_entry_by_loc(view, p->record.site_id, p->record.loc, &entry);
+    if (status == CATALOGUE_OK) {
+        p->served = record_keep(&p->texts, entry.lastmod, &failed);
+        p->has_digest = entry.digest != NULL;
+        p->held =
+            p->has_digest || (p->source && !same_text(entry.source, p->record.source)) ||
+            registry_is_frozen(p->registry, registry_index_by_id(p->registry, entry.index_id));
+        p->entry_changed_at = entry.changed_at;
+        entry_record_done(&entry);
+    } else if (status != CATALOGUE_NOT_FOUND) {
+        return status;
+    }
+    if (p->source) {
+        status = catalogue_view_source_file(view, p->record.source, p->record.loc, &file, &found);
+        if (status != CATALOGUE_OK)
+            return status;
+        p->claim = found ? record_keep(&p->texts, file.claim, &failed) : NULL;
+    }
+    p->entry_read = !failed;
+    return failed ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
+}
+
+/* A 304 in answer to what a source names moves nothing of its entry, which is looked up only where
+ * the answer is another. False: it cannot be, or somebody wrote the entry since the poll began,
+ * whose date a later poll is to see. */
+static bool read_entry_late(struct poll *p)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = catalogue_view_begin(p->remote->catalogue, &view);
+    if (status == CATALOGUE_OK) {
+        status = read_entry(p, view);
+        catalogue_view_end(view);
+    }
+    return status == CATALOGUE_OK &&
+           (p->entry_changed_at < p->now || p->entry_changed_at > run_now());
+}
+
+/* It is polled again soon, and nothing comes of this poll. */
+static void put_again(struct poll *p)
+{
+    if (p->ask)
+        remote_ask_fail(p->ask, "it was written meanwhile; ask again");
+    p->ask = NULL;
+    run_put(p->remote, p->host,
+            (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
+}
+
 static void settle_child(struct poll *p, const struct child_verdict *v,
                          const struct fetch_reply *reply, const struct sitemap_file *file)
 {
@@ -452,6 +507,10 @@ static void settle_child(struct poll *p, const struct child_verdict *v,
     struct settled s = {.write = {.kind = CHECK_RESULT, .record = p->record}};
     struct check_record *record = &s.write.record;
     uint32_t wait;
+    if (v->state == CHECK_GOOD && !v->same && !p->entry_read && !read_entry_late(p)) {
+        put_again(p);
+        return;
+    }
     record->state = v->state;
     record->status = reply->status;
     record->checked_at = p->now;
@@ -464,10 +523,12 @@ static void settle_child(struct poll *p, const struct child_verdict *v,
     if (!is_same_trouble(p->record.state, v->state))
         record->since = p->now;
     double stretched = run_stretch(r, p->host) * interval_jitter(wait, run_chance(r));
-    record->next_at = p->now + (int64_t)stretched;
+    record->next_at = interval_together(p->now + (int64_t)stretched, wait);
     tell_state(p, record);
     count_result(r, child_result(v, s.dates.changed), reply->got_bytes,
                  clock_now_ms() - p->began_ms);
+    r->batch_tells = r->batch_tells || record->state != CHECK_GOOD ||
+                     p->record.state != CHECK_GOOD || s.dates.changed;
     if (!run_write(r, &s.write)) {
         r->load = true; /* it is polled anew, from what the catalogue keeps */
         if (p->ask)
@@ -862,35 +923,6 @@ static bool keep_record(struct poll *p, const struct check_record *from)
     return !failed;
 }
 
-/* What its entry bears, and what the list claims. */
-static enum catalogue_status read_entry(struct poll *p, struct catalogue_view *view)
-{
-    struct entry_record entry;
-    struct source_file file;
-    bool found = false, failed = false;
-    enum catalogue_status status =
-        catalogue_view_entry_by_loc(view, p->record.site_id, p->record.loc, &entry);
-    if (status == CATALOGUE_OK) {
-        p->has_entry = true;
-        p->served = record_keep(&p->texts, entry.lastmod, &failed);
-        p->has_digest = entry.digest != NULL;
-        p->held =
-            p->has_digest || (p->source && !same_text(entry.source, p->record.source)) ||
-            registry_is_frozen(p->registry, registry_index_by_id(p->registry, entry.index_id));
-        p->entry_changed_at = entry.changed_at;
-        entry_record_done(&entry);
-    } else if (status != CATALOGUE_NOT_FOUND) {
-        return status;
-    }
-    if (p->source) {
-        status = catalogue_view_source_file(view, p->record.source, p->record.loc, &file, &found);
-        if (status != CATALOGUE_OK)
-            return status;
-        p->claim = found ? record_keep(&p->texts, file.claim, &failed) : NULL;
-    }
-    return failed ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
-}
-
 /* Whose pages it may list. */
 static bool take_hosts(struct poll *p)
 {
@@ -915,6 +947,15 @@ static size_t of_site(const struct remote *r, int64_t site_id)
     return count;
 }
 
+/* Whether it is asked for only as it is new: it has validators, and was read whole of late. */
+static bool asks_what_is_new(const struct poll *p)
+{
+    const struct check_record *k = &p->record;
+    return k->state == CHECK_GOOD && !(k->marks & CHECK_VALIDATORS_LIE) &&
+           p->now - k->full_at < FULL_EVERY_S && p->now >= k->full_at &&
+           (k->etag || k->last_modified);
+}
+
 /* NOT_FOUND: it is watched no more. BUSY: as many of its site are polled as may be. */
 static enum catalogue_status read_child(struct poll *p, struct catalogue_view *view, int64_t id)
 {
@@ -936,7 +977,9 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
         return CATALOGUE_BUSY;
     if (!take_hosts(p))
         return CATALOGUE_NO_MEMORY;
-    return read_entry(p, view);
+    return p->source && asks_what_is_new(p) && !(p->record.marks & CHECK_DATE_STALE)
+               ? CATALOGUE_OK
+               : read_entry(p, view);
 }
 
 bool poll_child(struct remote *r, struct remote_host *host, struct due due,
@@ -953,8 +996,7 @@ bool poll_child(struct remote *r, struct remote_host *host, struct due due,
     *later = status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND;
     if (status == CATALOGUE_OK) {
         const struct check_record *k = &p->record;
-        bool whole = k->state != CHECK_GOOD || (k->marks & CHECK_VALIDATORS_LIE) ||
-                     p->now - k->full_at >= FULL_EVERY_S || p->now < k->full_at;
+        bool whole = !asks_what_is_new(p);
         make_headers(p, whole ? NULL : k->etag, whole ? NULL : k->last_modified);
         *later = !ask(p);
     }

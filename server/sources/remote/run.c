@@ -9,6 +9,7 @@
 
 #define TICK_MS         1000 /* so often at least it looks at the clock, which may have been set */
 #define BATCH_MS        10000
+#define QUIET_BATCH_MS  60000 /* of what tells nothing new: a crash repeats these polls */
 #define RETRY_MS        5000
 #define CLOCK_SLACK_S   60
 #define LOOKED_MOST     64 /* of a host in one step */
@@ -129,6 +130,8 @@ bool run_write(struct remote *r, const struct check_write *write)
         return false;
     if (r->batch_count++ == 0)
         r->batch_at_ms = clock_now_ms();
+    if (write->kind != CHECK_RESULT || k->list || to->lastmod_to)
+        r->batch_tells = true;
     return true;
 }
 
@@ -173,6 +176,7 @@ void run_flush(struct remote *r)
                                   .context = f};
     catalogue_submit(r->catalogue, &change, on_landed);
     r->batch_count = 0;
+    r->batch_tells = false;
     record_list_done(&r->texts);
 }
 
@@ -338,6 +342,7 @@ static void load(struct remote *r, int64_t now_ms)
     answer_all(r->waiting, "it was interrupted; ask again");
     r->waiting = NULL;
     r->batch_count = 0;
+    r->batch_tells = false;
     record_list_done(&r->texts);
     forget(r);
     load_lists(r);
@@ -757,8 +762,9 @@ static int64_t step(struct remote *r)
     int64_t now = run_now();
     wait = least(wait, begin_lists(r, now));
     wait = least(wait, begin_children(r, now, now_ms));
+    int64_t keeps_ms = r->batch_tells ? BATCH_MS : QUIET_BATCH_MS;
     if (r->batch_count > 0 && (r->waiting || r->batch_count + r->polling >= CHECK_WRITES_MAX ||
-                               now_ms - r->batch_at_ms >= BATCH_MS))
+                               now_ms - r->batch_at_ms >= keeps_ms))
         run_flush(r);
     if (r->leads)
         watch_step(r, now_ms);

@@ -122,6 +122,7 @@ struct remote {
     struct check_write batch[CHECK_WRITES_MAX];
     size_t batch_count;
     int64_t batch_at_ms; /* of the first */
+    bool batch_tells;    /* some of it is news: a state, a content, a date */
     struct record_list texts;
     struct remote_ask *waiting, *landing; /* polls asked for: of the batch, of the flight */
     struct flight *flight;
@@ -160,7 +161,8 @@ struct poll {
     struct check_record record;
     struct record_list texts; /* of the record, and these */
     const char *claim, *served;
-    bool has_entry, has_digest;
+    bool entry_read; /* these are known: */
+    bool has_digest;
     bool held; /* what is found does not move its date: a digest, frozen, another's entry */
     int64_t entry_changed_at;
     struct sitemap_verifier *verifier;

@@ -159,12 +159,9 @@ static bool begin_pass(struct remote *r, struct catalogue_view *view)
 
 static enum catalogue_status look(struct remote *r, struct catalogue_view *view)
 {
-    enum catalogue_status status = CATALOGUE_OK;
-    if (r->look.phase == LOOK_REST && !begin_pass(r, view))
-        return status;
     registry_unref(r->registry);
     r->registry = NULL;
-    status = catalogue_view_registry(view, &r->registry);
+    enum catalogue_status status = catalogue_view_registry(view, &r->registry);
     for (unsigned slices = 0; slices < SLICES && status == CATALOGUE_OK &&
                               r->look.phase != LOOK_REST && r->batch_count == 0;
          slices++) {
@@ -192,7 +189,7 @@ void watch_step(struct remote *r, int64_t now_ms)
     bool begun = r->look.phase != LOOK_REST;
     if (r->flight || (!begun && now_ms < r->look.next_ms && !atomic_load(&r->look_soon)))
         return;
-    if (r->batch_count > 0) { /* its room is needed */
+    if (begun && r->batch_count > 0) { /* its room is needed */
         run_flush(r);
         return;
     }
@@ -201,7 +198,7 @@ void watch_step(struct remote *r, int64_t now_ms)
         give_up_pass(r);
         return;
     }
-    enum catalogue_status status = look(r, view);
+    enum catalogue_status status = begun || begin_pass(r, view) ? look(r, view) : CATALOGUE_OK;
     catalogue_view_end(view);
     note_took(r, now_ms, clock_now_ms());
     if (status != CATALOGUE_OK)
@@ -251,6 +248,8 @@ static bool load_row(void *context, const struct check_due *row)
     int64_t most =
         now + 2 * (int64_t)((double)r->plan->bounds.max_interval_s * run_stretch(r, host));
     int64_t at = row->next_at < 1 ? 1 : row->next_at > most ? now : row->next_at;
+    if (at > now && row->state != CHECK_NEW)
+        at = interval_together(at, row->interval_s);
     l->ids[l->taken] = row->id;
     l->dues[l->taken] = (struct due){row->id, (uint32_t)at, row->interval_s};
     l->hosts[l->taken++] = host;

@@ -44,6 +44,10 @@ static void intervals(void **state)
         assert_true(with >= 900 && with <= 1100);
     }
     assert_int_equal(interval_jitter(5, 7), 5);
+    /* What waits long is polled together; what is urgent is not kept waiting. */
+    assert_int_equal(interval_together(1000001, 3600), 1000010);
+    assert_int_equal(interval_together(1000010, 86400), 1000010);
+    assert_int_equal(interval_together(1000001, 3599), 1000001);
     assert_false(interval_drops(2, 0, 900000, 259200));
     assert_false(interval_drops(3, 0, 259199, 259200));
     assert_true(interval_drops(3, 0, 259200, 259200));
@@ -56,14 +60,29 @@ static void a_host_is_asked_at_its_pace(void **state)
     struct host_pace h = {0};
     assert_int_equal(host_ready_at(&h, 2), 0);
     host_begin(&h, 1000, 8);
-    assert_int_equal(host_ready_at(&h, 2), 1125);
-    host_begin(&h, 1125, 8);
+    assert_in_range(host_ready_at(&h, 2), 0, 1000);
+    host_begin(&h, 1000, 8);
     assert_true(host_ready_at(&h, 2) == INT64_MAX);
     /* Who takes a second is asked a second later. */
     host_end(&h, 2000, HOST_ANSWERED, 1000, -1);
     assert_int_equal(host_ready_at(&h, 2), 3000);
     host_end(&h, 2000, HOST_DROPPED, 1000, -1);
     assert_int_equal(h.running, 0);
+    /* Eight in a second, wherever in it they begin; in a minute no more than eight times sixty. */
+    h = (struct host_pace){0};
+    for (int64_t begun = 0, now = 5000; begun < 480; begun++) {
+        int64_t ready = host_ready_at(&h, 2);
+        now = ready > now ? ready : now;
+        assert_int_equal(now, 5000 + begun / 8 * 1000);
+        host_begin(&h, now, 8);
+        host_end(&h, now, HOST_ANSWERED, 0, -1);
+    }
+    /* A rate that is no whole number, after a rest. */
+    h = (struct host_pace){.slow = 1.1 / 8};
+    host_begin(&h, 1000, 8);
+    host_begin(&h, 1900, 8);
+    h.running = 0;
+    assert_in_range(host_ready_at(&h, 2), 2817, 2819);
 }
 
 static void a_host_rests_as_it_asks(void **state)
