@@ -1,10 +1,25 @@
 #include "server/input/entry_validate.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/base/str.h"
 #include "server/rules/loc.h"
+
+bool validated_entry_init(struct validated_entry *v, const struct reader_options *options)
+{
+    v->failed = false;
+    v->fragment = options->pages ? calloc(1, sizeof *v->fragment) : NULL;
+    return v->fragment != NULL || !options->pages;
+}
+
+void validated_entry_done(struct validated_entry *v)
+{
+    if (v->fragment != NULL)
+        fragment_done(v->fragment);
+    free(v->fragment);
+}
 
 void entry_validate_quote(char *out, size_t size, const char *text, size_t len)
 {
@@ -70,8 +85,8 @@ static enum rule_code reject_loc(const struct raw_entry *raw, struct validated_e
     return entry_validate_reject(raw, out, rejection, code, "loc", why);
 }
 
-static enum rule_code judge_loc(const struct raw_entry *raw, struct validated_entry *out,
-                                struct rejection *rejection)
+static enum rule_code judge_loc(const struct raw_entry *raw, const struct reader_options *options,
+                                struct validated_entry *out, struct rejection *rejection)
 {
     if (raw->loc_fault != RULE_OK)
         return raw->loc_why
@@ -87,6 +102,8 @@ static enum rule_code judge_loc(const struct raw_entry *raw, struct validated_en
         return reject_loc(raw, out, rejection, code);
     out->entry.loc = out->url.text;
     out->entry.remarks |= loc_lint(out->url.text, out->url.len, out->url.origin_len);
+    if (options->pages)
+        out->entry.remarks &= ~RULE_BIT(RULE_LOC_NO_SITEMAP);
     return RULE_OK;
 }
 
@@ -163,6 +180,25 @@ static enum rule_code judge_rest(const struct raw_entry *raw, struct validated_e
     return RULE_OK;
 }
 
+static enum rule_code judge_extensions(const struct raw_entry *raw, struct validated_entry *out,
+                                       struct rejection *rejection)
+{
+    struct fragment *fragment = out->fragment;
+    if (!fragment || !raw->has_extensions)
+        return RULE_OK;
+    enum rule_code code = raw->extension_fault;
+    if (code == RULE_OK)
+        code = fragment_end(fragment);
+    if (code != RULE_OK)
+        return entry_validate_reject(raw, out, rejection, code, fragment->field, fragment->why);
+    out->failed = fragment->text.failed;
+    bool any = fragment->text.len > 0;
+    out->entry.extensions = any ? str_text(&fragment->text) : NULL;
+    out->entry.extensions_state = any ? FIELD_SET : FIELD_NULL;
+    out->entry.remarks |= fragment->remarks;
+    return RULE_OK;
+}
+
 enum rule_code entry_validate(const struct raw_entry *raw, const struct reader_options *options,
                               struct validated_entry *out, struct rejection *rejection)
 {
@@ -171,10 +207,12 @@ enum rule_code entry_validate(const struct raw_entry *raw, const struct reader_o
         .line = raw->line,
         .remarks = raw->remarks,
     };
-    enum rule_code code = judge_loc(raw, out, rejection);
+    enum rule_code code = judge_loc(raw, options, out, rejection);
     if (code == RULE_OK)
         code = judge_lastmod(raw, options, out, rejection);
     if (code == RULE_OK)
         code = judge_rest(raw, out, rejection);
+    if (code == RULE_OK)
+        code = judge_extensions(raw, out, rejection);
     return code;
 }

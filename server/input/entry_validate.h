@@ -4,6 +4,7 @@
 #define SITEMAPD_INPUT_ENTRY_VALIDATE_H
 
 #include "server/input/reader.h"
+#include "server/rules/fragment.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/url.h"
 
@@ -27,6 +28,8 @@ struct raw_entry {
     uint32_t position; /* or POSITION_NONE */
     uint64_t line;
     rule_set remarks;
+    bool has_extensions; /* of a page URL: validated_entry.fragment has what it says of them */
+    enum rule_code extension_fault; /* and this is wrong with it, as field and why tell there */
 };
 
 /* Where the judged strings live; one for a whole document, so that no entry costs a malloc. */
@@ -38,9 +41,16 @@ struct validated_entry {
     char index[LOC_MAX_CHARS + 1];
     char source[NAME_MAX_BYTES + 1];
     char given[LOC_MAX_CHARS + 1]; /* rejection.loc points here */
+    struct fragment *fragment;     /* owned; NULL unless page URLs are read */
+    bool failed;                   /* out of memory */
 };
 
-/* On RULE_OK `out->entry` is filled; otherwise `rejection`, whose loc points into `out`. */
+/* False when out of memory. */
+bool validated_entry_init(struct validated_entry *v, const struct reader_options *options);
+void validated_entry_done(struct validated_entry *v);
+
+/* On RULE_OK `out->entry` is filled, unless out->failed; otherwise `rejection`, whose loc and field
+ * point into `out`. */
 enum rule_code entry_validate(const struct raw_entry *raw, const struct reader_options *options,
                               struct validated_entry *out, struct rejection *rejection);
 

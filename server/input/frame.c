@@ -87,7 +87,10 @@ bool reader_state_take(struct reader_state *c, const struct raw_entry *raw)
     if (!reader_state_ok(c))
         return false;
     struct rejection rejection;
-    if (entry_validate(raw, &c->options, c->judged, &rejection) != RULE_OK)
+    enum rule_code code = entry_validate(raw, &c->options, c->judged, &rejection);
+    if (c->judged->failed)
+        return reader_state_no_memory(c);
+    if (code != RULE_OK)
         return reader_state_reject(c, &rejection);
     if (!count_one(c, raw->line))
         return false;
@@ -98,6 +101,29 @@ void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t l
 {
     if (reader_state_ok(c) && c->sink.remark)
         c->sink.remark(c->sink.context, code, line);
+}
+
+const struct reader_kind *reader_kind_of(const struct reader_state *c)
+{
+    static const struct reader_kind sitemaps = {"urlset",
+                                                "urlset-not-index",
+                                                "is a sitemap (urlset), not a sitemap index",
+                                                "html-not-index",
+                                                "is an HTML page, not a sitemap index",
+                                                "feed-not-index",
+                                                "is a feed, not a sitemap index",
+                                                "not-an-index",
+                                                "is not a sitemap index; its root is "};
+    static const struct reader_kind pages = {"sitemapindex",
+                                             "index-not-urlset",
+                                             "is a sitemap index, not a sitemap (urlset)",
+                                             "html-not-urlset",
+                                             "is an HTML page, not a sitemap (urlset)",
+                                             "feed-not-urlset",
+                                             "is a feed, not a sitemap (urlset)",
+                                             "not-a-urlset",
+                                             "is not a sitemap (urlset); its root is "};
+    return c->options.pages ? &pages : &sitemaps;
 }
 
 /* ---- memory ---- */

@@ -44,6 +44,15 @@ bool reader_state_take(struct reader_state *c, const struct raw_entry *raw);
 bool reader_state_reject(struct reader_state *c, const struct rejection *rejection);
 void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line);
 
+/* What a document of another kind than the wanted one is told to be: its code, its sentence. */
+struct reader_kind {
+    const char *other_root, *other, *is_other; /* the other kind of list */
+    const char *html, *is_html;
+    const char *feed, *is_feed;
+    const char *none, *is_none; /* the name of the root follows */
+};
+const struct reader_kind *reader_kind_of(const struct reader_state *c);
+
 /* A place in a text, 1-based. */
 struct place {
     uint64_t line, column;
@@ -180,21 +189,21 @@ struct lines *lines_new(lines_take *take, void *context, uint64_t number);
 bool lines_feed(void *self, const char *bytes, size_t len);
 bool lines_finish(void *self);
 
-/* ---- the formats of lists of sitemaps (reader.h) ---- */
+/* ---- the formats of lists (reader.h) ---- */
 
 /* Each opens its handler, for a text that begins at f->place. */
 bool json_stream_open(struct frame *f); /* one object, or one array of them */
 bool ndjson_open(struct frame *f);      /* a line that is no JSON costs only itself */
 bool json_either_open(struct frame *f); /* `{`: NDJSON where its first line is a whole object */
-bool xml_index_open(struct frame *f);
+bool xml_list_open(struct frame *f);
 /* Whether the body turned out to be a single object of JSON. */
 bool json_stream_single(const struct frame *f);
 
 /* The common form of an entry's JSON, read without a tree. Fills `raw`, whose strings then borrow
  * from `text`, where `text` is one object of "loc" and at most one each of "lastmod", "digest" and
- * "index", all of them strings of printable ASCII without a backslash. False for all else, well
- * formed or not, with `raw` as it was: the general reader judges that, and would read what this
- * takes in the same way. */
+ * "index" (of page URLs "urlset"), all of them strings of printable ASCII without a backslash.
+ * False for all else, well formed or not, with `raw` as it was: the general reader judges that, and
+ * would read what this takes in the same way. */
 bool json_flat_read(const char *text, size_t len, const struct reader_options *options,
                     struct raw_entry *raw);
 

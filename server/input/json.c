@@ -104,9 +104,15 @@ static bool take_string(struct cursor *c, struct text *out)
 
 enum { FIELD_LOC, FIELD_LASTMOD, FIELD_DIGEST, FIELD_INDEX, FIELD_COUNT };
 
-static int field_of(struct text name)
+/* What names the list: an index, or a urlset. */
+static const char *list_field(const struct reader_options *options)
 {
-    static const char *const names[FIELD_COUNT] = {"loc", "lastmod", "digest", "index"};
+    return options->pages ? "urlset" : "index";
+}
+
+static int field_of(struct text name, const struct reader_options *options)
+{
+    const char *const names[FIELD_COUNT] = {"loc", "lastmod", "digest", list_field(options)};
     int field = 0;
 
     while (field < FIELD_COUNT &&
@@ -115,13 +121,14 @@ static int field_of(struct text name)
     return field;
 }
 
-static bool take_member(struct cursor *c, struct text fields[FIELD_COUNT])
+static bool take_member(struct cursor *c, const struct reader_options *options,
+                        struct text fields[FIELD_COUNT])
 {
     struct text name;
 
     if (!take_string(c, &name))
         return false;
-    int field = field_of(name);
+    int field = field_of(name, options);
     if (field == FIELD_COUNT || fields[field].at)
         return false;
     return take(c, ':') && take_string(c, &fields[field]);
@@ -136,7 +143,7 @@ bool json_flat_read(const char *text, size_t len, const struct reader_options *o
     if (!take(&c, '{'))
         return false;
     do {
-        if (!take_member(&c, fields))
+        if (!take_member(&c, options, fields))
             return false;
     } while (take(&c, ','));
     if (!take(&c, '}'))
@@ -258,6 +265,125 @@ static enum rule_code read_position(const struct fields *f, const json_t *value)
     return RULE_OK;
 }
 
+/* ---- extensions of a page URL ---- */
+
+/* A fault is told once the loc is judged; nothing is read behind it. */
+static void fault(const struct fields *f, enum rule_code code)
+{
+    f->raw->extension_fault = code;
+}
+
+static void wrong_type(const struct fields *f, const char *field)
+{
+    fault(f, fragment_fault(f->judged->fragment, RULE_FIELD_TYPE, field));
+}
+
+static void read_images(const struct fields *f, json_t *value)
+{
+    char field[48];
+    if (!json_is_array(value) && !json_is_null(value))
+        wrong_type(f, "images");
+    for (size_t i = 0; i < json_array_size(value) && f->raw->extension_fault == RULE_OK; i++) {
+        const json_t *image = json_array_get(value, i);
+        snprintf(field, sizeof field, "images[%zu].loc", i);
+        if (!json_is_string(image))
+            wrong_type(f, field);
+        else
+            fault(f, fragment_add_image(f->judged->fragment, json_string_value(image),
+                                        json_string_length(image)));
+    }
+}
+
+static void read_alternates(const struct fields *f, json_t *value)
+{
+    const char *language;
+    json_t *url;
+    char field[96];
+    if (!json_is_object(value) && !json_is_null(value))
+        wrong_type(f, "alternates");
+    json_object_foreach(value, language, url)
+    {
+        if (f->raw->extension_fault != RULE_OK)
+            return;
+        snprintf(field, sizeof field, "alternates.%s", language);
+        if (!json_is_string(url))
+            wrong_type(f, field);
+        else
+            fault(f, fragment_add_alternate(f->judged->fragment, language, strlen(language),
+                                            json_string_value(url), json_string_length(url)));
+    }
+}
+
+static void read_news_members(const struct fields *f, json_t *value, bool publication)
+{
+    static const struct {
+        const char *name;
+        bool of_publication;
+        enum news_field field;
+    } members[] = {{"name", true, NEWS_NAME},
+                   {"language", true, NEWS_LANGUAGE},
+                   {"publication_date", false, NEWS_DATE},
+                   {"title", false, NEWS_TITLE}};
+    const char *name;
+    json_t *member;
+    char field[96];
+    json_object_foreach(value, name, member)
+    {
+        size_t i = 0, count = sizeof members / sizeof members[0];
+        if (f->raw->extension_fault != RULE_OK)
+            return;
+        snprintf(field, sizeof field, "news.%s%s", publication ? "publication." : "", name);
+        while (i < count &&
+               (members[i].of_publication != publication || strcmp(members[i].name, name) != 0))
+            i++;
+        if (!publication && strcmp(name, "publication") == 0 && json_is_object(member))
+            read_news_members(f, member, true);
+        else if (i < count && json_is_string(member))
+            fault(f, fragment_add_news(f->judged->fragment, members[i].field,
+                                       json_string_value(member), json_string_length(member),
+                                       f->options->now));
+        else if (i < count || strcmp(field, "news.publication") == 0)
+            wrong_type(f, field);
+        else
+            fault(f, fragment_fault(f->judged->fragment, RULE_FIELD_UNKNOWN, field));
+    }
+}
+
+static void read_news(const struct fields *f, json_t *value)
+{
+    if (json_is_null(value))
+        return;
+    if (!json_is_object(value)) {
+        wrong_type(f, "news");
+        return;
+    }
+    fragment_begin_news(f->judged->fragment);
+    read_news_members(f, value, false);
+}
+
+/* False: the name is of none of them. */
+static bool read_of_page(const struct fields *f, const char *name, json_t *value)
+{
+    static const struct {
+        const char *name;
+        void (*read)(const struct fields *f, json_t *value);
+    } members[] = {{"alternates", read_alternates}, {"images", read_images}, {"news", read_news}};
+    if (!f->options->pages)
+        return false;
+    if (strcmp(name, "changefreq") == 0 || strcmp(name, "priority") == 0) {
+        f->raw->remarks |= RULE_BIT(RULE_HINT_DROPPED);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (strcmp(members[i].name, name) == 0) {
+            f->raw->has_extensions = true;
+            if (f->raw->extension_fault == RULE_OK)
+                members[i].read(f, value);
+            return true;
+        }
+    return false;
+}
+
 static enum rule_code reject_unknown(const struct fields *f, const char *name)
 {
     char shown[96], why[256];
@@ -266,7 +392,7 @@ static enum rule_code reject_unknown(const struct fields *f, const char *name)
     return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_UNKNOWN, NULL, why);
 }
 
-static enum rule_code read_field(const struct fields *f, const char *name, const json_t *value)
+static enum rule_code read_field(const struct fields *f, const char *name, json_t *value)
 {
     bool placed = f->options->allow_export_fields || f->options->allow_placed;
     struct raw_entry *raw = f->raw;
@@ -283,15 +409,16 @@ static enum rule_code read_field(const struct fields *f, const char *name, const
     } else if (strcmp(name, "digest") == 0) {
         field = "digest";
         fits = read_text(value, true, &raw->digest, &raw->digest_len, &raw->digest_state);
-    } else if (strcmp(name, "index") == 0) {
-        field = "index";
+    } else if (strcmp(name, list_field(f->options)) == 0) {
+        field = list_field(f->options);
         fits = read_text(value, false, &raw->index, &raw->index_len, &state);
     } else if (placed && strcmp(name, "position") == 0) {
         return read_position(f, value);
     } else if (placed && strcmp(name, "source") == 0) {
         field = "source";
         fits = read_text(value, true, &raw->source, &raw->source_len, &state);
-    } else if (f->options->allow_export_fields && is_export_field(name)) {
+    } else if (read_of_page(f, name, value) ||
+               (f->options->allow_export_fields && is_export_field(name))) {
         return RULE_OK;
     } else {
         return reject_unknown(f, name);
@@ -307,6 +434,8 @@ static enum rule_code read_object(const struct fields *f, json_t *root)
     if (!json_is_object(root))
         return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_TYPE, NULL,
                                      "is not a JSON object");
+    if (f->judged->fragment)
+        fragment_begin(f->judged->fragment, f->options->lenient);
     value = json_object_get(root, "loc");
     if (json_is_string(value)) {
         f->raw->loc = json_string_value(value);
@@ -678,7 +807,7 @@ static enum rule_code no_memory(struct rejection *rejection, uint64_t line)
 static bool keep_entry(const struct entry *entry, struct json_entry *out)
 {
     size_t size = size_of(entry->loc) + size_of(entry->lastmod) + size_of(entry->digest) +
-                  size_of(entry->index) + size_of(entry->source);
+                  size_of(entry->index) + size_of(entry->source) + size_of(entry->extensions);
     char *at = malloc(size + 1); /* an entry may have no text at all */
     if (!at)
         return false;
@@ -689,16 +818,44 @@ static bool keep_entry(const struct entry *entry, struct json_entry *out)
     out->entry.digest = store(&at, entry->digest);
     out->entry.index = store(&at, entry->index);
     out->entry.source = store(&at, entry->source);
+    out->entry.extensions = store(&at, entry->extensions);
     return true;
 }
 
-static bool keep_rejected_loc(struct rejection *rejection, struct json_entry *out)
+static bool keep_rejected(struct rejection *rejection, struct json_entry *out)
 {
-    if (!rejection->loc)
-        return true;
-    out->storage = strdup(rejection->loc);
-    rejection->loc = out->storage;
-    return out->storage != NULL;
+    char *at = malloc(size_of(rejection->loc) + size_of(rejection->field) + 1);
+    if (!at)
+        return false;
+    out->storage = at;
+    rejection->loc = store(&at, rejection->loc);
+    rejection->field = store(&at, rejection->field);
+    return true;
+}
+
+/* RULE_OK: `out` has the entry; else `rejection` is filled. False: no memory. */
+static bool parse_entry(const char *text, size_t len, uint64_t line,
+                        const struct reader_options *options, struct validated_entry *judged,
+                        struct json_entry *out, struct rejection *rejection, enum rule_code *code)
+{
+    json_t *root;
+    struct raw_entry raw;
+    uint64_t at_line, at_column;
+    bool kept;
+    switch (json_raw_read(text, len, line, options, judged, &root, &raw, rejection, &at_line,
+                          &at_column)) {
+    case JSON_RAW_OK:
+        *code = entry_validate(&raw, options, judged, rejection);
+        kept = !judged->failed &&
+               (*code == RULE_OK ? keep_entry(&judged->entry, out) : keep_rejected(rejection, out));
+        json_decref(root);
+        return kept;
+    case JSON_RAW_NO_MEMORY:
+        return false;
+    default:
+        *code = rejection->code;
+        return keep_rejected(rejection, out);
+    }
 }
 
 enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
@@ -708,26 +865,14 @@ enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
     *out = (struct json_entry){.storage = NULL};
     struct validated_entry *judged =
         malloc(sizeof *judged); /* 9 kB: too much for a thread's stack */
-    if (!judged)
-        return no_memory(rejection, line);
-    json_t *root;
-    struct raw_entry raw;
-    uint64_t at_line, at_column;
-    enum json_raw_status status = json_raw_read(text, len, line, options, judged, &root, &raw,
-                                                rejection, &at_line, &at_column);
-    enum rule_code code = RULE_JSON;
-    bool kept = false;
-    if (status == JSON_RAW_OK) {
-        code = entry_validate(&raw, options, judged, rejection);
-        kept =
-            code == RULE_OK ? keep_entry(&judged->entry, out) : keep_rejected_loc(rejection, out);
-        json_decref(root);
-    } else if (status != JSON_RAW_NO_MEMORY) {
-        code = rejection->code;
-        kept = keep_rejected_loc(rejection, out);
+    enum rule_code code = RULE_OK;
+    bool parsed = judged && validated_entry_init(judged, options);
+    if (parsed) {
+        parsed = parse_entry(text, len, line, options, judged, out, rejection, &code);
+        validated_entry_done(judged);
     }
     free(judged);
-    return kept ? code : no_memory(rejection, line);
+    return parsed ? code : no_memory(rejection, line);
 }
 
 void json_entry_done(struct json_entry *e)

@@ -77,11 +77,12 @@ static bool open_format(void *context, const char *head, size_t len)
     char first = len > 0 ? *head : '\0';
     bool xml = wanted == READER_XML ||
                (wanted == READER_AUTO && (first == '<' || detect_utf16(head, len)));
+    const struct reader_kind *kind = reader_kind_of(&r->core);
     if (xml && detect_html(head, len))
-        return reader_state_fail(&r->core, READER_WRONG_KIND, "html-not-index", f->place.line, 0,
-                                 "is an HTML page, not a sitemap index");
+        return reader_state_fail(&r->core, READER_WRONG_KIND, kind->html, f->place.line, 0, "%s",
+                                 kind->is_html);
     if (xml)
-        return xml_index_open(f);
+        return xml_list_open(f);
     if (wanted == READER_JSON)
         return json_stream_open(f);
     if (wanted == READER_NDJSON)
@@ -104,6 +105,10 @@ struct reader *reader_new(const struct reader_options *options, const struct rea
     r->core.sink = *sink;
     r->core.judged = &r->judged;
     r->core.error.code = "ok";
+    if (!validated_entry_init(&r->judged, options)) {
+        free(r);
+        return NULL;
+    }
     frame_init(&r->frame, &r->core, open_format, r);
     return r;
 }
@@ -113,6 +118,7 @@ void reader_free(struct reader *r)
     if (!r)
         return;
     frame_done(&r->frame);
+    validated_entry_done(&r->judged);
     free(r);
 }
 

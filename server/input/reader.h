@@ -1,5 +1,6 @@
-/* Reads lists of sitemaps in every format there is, as the bytes arrive: sitemap index XML, NDJSON,
- * a JSON object or array, a plain list of URLs; each also gzipped. Judges and normalises each entry
+/* Reads lists of sitemaps, or of page URLs, in every format there is, as the bytes arrive: XML (a
+ * sitemap index, or a sitemap with its extensions), NDJSON, a JSON object or array, a plain list of
+ * URLs; each also gzipped. Judges and normalises each entry
  * by server/rules and hands it on. Memory is bounded by READER_MAX_ITEM_BYTES and the tables of
  * zlib, expat and jansson, whatever the input. */
 #ifndef SITEMAPD_INPUT_READER_H
@@ -17,13 +18,19 @@ enum reader_format {
     READER_AUTO,   /* told by content: gzip magic, '<', '{', '[', else a list */
     READER_JSON,   /* one object or one array of objects */
     READER_NDJSON, /* one object a line; blank lines are skipped */
-    READER_XML,    /* a sitemap index */
+    READER_XML,    /* a sitemap index; of page URLs a sitemap */
     READER_LIST,   /* one URL a line; blank lines and lines that begin with # are skipped */
 };
 
 struct reader_options {
     enum reader_format format;
-    bool lenient; /* a bad lastmod costs only itself (import, on_error=skip, sources) */
+    /* Page URLs, the rows of a urlset: JSON has "urlset" for "index", and "images", "alternates"
+     * and "news" (server/rules/fragment.h); what has one of the three, or is an element of a
+     * sitemap, says all of them. "changefreq" and "priority" are dropped, with RULE_HINT_DROPPED.
+     */
+    bool pages;
+    bool lenient; /* a bad lastmod costs only itself (import, on_error=skip, sources); so does a bad
+                     extension */
     bool allow_gzip;
     bool drop_lastmod;        /* --drop-lastmod: as if no lastmod had been given */
     bool allow_export_fields; /* NDJSON of `export` has id, page, position, … : read or ignored;
@@ -49,9 +56,10 @@ struct reader_error {
     enum reader_status status;
     /* Stable word, static: "ok"; malformed: "malformed-xml", "malformed-json", "malformed-gzip",
      * "truncated"; wrong kind: "urlset-not-index", "html-not-index", "feed-not-index",
-     * "not-an-index" (another root), "not-text"; too large: "body-too-large", "too-many-entries",
-     * "item-too-large", "nested-too-deep", "gzip-bomb"; forbidden: "doctype", "gzip-not-allowed";
-     * "no-memory"; "stopped". */
+     * "not-an-index" (another root), of page URLs "index-not-urlset", "html-not-urlset",
+     * "feed-not-urlset", "not-a-urlset"; "not-text"; too large: "body-too-large",
+     * "too-many-entries", "item-too-large", "nested-too-deep", "gzip-bomb"; forbidden: "doctype",
+     * "gzip-not-allowed"; "no-memory"; "stopped". */
     const char *code;
     uint64_t line, column; /* 1-based; 0 where unknown */
     char detail[256];      /* a sentence for people */
@@ -68,7 +76,7 @@ struct reader_sink {
     /* One that did not. False stops the reader. */
     bool (*reject)(void *context, const struct rejection *rejection);
     /* A remark on the document itself: RULE_NAMESPACE once, RULE_EXTRA_ELEMENT for each one of
-     * them; may be NULL. */
+     * them (of page URLs also those of extensions that are not kept); may be NULL. */
     void (*remark)(void *context, enum rule_code code, uint64_t line);
 };
 
@@ -86,16 +94,17 @@ const struct reader_error *reader_error(const struct reader *r);
 bool reader_single_object(const struct reader *r);
 void reader_free(struct reader *r);
 
-/* One entry as JSON, `{"loc", "lastmod"?, "digest"?, "index"?}`, with owned copies of its strings.
- */
+/* One entry as JSON, `{"loc", "lastmod"?, "digest"?, "index"?}`, or as a page URL has it, with
+ * owned copies of its strings. */
 struct json_entry {
     struct entry entry;
     char *storage; /* owned */
 };
 
 /* Judges one JSON text (an object). On RULE_OK `out` is filled and the caller frees it with
- * json_entry_done; otherwise `rejection` says why (its loc, where there was one, points into
- * `out->storage`, so json_entry_done is due then too). `line` goes into both. Thread safe. */
+ * json_entry_done; otherwise `rejection` says why (its loc and field, where there are any,
+ * point into `out->storage`, so json_entry_done is due then too). `line` goes into both. Thread
+ * safe. */
 enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
                                 const struct reader_options *options, struct json_entry *out,
                                 struct rejection *rejection);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/rules/extension.h"
+
 #define XML_TOKEN_MAX_BYTES READER_MAX_ITEM_BYTES /* of a tag, or of a comment */
 #define XML_NAME_SEPARATOR  '\n' /* no namespace can hold it: expat refuses those that do */
 
@@ -207,6 +209,16 @@ enum xml_space xml_name_space(const char *name)
             return XML_SPACE_MEANT;
     }
     return XML_SPACE_OTHER;
+}
+
+unsigned xml_name_extension(const char *name)
+{
+    size_t len = (size_t)(xml_name_local(name) - name);
+    for (size_t i = 0; i < EXTENSION_COUNT && len > 0; i++)
+        if (strlen(extensions[i].name_space) == len - 1 &&
+            memcmp(name, extensions[i].name_space, len - 1) == 0)
+            return extensions[i].bit;
+    return 0;
 }
 
 /* ---- text ---- */

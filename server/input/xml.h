@@ -63,6 +63,8 @@ enum xml_space {
 /* The local name, borrowed from `name`. */
 const char *xml_name_local(const char *name);
 enum xml_space xml_name_space(const char *name);
+/* Of an extension that is kept (server/rules/extension.h) its EXTENSION_…; else 0. */
+unsigned xml_name_extension(const char *name);
 
 /* ---- the text of an element as its pieces arrive, without the white space around it ---- */
 

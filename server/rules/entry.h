@@ -38,7 +38,7 @@ struct rejection {
     uint64_t line;   /* 1-based line or array element; 0: single */
     const char *loc; /* as given, cut at LOC_MAX_CHARS; NULL where there was none */
     enum rule_code code;
-    const char *field; /* "loc", "lastmod", …; NULL where none is to blame */
+    const char *field; /* "loc", "lastmod", "images[3].loc", …; NULL where none is to blame */
     char detail[256];  /* a sentence for people */
 };
 

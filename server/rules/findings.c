@@ -7,6 +7,7 @@ static void finding_done(struct finding *item)
 {
     free(item->loc);
     free(item->detail);
+    free(item->field);
 }
 
 /* Keeps `item`, whose strings it takes over. */
@@ -46,7 +47,7 @@ void findings_refuse(struct findings *f, const struct rejection *rejection)
         struct finding item = {.line = rejection->line,
                                .loc = copy(f, rejection->loc),
                                .detail = copy(f, *rejection->detail ? rejection->detail : NULL),
-                               .field = rejection->field,
+                               .field = copy(f, rejection->field),
                                .code = rejection->code};
         keep(f, &item);
     }

@@ -12,7 +12,7 @@
 struct finding {
     uint64_t line;       /* 1-based line, element or row; 0: of the list as a whole */
     char *loc, *detail;  /* owned; NULL: there is none */
-    const char *field;   /* static; NULL: none is to blame */
+    char *field;         /* owned; NULL: none is to blame */
     enum rule_code code; /* why it was refused; RULE_OK: it was taken, with `remarks` */
     rule_set remarks;
 };

@@ -292,7 +292,7 @@ static enum rule_code take_news(struct fragment *f)
     size_t begin = f->text.len;
 
     for (size_t i = 0; i < NEWS_FIELD_COUNT && !f->news_spoilt; i++)
-        if (f->news[i].len == 0 && !f->news[i].failed) {
+        if (f->news[i].len == 0) {
             enum rule_code code =
                 break_news(f, RULE_FIELD_MISSING, (enum news_field)i, "is needed");
             if (code != RULE_OK)
@@ -347,7 +347,11 @@ enum rule_code fragment_end(struct fragment *f)
 {
     struct str alternates = STR_INIT;
 
-    if (f->images.failed || f->alternates.failed) {
+    bool failed = f->images.failed || f->alternates.failed;
+
+    for (size_t i = 0; i < NEWS_FIELD_COUNT; i++)
+        failed = failed || f->news[i].failed;
+    if (failed) {
         f->text.failed = true;
         return RULE_OK;
     }

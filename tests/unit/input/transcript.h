@@ -10,6 +10,7 @@
 
 #include "server/base/str.h"
 #include "server/input/reader.h"
+#include "server/rules/fragment.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/url.h"
 
@@ -98,6 +99,31 @@ static inline void transcript_judge(const struct entry *entry)
                            "the digest is one");
 }
 
+/* Shown as JSON and read again a fragment is what it was, byte by byte. */
+static inline void transcript_judge_extensions(const struct entry *entry)
+{
+    struct str json = STR_INIT;
+    struct reader_options options = test_options(READER_JSON);
+    struct json_entry again;
+    struct rejection rejection;
+    transcript_require((entry->extensions != NULL) == (entry->extensions_state == FIELD_SET),
+                       "extensions agree with their state");
+    if (!entry->extensions)
+        return;
+    transcript_require(strlen(entry->extensions) <= EXTENSIONS_MAX_BYTES, "extensions are bounded");
+    options.pages = true;
+    str_append_text(&json, "{\"loc\":");
+    str_append_json_text(&json, entry->loc);
+    fragment_append_json(&json, entry->extensions);
+    str_append_char(&json, '}');
+    transcript_require(
+        json_entry_parse(str_text(&json), json.len, 0, &options, &again, &rejection) == RULE_OK &&
+            strcmp(again.entry.extensions, entry->extensions) == 0,
+        "extensions are canonical");
+    json_entry_done(&again);
+    str_done(&json);
+}
+
 static inline void transcript_judge_rejection(const struct rejection *rejection)
 {
     transcript_require(rejection->code > RULE_OK && rejection->code < RULE_CODE_COUNT,
@@ -113,12 +139,14 @@ static inline bool transcript_entry(void *context, const struct entry *entry)
 {
     struct transcript *t = context;
     transcript_judge(entry);
+    transcript_judge_extensions(entry);
     transcript_begin(t);
     t->entries++;
     t->remarks |= entry->remarks;
     str_append_format(&t->text, "%" PRIu64 " %s", entry->line, entry->loc);
     transcript_field(&t->text, "lastmod", entry->lastmod_state, entry->lastmod);
     transcript_field(&t->text, "digest", entry->digest_state, entry->digest);
+    transcript_field(&t->text, "extensions", entry->extensions_state, entry->extensions);
     if (entry->index)
         str_append_format(&t->text, " index=%s", entry->index);
     if (entry->position != POSITION_NONE)

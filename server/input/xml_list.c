@@ -1,5 +1,5 @@
-/* A sitemap index as XML, element by element as the bytes arrive: each <sitemap> is gathered and
- * handed on at its end. */
+/* A list as XML, a sitemap index or, of page URLs, a urlset, element by element as the bytes
+ * arrive: each <sitemap> or <url> is gathered and handed on at its end. */
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -11,9 +11,10 @@
 #include "server/input/xml.h"
 #include "server/rules/loc.h"
 
-/* One <sitemap> element: what is gathered of it, and what becomes of that. */
+/* One <sitemap> or <url> element: what is gathered of it, and what becomes of that. */
 
-#define LASTMOD_BYTES 256 /* a date has 35 at most; what is longer is none */
+#define LASTMOD_BYTES   256  /* a date has 35 at most; what is longer is none */
+#define EXTENSION_BYTES 8192 /* of a URL or a title, which are refused long before */
 
 struct xml_item {
     uint64_t line; /* where it begins */
@@ -21,6 +22,8 @@ struct xml_item {
     bool loc_markup, lastmod_markup; /* an element stands within */
     struct xml_text loc, lastmod;    /* of the first of each */
     struct xml_text direct;          /* text beside the elements */
+    rule_set remarks;
+    enum rule_code extension_fault; /* of the first of its extensions that breaks a rule */
     char loc_data[READER_MAX_ITEM_BYTES], lastmod_data[LASTMOD_BYTES],
         direct_data[LOC_MAX_CHARS + 1];
 };
@@ -30,6 +33,8 @@ static void xml_item_begin(struct xml_item *item, uint64_t line)
     item->line = line;
     item->locs = item->lastmods = 0;
     item->loc_markup = item->lastmod_markup = false;
+    item->remarks = 0;
+    item->extension_fault = RULE_OK;
     xml_text_init(&item->loc, item->loc_data, sizeof item->loc_data);
     xml_text_init(&item->lastmod, item->lastmod_data, sizeof item->lastmod_data);
     xml_text_init(&item->direct, item->direct_data, sizeof item->direct_data);
@@ -53,7 +58,7 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
     if (item->locs > 1) {
         /* Which one was meant is anyone's guess. */
         raw->loc_fault = RULE_LOC_MALFORMED;
-        raw->loc_why = "there is more than one loc in this sitemap element";
+        raw->loc_why = "there is more than one loc in this element";
     } else if (item->loc_markup) {
         raw->loc_fault = RULE_LOC_MALFORMED;
         raw->loc_why = "there is an element within the loc";
@@ -64,7 +69,7 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
         raw->loc_len = xml_text_end(&item->direct);
         if (raw->loc_len > 0) {
             raw->loc = item->direct.data;
-            raw->loc_why = "there is no loc; the text stands directly in the sitemap element";
+            raw->loc_why = "there is no loc; the text stands directly in the element";
         }
     }
 }
@@ -73,7 +78,11 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
  * beside the elements. */
 static bool xml_item_read(const struct xml_item *item, struct raw_entry *raw)
 {
-    *raw = (struct raw_entry){.position = POSITION_NONE, .line = item->line};
+    *raw = (struct raw_entry){.position = POSITION_NONE,
+                              .line = item->line,
+                              .remarks = item->remarks,
+                              .has_extensions = true,
+                              .extension_fault = item->extension_fault};
     read_loc(item, raw);
     raw->lastmod = item->lastmod.data;
     raw->lastmod_len = xml_text_end(&item->lastmod);
@@ -91,19 +100,38 @@ static bool xml_item_read(const struct xml_item *item, struct raw_entry *raw)
 #define READER_MAX_DEPTH 64u /* of elements */
 
 /* Where in the document we are; deeper down is what is ignored. */
-enum place_in_tree { IN_NOTHING, IN_ROOT, IN_SITEMAP, IN_LOC, IN_LASTMOD, IN_IGNORED };
+enum place_in_tree {
+    IN_NOTHING,
+    IN_ROOT,
+    IN_ITEM,
+    IN_LOC,
+    IN_LASTMOD,
+    IN_IMAGE,
+    IN_IMAGE_LOC,
+    IN_NEWS,
+    IN_PUBLICATION,
+    IN_NEWS_FIELD,
+    IN_IGNORED,
+};
 
-struct xml_index {
+struct xml_list {
     struct xml xml; /* first */
     unsigned depth;
     enum place_in_tree at;
     enum place_in_tree ignored_in; /* where an ignored element stands */
     unsigned ignored_depth;        /* its depth */
     bool stray;                    /* text directly in the root since the last element */
+    /* Of a urlset; in an index all of it is ignored. */
+    bool pages;
+    struct fragment *fragment; /* the owner's */
+    enum news_field field;     /* of IN_NEWS_FIELD */
+    bool image_has_loc;
+    struct xml_text text; /* of IN_IMAGE_LOC, IN_NEWS_FIELD */
+    char text_data[EXTENSION_BYTES];
     struct xml_item item;
 };
 
-static void fail(struct xml_index *x, enum reader_status status, const char *code,
+static void fail(struct xml_list *x, enum reader_status status, const char *code,
                  const char *detail, const char *name)
 {
     struct place at = xml_place(&x->xml);
@@ -114,42 +142,138 @@ static void fail(struct xml_index *x, enum reader_status status, const char *cod
     xml_stop(&x->xml);
 }
 
-static void begin_root(struct xml_index *x, const char *name)
+static void begin_root(struct xml_list *x, const char *name)
 {
     const char *local = xml_name_local(name);
     enum xml_space space = xml_name_space(name);
-    if (strcmp(local, "sitemapindex") == 0 && space != XML_SPACE_OTHER) {
+    const char *root = x->pages ? "urlset" : "sitemapindex";
+    if (strcmp(local, root) == 0 && space != XML_SPACE_OTHER) {
         x->at = IN_ROOT;
         if (space == XML_SPACE_MEANT)
             reader_state_remark(x->xml.core, RULE_NAMESPACE, xml_place(&x->xml).line);
         return;
     }
-    if (strcmp(local, "urlset") == 0)
-        fail(x, READER_WRONG_KIND, "urlset-not-index", "is a sitemap (urlset), not a sitemap index",
-             "");
+    const struct reader_kind *kind = reader_kind_of(x->xml.core);
+    if (strcmp(local, kind->other_root) == 0)
+        fail(x, READER_WRONG_KIND, kind->other, kind->is_other, "");
     else if (ascii_equals(local, strlen(local), "html"))
-        fail(x, READER_WRONG_KIND, "html-not-index", "is an HTML page, not a sitemap index", "");
+        fail(x, READER_WRONG_KIND, kind->html, kind->is_html, "");
     else if (strcmp(local, "rss") == 0 || strcmp(local, "feed") == 0 || strcmp(local, "RDF") == 0)
-        fail(x, READER_WRONG_KIND, "feed-not-index", "is a feed, not a sitemap index", "");
+        fail(x, READER_WRONG_KIND, kind->feed, kind->is_feed, "");
     else
-        fail(x, READER_WRONG_KIND, "not-an-index", "is not a sitemap index; its root is ", local);
+        fail(x, READER_WRONG_KIND, kind->none, kind->is_none, local);
 }
 
-/* An element that is none of ours. An extension's is its own business; one of our namespace has
- * no place here. */
-static void begin_ignored(struct xml_index *x, enum xml_space space)
+/* An element that is none of ours. In an index an extension's is its own business; one of our
+ * namespace, or anything else in a urlset, has no place. */
+static void begin_ignored(struct xml_list *x, bool told)
 {
     x->ignored_in = x->at;
     x->ignored_depth = x->depth;
     x->at = IN_IGNORED;
-    if (space != XML_SPACE_OTHER)
+    if (told)
         reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, xml_place(&x->xml).line);
+}
+
+/* ---- extensions of a page URL ---- */
+
+/* Only the first fault is told: nothing is judged behind it. */
+static void take_code(struct xml_list *x, enum rule_code code)
+{
+    x->item.extension_fault = code;
+}
+
+static const char *attribute(const XML_Char **attributes, const char *name)
+{
+    for (size_t i = 0; attributes[i] != NULL; i += 2)
+        if (strcmp(attributes[i], name) == 0)
+            return attributes[i + 1];
+    return "";
+}
+
+static void begin_link(struct xml_list *x, const XML_Char **attributes)
+{
+    const char *rel = attribute(attributes, "rel"), *href = attribute(attributes, "href");
+    const char *language = attribute(attributes, "hreflang");
+    bool alternate = ascii_equals(rel, strlen(rel), "alternate") && *language != '\0';
+    begin_ignored(x, !alternate);
+    if (!alternate || x->item.extension_fault != RULE_OK)
+        return;
+    size_t front = detect_space(href, strlen(href));
+    take_code(x,
+              fragment_add_alternate(x->fragment, language, strlen(language), href + front,
+                                     strlen(href + front) -
+                                         detect_space_behind(href + front, strlen(href + front))));
+}
+
+static void begin_field(struct xml_list *x, enum place_in_tree at, enum news_field field)
+{
+    x->at = at;
+    x->field = field;
+    xml_text_init(&x->text, x->text_data, sizeof x->text_data);
+}
+
+/* What of its extensions `x->at` and the element's name make of it. False: nothing. */
+static bool begin_extension(struct xml_list *x, const char *name, const XML_Char **attributes)
+{
+    static const struct {
+        unsigned space;
+        enum place_in_tree in;
+        const char *local;
+        enum place_in_tree at;
+        enum news_field field;
+    } elements[] = {
+        {EXTENSION_IMAGES, IN_ITEM, "image", IN_IMAGE, 0},
+        {EXTENSION_IMAGES, IN_IMAGE, "loc", IN_IMAGE_LOC, 0},
+        {EXTENSION_NEWS, IN_ITEM, "news", IN_NEWS, 0},
+        {EXTENSION_NEWS, IN_NEWS, "publication", IN_PUBLICATION, 0},
+        {EXTENSION_NEWS, IN_PUBLICATION, "name", IN_NEWS_FIELD, NEWS_NAME},
+        {EXTENSION_NEWS, IN_PUBLICATION, "language", IN_NEWS_FIELD, NEWS_LANGUAGE},
+        {EXTENSION_NEWS, IN_NEWS, "publication_date", IN_NEWS_FIELD, NEWS_DATE},
+        {EXTENSION_NEWS, IN_NEWS, "title", IN_NEWS_FIELD, NEWS_TITLE},
+    };
+    unsigned space = xml_name_extension(name);
+    const char *local = xml_name_local(name);
+    if (!x->pages || space == 0)
+        return false;
+    if (space == EXTENSION_ALTERNATES && x->at == IN_ITEM && strcmp(local, "link") == 0) {
+        begin_link(x, attributes);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++)
+        if (elements[i].space == space && elements[i].in == x->at &&
+            strcmp(elements[i].local, local) == 0) {
+            begin_field(x, elements[i].at, elements[i].field);
+            if (x->at == IN_IMAGE)
+                x->image_has_loc = false;
+            if (x->at == IN_NEWS)
+                fragment_begin_news(x->fragment);
+            return true;
+        }
+    return false;
+}
+
+static void end_extension(struct xml_list *x, enum place_in_tree at)
+{
+    /* What did not fit is refused as empty, a URL as too long. */
+    size_t len = xml_text_end(&x->text);
+    bool whole = !x->text.overflow;
+    if (x->item.extension_fault != RULE_OK)
+        return;
+    if (at == IN_NEWS_FIELD) {
+        take_code(x, fragment_add_news(x->fragment, x->field, x->text_data, whole ? len : 0,
+                                       x->xml.core->options.now));
+    } else if (at == IN_IMAGE_LOC) {
+        x->image_has_loc = true;
+        take_code(x, fragment_add_image(x->fragment, x->text_data, len));
+    } else if (at == IN_IMAGE && !x->image_has_loc) {
+        take_code(x, fragment_add_image(x->fragment, "", 0));
+    }
 }
 
 static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **attributes)
 {
-    struct xml_index *x = user;
-    (void)attributes;
+    struct xml_list *x = user;
     if (!xml_token(&x->xml))
         return;
     if (++x->depth > READER_MAX_DEPTH) {
@@ -165,23 +289,29 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
     enum xml_space space = xml_name_space(name);
     const char *local = space == XML_SPACE_OTHER ? "" : xml_name_local(name);
     x->stray = false;
-    if (x->at == IN_ROOT && strcmp(local, "sitemap") == 0) {
-        x->at = IN_SITEMAP;
+    if (x->at == IN_ROOT && strcmp(local, x->pages ? "url" : "sitemap") == 0) {
+        x->at = IN_ITEM;
         xml_item_begin(&x->item, xml_place(&x->xml).line);
-    } else if (x->at == IN_SITEMAP && strcmp(local, "loc") == 0) {
+        if (x->pages)
+            fragment_begin(x->fragment, x->xml.core->options.lenient);
+    } else if (x->at == IN_ITEM && strcmp(local, "loc") == 0) {
         x->at = IN_LOC;
         x->item.locs++;
-    } else if (x->at == IN_SITEMAP && strcmp(local, "lastmod") == 0) {
+    } else if (x->at == IN_ITEM && strcmp(local, "lastmod") == 0) {
         x->at = IN_LASTMOD;
         x->item.lastmods++;
-    } else {
+    } else if (x->pages && x->at == IN_ITEM &&
+               (strcmp(local, "changefreq") == 0 || strcmp(local, "priority") == 0)) {
+        x->item.remarks |= RULE_BIT(RULE_HINT_DROPPED);
+        begin_ignored(x, false);
+    } else if (!begin_extension(x, name, attributes)) {
         x->item.loc_markup = x->item.loc_markup || x->at == IN_LOC;
         x->item.lastmod_markup = x->item.lastmod_markup || x->at == IN_LASTMOD;
-        begin_ignored(x, space);
+        begin_ignored(x, x->pages || space != XML_SPACE_OTHER);
     }
 }
 
-static void end_sitemap(struct xml_index *x)
+static void end_item(struct xml_list *x)
 {
     struct raw_entry raw;
     if (xml_item_read(&x->item, &raw))
@@ -192,7 +322,7 @@ static void end_sitemap(struct xml_index *x)
 
 static void XMLCALL on_end(void *user, const XML_Char *name)
 {
-    struct xml_index *x = user;
+    struct xml_list *x = user;
     (void)name;
     if (!xml_token(&x->xml))
         return;
@@ -202,13 +332,27 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
         if (depth == x->ignored_depth)
             x->at = x->ignored_in;
         break;
+    case IN_IMAGE:
+        end_extension(x, IN_IMAGE); /* fall through */
     case IN_LOC:
     case IN_LASTMOD:
-        x->at = IN_SITEMAP;
+    case IN_NEWS:
+        x->at = IN_ITEM;
         break;
-    case IN_SITEMAP:
+    case IN_IMAGE_LOC:
+        end_extension(x, IN_IMAGE_LOC);
+        x->at = IN_IMAGE;
+        break;
+    case IN_NEWS_FIELD:
+        end_extension(x, IN_NEWS_FIELD);
+        x->at = x->field == NEWS_NAME || x->field == NEWS_LANGUAGE ? IN_PUBLICATION : IN_NEWS;
+        break;
+    case IN_PUBLICATION:
+        x->at = IN_NEWS;
+        break;
+    case IN_ITEM:
         x->at = IN_ROOT;
-        end_sitemap(x);
+        end_item(x);
         break;
     case IN_ROOT:
     case IN_NOTHING:
@@ -219,7 +363,7 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
 
 static void XMLCALL on_text(void *user, const XML_Char *text, int len)
 {
-    struct xml_index *x = user;
+    struct xml_list *x = user;
     size_t size = (size_t)len;
     if (!xml_event(&x->xml))
         return;
@@ -227,7 +371,9 @@ static void XMLCALL on_text(void *user, const XML_Char *text, int len)
         xml_text_append(&x->item.loc, text, size);
     } else if (x->at == IN_LASTMOD && x->item.lastmods == 1) {
         xml_text_append(&x->item.lastmod, text, size);
-    } else if (x->at == IN_SITEMAP) {
+    } else if (x->at == IN_IMAGE_LOC || x->at == IN_NEWS_FIELD) {
+        xml_text_append(&x->text, text, size);
+    } else if (x->at == IN_ITEM) {
         xml_text_append(&x->item.direct, text, size);
     } else if (x->at == IN_ROOT && !x->stray && detect_space(text, size) < size) {
         x->stray = true; /* one remark, however expat cuts the text */
@@ -235,24 +381,25 @@ static void XMLCALL on_text(void *user, const XML_Char *text, int len)
     }
 }
 
-/* Entities can grow without end and name files of the server, and no sitemap index needs a
+/* Entities can grow without end and name files of the server, and no list needs a
  * DOCTYPE: it is refused before anything in it is read. */
 static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char *system_id,
                                const XML_Char *public_id, int internal_subset)
 {
-    struct xml_index *x = user;
+    struct xml_list *x = user;
     (void)system_id, (void)public_id, (void)internal_subset;
     if (!xml_event(&x->xml))
         return;
+    const struct reader_kind *kind = reader_kind_of(x->xml.core);
     if (ascii_equals(name, strlen(name), "html"))
-        fail(x, READER_WRONG_KIND, "html-not-index", "is an HTML page, not a sitemap index", "");
+        fail(x, READER_WRONG_KIND, kind->html, kind->is_html, "");
     else
         fail(x, READER_FORBIDDEN, "doctype", "has a DOCTYPE, which is not accepted", "");
 }
 
 static bool token_too_long(struct xml *xml)
 {
-    fail((struct xml_index *)(void *)xml, READER_TOO_LARGE, "item-too-large",
+    fail((struct xml_list *)(void *)xml, READER_TOO_LARGE, "item-too-large",
          "a tag or comment is too long", "");
     return false;
 }
@@ -292,11 +439,13 @@ static const struct xml_hooks hooks = {
     .broken = broken,
 };
 
-bool xml_index_open(struct frame *f)
+bool xml_list_open(struct frame *f)
 {
-    struct xml_index *x = malloc(sizeof *x);
+    struct xml_list *x = malloc(sizeof *x);
     if (x) {
-        memset(x, 0, offsetof(struct xml_index, item));
+        memset(x, 0, offsetof(struct xml_list, text_data));
+        x->pages = f->core->options.pages;
+        x->fragment = f->core->judged->fragment;
         xml_item_begin(&x->item, 0);
         if (!xml_init(&x->xml, f->core, f->place, NULL, &hooks)) {
             free(x);

@@ -1,0 +1,13 @@
+/* Page URLs in every format: any cut, one outcome; whatever is taken is fit for the catalogue, its
+ * fragment canonical (transcript.h). */
+#include "tests/fuzz/fuzz_ingest_cuts.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < CUTS_HEADER)
+        return 0;
+    struct reader_options options = cuts_options(READER_AUTO, data[0]);
+    options.pages = true;
+    require_same_in_every_cut(&options, data + CUTS_HEADER, size - CUTS_HEADER, data[1]);
+    return 0;
+}
