@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/api/nodes.h"
+#include "server/api/handlers/nodes.h"
 #include "server/base/str.h"
+#include "server/crypto/token.h"
 #include "server/log/log.h"
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
-#include "server/token.h"
 
 #define FIRST_TOKEN_NAME "first"
 

@@ -21,6 +21,7 @@
 #include "server/configured.h"
 #include "server/crawler_keeper.h"
 #include "server/crawlers/crawlers.h"
+#include "server/crypto/token.h"
 #include "server/http/address.h"
 #include "server/indexnow.h"
 #include "server/log/log.h"
@@ -33,7 +34,6 @@
 #include "server/shared_node.h"
 #include "server/sockets.h"
 #include "server/sources/sources.h"
-#include "server/token.h"
 
 /* The protocol is one datagram; libsystemd would bring a dozen libraries for it. */
 static void send_text(const char *text)

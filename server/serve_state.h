@@ -7,12 +7,12 @@
 #include "config/config.h"
 #include "db/catalogue.h"
 #include "server/api/routes.h"
+#include "server/crypto/tls.h"
 #include "server/http/listener.h"
 #include "server/http/reply.h"
 #include "server/log/access_log.h"
 #include "server/sockets.h"
 #include "server/source_set.h"
-#include "server/tls.h"
 
 struct app {
     struct config *config; /* of the start: what only a restart changes is as it says */

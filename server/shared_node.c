@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "server/api/nodes.h"
+#include "server/api/handlers/nodes.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
 #include "server/configured.h"
+#include "server/crypto/token.h"
 #include "server/log/log.h"
-#include "server/token.h"
 
 #define LOOK_MS       1000
 #define SAY_EACH_MS   10000 /* folders come and go */

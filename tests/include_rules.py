@@ -42,28 +42,27 @@ RULES = {
     "server/rules": (("server/base",), ("idn2",)),
     "server/input": (("server/base", "server/rules"), ("expat", "jansson", "xxhash", "zlib")),
     "server/pages": (("db", "server/base", "server/rules"), ("zlib", "xxhash")),
-    "server/http": (("server/pages", "server/base", "server/rules", "server/tls"), ("microhttpd", "zlib")),
+    "server/http": (("server/pages", "server/base", "server/rules", "server/crypto/tls"), ("microhttpd", "zlib")),
     "server/sources": (("db", "server/input", "server/base", "server/rules"), ()),
     "server/sources/remote": (("server/sources", "server/client", "db", "server/input", "server/base", "server/rules"), ()),
+    "server/crypto": ((), ("gnutls",)),
     "server/log": (("server/base",), ()),
     "server/crawlers": (("db", "server/base"), ("jansson", "xxhash")),
     "server/client": (("server/base", "server/rules"), ("curl",)),
     "server/doctor": (("server/client", "server/input", "server/base", "server/rules"), ()),
     "server/api": (
-        ("server/http", "server/pages", "server/input", "server/sources", "server/crawlers", "db", "server/base", "server/rules", "server/log", "server/token"),
+        ("server/http", "server/pages", "server/input", "server/sources", "server/crawlers", "db", "server/base", "server/rules", "server/log", "server/crypto/token"),
         (),
     ),
     "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
-        ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/tls", "server/token", "server/client", "server/doctor", "server/crawlers"),
+        ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/crypto/tls", "server/crypto/token", "server/client", "server/doctor", "server/crawlers"),
         ("jansson", "xxhash", "zlib"),
     ),
 }
-# Parts that are one file in server/, and the library that each stands before.
-LONE = {"server/tls": ("gnutls",), "server/token": ("gnutls",)}
 # The files in server/ itself are the assembly, which sees every part, but no library behind them;
 # main() only starts.
-ALL_PARTS = tuple(RULES) + tuple(LONE)
+ALL_PARTS = tuple(RULES)
 ASSEMBLY = "server"
 MAIN = ("server/main", ("server/cli", "server/serve"), ())
 # Tests may include every part; what stays with one folder in the tree stays with its tests too.
@@ -112,8 +111,6 @@ def rule_of(path):
         return "tests", ALL_PARTS + (ASSEMBLY,), tuple(libraries)
     if path == "server/main.c":
         return MAIN
-    if path[:-2] in LONE:
-        return path[:-2], (), LONE[path[:-2]]
     if os.path.dirname(path) == ASSEMBLY:
         return ASSEMBLY, ALL_PARTS, ()
     fitting = [folder for folder in RULES if path.startswith(folder + "/")]

@@ -17,7 +17,7 @@
 #include "db/source.h"
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
-#include "server/rules/render.h"
+#include "server/rules/page/render.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 

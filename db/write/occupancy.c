@@ -7,7 +7,7 @@
 #include "db/write/guard.h"
 #include "db/write/tx.h"
 #include "server/rules/entry.h"
-#include "server/rules/render.h"
+#include "server/rules/page/render.h"
 
 static bool bit_is_set(const uint64_t words[], uint32_t bit)
 {

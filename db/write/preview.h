@@ -8,7 +8,7 @@
 #ifndef SITEMAPD_DB_WRITE_PREVIEW_H
 #define SITEMAPD_DB_WRITE_PREVIEW_H
 
-#include "db/write/apply.h"
+#include "db/write/apply/apply.h"
 
 struct preview {
     struct recorder *own;      /* where no history is kept */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "db/write/apply.h"
+#include "db/write/apply/apply.h"
 #include "server/base/clock.h"
 
 static void line_init(struct request_line *line)

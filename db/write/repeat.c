@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "db/write/apply.h"
+#include "db/write/apply/apply.h"
 
 #define PURGE_BATCH 500 /* in one transaction */
 #define HASH_BYTES  32

@@ -11,7 +11,7 @@
 #include "db/file/connection.h"
 #include "db/file/schema.h"
 #include "db/history/recorder.h"
-#include "db/write/apply.h"
+#include "db/write/apply/apply.h"
 #include "db/write/repeat.h"
 #include "server/base/clock.h"
 

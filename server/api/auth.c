@@ -10,8 +10,8 @@
 #include "server/api/errors.h"
 #include "server/api/routes.h"
 #include "server/base/map.h"
+#include "server/crypto/token.h"
 #include "server/log/log.h"
-#include "server/token.h"
 
 /* A table of fixed size: an address maps to a few neighbouring slots, and where all are taken the
  * oldest window gives way. Many addresses can thus forget one another's failures, never use

@@ -8,13 +8,13 @@
 
 #include "server/api/auth.h"
 #include "server/api/errors.h"
-#include "server/api/handlers.h"
+#include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
 #include "server/api/upload.h"
+#include "server/crypto/token.h"
 #include "server/log/log.h"
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 #include "server/rules/url.h"
-#include "server/token.h"
 
 /* How many a list tells. */
 #define LIST_DEFAULT 100u

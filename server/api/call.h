@@ -15,7 +15,7 @@
 #include "server/api/repeat.h"
 #include "server/api/routes.h"
 #include "server/input/json_fields.h"
-#include "server/rules/query.h"
+#include "server/rules/http/query.h"
 
 struct call;
 

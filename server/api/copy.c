@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "server/api/errors.h"
-#include "server/api/handlers.h"
+#include "server/api/handlers/handlers.h"
 
 #define PLACES_ALL_SITES 4u
 #define PLACES_ONE_SITE  1u

@@ -23,6 +23,6 @@ foreach(input IN LISTS inputs)
   math(EXPR number "${number} + 1")
 endforeach()
 file(WRITE "${OUTPUT}"
-     "#include \"server/api/handlers.h\"\n\n${arrays}\n"
+     "#include \"server/api/handlers/handlers.h\"\n\n${arrays}\n"
      "const struct embedded_file ${NAME}_files[] = {\n${rows}};\n"
      "const size_t ${NAME}_files_count = ${number};\n")

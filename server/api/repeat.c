@@ -6,7 +6,7 @@
 
 #include "server/api/call.h"
 #include "server/api/errors.h"
-#include "server/token.h"
+#include "server/crypto/token.h"
 
 #define KEY_MAX_CHARS 255u
 

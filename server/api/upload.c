@@ -9,7 +9,7 @@
 #include "server/api/auth.h"
 #include "server/api/errors.h"
 #include "server/api/json.h"
-#include "server/rules/query.h"
+#include "server/rules/http/query.h"
 
 #define UPLOAD_INLINE_BYTES 65536u /* up to here a body is read on the HTTP thread */
 #define UPLOAD_MAX_RATIO    200u   /* decoded : encoded of a gzip body */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "server/cli/session.h"
+#include "server/cli/backend/session.h"
 
 static bool reader_has_gone(void)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "config/suggest.h"
-#include "server/cli/backend.h"
-#include "server/cli/commands.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/commands/commands.h"
 
 /* What may stand where help says FILE, DIR, … */
 enum offer { OFFER_NOTHING, OFFER_FILE, OFFER_FOLDER, OFFER_SHELL, OFFER_SITE, OFFER_INDEX };

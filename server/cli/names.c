@@ -3,9 +3,9 @@
 
 #include "config/suggest.h"
 #include "server/base/str.h"
-#include "server/cli/backend.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/backend/session.h"
 #include "server/cli/output.h"
-#include "server/cli/session.h"
 
 int names_unknown(const char *name, const char *what, const char *near, const char *shown_by)
 {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
-#include "server/cli/backend.h"
-#include "server/cli/session.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/backend/session.h"
 
 #define PLAIN_WIDTH 80
 #define WIDTH_MIN   60

@@ -9,7 +9,7 @@
 
 #include "db/catalogue.h"
 #include "server/base/str.h"
-#include "server/cli/session.h"
+#include "server/cli/backend/session.h"
 
 enum ink { INK_HEADING, INK_CODE, INK_GOOD, INK_WARNING, INK_WRONG, INK_FAINT };
 

@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "server/cli/commands.h"
+#include "server/cli/commands/commands.h"
 
 /* Where two commands share an option, they share its line. */
 #define OPTION_INDEX                                                                               \

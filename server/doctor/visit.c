@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "server/input/frame.h"
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 
 static enum fetch_status visit_ask(struct visit *v, const char *method, const struct url *url,
                                    const char *headers, uint64_t max_bytes,

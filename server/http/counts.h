@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "server/base/histogram.h"
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 
 struct counts;
 

@@ -24,10 +24,10 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/crypto/tls.h"
 #include "server/http/connection.h"
 #include "server/http/headers.h"
 #include "server/http/internal.h"
-#include "server/tls.h"
 
 #define SLICE_NS 100000u /* the least that the kernel grants */
 

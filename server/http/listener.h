@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/crypto/tls.h"
 #include "server/http/counts.h"
 #include "server/http/request.h"
-#include "server/tls.h"
 
 struct listener;
 struct readers;

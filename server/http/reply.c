@@ -10,7 +10,7 @@
 #include "server/base/clock.h"
 #include "server/http/internal.h"
 #include "server/http/request.h"
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 
 /* ---- what is answered --------------------------------------------------------------------- */
 

@@ -11,8 +11,8 @@
 #include "server/http/header_scan.h"
 #include "server/pages/resource.h"
 #include "server/rules/grant.h"
+#include "server/rules/http/negotiate.h"
 #include "server/rules/limits.h"
-#include "server/rules/negotiate.h"
 
 enum http_method {
     HTTP_GET = 1 << 0,

@@ -7,12 +7,12 @@
 #include <sys/socket.h>
 
 #include "server/base/clock.h"
+#include "server/crypto/tls.h"
 #include "server/http/headers.h"
 #include "server/http/internal.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
-#include "server/rules/negotiate.h"
-#include "server/tls.h"
+#include "server/rules/http/negotiate.h"
 
 #define RETRY_AFTER "5"
 #define LINGER_MS   5000u /* how long the rest of a refused body is read */

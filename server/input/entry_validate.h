@@ -4,8 +4,8 @@
 #define SITEMAPD_INPUT_ENTRY_VALIDATE_H
 
 #include "server/input/reader.h"
-#include "server/rules/fragment.h"
 #include "server/rules/lastmod.h"
+#include "server/rules/page/fragment.h"
 #include "server/rules/url.h"
 
 /* What a format found, not NUL-terminated; all borrowed. Zero it, then fill what is there. */

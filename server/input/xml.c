@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/rules/extension.h"
+#include "server/rules/page/extension.h"
 
 #define XML_TOKEN_MAX_BYTES READER_MAX_ITEM_BYTES /* of a tag, or of a comment */
 #define XML_NAME_SEPARATOR  '\n' /* no namespace can hold it: expat refuses those that do */

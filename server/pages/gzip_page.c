@@ -9,9 +9,9 @@
 
 #include "server/base/str.h"
 #include "server/pages/publisher.h"
-#include "server/rules/extension.h"
 #include "server/rules/limits.h"
-#include "server/rules/render.h"
+#include "server/rules/page/extension.h"
+#include "server/rules/page/render.h"
 
 /* A flush writes at most a pending bit block and the empty stored block behind it. */
 #define FLUSH_ROOM 16

@@ -9,7 +9,7 @@
 #include "server/pages/publisher_state.h"
 #include "server/pages/site_map.h"
 #include "server/rules/lastmod.h"
-#include "server/rules/render.h"
+#include "server/rules/page/render.h"
 #include "server/rules/url.h"
 
 /* How it works. One thread waits for commits and runs passes; a pool of threads builds what the

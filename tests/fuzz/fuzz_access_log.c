@@ -1,7 +1,7 @@
 /* Lines of access logs: what is read has all that an import takes from it. */
 #include "tests/fuzz/require.h"
 
-#include "server/cli/crawler_log.h"
+#include "server/cli/commands/crawler_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,7 @@
  * strings go, and the parts of a text are no more than it is. */
 #include "tests/fuzz/require.h"
 
-#include "server/rules/fragment.h"
+#include "server/rules/page/fragment.h"
 
 /* Brackets outside strings are balanced, and no string is open. */
 static void require_balanced(const char *json)

@@ -1,7 +1,7 @@
 /* Cache-Control, Age, Retry-After and dates as any server may send them. */
 #include "tests/fuzz/require.h"
 
-#include "server/rules/freshness.h"
+#include "server/rules/http/freshness.h"
 
 #define NOW_2026 1767225600
 

@@ -1,7 +1,7 @@
 /* Accept-Encoding, entity-tags and dates as anyone on the net may send them. */
 #include "tests/fuzz/require.h"
 
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 
 #define NOW_2026 1767225600
 #define ETAG     "\"abc\""

@@ -2,7 +2,7 @@
 #include "tests/fuzz/require.h"
 
 #include "server/base/str.h"
-#include "server/rules/query.h"
+#include "server/rules/http/query.h"
 
 static void append_encoded(struct str *out, const char *text)
 {

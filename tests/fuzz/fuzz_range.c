@@ -2,7 +2,7 @@
  * the input are the size. */
 #include "tests/fuzz/require.h"
 
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 
 #define NOW_2026 1767225600
 #define ETAG     "\"abc\""

@@ -4,7 +4,7 @@
 
 #include "server/rules/entry.h"
 #include "server/rules/loc.h"
-#include "server/rules/render.h"
+#include "server/rules/page/render.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 

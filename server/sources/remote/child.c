@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/rules/freshness.h"
-#include "server/rules/negotiate.h"
+#include "server/rules/http/freshness.h"
+#include "server/rules/http/negotiate.h"
 
 static void say(struct child_verdict *out, enum check_state state, const char *problem,
                 const char *detail)

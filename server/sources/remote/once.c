@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "server/client/follow.h"
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 #include "server/sources/remote/child.h"
 #include "server/sources/remote/run.h"
 

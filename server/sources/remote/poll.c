@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "server/base/clock.h"
-#include "server/rules/freshness.h"
+#include "server/rules/http/freshness.h"
+#include "server/rules/http/negotiate.h"
 #include "server/rules/lastmod.h"
-#include "server/rules/negotiate.h"
 #include "server/sources/remote/claim.h"
 #include "server/sources/remote/run.h"
 

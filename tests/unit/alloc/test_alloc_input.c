@@ -7,7 +7,7 @@
 #include "server/base/str.h"
 #include "server/input/reader.h"
 #include "server/input/sitemap_file.h"
-#include "server/rules/query.h"
+#include "server/rules/http/query.h"
 #include "tests/unit/scratch.h"
 
 #define NOW 1800000000

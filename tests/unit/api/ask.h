@@ -19,8 +19,8 @@
 
 #include "server/api/auth.h"
 #include "server/api/routes.h"
+#include "server/crypto/token.h"
 #include "server/http/headers.h"
-#include "server/token.h"
 #include "tests/unit/scratch.h"
 
 #define TOKEN   "a-token-of-the-environment"

@@ -20,7 +20,7 @@
 #include "db/file/schema.h"
 #include "db/file/statements.h"
 #include "db/read/row.h"
-#include "server/rules/render.h"
+#include "server/rules/page/render.h"
 #include "server/rules/scope.h"
 #include "tests/unit/scratch.h"
 

@@ -20,7 +20,7 @@
 
 #include "db/catalogue.h"
 #include "db/read/row.h"
-#include "server/rules/render.h"
+#include "server/rules/page/render.h"
 #include "tests/unit/scratch.h"
 
 #define ORIGIN "https://www.example.com"

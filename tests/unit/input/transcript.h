@@ -10,8 +10,8 @@
 
 #include "server/base/str.h"
 #include "server/input/reader.h"
-#include "server/rules/fragment.h"
 #include "server/rules/lastmod.h"
+#include "server/rules/page/fragment.h"
 #include "server/rules/url.h"
 
 #define TEST_NOW 1790000000 /* 2026-09-21 */

@@ -9,7 +9,7 @@
 
 #include "server/pages/gzip_page.h"
 #include "server/pages/page_store.h"
-#include "server/rules/render.h"
+#include "server/rules/page/render.h"
 
 #define PAGE_WORLD_EPOCH "0123456789abcdef0123456789abcdef"
 

@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "server/pages/gzip_page.h"
-#include "server/rules/render.h"
+#include "server/rules/page/render.h"
 
 struct made {
     struct str pieces;

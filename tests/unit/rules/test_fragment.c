@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "server/rules/fragment.h"
+#include "server/rules/page/fragment.h"
 
 #define NOW 1790000000 /* 2026-09-21 */
 

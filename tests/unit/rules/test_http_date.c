@@ -1,6 +1,6 @@
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 
 #define NOW_2026 1767225600 /* 2026-01-01T00:00:00Z */
 #define NOV_1994 784111777  /* Sun, 06 Nov 1994 08:49:37 GMT */

@@ -1,6 +1,6 @@
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/language.h"
+#include "server/rules/page/language.h"
 
 /* RFC 5646: appendix A, 2.1.1, 2.2.x; NULL: no tag. */
 static const struct {

@@ -1,6 +1,6 @@
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 
 static void test_gzip(void **state)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "server/base/str.h"
-#include "server/rules/page_style.h"
+#include "server/rules/page/page_style.h"
 
 #define BEGIN "<?xml-stylesheet type=\"text/css\" href=\"data:text/css,"
 #define END   "\"?>\n"
@@ -51,7 +51,7 @@ static void decode(const char *text, size_t len, struct str *out)
 static void test_it_is_the_sheet(void **state)
 {
     struct str sheet = STR_INIT, style = STR_INIT;
-    FILE *file = fopen("server/rules/page_style.css", "r");
+    FILE *file = fopen("server/rules/page/page_style.css", "r");
     size_t len = strlen(page_style);
 
     (void)state;

@@ -1,6 +1,6 @@
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/query.h"
+#include "server/rules/http/query.h"
 
 static void test_values(void **state)
 {

@@ -1,7 +1,7 @@
 /* Range and If-Range: what is sent of how many bytes (RFC 9110 13.1.5, 14.1.2, 14.2). */
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/negotiate.h"
+#include "server/rules/http/negotiate.h"
 
 #define MODIFIED 784111777 /* Sun, 06 Nov 1994 08:49:37 GMT */
 #define AT       "Sun, 06 Nov 1994 08:49:37 GMT"

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "server/rules/page_style.h"
-#include "server/rules/render.h"
+#include "server/rules/page/page_style.h"
+#include "server/rules/page/render.h"
 
 static void test_frame(void **state)
 {

@@ -1,0 +1,371 @@
+#include "db/write/apply/apply.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/history/recorder.h"
+#include "db/read/row.h"
+#include "db/write/apply/crawler.h"
+#include "db/write/apply/indexnow.h"
+#include "db/write/apply/source.h"
+#include "db/write/apply/token.h"
+#include "db/write/preview.h"
+#include "db/write/repeat.h"
+
+static void reject(const struct change *change, struct change_result *result,
+                   const struct entry *entry, enum rule_code code, const char *field,
+                   const char *why)
+{
+    struct rejection rejection = {
+        .line = entry->line, .loc = entry->loc, .code = code, .field = field};
+    result->rejected++;
+    if (!change->skip && result->status == CATALOGUE_OK)
+        result_refuse(result, code, field);
+    if (change->max_told == 0)
+        return;
+    snprintf(rejection.detail, sizeof rejection.detail, "%s", why);
+    findings_refuse(&result->findings, &rejection);
+}
+
+void count_put(const struct change *change, struct change_result *result, const struct put *put)
+{
+    if (put->outcome == PUT_CREATED)
+        result->created++;
+    else if (put->outcome == PUT_UNCHANGED)
+        result->unchanged++;
+    else
+        result->updated++;
+    if (put->outcome == PUT_MOVED)
+        result->moved++;
+    if (change->max_told > 0)
+        findings_remark(&result->findings, put->entry->line, put->entry->loc, put->remarks);
+}
+
+void reject_entry(const struct change *change, struct change_result *result,
+                  const struct entry *entry, enum rule_code code, const char *field)
+{
+    reject(change, result, entry, code, field, rule_code_sentence(code));
+}
+
+void reject_put(const struct change *change, struct change_result *result, const struct put *put)
+{
+    reject(change, result, put->entry, put->code, put->field, put_why(put));
+}
+
+void reject_stream(struct change_result *result)
+{
+    result->status = errno == ENOMEM ? CATALOGUE_NO_MEMORY : CATALOGUE_UNAVAILABLE;
+    snprintf(result->detail, sizeof result->detail, "the list cannot be read: %s", strerror(errno));
+}
+
+void tell_progress(const struct change *change, uint64_t done)
+{
+    if (done % APPLY_PROGRESS == 0 && change->rows_done)
+        atomic_store(change->rows_done, done);
+}
+
+bool list_ends(struct tx *tx, const struct change *change, struct change_result *result)
+{
+    if (change->grant.site_id == 0 || !tx->is_pressed ||
+        !tx->is_pressed(tx->pressed_context, change->grant.site_id))
+        return false;
+    result_refuse(result, RULE_LIST_TOO_LONG, NULL);
+    return true;
+}
+
+/* Who registers in lists must hear of it, too: theirs are the sites with many pages. */
+static void remark_fullness(struct tx *tx, struct change_result *result)
+{
+    const struct registry *r;
+    if (tx_registry(tx, &r) != CATALOGUE_OK)
+        return;
+    for (const struct occupancy_index *i = tx->occupancy->dirty; i; i = i->next_dirty) {
+        const struct registry_index *index = registry_index_by_id(r, i->id);
+        const struct registry_site *site = index ? registry_site_by_id(r, index->site_id) : NULL;
+        if (site && occupancy_nearly_full(i->site, site->max_pages))
+            result->remarks |= RULE_BIT(RULE_SITE_NEARLY_FULL);
+    }
+}
+
+void finish_set(struct tx *tx, const struct change *change, struct change_result *result,
+                bool *keep)
+{
+    *keep = result->status == CATALOGUE_OK && !change->dry_run;
+    if (result->status == CATALOGUE_OK) {
+        remark_fullness(tx, result);
+        return;
+    }
+    result->created = result->updated = result->unchanged = result->removed = result->moved = 0;
+    result->changed = false;
+}
+
+/* Nothing of it is left but its row and those of its pages, which /v1/changes goes on telling. */
+static enum catalogue_status finish(struct tx *tx, int64_t index_id)
+{
+    enum catalogue_status status = tx_run(tx, ST_PURGE_SEGMENTS, index_id);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_PURGE_PEAKS, index_id);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_PURGE_ROBOTS, index_id);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_PURGE_DONE, index_id);
+    return status;
+}
+
+/* A removal can be undone for so long, or as long as the history is kept where that is less. */
+#define PURGE_AFTER_SECONDS (24 * 60 * 60)
+
+enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id)
+{
+    uint64_t keep = tx->options->history_keep_ms / 1000;
+    int64_t wait = keep < PURGE_AFTER_SECONDS ? (int64_t)keep : PURGE_AFTER_SECONDS;
+    bool at_once = tx->options->history_keep_ms == 0;
+    return tx_number(tx, ST_PURGE_FIND, 0, index_id, at_once ? INT64_MAX : tx_clock(tx) - wait);
+}
+
+enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more)
+{
+    *more = false;
+    int64_t index_id, last;
+    enum catalogue_status status = apply_purge_find(tx, &index_id);
+    if (status != CATALOGUE_OK || index_id == 0)
+        return status;
+    *more = true;
+    int64_t first = id_address(index_id, 0), end = id_address(index_id, UINT32_MAX);
+    /* From its first row on the removal cannot be undone, whatever the clock says. */
+    status = tx_run(tx, ST_PURGE_BEGIN, index_id);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_PURGE_LOCS, first, end, PURGE_ROWS);
+    if (status != CATALOGUE_OK || sqlite3_changes64(tx->db) > 0)
+        return status;
+    status = tx_number(tx, ST_PURGE_LAST, -1, &last, first, end, PURGE_ROWS);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (last < 0)
+        return finish(tx, index_id);
+
+    status = tx_run(tx, ST_PURGE_ENTRIES, first, last);
+    result->removed = (uint64_t)sqlite3_changes64(tx->db);
+    return status;
+}
+
+bool apply_alone(enum change_kind kind)
+{
+    switch (kind) {
+    case CHANGE_ENTRY_PUT:
+    case CHANGE_ENTRY_REMOVE:
+    case CHANGE_TOKEN_ADD:
+    case CHANGE_TOKEN_REVOKE:
+    case CHANGE_TOKEN_USED:
+    case CHANGE_INDEXNOW:
+    case CHANGE_INDEX_FREEZE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* The API's table of calls says the same; a change is judged again when it is applied. */
+static enum grant_role role_of(enum change_kind kind)
+{
+    switch (kind) {
+    case CHANGE_ENTRY_PUT:
+    case CHANGE_ENTRY_REMOVE:
+    case CHANGE_BULK:
+    case CHANGE_REPLACE:
+    case CHANGE_UNDO:
+    case CHANGE_RESTORE:
+        return GRANT_WRITE;
+    case CHANGE_TOKEN_USED:
+        return GRANT_READ;
+    default:
+        return GRANT_ADMIN;
+    }
+}
+
+static enum catalogue_status dispatch(struct tx *tx, const struct change *change,
+                                      struct change_result *result, bool *keep)
+{
+    bool holds;
+    result->findings.max = change->max_told;
+    result->findings.examples = FINDINGS_EXAMPLES;
+    enum catalogue_status status = token_judge(tx, change, result, &holds);
+    if (status != CATALOGUE_OK || !holds)
+        return status;
+    if (!grant_may(&change->grant, role_of(change->kind))) {
+        result_outside(result, NULL, "the token's role does not allow it");
+        return CATALOGUE_OK;
+    }
+    status = repeat_find(tx, change, result);
+    if (status != CATALOGUE_OK || result->repeated || result->status != CATALOGUE_OK)
+        return status;
+    switch (change->kind) {
+    case CHANGE_ENTRY_PUT:
+        return apply_entry_put(tx, change, result);
+    case CHANGE_ENTRY_REMOVE:
+        return apply_entry_remove(tx, change, result);
+    case CHANGE_BULK:
+        return apply_bulk(tx, change, result, keep);
+    case CHANGE_REPLACE:
+        return apply_replace(tx, change, result, keep);
+    case CHANGE_SITE_ADD:
+        return apply_site_add(tx, change, result);
+    case CHANGE_SITE_UPDATE:
+        return apply_site_update(tx, change, result);
+    case CHANGE_SITE_REMOVE:
+        return apply_site_remove(tx, change, result);
+    case CHANGE_INDEX_ADD:
+        return apply_index_add(tx, change, result);
+    case CHANGE_INDEX_FREEZE:
+        return apply_index_freeze(tx, change, result);
+    case CHANGE_URLSET_ADD:
+    case CHANGE_URLSET_UPDATE:
+        break;
+    case CHANGE_INDEX_REMOVE:
+        return apply_index_remove(tx, change, result);
+    case CHANGE_TOKEN_ADD:
+        return apply_token_add(tx, change, result);
+    case CHANGE_TOKEN_REVOKE:
+        return apply_token_revoke(tx, change, result);
+    case CHANGE_TOKEN_USED:
+        return apply_token_used(tx, change);
+    case CHANGE_SOURCE_ADD:
+    case CHANGE_SOURCE_UPDATE:
+        return apply_source_put(tx, change, result);
+    case CHANGE_SOURCE_REMOVE:
+        return apply_source_remove(tx, change, result);
+    case CHANGE_INDEXNOW:
+        return apply_indexnow(tx, change, result);
+    case CHANGE_CRAWLERS:
+        return apply_crawlers(tx, change);
+    case CHANGE_CHECK:
+        return apply_check(tx, change, result);
+    case CHANGE_CONFIGURE:
+        return apply_configure(tx, change, result, keep);
+    case CHANGE_SCAN:
+        return apply_scan(tx, change, result, keep);
+    case CHANGE_UNDO:
+    case CHANGE_RESTORE:
+        return apply_undo(tx, change, result, keep);
+    case CHANGE_PURGE: {
+        bool more;
+        return apply_purge(tx, result, &more);
+    }
+    }
+    result_decline(result, CATALOGUE_NOT_FOUND, "there is no such kind of change");
+    return CATALOGUE_OK;
+}
+
+void change_row_done(struct change_row *row)
+{
+    entry_record_done(&row->before);
+    entry_record_done(&row->after);
+    memset(row, 0, sizeof *row);
+}
+
+void change_result_done(struct change_result *result)
+{
+    for (size_t i = 0; i < result->told_count; i++)
+        change_row_done(&result->told[i]);
+    free(result->told);
+    result->told = NULL;
+    result->told_count = 0;
+    entry_record_done(&result->entry);
+    memset(&result->entry, 0, sizeof result->entry);
+    findings_done(&result->findings);
+    str_done(&result->outcome);
+    spool_free(result->rows);
+    result->rows = NULL;
+}
+
+enum catalogue_status apply_change(struct tx *tx, const struct change *change,
+                                   struct change_result *result, bool *keep)
+{
+    struct preview preview;
+    *keep = !(change->dry_run && apply_alone(change->kind));
+    enum catalogue_status status = preview_begin(&preview, tx, change);
+    recorder_begin(tx->recorder, change);
+    if (status == CATALOGUE_OK)
+        status = dispatch(tx, change, result, keep);
+    if (status == CATALOGUE_OK && *keep) {
+        status = recorder_end(tx->recorder, tx, change, result);
+    } else {
+        if (status == CATALOGUE_OK)
+            status = preview_tell(&preview, tx, change, result);
+        recorder_drop(tx->recorder);
+    }
+    if (status == CATALOGUE_OK && *keep)
+        status = repeat_keep(tx, change, result);
+    preview_done(&preview, tx);
+    return status;
+}
+
+void result_refuse(struct change_result *result, enum rule_code code, const char *field)
+{
+    result->status = CATALOGUE_REFUSED;
+    result->code = code;
+    result->field = field;
+    snprintf(result->detail, sizeof result->detail, "%s", rule_code_sentence(code));
+}
+
+void result_forbid(struct change_result *result)
+{
+    result_refuse(result, RULE_SITE_UNKNOWN, NULL);
+    result->forbidden = true;
+    snprintf(result->detail, sizeof result->detail, "it is nothing of the token's site");
+}
+
+void result_missing(struct change_result *result, const struct grant *grant, const char *sentence)
+{
+    if (grant->site_id != 0)
+        result_forbid(result);
+    else
+        result_decline(result, CATALOGUE_NOT_FOUND, sentence);
+}
+
+void result_outside(struct change_result *result, const char *field, const char *sentence)
+{
+    result_refuse(result, RULE_OUTSIDE_TOKEN, field);
+    result->forbidden = true;
+    if (sentence != NULL)
+        snprintf(result->detail, sizeof result->detail, "%s", sentence);
+}
+
+bool result_frozen(struct change_result *result, const struct change *change, enum freeze frozen)
+{
+    if (frozen == FREEZE_NONE || (change->pass_frozen && freeze_yields(frozen, &change->grant)))
+        return false;
+    result_refuse(result, RULE_FROZEN, NULL);
+    return true;
+}
+
+bool result_freeze_holds(struct change_result *result, const struct change *change,
+                         enum freeze frozen)
+{
+    if (freeze_yields(frozen, &change->grant))
+        return false;
+    result_refuse(result, RULE_ALL_SITES, "frozen");
+    snprintf(result->detail, sizeof result->detail,
+             "a token for all sites froze it, and only such a one thaws it");
+    return true;
+}
+
+void result_decline(struct change_result *result, enum catalogue_status status,
+                    const char *sentence)
+{
+    result->status = status;
+    snprintf(result->detail, sizeof result->detail, "%s", sentence);
+}
+
+bool result_managed(struct change_result *result, const struct change *change,
+                    const struct registry_site *site)
+{
+    if (!site->managed || change->override_managed)
+        return false;
+    result_decline(result, CATALOGUE_CONFLICT, "the configuration file manages this site");
+    result->managed = true;
+    return true;
+}

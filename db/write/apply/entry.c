@@ -1,0 +1,716 @@
+#include "db/write/apply/entry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/history/recorder.h"
+#include "db/read/row.h"
+#include "db/write/apply/apply.h"
+#include "db/write/guard.h"
+#include "server/rules/http/negotiate.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/page/render.h"
+
+static bool read_text(sqlite3_stmt *statement, int column, char *out, size_t size)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    out[0] = '\0';
+    if (!text)
+        return false;
+    size_t len = strnlen(text, size - 1);
+    memcpy(out, text, len);
+    out[len] = '\0';
+    return true;
+}
+
+void put_row_read(sqlite3_stmt *statement, struct put_row *row)
+{
+    row->found = true;
+    row->address = sqlite3_column_int64(statement, 0);
+    row->has_lastmod = read_text(statement, 3, row->lastmod, sizeof row->lastmod);
+    row->has_digest = read_text(statement, 4, row->digest, sizeof row->digest);
+    row->source = sqlite3_column_int64(statement, 5);
+    row->serial = sqlite3_column_int64(statement, 6);
+    row->registered_at = sqlite3_column_int64(statement, 7);
+    row->changed_at = sqlite3_column_int64(statement, 8);
+}
+
+enum catalogue_status put_find(struct tx *tx, int64_t site_id, const char *loc, struct put_row *row)
+{
+    row->found = false;
+    sqlite3_stmt *statement = tx_statement(tx, ST_ENTRY_BY_LOC);
+    if (!statement)
+        return tx_failure(tx);
+    sqlite3_bind_int64(statement, 1, site_id);
+    statement_bind_text(statement, 2, loc);
+    bool found;
+    enum catalogue_status status = statement_first(statement, &found);
+    if (found)
+        put_row_read(statement, row);
+    sqlite3_reset(statement);
+    return status;
+}
+
+/* Looks the loc up in a site, and where it is registered and no index was named, lets it stay. */
+static enum catalogue_status look_in(struct tx *tx, struct put *put, const struct registry *r,
+                                     const struct registry_site *site)
+{
+    enum catalogue_status status = put_find(tx, site->id, put->url.text, &put->row);
+    if (status != CATALOGUE_OK || !put->row.found)
+        return status;
+    put->site = site;
+    put->from = registry_index_by_id(r, id_address_index(put->row.address));
+    return CATALOGUE_OK;
+}
+
+/* Of the sites that have a host nobody's as a cross host, so many are asked for a loc; beyond, who
+ * registers is to name the index. Else each line would cost a lookup for every site that claims it.
+ */
+#define CROSS_SITES_ASKED 100
+
+/* Without an index named, a registered loc stays where it is: in the site of its own origin; where
+ * its host is nobody's, in one that has it as a cross host. So a site that claims another's host
+ * never gets what is meant for that one, and lists of own locs cost the same whoever claims what.
+ */
+static enum catalogue_status find_registered(struct tx *tx, struct put *put,
+                                             const struct registry *r)
+{
+    char origin[LOC_MAX_CHARS + 1];
+    memcpy(origin, put->url.text, put->url.origin_len);
+    origin[put->url.origin_len] = '\0';
+    const struct registry_site *own = registry_site_by_origin(r, origin);
+    int64_t only = put->grant.site_id; /* another site's entry is none of a token's business */
+    if (own && (only == 0 || own->id == only))
+        return look_in(tx, put, r, own);
+    const struct registry_site *site = NULL;
+    enum catalogue_status status = CATALOGUE_OK;
+    for (int asked = 0; status == CATALOGUE_OK && !put->from && asked < CROSS_SITES_ASKED &&
+                        (site = registry_next_cross_site(r, &put->url, only, site)) != NULL;
+         asked++)
+        status = look_in(tx, put, r, site);
+    return status;
+}
+
+static void refuse(struct put *put, enum rule_code code)
+{
+    put->code = code;
+    put->field = code == RULE_INDEX_UNKNOWN || code == RULE_INDEX_NEEDED ? "index" : "loc";
+}
+
+const char *put_why(const struct put *put)
+{
+    return put->forbidden ? rule_code_sentence(put->code)
+                          : registry_place_why(put->registry, put->code, &put->url, put->site);
+}
+
+static void forbid(struct put *put, enum rule_code code)
+{
+    put->forbidden = true;
+    refuse(put, code);
+}
+
+/* To a token of one site another's is as what is not there: it learns of neither. */
+static void check_site(struct put *put, enum rule_code code)
+{
+    bool unknown = code == RULE_SITE_UNKNOWN || code == RULE_INDEX_UNKNOWN;
+    if (put->site ? !grant_has_site(&put->grant, put->site->id)
+                  : unknown && put->grant.site_id != 0)
+        forbid(put, RULE_SITE_UNKNOWN);
+}
+
+static void check_frozen(struct put *put)
+{
+    if (put->code != RULE_OK || put->pass_frozen ||
+        (!registry_is_frozen(put->registry, put->index) &&
+         !registry_is_frozen(put->registry, put->from)))
+        return;
+    put->code = RULE_FROZEN;
+    put->field = NULL;
+}
+
+enum catalogue_status put_judge_owner(struct tx *tx, struct put *put)
+{
+    const struct grant *grant = &put->grant;
+    const char *source = put->entry->source ? put->entry->source : put->source;
+    if (put->code != RULE_OK || !grant->own)
+        return CATALOGUE_OK;
+    int64_t own = 0;
+    enum catalogue_status status = tx_source(tx, grant->name ? grant->name : "", false, &own);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put->from ? put->row.source != own : !grant_has_source(grant, source))
+        forbid(put, RULE_OUTSIDE_TOKEN);
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status locate(struct tx *tx, struct put *put)
+{
+    put->code = RULE_OK;
+    put->forbidden = false;
+    put->field = NULL;
+    put->site = NULL;
+    put->index = put->from = NULL;
+    put->row.found = false;
+    put->occupancy = NULL;
+    put->position = POSITION_NONE;
+
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    put->registry = r;
+    const char *loc = put->entry->loc;
+    size_t len = strlen(loc);
+    enum rule_code code = RULE_OK;
+    if (!put->normalised || !url_split(loc, len, &put->url))
+        code = url_parse(loc, len, &put->url, NULL);
+    if (code != RULE_OK) {
+        refuse(put, code);
+        return CATALOGUE_OK;
+    }
+    if (!grant_has_loc(&put->grant, put->url.text)) {
+        forbid(put, RULE_OUTSIDE_TOKEN);
+        return CATALOGUE_OK;
+    }
+    if (!put->index_name && !put->expect_new) {
+        status = find_registered(tx, put, r);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (put->from) {
+            put->index = put->from;
+            check_site(put, RULE_OK);
+            return CATALOGUE_OK;
+        }
+    }
+    struct placement placement;
+    const struct registry_site *site;
+    code = registry_place(r, &put->url, put->index_name, &placement);
+    put->site = placement.site;
+    /* Many may have its host as a cross host; a token is told of its own site's need. */
+    if (code == RULE_INDEX_NEEDED && put->grant.site_id != 0 &&
+        (site = registry_next_cross_site(r, &put->url, put->grant.site_id, NULL)) != NULL)
+        put->site = site;
+    check_site(put,
+               code); /* before the reason: it would tell of a site that is none of its business */
+    if (put->forbidden)
+        return CATALOGUE_OK;
+    if (code != RULE_OK) {
+        refuse(put, code);
+        return CATALOGUE_OK;
+    }
+    put->index = placement.index;
+    if (!put->index_name || put->expect_new)
+        return CATALOGUE_OK;
+    return look_in(tx, put, r, placement.site);
+}
+
+enum catalogue_status entry_locate(struct tx *tx, struct put *put)
+{
+    enum catalogue_status status = locate(tx, put);
+    if (status == CATALOGUE_OK)
+        check_frozen(put);
+    return status;
+}
+
+enum catalogue_status put_room(struct tx *tx, struct put *put)
+{
+    if (put->code != RULE_OK || put->from == put->index)
+        return CATALOGUE_OK;
+    const struct registry_site *site = put->site;
+    if (put->entry->position != POSITION_NONE &&
+        put->entry->position / LIMIT_PAGE_ENTRIES >= site->max_pages) {
+        put->code = RULE_POSITION;
+        put->field = "position";
+        return CATALOGUE_OK;
+    }
+    enum catalogue_status status = occupancy_index(tx, site->id, put->index->id, &put->occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    put->weight = render_entry_bytes(put->url.text, put->url.len);
+    struct occupancy_room room = {
+        .weight = put->weight, .max_pages = site->max_pages, .wanted = put->entry->position};
+    if (put->from) {
+        /* A move may leave the page it comes from empty, and so make room for another. */
+        struct occupancy_index *from;
+        status = occupancy_index(tx, site->id, put->from->id, &from);
+        if (status != CATALOGUE_OK)
+            return status;
+        room.spare = occupancy_would_empty(from, id_address_position(put->row.address)) ? 1 : 0;
+    }
+    status = occupancy_find(tx, put->occupancy, &room, &put->position);
+    if (status == CATALOGUE_OK && put->position == POSITION_NONE)
+        refuse(put, RULE_SITE_FULL);
+    return status;
+}
+
+static bool same_text(bool has_a, const char *a, bool has_b, const char *b)
+{
+    return has_a == has_b && (!has_a || strcmp(a, b) == 0);
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    size_t len = strnlen(from, size - 1);
+    memcpy(to, from, len);
+    to[len] = '\0';
+}
+
+/* What of a lastmod shows in the XML: NULL where nothing does. */
+static const char *rendered(bool has, const char *lastmod)
+{
+    return has && lastmod_renders(lastmod) ? lastmod : NULL;
+}
+
+/* The lastmod and digest that the entry has after this upsert. With a digest that stands still the
+ * date does too: that is what makes it honest. */
+static void merge(struct put *put, const struct put_row *old, struct put_row *new)
+{
+    const struct entry *entry = put->entry;
+    bool same_digest = entry->digest_state == FIELD_SET && old->has_digest &&
+                       strcmp(entry->digest, old->digest) == 0;
+    *new = *old;
+    if (entry->digest_state != FIELD_ABSENT) {
+        new->has_digest = entry->digest_state == FIELD_SET;
+        if (new->has_digest)
+            copy_text(new->digest, sizeof new->digest, entry->digest);
+    }
+    if (entry->lastmod_state != FIELD_ABSENT && !same_digest) {
+        new->has_lastmod = entry->lastmod_state == FIELD_SET;
+        if (new->has_lastmod)
+            copy_text(new->lastmod, sizeof new->lastmod, entry->lastmod);
+    }
+    if (old->has_lastmod && new->has_lastmod && lastmod_is_set_back(old->lastmod, new->lastmod))
+        put->remarks |= RULE_BIT(RULE_LASTMOD_SET_BACK);
+}
+
+static enum catalogue_status update(struct tx *tx, struct put *put)
+{
+    const struct put_row *old = &put->row;
+    struct put_row new;
+    merge(put, old, &new);
+    bool same_lastmod = same_text(old->has_lastmod, old->lastmod, new.has_lastmod, new.lastmod);
+    put->outcome = PUT_UNCHANGED;
+    if (same_lastmod && same_text(old->has_digest, old->digest, new.has_digest, new.digest))
+        return CATALOGUE_OK;
+
+    const char *shown = rendered(old->has_lastmod, old->lastmod);
+    const char *shows = rendered(new.has_lastmod, new.lastmod);
+    new.changed_at = tx->now;
+    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_UPDATE);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, old->address);
+    statement_bind_text(row, 2, new.has_lastmod ? new.lastmod : NULL);
+    statement_bind_text(row, 3, new.has_digest ? new.digest : NULL);
+    sqlite3_bind_int64(row, 4, new.changed_at);
+    const struct recorder_row told = {put->index->site_id, put->url.text, put->url.len, old, &new};
+    recorder_tell(tx->recorder, &told);
+    enum catalogue_status status = statement_run(row);
+    recorder_told(tx->recorder);
+    if (status != CATALOGUE_OK)
+        return status;
+    tx->changed = true;
+    put->outcome = PUT_UPDATED;
+    struct occupancy_index *occupancy;
+    status = occupancy_index(tx, put->index->site_id, put->index->id, &occupancy);
+    /* A digest is not served: the page, and with it Last-Modified, stays as it is. */
+    if (status == CATALOGUE_OK && same_text(shown != NULL, shown, shows != NULL, shows))
+        occupancy_touch_unseen(tx, occupancy);
+    else if (status == CATALOGUE_OK)
+        status = occupancy_touch(tx, occupancy, id_address_position(old->address));
+    put->row = new;
+    return status;
+}
+
+enum catalogue_status put_release(struct tx *tx, const struct registry_index *index,
+                                  int64_t address, const char *loc, size_t loc_len)
+{
+    struct occupancy_index *occupancy;
+    enum catalogue_status status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    status = tx_run(tx, ST_ENTRY_DELETE, address);
+    if (status == CATALOGUE_OK)
+        status = occupancy_release(tx, occupancy, id_address_position(address),
+                                   render_entry_bytes(loc, loc_len));
+    return status;
+}
+
+enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const char *loc)
+{
+    sqlite3_stmt *row = tx_statement(tx, ST_REMOVED_LOC_ADD);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, address);
+    statement_bind_text(row, 2, loc);
+    enum catalogue_status status = statement_run(row);
+    return status == CATALOGUE_OK ? tx_run(tx, ST_ENTRY_DELETE, address) : status;
+}
+
+static enum catalogue_status put_take_out(struct tx *tx, const struct registry_index *index,
+                                          int64_t address, const char *loc, size_t loc_len)
+{
+    struct occupancy_index *occupancy;
+    enum catalogue_status status = put_release(tx, index, address, loc, loc_len);
+    if (status == CATALOGUE_OK)
+        status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    if (status == CATALOGUE_OK)
+        guard_single_removal(occupancy);
+    return status;
+}
+
+/* Frees (site, loc) for the new row: moves it out of the index it was in, or drops the remains
+ * that a removed index left. */
+static enum catalogue_status vacate(struct tx *tx, const struct put *put)
+{
+    if (!put->row.found)
+        return CATALOGUE_OK;
+    if (put->from && put->of_set) {
+        struct occupancy_index *occupancy;
+        enum catalogue_status status =
+            put_release(tx, put->from, put->row.address, put->url.text, put->url.len);
+        if (status == CATALOGUE_OK)
+            status = occupancy_index(tx, put->from->site_id, put->from->id, &occupancy);
+        if (status == CATALOGUE_OK)
+            occupancy->moved++;
+        return status;
+    }
+    if (put->from)
+        return put_take_out(tx, put->from, put->row.address, put->url.text, put->url.len);
+    return put_drop_remains(tx, put->row.address, put->url.text);
+}
+
+static enum catalogue_status insert(struct tx *tx, struct put *put)
+{
+    struct put_row *row = &put->row;
+    sqlite3_stmt *statement = tx_statement(tx, ST_ENTRY_INSERT);
+    if (!statement)
+        return tx_failure(tx);
+    sqlite3_bind_int64(statement, 1, row->address);
+    sqlite3_bind_int64(statement, 2, put->site->id);
+    sqlite3_bind_text(statement, 3, put->url.text, put->url.len, SQLITE_STATIC);
+    statement_bind_text(statement, 4, row->has_lastmod ? row->lastmod : NULL);
+    statement_bind_text(statement, 5, row->has_digest ? row->digest : NULL);
+    sqlite3_bind_int64(statement, 6, row->source);
+    sqlite3_bind_int64(statement, 7, row->serial);
+    sqlite3_bind_int64(statement, 8, row->registered_at);
+    sqlite3_bind_int64(statement, 9, row->changed_at);
+    const struct recorder_row told = {put->site->id, put->url.text, put->url.len, NULL, row};
+    recorder_tell(tx->recorder, &told);
+    enum catalogue_status status = statement_run(statement);
+    recorder_told(tx->recorder);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (sqlite3_changes(tx->db) == 0) {
+        /* It is registered. Only who did not look can be surprised. */
+        put->outcome = PUT_KNOWN;
+        tx->serial--;
+        return put->expect_new ? CATALOGUE_OK : CATALOGUE_CORRUPT;
+    }
+    tx->changed = true;
+    return occupancy_take(tx, put->occupancy, put->position, put->weight);
+}
+
+enum catalogue_status put_write(struct tx *tx, struct put *put)
+{
+    put->remarks = 0;
+    bool live = put->row.found && put->from != NULL;
+    if (live && put->from == put->index)
+        return update(tx, put);
+
+    enum catalogue_status status = vacate(tx, put);
+    if (status != CATALOGUE_OK)
+        return status;
+    struct put_row new = {.registered_at = tx->now};
+    if (live) {
+        merge(put, &put->row, &new);
+    } else {
+        const char *source = put->entry->source ? put->entry->source : put->source;
+        struct put_row nothing = new;
+        merge(put, &nothing, &new);
+        status = tx_source(tx, source ? source : "", true, &new.source);
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+    new.found = true;
+    new.serial = ++tx->serial;
+    new.address = id_address(put->index->id, put->position);
+    new.changed_at = tx->now;
+    put->row = new;
+    put->from = put->index;
+    put->outcome = live ? PUT_MOVED : PUT_CREATED;
+    return insert(tx, put);
+}
+
+enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc,
+                                 const struct put_row *row, struct entry_record *out)
+{
+    sqlite3_stmt *name = tx_statement(tx, ST_SOURCE_NAME);
+    if (!name)
+        return tx_failure(tx);
+    sqlite3_bind_int64(name, 1, row->source);
+    bool found;
+    enum catalogue_status status = statement_first(name, &found);
+    memset(out, 0, sizeof *out);
+    if (status == CATALOGUE_OK) {
+        const char *source = found ? (const char *)sqlite3_column_text(name, 0) : NULL;
+        out->source = strdup(source ? source : "");
+        out->loc = strdup(loc);
+        out->lastmod = row->has_lastmod ? strdup(row->lastmod) : NULL;
+        out->digest = row->has_digest ? strdup(row->digest) : NULL;
+        out->site_id = site_id;
+        out->index_id = id_address_index(row->address);
+        out->position = id_address_position(row->address);
+        out->page = out->position / LIMIT_PAGE_ENTRIES + 1;
+        out->registered_at = row->registered_at;
+        out->changed_at = row->changed_at;
+        id_format(out->index_id, out->position, row->serial, out->id);
+        if (!out->source || !out->loc || (row->has_lastmod && !out->lastmod) ||
+            (row->has_digest && !out->digest)) {
+            entry_record_done(out);
+            memset(out, 0, sizeof *out);
+            status = CATALOGUE_NO_MEMORY;
+        }
+    }
+    sqlite3_reset(name);
+    return status;
+}
+
+/* Judges If-Match (RFC 9110 13.1.1) against the entry as it is; `record` NULL: there is none. */
+static bool precondition_holds(const struct change *change, const struct entry_record *record,
+                               struct change_result *result)
+{
+    if (!change->if_match)
+        return true;
+    if (record) {
+        char etag[40];
+        catalogue_entry_etag(record, etag);
+        if (negotiate_match(change->if_match, etag))
+            return true;
+    }
+    result_decline(result, CATALOGUE_CONFLICT, "the entry is not the one that If-Match names");
+    result->precondition_failed = true;
+    return false;
+}
+
+static enum catalogue_status check_precondition(struct tx *tx, const struct change *change,
+                                                int64_t site_id, const char *loc,
+                                                const struct put_row *row,
+                                                struct change_result *result)
+{
+    if (!change->if_match)
+        return CATALOGUE_OK;
+    struct entry_record record = {0};
+    if (row) {
+        enum catalogue_status status = put_record(tx, site_id, loc, row, &record);
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+    precondition_holds(change, row ? &record : NULL, result);
+    entry_record_done(&record);
+    return CATALOGUE_OK;
+}
+
+/* The warnings that the reply to a registration bears. */
+static enum catalogue_status gather_remarks(struct tx *tx, const struct put *put,
+                                            struct change_result *result)
+{
+    struct occupancy_index *occupancy;
+    enum catalogue_status status = occupancy_index(tx, put->site->id, put->index->id, &occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    result->remarks |= put->entry->remarks | put->remarks;
+    result->remarks |= entry_lint(put->url.text, put->row.has_lastmod ? put->row.lastmod : NULL,
+                                  put->site->origin);
+    if (occupancy_nearly_full(occupancy->site, put->site->max_pages))
+        result->remarks |= RULE_BIT(RULE_SITE_NEARLY_FULL);
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change,
+                                      struct change_result *result)
+{
+    struct put put = {.entry = &change->entry,
+                      .index_name = change->entry.index,
+                      .normalised = true,
+                      .source = change->source,
+                      .grant = change->grant,
+                      .pass_frozen = change->pass_frozen};
+    if (!change->entry.loc) {
+        result_refuse(result, RULE_LOC_MISSING, "loc");
+        return CATALOGUE_OK;
+    }
+    enum catalogue_status status = entry_locate(tx, &put);
+    if (status == CATALOGUE_OK)
+        status = put_judge_owner(tx, &put);
+    if (status == CATALOGUE_OK)
+        status = put_room(tx, &put);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put.forbidden && put.code == RULE_OUTSIDE_TOKEN)
+        result_outside(result, "loc", NULL);
+    else if (put.forbidden)
+        result_forbid(result);
+    if (put.forbidden)
+        return CATALOGUE_OK;
+    if (put.code != RULE_OK) {
+        result_refuse(result, put.code, put.field);
+        snprintf(result->detail, sizeof result->detail, "%s", put_why(&put));
+        return CATALOGUE_OK;
+    }
+    status = check_precondition(tx, change, put.site->id, put.url.text, put.from ? &put.row : NULL,
+                                result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
+
+    status = put_write(tx, &put);
+    if (status == CATALOGUE_OK)
+        status = put_record(tx, put.site->id, put.url.text, &put.row, &result->entry);
+    if (status == CATALOGUE_OK)
+        status = gather_remarks(tx, &put, result);
+    count_put(change, result, &put);
+    result->changed = put.outcome != PUT_UNCHANGED;
+    return status;
+}
+
+/* ---- removal */
+
+struct found {
+    const struct registry_index *index; /* NULL: not found */
+    char loc[LOC_MAX_CHARS + 1];
+    struct put_row row;
+};
+
+static enum catalogue_status find_by_id(struct tx *tx, const struct registry *r, const char *id,
+                                        struct found *out)
+{
+    int64_t index_id, serial;
+    uint32_t position;
+    out->index = NULL;
+    if (!id_parse(id, &index_id, &position, &serial))
+        return CATALOGUE_OK;
+    const struct registry_index *index = registry_index_by_id(r, index_id);
+    if (!index)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, id_address(index_id, position));
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    if (found && sqlite3_column_int64(row, 6) == serial) {
+        const char *loc = (const char *)sqlite3_column_text(row, 2);
+        size_t len = loc ? strnlen(loc, LOC_MAX_CHARS) : 0;
+        memcpy(out->loc, loc ? loc : "", len);
+        out->loc[len] = '\0';
+        put_row_read(row, &out->row);
+        out->index = index;
+    }
+    sqlite3_reset(row);
+    return status;
+}
+
+static enum catalogue_status find_in_site(struct tx *tx, const struct registry *r,
+                                          const struct registry_site *site, struct found *out)
+{
+    enum catalogue_status status = put_find(tx, site->id, out->loc, &out->row);
+    if (status == CATALOGUE_OK && out->row.found)
+        out->index = registry_index_by_id(r, id_address_index(out->row.address));
+    return status;
+}
+
+/* The loc's own site first, then whoever has it as a cross host's; a token sees only its site. */
+static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r,
+                                         const struct change *change, const struct url *url,
+                                         struct found *out)
+{
+    char origin[LOC_MAX_CHARS + 1];
+    memcpy(origin, url->text, url->origin_len);
+    origin[url->origin_len] = '\0';
+    memcpy(out->loc, url->text, (size_t)url->len + 1);
+    out->index = NULL;
+    enum catalogue_status status = CATALOGUE_OK;
+    if (change->grant.site_id != 0) {
+        const struct registry_site *only = registry_site_by_id(r, change->grant.site_id);
+        return only ? find_in_site(tx, r, only, out) : CATALOGUE_OK;
+    }
+    const struct registry_site *own = registry_site_by_origin(r, origin);
+    if (own)
+        status = find_in_site(tx, r, own, out);
+    for (size_t i = 0; status == CATALOGUE_OK && !out->index && i < r->site_count; i++)
+        status = find_in_site(tx, r, &r->sites[i], out);
+    return status;
+}
+
+/* Whether who asks may remove what was found. What is none of its business is answered as what is
+ * not there: by id, with a prefix all that lies outside, else what is another site's. */
+static enum catalogue_status judge_removal(struct tx *tx, const struct registry *r,
+                                           const struct change *change, const struct found *found,
+                                           struct change_result *result)
+{
+    const struct grant *grant = &change->grant;
+    int64_t own = 0;
+    enum catalogue_status status = CATALOGUE_OK;
+    if (!found->index || (change->entry_id && !grant_has_loc(grant, found->loc))) {
+        if (change->entry_id && !grant->prefix)
+            result_missing(result, grant, "there is no such entry");
+        else
+            result_decline(result, CATALOGUE_NOT_FOUND, "there is no such entry");
+        return CATALOGUE_OK;
+    }
+    if (!grant_has_site(grant, found->index->site_id)) {
+        result_forbid(result);
+        return CATALOGUE_OK;
+    }
+    if (grant->own)
+        status = tx_source(tx, grant->name ? grant->name : "", false, &own);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (grant->own && found->row.source != own)
+        result_outside(result, NULL, NULL);
+    else
+        result_frozen(result, change, registry_freeze(r, found->index));
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *change,
+                                         struct change_result *result)
+{
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    struct found found = {.index = NULL};
+    if (change->entry_id) {
+        status = find_by_id(tx, r, change->entry_id, &found);
+    } else {
+        struct url url;
+        const char *loc = change->loc ? change->loc : "";
+        enum rule_code code = url_parse(loc, strlen(loc), &url, NULL);
+        if (code != RULE_OK) {
+            result_refuse(result, code, "loc");
+            return CATALOGUE_OK;
+        }
+        if (!grant_has_loc(&change->grant, url.text)) {
+            result_outside(result, "loc", NULL);
+            return CATALOGUE_OK;
+        }
+        status = find_by_loc(tx, r, change, &url, &found);
+    }
+    if (status == CATALOGUE_OK)
+        status = judge_removal(tx, r, change, &found, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
+    int64_t site_id = found.index->site_id;
+    status = check_precondition(tx, change, site_id, found.loc, &found.row, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
+
+    status = put_take_out(tx, found.index, found.row.address, found.loc, strlen(found.loc));
+    if (status == CATALOGUE_OK)
+        status = put_record(tx, site_id, found.loc, &found.row, &result->entry);
+    result->removed = 1;
+    result->changed = true;
+    return status;
+}

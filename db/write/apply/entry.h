@@ -1,0 +1,92 @@
+/* One entry on its way into the catalogue: where it goes, what is there, room for it, the write.
+ * A single registration, a bulk and a replace all go this way. Internal to db/; the writer's
+ * thread. */
+#ifndef SITEMAPD_DB_WRITE_APPLY_ENTRY_H
+#define SITEMAPD_DB_WRITE_APPLY_ENTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "db/write/occupancy.h"
+#include "db/write/tx.h"
+#include "server/rules/grant.h"
+
+/* A row of `sitemap`, copied out of the statement. */
+struct put_row {
+    bool found;
+    int64_t address;
+    int64_t source, serial, registered_at, changed_at;
+    bool has_lastmod, has_digest;
+    char lastmod[LASTMOD_MAX_CHARS + 1];
+    char digest[DIGEST_MAX_BYTES + 1];
+};
+
+enum put_outcome {
+    PUT_UNCHANGED,
+    PUT_CREATED,
+    PUT_UPDATED,
+    PUT_MOVED,
+    PUT_KNOWN, /* expect_new was wrong; nothing was written: begin again without it */
+};
+
+struct put {
+    /* Given. */
+    const struct entry *entry;
+    const char *index_name; /* NULL: by scope, or where it is registered */
+    const char *source;     /* owner of a new entry that names none */
+    struct grant grant;     /* what who asks may touch */
+    bool pass_frozen;       /* see struct change */
+    bool normalised;        /* the loc is url_parse's own text (a stream's): only taken apart */
+    bool of_set;            /* what it takes from another index is for guard_moves to judge */
+    bool expect_new;        /* do not look it up: the insert will tell (bulk, for speed) */
+
+    /* Found by entry_locate: RULE_OK or why not. */
+    enum rule_code code;
+    bool forbidden;
+    const char *field;
+    const struct registry *registry; /* which the three below are of */
+    struct url url;
+    const struct registry_site *site;
+    const struct registry_index *index; /* where it goes, or stays */
+    const struct registry_index *from;  /* the live index that holds it now; NULL: none */
+    struct put_row row;                 /* found: registered, maybe in a removed index */
+
+    /* Found by put_room, for an entry that is new in `index`. */
+    struct occupancy_index *occupancy;
+    uint32_t weight;
+    uint32_t position;
+
+    /* Done by put_write: `row` is then the entry as stored. */
+    enum put_outcome outcome;
+    rule_set remarks; /* on how it differs from what was stored */
+};
+
+/* What to tell people of a `code` that is not RULE_OK. Static. */
+const char *put_why(const struct put *put);
+
+/* Judges and looks up; reads only. OK also where a rule refuses: see `code`. */
+enum catalogue_status entry_locate(struct tx *tx, struct put *put);
+/* Of a single entry or a bulk's, behind entry_locate: refuses with OUTSIDE_TOKEN what a token for
+ * its own entries did not make, or would make as another's. */
+enum catalogue_status put_judge_owner(struct tx *tx, struct put *put);
+/* Finds a position where one is needed; reads only. RULE_SITE_FULL or RULE_POSITION otherwise. */
+enum catalogue_status put_room(struct tx *tx, struct put *put);
+/* Writes. Only after both of the above said RULE_OK. */
+enum catalogue_status put_write(struct tx *tx, struct put *put);
+/* Looks up (site, loc). */
+enum catalogue_status put_find(struct tx *tx, int64_t site_id, const char *loc,
+                               struct put_row *row);
+/* Reads the row of a statement of ENTRY_COLUMNS that stands on one. */
+void put_row_read(sqlite3_stmt *statement, struct put_row *row);
+/* Copies a row into a record that owns its strings. On failure the record owns nothing. */
+enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc,
+                                 const struct put_row *row, struct entry_record *out);
+/* Takes an entry out of a live index; as one of a set, or (put_take_out) as a single removal, for
+ * which the shrink guard's peak is lowered. */
+enum catalogue_status put_release(struct tx *tx, const struct registry_index *index,
+                                  int64_t address, const char *loc, size_t loc_len);
+/* Drops the row that a removed index left of a loc that is registered elsewhere now. */
+enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const char *loc);
+
+#endif

@@ -1,0 +1,483 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "db/read/row.h"
+#include "db/write/apply/admin.h"
+#include "db/write/apply/apply.h"
+#include "db/write/guard.h"
+#include "server/base/text.h"
+#include "server/rules/scope.h"
+
+#define NAME_SIZE (LOC_MAX_CHARS + 1 + PAGE_PATH_SIZE)
+
+/* ---- names of other indexes */
+
+static bool refuse_if_met(const struct registry_site *site, const struct registry_index *index,
+                          uint32_t last, struct change_result *result)
+{
+    for (size_t i = 0; i < site->index_count; i++) {
+        const struct registry_index *other = &site->indexes[i];
+        if (strcmp(other->path, index->path) == 0 ||
+            !scope_pages_meet(index->path, index->page_pattern, other->path, other->page_pattern,
+                              last))
+            continue;
+        result_refuse(result, RULE_INDEX_COVERS_INDEX, "page_pattern");
+        snprintf(result->detail, sizeof result->detail,
+                 "its page names would cover those of %.180s, another index of this site",
+                 other->path);
+        return true;
+    }
+    return false;
+}
+
+/* ---- names that are locs */
+
+struct search {
+    struct tx *tx;
+    const struct registry *registry;
+    const struct registry_site *site;
+    uint32_t first, last;
+    unsigned lookups;
+    char base[LOC_MAX_CHARS + 1]; /* "https://www.example.com" */
+    size_t base_len;
+    char found[NAME_SIZE]; /* the loc that the last lookup found; "": none */
+    bool live;             /* it is in an index that was not removed */
+};
+
+/* The first loc of the site from `from` on, before `to`. */
+static enum catalogue_status look_up(struct search *s, const char *from, const char *to)
+{
+    s->found[0] = '\0';
+    s->lookups++;
+    sqlite3_stmt *row = tx_statement(s->tx, ST_LOC_FROM);
+    if (!row)
+        return tx_failure(s->tx);
+    sqlite3_bind_int64(row, 1, s->site->id);
+    statement_bind_text(row, 2, from);
+    statement_bind_text(row, 3, to);
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    if (found) {
+        const char *loc = (const char *)sqlite3_column_text(row, 0);
+        snprintf(s->found, sizeof s->found, "%s", loc ? loc : "");
+        s->live = registry_index_by_id(s->registry,
+                                       id_address_index(sqlite3_column_int64(row, 1))) != NULL;
+    }
+    sqlite3_reset(row);
+    return status;
+}
+
+/* Sets `*taken` where page `number` has a registered loc's name, gzipped or not. */
+static enum catalogue_status look_for_page(struct search *s, const struct registry_index *index,
+                                           uint32_t number, bool *taken)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    *taken = false;
+    for (int gz = 0; gz < 2 && status == CATALOGUE_OK && !*taken; gz++) {
+        char name[NAME_SIZE], behind[NAME_SIZE + 1], path[PAGE_PATH_SIZE];
+        scope_page_path(index->path, index->page_pattern, number, gz == 1, path);
+        snprintf(name, sizeof name, "%s%s", s->base, path);
+        snprintf(behind, sizeof behind, "%s\x01", name); /* no loc has a control character */
+        status = look_up(s, name, behind);
+        *taken = s->found[0] != '\0' && s->live;
+    }
+    return status;
+}
+
+/* The lowest number of `digits` digits that may stand, behind `head_len` bytes, in a loc that is
+ * not before the one found; `*there` where it stands in that one. */
+static uint64_t next_number(const char *found, size_t head_len, unsigned digits, bool *there)
+{
+    uint64_t number = 0;
+    unsigned read = 0;
+    for (; read < digits && ascii_is_digit(found[head_len + read]); read++)
+        number = number * 10 + (uint64_t)(found[head_len + read] - '0');
+    *there = read == digits;
+    if (!*there && found[head_len + read] > '9')
+        number++;
+    for (; read < digits; read++)
+        number *= 10;
+    return number;
+}
+
+/* Numbers of as many digits follow one another as their texts do: from each loc that is found the
+ * search goes on at the next number that may come. */
+static enum catalogue_status search_digits(struct search *s, const struct registry_index *index,
+                                           const char *head, unsigned digits, uint32_t *taken)
+{
+    size_t head_len = strlen(head);
+    uint64_t low = 1, high, first = s->first > 2 ? s->first : 2;
+    for (unsigned i = 1; i < digits; i++)
+        low *= 10;
+    high = low * 10 - 1 < s->last ? low * 10 - 1 : s->last;
+    for (uint64_t number = low < first ? first : low; number <= high;) {
+        char from[NAME_SIZE + 24], to[NAME_SIZE + 24];
+        snprintf(from, sizeof from, "%s%llu", head, (unsigned long long)number);
+        snprintf(to, sizeof to, "%s:", head); /* behind the last digit */
+        enum catalogue_status status = look_up(s, from, to);
+        if (status != CATALOGUE_OK || s->found[0] == '\0' || s->lookups > INDEX_NAMES_MAX_LOOKUPS)
+            return status;
+        bool there, taken_here = false;
+        number = next_number(s->found, head_len, digits, &there);
+        if (number < low || number > high)
+            return CATALOGUE_OK;
+        if (there)
+            status = look_for_page(s, index, (uint32_t)number, &taken_here);
+        if (taken_here)
+            *taken = (uint32_t)number;
+        if (status != CATALOGUE_OK || taken_here)
+            return status;
+        number += there;
+    }
+    return CATALOGUE_OK;
+}
+
+/* Everything up to the number in the names of further pages, below the base. */
+static void write_head(const struct search *s, const struct registry_index *index, char *out)
+{
+    char second[PAGE_PATH_SIZE];
+    const char *pattern = index->page_pattern;
+    scope_page_path(index->path, pattern, 2, false, second);
+    size_t stem = strlen(index->path) - strlen(".xml");
+    size_t before = (size_t)(strstr(pattern, "{n}") - pattern) - strlen("{stem}");
+    snprintf(out, NAME_SIZE, "%s%.*s", s->base, (int)(stem + before), second);
+}
+
+static enum catalogue_status search_index(struct search *s, const struct registry_index *index,
+                                          uint32_t *taken)
+{
+    char head[NAME_SIZE], from[NAME_SIZE + 1], to[NAME_SIZE + 1];
+    enum catalogue_status status;
+    *taken = 0;
+    if (s->first == 1) {
+        bool here;
+        status = look_for_page(s, index, 1, &here);
+        if (here)
+            *taken = 1;
+        if (status != CATALOGUE_OK || here)
+            return status;
+    }
+    write_head(s, index, head);
+    snprintf(from, sizeof from, "%s1", head);
+    snprintf(to, sizeof to, "%s:", head);
+    status = look_up(s, from, to); /* mostly there is none at all */
+    if (s->found[0] == '\0')
+        return status;
+    uint64_t low = 1;
+    for (unsigned digits = 1; status == CATALOGUE_OK && *taken == 0 && low <= s->last; digits++) {
+        status = search_digits(s, index, head, digits, taken);
+        low *= 10;
+    }
+    return status;
+}
+
+/* Writes the N-th base under which the site's pages are found: its origin, then, as the other
+ * scheme and alias hosts serve them too, those. False past the last. Only locs of cross hosts can
+ * lie under those. */
+static bool name_base(struct search *s, size_t n)
+{
+    const struct registry_site *site = s->site;
+    const struct url *origin = &site->origin_url;
+    if (n > 0 && site->cross_host_count == 0)
+        return false;
+    if (n == 0)
+        snprintf(s->base, sizeof s->base, "%s", site->origin);
+    else if (n == 1)
+        snprintf(s->base, sizeof s->base, "%s://%s", origin->https ? "http" : "https",
+                 site->origin + origin->host_at);
+    else if ((n - 2) / 2 < site->alias_host_count)
+        snprintf(s->base, sizeof s->base, "%s://%s", n % 2 == 0 ? "https" : "http",
+                 site->alias_hosts[(n - 2) / 2]);
+    else
+        return false;
+    return true;
+}
+
+/* One lookup tells of most bases that nothing of the site lies there. */
+static enum catalogue_status is_used(struct search *s, bool *used)
+{
+    char from[LOC_MAX_CHARS + 2], to[LOC_MAX_CHARS + 2];
+    snprintf(from, sizeof from, "%s/", s->base);
+    snprintf(to, sizeof to, "%s0", s->base); /* '0' follows '/' */
+    enum catalogue_status status = look_up(s, from, to);
+    *used = s->found[0] != '\0';
+    return status;
+}
+
+static void refuse_loc(const struct search *s, const struct registry_index *index, uint32_t number,
+                       struct change_result *result)
+{
+    char name[PAGE_PATH_SIZE];
+    result_refuse(result, RULE_INDEX_COVERS_LOC, "page_pattern");
+    scope_page_path(index->path, index->page_pattern, number > 0 ? number : 1, false, name);
+    if (number > 0)
+        snprintf(result->detail, sizeof result->detail,
+                 "its page name %.180s is a registered loc; choose another page pattern",
+                 s->found + s->base_len);
+    else
+        snprintf(result->detail, sizeof result->detail,
+                 "too many registered locs begin as its page names do (%.120s) to compare them "
+                 "all; choose another page pattern",
+                 name);
+}
+
+enum catalogue_status index_names_check(struct tx *tx, const struct registry *r,
+                                        const struct registry_site *site,
+                                        const struct registry_index *indexes, size_t count,
+                                        uint32_t first, uint32_t last, struct change_result *result)
+{
+    struct search s = {.tx = tx, .registry = r, .site = site, .first = first, .last = last};
+    for (size_t i = 0; i < count; i++)
+        if (refuse_if_met(site, &indexes[i], last, result))
+            return CATALOGUE_OK;
+    for (size_t n = 0; name_base(&s, n); n++) {
+        bool used;
+        enum catalogue_status status = is_used(&s, &used);
+        s.base_len = strlen(s.base);
+        for (size_t i = 0; status == CATALOGUE_OK && used && i < count; i++) {
+            uint32_t taken;
+            status = search_index(&s, &indexes[i], &taken);
+            if (status == CATALOGUE_OK && (taken > 0 || s.lookups > INDEX_NAMES_MAX_LOOKUPS)) {
+                refuse_loc(&s, &indexes[i], taken, result);
+                return CATALOGUE_OK;
+            }
+        }
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+    return CATALOGUE_OK;
+}
+
+/* ---- making one */
+
+/* Splits the URL, or with one site the path, into site and path. Refuses where it is none. */
+static const struct registry_site *locate(const struct registry *r, const char *url,
+                                          char path[INDEX_PATH_MAX_CHARS + 1],
+                                          struct change_result *result)
+{
+    struct url parsed;
+    char whole[LOC_MAX_CHARS + 1];
+    const char *text = url ? url : "";
+    if (text[0] == '/' && r->site_count == 1) {
+        /* Normalised like any URL. */
+        int len = snprintf(whole, sizeof whole, "%s%s", r->sites[0].origin, text);
+        text = len > 0 && (size_t)len < sizeof whole ? whole : "";
+    }
+    enum rule_code code = url_parse(text, strlen(text), &parsed, NULL);
+    if (code != RULE_OK) {
+        result_refuse(result, code, "url");
+        return NULL;
+    }
+    char origin[LOC_MAX_CHARS + 1];
+    memcpy(origin, parsed.text, parsed.origin_len);
+    origin[parsed.origin_len] = '\0';
+    const struct registry_site *site = registry_site_by_origin(r, origin);
+    size_t path_len = (size_t)parsed.len - parsed.origin_len; /* with a query, if there is one */
+    if (!site)
+        result_refuse(result, RULE_SITE_UNKNOWN, "url");
+    else if (path_len > INDEX_PATH_MAX_CHARS)
+        result_refuse(result, RULE_INDEX_PATH, "url");
+    else
+        memcpy(path, parsed.text + parsed.origin_len, path_len + 1);
+    return site;
+}
+
+/* Whether one more can be numbered. */
+static enum catalogue_status judge_id(struct tx *tx, struct change_result *result)
+{
+    sqlite3_stmt *last = tx_statement(tx, ST_INDEX_LAST);
+    if (!last)
+        return tx_failure(tx);
+    int64_t last_id;
+    enum catalogue_status status = statement_number(last, 0, &last_id);
+    if (status == CATALOGUE_OK && last_id >= ID_MAX_INDEX)
+        result_decline(result, CATALOGUE_FULL, "the catalogue can number no more indexes");
+    return status;
+}
+
+enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin, const char *url,
+                                        char path[INDEX_PATH_MAX_CHARS + 1],
+                                        struct change_result *result)
+{
+    struct url parsed;
+    if (url_parse(url, strlen(url), &parsed, NULL) != RULE_OK ||
+        !url_same_origin(&parsed, origin) ||
+        (size_t)parsed.len - parsed.origin_len > INDEX_PATH_MAX_CHARS ||
+        scope_check_index_path(parsed.text + parsed.origin_len) != RULE_OK) {
+        result_refuse(result, RULE_INDEX_PATH, "index");
+        return CATALOGUE_OK;
+    }
+    memcpy(path, parsed.text + parsed.origin_len, (size_t)parsed.len - parsed.origin_len + 1);
+    return judge_id(tx, result);
+}
+
+static const struct registry_index *index_at(const struct registry_site *site, const char *path)
+{
+    for (size_t i = 0; i < site->index_count; i++)
+        if (strcmp(site->indexes[i].path, path) == 0)
+            return &site->indexes[i];
+    return NULL;
+}
+
+enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct change_result *result)
+{
+    enum catalogue_status status = statement_run(row);
+    if (status != CATALOGUE_OK)
+        return status;
+    result->id = sqlite3_last_insert_rowid(tx->db);
+    result->created = 1;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
+                                   const char *pattern, struct change_result *result)
+{
+    sqlite3_stmt *row = tx_statement(tx, ST_INDEX_ADD);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, site_id);
+    statement_bind_text(row, 2, path);
+    statement_bind_text(row, 3, pattern);
+    return admin_insert(tx, row, result);
+}
+
+enum catalogue_status apply_index_add(struct tx *tx, const struct change *change,
+                                      struct change_result *result)
+{
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    char path[INDEX_PATH_MAX_CHARS + 1];
+    const char *pattern = change->page_pattern ? change->page_pattern : PAGE_PATTERN_DEFAULT;
+    const struct registry_site *site = locate(r, change->index_url, path, result);
+    if (change->grant.site_id != 0 &&
+        (site ? site->id != change->grant.site_id : result->code == RULE_SITE_UNKNOWN))
+        result_forbid(result);
+    if (result->status != CATALOGUE_OK)
+        return CATALOGUE_OK;
+    const struct registry_index *existing = index_at(site, path);
+    if (existing) {
+        result_decline(result, CATALOGUE_CONFLICT, "there is an index of this URL");
+        result->id = existing->id;
+        return CATALOGUE_OK;
+    }
+    if (result_managed(result, change, site) ||
+        (!change->override_managed && result_frozen(result, change, site->frozen)))
+        return CATALOGUE_OK;
+    if (site->index_count >= SITE_INDEXES_MAX && !change->override_managed) {
+        result_decline(result, CATALOGUE_FULL, "");
+        snprintf(result->detail, sizeof result->detail, "a site can have at most %u indexes",
+                 SITE_INDEXES_MAX);
+        result->field = "url";
+        return CATALOGUE_OK;
+    }
+    if (scope_check_index_path(path) != RULE_OK) {
+        result_refuse(result, scope_check_index_path(path), "url");
+        return CATALOGUE_OK;
+    }
+    if (scope_check_pattern(pattern) != RULE_OK) {
+        result_refuse(result, scope_check_pattern(pattern), "page_pattern");
+        return CATALOGUE_OK;
+    }
+    status = judge_id(tx, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
+    struct registry_index fresh = {.path = path, .page_pattern = pattern};
+    status = index_names_check(tx, r, site, &fresh, 1, 1, site->max_pages, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
+    return index_insert(tx, site->id, path, pattern, result);
+}
+
+/* The index that a change names. NULL, with the result filled, where there is none, or none for who
+ * asks. */
+static enum catalogue_status find_asked(struct tx *tx, const struct change *change,
+                                        struct change_result *result, const struct registry **r,
+                                        const struct registry_index **out)
+{
+    enum catalogue_status status = tx_registry(tx, r);
+    *out = NULL;
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct registry_index *index = registry_index_by_id(*r, change->index_id);
+    if (!index)
+        result_missing(result, &change->grant, "there is no such index");
+    else if (!grant_has_site(&change->grant, index->site_id))
+        result_forbid(result);
+    else
+        *out = index;
+    return CATALOGUE_OK;
+}
+
+/* ---- freezing one: state, not policy, so whoever manages the site */
+
+enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *change,
+                                         struct change_result *result)
+{
+    const struct registry *r;
+    const struct registry_index *index;
+    enum catalogue_status status = find_asked(tx, change, result, &r, &index);
+    if (status != CATALOGUE_OK || !index)
+        return status;
+    result->id = index->id;
+    enum freeze to = change->frozen ? freeze_of(&change->grant) : FREEZE_NONE;
+    if (!change->frozen && result_freeze_holds(result, change, index->frozen))
+        return CATALOGUE_OK;
+    if (change->frozen ? index->frozen >= to : index->frozen == FREEZE_NONE) {
+        result->unchanged = 1;
+        return CATALOGUE_OK;
+    }
+    result->updated = 1;
+    result->changed = true;
+    status = tx_run(tx, ST_INDEX_FREEZE, index->id, (int64_t)to);
+    tx_registry_touch(tx);
+    return status;
+}
+
+/* ---- removing one */
+
+enum catalogue_status index_bury(struct tx *tx, const struct registry_index *index)
+{
+    struct occupancy_index *occupancy;
+    enum catalogue_status status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    bool kept = tx->recorder != NULL; /* it can be undone until it is purged (unremove.c) */
+    status = tx_run(tx, ST_INDEX_REMOVE, index->id, kept ? tx->now : 0,
+                    kept ? (int64_t)tx->revision + 1 : 0);
+    if (status == CATALOGUE_OK)
+        occupancy_bury(tx, occupancy);
+    return status;
+}
+
+enum catalogue_status apply_index_remove(struct tx *tx, const struct change *change,
+                                         struct change_result *result)
+{
+    const struct registry *r;
+    const struct registry_index *index;
+    enum catalogue_status status = find_asked(tx, change, result, &r, &index);
+    if (status != CATALOGUE_OK || !index)
+        return status;
+    if (result_managed(result, change, registry_site_by_id(r, index->site_id)) ||
+        result_frozen(result, change, registry_freeze(r, index)))
+        return CATALOGUE_OK;
+    struct occupancy_index *occupancy;
+    status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    struct guard_case guard = {.before = occupancy->entries,
+                               .removed = occupancy->entries,
+                               .max_removed = change->max_removed};
+    status = guard_peak(tx, occupancy, &guard.peak);
+    if (status != CATALOGUE_OK || !guard_judge(tx, &guard, result))
+        return status;
+    result->id = index->id;
+    result->removed = guard.removed;
+    result->changed = true;
+    status = index_bury(tx, index);
+    tx_registry_touch(tx);
+    return status;
+}

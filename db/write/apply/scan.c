@@ -1,0 +1,684 @@
+/* A scan of a directory source on its way into the catalogue. Internal to db/; the writer's thread.
+ *
+ * The files are read up to four times: to count what would go, to count
+ * what would come, to take out what goes, and to write the rest. What goes makes room for what
+ * comes, and the shrink guard judges the end of both before the first write. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/history/recorder.h"
+#include "db/read/row.h"
+#include "db/source.h"
+#include "db/write/apply/apply.h"
+#include "db/write/guard.h"
+
+#define SCAN_PROBLEM_SIZE 64
+
+/* The row that is kept of a file, as far as a scan decides by it. */
+struct scan_kept {
+    bool found;
+    enum source_file_state state;
+    int64_t site; /* 0: none */
+    bool has_loc;
+    char loc[LOC_MAX_CHARS + 1];
+    char problem[SCAN_PROBLEM_SIZE]; /* "" where there is none */
+    int64_t problem_since;
+};
+
+/* What a scan would do to one index. */
+struct scan_index {
+    const struct registry_index *index;
+    uint64_t removed; /* entries that go, or move to the source's own index */
+    int64_t change;   /* of their number, all in all */
+    uint64_t before, peak;
+};
+
+struct scan {
+    struct tx *tx;
+    const struct change *change;
+    struct change_result *result;
+    int64_t owner;                      /* the source */
+    const struct registry *registry;    /* borrowed: a scan changes none of it */
+    const struct registry_index *index; /* NULL: by scope */
+
+    /* Of the guard. */
+    struct scan_index *indexes; /* owned */
+    size_t index_count, index_capacity;
+    uint64_t removals; /* what goes, and what moves to the source's own index */
+    uint64_t moves;    /* of them */
+    bool single;       /* one that moves is all: as a registration's, it is no set */
+    bool hold;         /* what would go stays */
+
+    /* The file at hand. */
+    const struct source_file *file;
+    uint64_t row; /* its number, from 1 */
+    struct scan_kept kept;
+    struct put put;
+    struct entry entry;
+
+    int64_t files, listed, quarantined; /* how many more there are than before */
+};
+
+typedef enum catalogue_status scan_pass(struct scan *s);
+
+static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row);
+static enum catalogue_status scan_place(struct scan *s, bool *foreign);
+static enum catalogue_status scan_find_move(struct scan *s, const struct registry_index **from);
+static enum catalogue_status scan_read(struct scan *s, scan_pass *each);
+
+/* The words of enum source_file_state are numbers in the file. */
+_Static_assert(SOURCE_FILE_LISTED == 0 && SOURCE_FILE_EMPTY == 1 && SOURCE_FILE_IGNORED == 2 &&
+                   SOURCE_FILE_QUARANTINED == 3,
+               "as released files say");
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    size_t len = from ? strnlen(from, size - 1) : 0;
+    memcpy(to, from ? from : "", len);
+    to[len] = '\0';
+}
+
+/* ---- rows */
+
+/* Reads what is kept of s->file into s->kept. */
+static enum catalogue_status scan_row_read(struct scan *s)
+{
+    struct scan_kept *kept = &s->kept;
+    kept->found = false;
+    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_READ);
+    if (!row)
+        return tx_failure(s->tx);
+    sqlite3_bind_int64(row, 1, s->owner);
+    statement_bind_text(row, 2, s->file->path);
+    enum catalogue_status status = statement_first(row, &kept->found);
+    if (kept->found) {
+        kept->state = (enum source_file_state)sqlite3_column_int(row, 0);
+        kept->site = sqlite3_column_int64(row, 1);
+        kept->has_loc = sqlite3_column_type(row, 2) != SQLITE_NULL;
+        copy_text(kept->loc, sizeof kept->loc, (const char *)sqlite3_column_text(row, 2));
+        copy_text(kept->problem, sizeof kept->problem, (const char *)sqlite3_column_text(row, 3));
+        kept->problem_since = sqlite3_column_int64(row, 4);
+    }
+    sqlite3_reset(row);
+    return status;
+}
+
+static void count_state(struct scan *s, enum source_file_state state, int64_t by)
+{
+    s->files += by;
+    if (state == SOURCE_FILE_LISTED)
+        s->listed += by;
+    else if (state == SOURCE_FILE_QUARANTINED)
+        s->quarantined += by;
+}
+
+static void count_change(struct scan *s, enum source_file_state state)
+{
+    if (s->kept.found)
+        count_state(s, s->kept.state, -1);
+    if (state != SOURCE_FILE_GONE)
+        count_state(s, state, 1);
+}
+
+/* A problem is as old as its word. */
+static int64_t since(const struct scan *s, const char *problem)
+{
+    bool same = s->kept.found && s->kept.state == SOURCE_FILE_QUARANTINED && problem &&
+                strncmp(s->kept.problem, problem, SCAN_PROBLEM_SIZE - 1) == 0;
+    return same ? s->kept.problem_since : s->tx->now;
+}
+
+/* What the file system says, from parameter `at` on. */
+static void bind_stat(sqlite3_stmt *row, int at, const struct source_file *file)
+{
+    sqlite3_bind_int64(row, at, (sqlite3_int64)file->device);
+    sqlite3_bind_int64(row, at + 1, (sqlite3_int64)file->inode);
+    sqlite3_bind_int64(row, at + 2, (sqlite3_int64)file->size);
+    sqlite3_bind_int64(row, at + 3, file->mtime_ns);
+}
+
+static void bind_problem(sqlite3_stmt *row, int at, const struct scan *s,
+                         const struct source_file *file)
+{
+    bool has = file->state == SOURCE_FILE_QUARANTINED;
+    const char *problem = file->problem ? file->problem : "";
+    statement_bind_text(row, at, has ? problem : NULL);
+    statement_bind_text(row, at + 1, has ? file->detail : NULL);
+    sqlite3_bind_int64(row, at + 2, has ? (sqlite3_int64)file->line : 0);
+    sqlite3_bind_int64(row, at + 3, has ? (sqlite3_int64)file->column : 0);
+    sqlite3_bind_int64(row, at + 4, has ? since(s, problem) : 0);
+}
+
+/* What is known of it is kept in the history before its row says anything else of its content, so
+ * that an undo finds what to compare the file with. */
+static enum catalogue_status keep_known(struct scan *s, const struct source_file *file)
+{
+    unsigned char bytes[16];
+    bool has = file->state == SOURCE_FILE_LISTED && statement_hash_bytes(file->hash, bytes);
+    if (!s->kept.found || s->kept.site == 0)
+        return CATALOGUE_OK;
+    return recorder_keep_file(s->tx->recorder, s->tx, s->owner, file->path, has ? bytes : NULL,
+                              sizeof bytes);
+}
+
+/* Writes all of `file`; it is in `site` (0: nowhere). `refused`: a rule did it. */
+static enum catalogue_status scan_row_write(struct scan *s, const struct source_file *file,
+                                            int64_t site, bool refused)
+{
+    enum catalogue_status status = keep_known(s, file);
+    if (status != CATALOGUE_OK)
+        return status;
+    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_WRITE);
+    if (!row)
+        return tx_failure(s->tx);
+    sqlite3_bind_int64(row, 1, s->owner);
+    statement_bind_text(row, 2, file->path);
+    if (site != 0)
+        sqlite3_bind_int64(row, 3, site);
+    else
+        sqlite3_bind_null(row, 3);
+    statement_bind_text(row, 4, file->loc);
+    sqlite3_bind_int(row, 5, (int)file->state);
+    sqlite3_bind_int(row, 6, refused);
+    bind_stat(row, 7, file);
+    statement_bind_hash(row, 11, file->hash);
+    statement_bind_text(row, 12, file->lastmod);
+    sqlite3_bind_int64(row, 13, (sqlite3_int64)file->urls);
+    sqlite3_bind_int64(row, 14, (sqlite3_int64)file->bytes);
+    statement_bind_text(row, 15, file->newest_lastmod);
+    sqlite3_bind_int(row, 16, file->one_lastmod);
+    sqlite3_bind_int(row, 17, file->future);
+    bind_problem(row, 18, s, file);
+    /* What is refused for its place may come again without being read. */
+    bool kept = refused || file->state == SOURCE_FILE_LISTED;
+    statement_bind_text(row, 23, kept ? file->remarks : NULL);
+    statement_bind_text(row, 24, file->claim);
+    count_change(s, file->state);
+    return statement_run(row);
+}
+
+/* Writes how s->file stands and what is wrong with it; what the row says of its last good content
+ * and of its entry stays. */
+static enum catalogue_status scan_row_quarantine(struct scan *s)
+{
+    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_QUARANTINE);
+    if (!row)
+        return tx_failure(s->tx);
+    sqlite3_bind_int64(row, 1, s->owner);
+    statement_bind_text(row, 2, s->file->path);
+    bind_stat(row, 3, s->file);
+    bind_problem(row, 7, s, s->file);
+    sqlite3_bind_int(row, 12, SOURCE_FILE_QUARANTINED);
+    statement_bind_text(row, 13, s->file->loc);
+    count_change(s, SOURCE_FILE_QUARANTINED);
+    return statement_run(row);
+}
+
+static enum catalogue_status scan_row_delete(struct scan *s)
+{
+    enum catalogue_status status = keep_known(s, s->file);
+    if (status != CATALOGUE_OK)
+        return status;
+    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_DELETE);
+    if (!row)
+        return tx_failure(s->tx);
+    sqlite3_bind_int64(row, 1, s->owner);
+    statement_bind_text(row, 2, s->file->path);
+    count_change(s, SOURCE_FILE_GONE);
+    return statement_run(row);
+}
+
+/* Whether anything is kept of the source's files. */
+static enum catalogue_status scan_state_has_files(struct scan *s, bool *has)
+{
+    int64_t number = 0;
+    *has = false;
+    enum catalogue_status status = tx_number(s->tx, ST_FILES_ANY, 0, &number, s->owner);
+    *has = number != 0;
+    return status;
+}
+
+/* Stamps how the source stands after this scan. */
+static enum catalogue_status scan_state_write(struct scan *s)
+{
+    return tx_run(s->tx, ST_STATE_WRITE, s->owner, s->tx->now,
+                  s->hold ? (sqlite3_int64)s->removals : 0, s->files, s->listed, s->quarantined,
+                  s->change->source_hosts);
+}
+
+/* The tally of an index; NULL: no memory. Files of one index mostly stand together. */
+static struct scan_index *tally_of(struct scan *s, const struct registry_index *index)
+{
+    for (size_t i = s->index_count; i-- > 0;)
+        if (s->indexes[i].index == index)
+            return &s->indexes[i];
+    if (s->index_count == s->index_capacity) {
+        size_t capacity = s->index_capacity ? s->index_capacity * 2 : 4;
+        struct scan_index *indexes = realloc(s->indexes, capacity * sizeof *indexes);
+        if (!indexes)
+            return NULL;
+        s->indexes = indexes;
+        s->index_capacity = capacity;
+    }
+    s->indexes[s->index_count] = (struct scan_index){.index = index};
+    return &s->indexes[s->index_count++];
+}
+
+/* What is frozen keeps its entries; the rows of their files stay as they are, so that each scan
+ * finds the same difference until the thaw. */
+static bool is_frozen(const struct scan *s, const struct put_row *row)
+{
+    return row->found &&
+           registry_is_frozen(s->registry,
+                              registry_index_by_id(s->registry, id_address_index(row->address)));
+}
+
+static enum catalogue_status tally_loss(struct scan *s, const struct registry_index *index)
+{
+    struct scan_index *tally = tally_of(s, index);
+    if (!tally)
+        return CATALOGUE_NO_MEMORY;
+    tally->removed++;
+    tally->change--;
+    s->removals++;
+    return CATALOGUE_OK;
+}
+
+/* What an index loses to another is lost to it. */
+static enum catalogue_status count_loss(struct scan *s)
+{
+    struct put_row row;
+    const struct registry_index *from;
+    enum catalogue_status status = scan_find_loss(s, &row);
+    if (status == CATALOGUE_OK && row.found && !is_frozen(s, &row))
+        status = tally_loss(s, registry_index_by_id(s->registry, id_address_index(row.address)));
+    if (status == CATALOGUE_OK)
+        status = scan_find_move(s, &from);
+    if (status != CATALOGUE_OK || !from)
+        return status;
+    s->moves++;
+    return tally_loss(s, from);
+}
+
+/* Room is not looked for: what comes is counted as if the site had enough. Where it has not,
+ * scan_guard_settle still sees what came of it. */
+static enum catalogue_status count_gain(struct scan *s)
+{
+    bool foreign;
+    if (s->file->state != SOURCE_FILE_LISTED)
+        return CATALOGUE_OK;
+    enum catalogue_status status = scan_place(s, &foreign);
+    if (status != CATALOGUE_OK || s->put.code != RULE_OK || foreign || s->put.from == s->put.index)
+        return status;
+    struct scan_index *to = tally_of(s, s->put.index);
+    if (!to)
+        return CATALOGUE_NO_MEMORY;
+    to->change++;
+    return CATALOGUE_OK;
+}
+
+/* How much the index has now, before the first write. */
+static enum catalogue_status measure(struct scan *s)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; status == CATALOGUE_OK && i < s->index_count; i++) {
+        struct scan_index *tally = &s->indexes[i];
+        struct occupancy_index *occupancy;
+        status = occupancy_index(s->tx, tally->index->site_id, tally->index->id, &occupancy);
+        if (status != CATALOGUE_OK)
+            break;
+        tally->before = occupancy->entries;
+        status = guard_peak(s->tx, occupancy, &tally->peak);
+    }
+    return status;
+}
+
+/* The rule is held to each index, but what max_removed approves is the whole scan. */
+static struct guard_case case_of(const struct scan *s, const struct scan_index *tally,
+                                 uint64_t after)
+{
+    return (struct guard_case){.peak = tally->peak,
+                               .before = tally->before,
+                               .after = after,
+                               .removed = s->removals,
+                               .max_removed = s->change->max_removed};
+}
+
+static bool passes(struct scan *s, struct change_result *verdict)
+{
+    for (size_t i = 0; i < s->index_count; i++) {
+        const struct scan_index *tally = &s->indexes[i];
+        int64_t after = (int64_t)tally->before + tally->change;
+        struct guard_case guard = case_of(s, tally, after > 0 ? (uint64_t)after : 0);
+        if (tally->removed > 0 && !guard_judge(s->tx, &guard, verdict))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the shrink guard */
+
+/* Counts, judges and sets s->hold; writes nothing. */
+static enum catalogue_status scan_guard_ask(struct scan *s)
+{
+    struct change_result verdict = {.status = CATALOGUE_OK};
+    enum catalogue_status status = scan_read(s, count_loss);
+    s->single = s->moves == 1 && s->removals == 1;
+    if (s->single) {
+        s->removals = 0;
+        s->index_count = 0;
+    }
+    if (status != CATALOGUE_OK || s->result->status != CATALOGUE_OK || s->removals == 0)
+        return status;
+    status = measure(s);
+    if (status != CATALOGUE_OK || passes(s, &verdict))
+        return status;
+    /* Maybe as much comes as goes: files that were renamed. */
+    status = scan_read(s, count_gain);
+    if (status != CATALOGUE_OK || s->result->status != CATALOGUE_OK)
+        return status;
+    status = measure(s);
+    if (status != CATALOGUE_OK || passes(s, &verdict))
+        return status;
+    s->hold = true;
+    s->result->would_remove = s->removals;
+    snprintf(s->result->detail, sizeof s->result->detail, "%s", verdict.detail);
+    return CATALOGUE_OK;
+}
+
+/* At the end, where the removals were let through: holds the guard to what came of it. */
+static enum catalogue_status scan_guard_settle(struct scan *s)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; !s->hold && status == CATALOGUE_OK && i < s->index_count; i++) {
+        const struct scan_index *tally = &s->indexes[i];
+        struct occupancy_index *occupancy;
+        if (tally->removed == 0)
+            continue;
+        status = occupancy_index(s->tx, tally->index->site_id, tally->index->id, &occupancy);
+        if (status != CATALOGUE_OK)
+            break;
+        struct guard_case guard = case_of(s, tally, occupancy->entries);
+        /* What was to come found no room, so that the end is not the one that was judged. */
+        if (!guard_judge(s->tx, &guard, s->result))
+            break;
+        if (guard_approved(s->tx, &guard)) {
+            occupancy_index_dirty(s->tx, occupancy);
+            occupancy->peak_reset = true;
+        }
+    }
+    return status;
+}
+
+/* ---- reading the files */
+
+/* Calls `each` for every file of the change. Rows that cannot be read refuse the scan:
+ * result->status tells. */
+static enum catalogue_status scan_read(struct scan *s, scan_pass *each)
+{
+    struct source_file file;
+    spool_rewind(s->change->rows);
+    s->row = 0;
+    for (;;) {
+        int more = spool_next_file(s->change->rows, &file);
+        if (more < 0)
+            reject_stream(s->result);
+        if (more != 1)
+            return CATALOGUE_OK;
+        s->file = &file;
+        s->row++;
+        enum catalogue_status status = scan_row_read(s);
+        if (status == CATALOGUE_OK)
+            status = each(s);
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+}
+
+/* ---- judging the file at hand */
+
+static bool same_loc(const char *given, const char *kept)
+{
+    struct url url;
+    return strcmp(given, kept) == 0 ||
+           (url_parse(given, strlen(given), &url, NULL) == RULE_OK && strcmp(url.text, kept) == 0);
+}
+
+/* True where the URL of the folder, or the site of its index, is not what it was. */
+static bool is_relocated(const struct scan *s)
+{
+    if (!s->file->loc)
+        return false;
+    return (s->index && s->index->site_id != s->kept.site) || !same_loc(s->file->loc, s->kept.loc);
+}
+
+/* ---- the file at hand */
+
+/* Finds the entry that s->file takes away by being as it is now: gone, empty, no sitemap, or at
+ * another URL. `*row` is not found where there is none. */
+static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row)
+{
+    row->found = false;
+    if (!s->kept.found || s->kept.site == 0 || !s->kept.has_loc ||
+        s->file->state == SOURCE_FILE_QUARANTINED ||
+        (s->file->state == SOURCE_FILE_LISTED && !is_relocated(s)))
+        return CATALOGUE_OK;
+    enum catalogue_status status = put_find(s->tx, s->kept.site, s->kept.loc, row);
+    if (row->found && (row->source != s->owner ||
+                       !registry_index_by_id(s->registry, id_address_index(row->address))))
+        row->found = false;
+    return status;
+}
+
+/* Places s->file as the entry that it would be. s->put.code tells; `*foreign` where the loc is
+ * another's. */
+static enum catalogue_status scan_place(struct scan *s, bool *foreign)
+{
+    const struct source_file *file = s->file;
+    struct put *put = &s->put;
+    *foreign = false;
+    s->entry = (struct entry){.line = s->row,
+                              .loc = file->loc,
+                              .lastmod = file->lastmod,
+                              .lastmod_state = file->lastmod ? FIELD_SET : FIELD_NULL,
+                              .position = POSITION_NONE};
+    put->entry = &s->entry;
+    put->grant = s->change->grant;
+    put->index_name = s->change->index_name;
+    put->source = s->change->source;
+    put->of_set = !s->single;
+    if (!file->loc) {
+        put->code = RULE_LOC_MISSING;
+        put->field = "loc";
+        return CATALOGUE_OK;
+    }
+    enum catalogue_status status = entry_locate(s->tx, put);
+    *foreign = put->code == RULE_OK && put->from && put->row.source != s->owner;
+    return status;
+}
+
+/* The index that s->file moves its entry out of, since another one is named for the source; NULL:
+ * none. */
+static enum catalogue_status scan_find_move(struct scan *s, const struct registry_index **from)
+{
+    bool foreign;
+    *from = NULL;
+    if (!s->index || s->file->state != SOURCE_FILE_LISTED)
+        return CATALOGUE_OK;
+    enum catalogue_status status = scan_place(s, &foreign);
+    if (status == CATALOGUE_OK && s->put.code == RULE_OK && !foreign && s->put.from != s->put.index)
+        *from = s->put.from;
+    return status;
+}
+
+/* ---- what goes */
+
+static enum catalogue_status take_out(struct scan *s)
+{
+    struct put_row row;
+    enum catalogue_status status = scan_find_loss(s, &row);
+    if (status != CATALOGUE_OK || !row.found || is_frozen(s, &row))
+        return status;
+    const struct registry_index *index =
+        registry_index_by_id(s->registry, id_address_index(row.address));
+    s->result->removed++;
+    return put_release(s->tx, index, row.address, s->kept.loc, strlen(s->kept.loc));
+}
+
+/* ---- what is there */
+
+/* "is registered by …", with the name that the owner goes by. */
+static enum catalogue_status explain(struct scan *s, char *out, size_t size)
+{
+    snprintf(out, size, "%s", put_why(&s->put));
+    if (s->put.code != RULE_OWNED_BY_ANOTHER)
+        return CATALOGUE_OK;
+    sqlite3_stmt *name = tx_statement(s->tx, ST_SOURCE_NAME);
+    if (!name)
+        return tx_failure(s->tx);
+    sqlite3_bind_int64(name, 1, s->put.row.source);
+    bool found;
+    enum catalogue_status status = statement_first(name, &found);
+    const char *text = found ? (const char *)sqlite3_column_text(name, 0) : NULL;
+    if (text && text[0] != '\0')
+        snprintf(out, size, "is registered by \"%s\"; it stays theirs", text);
+    sqlite3_reset(name);
+    return status;
+}
+
+/* A good file without a place. Its row says what it holds, so that it can be tried again without
+ * being read; told once, not with every try. */
+static enum catalogue_status refuse(struct scan *s)
+{
+    struct rejection rejection = {
+        .line = s->row, .loc = s->file->loc, .code = s->put.code, .field = s->put.field};
+    enum catalogue_status status = explain(s, rejection.detail, sizeof rejection.detail);
+    if (status != CATALOGUE_OK)
+        return status;
+    struct source_file file = *s->file;
+    file.state = SOURCE_FILE_QUARANTINED;
+    file.problem = rule_code_word(s->put.code);
+    file.detail = rejection.detail;
+    file.line = file.column = 0;
+    bool known = s->kept.found && strcmp(s->kept.problem, file.problem) == 0;
+    bool same = s->kept.found && s->kept.has_loc && file.loc && same_loc(file.loc, s->kept.loc);
+    s->result->rejected++;
+    status = scan_row_write(s, &file, same ? s->kept.site : 0, true);
+    if (known)
+        rejection.detail[0] = '\0';
+    if (s->change->max_told > 0)
+        findings_refuse(&s->result->findings, &rejection);
+    return status;
+}
+
+static enum catalogue_status list_file(struct scan *s)
+{
+    struct put *put = &s->put;
+    bool foreign;
+    enum catalogue_status status = scan_place(s, &foreign);
+    if (foreign) {
+        put->code = RULE_OWNED_BY_ANOTHER;
+        put->field = "loc";
+    }
+    if (status == CATALOGUE_OK)
+        status = put_room(s->tx, put);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put->code == RULE_FROZEN) {
+        s->result->frozen++;
+        return CATALOGUE_OK;
+    }
+    if (put->code != RULE_OK)
+        return refuse(s);
+    status = put_write(s->tx, put);
+    if (status != CATALOGUE_OK)
+        return status;
+    count_put(s->change, s->result, put);
+    struct source_file file = *s->file;
+    file.loc = put->url.text;
+    return scan_row_write(s, &file, put->site->id, false);
+}
+
+static enum catalogue_status settle_file(struct scan *s)
+{
+    struct put_row row;
+    const struct registry_index *from = NULL;
+    enum catalogue_status status = scan_find_loss(s, &row);
+    bool frozen = is_frozen(s, &row);
+    if (status == CATALOGUE_OK && s->hold && !row.found)
+        status = scan_find_move(s, &from);
+    /* Its row stays as it is, so that the next scan finds the same difference. */
+    if (status != CATALOGUE_OK || frozen || (s->hold && (row.found || from))) {
+        s->result->frozen += frozen;
+        return status;
+    }
+    switch (s->file->state) {
+    case SOURCE_FILE_LISTED:
+        return list_file(s);
+    case SOURCE_FILE_QUARANTINED:
+        return s->kept.found ? scan_row_quarantine(s) : scan_row_write(s, s->file, 0, false);
+    case SOURCE_FILE_GONE:
+        return s->kept.found ? scan_row_delete(s) : CATALOGUE_OK;
+    case SOURCE_FILE_EMPTY:
+    case SOURCE_FILE_IGNORED:
+        break;
+    }
+    return scan_row_write(s, s->file, 0, false);
+}
+
+/* ---- the whole */
+
+/* Finds the index and the source's own id. A refusal is written into the result. */
+static enum catalogue_status prepare(struct scan *s)
+{
+    const char *source = s->change->source, *name = s->change->index_name;
+    enum catalogue_status status = tx_registry(s->tx, &s->registry);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (!source || entry_check_name(source, strlen(source)) != RULE_OK) {
+        result_refuse(s->result, RULE_NAME, "source");
+        return CATALOGUE_OK;
+    }
+    /* Rather than a refusal of every file: the index may be about to be made. */
+    s->index = name ? registry_index_by_name(s->registry, name, NULL) : NULL;
+    if (name && !s->index) {
+        result_refuse(s->result, RULE_INDEX_UNKNOWN, "index");
+        return CATALOGUE_OK;
+    }
+    return tx_source(s->tx, source, true, &s->owner);
+}
+
+static enum catalogue_status run_passes(struct scan *s)
+{
+    bool has_files;
+    enum catalogue_status status = scan_state_has_files(s, &has_files);
+    if (status == CATALOGUE_OK && has_files) /* else nothing can go */
+        status = scan_guard_ask(s);
+    if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK && s->removals > 0 && !s->hold)
+        status = scan_read(s, take_out);
+    if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)
+        status = scan_read(s, settle_file);
+    if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)
+        status = scan_guard_settle(s);
+    if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)
+        status = scan_state_write(s);
+    return status;
+}
+
+enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
+                                 struct change_result *result, bool *keep)
+{
+    struct scan s = {.tx = tx, .change = change, .result = result};
+    enum catalogue_status status = prepare(&s);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = run_passes(&s);
+    free(s.indexes);
+    if (status != CATALOGUE_OK)
+        return status;
+    result->changed = tx->changed;
+    finish_set(tx, change, result, keep);
+    return CATALOGUE_OK;
+}

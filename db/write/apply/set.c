@@ -1,0 +1,631 @@
+/* Sets of entries: a bulk, which goes line by line as a single registration does, and a replace.
+ * The writer's thread.
+ *
+ * The set that a replace acts on is what the index holds of `replace_source` (NULL: of anyone) with
+ * locs that begin with `replace_prefix` (NULL: all). Two passes over the list, in between the
+ * removals, so that what goes makes room for what comes:
+ *   1. judge every line; remember in temp.keep which entries of the index the list names
+ *   2. prune: remove those of the set that it does not name
+ *   3. park: entries that an export wants at another position leave theirs, under the address
+ *      -address, which no entry has
+ *   4. write: update, bring back what is parked, add what is new. */
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "db/read/row.h"
+#include "db/write/apply/apply.h"
+#include "db/write/guard.h"
+#include "server/rules/http/negotiate.h"
+#include "server/rules/page/render.h"
+
+struct replace {
+    struct tx *tx;
+    const struct change *change;
+    struct change_result *result;
+    const struct registry_index *index;
+    struct occupancy_index *occupancy;
+    const char *prefix; /* of the locs acted on; NULL: any */
+    int64_t owner;      /* the source acted on; 0: anyone's; -1: one that owns nothing yet */
+    uint64_t ordinal;   /* of the line at hand, from 1 */
+    uint64_t foreign;   /* lines whose entries belong to another source */
+    struct put put;     /* the line at hand */
+};
+
+/* Judges If-Match against the state of the index that a list names (RFC 9110 13.1.1). */
+static enum catalogue_status judge_state(struct tx *tx, const struct change *change,
+                                         const struct occupancy_index *index,
+                                         struct change_result *result)
+{
+    enum catalogue_status status = occupancy_state(tx, index, false, result->index_state);
+    if (status != CATALOGUE_OK || !change->if_match ||
+        negotiate_match_state(change->if_match, result->index_state))
+        return status;
+    result_decline(result, CATALOGUE_CONFLICT,
+                   "the index has changed: its tag is not the one that If-Match names");
+    result->precondition_failed = true;
+    return CATALOGUE_OK;
+}
+
+/* Refused then, and nothing of it is kept. */
+static bool is_to_end(const struct replace *r)
+{
+    return list_ends(r->tx, r->change, r->result);
+}
+
+/* One segment at a time: the engine holds what RETURNING yields in memory. */
+static enum catalogue_status prune_segment(struct replace *r, uint32_t first)
+{
+    struct tx *tx = r->tx;
+    sqlite3_stmt *gone = tx_statement(tx, ST_SEGMENT_PRUNE);
+    if (!gone)
+        return tx_failure(tx);
+    sqlite3_bind_int64(gone, 1, id_address(r->index->id, first));
+    sqlite3_bind_int64(gone, 2, id_address(r->index->id, first + SEGMENT_POSITIONS - 1));
+    if (r->owner != 0)
+        sqlite3_bind_int64(gone, 3, r->owner);
+    else
+        sqlite3_bind_null(gone, 3);
+    statement_bind_text(gone, 4, r->prefix);
+    bool found;
+    enum catalogue_status status;
+    while ((status = statement_first(gone, &found)) == CATALOGUE_OK && found) {
+        const char *loc = (const char *)sqlite3_column_text(gone, 1);
+        size_t len = (size_t)sqlite3_column_bytes(gone, 1);
+        if (!loc)
+            status = CATALOGUE_NO_MEMORY;
+        else
+            status = occupancy_release(tx, r->occupancy,
+                                       id_address_position(sqlite3_column_int64(gone, 0)),
+                                       render_entry_bytes(loc, len));
+        if (status != CATALOGUE_OK)
+            break;
+        r->result->removed++;
+    }
+    sqlite3_reset(gone);
+    return status;
+}
+
+static enum catalogue_status replace_prune(struct replace *r)
+{
+    for (uint32_t number = 1; number <= r->occupancy->page_count; number++) {
+        struct occupancy_page *page = r->occupancy->pages[number - 1];
+        if (page->entries == 0)
+            continue;
+        enum catalogue_status status = occupancy_load_segments(r->tx, r->occupancy, page);
+        for (uint32_t s = 0; status == CATALOGUE_OK && s < PAGE_SEGMENTS; s++) {
+            if (page->segments->entries[s] == 0)
+                continue;
+            status = prune_segment(r, (number - 1) * LIMIT_PAGE_ENTRIES + s * SEGMENT_POSITIONS);
+            if (status == CATALOGUE_OK && is_to_end(r))
+                return CATALOGUE_OK;
+        }
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status park_one(struct replace *r, int64_t address)
+{
+    struct tx *tx = r->tx;
+    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, address);
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    uint32_t weight = 0;
+    if (found)
+        weight = render_entry_bytes((const char *)sqlite3_column_text(row, 2),
+                                    (size_t)sqlite3_column_bytes(row, 2));
+    sqlite3_reset(row);
+    if (status != CATALOGUE_OK || !found)
+        return status;
+    status = tx_run(tx, ST_ENTRY_READDRESS, address, -address);
+    if (status == CATALOGUE_OK)
+        status = occupancy_release(tx, r->occupancy, id_address_position(address), weight);
+    return status;
+}
+
+static enum catalogue_status replace_park(struct replace *r)
+{
+    int64_t address = 0;
+    uint64_t parked = 0;
+    enum catalogue_status status = CATALOGUE_OK;
+    while (status == CATALOGUE_OK) {
+        status = tx_number(r->tx, ST_KEEP_WANTED, 0, &address, address);
+        if (status != CATALOGUE_OK || address == 0)
+            break;
+        status = park_one(r, address);
+        if (++parked % APPLY_PROGRESS == 0 && is_to_end(r))
+            break;
+    }
+    return status;
+}
+
+/* Brings the parked entry of the line at hand back, at the wanted position where it can. `*back` is
+ * false where it found no room: then it is gone. */
+static enum catalogue_status replace_unpark(struct replace *r, bool *back)
+{
+    struct tx *tx = r->tx;
+    struct put *put = &r->put;
+    int64_t parked = put->row.address;
+    struct occupancy_room room = {.weight = render_entry_bytes(put->url.text, put->url.len),
+                                  .max_pages = put->site->max_pages,
+                                  .wanted = put->entry->position};
+    uint32_t position;
+    enum catalogue_status status = occupancy_find(tx, r->occupancy, &room, &position);
+    if (status != CATALOGUE_OK)
+        return status;
+    *back = position != POSITION_NONE;
+    if (!*back)
+        return tx_run(tx, ST_ENTRY_DELETE, parked);
+    put->row.address = id_address(r->index->id, position);
+    put->from = put->index;
+    status = tx_run(tx, ST_ENTRY_READDRESS, parked, put->row.address);
+    if (status == CATALOGUE_OK)
+        status = occupancy_take(tx, r->occupancy, position, room.weight);
+    return status;
+}
+
+static bool is_parked(const struct put *put)
+{
+    return put->row.found && put->row.address < 0;
+}
+
+/* True for an entry, here or in another index, that belongs to another source: the replace leaves
+ * it alone. */
+static bool is_foreign(const struct replace *r)
+{
+    const struct put *put = &r->put;
+    return r->owner != 0 && (put->from || is_parked(put)) && put->row.source != r->owner;
+}
+
+/* Judges the line at hand by what does not depend on room. The same answer in both passes. */
+static enum catalogue_status judge(struct replace *r, const struct entry *entry)
+{
+    struct put *put = &r->put;
+    const char *prefix = r->prefix;
+    put->entry = entry;
+    put->index_name = r->change->index_name;
+    if (!entry->loc) {
+        put->code = RULE_LOC_MISSING;
+        put->field = "loc";
+        return CATALOGUE_OK;
+    }
+    enum catalogue_status status = entry_locate(r->tx, put);
+    if (status != CATALOGUE_OK || put->code != RULE_OK)
+        return status;
+    if (prefix && strncmp(put->url.text, prefix, strlen(prefix)) != 0) {
+        put->code = RULE_OUTSIDE_DIRECTORY;
+        put->field = "loc";
+    } else if (entry->position != POSITION_NONE &&
+               entry->position / LIMIT_PAGE_ENTRIES >= put->site->max_pages) {
+        put->code = RULE_POSITION;
+        put->field = "position";
+    }
+    return CATALOGUE_OK;
+}
+
+/* A list with a line that is not the token's business is refused for that, whatever else is wrong
+ * with it; likewise one with a line for what is frozen. */
+static void note_forbidden(const struct change *change, struct change_result *result,
+                           const struct put *put)
+{
+    if (result->status == CATALOGUE_OK || change->skip || result->forbidden ||
+        !(put->forbidden || put->code == RULE_FROZEN))
+        return;
+    result->forbidden = put->forbidden;
+    result_refuse(result, put->code, put->field);
+}
+
+static void reject(struct replace *r, enum rule_code code, const char *field)
+{
+    reject_entry(r->change, r->result, r->put.entry, code, field);
+}
+
+/* ---- the first pass */
+
+static enum catalogue_status keep_line(struct replace *r)
+{
+    struct put *put = &r->put;
+    const struct entry *entry = put->entry;
+    bool elsewhere = entry->position != POSITION_NONE &&
+                     entry->position != id_address_position(put->row.address);
+    enum catalogue_status status =
+        tx_run(r->tx, ST_KEEP_ADD, put->row.address, (sqlite3_int64)r->ordinal, elsewhere);
+    if (status == CATALOGUE_OK && sqlite3_changes(r->tx->db) == 0)
+        reject(r, RULE_DUPLICATE, "loc");
+    return status;
+}
+
+static enum catalogue_status first_pass(struct replace *r, const struct entry *entry)
+{
+    struct put *put = &r->put;
+    enum catalogue_status status = judge(r, entry);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put->code != RULE_OK) {
+        reject_put(r->change, r->result, put);
+        note_forbidden(r->change, r->result, put);
+    } else if (put->from == r->index && !is_foreign(r)) {
+        status = keep_line(r);
+    }
+    return status;
+}
+
+/* ---- the second pass */
+
+/* True where this line is the one that the first pass took for the entry at `address`. */
+static enum catalogue_status is_first(struct replace *r, int64_t address, bool *yes)
+{
+    int64_t ordinal;
+    enum catalogue_status status = tx_number(r->tx, ST_KEEP_FIND, 0, &ordinal, address);
+    *yes = status == CATALOGUE_OK && (uint64_t)ordinal == r->ordinal;
+    return status;
+}
+
+/* Nothing is written any more: a loc that would be new is compared with those before it. */
+static enum catalogue_status check_fresh(struct replace *r)
+{
+    sqlite3_stmt *add = tx_statement(r->tx, ST_FRESH_ADD);
+    if (!add)
+        return tx_failure(r->tx);
+    statement_bind_text(add, 1, r->put.url.text);
+    enum catalogue_status status = statement_run(add);
+    if (status == CATALOGUE_OK && sqlite3_changes(r->tx->db) == 0)
+        reject(r, RULE_DUPLICATE, "loc");
+    return status;
+}
+
+static enum catalogue_status write_present(struct replace *r)
+{
+    struct put *put = &r->put;
+    bool parked = is_parked(put), first = false;
+    enum catalogue_status status =
+        is_first(r, parked ? -put->row.address : put->row.address, &first);
+    if (status != CATALOGUE_OK || !first || r->result->status != CATALOGUE_OK)
+        return status;
+    if (parked) {
+        bool back;
+        status = replace_unpark(r, &back);
+        if (status == CATALOGUE_OK && !back) {
+            r->result->removed++;
+            reject(r, RULE_SITE_FULL, "loc");
+        }
+        if (status != CATALOGUE_OK || !back)
+            return status;
+    }
+    status = put_write(r->tx, put);
+    if (parked)
+        put->outcome = PUT_UPDATED;
+    count_put(r->change, r->result, put);
+    return status;
+}
+
+static enum catalogue_status write_new(struct replace *r)
+{
+    struct put *put = &r->put;
+    if (r->result->status != CATALOGUE_OK)
+        return check_fresh(r);
+    enum catalogue_status status = put_room(r->tx, put);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put->code != RULE_OK) {
+        reject(r, put->code, put->field);
+        return CATALOGUE_OK;
+    }
+    status = put_write(r->tx, put);
+    count_put(r->change, r->result, put);
+    return status;
+}
+
+static enum catalogue_status second_pass(struct replace *r, const struct entry *entry)
+{
+    struct put *put = &r->put;
+    enum catalogue_status status = judge(r, entry);
+    if (status != CATALOGUE_OK || put->code != RULE_OK)
+        return status; /* told in the first pass */
+    bool here = put->from == r->index;
+    if (here && put->row.serial > r->tx->first_serial) {
+        reject(r, RULE_DUPLICATE, "loc"); /* made by a line before this one */
+        return CATALOGUE_OK;
+    }
+    if (is_foreign(r)) {
+        r->result->unchanged++;
+        r->foreign++;
+        return CATALOGUE_OK;
+    }
+    return here || is_parked(put) ? write_present(r) : write_new(r);
+}
+
+/* ---- the whole */
+
+typedef enum catalogue_status pass(struct replace *r, const struct entry *entry);
+
+static enum catalogue_status read_list(struct replace *r, pass *take, bool *read)
+{
+    struct entry entry;
+    int more;
+    r->ordinal = 0;
+    spool_rewind(r->change->rows);
+    while ((more = spool_next(r->change->rows, &entry)) == 1) {
+        r->ordinal++;
+        enum catalogue_status status = take(r, &entry);
+        if (status != CATALOGUE_OK)
+            return status;
+        tell_progress(r->change, r->ordinal);
+        if (r->ordinal % APPLY_PROGRESS == 0 && is_to_end(r))
+            break;
+    }
+    r->put.entry = NULL;
+    *read = more >= 0;
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status clear_tables(struct tx *tx)
+{
+    sqlite3_stmt *keep = tx_statement(tx, ST_KEEP_CLEAR);
+    sqlite3_stmt *fresh = tx_statement(tx, ST_FRESH_CLEAR);
+    if (!keep || !fresh)
+        return tx_failure(tx);
+    enum catalogue_status status = statement_run(keep);
+    return status == CATALOGUE_OK ? statement_run(fresh) : status;
+}
+
+/* Whether who asks may replace what it names. A replace by a token with a prefix means that part of
+ * the index. */
+static bool judge_grant(struct replace *r, const struct registry *registry)
+{
+    const struct change *change = r->change;
+    const struct grant *grant = &change->grant;
+    if (!grant_has_site(grant, r->index->site_id)) {
+        result_forbid(r->result);
+        return false;
+    }
+    if (!grant_narrow(grant, change->replace_prefix, &r->prefix)) {
+        result_outside(r->result, "prefix", NULL);
+        return false;
+    }
+    if (!grant_has_source(grant, change->replace_source)) {
+        result_outside(r->result, "source", NULL);
+        return false;
+    }
+    return !result_frozen(r->result, change, registry_freeze(registry, r->index));
+}
+
+/* Finds the index and whose entries are meant. A refusal is written into the result. */
+static enum catalogue_status prepare(struct replace *r)
+{
+    const struct registry *registry;
+    enum catalogue_status status = tx_registry(r->tx, &registry);
+    if (status != CATALOGUE_OK)
+        return status;
+    const char *name = r->change->index_name;
+    r->index = name ? registry_index_by_name(registry, name, NULL) : NULL;
+    if (!r->index && name && r->change->grant.site_id != 0) {
+        result_forbid(r->result); /* as another site's: it learns of neither */
+        return CATALOGUE_OK;
+    }
+    if (!r->index) {
+        result_refuse(r->result, name ? RULE_INDEX_UNKNOWN : RULE_INDEX_NEEDED, "index");
+        return CATALOGUE_OK;
+    }
+    if (!judge_grant(r, registry))
+        return CATALOGUE_OK;
+    status = occupancy_index(r->tx, r->index->site_id, r->index->id, &r->occupancy);
+    if (status == CATALOGUE_OK && r->change->replace_source) {
+        status = tx_source(r->tx, r->change->replace_source, false, &r->owner);
+        if (r->owner == 0)
+            r->owner = -1;
+    }
+    if (status == CATALOGUE_OK)
+        status = judge_state(r->tx, r->change, r->occupancy, r->result);
+    return status == CATALOGUE_OK ? clear_tables(r->tx) : status;
+}
+
+static enum catalogue_status run_passes(struct replace *r)
+{
+    bool read;
+    enum catalogue_status status = read_list(r, first_pass, &read);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (r->result->status == CATALOGUE_OK && read) {
+        status = replace_prune(r);
+        if (status == CATALOGUE_OK && r->result->status == CATALOGUE_OK)
+            status = replace_park(r);
+    }
+    if (status != CATALOGUE_OK || r->result->code == RULE_LIST_TOO_LONG)
+        return status;
+    if (read)
+        status = read_list(r, second_pass, &read);
+    if (!read)
+        reject_stream(r->result);
+    return status;
+}
+
+/* What its own source has in the index now is what the list says: all else is somebody else's. */
+static uint64_t count_spared(const struct replace *r)
+{
+    const struct change_result *result = r->result;
+    uint64_t own = result->created + result->updated + result->unchanged - r->foreign;
+    if (r->owner == 0 || r->prefix || result->status != CATALOGUE_OK)
+        return 0;
+    return r->occupancy->entries > own ? r->occupancy->entries - own : 0;
+}
+
+enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
+                                    struct change_result *result, bool *keep)
+{
+    const char *source = change->replace_source ? change->replace_source : change->source;
+    struct replace r = {.tx = tx, .change = change, .result = result};
+    r.put.source = source;
+    r.put.normalised = true;
+    r.put.of_set = true;
+    r.put.grant = change->grant;
+    r.put.pass_frozen = change->pass_frozen;
+    enum catalogue_status status = prepare(&r);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (result->status == CATALOGUE_OK) {
+        assert(r.occupancy != NULL);
+        struct guard_case guard = {.before = r.occupancy->entries,
+                                   .max_removed = change->max_removed};
+        status = guard_peak(tx, r.occupancy, &guard.peak);
+        if (status == CATALOGUE_OK)
+            status = run_passes(&r);
+        if (status != CATALOGUE_OK)
+            return status;
+        guard.after = r.occupancy->entries;
+        guard.removed = result->removed + (result->moved > 1 ? result->moved : 0);
+        result->spared = count_spared(&r);
+        if (result->status == CATALOGUE_OK && guard_moves(tx, change, result, &status) &&
+            guard_judge(tx, &guard, result) && guard_approved(tx, &guard)) {
+            occupancy_index_dirty(tx, r.occupancy);
+            r.occupancy->peak_reset = true;
+        }
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+    result->changed = tx->changed;
+    finish_set(tx, change, result, keep);
+    return *keep ? occupancy_state(tx, r.occupancy, true, result->index_state) : CATALOGUE_OK;
+}
+
+/* The index that a bulk names; NULL: none, or none for who asks. */
+struct named {
+    const struct registry_index *index;
+    struct occupancy_index *occupancy;
+};
+
+/* A bulk has a state where its lines are for one index by what it says itself. Where the index is
+ * not there, or not the token's, each line tells. */
+static enum catalogue_status find_named(struct tx *tx, const struct change *change,
+                                        struct change_result *result, struct named *out)
+{
+    const struct registry *registry;
+    enum catalogue_status status = tx_registry(tx, &registry);
+    if (status != CATALOGUE_OK || !change->index_name)
+        return status;
+    out->index = registry_index_by_name(registry, change->index_name, NULL);
+    if (!out->index || !grant_has_site(&change->grant, out->index->site_id)) {
+        out->index = NULL;
+        result->precondition_failed = change->if_match != NULL;
+        if (change->if_match)
+            result_decline(result, CATALOGUE_CONFLICT,
+                           "there is no such index for If-Match to name");
+        return CATALOGUE_OK;
+    }
+    status = occupancy_index(tx, out->index->site_id, out->index->id, &out->occupancy);
+    return status == CATALOGUE_OK ? judge_state(tx, change, out->occupancy, result) : status;
+}
+
+/* If-Match speaks of the one index: a line for another one would be guarded by nothing. */
+static void refuse_other_index(const struct change *change, const struct named *named,
+                               const struct put *put, struct change_result *result)
+{
+    if (!change->if_match || result->status != CATALOGUE_OK || put->code != RULE_OK ||
+        put->index->id == named->index->id)
+        return;
+    result_decline(result, CATALOGUE_CONFLICT,
+                   "If-Match goes with a list for one index, which ?index= names; this one has "
+                   "entries for others");
+    result->conflict = "precondition-on-list";
+}
+
+static enum catalogue_status apply_line(struct tx *tx, const struct change *change,
+                                        const struct entry *entry, struct put *put,
+                                        struct change_result *result);
+
+/* It was taken for new and may not be. */
+static enum catalogue_status look_again(struct tx *tx, const struct change *change,
+                                        const struct entry *entry, struct put *put,
+                                        struct change_result *result)
+{
+    put->expect_new = false;
+    return apply_line(tx, change, entry, put, result);
+}
+
+/* One line. After a strict bulk's first refusal nothing is written any more, but every further bad
+ * line is still found and told. */
+static enum catalogue_status apply_line(struct tx *tx, const struct change *change,
+                                        const struct entry *entry, struct put *put,
+                                        struct change_result *result)
+{
+    put->entry = entry;
+    put->index_name = entry->index ? entry->index : change->index_name;
+    if (!entry->loc) {
+        reject_entry(change, result, entry, RULE_LOC_MISSING, "loc");
+        return CATALOGUE_OK;
+    }
+    enum catalogue_status status = entry_locate(tx, put);
+    if (status == CATALOGUE_OK)
+        status = put_judge_owner(tx, put);
+    if (status == CATALOGUE_OK)
+        status = put_room(tx, put);
+    if (status != CATALOGUE_OK)
+        return status;
+    /* What is registered stays, even where it would not be placed, and needs no room. */
+    if (put->code != RULE_OK && put->expect_new)
+        return look_again(tx, change, entry, put, result);
+    if (put->code != RULE_OK) {
+        reject_put(change, result, put);
+        note_forbidden(change, result, put);
+        return CATALOGUE_OK;
+    }
+    if (result->status != CATALOGUE_OK)
+        return CATALOGUE_OK;
+    status = put_write(tx, put);
+    if (status == CATALOGUE_OK && put->outcome == PUT_KNOWN)
+        return look_again(tx, change, entry, put, result);
+    if (status == CATALOGUE_OK)
+        count_put(change, result, put);
+    return status;
+}
+
+enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
+                                 struct change_result *result, bool *keep)
+{
+    struct put put = {.source = change->source,
+                      .grant = change->grant,
+                      .pass_frozen = change->pass_frozen,
+                      .normalised = true,
+                      .of_set = true};
+    struct entry entry;
+    uint64_t done = 0;
+    int more;
+    bool was_new = false;
+    struct named named = {.index = NULL};
+    enum catalogue_status status = find_named(tx, change, result, &named);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (result->status != CATALOGUE_OK) {
+        *keep = false;
+        return CATALOGUE_OK;
+    }
+    spool_rewind(change->rows);
+    while ((more = spool_next(change->rows, &entry)) == 1) {
+        /* After a new one comes a new one, mostly: inserting finds out for less than looking. */
+        uint64_t created = result->created;
+        put.expect_new = was_new && result->status == CATALOGUE_OK;
+        status = apply_line(tx, change, &entry, &put, result);
+        if (status != CATALOGUE_OK)
+            return status;
+        refuse_other_index(change, &named, &put, result);
+        was_new = result->created > created;
+        tell_progress(change, ++done);
+        if (done % APPLY_PROGRESS == 0 && list_ends(tx, change, result))
+            break;
+    }
+    if (more < 0)
+        reject_stream(result);
+    else if (result->status == CATALOGUE_OK && !guard_moves(tx, change, result, &status) &&
+             status != CATALOGUE_OK)
+        return status;
+    result->changed = tx->changed;
+    finish_set(tx, change, result, keep);
+    return *keep && named.index ? occupancy_state(tx, named.occupancy, true, result->index_state)
+                                : CATALOGUE_OK;
+}

@@ -1,0 +1,611 @@
+/* Sites: made, changed, removed. The writer's thread; each decides by reads before it writes.
+ *
+ * - Hosts that are added to a site's lists or taken from them are made into whole lists first,
+ * which all else goes by: of two who add at once, none loses his.
+ * - Whose hosts may be named is judged against all sites: a host alias belongs to one. Whose it was
+ * before leaves no trace, so nothing of a site's pages is told by date there
+ * (api/handlers/public.c). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/catalogue.h"
+#include "db/write/apply/admin.h"
+#include "db/write/apply/apply.h"
+#include "db/write/apply/token.h"
+#include "db/write/guard.h"
+#include "db/write/occupancy.h"
+#include "db/write/tx.h"
+#include "server/rules/robots.h"
+
+struct site_edit {
+    const char **cross_hosts, **alias_hosts; /* owned; the strings are not */
+};
+
+static int compare_hosts(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void refuse_host(struct change_result *result, enum rule_code code, const char *field,
+                        const char *host)
+{
+    result_refuse(result, code, field);
+    snprintf(result->detail, sizeof result->detail, "%.200s: %s", *host != '\0' ? host : "\"\"",
+             rule_code_sentence(code));
+}
+
+enum catalogue_status site_hosts_read(const struct change *change, const char *const *given,
+                                      const char *field, size_t has, struct site_hosts *out,
+                                      struct change_result *result)
+{
+    size_t count = 0, max = change->grant.site_id != 0 ? SITE_HOSTS_MAX_ONE_SITE : SITE_HOSTS_MAX;
+    while (given && given[count])
+        count++;
+    *out = (struct site_hosts){NULL, 0};
+    if (count > max && count > has) {
+        result_decline(result, CATALOGUE_FULL, "");
+        snprintf(result->detail, sizeof result->detail, "a site can have at most %zu such hosts%s",
+                 max, change->grant.site_id != 0 ? "; a token for all sites may give it more" : "");
+        result->field = field;
+        return CATALOGUE_OK;
+    }
+    *out = (struct site_hosts){calloc(count + 1, SITE_HOST_SIZE), 0};
+    if (!out->name)
+        return CATALOGUE_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        enum rule_code code = url_parse_host(given[i], strlen(given[i]), out->name[i]);
+        if (code != RULE_OK) {
+            refuse_host(result, code, field, given[i]);
+            return CATALOGUE_OK;
+        }
+    }
+    qsort(out->name, count, SITE_HOST_SIZE, compare_hosts);
+    for (size_t i = 0; i < count; i++) {
+        if (out->count > 0 && strcmp(out->name[i], out->name[out->count - 1]) == 0)
+            continue;
+        memmove(out->name[out->count++], out->name[i], SITE_HOST_SIZE);
+    }
+    return CATALOGUE_OK;
+}
+
+bool site_hosts_equal(const struct site_hosts *a, const char *const *b, size_t b_count)
+{
+    if (a->count != b_count)
+        return false;
+    for (size_t i = 0; i < b_count; i++)
+        if (strcmp(a->name[i], b[i]) != 0)
+            return false;
+    return true;
+}
+
+static bool has_host(const char *const *hosts, size_t count, const char *host)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(hosts[i], host) == 0)
+            return true;
+    return false;
+}
+
+static void refuse_taken(struct change_result *result, const char *field, const char *host,
+                         const char *owner)
+{
+    result_refuse(result, RULE_HOST_TAKEN, field);
+    snprintf(result->detail, sizeof result->detail, "%.100s is the host of %.100s, another site",
+             host, owner);
+}
+
+/* Whose hosts may be named. A host alias belongs to one site, and the host of an origin to the site
+ * of that origin: only a token for all sites may name it as an alias or a cross host of another,
+ * where it counts once that site is gone. Refuses with HOST_TAKEN. `site` (NULL: a new one) keeps
+ * what it has. The configuration's word counts before all others', also at request time. */
+static void site_hosts_check_free(const struct registry *r, const struct change *change,
+                                  const struct registry_site *site, const struct site_hosts *cross,
+                                  const struct site_hosts *alias, struct change_result *result)
+{
+    const struct registry_site *other;
+    bool all_sites = change->grant.site_id == 0;
+    for (size_t i = 0; !change->override_managed && i < alias->count; i++) {
+        const char *host = alias->name[i];
+        if (site && has_host(site->alias_hosts, site->alias_host_count, host))
+            continue;
+        if ((other = registry_site_of_alias(r, host, site)) != NULL) {
+            result_decline(result, CATALOGUE_CONFLICT, "");
+            snprintf(result->detail, sizeof result->detail, "%s is another site's host alias",
+                     host);
+            result->field = "alias_hosts";
+            return;
+        }
+        if (!all_sites && (other = registry_site_of_host(r, host, site)) != NULL) {
+            refuse_taken(result, "alias_hosts", host, other->origin);
+            return;
+        }
+    }
+    for (size_t i = 0; !all_sites && i < cross->count; i++) {
+        const char *host = cross->name[i];
+        if (site && has_host(site->cross_hosts, site->cross_host_count, host))
+            continue;
+        if ((other = registry_site_of_host(r, host, site)) != NULL) {
+            refuse_taken(result, "cross_hosts", host, other->origin);
+            return;
+        }
+    }
+}
+
+/* Puts the list in the place of the site's own; `kind` is "cross" or "alias". */
+static enum catalogue_status site_hosts_write(struct tx *tx, int64_t site_id, const char *kind,
+                                              const struct site_hosts *hosts)
+{
+    sqlite3_stmt *clear = tx_statement(tx, ST_HOSTS_CLEAR);
+    if (!clear)
+        return tx_failure(tx);
+    sqlite3_bind_int64(clear, 1, site_id);
+    statement_bind_text(clear, 2, kind);
+    enum catalogue_status status = statement_run(clear);
+    for (size_t i = 0; status == CATALOGUE_OK && i < hosts->count; i++) {
+        sqlite3_stmt *add = tx_statement(tx, ST_HOST_ADD);
+        if (!add)
+            return tx_failure(tx);
+        sqlite3_bind_int64(add, 1, site_id);
+        statement_bind_text(add, 2, hosts->name[i]);
+        statement_bind_text(add, 3, kind);
+        status = statement_run(add);
+    }
+    return status;
+}
+
+void site_hosts_done(struct site_hosts *hosts)
+{
+    free(hosts->name);
+}
+
+static size_t count_of(const char *const *list)
+{
+    size_t count = 0;
+    while (list && list[count])
+        count++;
+    return count;
+}
+
+/* Takes `host` out of the list. What is no host, and what is not there, is told. */
+static void take_out(const char **list, const char *host, const char *field,
+                     struct change_result *result)
+{
+    char name[HOST_MAX_CHARS + 7];
+    enum rule_code code = url_parse_host(host, strlen(host), name);
+    if (code != RULE_OK) {
+        refuse_host(result, code, field, host);
+        return;
+    }
+    size_t i = 0;
+    while (list[i] && strcmp(list[i], name) != 0)
+        i++;
+    if (!list[i]) {
+        result_decline(result, CATALOGUE_NOT_FOUND, "");
+        snprintf(result->detail, sizeof result->detail, "the site has no %s %.200s",
+                 strcmp(field, "cross_hosts") == 0 ? "cross host" : "host alias", name);
+        result->field = field;
+    }
+    for (; list[i]; i++)
+        list[i] = list[i + 1];
+}
+
+/* NULL: no memory. */
+static const char **edit(const char *const *own, size_t own_count, const char *const *added,
+                         const char *const *removed, const char *field,
+                         struct change_result *result)
+{
+    size_t added_count = count_of(added);
+    const char **list = calloc(own_count + added_count + 1, sizeof *list);
+    for (size_t i = 0; list && i < own_count; i++)
+        list[i] = own[i];
+    for (; list && removed && *removed && result->status == CATALOGUE_OK; removed++)
+        take_out(list, *removed, field, result);
+    for (size_t i = 0, at = list ? count_of(list) : 0; list && i < added_count; i++)
+        list[at++] = added[i];
+    return list;
+}
+
+/* Puts into `fields`, whose lists are then `out`'s, what `site` has with what is added and without
+ * what is removed. Declines where something is removed that is not there. The caller ends `out`
+ * with site_edit_done, whatever came of it. */
+static enum catalogue_status site_edit_resolve(const struct registry_site *site,
+                                               struct site_fields *fields, struct site_edit *out,
+                                               struct change_result *result)
+{
+    *out = (struct site_edit){NULL, NULL};
+    if (count_of(fields->cross_added) + count_of(fields->cross_removed) > 0) {
+        out->cross_hosts = edit(site->cross_hosts, site->cross_host_count, fields->cross_added,
+                                fields->cross_removed, "cross_hosts", result);
+        fields->cross_hosts = out->cross_hosts;
+        fields->set |= SITE_SET_CROSS_HOSTS;
+        if (!out->cross_hosts)
+            return CATALOGUE_NO_MEMORY;
+    }
+    if (count_of(fields->alias_added) + count_of(fields->alias_removed) > 0) {
+        out->alias_hosts = edit(site->alias_hosts, site->alias_host_count, fields->alias_added,
+                                fields->alias_removed, "alias_hosts", result);
+        fields->alias_hosts = out->alias_hosts;
+        fields->set |= SITE_SET_ALIAS_HOSTS;
+        if (!out->alias_hosts)
+            return CATALOGUE_NO_MEMORY;
+    }
+    return CATALOGUE_OK;
+}
+
+static void site_edit_done(struct site_edit *edit)
+{
+    free(edit->cross_hosts);
+    free(edit->alias_hosts);
+}
+
+/* Refuses what is no robots.txt, and what has no room beside the other sites' texts. `site` is the
+ * one that is changed, NULL: a new one. */
+static void site_robots_judge(const struct registry *r, const struct site_fields *fields,
+                              const struct registry_site *site, struct change_result *result)
+{
+    if (!(fields->set & SITE_SET_ROBOTS) || !fields->robots)
+        return;
+    size_t len = strlen(fields->robots), total = len;
+    const char *fault = robots_fault(fields->robots, len);
+    if (fault) {
+        result_refuse(result, RULE_ROBOTS, "robots");
+        snprintf(result->detail, sizeof result->detail, "%s", fault);
+        return;
+    }
+    for (size_t i = 0; i < r->site_count; i++)
+        if (&r->sites[i] != site)
+            total += r->sites[i].robots_len;
+    if (total > SITE_ROBOTS_TOTAL_BYTES) {
+        result_decline(result, CATALOGUE_FULL,
+                       "all sites' robots.txt together have at most 16 MiB");
+        result->field = "robots";
+    }
+}
+
+/* True where the fields name another text, or on for off. */
+static bool site_robots_differ(const struct site_fields *fields, const struct registry_site *site)
+{
+    if (!(fields->set & SITE_SET_ROBOTS))
+        return false;
+    if (fields->robots_off != site->robots_off || !fields->robots != !site->robots)
+        return true;
+    return fields->robots && strcmp(fields->robots, site->robots) != 0;
+}
+
+static enum catalogue_status site_robots_write(struct tx *tx, int64_t site_id,
+                                               const struct site_fields *fields)
+{
+    sqlite3_stmt *row = tx_statement(tx, ST_SITE_ROBOTS);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, site_id);
+    statement_bind_text(row, 2, fields->robots);
+    sqlite3_bind_int(row, 3, fields->robots_off);
+    sqlite3_bind_int64(row, 4, (sqlite3_int64)tx->revision + 1);
+    sqlite3_bind_int64(row, 5, tx->now);
+    return statement_run(row);
+}
+
+/* The cap asked for, or the default. Declines what positions cannot number. */
+static uint32_t read_max_pages(const struct tx *tx, const struct site_fields *fields,
+                               struct change_result *result)
+{
+    uint32_t pages = fields->set & SITE_SET_MAX_PAGES ? fields->max_pages : 0;
+    if (pages == 0)
+        pages = tx->options->default_max_pages;
+    if (pages == 0)
+        pages = LIMIT_SITE_PAGES;
+    if (pages > SITE_PAGES_MAX) {
+        result_decline(result, CATALOGUE_FULL, "");
+        snprintf(result->detail, sizeof result->detail, "a site can have at most %u index files",
+                 SITE_PAGES_MAX);
+    }
+    return pages;
+}
+
+static enum catalogue_status read_hosts(const struct registry *r, const struct change *change,
+                                        const struct registry_site *site, struct site_hosts *cross,
+                                        struct site_hosts *alias, struct change_result *result)
+{
+    const struct site_fields *fields = &change->site;
+    enum catalogue_status status =
+        site_hosts_read(change, fields->cross_hosts, "cross_hosts",
+                        site ? site->cross_host_count : 0, cross, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = site_hosts_read(change, fields->alias_hosts, "alias_hosts",
+                                 site ? site->alias_host_count : 0, alias, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        site_hosts_check_free(r, change, site, cross, alias, result);
+    return status;
+}
+
+/* ---- making one */
+
+static bool is_standard(uint16_t port)
+{
+    return port == 80 || port == 443;
+}
+
+/* One host, one site: http and https of it would answer for one another's pages, on one port as on
+ * the two standard ones, which a Host need not name. A catalogue of before may have both, and
+ * serves both as ever. */
+bool site_refuse_second_scheme(const struct registry *r, const struct url *origin,
+                               struct change_result *result)
+{
+    for (size_t i = 0; i < r->site_count; i++) {
+        const struct url *other = &r->sites[i].origin_url;
+        bool same_port =
+            other->port == origin->port || (is_standard(other->port) && is_standard(origin->port));
+        if (!same_port || other->host_len != origin->host_len ||
+            memcmp(other->text + other->host_at, origin->text + origin->host_at,
+                   origin->host_len) != 0)
+            continue;
+        result_refuse(result, RULE_HOST_TAKEN, "origin");
+        snprintf(result->detail, sizeof result->detail,
+                 "its host is that of the site %.120s; http and https of a host are one site: "
+                 "docs/migration.md has the steps from one to the other",
+                 r->sites[i].origin);
+        return true;
+    }
+    return false;
+}
+
+static enum catalogue_status insert_site(struct tx *tx, const struct change *change,
+                                         const char *origin, uint32_t max_pages,
+                                         const struct site_hosts *cross,
+                                         const struct site_hosts *alias, const char *index_path,
+                                         struct change_result *result)
+{
+    const struct site_fields *fields = &change->site;
+    sqlite3_stmt *row = tx_statement(tx, ST_SITE_ADD);
+    if (!row)
+        return tx_failure(tx);
+    statement_bind_text(row, 1, origin);
+    sqlite3_bind_int(row, 2, fields->set & SITE_SET_MANAGED && fields->managed);
+    sqlite3_bind_int64(row, 3, max_pages);
+    sqlite3_bind_int(row, 4, fields->set & SITE_SET_CHECK && fields->check);
+    enum catalogue_status status = statement_run(row);
+    if (status != CATALOGUE_OK)
+        return status;
+    int64_t id = sqlite3_last_insert_rowid(tx->db);
+    tx_registry_touch(tx);
+    status = site_hosts_write(tx, id, "cross", cross);
+    if (status == CATALOGUE_OK)
+        status = site_hosts_write(tx, id, "alias", alias);
+    if (status == CATALOGUE_OK && fields->set & SITE_SET_ROBOTS)
+        status = site_robots_write(tx, id, fields);
+    if (status == CATALOGUE_OK && index_path)
+        status = index_insert(tx, id, index_path, PAGE_PATTERN_DEFAULT, result);
+    result->id = id;
+    result->created = 1;
+    result->changed = true;
+    return status;
+}
+
+enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
+                                     struct change_result *result)
+{
+    const struct site_fields *fields = &change->site;
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (change->grant.site_id != 0) {
+        result_forbid(result);
+        return CATALOGUE_OK;
+    }
+    struct url origin;
+    const char *text = fields->origin ? fields->origin : "";
+    enum rule_code code = url_parse_origin(text, strlen(text), &origin);
+    if (code != RULE_OK) {
+        result_refuse(result, code, "origin");
+        return CATALOGUE_OK;
+    }
+    const struct registry_site *existing = registry_site_by_origin(r, origin.text);
+    if (existing) {
+        result_decline(result, CATALOGUE_CONFLICT, "there is a site of this origin");
+        result->id = existing->id;
+        return CATALOGUE_OK;
+    }
+    if (site_refuse_second_scheme(r, &origin, result))
+        return CATALOGUE_OK;
+    uint32_t max_pages = read_max_pages(tx, fields, result);
+    struct site_hosts cross = {0}, alias = {0};
+    if (result->status == CATALOGUE_OK)
+        status = read_hosts(r, change, NULL, &cross, &alias, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        site_robots_judge(r, fields, NULL, result);
+    char index_path[INDEX_PATH_MAX_CHARS + 1];
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && change->index_url)
+        status = index_judge_first(tx, &origin, change->index_url, index_path, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = insert_site(tx, change, origin.text, max_pages, &cross, &alias,
+                             change->index_url ? index_path : NULL, result);
+    site_hosts_done(&cross);
+    site_hosts_done(&alias);
+    return status;
+}
+
+/* ---- changing one */
+
+/* The new values beside the old ones. */
+static enum catalogue_status write_differences(struct tx *tx, const struct change *change,
+                                               const struct registry_site *site, uint32_t max_pages,
+                                               const struct site_hosts *cross,
+                                               const struct site_hosts *alias,
+                                               struct change_result *result)
+{
+    const struct site_fields *fields = &change->site;
+    bool managed = fields->set & SITE_SET_MANAGED ? fields->managed : site->managed;
+    bool cross_differ = fields->set & SITE_SET_CROSS_HOSTS &&
+                        !site_hosts_equal(cross, site->cross_hosts, site->cross_host_count);
+    bool alias_differ = fields->set & SITE_SET_ALIAS_HOSTS &&
+                        !site_hosts_equal(alias, site->alias_hosts, site->alias_host_count);
+    bool robots_differ = site_robots_differ(fields, site);
+    bool check = fields->set & SITE_SET_CHECK ? fields->check : site->check;
+    enum catalogue_status status = CATALOGUE_OK;
+    result->id = site->id;
+    if (managed == site->managed && max_pages == site->max_pages && check == site->check &&
+        !cross_differ && !alias_differ && !robots_differ) {
+        result->unchanged = 1;
+        return CATALOGUE_OK;
+    }
+    status = tx_run(tx, ST_SITE_WRITE, site->id, managed, max_pages, check);
+    if (status == CATALOGUE_OK && cross_differ)
+        status = site_hosts_write(tx, site->id, "cross", cross);
+    if (status == CATALOGUE_OK && alias_differ)
+        status = site_hosts_write(tx, site->id, "alias", alias);
+    if (status == CATALOGUE_OK && robots_differ)
+        status = site_robots_write(tx, site->id, fields);
+    result->updated = 1;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return status;
+}
+
+/* State, not policy: whoever manages the site, and no reload undoes it. */
+static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, enum freeze was,
+                                         const struct change *change, struct change_result *result)
+{
+    bool on = change->site.frozen;
+    enum freeze to = on ? freeze_of(&change->grant) : FREEZE_NONE;
+    if (!(change->site.set & SITE_SET_FROZEN) || (on ? was >= to : was == FREEZE_NONE))
+        return CATALOGUE_OK;
+    enum catalogue_status status = tx_run(tx, ST_SITE_FREEZE, site_id, (int64_t)to);
+    result->updated = 1;
+    result->unchanged = 0;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return status;
+}
+
+static enum catalogue_status update_site(struct tx *tx, const struct registry *r,
+                                         const struct registry_site *site,
+                                         const struct change *change, struct change_result *result)
+{
+    const struct site_fields *fields = &change->site;
+    enum catalogue_status status = CATALOGUE_OK;
+    uint32_t max_pages = site->max_pages;
+    if (fields->set & SITE_SET_MAX_PAGES)
+        max_pages = read_max_pages(tx, fields, result);
+    if (max_pages > site->max_pages && change->grant.site_id != 0)
+        result_refuse(result, RULE_ALL_SITES, "max_indexes");
+    struct site_hosts cross = {0}, alias = {0};
+    if (result->status == CATALOGUE_OK)
+        status = read_hosts(r, change, site, &cross, &alias, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        site_robots_judge(r, fields, site, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && max_pages > site->max_pages)
+        status = index_names_check(tx, r, site, site->indexes, site->index_count,
+                                   site->max_pages + 1, max_pages, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = write_differences(tx, change, site, max_pages, &cross, &alias, result);
+    site_hosts_done(&cross);
+    site_hosts_done(&alias);
+    return status;
+}
+
+/* The site that a change names. NULL, with the result filled, where there is none, or none for who
+ * asks. */
+static enum catalogue_status find_asked(struct tx *tx, const struct change *change,
+                                        struct change_result *result, const struct registry **r,
+                                        const struct registry_site **out)
+{
+    enum catalogue_status status = tx_registry(tx, r);
+    *out = NULL;
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct registry_site *site = registry_site_by_id(*r, change->site_id);
+    if (!site)
+        result_missing(result, &change->grant, "there is no such site");
+    else if (!grant_has_site(&change->grant, site->id))
+        result_forbid(result);
+    else
+        *out = site;
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status apply_site_update(struct tx *tx, const struct change *change,
+                                        struct change_result *result)
+{
+    const struct registry *r;
+    const struct registry_site *site;
+    enum catalogue_status status = find_asked(tx, change, result, &r, &site);
+    if (status != CATALOGUE_OK || !site)
+        return status;
+    unsigned policy = change->site.set & ~(SITE_SET_FROZEN | SITE_SET_MANAGED);
+    bool edits = change->site.cross_added || change->site.cross_removed ||
+                 change->site.alias_added || change->site.alias_removed;
+    bool thaws = (change->site.set & SITE_SET_FROZEN) && !change->site.frozen;
+    if (thaws && result_freeze_holds(result, change, site->frozen))
+        return CATALOGUE_OK;
+    enum freeze stays_frozen = thaws ? FREEZE_NONE : site->frozen;
+    if ((policy != 0 || edits || change->site.set == 0) &&
+        (result_managed(result, change, site) ||
+         (!change->override_managed && result_frozen(result, change, stays_frozen))))
+        return CATALOGUE_OK;
+    struct change whole = *change;
+    struct site_edit edit;
+    status = site_edit_resolve(site, &whole.site, &edit, result);
+    int64_t id = site->id;
+    enum freeze site_frozen = site->frozen; /* the registry is about to go */
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = update_site(tx, r, site, &whole, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = freeze_site(tx, id, site_frozen, change, result);
+    site_edit_done(&edit);
+    return status;
+}
+
+/* ---- removing one */
+
+enum catalogue_status apply_site_remove(struct tx *tx, const struct change *change,
+                                        struct change_result *result)
+{
+    const struct registry *r;
+    const struct registry_site *site;
+    enum catalogue_status status = find_asked(tx, change, result, &r, &site);
+    if (status != CATALOGUE_OK || !site)
+        return status;
+    if (change->grant.site_id != 0) { /* its own, too */
+        result_forbid(result);
+        return CATALOGUE_OK;
+    }
+    enum freeze frozen = site->frozen;
+    for (size_t i = 0; i < site->index_count; i++)
+        if (site->indexes[i].frozen > frozen)
+            frozen = site->indexes[i].frozen;
+    if (result_managed(result, change, site) || result_frozen(result, change, frozen))
+        return CATALOGUE_OK;
+    struct guard_case guard = {.max_removed = change->max_removed};
+    for (size_t i = 0; i < site->index_count; i++) {
+        struct occupancy_index *occupancy;
+        uint64_t peak;
+        status = occupancy_index(tx, site->id, site->indexes[i].id, &occupancy);
+        if (status == CATALOGUE_OK)
+            status = guard_peak(tx, occupancy, &peak);
+        if (status != CATALOGUE_OK)
+            return status;
+        guard.peak += peak;
+        guard.before += occupancy->entries;
+    }
+    guard.removed = guard.before;
+    if (!guard_judge(tx, &guard, result))
+        return CATALOGUE_OK;
+
+    for (size_t i = 0; status == CATALOGUE_OK && i < site->index_count; i++)
+        status = index_bury(tx, &site->indexes[i]);
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_SITE_REMOVE, site->id, tx->recorder && site->index_count > 0);
+    /* A token of this site alone can do nothing any more, and would keep its name taken. */
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_SITE_TOKENS_DROP, site->id);
+    if (status == CATALOGUE_OK)
+        status = token_forget_uses(tx);
+    result->id = site->id;
+    result->removed = guard.removed;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return status;
+}

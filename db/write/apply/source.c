@@ -1,0 +1,403 @@
+/* Sources that API or command line make. Each is of one site, and lists in no other: whose token
+ * may change it follows from that, and its scans are held to it.
+ *
+ * A name owns entries and the rows of files, which outlive the source. So a token for one site
+ * takes up no name under which another site's, or a configuration's, files are known: a first scan
+ * of its own would find all of them gone. A row of source_made remembers whose they are past its
+ * removal. */
+#include "db/write/apply/source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "db/write/apply/apply.h"
+#include "server/rules/entry.h"
+
+#define MINUTE 60000u
+#define DAY    (24u * 60 * MINUTE)
+
+static void refuse(struct change_result *result, const char *field, const char *sentence)
+{
+    result_refuse(result, RULE_SOURCE, field);
+    snprintf(result->detail, sizeof result->detail, "%s", sentence);
+}
+
+/* ---- what is asked for, beside what is there */
+
+static void set_defaults(struct source_made *made)
+{
+    made->watch = made->check = true;
+    made->rescan_ms = 60 * MINUTE;
+    made->settle_ms = 10000;
+    made->poll_ms = 15 * MINUTE;
+    made->drop_after_ms = 3 * DAY;
+}
+
+static void merge(struct source_made *out, const struct source_made *asked, unsigned set)
+{
+    out->name = asked->name;
+    out->upstream = set & SOURCE_SET_UPSTREAM ? asked->upstream : out->upstream;
+    out->directory = set & SOURCE_SET_DIRECTORY ? asked->directory : out->directory;
+    out->url = set & SOURCE_SET_URL ? asked->url : out->url;
+    out->index = set & SOURCE_SET_INDEX ? asked->index : out->index;
+    out->patterns = set & SOURCE_SET_PATTERNS ? asked->patterns : out->patterns;
+    out->excludes = set & SOURCE_SET_EXCLUDES ? asked->excludes : out->excludes;
+    out->watch = set & SOURCE_SET_WATCH ? asked->watch : out->watch;
+    out->serve = set & SOURCE_SET_SERVE ? asked->serve : out->serve;
+    out->check = set & SOURCE_SET_CHECK ? asked->check : out->check;
+    out->rescan_ms = set & SOURCE_SET_RESCAN ? asked->rescan_ms : out->rescan_ms;
+    out->settle_ms = set & SOURCE_SET_SETTLE ? asked->settle_ms : out->settle_ms;
+    out->poll_ms = set & SOURCE_SET_POLL ? asked->poll_ms : out->poll_ms;
+    out->drop_after_ms = set & SOURCE_SET_DROP_AFTER ? asked->drop_after_ms : out->drop_after_ms;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same(const struct source_made *a, const struct source_made *b)
+{
+    return a->site_id == b->site_id && same_text(a->upstream, b->upstream) &&
+           same_text(a->directory, b->directory) && same_text(a->url, b->url) &&
+           same_text(a->index, b->index) && same_text(a->patterns, b->patterns) &&
+           same_text(a->excludes, b->excludes) && a->watch == b->watch && a->serve == b->serve &&
+           a->check == b->check && a->rescan_ms == b->rescan_ms && a->settle_ms == b->settle_ms &&
+           a->poll_ms == b->poll_ms && a->drop_after_ms == b->drop_after_ms;
+}
+
+/* ---- judged by itself */
+
+/* Absolute, each name written out: what lies beneath a folder that is open to it shows in the text
+ * (that no symlink leads out of it is held when it is opened). */
+static bool is_plain_directory(const char *path)
+{
+    if (path[0] != '/' || strlen(path) > 1000)
+        return false;
+    for (const char *at = path; *at; at += strcspn(at, "/")) {
+        size_t len = strcspn(++at, "/");
+        bool dots = (len == 1 && at[0] == '.') || (len == 2 && memcmp(at, "..", 2) == 0);
+        if (dots || (len == 0 && at[0] != '\0'))
+            return false;
+    }
+    return true;
+}
+
+static void judge_list(const char *list, const char *field, struct change_result *result)
+{
+    if (result->status == CATALOGUE_OK && list && strlen(list) > SOURCE_MADE_LIST_BYTES)
+        refuse(result, field, "the names are more than 4 KiB together");
+}
+
+static void judge_span(uint32_t value, uint32_t min, uint32_t max, const char *field,
+                       const char *sentence, struct change_result *result)
+{
+    if (result->status == CATALOGUE_OK && (value < min || value > max))
+        refuse(result, field, sentence);
+}
+
+/* The folder's URL, normalised in `url`. */
+static void judge_folder(struct source_made *made, struct url *url, struct change_result *result)
+{
+    const char *text = made->url ? made->url : "";
+    size_t len = strlen(text);
+    enum rule_code code = url_parse(text, len, url, NULL);
+    if (!is_plain_directory(made->directory))
+        refuse(result, "directory", "must be an absolute path without . and ..");
+    else if (len == 0)
+        refuse(result, "url", "is needed with a directory: what the folder's top is on the web");
+    else if (code != RULE_OK)
+        result_refuse(result, code, "url");
+    else if (text[len - 1] != '/' || strchr(text, '?') || len > LOC_MAX_CHARS - 100)
+        refuse(result, "url", "must end in a slash, as https://www.example.com/sitemaps/");
+    judge_list(made->patterns, "patterns", result);
+    judge_list(made->excludes, "excludes", result);
+    judge_span(made->rescan_ms, MINUTE, 30 * DAY, "rescan", "must be from 1m to 30d", result);
+    judge_span(made->settle_ms, 0, DAY, "settle", "must be at most 24h", result);
+    made->url = url->text;
+}
+
+static void judge_upstream(struct source_made *made, struct url *url, struct change_result *result)
+{
+    enum rule_code code = url_parse(made->upstream, strlen(made->upstream), url, NULL);
+    if (code != RULE_OK)
+        result_refuse(result, code, "upstream");
+    judge_span(made->poll_ms, MINUTE, DAY, "poll", "must be from 1m to 24h", result);
+    judge_span(made->drop_after_ms, 0, 30 * DAY, "drop_after", "must be at most 30d", result);
+    made->upstream = url->text;
+}
+
+static void judge_alone(const struct change *change, struct source_made *made, struct url *url,
+                        struct change_result *result)
+{
+    bool folder = made->directory != NULL;
+    if (entry_check_name(made->name, strlen(made->name)) != RULE_OK)
+        result_refuse(result, RULE_NAME, "name");
+    else if (folder == (made->upstream != NULL))
+        refuse(result, folder ? "upstream" : "directory",
+               "a source has either a directory or an upstream");
+    else if (change->made_set & (folder ? SOURCE_SET_OF_UPSTREAM : SOURCE_SET_OF_FOLDER))
+        refuse(result, folder ? "upstream" : "directory",
+               folder ? "upstream, poll, check and drop_after are not for a folder"
+                      : "directory, url, patterns, excludes, watch, rescan, settle and serve are "
+                        "not for an upstream");
+    else if (folder)
+        judge_folder(made, url, result);
+    else
+        judge_upstream(made, url, result);
+}
+
+/* ---- judged among all */
+
+static bool has_cross_host(const struct registry_site *site, const struct url *url)
+{
+    const char *host = url->text + url->host_at;
+    size_t whole = (size_t)(url->origin_len - url->host_at);
+    for (size_t i = 0; i < site->cross_host_count; i++) {
+        size_t len = strlen(site->cross_hosts[i]);
+        if ((len == whole || len == url->host_len) && memcmp(site->cross_hosts[i], host, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The site of a source: that of its folder's URL; of an upstream the one that is asked for, else
+ * that of its index, else the one whose the upstream's host is. NULL: refused; a token for one site
+ * is told the same of another's and of none. */
+static const struct registry_site *find_site(const struct registry *r, const struct change *change,
+                                             const struct source_made *made, const struct url *url,
+                                             const struct registry_site *of_index,
+                                             struct change_result *result)
+{
+    char origin[LOC_MAX_CHARS + 1];
+    snprintf(origin, sizeof origin, "%.*s", (int)url->origin_len, url->text);
+    const struct registry_site *own = registry_site_by_origin(r, origin);
+    const struct registry_site *site = own;
+    if (!made->directory && made->site_id != 0)
+        site = registry_site_by_id(r, made->site_id);
+    else if (!made->directory && of_index)
+        site = of_index;
+    else if (!made->directory && !own)
+        site = registry_next_cross_site(r, url, change->grant.site_id, NULL);
+    if (change->grant.site_id != 0 && (!site || !grant_has_site(&change->grant, site->id))) {
+        result_forbid(result);
+        return NULL;
+    }
+    if (!site) {
+        result_refuse(result, RULE_SITE_UNKNOWN, made->directory ? "url" : "upstream");
+        if (!made->directory)
+            snprintf(
+                result->detail, sizeof result->detail,
+                "belongs to no site of this catalogue; name the index that lists its sitemaps");
+    } else if (of_index && of_index != site) {
+        result_refuse(result, RULE_OUTSIDE_SITE, "index");
+    }
+    return site;
+}
+
+/* What who asks may touch. An upstream names what it likes, so that only who has a whole site makes
+ * one, from hosts of that site. */
+static bool is_forbidden(const struct change *change, const struct source_made *made,
+                         const struct registry_site *site, const struct url *url,
+                         struct change_result *result)
+{
+    const struct grant *grant = &change->grant;
+    if (!grant_has_site(grant, site->id))
+        result_forbid(result);
+    else if (!grant_has_source(grant, made->name))
+        result_outside(result, "name", "the token changes only what is its own");
+    else if (grant->prefix && !made->directory)
+        result_outside(result, "upstream", "an upstream is not for a token with a prefix");
+    else if (made->directory && !grant_has_loc(grant, url->text))
+        result_outside(result, "url", "is not under the token's prefix");
+    return result->status != CATALOGUE_OK;
+}
+
+/* A token for one site reads from the hosts of that site. */
+static void judge_host(const struct change *change, const struct source_made *made,
+                       const struct registry_site *site, const struct url *url,
+                       struct change_result *result)
+{
+    if (change->grant.site_id == 0 || made->directory || url_same_origin(url, &site->origin_url) ||
+        has_cross_host(site, url))
+        return;
+    result_refuse(result, RULE_OUTSIDE_SITE, "upstream");
+    snprintf(result->detail, sizeof result->detail,
+             "is on no host of the token's site, nor on a cross host of it");
+}
+
+static enum catalogue_status judge_new(struct tx *tx, const struct registry *r,
+                                       const struct change *change, const struct source_made *made,
+                                       struct change_result *result)
+{
+    size_t of_site = 0;
+    int64_t owner = -1;
+    for (size_t i = 0; i < r->source_count; i++)
+        of_site += r->sources[i].site_id == made->site_id;
+    if (r->source_count >= SOURCES_MADE_MAX ||
+        (change->grant.site_id != 0 && of_site >= SOURCES_MADE_MAX_ONE_SITE)) {
+        result_decline(result, CATALOGUE_FULL, "");
+        snprintf(result->detail, sizeof result->detail, "there can be at most %u sources%s",
+                 r->source_count >= SOURCES_MADE_MAX ? SOURCES_MADE_MAX : SOURCES_MADE_MAX_ONE_SITE,
+                 r->source_count >= SOURCES_MADE_MAX
+                     ? " outside the configuration"
+                     : " of one site; a token for all sites may make more");
+        return CATALOGUE_OK;
+    }
+    if (change->grant.site_id == 0)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_OF_SITE);
+    if (!row)
+        return tx_failure(tx);
+    statement_bind_text(row, 1, made->name);
+    enum catalogue_status status = statement_number(row, -1, &owner);
+    if (status == CATALOGUE_OK && owner != -1 && owner != made->site_id) {
+        result_decline(result, CATALOGUE_CONFLICT,
+                       "entries of another source have this name; choose another");
+        result->field = "name";
+    }
+    return status;
+}
+
+/* ---- written */
+
+static enum catalogue_status write_row(struct tx *tx, const struct source_made *made)
+{
+    sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_MADE_WRITE);
+    if (!row)
+        return tx_failure(tx);
+    statement_bind_text(row, 1, made->name);
+    sqlite3_bind_int64(row, 2, made->site_id);
+    statement_bind_text(row, 3, made->upstream);
+    statement_bind_text(row, 4, made->directory);
+    statement_bind_text(row, 5, made->url);
+    statement_bind_text(row, 6, made->index);
+    statement_bind_text(row, 7, made->patterns);
+    statement_bind_text(row, 8, made->excludes);
+    sqlite3_bind_int(row, 9, made->watch);
+    sqlite3_bind_int(row, 10, made->serve);
+    sqlite3_bind_int(row, 11, made->check);
+    sqlite3_bind_int64(row, 12, made->rescan_ms);
+    sqlite3_bind_int64(row, 13, made->settle_ms);
+    sqlite3_bind_int64(row, 14, made->poll_ms);
+    sqlite3_bind_int64(row, 15, made->drop_after_ms);
+    return statement_run(row);
+}
+
+/* The one that is to be changed, where who asks may; NULL: refused. Of what it may not know there
+ * is none. */
+static const struct source_made *find_old(const struct registry *r, const struct change *change,
+                                          const char *name, struct change_result *result)
+{
+    const struct source_made *old = registry_source(r, name);
+    const struct registry_site *site = old ? registry_site_by_id(r, old->site_id) : NULL;
+    struct url url;
+    if (!site || !grant_has_site(&change->grant, site->id)) {
+        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such source");
+        return NULL;
+    }
+    const char *text = old->upstream ? old->upstream : old->url;
+    if (url_parse(text, strlen(text), &url, NULL) == RULE_OK &&
+        is_forbidden(change, old, site, &url, result))
+        return NULL;
+    return result_frozen(result, change, site->frozen) ? NULL : old;
+}
+
+static enum catalogue_status judge(struct tx *tx, const struct registry *r,
+                                   const struct change *change, bool is_new,
+                                   struct source_made *made, struct url *url,
+                                   char index_url[LOC_MAX_CHARS + 1], struct change_result *result)
+{
+    const struct registry_site *site = NULL, *of_index = NULL;
+    judge_alone(change, made, url, result);
+    if (result->status == CATALOGUE_OK && made->index) {
+        const struct registry_index *index = registry_index_by_name(r, made->index, &of_index);
+        if (!index || !grant_has_site(&change->grant, index->site_id))
+            result_refuse(result, RULE_INDEX_UNKNOWN, "index");
+        else
+            snprintf(index_url, LOC_MAX_CHARS + 1, "%s%s", of_index->origin, index->path);
+        made->index = index_url;
+    }
+    if (result->status == CATALOGUE_OK)
+        site = find_site(r, change, made, url, of_index, result);
+    if (result->status != CATALOGUE_OK || is_forbidden(change, made, site, url, result) ||
+        result_frozen(result, change, site->frozen))
+        return CATALOGUE_OK;
+    made->site_id = site->id;
+    judge_host(change, made, site, url, result);
+    return is_new && result->status == CATALOGUE_OK ? judge_new(tx, r, change, made, result)
+                                                    : CATALOGUE_OK;
+}
+
+enum catalogue_status apply_source_put(struct tx *tx, const struct change *change,
+                                       struct change_result *result)
+{
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    bool is_new = change->kind == CHANGE_SOURCE_ADD;
+    const char *name = change->made.name ? change->made.name : "";
+    const struct source_made *old = is_new ? registry_source(r, name) : NULL;
+    struct source_made made = {.name = name, .site_id = is_new ? change->site_id : 0};
+    struct url url;
+    char index_url[LOC_MAX_CHARS + 1];
+    if (old) {
+        result_decline(result, CATALOGUE_CONFLICT, "there is a source of this name");
+        return CATALOGUE_OK;
+    }
+    if (!is_new) {
+        old = find_old(r, change, name, result);
+        if (!old)
+            return CATALOGUE_OK;
+        made = *old;
+    } else {
+        set_defaults(&made);
+    }
+    merge(&made, &change->made, change->made_set);
+    made.name = name;
+    status = judge(tx, r, change, is_new, &made, &url, index_url, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
+    result->id = made.site_id;
+    if (old && is_same(old, &made)) {
+        result->unchanged = 1;
+        return CATALOGUE_OK;
+    }
+    status = write_row(tx, &made);
+    result->created = is_new;
+    result->updated = !is_new;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return status;
+}
+
+static enum catalogue_status run_named(struct tx *tx, enum statement which, const char *name)
+{
+    sqlite3_stmt *row = tx_statement(tx, which);
+    if (!row)
+        return tx_failure(tx);
+    statement_bind_text(row, 1, name);
+    return statement_run(row);
+}
+
+enum catalogue_status apply_source_remove(struct tx *tx, const struct change *change,
+                                          struct change_result *result)
+{
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    const char *name = change->made.name ? change->made.name : "";
+    const struct source_made *old = find_old(r, change, name, result);
+    if (!old)
+        return CATALOGUE_OK;
+    result->id = old->site_id;
+    status = run_named(tx, ST_SOURCE_MADE_REMOVE, name);
+    if (status == CATALOGUE_OK)
+        status = run_named(tx, ST_SOURCE_MADE_DROP, name);
+    result->removed = 1;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return status;
+}

@@ -1,0 +1,254 @@
+/* Tokens: made, revoked, judged, noted as used. The writer's thread.
+ *
+ * A token's row never changes: what it may is its id's for good, so that a grant that was read when
+ * a request began can be compared with the row when its change is applied. The configuration's own
+ * (`managed`) are made anew where anything of them differs, and so have another id. */
+#include "db/write/apply/token.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "db/write/apply/admin.h"
+#include "db/write/apply/apply.h"
+
+/* NULL where there is none of this name. */
+static const struct registry_token *token_find(const struct registry *r, const char *name)
+{
+    for (size_t i = 0; name != NULL && i < r->token_count; i++)
+        if (strcmp(r->tokens[i].grant.name, name) == 0)
+            return &r->tokens[i];
+    return NULL;
+}
+
+static enum catalogue_status insert_token(struct tx *tx, const struct change *change,
+                                          struct change_result *result)
+{
+    const struct grant *grant = &change->token;
+    sqlite3_stmt *row = tx_statement(tx, ST_TOKEN_ADD);
+    if (!row)
+        return tx_failure(tx);
+    statement_bind_text(row, 1, grant->name);
+    sqlite3_bind_blob(row, 2, change->token_sha256, 32, SQLITE_STATIC);
+    if (grant->site_id != 0)
+        sqlite3_bind_int64(row, 3, grant->site_id);
+    else
+        sqlite3_bind_null(row, 3);
+    sqlite3_bind_int64(row, 4, tx->now);
+    sqlite3_bind_int(row, 5, (int)grant->role);
+    sqlite3_bind_int(row, 6, grant->own);
+    statement_bind_text(row, 7, grant->prefix);
+    sqlite3_bind_int64(row, 8, grant->expires_at);
+    sqlite3_bind_int(row, 9, change->override_managed);
+    return admin_insert(tx, row, result);
+}
+
+/* Whether a loc that begins so can ever be the site's: of its own origin, or of a cross host. */
+static bool is_of_site(const struct registry_site *site, const char *prefix)
+{
+    struct url url;
+    if (url_parse(prefix, strlen(prefix), &url, NULL) != RULE_OK)
+        return false;
+    if (url_same_origin(&url, &site->origin_url))
+        return true;
+    for (size_t i = 0; i < site->cross_host_count; i++)
+        if (url.origin_len > url.host_at &&
+            strlen(site->cross_hosts[i]) == (size_t)(url.origin_len - url.host_at) &&
+            memcmp(url.text + url.host_at, site->cross_hosts[i],
+                   (size_t)(url.origin_len - url.host_at)) == 0)
+            return true;
+    return false;
+}
+
+/* Refuses what is no grant. */
+static void judge_grant(const struct registry *r, const struct grant *grant,
+                        struct change_result *result)
+{
+    const struct registry_site *site = registry_site_by_id(r, grant->site_id);
+    const char *fault = grant_fault(grant);
+    if (grant->site_id != 0 && site == NULL) {
+        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such site");
+    } else if (grant->role == GRANT_ALL || grant->role > GRANT_ADMIN || fault != NULL) {
+        result_refuse(result, RULE_OUTSIDE_TOKEN, "role");
+        snprintf(result->detail, sizeof result->detail, "%s",
+                 fault != NULL ? fault : "a role is read, write or admin");
+    } else if (grant->prefix != NULL && !is_of_site(site, grant->prefix)) {
+        result_refuse(result, RULE_OUTSIDE_SITE, "prefix");
+    }
+}
+
+enum catalogue_status apply_token_add(struct tx *tx, const struct change *change,
+                                      struct change_result *result)
+{
+    const struct grant *grant = &change->token;
+    const char *name = grant->name ? grant->name : "";
+    if (change->grant.role != GRANT_ALL) { /* no token makes another */
+        result_forbid(result);
+        return CATALOGUE_OK;
+    }
+    if (entry_check_name(name, strlen(name)) != RULE_OK) {
+        result_refuse(result, RULE_NAME, "name");
+        return CATALOGUE_OK;
+    }
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    judge_grant(r, grant, result);
+    if (result->status != CATALOGUE_OK)
+        return CATALOGUE_OK;
+    const struct registry_token *existing = token_find(r, name);
+    if (existing) {
+        result_decline(result, CATALOGUE_CONFLICT,
+                       existing->managed ? "the configuration file has a token of this name"
+                                         : "there is a token of this name");
+        result->id = existing->id;
+        return CATALOGUE_OK;
+    }
+    return insert_token(tx, change, result);
+}
+
+enum catalogue_status token_forget_uses(struct tx *tx)
+{
+    sqlite3_stmt *gone = tx_statement(tx, ST_TOKEN_USES_FORGET);
+    return gone ? statement_run(gone) : tx_failure(tx);
+}
+
+static enum catalogue_status drop(struct tx *tx, int64_t id)
+{
+    enum catalogue_status status = tx_run(tx, ST_TOKEN_DROP, id);
+    tx_registry_touch(tx);
+    return status == CATALOGUE_OK ? token_forget_uses(tx) : status;
+}
+
+/* Of what who asks may not know there is none. */
+enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *change,
+                                         struct change_result *result)
+{
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct registry_token *token = token_find(r, change->token.name);
+    if (!token || !grant_has_site(&change->grant, token->grant.site_id)) {
+        result_decline(result, CATALOGUE_NOT_FOUND, "there is no token of this name");
+        return CATALOGUE_OK;
+    }
+    if (token->managed && !change->override_managed) {
+        result_decline(result, CATALOGUE_CONFLICT,
+                       "the configuration file has this token; take it out there");
+        result->managed = true;
+        return CATALOGUE_OK;
+    }
+    result->id = token->id;
+    result->removed = 1;
+    result->changed = true;
+    return drop(tx, token->id);
+}
+
+enum catalogue_status token_judge(struct tx *tx, const struct change *change,
+                                  struct change_result *result, bool *holds)
+{
+    const struct grant *grant = &change->grant;
+    *holds = true;
+    if (change->bearer_id == 0)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = tx_statement(tx, ST_TOKEN_HOLDS);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, change->bearer_id);
+    sqlite3_bind_blob(row, 2, change->bearer_sha256, 32, SQLITE_STATIC);
+    sqlite3_bind_int64(row, 3, grant->site_id);
+    sqlite3_bind_int(row, 4, (int)grant->role);
+    sqlite3_bind_int(row, 5, grant->own);
+    statement_bind_text(row, 6, grant->prefix ? grant->prefix : "");
+    sqlite3_bind_int64(row, 7, grant->expires_at);
+    int64_t found = 0;
+    enum catalogue_status status = statement_number(row, 0, &found);
+    bool expired = grant_is_expired(grant, tx->now);
+    *holds = found != 0 && !expired;
+    if (status != CATALOGUE_OK || *holds)
+        return status;
+    result_decline(result, CATALOGUE_CONFLICT,
+                   found != 0 ? "the token has expired" : "the token was revoked");
+    result->revoked = true;
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status apply_token_used(struct tx *tx, const struct change *change)
+{
+    return tx_run(tx, ST_TOKEN_USED, change->token_id, tx->now - tx->now % 3600);
+}
+
+/* ---- the configuration's */
+
+bool token_is_declared(const struct registry *r, const struct token_declaration *d)
+{
+    if (d->elsewhere)
+        return true;
+    const struct registry_token *token = token_find(r, d->grant.name);
+    const struct registry_site *site = d->site != NULL ? registry_site_by_origin(r, d->site) : NULL;
+    struct grant grant = d->grant;
+    if (token == NULL || !token->managed || (d->site != NULL && site == NULL))
+        return false;
+    grant.site_id = site != NULL ? site->id : 0;
+    return grant_equal(&token->grant, &grant) && memcmp(token->sha256, d->sha256, 32) == 0;
+}
+
+static bool is_among(const struct registry_token *token, const struct token_declaration *declared,
+                     size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(declared[i].grant.name, token->grant.name) == 0)
+            return true;
+    return false;
+}
+
+bool token_is_let_go(const struct registry_token *token, const struct token_declaration *declared,
+                     size_t count)
+{
+    return token->managed && !is_among(token, declared, count);
+}
+
+enum catalogue_status token_let_go(struct tx *tx, const struct change *change)
+{
+    for (;;) {
+        const struct registry *r;
+        enum catalogue_status status = tx_registry(tx, &r);
+        int64_t id = 0;
+        for (size_t i = 0; status == CATALOGUE_OK && i < r->token_count && id == 0; i++)
+            if (token_is_let_go(&r->tokens[i], change->declared_tokens,
+                                change->declared_token_count))
+                id = r->tokens[i].id;
+        if (status != CATALOGUE_OK || id == 0)
+            return status;
+        status = drop(tx, id);
+        if (status != CATALOGUE_OK)
+            return status;
+    }
+}
+
+enum catalogue_status token_declare(struct tx *tx, const struct token_declaration *d,
+                                    struct change_result *result)
+{
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(tx, &r);
+    if (status != CATALOGUE_OK || token_is_declared(r, d))
+        return status;
+    const struct registry_site *site = d->site != NULL ? registry_site_by_origin(r, d->site) : NULL;
+    struct change change = {.override_managed = true, .token = d->grant, .token_sha256 = d->sha256};
+    if (d->site != NULL && site == NULL) {
+        result_refuse(result, RULE_SITE_UNKNOWN, "site");
+        return CATALOGUE_OK;
+    }
+    change.token.site_id = site != NULL ? site->id : 0;
+    const struct registry_token *old = token_find(r, d->grant.name);
+    if (old != NULL && !old->managed) {
+        result_decline(result, CATALOGUE_CONFLICT,
+                       "the catalogue has a token of this name that the configuration did not "
+                       "make; revoke it (sitemapd token revoke), or choose another name");
+        return CATALOGUE_OK;
+    }
+    if (old != NULL)
+        status = drop(tx, old->id);
+    return status == CATALOGUE_OK ? apply_token_add(tx, &change, result) : status;
+}

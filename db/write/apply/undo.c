@@ -1,0 +1,576 @@
+/* Undoing a change, and restoring an index: rows are put back as they were before. The writer's
+ * thread.
+ *
+ * The rows of a change are gone through from the last one to the first, and each is put back by
+ * itself: what came goes, what went comes back, with its id, serial and dates. So each step finds
+ * the catalogue as the change left it after the same step, and every position that it needs free
+ * again; but for a restore's, which moved an entry in several steps and has one row of it: that may
+ * come back beside its position, and is the same entry there. What a registration would be refused
+ * by now does not come back. What is not as the change left it was changed since: it stays, unless
+ * the change overwrites. A restore does the same for all changes of an index since a revision, the
+ * newest first, so that of several changes of an entry the oldest state is what stays.
+ *
+ * Memory: one part of the history. Time: as a list, a token's own share of the writer (list_ends).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "db/history.h"
+#include "db/history/recorder.h"
+#include "db/history/rows.h"
+#include "db/read/row.h"
+#include "db/write/apply/apply.h"
+#include "db/write/guard.h"
+#include "server/rules/page/render.h"
+
+struct undo {
+    struct tx *tx;
+    const struct change *change;
+    struct change_result *result;
+    const struct registry *registry; /* borrowed: an undo of entries changes none of it */
+    int64_t only_index;              /* 0: any */
+    int64_t revision;                /* of the change at hand */
+    bool of_source;                  /* a source made it */
+    bool has_files;                  /* the history has what was known of its files */
+    uint64_t done;
+    struct history_part part; /* the one at hand */
+};
+
+static bool is_to_end(const struct undo *u)
+{
+    return u->result->status != CATALOGUE_OK;
+}
+
+/* ---- one row */
+
+static bool same_text(const char *a, bool has_b, const char *b)
+{
+    return (a != NULL) == has_b && (!a || strcmp(a, b) == 0);
+}
+
+/* True where the entry is what the image says, at whatever position of its index; NULL: where there
+ * is none. */
+static bool is_as(const struct undo *u, const struct put_row *row,
+                  const struct history_image *image)
+{
+    if (!image || !row->found)
+        return !image && !row->found;
+    return id_address_index(row->address) == id_address_index(image->address) &&
+           row->source == image->source && row->serial == image->serial &&
+           row->registered_at == image->registered_at && row->changed_at == image->changed_at &&
+           same_text(history_text_of(&u->part, image->lastmod), row->has_lastmod, row->lastmod) &&
+           same_text(history_text_of(&u->part, image->digest), row->has_digest, row->digest);
+}
+
+static void tell(struct undo *u, const char *loc, enum rule_code code)
+{
+    struct rejection rejection = {.line = u->done, .loc = loc, .code = code, .field = "loc"};
+    snprintf(rejection.detail, sizeof rejection.detail, "%s", rule_code_sentence(code));
+    u->result->rejected++;
+    findings_refuse(&u->result->findings, &rejection);
+}
+
+static void bind_image(const struct undo *u, sqlite3_stmt *row, int64_t address,
+                       const struct history_image *image)
+{
+    sqlite3_bind_int64(row, 1, address);
+    statement_bind_text(row, 2, history_text_of(&u->part, image->lastmod));
+    statement_bind_text(row, 3, history_text_of(&u->part, image->digest));
+    sqlite3_bind_int64(row, 4, image->source);
+    sqlite3_bind_int64(row, 5, image->serial);
+    sqlite3_bind_int64(row, 6, image->registered_at);
+    sqlite3_bind_int64(row, 7, image->changed_at);
+}
+
+/* The entry is where it was: what else it was comes back. */
+static enum catalogue_status put_back_here(struct undo *u, const struct registry_index *index,
+                                           const struct history_image *image,
+                                           const struct put_row *now)
+{
+    struct tx *tx = u->tx;
+    const char *lastmod = history_text_of(&u->part, image->lastmod);
+    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_PUT_BACK);
+    if (!row)
+        return tx_failure(tx);
+    bind_image(u, row, image->address, image);
+    enum catalogue_status status = statement_run(row);
+    tx->changed = true;
+    struct occupancy_index *occupancy;
+    if (status == CATALOGUE_OK)
+        status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (same_text(lastmod, now->has_lastmod, now->lastmod)) {
+        occupancy_touch_unseen(tx, occupancy);
+        return CATALOGUE_OK;
+    }
+    return occupancy_touch(tx, occupancy, id_address_position(image->address));
+}
+
+/* The entry comes back to its index, at its position where that is free. */
+static enum catalogue_status bring_back(struct undo *u, const struct registry_index *index,
+                                        const struct history_row *old, const char *loc)
+{
+    struct tx *tx = u->tx;
+    const struct registry_site *site = registry_site_by_id(u->registry, index->site_id);
+    struct occupancy_index *occupancy;
+    struct occupancy_room room = {.weight = render_entry_bytes(loc, old->loc.len),
+                                  .max_pages = site->max_pages,
+                                  .wanted = id_address_position(old->before.address)};
+    uint32_t position;
+    enum catalogue_status status = occupancy_index(tx, site->id, index->id, &occupancy);
+    if (status == CATALOGUE_OK)
+        status = occupancy_find(tx, occupancy, &room, &position);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (position == POSITION_NONE) {
+        result_refuse(u->result, RULE_SITE_FULL, "loc");
+        return CATALOGUE_OK;
+    }
+    sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BRING_BACK);
+    if (!row)
+        return tx_failure(tx);
+    bind_image(u, row, id_address(index->id, position), &old->before);
+    sqlite3_bind_int64(row, 8, old->site);
+    statement_bind_text(row, 9, loc);
+    status = statement_run(row);
+    tx->changed = true;
+    if (status != CATALOGUE_OK)
+        return status;
+    return occupancy_take(tx, occupancy, position, room.weight);
+}
+
+static enum catalogue_status take_out(struct undo *u, const struct put_row *now,
+                                      const struct registry_index *index, const char *loc)
+{
+    u->tx->changed = true;
+    if (!index) /* what a removed index left */
+        return put_drop_remains(u->tx, now->address, loc);
+    return put_release(u->tx, index, now->address, loc, strlen(loc));
+}
+
+static void count(struct undo *u, bool was, bool is, uint64_t by)
+{
+    if (was && is)
+        u->result->updated += by;
+    else if (is)
+        u->result->created += by;
+    else if (was)
+        u->result->removed += by;
+}
+
+/* The entry is there before a step, and after it. A restore tells what comes of all steps: an entry
+ * that an earlier one put back is counted anew. */
+static enum catalogue_status count_step(struct undo *u, const char *loc, bool from, bool to)
+{
+    bool was = from;
+    if (u->change->kind == CHANGE_RESTORE) {
+        sqlite3_stmt *row = tx_statement(u->tx, ST_UNDONE_ADD);
+        if (!row)
+            return tx_failure(u->tx);
+        statement_bind_text(row, 1, loc);
+        sqlite3_bind_int(row, 2, from);
+        enum catalogue_status status = statement_run(row);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (sqlite3_changes64(u->tx->db) == 0) {
+            int64_t first = from;
+            row = tx_statement(u->tx, ST_UNDONE_FIND);
+            if (!row)
+                return tx_failure(u->tx);
+            statement_bind_text(row, 1, loc);
+            status = statement_number(row, from, &first);
+            if (status != CATALOGUE_OK)
+                return status;
+            was = first != 0;
+            count(u, was, from, UINT64_MAX); /* one less */
+        }
+    }
+    count(u, was, to, 1);
+    return CATALOGUE_OK;
+}
+
+/* ---- the files of a source */
+
+static sqlite3_stmt *of_entry(struct undo *u, enum statement which, int64_t first, int64_t site,
+                              const char *loc)
+{
+    sqlite3_stmt *row = tx_statement(u->tx, which);
+    int at = 1;
+    if (!row)
+        return NULL;
+    if (first >= 0)
+        sqlite3_bind_int64(row, at++, first);
+    sqlite3_bind_int64(row, at++, site);
+    statement_bind_text(row, at, loc);
+    return row;
+}
+
+static enum catalogue_status run_of_entry(struct undo *u, enum statement which, int64_t first,
+                                          const struct history_row *old, const char *loc)
+{
+    sqlite3_stmt *row = of_entry(u, which, first, old->site, loc);
+    return row ? statement_run(row) : tx_failure(u->tx);
+}
+
+static enum catalogue_status run_of_source(struct undo *u, enum statement which,
+                                           const struct history_row *old, const char *loc)
+{
+    sqlite3_stmt *row = of_entry(u, which, -1, old->site, loc);
+    if (!row)
+        return tx_failure(u->tx);
+    sqlite3_bind_int64(row, 3, old->has_after ? old->after.source : old->before.source);
+    return statement_run(row);
+}
+
+/* The file is known as it was before, and is read anew by the next scan that may write: what it
+ * finds then is another content than this, or none. A file whose entry the change made is none that
+ * is known. */
+static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old,
+                                           const char *loc)
+{
+    if (!u->of_source && !u->has_files)
+        return CATALOGUE_OK;
+    enum catalogue_status status = recorder_keep_file_of(u->tx->recorder, u->tx, old->site, loc);
+    if (status == CATALOGUE_OK && u->has_files)
+        status = run_of_entry(u, ST_FILE_COUNT_BACK, u->revision, old, loc);
+    if (status == CATALOGUE_OK && u->has_files)
+        status = run_of_entry(u, ST_FILE_BRING_BACK, u->revision, old, loc);
+    bool made = u->of_source && !old->has_before;
+    if (status == CATALOGUE_OK && made)
+        status = run_of_source(u, ST_FILE_COUNT_OUT, old, loc);
+    if (status == CATALOGUE_OK && made)
+        status = run_of_source(u, ST_FILE_TAKE_OUT, old, loc);
+    if (status == CATALOGUE_OK && u->of_source)
+        status = run_of_source(u, ST_FETCH_AGAIN, old, loc);
+    return status;
+}
+
+static void refuse(struct undo *u, const char *word, const char *sentence)
+{
+    result_decline(u->result, CATALOGUE_CONFLICT, sentence);
+    u->result->conflict = word;
+}
+
+/* What a source found is the source's to decide: its next scan would find it again. Only what is
+ * frozen it leaves alone. */
+static bool is_for_source(struct undo *u, const struct registry_index *from,
+                          const struct registry_index *to)
+{
+    if (!u->of_source || ((!from || registry_is_frozen(u->registry, from)) &&
+                          (!to || registry_is_frozen(u->registry, to))))
+        return false;
+    refuse(u, "source-decides",
+           "a source made this change, and its next scan would make it again; put its files back, "
+           "or freeze the index first: at the thaw they are judged anew");
+    return true;
+}
+
+/* The entry stands as `now` and is to be as `old` was before; `to` NULL: not there. */
+static enum catalogue_status put_back(struct undo *u, const struct history_row *old,
+                                      const char *loc, const struct put_row *now,
+                                      const struct registry_index *to)
+{
+    const struct registry_index *from =
+        now->found ? registry_index_by_id(u->registry, id_address_index(now->address)) : NULL;
+    if (is_for_source(u, from, to) ||
+        result_frozen(u->result, u->change, registry_freeze(u->registry, from)) ||
+        result_frozen(u->result, u->change, registry_freeze(u->registry, to)))
+        return CATALOGUE_OK;
+    enum catalogue_status status = count_step(u, loc, from != NULL, to != NULL);
+    if (status == CATALOGUE_OK && to && now->found && now->address == old->before.address)
+        return put_back_here(u, to, &old->before, now);
+    if (status == CATALOGUE_OK && now->found)
+        status = take_out(u, now, from, loc);
+    if (status == CATALOGUE_OK && to)
+        status = bring_back(u, to, old, loc);
+    return status;
+}
+
+/* What a registration would be told now: the site may have lost a host, or have a page of that
+ * name. */
+static enum rule_code judge_place(const struct undo *u, const char *loc,
+                                  const struct registry_index *to)
+{
+    struct url url;
+    if (!url_split(loc, strlen(loc), &url))
+        return RULE_LOC_MALFORMED;
+    return registry_place_in(u->registry, &url, to);
+}
+
+static bool touches(const struct history_row *row, int64_t index)
+{
+    return (row->has_before && id_address_index(row->before.address) == index) ||
+           (row->has_after && id_address_index(row->after.address) == index);
+}
+
+static enum catalogue_status undo_row(struct undo *u, const struct history_row *old)
+{
+    const char *loc = history_text_of(&u->part, old->loc);
+    int64_t only_site = u->change->grant.site_id;
+    struct put_row now;
+    if ((only_site != 0 && old->site != only_site) ||
+        (u->only_index != 0 && !touches(old, u->only_index)))
+        return CATALOGUE_OK;
+    enum catalogue_status status = put_find(u->tx, old->site, loc, &now);
+    if (status != CATALOGUE_OK)
+        return status;
+    /* What lay in an index that is gone by now has no place to come back to. */
+    const struct registry_index *to =
+        old->has_before ? registry_index_by_id(u->registry, id_address_index(old->before.address))
+                        : NULL;
+    bool stays = now.found && old->has_before && now.address == old->before.address;
+    bool is_before = is_as(u, &now, old->has_before && to ? &old->before : NULL);
+    if (is_before && (stays || !now.found)) {
+        u->result->unchanged++;
+        return CATALOGUE_OK;
+    }
+    enum rule_code code = to && !stays ? judge_place(u, loc, to) : RULE_OK;
+    if (code != RULE_OK) {
+        tell(u, loc, code);
+        return CATALOGUE_OK;
+    }
+    if (!is_before && !is_as(u, &now, old->has_after ? &old->after : NULL)) {
+        tell(u, loc, RULE_CHANGED_SINCE);
+        if (!u->change->overwrite)
+            return CATALOGUE_OK;
+    }
+    status = put_back(u, old, loc, &now, to);
+    return status == CATALOGUE_OK && !is_to_end(u) ? put_file_back(u, old, loc) : status;
+}
+
+/* ---- the rows of a change */
+
+static enum catalogue_status undo_part(struct undo *u, const void *bytes, size_t len)
+{
+    history_part_clear(&u->part);
+    if (!history_part_unpack(&u->part, bytes, len))
+        return u->part.failed ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
+    enum catalogue_status status = CATALOGUE_OK;
+    for (uint32_t i = u->part.count; i-- > 0 && status == CATALOGUE_OK && !is_to_end(u);) {
+        status = undo_row(u, &u->part.rows[i]);
+        if (++u->done % APPLY_PROGRESS == 0 && list_ends(u->tx, u->change, u->result))
+            break;
+    }
+    return status;
+}
+
+/* The blob of a row's first column, which the statement keeps while it is undone. */
+static enum catalogue_status undo_blob(struct undo *u, sqlite3_stmt *row)
+{
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    const void *bytes = found ? sqlite3_column_blob(row, 0) : NULL;
+    size_t len = found ? (size_t)sqlite3_column_bytes(row, 0) : 0;
+    if (status == CATALOGUE_OK && len > 0)
+        status = undo_part(u, bytes, len);
+    sqlite3_reset(row);
+    return status;
+}
+
+/* A change as the history has it. */
+struct line {
+    bool found;
+    bool is_scan, has_rows;
+    bool removes_index, removes_site;
+    int64_t parts;
+};
+
+static enum catalogue_status read_line(struct undo *u, int64_t revision, struct line *out)
+{
+    static const char *const of_entries[] = {"registration", "removal", "list",
+                                             "replace",      "undo",    "restore"};
+    sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FIND);
+    if (!row)
+        return tx_failure(u->tx);
+    sqlite3_bind_int64(row, 1, revision);
+    enum catalogue_status status = statement_first(row, &out->found);
+    const char *kind = out->found ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    if (out->found && !kind)
+        status = CATALOGUE_NO_MEMORY;
+    out->is_scan = kind && (strcmp(kind, "scan") == 0 || strcmp(kind, "check") == 0);
+    out->has_rows = out->is_scan;
+    for (size_t i = 0; kind && i < sizeof of_entries / sizeof *of_entries; i++)
+        out->has_rows |= strcmp(kind, of_entries[i]) == 0;
+    out->removes_index = kind && strcmp(kind, "index-remove") == 0;
+    out->removes_site = kind && strcmp(kind, "site-remove") == 0;
+    out->parts = out->found ? sqlite3_column_int64(row, 1) : 0;
+    /* The undo of a removal: it put back no rows. */
+    if (kind && strcmp(kind, "undo") == 0 && sqlite3_column_int64(row, 2) == 0)
+        out->has_rows = false;
+    sqlite3_reset(row);
+    return status;
+}
+
+static enum catalogue_status undo_rows(struct undo *u, int64_t revision, const struct line *line)
+{
+    int64_t files = 0;
+    enum catalogue_status status = tx_number(u->tx, ST_HISTORY_FILES_ANY, 0, &files, revision);
+    if (status != CATALOGUE_OK)
+        return status;
+    u->revision = revision;
+    u->of_source = line->is_scan;
+    u->has_files = files != 0;
+    if (line->parts == 0) {
+        sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FEW);
+        if (!row)
+            return tx_failure(u->tx);
+        sqlite3_bind_int64(row, 1, revision);
+        return undo_blob(u, row);
+    }
+    for (int64_t part = line->parts; part > 0 && status == CATALOGUE_OK && !is_to_end(u); part--) {
+        sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_PART);
+        if (!row)
+            return tx_failure(u->tx);
+        sqlite3_bind_int64(row, 1, revision);
+        sqlite3_bind_int64(row, 2, part);
+        status = undo_blob(u, row);
+    }
+    return status;
+}
+
+static bool is_for_undo(struct undo *u, const struct line *line)
+{
+    if (!line->has_rows)
+        refuse(u, "not-undoable",
+               "only changes of entries and removals of indexes and sites can be undone");
+    return u->result->status == CATALOGUE_OK;
+}
+
+/* The guard is held to each index that lost entries, all in all. */
+static enum catalogue_status hold_to_guard(struct undo *u)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (struct occupancy_index *i = u->tx->occupancy->dirty;
+         i && status == CATALOGUE_OK && !is_to_end(u); i = i->next_dirty) {
+        struct guard_case guard = {.before = i->high,
+                                   .after = i->entries,
+                                   .removed = u->result->removed,
+                                   .max_removed = u->change->max_removed};
+        if (u->result->removed == 1 && i->entries < i->high)
+            guard_single_removal(i);
+        else
+            status = guard_peak(u->tx, i, &guard.peak);
+        if (u->result->removed > 1 && status == CATALOGUE_OK &&
+            guard_judge(u->tx, &guard, u->result))
+            i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
+    }
+    return status;
+}
+
+/* From which revision on the history has all of the site. */
+static enum catalogue_status kept_since(struct undo *u, int64_t site_id, uint64_t *from)
+{
+    int64_t since = 0;
+    enum catalogue_status status = tx_number(u->tx, ST_HISTORY_SINCE_READ, 0, &since, site_id);
+    *from = (uint64_t)since > u->tx->history_from ? (uint64_t)since : u->tx->history_from;
+    return status;
+}
+
+static void say_gone(struct undo *u, uint64_t from)
+{
+    char sentence[HISTORY_GONE_SIZE];
+    history_tell_gone(sentence, from);
+    result_decline(u->result, CATALOGUE_NOT_FOUND, sentence);
+}
+
+/* True where a token of one site may know of the change, and what it knows begins so early. */
+static enum catalogue_status is_known(struct undo *u, int64_t revision, bool *known, uint64_t *from)
+{
+    int64_t found = 1, site_id = u->change->grant.site_id;
+    enum catalogue_status status = kept_since(u, site_id, from);
+    if (status == CATALOGUE_OK && site_id != 0)
+        status = tx_number(u->tx, ST_HISTORY_IN_SITE, 0, &found, site_id, revision);
+    *known = found != 0 && (uint64_t)revision >= (site_id != 0 ? *from : u->tx->history_from);
+    return status;
+}
+
+static enum catalogue_status undo_one(struct undo *u)
+{
+    int64_t revision = (int64_t)u->change->revision;
+    struct line line;
+    bool known;
+    uint64_t from;
+    enum catalogue_status status = read_line(u, revision, &line);
+    if (status == CATALOGUE_OK)
+        status = is_known(u, revision, &known, &from);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (!line.found || !known)
+        say_gone(u, from);
+    else if (line.removes_index || line.removes_site)
+        return apply_unremove(u->tx, u->change, u->result, line.removes_site);
+    else if (is_for_undo(u, &line))
+        return undo_rows(u, revision, &line);
+    return CATALOGUE_OK;
+}
+
+/* All changes of the index after the revision, the newest first. */
+static enum catalogue_status restore_all(struct undo *u, const struct registry_index *index)
+{
+    int64_t to = (int64_t)u->change->revision, revision = INT64_MAX;
+    enum catalogue_status status = CATALOGUE_OK;
+    while (!is_to_end(u)) {
+        struct line line;
+        status = tx_number(u->tx, ST_HISTORY_LAST_OF, 0, &revision, index->site_id, to, revision,
+                           index->id);
+        if (status != CATALOGUE_OK || revision == 0)
+            return status;
+        status = read_line(u, revision, &line);
+        if (status == CATALOGUE_OK && !line.found)
+            status = CATALOGUE_CORRUPT;
+        /* Else the index itself was made, say: nothing of its entries. */
+        if (status == CATALOGUE_OK && line.has_rows)
+            status = undo_rows(u, revision, &line);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (list_ends(u->tx, u->change, u->result))
+            break;
+    }
+    return status;
+}
+
+static enum catalogue_status restore(struct undo *u)
+{
+    const struct registry_index *index =
+        u->change->index_name ? registry_index_by_name(u->registry, u->change->index_name, NULL)
+                              : NULL;
+    if (index ? !grant_has_site(&u->change->grant, index->site_id)
+              : u->change->grant.site_id != 0) {
+        result_forbid(u->result);
+        return CATALOGUE_OK;
+    }
+    if (!index) {
+        result_refuse(u->result, RULE_INDEX_UNKNOWN, "index");
+        return CATALOGUE_OK;
+    }
+    uint64_t from;
+    enum catalogue_status status = kept_since(u, index->site_id, &from);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (u->change->revision + 1 < from || u->change->revision > u->tx->revision) {
+        say_gone(u, from);
+        return CATALOGUE_OK;
+    }
+    u->only_index = index->id;
+    sqlite3_stmt *clear = tx_statement(u->tx, ST_UNDONE_CLEAR);
+    status = clear ? statement_run(clear) : tx_failure(u->tx);
+    return status == CATALOGUE_OK ? restore_all(u, index) : status;
+}
+
+enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
+                                 struct change_result *result, bool *keep)
+{
+    struct undo u = {.tx = tx, .change = change, .result = result};
+    enum catalogue_status status = tx_registry(tx, &u.registry);
+    if (status == CATALOGUE_OK)
+        status = change->kind == CHANGE_UNDO ? undo_one(&u) : restore(&u);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = hold_to_guard(&u);
+    history_part_done(&u.part);
+    if (status != CATALOGUE_OK)
+        return status;
+    result->changed = tx->changed;
+    finish_set(tx, change, result, keep);
+    return CATALOGUE_OK;
+}

@@ -1,0 +1,239 @@
+/* Undoing the removal of an index or a site. The writer's thread.
+ *
+ * A removal drops no row: it marks, and the rows go a day later (apply_purge). Until then the mark
+ * is taken off again, and entries, pages and bytes are as they were. What came in between counts
+ * before it: where path, origin or a host alias was taken by another the undo is refused; a loc
+ * that was registered elsewhere stays there and is listed. Its row went when it was registered, and
+ * removed_loc remembers that, so that here its page is counted without it.
+ *
+ * The marks are taken off first and judged then, as what they are: where that refuses, all of it is
+ * rolled back. Tokens of a removed site do not come back. */
+#include <stdio.h>
+#include <string.h>
+
+#include "db/history/recorder.h"
+#include "db/read/row.h"
+#include "db/write/apply/admin.h"
+#include "db/write/apply/apply.h"
+#include "db/write/occupancy.h"
+#include "server/rules/page/render.h"
+
+struct unremove {
+    struct tx *tx;
+    const struct change *change;
+    struct change_result *result;
+    const struct registry *registry; /* borrowed */
+    int64_t site_id;
+    uint64_t told;
+};
+
+static void refuse(struct unremove *u, const char *word, const char *sentence)
+{
+    result_decline(u->result, CATALOGUE_CONFLICT, sentence);
+    u->result->conflict = word;
+}
+
+static bool is_refused(const struct unremove *u)
+{
+    return u->result->status != CATALOGUE_OK;
+}
+
+/* The text that the statement finds by `id`, "" where there is none. */
+static enum catalogue_status read_text(struct tx *tx, enum statement which, int64_t id, char *out,
+                                       size_t size)
+{
+    sqlite3_stmt *row = tx_statement(tx, which);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, id);
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    const char *text = found ? (const char *)sqlite3_column_text(row, 0) : "";
+    snprintf(out, size, "%s", text ? text : "");
+    sqlite3_reset(row);
+    return text ? status : CATALOGUE_NO_MEMORY;
+}
+
+/* ---- what came in between */
+
+/* An index comes back to a site that is there, to a path that is free. */
+static enum catalogue_status judge_index(struct unremove *u, int64_t index_id)
+{
+    const struct registry_site *site = registry_site_by_id(u->registry, u->site_id);
+    char path[INDEX_PATH_MAX_CHARS + 1];
+    if (!site) {
+        refuse(u, "not-undoable", "the index's site was removed since; undo that first");
+        return CATALOGUE_OK;
+    }
+    if (result_managed(u->result, u->change, site) ||
+        result_frozen(u->result, u->change, site->frozen))
+        return CATALOGUE_OK;
+    enum catalogue_status status = read_text(u->tx, ST_INDEX_PATH, index_id, path, sizeof path);
+    for (size_t i = 0; status == CATALOGUE_OK && i < site->index_count; i++)
+        if (strcmp(site->indexes[i].path, path) == 0)
+            refuse(u, "taken-since", "another index has its URL by now");
+    if (site->index_count >= SITE_INDEXES_MAX && !is_refused(u))
+        refuse(u, "taken-since", "the site has as many indexes as it can have by now");
+    return status;
+}
+
+static enum catalogue_status judge_origin(struct unremove *u)
+{
+    char text[LOC_MAX_CHARS + 1];
+    struct url origin;
+    enum catalogue_status status = read_text(u->tx, ST_SITE_ORIGIN, u->site_id, text, sizeof text);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (url_parse_origin(text, strlen(text), &origin) != RULE_OK)
+        return CATALOGUE_CORRUPT;
+    if (registry_site_by_id(u->registry, u->site_id) ||
+        site_refuse_second_scheme(u->registry, &origin, u->result))
+        refuse(u, "taken-since", "there is a site of its origin by now");
+    return CATALOGUE_OK;
+}
+
+/* The site as it came back, beside the others. */
+static void judge_site(struct unremove *u, const struct registry_site *site)
+{
+    size_t robots = 0;
+    for (size_t i = 0; i < site->alias_host_count && !is_refused(u); i++)
+        if (registry_site_of_alias(u->registry, site->alias_hosts[i], site))
+            refuse(u, "taken-since", "one of its host aliases is another site's by now");
+    for (size_t i = 0; i < u->registry->site_count; i++)
+        robots += u->registry->sites[i].robots_len;
+    if (robots > SITE_ROBOTS_TOTAL_BYTES && !is_refused(u))
+        refuse(u, "taken-since", "the other sites' robots.txt leave no room for its own by now");
+}
+
+/* Page names against locs and other indexes, of what came back and of what was made since. */
+static enum catalogue_status judge_whole(struct unremove *u, bool of_site)
+{
+    struct occupancy_index *occupancy;
+    enum catalogue_status status = tx_registry(u->tx, &u->registry);
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct registry_site *site = registry_site_by_id(u->registry, u->site_id);
+    if (!site || site->index_count == 0)
+        return CATALOGUE_CORRUPT;
+    if (of_site) {
+        judge_site(u, site);
+        return CATALOGUE_OK;
+    }
+    status = index_names_check(u->tx, u->registry, site, site->indexes, site->index_count, 1,
+                               site->max_pages, u->result);
+    if (status == CATALOGUE_OK)
+        status = occupancy_index(u->tx, site->id, site->indexes[0].id, &occupancy);
+    if (status == CATALOGUE_OK && !is_refused(u) && occupancy->site->pages_used > site->max_pages)
+        result_refuse(u->result, RULE_SITE_FULL, "loc");
+    return status;
+}
+
+/* ---- bringing it back */
+
+static void tell(struct unremove *u, const char *loc)
+{
+    struct rejection rejection = {
+        .line = u->told++, .loc = loc, .code = RULE_CHANGED_SINCE, .field = "loc"};
+    snprintf(rejection.detail, sizeof rejection.detail, "%s",
+             rule_code_sentence(RULE_CHANGED_SINCE));
+    u->result->rejected++;
+    findings_refuse(&u->result->findings, &rejection);
+}
+
+/* Tells the locs that were registered elsewhere, and has the pages go without them. */
+static enum catalogue_status leave_taken(struct unremove *u, struct occupancy_index *occupancy)
+{
+    struct tx *tx = u->tx;
+    int64_t from = id_address(occupancy->id, 0), to = id_address(occupancy->id, UINT32_MAX);
+    char loc[LOC_MAX_CHARS + 1];
+    enum catalogue_status status = CATALOGUE_OK;
+    while (status == CATALOGUE_OK && !is_refused(u)) {
+        sqlite3_stmt *row = tx_statement(tx, ST_REMOVED_LOC_NEXT);
+        if (!row)
+            return tx_failure(tx);
+        sqlite3_bind_int64(row, 1, from);
+        sqlite3_bind_int64(row, 2, to);
+        bool found;
+        status = statement_first(row, &found);
+        const char *text = found ? (const char *)sqlite3_column_text(row, 1) : NULL;
+        int64_t address = found ? sqlite3_column_int64(row, 0) : 0;
+        snprintf(loc, sizeof loc, "%s", text ? text : "");
+        sqlite3_reset(row);
+        if (status != CATALOGUE_OK || !found)
+            return status;
+        if (!text)
+            return CATALOGUE_NO_MEMORY;
+        tell(u, loc);
+        status = occupancy_release(tx, occupancy, id_address_position(address),
+                                   render_entry_bytes(loc, strlen(loc)));
+        if (status == CATALOGUE_OK)
+            status = tx_run(tx, ST_REMOVED_LOC_DROP, address);
+        from = address + 1;
+        if (u->told % APPLY_PROGRESS == 0 && list_ends(tx, u->change, u->result))
+            break;
+    }
+    return status;
+}
+
+static enum catalogue_status bring_back(struct unremove *u, int64_t index_id)
+{
+    struct occupancy_index *occupancy;
+    enum catalogue_status status = occupancy_index(u->tx, u->site_id, index_id, &occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    occupancy_unbury(u->tx, occupancy);
+    status = tx_run(u->tx, ST_INDEX_UNREMOVE, index_id);
+    if (status == CATALOGUE_OK)
+        status = leave_taken(u, occupancy);
+    if (status == CATALOGUE_OK)
+        status = recorder_count(u->tx->recorder, u->site_id, index_id, occupancy->entries);
+    u->result->created += occupancy->entries;
+    return status;
+}
+
+static enum catalogue_status next_index(const struct unremove *u, int64_t after, int64_t *index_id)
+{
+    return tx_number(u->tx, ST_INDEX_REMOVED_BY, 0, index_id, (int64_t)u->change->revision, after);
+}
+
+static enum catalogue_status bring_back_all(struct unremove *u, int64_t index_id, bool of_site)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    while (status == CATALOGUE_OK && index_id != 0 && !is_refused(u)) {
+        status = bring_back(u, index_id);
+        if (status == CATALOGUE_OK)
+            status = next_index(u, index_id, &index_id);
+    }
+    if (status == CATALOGUE_OK && of_site)
+        status = tx_run(u->tx, ST_SITE_UNREMOVE, u->site_id);
+    tx_registry_touch(u->tx);
+    return status;
+}
+
+enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
+                                     struct change_result *result, bool of_site)
+{
+    struct unremove u = {.tx = tx, .change = change, .result = result};
+    int64_t index_id = 0;
+    enum catalogue_status status = tx_registry(tx, &u.registry);
+    if (status == CATALOGUE_OK)
+        status = next_index(&u, 0, &index_id);
+    if (status == CATALOGUE_OK && index_id != 0)
+        status = tx_number(tx, ST_INDEX_SITE, 0, &u.site_id, index_id);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (index_id == 0)
+        refuse(&u, "not-undoable",
+               "what was removed is kept for a day, and is gone by now, or is back already");
+    else if (!grant_may(&change->grant, GRANT_ADMIN))
+        result_outside(result, NULL, "the token's role does not allow it");
+    else if (of_site && change->grant.site_id != 0)
+        result_forbid(result);
+    else
+        status = of_site ? judge_origin(&u) : judge_index(&u, index_id);
+    if (status == CATALOGUE_OK && !is_refused(&u))
+        status = bring_back_all(&u, index_id, of_site);
+    if (status == CATALOGUE_OK && !is_refused(&u))
+        status = judge_whole(&u, of_site);
+    return status;
+}

@@ -1,0 +1,489 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api/auth.h"
+#include "server/api/call.h"
+#include "server/api/errors.h"
+#include "server/api/handlers/handlers.h"
+#include "server/api/json.h"
+#include "server/base/clock.h"
+#include "server/base/map.h"
+
+/* What changed since a revision, read from a view: the pages, and the sites whose robots.txt may
+ * have changed with them. Internal to server/api/. */
+
+#define CHANGES_MAX_PAGES 1000u /* of a reply; a revision is never split, so it may be more */
+
+struct changed_page {
+    struct page_record page;
+    char *url;     /* owned */
+    bool outdated; /* another one of the list came to its URL after it */
+};
+
+struct changed_site {
+    char *origin;       /* owned */
+    int64_t changed_at; /* of its newest page change in the list */
+};
+
+struct changes {
+    struct call call; /* first */
+    /* what the client has seen; epoch "": nothing */
+    char epoch[33];
+    uint64_t since, since_registry;
+    int64_t deadline_ms; /* monotonic */
+    bool waits;          /* it has one of the places for long polls */
+    /* what there is now */
+    struct catalogue_revisions now;
+    uint64_t next;     /* told up to here */
+    bool more;         /* there are pages past it */
+    char *only_origin; /* owned: the token's site; NULL: every one */
+    size_t page_count, page_capacity;
+    struct changed_page *pages;
+    size_t site_count, site_capacity;
+    struct changed_site *sites; /* whose set of pages may have changed: their robots.txt */
+    struct map site_map;        /* places in `sites` by origin */
+    bool failed;                /* out of memory */
+};
+const size_t changes_size = sizeof(struct changes);
+
+static void forget(struct changes *self)
+{
+    for (size_t i = 0; i < self->page_count; i++)
+        free(self->pages[i].url);
+    for (size_t i = 0; i < self->site_count; i++)
+        free(self->sites[i].origin);
+    free(self->only_origin);
+    self->only_origin = NULL;
+    self->page_count = self->site_count = 0;
+    map_done(&self->site_map);
+    self->more = false;
+}
+
+static void changes_list_done(struct changes *self)
+{
+    forget(self);
+    free(self->pages);
+    free(self->sites);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static bool grow(void **items, size_t count, size_t *capacity, size_t size)
+{
+    size_t wanted = *capacity == 0 ? 16 : *capacity * 2;
+    void *grown;
+
+    if (count < *capacity)
+        return true;
+    grown = reallocarray(*items, wanted, size);
+    if (grown == NULL)
+        return false;
+    *items = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static bool is_of(const char *origin, const char *url)
+{
+    size_t len = strlen(origin);
+
+    return strncmp(origin, url, len) == 0 && (url[len] == '/' || url[len] == '\0');
+}
+
+static void note_site(struct changes *self, const char *url, int64_t changed_at)
+{
+    const char *host = strstr(url, "://");
+    size_t len = host == NULL ? strlen(url) : (size_t)(host + 3 - url) + strcspn(host + 3, "/");
+    /* Nobody gains by origins that share a hash: only tokens for all sites make sites. */
+    uint32_t hash = map_hash(MAP_HASH_BASIS, url, len), at;
+    char *origin;
+
+    for (struct map_probe p = map_probe(&self->site_map, hash); map_next(&p, &at);) {
+        struct changed_site *site = &self->sites[at];
+        if (strncmp(site->origin, url, len) != 0 || site->origin[len] != '\0')
+            continue;
+        if (changed_at > site->changed_at)
+            site->changed_at = changed_at;
+        return;
+    }
+    origin = strndup(url, len);
+    if (origin == NULL ||
+        !grow((void **)&self->sites, self->site_count, &self->site_capacity, sizeof *self->sites) ||
+        !map_add(&self->site_map, hash, (uint32_t)self->site_count)) {
+        free(origin);
+        self->failed = true;
+        return;
+    }
+    self->sites[self->site_count++] = (struct changed_site){origin, changed_at};
+}
+
+static void note_page(struct changes *self, const char *url, const struct page_record *page)
+{
+    char *copy;
+
+    /* Pages come by revision: enough of them, and a new revision begins. */
+    if (self->more || (self->page_count >= CHANGES_MAX_PAGES && page->revision != self->next)) {
+        self->more = true;
+        return;
+    }
+    copy = strdup(url);
+    if (copy == NULL ||
+        !grow((void **)&self->pages, self->page_count, &self->page_capacity, sizeof *self->pages)) {
+        free(copy);
+        self->failed = true;
+        return;
+    }
+    self->pages[self->page_count++] = (struct changed_page){.page = *page, .url = copy};
+    self->next = page->revision;
+}
+
+static bool each_page(void *context, const struct page_record *page, const char *url)
+{
+    struct changes *self = context;
+
+    if (self->only_origin != NULL && !is_of(self->only_origin, url))
+        return true;
+    /* All of them count for robots.txt, also those past this reply: the registry's revision in
+     * `next` says that they were. */
+    if (self->now.registry_revision != self->since_registry)
+        note_site(self, url, page->changed_at);
+    note_page(self, url, page);
+    return !self->failed;
+}
+
+static int compare_pages(const void *a, const void *b)
+{
+    const struct changed_page *x = *(struct changed_page *const *)a;
+    const struct changed_page *y = *(struct changed_page *const *)b;
+    int order = strcmp(x->url, y->url);
+
+    if (order == 0)
+        order = (x->page.revision > y->page.revision) - (x->page.revision < y->page.revision);
+    return order != 0 ? order : (int)y->page.removed - (int)x->page.removed;
+}
+
+/* An index that was removed leaves its pages' rows behind, and another may have come to its URL
+ * since: a URL is told once, as it is now. */
+static enum catalogue_status mark_outdated(struct changes *self)
+{
+    struct changed_page **sorted;
+
+    if (self->page_count < 2)
+        return CATALOGUE_OK;
+    sorted = calloc(self->page_count, sizeof *sorted);
+    if (sorted == NULL)
+        return CATALOGUE_NO_MEMORY;
+    for (size_t i = 0; i < self->page_count; i++)
+        sorted[i] = &self->pages[i];
+    qsort(sorted, self->page_count, sizeof *sorted, compare_pages);
+    for (size_t i = 1; i < self->page_count; i++)
+        sorted[i - 1]->outdated = strcmp(sorted[i - 1]->url, sorted[i]->url) == 0;
+    free(sorted);
+    return CATALOGUE_OK;
+}
+
+/* Those whose own robots.txt was set since, though no page changed. */
+static void note_robots(struct changes *self, const struct registry *registry)
+{
+    if (self->now.registry_revision == self->since_registry)
+        return;
+    for (size_t i = 0; i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+
+        if (site->robots_revision > self->since &&
+            (self->only_origin == NULL || strcmp(self->only_origin, site->origin) == 0))
+            note_site(self, site->origin, site->robots_changed_at);
+    }
+}
+
+/* Reads what there is now; what an earlier reading found is forgotten. The reply is filled where
+ * the client knows more than there is (410). */
+static enum catalogue_status read_changes(struct call *call, struct catalogue_view *view,
+                                          const struct registry *registry)
+{
+    struct changes *self = (struct changes *)call;
+    int64_t only = call->request->grant.site_id;
+    enum catalogue_status status;
+
+    forget(self);
+    status = catalogue_view_revisions(view, &self->now);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (self->epoch[0] != '\0' &&
+        (strcmp(self->epoch, self->now.epoch) != 0 || self->since > self->now.revision)) {
+        reply_problem(&call->request->reply, 410, "revision-unknown", "since",
+                      "this catalogue knows no such revision (it was restored or replaced); purge "
+                      "everything and begin with 0");
+        return CATALOGUE_OK;
+    }
+    if (only != 0) {
+        const struct registry_site *site = registry_site_by_id(registry, only);
+
+        self->only_origin = strdup(site != NULL ? site->origin : "removed:");
+        if (self->only_origin == NULL)
+            return CATALOGUE_NO_MEMORY;
+    }
+    self->next = self->since;
+    status = catalogue_view_pages_since(view, self->since, 0, each_page, self);
+    if (status != CATALOGUE_OK)
+        return status;
+    note_robots(self, registry);
+    if (self->failed)
+        return CATALOGUE_NO_MEMORY;
+    if (!self->more)
+        self->next = self->now.revision;
+    return mark_outdated(self);
+}
+
+/* ---- replying -------------------------------------------------------------------------------- */
+
+struct listing {
+    struct changes *changes;
+    struct str *out;
+    size_t count;
+};
+
+static void append_item(struct listing *l, const char *url, const char *suffix, const char *etag,
+                        int64_t changed_at, uint64_t revision, bool removed)
+{
+    struct str *out = l->out;
+
+    str_append_text(out, l->count++ > 0 ? ",{\"url\":" : "{\"url\":");
+    json_append_url(out, url, suffix);
+    str_append_text(out, ",\"etag\":");
+    str_append_json_text(out, etag);
+    str_append_text(out, ",\"changed_at\":");
+    entry_json_append_time(out, changed_at);
+    str_append_format(out, ",\"revision\":%" PRIu64 ",\"removed\":%s}", revision,
+                      removed ? "true" : "false");
+}
+
+static void append_page(struct listing *l, const struct changed_page *changed)
+{
+    const struct page_record *page = &changed->page;
+
+    for (int gz = 0; gz <= 1; gz++) {
+        char etag[RESOURCE_ETAG_SIZE];
+        bool hot =
+            !page->removed && publisher_page_etag(l->changes->call.app->publisher, page->index_id,
+                                                  page->number, gz == 1, etag);
+
+        append_item(l, changed->url, gz == 1 ? ".gz" : "", hot ? etag : NULL, page->changed_at,
+                    page->revision, page->removed);
+    }
+}
+
+static void append_robots(struct listing *l, const struct site_map *routing,
+                          const struct changed_site *site)
+{
+    bool exists = registry_site_by_origin(site_map_registry(routing), site->origin) != NULL;
+    const char *host = strstr(site->origin, "://");
+    struct site_target found = {.kind = ROUTE_NONE};
+
+    if (exists && host != NULL)
+        site_map_find(routing, host + 3, "/robots.txt", &found);
+    /* A site whose robots.txt is left to others has none of ours to purge. */
+    if (exists && found.kind != ROUTE_ROBOTS)
+        return;
+    append_item(l, site->origin, "/robots.txt", exists ? found.robots->etag_identity : NULL,
+                site->changed_at, l->changes->next, !exists);
+}
+
+/* Appends the reply's body, with the etags of the pages that are in memory now. */
+static void changes_list_append(struct changes *self, struct str *out)
+{
+    struct listing l = {.changes = self, .out = out};
+    const struct site_map *routing = publisher_site_map(self->call.app->publisher);
+
+    str_append_format(
+        out, "{\"revision\":%" PRIu64 ",\"next\":\"%s-%" PRIu64 "-%" PRIu64 "\",\"pages\":[",
+        self->next, self->now.epoch, self->next, self->now.registry_revision);
+    for (size_t i = 0; i < self->page_count; i++)
+        if (!self->pages[i].outdated)
+            append_page(&l, &self->pages[i]);
+    for (size_t i = 0; i < self->site_count; i++)
+        append_robots(&l, routing, &self->sites[i]);
+    publisher_site_map_done(routing);
+    str_append_text(out, "]}\n");
+}
+
+/* /v1/changes: the pages changed after a revision, held until there is one: what a CDN purge needs.
+ *
+ * A change is told only once it is published, or the purged copy would be replaced by the same old
+ * one. So: read what changed up to the view's revision (a worker); nothing: wait for a newer one
+ * and look again; something: wait until that revision is published, then take the etags and reply.
+ * Between the steps no thread is held. */
+
+#define MAX_WAIT_SECONDS    60u
+#define RETRY_AFTER_SECONDS "5"
+
+/* NULL for a token for all sites. */
+static atomic_uint *of_its_site(struct changes *self)
+{
+    int64_t site_id = self->call.request->grant.site_id;
+
+    return site_id != 0 ? &self->call.app->polls_of[(uint64_t)site_id % POLL_SITES] : NULL;
+}
+
+static void give_back(struct changes *self)
+{
+    atomic_uint *own = of_its_site(self);
+
+    if (own != NULL)
+        atomic_fetch_sub(own, 1);
+    atomic_fetch_sub(&self->call.app->polls, 1);
+}
+
+/* Polls have a share of the places for waiting requests, so that however many come, writes find
+ * one: they need theirs for milliseconds, a poll for a minute. A site has half of that share, so
+ * that another's polls find one. */
+static bool take_place(struct changes *self)
+{
+    struct app_context *app = self->call.app;
+    atomic_uint *own = of_its_site(self);
+
+    if (self->waits || app->max_polls == 0)
+        return true;
+    bool site_has_room = own == NULL || atomic_fetch_add(own, 1) < (app->max_polls + 1) / 2;
+    self->waits = atomic_fetch_add(&app->polls, 1) < app->max_polls && site_has_room;
+    if (!self->waits)
+        give_back(self);
+    return self->waits;
+}
+
+static void changes_cleanup(struct call *call)
+{
+    struct changes *self = (struct changes *)call;
+
+    if (self->waits)
+        give_back(self);
+    changes_list_done(self);
+}
+
+/* ---- the token: EPOCH-REVISION-REGISTRY ------------------------------------------------------ */
+
+/* `next` also bears the registry's revision: it alone tells whether the set of pages changed, and
+ * with it robots.txt. A token without it is taken too; robots.txt is then told to be safe. A bare
+ * number has no epoch, so that nobody knows what it counts: 410, as for an epoch that is gone. */
+static bool read_since(struct changes *self, const char *text)
+{
+    char registry[24] = "", revision[24] = "";
+    size_t len;
+    int parts;
+
+    if (text == NULL || strcmp(text, "0") == 0)
+        return true;
+    if (query_number(text, UINT64_MAX, &self->since)) {
+        strcpy(self->epoch, "-");
+        return true;
+    }
+    parts = sscanf(text, "%32[0-9a-f]-%20[0-9]-%20[0-9]", self->epoch, revision, registry);
+    len = strlen(self->epoch) + 1 + strlen(revision) + (parts == 3 ? 1 + strlen(registry) : 0);
+    self->since_registry = UINT64_MAX;
+    return parts >= 2 && strlen(text) == len && query_number(revision, UINT64_MAX, &self->since) &&
+           (parts == 2 || query_number(registry, UINT64_MAX, &self->since_registry));
+}
+
+/* ---- the steps ------------------------------------------------------------------------------- */
+
+static void run_look(void *context);
+
+static void reply_list(struct changes *self)
+{
+    changes_list_append(self, &self->call.request->reply.body);
+    reply_json(&self->call.request->reply, 200);
+}
+
+static void run_reply(void *context)
+{
+    struct changes *self = context;
+
+    if (auth_still_holds(self->call.app, self->call.request))
+        reply_list(self);
+    request_resume(self->call.request);
+}
+
+static void on_published(void *context, enum await_result result)
+{
+    struct changes *self = context;
+    struct request *request = self->call.request;
+
+    if (result == AWAIT_DONE && workers_run(self->call.app->readers, run_reply, self))
+        return;
+    errors_reply_status(&request->reply,
+                        result == AWAIT_DONE ? CATALOGUE_BUSY : CATALOGUE_UNAVAILABLE);
+    request_resume(request);
+}
+
+static void on_newer(void *context, enum await_result result)
+{
+    struct changes *self = context;
+    struct request *request = self->call.request;
+
+    if (result == AWAIT_DONE && workers_run(self->call.app->readers, run_look, self))
+        return;
+    /* Stopping, or thousands woke at once: to have nothing to tell yet is an honest answer, and the
+     * client comes again with the same `next`. */
+    reply_list(self);
+    request_resume(request);
+}
+
+/* Not an empty list: a client that has it asks again at once. */
+static void reply_crowded(struct reply *reply)
+{
+    reply_problem(reply, 503, "too-many-waiting", NULL,
+                  "nothing has changed, and too many long polls are waiting for it already");
+    reply_header(reply, "Retry-After", RETRY_AFTER_SECONDS);
+}
+
+static void wait_for_more(struct changes *self, uint32_t left_ms)
+{
+    struct request *request = self->call.request;
+
+    if (take_place(self)) {
+        publisher_await_newer(self->call.app->publisher, self->now.revision, left_ms, on_newer,
+                              self);
+        return;
+    }
+    reply_crowded(&request->reply);
+    request_resume(request);
+}
+
+static void run_look(void *context)
+{
+    struct changes *self = context;
+    struct request *request = self->call.request;
+    int64_t left_ms = self->deadline_ms - clock_now_ms();
+    bool found;
+
+    call_look(&self->call, read_changes); /* a long poll may outlast its token */
+    found = self->page_count > 0 || self->site_count > 0;
+    if (request->reply.status != 0)
+        request_resume(request);
+    else if (!found && left_ms > 0)
+        wait_for_more(self, (uint32_t)left_ms);
+    else if (!found)
+        run_reply(self);
+    else
+        publisher_await_revision(self->call.app->publisher, self->now.revision, on_published, self);
+}
+
+enum handled changes_get(void *context, struct request *request)
+{
+    struct changes *self = request->state;
+    uint64_t wait_seconds;
+
+    (void)context;
+    self->call.cleanup = changes_cleanup;
+    if (!call_number(&self->call, "wait", 0, MAX_WAIT_SECONDS, 0, &wait_seconds))
+        return HANDLED;
+    if (!read_since(self, query_value(&self->call.query, "since"))) {
+        reply_problem(&request->reply, 400, "malformed-parameter", "since",
+                      "must be 0 or the `next` of an earlier reply");
+        return HANDLED;
+    }
+    self->deadline_ms = clock_now_ms() + (int64_t)wait_seconds * 1000;
+    return call_run(&self->call, run_look);
+}

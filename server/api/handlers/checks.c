@@ -1,0 +1,255 @@
+/* /v1/checks: how sitemaps that are read where they are were found, and a poll on demand. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api/auth.h"
+#include "server/api/call.h"
+#include "server/api/errors.h"
+#include "server/api/handlers/check_json.h"
+#include "server/api/handlers/handlers.h"
+#include "server/api/json.h"
+#include "server/sources/remote/remote.h"
+
+/* ---- the object ---------------------------------------------------------------------------- */
+
+static void append_marks(struct str *out, unsigned marks)
+{
+    const char *comma = "";
+
+    str_append_text(out, ",\"remarks\":[");
+    for (unsigned mark = 1; mark < CHECK_REMARKS_END; mark <<= 1)
+        if (marks & mark) {
+            str_append_format(out, "%s\"%s\"", comma, check_remark_word(mark));
+            comma = ",";
+        }
+    str_append_char(out, ']');
+}
+
+void check_json_append(struct str *out, const struct check_record *record)
+{
+    str_append_format(out, "{\"state\":\"%s\",\"status\":", check_state_word(record->state));
+    if (record->status != 0)
+        str_append_format(out, "%u", record->status);
+    else
+        str_append_text(out, "null");
+    str_append_text(out, ",\"code\":");
+    str_append_json_text(out, record->problem);
+    str_append_text(out, ",\"detail\":");
+    str_append_json_text(out, record->detail);
+    if (record->line != 0)
+        str_append_format(out, ",\"line\":%" PRIu64, record->line);
+    else
+        str_append_text(out, ",\"line\":null");
+    json_append_time_member(out, "checked_at", record->checked_at);
+    json_append_time_member(out, "good_at", record->good_at);
+    json_append_time_member(out, "changed_at", record->changed_at);
+    json_append_time_member(out, "since", record->since);
+    json_append_time_member(out, "next_at", record->next_at);
+    str_append_format(out, ",\"urls\":%" PRIu64 ",\"bytes\":%" PRIu64, record->urls, record->bytes);
+    append_marks(out, record->marks);
+    str_append_char(out, '}');
+}
+
+/* ---- GET /v1/checks ------------------------------------------------------------------------ */
+
+struct listing {
+    struct call *call;
+    struct check_filter filter;
+    uint64_t limit, count;
+    int64_t last;
+    bool more;
+};
+
+/* Of a token with a prefix what lies elsewhere is passed over. */
+static bool append_check(void *context, const struct check_record *record)
+{
+    struct listing *l = context;
+    struct str *out = &l->call->request->reply.body;
+
+    if (l->count == l->limit) {
+        l->more = true;
+        return false;
+    }
+    l->last = record->id;
+    if (!grant_has_loc(&l->call->request->grant, record->loc))
+        return true;
+    if (l->count++ > 0)
+        str_append_char(out, ',');
+    str_append_text(out, "{\"loc\":");
+    str_append_json_text(out, record->loc);
+    str_append_text(out, ",\"source\":");
+    str_append_json_text(out, *record->source != '\0' ? record->source : NULL);
+    str_append_text(out, ",\"check\":");
+    check_json_append(out, record);
+    str_append_char(out, '}');
+    return !out->failed;
+}
+
+static bool read_state(struct listing *l)
+{
+    const char *word = call_parameter(l->call, "state");
+    enum check_state state;
+
+    l->filter.state = -1;
+    if (word == NULL)
+        return true;
+    if (!check_state_read(word, &state)) {
+        reply_problem(&l->call->request->reply, 400, "malformed-parameter", "state",
+                      "must be new, good, empty, gone, not-a-sitemap, broken, refused or "
+                      "unreachable");
+        return false;
+    }
+    l->filter.state = (int)state;
+    return true;
+}
+
+/* The site of a token for one, or the one that is asked for by its origin. */
+static bool read_site(struct listing *l, const struct registry *registry)
+{
+    const char *text = call_parameter(l->call, "site");
+    struct reply *reply = &l->call->request->reply;
+    const struct registry_site *site;
+    struct url origin;
+    enum rule_code code;
+
+    l->filter.site_id = l->call->request->grant.site_id;
+    if (text == NULL)
+        return true;
+    code = url_parse_origin(text, strlen(text), &origin);
+    if (code != RULE_OK) {
+        errors_reply_rule(reply, code, "site", NULL);
+        return false;
+    }
+    site = registry_site_by_origin(registry, origin.text);
+    if (site == NULL || !grant_has_site(&l->call->request->grant, site->id)) {
+        errors_reply_not_found(reply, "site");
+        return false;
+    }
+    l->filter.site_id = site->id;
+    return true;
+}
+
+static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    struct str *out = &call->request->reply.body;
+    struct listing l = {.call = call};
+    uint64_t after;
+    enum catalogue_status status;
+
+    if (!call_limit(call, &l.limit) || !read_state(&l) || !read_site(&l, registry) ||
+        !call_number(call, "after", 0, INT64_MAX, 0, &after))
+        return CATALOGUE_OK;
+    l.filter.source = query_value(&call->query, "source");
+    l.filter.after = (int64_t)after;
+    str_append_text(out, "{\"checks\":[");
+    status = catalogue_view_checks(view, &l.filter, append_check, &l);
+    if (status != CATALOGUE_OK)
+        return status;
+    str_append_text(out, "],\"next\":");
+    if (l.more)
+        str_append_format(out, "\"%" PRId64 "\"", l.last);
+    else
+        str_append_text(out, "null");
+    str_append_text(out, "}\n");
+    call_reply_tagged(call, NULL);
+    return CATALOGUE_OK;
+}
+
+enum handled checks_list(void *context, struct request *request)
+{
+    (void)context;
+    return call_read(request->state, list_work);
+}
+
+/* ---- POST /v1/checks?loc= ------------------------------------------------------------------ */
+
+struct check_call {
+    struct call call; /* first */
+    struct url loc;
+    int64_t site_id;
+};
+const size_t check_call_size = sizeof(struct check_call);
+
+static void polled(void *context, const struct check_record *record, const char *failure)
+{
+    struct check_call *self = context;
+    struct request *request = self->call.request;
+
+    if (!auth_still_holds(self->call.app, request)) {
+        request_resume(request);
+        return;
+    }
+    if (record == NULL) {
+        reply_problem(&request->reply, 503, "not-polled", NULL, failure);
+        reply_header(&request->reply, "Retry-After", "60");
+    } else {
+        str_append_text(&request->reply.body, "{\"check\":");
+        check_json_append(&request->reply.body, record);
+        str_append_text(&request->reply.body, "}\n");
+        reply_json(&request->reply, 200);
+    }
+    request_resume(request);
+}
+
+/* Which site's it is: of a cross host it may be watched in several; the token's, or the first. */
+static enum catalogue_status find_check(struct call *call, struct catalogue_view *view,
+                                        const struct registry *registry)
+{
+    struct check_call *self = (struct check_call *)call;
+    const struct grant *grant = &call->request->grant;
+
+    for (size_t i = 0; i < registry->site_count && self->site_id == 0; i++) {
+        struct check_record record;
+        enum catalogue_status status;
+
+        if (!grant_has_site(grant, registry->sites[i].id) || !grant_has_loc(grant, self->loc.text))
+            continue;
+        status = catalogue_view_check_by_loc(view, registry->sites[i].id, self->loc.text, &record);
+        if (status == CATALOGUE_OK)
+            self->site_id = registry->sites[i].id;
+        else if (status != CATALOGUE_NOT_FOUND)
+            return status;
+    }
+    if (self->site_id == 0)
+        reply_problem(&call->request->reply, 404, "not-found", "loc",
+                      "this URL is not watched: its source or its site has check = no, or it is "
+                      "registered nowhere");
+    return CATALOGUE_OK;
+}
+
+static void run_poll(void *context)
+{
+    struct check_call *self = context;
+
+    call_look(&self->call, find_check);
+    if (self->call.request->reply.status != 0)
+        request_resume(self->call.request);
+    else
+        remote_poll(self->call.app->remote, self->site_id, self->loc.text, polled, self);
+}
+
+enum handled check_poll(void *context, struct request *request)
+{
+    struct app_context *app = context;
+    struct check_call *self = request->state;
+    const char *loc = call_parameter(&self->call, "loc");
+
+    if (!repeat_refuse(&self->call))
+        return HANDLED;
+    if (loc == NULL) {
+        reply_problem(&request->reply, 400, "missing-parameter", "loc",
+                      "name the sitemap, as ?loc=URL");
+        return HANDLED;
+    }
+    if (url_parse(loc, strlen(loc), &self->loc, NULL) != RULE_OK) {
+        reply_problem(&request->reply, 400, "malformed-parameter", "loc", "must be a URL");
+        return HANDLED;
+    }
+    if (app->remote == NULL) {
+        errors_reply_status(&request->reply, CATALOGUE_UNAVAILABLE);
+        return HANDLED;
+    }
+    return call_run(&self->call, run_poll);
+}

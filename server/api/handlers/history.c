@@ -1,0 +1,541 @@
+/* /v1/history, /v1/diff, /v1/restore: what changed, by whom, and back again. A token of one site
+ * sees and puts back what is its site's, and nothing of others, not even in a count. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/api/call.h"
+#include "server/api/copy.h"
+#include "server/api/errors.h"
+#include "server/api/handlers/handlers.h"
+#include "server/api/json.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/url.h"
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+/* A revision that must be given, in the query or as the path's segment. False: the reply is filled.
+ */
+static bool read_revision(struct call *call, const char *name, const char *text, uint64_t *out)
+{
+    if (text != NULL && query_number(text, INT64_MAX - 1, out))
+        return true;
+    reply_problem(&call->request->reply, 400,
+                  text == NULL ? "missing-parameter" : "malformed-parameter", name,
+                  "must be a revision, a decimal number");
+    return false;
+}
+
+static bool read_time(struct call *call, const char *name, int64_t *out)
+{
+    const char *text = call_parameter(call, name);
+    struct lastmod time;
+
+    if (text == NULL)
+        return true;
+    if (lastmod_parse(text, strlen(text), INT64_MAX / 2, &time, NULL) == RULE_OK) {
+        *out = time.unix_seconds;
+        return true;
+    }
+    reply_problem(&call->request->reply, 400, "malformed-parameter", name,
+                  "must be a time such as 2026-11-21T08:30:00Z");
+    return false;
+}
+
+/* A change is told as a whole, and of whole sites: a token of a prefix, or of its own entries
+ * alone, has no history. True: the reply is filled. */
+static bool is_of_part(struct call *call)
+{
+    const struct grant *grant = &call->request->grant;
+
+    if (grant_has_whole(grant) && !grant->own)
+        return false;
+    reply_problem(
+        &call->request->reply, 403, "needs-token-of-whole-site", NULL,
+        "the history is for tokens of a whole site, not of a prefix or their own entries");
+    return true;
+}
+
+/* The index that the query names, where the token may see it. False: the reply is filled. */
+static bool find_index(struct call *call, const struct registry *registry,
+                       const struct registry_index **out)
+{
+    const char *name = call_parameter(call, "index");
+    int64_t only = call->request->grant.site_id;
+
+    *out = name != NULL ? registry_index_by_name(registry, name, NULL) : NULL;
+    if (*out == NULL && name != NULL)
+        *out = registry_index_by_id(registry, call_id(name));
+    if (*out != NULL && (only == 0 || only == (*out)->site_id))
+        return true;
+    reply_problem(&call->request->reply, name == NULL ? 400 : 404,
+                  name == NULL ? "missing-parameter" : rule_code_word(RULE_INDEX_UNKNOWN), "index",
+                  "must name an index of this catalogue, by URL, path or id");
+    return false;
+}
+
+static bool find_site(struct call *call, const struct registry *registry, int64_t *site_id)
+{
+    const char *name = call_parameter(call, "site");
+    int64_t only = call->request->grant.site_id;
+    const struct registry_site *site = NULL;
+    struct url origin;
+
+    *site_id = only;
+    if (name == NULL)
+        return true;
+    if (url_parse_origin(name, strlen(name), &origin) == RULE_OK)
+        site = registry_site_by_origin(registry, origin.text);
+    else
+        site = registry_site_by_id(registry, call_id(name));
+    if (site != NULL && (only == 0 || only == site->id)) {
+        *site_id = site->id;
+        return true;
+    }
+    reply_problem(&call->request->reply, 404, rule_code_word(RULE_SITE_UNKNOWN), "site",
+                  "is not a site of this catalogue");
+    return false;
+}
+
+/* ---- GET /v1/history ------------------------------------------------------------------------- */
+
+struct listing {
+    struct str *out;
+    const struct registry *registry;
+    uint64_t count;
+    bool whole; /* the change told last touched nothing else */
+};
+
+static void append_change(struct str *out, const struct history_change *change)
+{
+    str_append_format(out, "{\"revision\":%" PRIu64 ",\"at\":", change->revision);
+    entry_json_append_time(out, change->at);
+    str_append_json_member(out, "by", change->by);
+    str_append_json_member(out, "kind", change->kind);
+    str_append_json_member(out, "via", change->via);
+    str_append_text(out, ",\"request_id\":");
+    str_append_json_text(out, change->request_id);
+    str_append_format(out,
+                      ",\"created\":%" PRIu64 ",\"updated\":%" PRIu64 ",\"removed\":%" PRIu64
+                      ",\"unchanged\":",
+                      change->created, change->updated, change->removed);
+    if (change->whole)
+        str_append_u64(out, change->unchanged);
+    else
+        str_append_text(out, "null");
+    str_append_text(out, ",\"undoes\":");
+    if (change->undoes != 0)
+        str_append_u64(out, change->undoes);
+    else
+        str_append_text(out, "null");
+    str_append_text(out, ",\"note\":");
+    str_append_json_text(out, change->note);
+}
+
+static void each_change(void *context, const struct history_change *change)
+{
+    struct listing *l = context;
+
+    if (l->count++ > 0)
+        str_append_char(l->out, ',');
+    append_change(l->out, change);
+    str_append_char(l->out, '}');
+}
+
+static void append_next(struct str *out, uint64_t next)
+{
+    if (next != 0)
+        str_append_format(out, ",\"next\":\"%" PRIu64 "\"", next);
+    else
+        str_append_text(out, ",\"next\":null");
+}
+
+static void each_shortened(void *context, int64_t site_id, uint64_t from)
+{
+    struct listing *l = context;
+    const struct registry_site *site = registry_site_by_id(l->registry, site_id);
+
+    if (site == NULL && site_id != 0) /* it is removed */
+        return;
+    str_append_text(l->out, l->count++ > 0 ? ",{\"site\":" : "{\"site\":");
+    str_append_json_text(l->out, site != NULL ? site->origin : NULL);
+    str_append_format(l->out, ",\"from_revision\":%" PRIu64 "}", from);
+}
+
+/* Whose changes were more than there was room for. */
+static enum catalogue_status append_shortened(struct listing *l, struct catalogue_view *view)
+{
+    enum catalogue_status status;
+
+    l->count = 0;
+    str_append_text(l->out, ",\"shortened\":[");
+    status = catalogue_view_history_shortened(view, each_shortened, l);
+    str_append_char(l->out, ']');
+    return status;
+}
+
+static bool read_query(struct call *call, const struct registry *registry,
+                       struct history_query *query, struct url *loc)
+{
+    const char *text = call_parameter(call, "loc");
+    const struct registry_index *index;
+    uint64_t limit;
+
+    query->by = call_parameter(call, "by");
+    query->kind = call_parameter(call, "kind");
+    if (!call_limit(call, &limit) || !call_number(call, "after", 1, INT64_MAX, 0, &query->after) ||
+        !read_time(call, "since", &query->since) || !read_time(call, "until", &query->until) ||
+        !find_site(call, registry, &query->site_id) ||
+        (text != NULL && !call_url(call, "loc", text, loc)))
+        return false;
+    query->loc = text != NULL ? loc->text : NULL;
+    query->limit = (size_t)limit;
+    if (call_parameter(call, "index") == NULL)
+        return true;
+    if (!find_index(call, registry, &index))
+        return false;
+    query->index_id = index->id;
+    query->site_id = index->site_id;
+    return true;
+}
+
+static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    struct listing l = {.out = &call->request->reply.body, .registry = registry};
+    struct history_query query = {.limit = 0};
+    uint64_t from, looked_at = 0, next = 0;
+    struct url loc;
+    enum catalogue_status status;
+
+    if (!read_query(call, registry, &query, &loc))
+        return CATALOGUE_OK;
+    status = catalogue_view_history_from(view, query.site_id, &from);
+    str_append_text(l.out, "{\"changes\":[");
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history(view, &query, each_change, &l, &looked_at, &next);
+    str_append_format(l.out, "],\"from_revision\":%" PRIu64 ",\"looked_at\":%" PRIu64, from,
+                      looked_at);
+    if (status == CATALOGUE_OK && query.site_id == 0)
+        status = append_shortened(&l, view);
+    append_next(l.out, next);
+    str_append_text(l.out, "}\n");
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(call, NULL);
+    return status;
+}
+
+enum handled history_list(void *context, struct request *request)
+{
+    (void)context;
+    if (is_of_part(request->state))
+        return HANDLED;
+    return call_read(request->state, list_work);
+}
+
+/* ---- GET /v1/history/{revision} -------------------------------------------------------------- */
+
+static void each_row(void *context, const struct entry_record *before,
+                     const struct entry_record *after)
+{
+    struct listing *l = context;
+
+    if (l->count++ > 0)
+        str_append_char(l->out, ',');
+    entry_json_append_change(l->out, before, after, l->registry);
+}
+
+/* The lines on their way into the answer's file. */
+struct lines {
+    struct copy *copy;
+    const struct registry *registry;
+    struct str line;
+    bool failed;
+};
+
+static void each_line(void *context, const struct entry_record *before,
+                      const struct entry_record *after)
+{
+    struct lines *l = context;
+
+    if (l->failed)
+        return;
+    str_clear(&l->line);
+    entry_json_append_change(&l->line, before, after, l->registry);
+    str_append_char(&l->line, '\n');
+    l->failed = l->line.failed || !copy_write(l->copy, str_text(&l->line), l->line.len);
+}
+
+static void only_change(void *context, const struct history_change *change)
+{
+    struct listing *l = context;
+
+    append_change(l->out, change);
+    l->whole = change->whole;
+}
+
+/* Of a change that touched other sites, too: a token of one site goes through its own rows by
+ * their number. The parts that they lie in would tell how many the others are. */
+#define OWN_ROWS 1000u
+struct own_rows {
+    struct listing *l;
+    uint64_t skip, seen;
+    bool more;
+};
+
+static void each_own_row(void *context, const struct entry_record *before,
+                         const struct entry_record *after)
+{
+    struct own_rows *own = context;
+
+    if (own->seen++ < own->skip)
+        return;
+    own->more = own->l->count >= OWN_ROWS;
+    if (!own->more)
+        each_row(own->l, before, after);
+}
+
+/* `*next`: where to go on, 0: it is all. */
+static enum catalogue_status own_rows(struct catalogue_view *view, uint64_t revision, int64_t site,
+                                      struct listing *l, uint64_t after, uint64_t *next)
+{
+    struct own_rows own = {.l = l, .skip = after};
+    enum catalogue_status status = CATALOGUE_OK;
+    bool more = true;
+
+    for (uint64_t part = 1; status == CATALOGUE_OK && more && !own.more; part++)
+        status = catalogue_view_history_rows(view, revision, site, part, each_own_row, &own, &more);
+    *next = own.more ? after + l->count : 0;
+    return status;
+}
+
+static void reply_gone(struct call *call, uint64_t from)
+{
+    char detail[HISTORY_GONE_SIZE];
+
+    history_tell_gone(detail, from);
+    reply_problem(&call->request->reply, 404, "not-found", NULL, detail);
+}
+
+static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
+                                      const struct registry *registry)
+{
+    struct listing l = {.out = &call->request->reply.body, .registry = registry};
+    int64_t site = call->request->grant.site_id;
+    uint64_t revision, after, next = 0, from = 0;
+    bool more = false;
+    enum catalogue_status status;
+
+    if (!read_revision(call, "revision", call->request->path_tail, &revision) ||
+        !call_number(call, "after", 0, UINT32_MAX, 0, &after))
+        return CATALOGUE_OK;
+    status = catalogue_view_history_from(view, site, &from);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_change(view, revision, site, only_change, &l);
+    if (status == CATALOGUE_NOT_FOUND) {
+        reply_gone(call, from);
+        return CATALOGUE_OK;
+    }
+    str_append_text(l.out, ",\"rows\":[");
+    if (status == CATALOGUE_OK && l.whole)
+        status = catalogue_view_history_rows(view, revision, site, after + 1, each_row, &l, &more);
+    else if (status == CATALOGUE_OK)
+        status = own_rows(view, revision, site, &l, after, &next);
+    str_append_char(l.out, ']');
+    append_next(l.out, more ? after + 1 : next);
+    str_append_text(l.out, "}\n");
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(call, NULL);
+    return status;
+}
+
+static void no_change(void *context, const struct history_change *change)
+{
+    (void)context;
+    (void)change;
+}
+
+/* All rows, a line each. */
+static enum catalogue_status rows_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    struct lines l = {.copy = (struct copy *)call, .registry = registry};
+    int64_t site = call->request->grant.site_id;
+    uint64_t revision, from = 0;
+    bool more = true;
+    enum catalogue_status status;
+
+    if (!read_revision(call, "revision", call->request->path_tail, &revision))
+        return CATALOGUE_OK;
+    status = catalogue_view_history_from(view, site, &from);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_change(view, revision, site, no_change, NULL);
+    if (status == CATALOGUE_NOT_FOUND) {
+        reply_gone(call, from);
+        return CATALOGUE_OK;
+    }
+    for (uint64_t part = 1; status == CATALOGUE_OK && more && !l.failed; part++)
+        status = catalogue_view_history_rows(view, revision, site, part, each_line, &l, &more);
+    str_done(&l.line);
+    return status == CATALOGUE_OK && l.failed ? CATALOGUE_NO_MEMORY : status;
+}
+
+enum handled history_get(void *context, struct request *request)
+{
+    (void)context;
+    if (is_of_part(request->state))
+        return HANDLED;
+    if (copy_wants_lines(request))
+        return copy_lines(request->state, rows_work);
+    return call_read(request->state, get_work);
+}
+
+/* ---- GET /v1/diff ---------------------------------------------------------------------------- */
+
+static bool diff_goes_on(void *context, size_t bytes)
+{
+    struct lines *l = context;
+
+    return !l->failed && copy_goes_on(l->copy) && copy_room(l->copy, bytes);
+}
+
+static enum catalogue_status diff_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    struct reply *reply = &call->request->reply;
+    struct lines l = {.copy = (struct copy *)call, .registry = registry};
+    const struct registry_index *index;
+    struct history_difference wanted = {.each = each_line, .goes_on = diff_goes_on, .context = &l};
+    uint64_t first = 0;
+    enum catalogue_status status;
+
+    if (!read_revision(call, "from", call_parameter(call, "from"), &wanted.from) ||
+        !call_number(call, "to", 0, INT64_MAX, INT64_MAX, &wanted.to) ||
+        !find_index(call, registry, &index))
+        return CATALOGUE_OK;
+    wanted.site_id = index->site_id;
+    wanted.index_id = index->id;
+    status = catalogue_view_history_from(view, index->site_id, &first);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_diff(view, &wanted);
+    str_done(&l.line);
+    if (status == CATALOGUE_NOT_FOUND) {
+        reply_gone(call, first);
+        return CATALOGUE_OK;
+    }
+    if (status == CATALOGUE_FULL) {
+        reply_problem(reply, 400, "diff-too-large", "from",
+                      "more was changed in between than one answer tells; ask for fewer revisions");
+        return CATALOGUE_OK;
+    }
+    return status == CATALOGUE_OK && l.failed ? CATALOGUE_NO_MEMORY : status;
+}
+
+enum handled diff_get(void *context, struct request *request)
+{
+    (void)context;
+    if (is_of_part(request->state))
+        return HANDLED;
+    return copy_run(request->state, "application/x-ndjson", diff_work);
+}
+
+/* ---- POST …/undo, /v1/restore ---------------------------------------------------------------- */
+
+/* So many rows that were changed since are listed. */
+#define CONFLICTS_TOLD 1000u
+
+static void append_conflicts(struct str *out, const struct findings *f, bool brief)
+{
+    str_append_text(out, ",\"conflicts\":[");
+    for (uint32_t i = 0; i < (brief ? 0 : f->count); i++) {
+        str_append_text(out, i > 0 ? ",{\"loc\":" : "{\"loc\":");
+        str_append_json_text(out, f->items[i].loc);
+        str_append_json_member(out, "code", rule_code_word(f->items[i].code));
+        str_append_char(out, '}');
+    }
+    str_append_format(out, "],\"conflicts_total\":%" PRIu64, f->refused);
+    out->failed = out->failed || f->failed;
+}
+
+static void answer_undone(struct call *call)
+{
+    struct reply *reply = &call->request->reply;
+    const struct change_result *r = &call->result;
+    struct str *out = &reply->body;
+    char subject[64];
+
+    str_append_format(out,
+                      "{\"created\":%" PRIu64 ",\"updated\":%" PRIu64 ",\"unchanged\":%" PRIu64
+                      ",\"removed\":%" PRIu64 ",\"revision\":%" PRIu64 ",\"dry_run\":%s",
+                      r->created, r->updated, r->unchanged, r->removed, r->revision,
+                      call->change.dry_run ? "true" : "false");
+    append_conflicts(out, &r->findings, call->repeat.brief);
+    call_append_rows(call);
+    str_append_text(out, "}\n");
+    reply_json(reply, 200);
+    snprintf(subject, sizeof subject, "revision %" PRIu64, call->change.revision);
+    call_audit(call, call->change.kind == CHANGE_UNDO ? "undo" : "restore", subject);
+}
+
+static void refuse_undone(struct call *call)
+{
+    const struct change_result *result = &call->result;
+
+    if (result->status == CATALOGUE_REFUSED && result->code == RULE_INDEX_UNKNOWN)
+        reply_problem(&call->request->reply, 404, rule_code_word(result->code), "index",
+                      result->detail);
+    else if (result->conflict != NULL)
+        reply_problem(&call->request->reply, 409, result->conflict, NULL, result->detail);
+    else
+        errors_reply_result(&call->request->reply, result);
+}
+
+static bool read_overwrite(struct call *call)
+{
+    const char *text = query_value(&call->query, "on_conflict");
+
+    call->change.overwrite = text != NULL && strcmp(text, "overwrite") == 0;
+    if (text == NULL || call->change.overwrite || strcmp(text, "leave") == 0)
+        return true;
+    reply_problem(&call->request->reply, 400, "malformed-parameter", "on_conflict",
+                  "must be leave or overwrite");
+    return false;
+}
+
+static enum handled put_back(struct call *call, enum change_kind kind, const char *name,
+                             const char *revision)
+{
+    struct change *change = &call->change;
+
+    if (is_of_part(call))
+        return HANDLED;
+
+    if (!read_revision(call, name, revision, &change->revision) || !call_set_options(call) ||
+        !read_overwrite(call))
+        return HANDLED;
+    change->kind = kind;
+    change->pass_frozen = grant_may(&call->request->grant, GRANT_ADMIN);
+    change->max_told = CONFLICTS_TOLD;
+    change->index_name = call_parameter(call, "index");
+    if (kind == CHANGE_RESTORE && change->index_name == NULL) {
+        reply_problem(&call->request->reply, 400, "missing-parameter", "index",
+                      "must name the index to restore");
+        return HANDLED;
+    }
+    call->refuse = refuse_undone;
+    return call_write(call, answer_undone);
+}
+
+enum handled history_undo(void *context, struct request *request)
+{
+    (void)context;
+    return put_back(request->state, CHANGE_UNDO, "revision", request->path_tail);
+}
+
+enum handled restore_post(void *context, struct request *request)
+{
+    struct call *call = request->state;
+
+    (void)context;
+    return put_back(call, CHANGE_RESTORE, "to", call_parameter(call, "to"));
+}

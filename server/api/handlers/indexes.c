@@ -1,0 +1,452 @@
+/* /v1/indexes: a sitemap index of a site, with its pages. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/api/call.h"
+#include "server/api/copy.h"
+#include "server/api/errors.h"
+#include "server/api/handlers/handlers.h"
+#include "server/api/json.h"
+#include "server/rules/scope.h"
+#include "server/rules/url.h"
+
+static void append_etag(struct call *call, struct str *out, const char *name,
+                        const struct page_record *page, bool gz)
+{
+    char etag[RESOURCE_ETAG_SIZE];
+    bool hot = publisher_page_etag(call->app->publisher, page->index_id, page->number, gz, etag);
+
+    str_append_format(out, ",\"%s\":", name);
+    str_append_json_text(out, hot ? etag : NULL);
+}
+
+/* How much there is as a whole is none of a prefix's business: null. */
+static void append_counts(const struct call *call, struct str *out, uint64_t entries,
+                          uint64_t bytes)
+{
+    if (grant_has_whole(&call->request->grant))
+        str_append_format(out, ",\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64, entries, bytes);
+    else
+        str_append_text(out, ",\"entries\":null,\"bytes\":null");
+}
+
+static void append_page(struct call *call, struct str *out, const struct registry_site *site,
+                        const struct registry_index *index, const struct page_record *page)
+{
+    char path[PAGE_PATH_SIZE];
+
+    scope_page_path(index->path, index->page_pattern, page->number, false, path);
+    str_append_format(out, "{\"number\":%" PRIu32 ",\"url\":", page->number);
+    json_append_url(out, site->origin, path);
+    append_counts(call, out, page->entries, page->bytes);
+    str_append_text(out, ",\"changed_at\":");
+    entry_json_append_time(out, page->changed_at);
+    append_etag(call, out, "etag", page, false);
+    append_etag(call, out, "etag_gz", page, true);
+    str_append_char(out, '}');
+}
+
+/* Appends the object to the reply's body. `view` NULL: an index just made, which has no pages. On a
+ * status that is not OK the body is not to be used. */
+static enum catalogue_status index_json_append(struct call *call, struct catalogue_view *view,
+                                               const struct registry_site *site,
+                                               const struct registry_index *index)
+{
+    struct str *out = &call->request->reply.body;
+    struct str pages = STR_INIT;
+    uint64_t entries = 0, bytes = 0;
+    int64_t changed_at = 0;
+    char state[INDEX_STATE_SIZE];
+    enum catalogue_status status =
+        view != NULL ? catalogue_view_index_state(view, index->id, state) : CATALOGUE_OK;
+
+    for (size_t i = 0; view != NULL && i < index->page_count && status == CATALOGUE_OK; i++) {
+        struct page_record page;
+
+        status = catalogue_view_page(view, index->id, index->pages[i], &page);
+        if (status != CATALOGUE_OK)
+            break;
+        if (i > 0)
+            str_append_char(&pages, ',');
+        append_page(call, &pages, site, index, &page);
+        entries += page.entries;
+        bytes += page.bytes;
+        if (page.changed_at > changed_at)
+            changed_at = page.changed_at;
+    }
+    str_append_format(out, "{\"id\":\"%" PRId64 "\",\"url\":", index->id);
+    json_append_url(out, site->origin, index->path);
+    str_append_text(out, ",\"site\":");
+    str_append_json_text(out, site->origin);
+    str_append_text(out, ",\"page_pattern\":");
+    str_append_json_text(out, index->page_pattern);
+    enum freeze frozen = index->frozen > site->frozen ? index->frozen : site->frozen;
+    str_append_format(out, ",\"frozen\":%s,\"frozen_by\":", frozen ? "true" : "false");
+    str_append_json_text(out, freeze_word(frozen));
+    append_counts(call, out, entries, bytes);
+    str_append_text(out, ",\"changed_at\":");
+    if (changed_at != 0)
+        entry_json_append_time(out, changed_at);
+    else
+        str_append_text(out, "null");
+    str_append_json_member(out, "state", view != NULL ? state : NULL);
+    str_append_text(out, ",\"pages\":[");
+    str_append(out, str_text(&pages), pages.len);
+    str_append_text(out, "]}");
+    if (pages.failed)
+        out->failed = true;
+    str_done(&pages);
+    return status;
+}
+
+/* ---- GET --------------------------------------------------------------------------------- */
+
+/* By origin, then path: the order of the registry. */
+static bool is_behind(const struct url *after, const struct registry_site *site,
+                      const struct registry_index *index)
+{
+    int order;
+
+    if (after->len == 0)
+        return true;
+    order = strncmp(site->origin, after->text, after->origin_len);
+    if (order == 0 && site->origin[after->origin_len] != '\0')
+        order = 1;
+    return order > 0 || (order == 0 && strcmp(index->path, after->text + after->origin_len) > 0);
+}
+
+/* From behind `after` on, the URL of the last index told before; text "": from the first. */
+static enum catalogue_status append_list(struct call *call, struct catalogue_view *view,
+                                         const struct registry *registry,
+                                         const struct registry_site *only, const struct url *after,
+                                         uint64_t limit)
+{
+    struct str *out = &call->request->reply.body;
+    const struct registry_site *last_site = NULL;
+    const struct registry_index *last = NULL;
+    enum catalogue_status status = CATALOGUE_OK;
+    uint64_t count = 0;
+    bool more = false;
+
+    str_append_text(out, "{\"indexes\":[");
+    for (size_t i = 0; i < registry->site_count && !more; i++) {
+        const struct registry_site *site = &registry->sites[i];
+
+        if (only != NULL && site != only)
+            continue;
+        for (size_t j = 0; j < site->index_count && status == CATALOGUE_OK; j++) {
+            if (!is_behind(after, site, &site->indexes[j]))
+                continue;
+            if (count == limit) {
+                more = true;
+                break;
+            }
+            if (count++ > 0)
+                str_append_char(out, ',');
+            last_site = site;
+            last = &site->indexes[j];
+            status = index_json_append(call, view, site, last);
+        }
+    }
+    str_append_text(out, "],\"next\":");
+    assert(!more || last_site != NULL); /* a limit is 1 at least */
+    if (more)
+        json_append_url(out, last_site->origin, last->path);
+    else
+        str_append_text(out, "null");
+    str_append_text(out, "}\n");
+    return status;
+}
+
+/* The site that the query names, by origin or id, or that the token is for; NULL: every site.
+ * False, with the reply filled, where there is none. */
+static bool find_site(struct call *call, const struct registry *registry,
+                      const struct registry_site **out)
+{
+    const char *name = call_parameter(call, "site");
+    const struct grant *grant = &call->request->grant;
+    int64_t only = grant->site_id;
+    struct url origin;
+
+    *out = only != 0 ? registry_site_by_id(registry, only) : NULL;
+    if (name != NULL) {
+        if (url_parse_origin(name, strlen(name), &origin) == RULE_OK)
+            *out = registry_site_by_origin(registry, origin.text);
+        else
+            *out = registry_site_by_id(registry, call_id(name));
+    }
+    if ((name == NULL && only == 0) || (*out != NULL && grant_has_site(grant, (*out)->id)))
+        return true;
+    reply_problem(&call->request->reply, 404, rule_code_word(RULE_SITE_UNKNOWN), "site",
+                  "is not a site of this catalogue");
+    return false;
+}
+
+static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    const char *text = call_parameter(call, "after");
+    const struct registry_site *only;
+    struct url after = {.len = 0};
+    enum catalogue_status status;
+    uint64_t limit;
+
+    if (!call_limit(call, &limit))
+        return CATALOGUE_OK;
+    if (text != NULL && url_parse(text, strlen(text), &after, NULL) != RULE_OK) {
+        reply_problem(&call->request->reply, 400, "malformed-cursor", "after",
+                      "is not the `next` of an earlier list");
+        return CATALOGUE_OK;
+    }
+    if (!find_site(call, registry, &only))
+        return CATALOGUE_OK;
+    status = append_list(call, view, registry, only, &after, limit);
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(call, NULL);
+    return status;
+}
+
+enum handled indexes_list(void *context, struct request *request)
+{
+    (void)context;
+    return call_read(request->state, list_work);
+}
+
+static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
+                                      const struct registry *registry)
+{
+    struct request *request = call->request;
+    const struct registry_index *index =
+        registry_index_by_id(registry, call_id(request->path_tail));
+    char state[INDEX_STATE_SIZE];
+    enum catalogue_status status;
+
+    if (index == NULL || !grant_has_site(&request->grant, index->site_id)) {
+        errors_reply_not_found(&request->reply, "index");
+        return CATALOGUE_OK;
+    }
+    status = index_json_append(call, view, registry_site_by_id(registry, index->site_id), index);
+    str_append_char(&request->reply.body, '\n');
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_index_state(view, index->id, state);
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(call, state);
+    return status;
+}
+
+enum handled index_get(void *context, struct request *request)
+{
+    (void)context;
+    return call_read(request->state, get_work);
+}
+
+#define MAX_PAGE (UINT32_MAX / LIMIT_PAGE_ENTRIES) /* what positions can number */
+
+/* ---- GET: a page ------------------------------------------------------------------------- */
+
+/* GET /v1/render: the page's XML as it would be served. */
+static enum catalogue_status render_work(struct call *call, struct catalogue_view *view,
+                                         const struct registry *registry)
+{
+    struct request *request = call->request;
+    const struct registry_index *index =
+        registry_index_by_name(registry, call_parameter(call, "index"), NULL);
+    struct str xml = STR_INIT;
+    enum catalogue_status status;
+    uint64_t number;
+
+    if (!call_number(call, "page", 1, MAX_PAGE, 1, &number))
+        return CATALOGUE_OK;
+    /* A page has all locs: none of a prefix's business. */
+    if (index == NULL || !grant_has_site(&request->grant, index->site_id) ||
+        !grant_has_whole(&request->grant)) {
+        reply_problem(&request->reply, 404, rule_code_word(RULE_INDEX_UNKNOWN), "index",
+                      rule_code_sentence(RULE_INDEX_UNKNOWN));
+        return CATALOGUE_OK;
+    }
+    status = publish_render_page(view, index->id, (uint32_t)number,
+                                 publisher_page_style(call->app->publisher), &xml);
+    if (status == CATALOGUE_NOT_FOUND) {
+        reply_problem(&request->reply, 404, "page-empty", NULL, "the page has no entries");
+        status = CATALOGUE_OK;
+    } else if (status == CATALOGUE_OK &&
+               !copy_write((struct copy *)call, str_text(&xml), xml.len)) {
+        status = CATALOGUE_UNAVAILABLE;
+    }
+    str_done(&xml);
+    return status;
+}
+
+enum handled render_get(void *context, struct request *request)
+{
+    struct copy *copy = request->state;
+
+    (void)context;
+    if (call_parameter(&copy->call, "index") != NULL)
+        return copy_run(copy, "application/xml", render_work);
+    reply_problem(&request->reply, 400, "missing-parameter", "index",
+                  "name the index whose page it is: ?index=URL");
+    return HANDLED;
+}
+
+/* ---- POST -------------------------------------------------------------------------------- */
+
+struct index_write {
+    struct call call;            /* first */
+    char url[LOC_MAX_CHARS + 1]; /* "": not known */
+};
+const size_t index_write_size = sizeof(struct index_write);
+
+static void answer_made(struct call *call)
+{
+    struct index_write *self = (struct index_write *)call;
+    struct reply *reply = &call->request->reply;
+    const struct registry *registry = call_registry(call);
+    const struct registry_index *index = registry_index_by_id(registry, call->result.id);
+    char location[40];
+
+    if (index != NULL)
+        index_json_append(call, NULL, registry_site_by_id(registry, index->site_id), index);
+    else
+        str_append_format(&reply->body, "{\"id\":\"%" PRId64 "\"}", call->result.id);
+    str_append_char(&reply->body, '\n');
+    reply_json(reply, 201);
+    snprintf(location, sizeof location, "/v1/indexes/%" PRId64, call->result.id);
+    reply_header(reply, "Location", location);
+    call_audit(call, "index-add", self->url);
+}
+
+static void refuse_made(struct call *call)
+{
+    struct reply *reply = &call->request->reply;
+    const struct change_result *result = &call->result;
+
+    if (result->status == CATALOGUE_CONFLICT && !result->managed)
+        reply_problem(reply, 409, "index-exists", "url",
+                      result->detail[0] != '\0' ? result->detail
+                                                : "there is an index with this URL already");
+    else
+        errors_reply_result(reply, result);
+}
+
+/* A path serves while there is one site. Which one is asked of the published registry; the
+ * catalogue then judges the URL. */
+static bool read_url(struct index_write *self, const char *text)
+{
+    const struct site_map *routing;
+    const struct registry *registry;
+    bool one;
+
+    if (text[0] != '/') {
+        snprintf(self->url, sizeof self->url, "%s", text);
+        return true;
+    }
+    routing = publisher_site_map(self->call.app->publisher);
+    registry = site_map_registry(routing);
+    one = registry->site_count == 1;
+    if (one)
+        snprintf(self->url, sizeof self->url, "%s%s", registry->sites[0].origin, text);
+    publisher_site_map_done(routing);
+    if (!one)
+        errors_reply_rule(&self->call.request->reply, RULE_SITE_UNKNOWN, "url",
+                          "a path names an index only while there is exactly one site");
+    return one;
+}
+
+enum handled indexes_post(void *context, struct request *request)
+{
+    struct index_write *self = request->state;
+    struct json_field fields[] = {
+        {.name = "url", .type = JSON_FIELD_TEXT, .required = true},
+        {.name = "page_pattern", .type = JSON_FIELD_TEXT},
+    };
+
+    (void)context;
+    if (!call_body(&self->call, fields, 2))
+        return HANDLED;
+    if (strlen(fields[0].text) > INDEX_PATH_MAX_CHARS + HOST_MAX_CHARS + 16) {
+        errors_reply_rule(&request->reply, RULE_INDEX_PATH, "url", "is too long for an index");
+        return HANDLED;
+    }
+    if (!read_url(self, fields[0].text))
+        return HANDLED;
+    self->call.change.kind = CHANGE_INDEX_ADD;
+    self->call.change.index_url = self->url;
+    self->call.change.page_pattern = fields[1].text;
+    self->call.refuse = refuse_made;
+    return call_write(&self->call, answer_made);
+}
+
+/* The index that the path names. Its URL is for the log: when the answer comes it is gone. */
+static void name_index(struct index_write *self)
+{
+    const struct site_map *routing = publisher_site_map(self->call.app->publisher);
+    const struct registry *registry = site_map_registry(routing);
+    const struct registry_index *index;
+
+    self->call.change.index_id = call_id(self->call.request->path_tail);
+    index = registry_index_by_id(registry, self->call.change.index_id);
+    if (index != NULL)
+        snprintf(self->url, sizeof self->url, "%s%s",
+                 registry_site_by_id(registry, index->site_id)->origin, index->path);
+    publisher_site_map_done(routing);
+}
+
+/* ---- PATCH ------------------------------------------------------------------------------- */
+
+static void answer_changed(struct call *call)
+{
+    struct index_write *self = (struct index_write *)call;
+    const struct registry *registry = call_registry(call);
+    const struct registry_index *index = registry_index_by_id(registry, call->change.index_id);
+
+    str_append_format(&call->request->reply.body, "{\"id\":\"%" PRId64 "\",\"frozen\":%s}\n",
+                      call->change.index_id,
+                      registry_is_frozen(registry, index) ? "true" : "false");
+    reply_json(&call->request->reply, 200);
+    call_audit(call, call->change.frozen ? "index-freeze" : "index-thaw",
+               self->url[0] != '\0' ? self->url : call->request->path_tail);
+}
+
+enum handled index_patch(void *context, struct request *request)
+{
+    struct index_write *self = request->state;
+    struct json_field fields[] = {{.name = "frozen", .type = JSON_FIELD_BOOL, .required = true}};
+
+    (void)context;
+    if (!call_body(&self->call, fields, 1))
+        return HANDLED;
+    name_index(self);
+    self->call.change.kind = CHANGE_INDEX_FREEZE;
+    self->call.change.frozen = fields[0].on;
+    return call_write(&self->call, answer_changed);
+}
+
+/* ---- DELETE ------------------------------------------------------------------------------ */
+
+static void answer_removed(struct call *call)
+{
+    const struct index_write *self = (const struct index_write *)call;
+    struct reply *reply = &call->request->reply;
+
+    str_append_format(&reply->body, "{\"removed\":%" PRIu64 ",\"indexes\":1,\"revision\":%" PRIu64,
+                      call->result.removed, call->result.revision);
+    call_append_rows(call);
+    str_append_text(&reply->body, "}\n");
+    reply_json(reply, 200);
+    call_audit(call, "index-remove", self->url[0] != '\0' ? self->url : call->request->path_tail);
+}
+
+enum handled index_delete(void *context, struct request *request)
+{
+    struct index_write *self = request->state;
+
+    (void)context;
+    if (!call_set_options(&self->call))
+        return HANDLED;
+    name_index(self);
+    self->call.change.kind = CHANGE_INDEX_REMOVE;
+    return call_write(&self->call, answer_removed);
+}

@@ -1,0 +1,226 @@
+#include "server/api/handlers/nodes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/base/text.h"
+
+#define BEHIND_MS 5000  /* less is how following goes */
+#define SILENT_MS 60000 /* nodes tell every ten seconds */
+#define SAID_MOST 60000u
+
+/* ---- what nodes say ------------------------------------------------------------------------ */
+
+void nodes_say_names(struct str *out, const char *kind, const char *const *names, size_t count)
+{
+    size_t before = out->len;
+
+    str_append_format(out, "%s\"%s\":[", out->len > 1 ? "," : "", kind);
+    for (size_t i = 0; i < count && out->len < SAID_MOST; i++) {
+        str_append_text(out, i > 0 ? "," : "");
+        str_append_json_text(out, names[i]);
+    }
+    str_append_char(out, ']');
+    if (out->len < SAID_MOST || out->failed)
+        return;
+    out->len = before; /* too many to name: any, then */
+    str_append_format(out, "%s\"%s\":null", out->len > 1 ? "," : "", kind);
+}
+
+bool nodes_read_names(const char *said, const char *kind,
+                      void (*each)(void *context, const char *name, size_t len), void *context)
+{
+    char key[32];
+    const char *at;
+
+    snprintf(key, sizeof key, "\"%s\":", kind);
+    at = strstr(said, key);
+    if (at == NULL || at[strlen(key)] != '[')
+        return false;
+    for (at += strlen(key); (*at == '[' || *at == ',') && at[1] == '"';) {
+        const char *name = at + 2, *end = strchr(name, '"');
+
+        if (end == NULL)
+            return false;
+        each(context, name, (size_t)(end - name));
+        at = end + 1;
+    }
+    return true;
+}
+
+/* ---- /readyz ------------------------------------------------------------------------------- */
+
+struct telling {
+    void (*add)(void *context, const char *code, const char *detail);
+    void *context;
+    const struct shared_state *state;
+    char configuration[96]; /* this node's, as it said it; "": not yet */
+    struct str differ, without, releases;
+    size_t differing;
+};
+
+static void tell(struct telling *t, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void tell(struct telling *t, const char *code, const char *format, ...)
+{
+    char detail[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    t->add(t->context, code, detail);
+}
+
+static void copy_configuration(const char *said, char *out, size_t size)
+{
+    static const char key[] = "\"configuration\":\"";
+    const char *at = strstr(said, key);
+    int len = at != NULL ? (int)strcspn(at + sizeof key - 1, "\"") : 0;
+
+    snprintf(out, size, "%.*s", len, at != NULL ? at + sizeof key - 1 : "");
+}
+
+static void note_own(void *context, const struct shared_member *member)
+{
+    struct telling *t = context;
+
+    if (strcmp(member->name, t->state->node) == 0)
+        copy_configuration(member->state, t->configuration, sizeof t->configuration);
+}
+
+struct lacking {
+    struct str *out;
+    const char *node;
+};
+
+static void note_lacking(void *context, const char *name, size_t len)
+{
+    struct lacking *l = context;
+
+    str_append_format(l->out, "%s%s has no folder of %.*s", l->out->len > 0 ? ", " : "", l->node,
+                      (int)len, name);
+}
+
+static void note_member(void *context, const struct shared_member *member)
+{
+    struct telling *t = context;
+    struct lacking lacking = {&t->without, member->name};
+    char theirs[96];
+
+    if (member->silent_ms > SILENT_MS)
+        return;
+    nodes_read_names(member->state, "without", note_lacking, &lacking);
+    copy_configuration(member->state, theirs, sizeof theirs);
+    if (*theirs == '\0' || *t->configuration == '\0' || strcmp(theirs, t->configuration) == 0)
+        return;
+    str_append_format(&t->differ, "%s%s", t->differing++ > 0 ? ", " : "", member->name);
+}
+
+static void tell_state(struct telling *t)
+{
+    const struct shared_state *s = t->state;
+    const char *trouble = s->trouble[0] != '\0' ? s->trouble : NULL;
+
+    if (s->phase == SHARED_JOINING)
+        tell(t, "joining", "%s",
+             trouble != NULL ? trouble : "the catalogue is being fetched; nothing is served yet");
+    else if (s->phase == SHARED_LEFT)
+        tell(t, "diverged",
+             "%s; pages are served as they were, and no write is taken, until this node has "
+             "replaced its file by the others' state",
+             trouble != NULL ? trouble : "this node's past is not that of the others");
+    else if (s->phase == SHARED_TOO_OLD)
+        tell(t, "upgrade-needed",
+             "the other nodes run a newer release, whose catalogue this one cannot apply; pages "
+             "are served as they were: upgrade this node");
+    else if (s->away_ms > 0)
+        tell(t, "shared-unavailable",
+             "PostgreSQL has not answered for %" PRId64 " s: pages are served, writes answer "
+             "503%s%s",
+             s->away_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
+    else if (s->behind_ms > BEHIND_MS)
+        tell(t, "shared-behind",
+             "%" PRIu64 " %s of other nodes are not here yet, the first for %" PRId64 " s%s%s",
+             s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
+             s->behind_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
+    if (s->upgrade_pending)
+        tell(t, "upgrade-pending",
+             "the catalogue gets this release's form once no node runs an older one, or by "
+             "`sitemapd share upgrade`; until then this node takes no write");
+}
+
+bool nodes_is_joining(struct catalogue *c)
+{
+    struct shared_state state;
+
+    return catalogue_shared_state(c, &state) && state.phase == SHARED_JOINING;
+}
+
+bool nodes_tell_reasons(struct catalogue *c,
+                        void (*add)(void *context, const char *code, const char *detail),
+                        void *context)
+{
+    struct shared_state state;
+    struct telling t = {.add = add, .context = context, .state = &state};
+
+    if (!catalogue_shared_state(c, &state))
+        return true;
+    tell_state(&t);
+    catalogue_shared_members(c, note_own, &t);
+    catalogue_shared_members(c, note_member, &t);
+    if (t.differing > 0)
+        tell(&t, "configuration-differs",
+             "%s: sites, tokens or sources of the configuration are not those of this node (%s)",
+             str_text(&t.differ), state.node);
+    if (t.without.len > 0)
+        tell(&t, "folder-missing", "%s: it is served and scanned where it is",
+             str_text(&t.without));
+    str_done(&t.differ);
+    str_done(&t.without);
+    return state.phase != SHARED_JOINING;
+}
+
+/* ---- for people ---------------------------------------------------------------------------- */
+
+struct listing {
+    struct str *out;
+    size_t count;
+};
+
+static void append_member(void *context, const struct shared_member *member)
+{
+    struct listing *l = context;
+
+    str_append_text(l->out, l->count++ > 0 ? ",{\"name\":" : "{\"name\":");
+    str_append_json_text(l->out, member->name);
+    str_append_json_member(l->out, "release", member->release);
+    str_append_format(l->out, ",\"applied\":%" PRIu64 ",\"silent_seconds\":%" PRId64 "}",
+                      member->applied, member->silent_ms / 1000);
+}
+
+void nodes_append(struct str *out, struct catalogue *c)
+{
+    static const char *const phases[] = {[SHARED_ALONE] = "alone",
+                                         [SHARED_JOINING] = "joining",
+                                         [SHARED_JOINED] = "joined",
+                                         [SHARED_LEFT] = "diverged",
+                                         [SHARED_TOO_OLD] = "upgrade-needed"};
+    struct shared_state state;
+    struct listing l = {.out = out};
+
+    if (!catalogue_shared_state(c, &state))
+        return;
+    str_append_text(out, ",\"shared\":{\"node\":");
+    str_append_json_text(out, state.node);
+    str_append_json_member(out, "phase", phases[state.phase]);
+    str_append_format(out,
+                      ",\"applied\":%" PRIu64 ",\"head\":%" PRIu64 ",\"behind_seconds\":%" PRId64
+                      ",\"reachable\":%s,\"nodes\":[",
+                      state.applied, state.head, state.behind_ms / 1000,
+                      state.away_ms == 0 ? "true" : "false");
+    catalogue_shared_members(c, append_member, &l);
+    str_append_text(out, "]}");
+}

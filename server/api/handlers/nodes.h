@@ -1,0 +1,32 @@
+/* The nodes of a shared catalogue, as /readyz tells of them, and what each says of itself to the
+ * others: a configuration that is not like theirs, a folder that it has not. Internal to server/;
+ * the assembly says, the API tells. */
+#ifndef SITEMAPD_API_HANDLERS_NODES_H
+#define SITEMAPD_API_HANDLERS_NODES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "db/shared.h"
+#include "server/base/str.h"
+
+/* Names of one kind that a node says: "sites" and "tokens" that its configuration declares,
+ * "without": folder sources whose folder is not there. Origins and names, which JSON needs not
+ * escape. */
+void nodes_say_names(struct str *out, const char *kind, const char *const *names, size_t count);
+/* Calls `each` for every name of the kind. False where the node said more than fits: then it may be
+ * any. */
+bool nodes_read_names(const char *said, const char *kind,
+                      void (*each)(void *context, const char *name, size_t len), void *context);
+
+/* Whether nothing is here yet that could be served. */
+bool nodes_is_joining(struct catalogue *c);
+/* Adds to an array of reasons what is wrong with this node or shows between the nodes; each is told
+ * by `add`. False where nothing can be served yet: it has not joined. */
+bool nodes_tell_reasons(struct catalogue *c,
+                        void (*add)(void *context, const char *code, const char *detail),
+                        void *context);
+/* `,"shared":{…}`: this node and the others, for people. Nothing where it is not shared. */
+void nodes_append(struct str *out, struct catalogue *c);
+
+#endif

@@ -1,0 +1,202 @@
+#include <string.h>
+
+#include "server/api/handlers/handlers.h"
+#include "server/api/routes.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+#include "server/pages/publisher.h"
+#include "server/pages/served_file.h"
+#include "server/rules/http/negotiate.h"
+#include "server/sources/sources.h"
+
+/* What is served is what lies in the folder, whether its source holds it for a good sitemap or not:
+ * crawlers see what the operator put there. Pages, robots.txt and aliases come first, so a file can
+ * never take an index's place. A file's date says nothing of what was told at its address before,
+ * by another server, a page that went or another folder: it counts from then on
+ * (publisher_moved_at). */
+
+#define RETRY_AFTER_SECONDS "5"
+
+/* Takes the reference, and request->state. A page without entries has no valid form: the schema
+ * wants one at least. */
+static void answer(struct request *request, enum await_result result, struct resource *r,
+                   bool as_file)
+{
+    const struct app_context *app = request->state;
+    struct reply *reply = &request->reply;
+
+    request->state = NULL;
+    if (r != NULL && r->held.kind == HELD_PAGE && r->entries == 0) {
+        resource_unref(r);
+        r = NULL;
+        result = AWAIT_NONE;
+    }
+    if (r != NULL && r->held.kind == HELD_FILE)
+        request->undated |= r->changed_at <= publisher_moved_at(app->publisher);
+    if (r != NULL) {
+        resource_reply(request, r, as_file, app->cache_control);
+    } else if (result == AWAIT_NONE) {
+        reply_text(reply, 404, "Not Found");
+    } else {
+        reply_text(reply, 503, "Service Unavailable");
+        reply_header(reply, "Retry-After", RETRY_AFTER_SECONDS);
+    }
+}
+
+static void arrived(void *context, enum await_result result, struct resource *r)
+{
+    answer(context, result, r, false);
+    request_resume(context);
+}
+
+static void arrived_as_file(void *context, enum await_result result, struct resource *r)
+{
+    answer(context, result, r, true);
+    request_resume(context);
+}
+
+/* With a query it is no file: children such as /sitemap.xml?page=1 are made by a program. Nor is
+ * robots.txt, which would answer 503 here at times: crawlers take that for "disallow everything".
+ */
+static bool is_file(const struct app_context *app, const struct request *request,
+                    const char *origin, size_t *source, char *path)
+{
+    return app->files != NULL && origin != NULL && request->query == NULL &&
+           strcmp(request->path, "/robots.txt") != 0 &&
+           app->files_match(app->sources, origin, request->path, source, path);
+}
+
+/* The files of sources with `serve = yes`, on the public listener. */
+
+/* Answers a path that nothing else of the site has: with a file of a source, or 404. `origin` is
+ * the site's, borrowed for the call. */
+static enum handled files_get(struct app_context *app, struct request *request, const char *origin)
+{
+    char path[SOURCE_MAX_PATH_BYTES + 1];
+    size_t source;
+
+    if (!is_file(app, request, origin, &source, path)) {
+        reply_text(&request->reply, 404, "Not Found");
+        return HANDLED;
+    }
+    request->state = app;
+    struct resource *r = served_files_get(app->files, source, path);
+    if (r != NULL || !request_may_wait(request)) {
+        answer(request, AWAIT_UNAVAILABLE, r, false);
+        return HANDLED;
+    }
+    served_files_await(app->files, source, path, arrived, request);
+    return HANDLE_LATER;
+}
+
+static enum handled get_page(struct app_context *app, struct request *request,
+                             const struct site_target *found)
+{
+    struct resource *s = place_resource(found->page);
+
+    /* The clock was set back since: its replies, made with it, tell a date later than their own. */
+    if (s != NULL && s->dated_at > request->now && publisher_forget(app->publisher, found->page)) {
+        resource_unref(s);
+        s = NULL;
+    }
+    bool as_file = found->kind == ROUTE_PAGE_GZ;
+    request->state = app;
+    if (s != NULL || !request_may_wait(request)) {
+        answer(request, AWAIT_UNAVAILABLE, s, as_file);
+        return HANDLED;
+    }
+    cache_await(found->page, as_file ? arrived_as_file : arrived, request);
+    return HANDLE_LATER;
+}
+
+/* robots.txt never answers 5xx, which crawlers take for "disallow everything": it is in memory. It
+ * has one representation, hence no Vary; and no Last-Modified: it is made of the sites' pages and
+ * of the configuration, and keeps no date of either. */
+static void get_robots(const struct app_context *app, struct request *request,
+                       const struct site_target *found)
+{
+    resource_ref(found->robots);
+    resource_reply(request, found->robots, false, app->cache_control);
+}
+
+static void get_alias(const struct app_context *app, struct request *request,
+                      const struct site_target *found)
+{
+    struct reply *reply = &request->reply;
+
+    reply->status = 301;
+    reply_header(reply, "Location", found->text);
+    reply_header(reply, "Cache-Control", app->cache_control);
+}
+
+static bool has_date(const struct request *request)
+{
+    return request_header(request, HEADER_IF_MODIFIED_SINCE) != NULL ||
+           request_header(request, HEADER_IF_UNMODIFIED_SINCE) != NULL ||
+           request_header(request, HEADER_IF_RANGE) != NULL;
+}
+
+/* Another name leads now to one site and now to another: an alias that is taken away leaves no
+ * trace, and one that is no site's leads to whatever site is alone. */
+static bool is_origin_host(const struct site_map *routing, const char *host)
+{
+    return host != NULL && registry_is_origin_host(site_map_registry(routing), host);
+}
+
+/* A remote source of this very catalogue asks: its upstream's name leads here (RFC 8586). What it
+ * mirrored would be what it serves, and stand still for ever. */
+static bool is_loop(const struct request *request, const struct registry *registry)
+{
+    const char *loop = request_header(request, HEADER_CDN_LOOP), *own;
+    return loop != NULL && (own = strstr(loop, "sitemapd-")) != NULL &&
+           strncmp(own + strlen("sitemapd-"), registry->epoch, strlen(registry->epoch)) == 0;
+}
+
+static enum handled get_public(void *context, struct request *request)
+{
+    struct app_context *app = context;
+    const struct site_map *routing = publisher_site_map(app->publisher);
+    enum handled handled = HANDLED;
+    struct site_target found;
+
+    site_map_find(routing, request->host, request->path, &found);
+    /* With a query it is another file: children such as /sitemap.xml?page=1 exist. */
+    if (request->query != NULL && found.kind != ROUTE_ROBOTS)
+        found.kind = ROUTE_NONE;
+    request->site_id = found.site_id;
+    if (is_loop(request, site_map_registry(routing))) {
+        reply_text(&request->reply, 508, "Loop Detected");
+    } else if (!found.host_known) {
+        reply_text(&request->reply, 421,
+                   site_map_registry(routing)->site_count > 0
+                       ? "Misdirected Request"
+                       : "There is no site here yet; `sitemapd site add ORIGIN` makes one");
+    } else {
+        request->undated = has_date(request) && !is_origin_host(routing, request->host);
+        switch (found.kind) {
+        case ROUTE_PAGE:
+        case ROUTE_PAGE_GZ:
+            handled = get_page(app, request, &found);
+            break;
+        case ROUTE_ROBOTS:
+        case ROUTE_KEY:
+            get_robots(app, request, &found);
+            break;
+        case ROUTE_ALIAS:
+            get_alias(app, request, &found);
+            break;
+        case ROUTE_NONE:
+            handled = files_get(app, request, found.origin);
+            break;
+        }
+    }
+    publisher_site_map_done(routing);
+    return handled;
+}
+
+const struct route routes_public = {
+    .methods = HTTP_GET,
+    .label = "public",
+    .asks_to_wait = true,
+    .finish = get_public,
+};

@@ -1,0 +1,771 @@
+/* /v1/sitemaps: the entries. What comes in as a body upload.c has read when it is submitted here.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/api/auth.h"
+#include "server/api/call.h"
+#include "server/api/copy.h"
+#include "server/api/errors.h"
+#include "server/api/handlers/check_json.h"
+#include "server/api/handlers/handlers.h"
+#include "server/api/json.h"
+#include "server/api/upload.h"
+#include "server/rules/url.h"
+
+/* The tag of an index's state alone, for If-Match. */
+static void reply_state(struct reply *reply, const char *state)
+{
+    char etag[INDEX_STATE_SIZE + 2];
+
+    snprintf(etag, sizeof etag, "\"%s\"", state);
+    reply_header(reply, "ETag", etag);
+}
+
+/* ---- GET: a list --------------------------------------------------------------------------- */
+
+struct listing {
+    struct call *call;
+    const struct registry *registry;
+    struct entry_list list;
+    struct entry_filter filter;
+    const struct registry_site *site; /* of the index that is named; NULL: none is */
+    uint64_t limit, count;
+    struct url prefix, loc; /* as given, normalised; text "" where absent */
+    bool more, empty;       /* empty: of what is asked for nothing is the token's to see */
+    char cursor[ENTRY_CURSOR_SIZE];
+};
+
+/* What is looked for: `contains` and `warned`. */
+static bool read_filter(struct listing *listing)
+{
+    struct call *call = listing->call;
+    const char *contains = query_value(&call->query, "contains");
+    size_t len = contains != NULL ? strlen(contains) : 0;
+    uint64_t warned;
+
+    if (!call_number(call, "warned", 0, 1, 0, &warned))
+        return false;
+    listing->filter = (struct entry_filter){.contains = contains, .warned = warned == 1};
+    if (contains == NULL || (len >= FILTER_MIN_CONTAINS && len <= FILTER_MAX_CONTAINS))
+        return true;
+    reply_problem(&call->request->reply, 400, "malformed-parameter", "contains",
+                  "must have from 3 to 200 bytes");
+    return false;
+}
+
+/* False, with the reply filled, where a parameter is none. */
+static bool read_parameters(struct listing *listing)
+{
+    struct call *call = listing->call;
+    const char *prefix = call_parameter(call, "prefix"), *loc = call_parameter(call, "loc");
+
+    if (!call_limit(call, &listing->limit) || !read_filter(listing) ||
+        (prefix != NULL && !call_url(call, "prefix", prefix, &listing->prefix)) ||
+        (loc != NULL && !call_url(call, "loc", loc, &listing->loc)))
+        return false;
+    listing->list = (struct entry_list){
+        .site_id = call->request->grant.site_id,
+        .source = call_parameter(call, "source"),
+        .after = call_parameter(call, "after"),
+        .limit = (size_t)listing->limit + 1, /* one more tells whether there are more */
+    };
+    listing->empty = !grant_narrow(
+        &call->request->grant, prefix != NULL ? listing->prefix.text : NULL, &listing->list.prefix);
+    return true;
+}
+
+static bool append_record(void *context, const struct entry_record *record)
+{
+    struct listing *listing = context;
+    struct str *out = &listing->call->request->reply.body;
+
+    if (listing->count == listing->limit) {
+        listing->more = true;
+        return false;
+    }
+    if (listing->count++ > 0)
+        str_append_char(out, ',');
+    entry_json_append(out, record, listing->registry, 0);
+    if (listing->count == listing->limit)
+        catalogue_entry_cursor(&listing->list, record, listing->cursor);
+    return !out->failed;
+}
+
+/* At most one entry of each site has this loc. */
+static enum catalogue_status append_by_loc(struct listing *listing, struct catalogue_view *view)
+{
+    const struct registry *registry = listing->registry;
+
+    for (size_t i = 0; i < registry->site_count; i++) {
+        struct entry_record record;
+        enum catalogue_status status;
+
+        if (listing->list.site_id != 0 && registry->sites[i].id != listing->list.site_id)
+            continue;
+        status =
+            catalogue_view_entry_by_loc(view, registry->sites[i].id, listing->loc.text, &record);
+        if (status == CATALOGUE_NOT_FOUND)
+            continue;
+        if (status != CATALOGUE_OK)
+            return status;
+        if (grant_has_loc(&listing->call->request->grant, record.loc) &&
+            (listing->list.index_id == 0 || record.index_id == listing->list.index_id) &&
+            (listing->list.source == NULL || strcmp(record.source, listing->list.source) == 0))
+            append_record(listing, &record);
+        entry_record_done(&record);
+    }
+    return CATALOGUE_OK;
+}
+
+/* Finds the index that the query names. False, with the reply filled, where there is none or it is
+ * not the token's to see. */
+static bool find_index(struct listing *listing)
+{
+    const char *name = call_parameter(listing->call, "index");
+    const struct registry_site *site = NULL;
+    const struct registry_index *index;
+
+    if (name == NULL)
+        return true;
+    index = registry_index_by_name(listing->registry, name, &site);
+    if (index == NULL || !grant_has_site(&listing->call->request->grant, index->site_id)) {
+        reply_problem(&listing->call->request->reply, 404, rule_code_word(RULE_INDEX_UNKNOWN),
+                      "index", rule_code_sentence(RULE_INDEX_UNKNOWN));
+        return false;
+    }
+    listing->list.index_id = index->id;
+    listing->site = site;
+    return true;
+}
+
+static void refuse_cursor(struct listing *listing)
+{
+    reply_problem(&listing->call->request->reply, 400, "malformed-cursor", "after",
+                  "is not the `next` of an earlier list with these parameters");
+}
+
+/* What one call looks through: a reader has it 20 to 100 ms, and is then free for others. */
+#define SEARCH_EFFORT 200000u
+
+/* False, with the reply filled, where a search cannot be. */
+static bool check_search(struct listing *listing)
+{
+    struct call *call = listing->call;
+
+    if (listing->list.index_id == 0)
+        reply_problem(&call->request->reply, 400, "missing-parameter", "index",
+                      "contains and warned look through one index");
+    else if (listing->loc.len > 0)
+        reply_problem(&call->request->reply, 400, "malformed-parameter", "loc",
+                      "goes not with contains or warned, which look for many");
+    else
+        return true;
+    return false;
+}
+
+static bool append_found(void *context, const struct entry_record *record)
+{
+    struct listing *listing = context;
+    struct str *out = &listing->call->request->reply.body;
+
+    if (listing->count++ > 0)
+        str_append_char(out, ',');
+    entry_json_append(out, record, listing->registry, 0);
+    return !out->failed;
+}
+
+/* A part of the index, and how far it came. */
+static enum catalogue_status reply_search(struct listing *listing, struct catalogue_view *view)
+{
+    struct entry_search search = {
+        .list = listing->list, .filter = listing->filter, .effort = SEARCH_EFFORT};
+    struct str *out = &listing->call->request->reply.body;
+    struct entry_searched searched = {0};
+    enum catalogue_status status = CATALOGUE_OK;
+
+    if (!check_search(listing))
+        return CATALOGUE_OK;
+    search.origin = listing->site->origin;
+    search.list.site_id = listing->site->id;
+    search.list.limit = (size_t)listing->limit;
+    str_append_text(out, "{\"sitemaps\":[");
+    if (!listing->empty)
+        status = catalogue_view_search(view, &search, append_found, listing, &searched);
+    if (status == CATALOGUE_CONFLICT) {
+        refuse_cursor(listing);
+        return CATALOGUE_OK;
+    }
+    str_append_text(out, "],\"next\":");
+    str_append_json_text(out, searched.more ? searched.next : NULL);
+    str_append_format(out, ",\"looked_at\":%" PRIu64 "}\n", searched.looked_at);
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(listing->call, NULL);
+    return status;
+}
+
+static enum catalogue_status search_work(struct call *call, struct catalogue_view *view,
+                                         const struct registry *registry)
+{
+    struct listing listing = {.call = call, .registry = registry};
+
+    if (!read_parameters(&listing) || !find_index(&listing))
+        return CATALOGUE_OK;
+    return reply_search(&listing, view);
+}
+
+static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    struct reply *reply = &call->request->reply;
+    struct listing listing = {.call = call, .registry = registry};
+    char index_state[INDEX_STATE_SIZE];
+    enum catalogue_status status;
+
+    if (!read_parameters(&listing) || !find_index(&listing))
+        return CATALOGUE_OK;
+    str_append_text(&reply->body, "{\"sitemaps\":[");
+    if (listing.empty)
+        status = CATALOGUE_OK;
+    else if (listing.loc.len > 0)
+        status = append_by_loc(&listing, view);
+    else
+        status = catalogue_view_list(view, &listing.list, append_record, &listing);
+    if (status == CATALOGUE_CONFLICT) {
+        refuse_cursor(&listing);
+        return CATALOGUE_OK;
+    }
+    str_append_text(&reply->body, "],\"next\":");
+    str_append_json_text(&reply->body, listing.more ? listing.cursor : NULL);
+    str_append_text(&reply->body, "}\n");
+    if (status == CATALOGUE_OK && listing.list.index_id != 0)
+        status = catalogue_view_index_state(view, listing.list.index_id, index_state);
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(call, listing.list.index_id != 0 ? index_state : NULL);
+    return status;
+}
+
+/* ---- GET: all of it, as NDJSON -------------------------------------------------------------- */
+
+/* The lines on their way into the answer's file. */
+struct export
+{
+    struct listing listing; /* first */
+    struct str line;
+    bool failed;
+};
+
+static bool write_record(void *context, const struct entry_record *record)
+{
+    struct export *export = context;
+    const struct listing *listing = &export->listing;
+
+    if (!entry_filter_holds(&listing->filter, record->loc, record->lastmod,
+                            registry_site_by_id(listing->registry, record->site_id)->origin))
+        return true;
+    str_clear(&export->line);
+    entry_json_append_placed(&export->line, record, listing->registry);
+    str_append_char(&export->line, '\n');
+    export->failed = export->line.failed || !copy_write((struct copy *)listing->call,
+                                                        str_text(&export->line), export->line.len);
+    return !export->failed;
+}
+
+/* The whole list is all that the state is about: nothing stands behind it. */
+static enum catalogue_status reply_index_state(struct call *call, struct catalogue_view *view,
+                                               int64_t index_id)
+{
+    char state[INDEX_STATE_SIZE];
+    enum catalogue_status status = catalogue_view_index_state(view, index_id, state);
+
+    if (status == CATALOGUE_OK)
+        reply_state(&call->request->reply, state);
+    return status;
+}
+
+/* Whole or not at all, of one revision, which a header tells. */
+static enum catalogue_status export_work(struct call *call, struct catalogue_view *view,
+                                         const struct registry *registry)
+{
+    struct export export = {.listing = {.call = call, .registry = registry}, .line = STR_INIT};
+    struct listing *listing = &export.listing;
+    struct catalogue_revisions revisions;
+    enum catalogue_status status = catalogue_view_revisions(view, &revisions);
+    char revision[24];
+
+    if (status != CATALOGUE_OK || !read_parameters(listing) || !find_index(listing))
+        return status;
+    listing->list.limit = 0;
+    if (!listing->empty)
+        status = catalogue_view_list(view, &listing->list, write_record, &export);
+    str_done(&export.line);
+    if (status == CATALOGUE_OK && export.failed)
+        return CATALOGUE_UNAVAILABLE;
+    if (status == CATALOGUE_OK && listing->list.index_id != 0)
+        status = reply_index_state(call, view, listing->list.index_id);
+    snprintf(revision, sizeof revision, "%" PRIu64, revisions.revision);
+    reply_header(&call->request->reply, "X-Catalogue-Revision", revision);
+    return status;
+}
+
+enum handled sitemaps_list(void *context, struct request *request)
+{
+    struct listing asked = {.call = request->state};
+
+    (void)context;
+    if (!read_filter(&asked))
+        return HANDLED;
+    if (!copy_wants_lines(request)) {
+        bool searches = asked.filter.contains != NULL || asked.filter.warned;
+
+        return searches ? call_search(request->state, search_work)
+                        : call_read(request->state, list_work);
+    }
+    return copy_lines(request->state, export_work);
+}
+
+/* ---- GET: one ------------------------------------------------------------------------------ */
+
+/* Adds `check` to the object before: how it was found where it is; nothing where nobody looks. */
+static enum catalogue_status append_check(struct str *out, struct catalogue_view *view,
+                                          const struct entry_record *record, bool *checked)
+{
+    struct check_record check;
+    enum catalogue_status status =
+        catalogue_view_check_by_loc(view, record->site_id, record->loc, &check);
+
+    *checked = status == CATALOGUE_OK;
+    if (status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND)
+        return status;
+    if (!*checked || out->failed || out->len == 0)
+        return CATALOGUE_OK;
+    out->data[--out->len] = '\0'; /* the object is open again */
+    str_append_text(out, ",\"check\":");
+    check_json_append(out, &check);
+    str_append_text(out, "}\n");
+    return CATALOGUE_OK;
+}
+
+static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
+                                      const struct registry *registry)
+{
+    struct request *request = call->request;
+    struct entry_record record;
+    enum catalogue_status status = catalogue_view_entry_by_id(view, request->path_tail, &record);
+    char etag[40];
+    bool checked;
+
+    if (status == CATALOGUE_OK && !(grant_has_site(&request->grant, record.site_id) &&
+                                    grant_has_loc(&request->grant, record.loc))) {
+        entry_record_done(&record);
+        status = CATALOGUE_NOT_FOUND;
+    }
+    if (status == CATALOGUE_NOT_FOUND) {
+        errors_reply_not_found(&request->reply, "sitemap");
+        return CATALOGUE_OK;
+    }
+    if (status != CATALOGUE_OK)
+        return status;
+    entry_json_append(&request->reply.body, &record, registry, 0);
+    status = append_check(&request->reply.body, view, &record, &checked);
+    if (status == CATALOGUE_OK) {
+        catalogue_entry_etag(&record, etag);
+        if (checked) {
+            /* The tag is the entry's, which a poll does not move: no 304 for it. */
+            reply_json(&request->reply, 200);
+            reply_header(&request->reply, "ETag", etag);
+        } else {
+            call_reply_with_tag(call, etag);
+        }
+    }
+    entry_record_done(&record);
+    return status;
+}
+
+enum handled sitemap_get(void *context, struct request *request)
+{
+    (void)context;
+    return call_read(request->state, get_work);
+}
+
+/* ---- POST, PUT: what came of it ------------------------------------------------------------ */
+
+static void append_counts(struct str *out, const struct change_result *result)
+{
+    str_append_format(out,
+                      "{\"created\":%" PRIu64 ",\"updated\":%" PRIu64 ",\"unchanged\":%" PRIu64
+                      ",\"removed\":%" PRIu64 ",\"moved\":%" PRIu64 ",\"spared\":%" PRIu64
+                      ",\"revision\":%" PRIu64 ",\"rejected\":",
+                      result->created, result->updated, result->unchanged, result->removed,
+                      result->moved, result->spared, result->revision);
+}
+
+static void append_sitemap(struct call *call)
+{
+    struct str *out = &call->request->reply.body;
+
+    str_append_text(out, ",\"sitemap\":");
+    entry_json_append(out, &call->result.entry, call_registry(call),
+                      call->result.remarks | call->change.entry.remarks);
+}
+
+#define SINGLE_BYTES 1000u
+
+static void answer_single(struct call *call)
+{
+    struct reply *reply = &call->request->reply;
+    const struct entry_record *entry = &call->result.entry;
+    bool created = call->result.created > 0;
+    char etag[40], location[16 + ENTRY_ID_SIZE];
+
+    str_reserve(&reply->body, SINGLE_BYTES); /* most are as long: no growing by halves */
+    append_counts(&reply->body, &call->result);
+    str_append_text(&reply->body, "[]");
+    if (entry->loc != NULL)
+        append_sitemap(call);
+    str_append_text(&reply->body, "}\n");
+    reply_json(reply, created ? 201 : 200);
+    if (entry->loc != NULL) {
+        catalogue_entry_etag(entry, etag);
+        reply_header(reply, "ETag", etag);
+    }
+    if (created) {
+        strcpy(location, "/v1/sitemaps/");
+        strncat(location, entry->id, ENTRY_ID_SIZE);
+        reply_header(reply, "Location", location);
+    }
+    call_audit(call, "sitemap-put", entry->loc != NULL ? entry->loc : "an entry");
+}
+
+/* The refusals or the remarks as a JSON array, by line; `brief`: none of them. */
+static void append_findings(struct str *out, const struct findings *f, bool refused, bool brief)
+{
+    const char *before = "[";
+
+    for (uint32_t i = 0; i < (brief ? 0 : f->count); i++) {
+        const struct finding *item = &f->items[i];
+
+        if ((item->code != RULE_OK) != refused)
+            continue;
+        str_append_format(out, "%s{\"line\":%" PRIu64 ",\"loc\":", before, item->line);
+        str_append_json_text(out, item->loc);
+        if (refused) {
+            str_append_text(out, ",\"code\":");
+            str_append_json_text(out, rule_code_word(item->code));
+            if (item->field != NULL) {
+                str_append_text(out, ",\"field\":");
+                str_append_json_text(out, item->field);
+            }
+            str_append_text(out, ",\"detail\":");
+            str_append_json_text(out, item->detail != NULL ? item->detail
+                                                           : rule_code_sentence(item->code));
+        } else {
+            str_append_text(out, ",\"codes\":");
+            rule_set_append_json(out, item->remarks);
+        }
+        str_append_char(out, '}');
+        before = ",";
+    }
+    str_append_text(out, *before == '[' ? "[]" : "]");
+    out->failed = out->failed || f->failed;
+}
+
+/* The lines to blame, all that are to be listed, behind the problem that the reply is. */
+static void add_rejected(struct upload *upload)
+{
+    struct reply *reply = &upload->call.request->reply;
+    struct str list = STR_INIT;
+
+    append_findings(&list, &upload->findings, true, false);
+    if (list.failed)
+        reply->body.failed = true;
+    errors_add_member(reply, "rejected", str_text(&list));
+    errors_add_number(reply, "rejected_total", upload->findings.refused);
+    str_done(&list);
+}
+
+static void reply_lines_refused(struct upload *upload)
+{
+    reply_problem(&upload->call.request->reply, 422, "entries-refused", NULL,
+                  "lines of the list were refused, so nothing was applied; on_error=skip takes the "
+                  "good ones");
+    add_rejected(upload);
+}
+
+/* The catalogue's beside the reader's. */
+static void take_findings(struct upload *upload)
+{
+    struct change_result *result = &upload->call.result;
+
+    findings_take(&upload->findings, &result->findings);
+    findings_remark(&upload->findings, 0, NULL, result->remarks);
+    result->remarks = 0; /* taken, once */
+    findings_sort(&upload->findings);
+}
+
+static void answer_list(struct call *call)
+{
+    struct upload *upload = (struct upload *)call;
+    struct str *out = &call->request->reply.body;
+
+    take_findings(upload);
+    if (!upload->skip && upload->findings.refused > 0) {
+        reply_lines_refused(upload);
+        return;
+    }
+    append_counts(out, &call->result);
+    append_findings(out, &upload->findings, true, call->repeat.brief);
+    str_append_format(out,
+                      ",\"rejected_total\":%" PRIu64 ",\"warnings\":", upload->findings.refused);
+    append_findings(out, &upload->findings, false, call->repeat.brief);
+    str_append_format(out, ",\"warnings_total\":%" PRIu64, upload->findings.remarked);
+    call_append_rows(call);
+    str_append_text(out, "}\n");
+    reply_json(&call->request->reply, 200);
+    if (call->result.index_state[0] != '\0')
+        reply_state(&call->request->reply, call->result.index_state);
+    call_audit(call, call->change.kind == CHANGE_REPLACE ? "index-replace" : "sitemaps-put",
+               call->change.index_name != NULL ? call->change.index_name : "a list");
+}
+
+static void refuse_list(struct call *call)
+{
+    struct upload *upload = (struct upload *)call;
+    const struct change_result *result = &call->result;
+    bool refused =
+        result->status == CATALOGUE_REFUSED && !result->forbidden && result->code != RULE_FROZEN;
+
+    take_findings(upload);
+    if (refused && !upload->skip && upload->findings.refused > 0 &&
+        result->code != RULE_LIST_TOO_LONG)
+        reply_lines_refused(upload);
+    else if (refused && (result->code == RULE_INDEX_UNKNOWN || result->code == RULE_SITE_UNKNOWN))
+        reply_problem(&call->request->reply, 404, rule_code_word(result->code), "index",
+                      result->detail[0] != '\0' ? result->detail
+                                                : rule_code_sentence(result->code));
+    else if (result->conflict != NULL)
+        reply_problem(&call->request->reply, 400, result->conflict, NULL, result->detail);
+    else
+        errors_reply_result(&call->request->reply, result);
+    if (result->forbidden && !result->revoked && !upload->skip && upload->findings.refused > 0)
+        add_rejected(upload);
+}
+
+/* ---- submitting -------------------------------------------------------------------------- */
+
+static void submit_list(struct upload *upload, enum change_kind kind)
+{
+    struct call *call = &upload->call;
+    bool strict_refused = !upload->skip && upload->findings.refused > 0;
+
+    if (strict_refused && spool_count(upload->spool) == 0) {
+        reply_lines_refused(upload);
+        request_resume(call->request);
+        return;
+    }
+    call->change.kind = kind;
+    call->change.rows = upload->spool;
+    call->change.if_match = request_header(call->request, HEADER_IF_MATCH);
+    upload->spool = NULL;
+    call->change.skip = upload->skip;
+    call->change.max_told = upload->findings.max;
+    /* It will not be applied; the catalogue is asked all the same, so that the reply lists every
+     * bad line at once and not those of the form first, those of the place next time. */
+    call->change.dry_run = call->change.dry_run || strict_refused;
+    call->refuse = refuse_list;
+    call_write(call, answer_list);
+}
+
+/* A name that is none of an entry's is not the rejection's to point to, but its sentence begins
+ * with it, in quotes. */
+static void reply_refused(struct reply *reply, const struct findings *findings)
+{
+    const struct finding *first = findings->items;
+    const char *field = first != NULL ? first->field : NULL;
+    char name[64];
+
+    if (first != NULL && first->code == RULE_FIELD_UNKNOWN && first->detail != NULL &&
+        first->detail[0] == '"') {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(first->detail + 1, "\""),
+                 first->detail + 1);
+        field = name;
+    }
+    if (first == NULL || findings->failed)
+        errors_reply_status(reply, CATALOGUE_NO_MEMORY);
+    else
+        errors_reply_rule(reply, first->code, field, first->detail);
+}
+
+static void submit_single(struct upload *upload)
+{
+    struct call *call = &upload->call;
+    struct reply *reply = &call->request->reply;
+    struct change *change = &call->change;
+
+    if (upload->findings.refused > 0) {
+        reply_refused(reply, &upload->findings);
+        request_resume(call->request);
+        return;
+    }
+    if (upload->single.storage != NULL) {
+        change->entry = upload->single.entry;
+    } else { /* the reader took what the plain look did not, as behind a byte order mark */
+        spool_rewind(upload->spool);
+        if (spool_next(upload->spool, &change->entry) != 1) {
+            errors_reply_status(reply, CATALOGUE_UNAVAILABLE);
+            request_resume(call->request);
+            return;
+        }
+    }
+    if (change->entry.index == NULL)
+        change->entry.index = call_parameter(call, "index");
+    change->kind = CHANGE_ENTRY_PUT;
+    change->if_match = request_header(call->request, HEADER_IF_MATCH);
+    call_write(call, answer_single);
+}
+
+static void submit_post(struct upload *upload)
+{
+    struct call *call = &upload->call;
+
+    if (upload_is_single(upload) && !call->change.dry_run) {
+        submit_single(upload);
+        return;
+    }
+    call->change.index_name = call_parameter(call, "index");
+    if (request_header(call->request, HEADER_IF_MATCH) != NULL &&
+        (call->change.index_name == NULL || upload_is_single(upload))) {
+        reply_problem(&call->request->reply, 400, "precondition-on-list", NULL,
+                      "If-Match goes with a single entry that is no dry run, or with a list for "
+                      "one index, which ?index= names");
+        request_resume(call->request);
+        return;
+    }
+    submit_list(upload, CHANGE_BULK);
+}
+
+static void submit_put(struct upload *upload)
+{
+    if (!upload->ndjson && upload_is_single(upload)) {
+        reply_problem(&upload->call.request->reply, 400, "list-needed", NULL,
+                      "an index is replaced by a list: a JSON array or NDJSON");
+        request_resume(upload->call.request);
+        return;
+    }
+    submit_list(upload, CHANGE_REPLACE);
+}
+
+/* ---- POST, PUT --------------------------------------------------------------------------- */
+
+/* Reads the owner's name into change.source; false, with the reply filled, where it is none or not
+ * to be had. */
+static bool read_source(struct call *call, const char *source)
+{
+    if (source == NULL)
+        return true;
+    call->change.source = source;
+    if (entry_check_name(source, strlen(source)) == RULE_OK)
+        return auth_may_own(call->app, call->request, source);
+    errors_reply_rule(&call->request->reply, RULE_NAME, "source", NULL);
+    return false;
+}
+
+enum handled sitemaps_post_begin(void *context, struct request *request)
+{
+    struct upload *upload;
+
+    if (upload_begin(context, request, submit_post) == HANDLED)
+        return HANDLED;
+    upload = request->state;
+    if (!read_source(&upload->call, call_parameter(&upload->call, "source")) ||
+        !call_set_options(&upload->call))
+        return HANDLED;
+    return HANDLE_CONTINUE;
+}
+
+/* A replace removes only what its source owns, by default the token's own entries: a pipeline that
+ * lists its files must not drop those of another. `source=*` says: whoever owns them. */
+static bool read_owner(struct call *call)
+{
+    const char *source = call_parameter(call, "source");
+
+    if (source != NULL && strcmp(source, "*") == 0)
+        return true;
+    if (!read_source(call, source))
+        return false;
+    call->change.replace_source = source != NULL ? source : call->request->token_name;
+    return true;
+}
+
+enum handled sitemaps_put_begin(void *context, struct request *request)
+{
+    struct upload *upload;
+    const char *prefix;
+
+    if (upload_begin(context, request, submit_put) == HANDLED)
+        return HANDLED;
+    upload = request->state;
+    upload->call.change.index_name = call_parameter(&upload->call, "index");
+    if (upload->call.change.index_name == NULL) {
+        reply_problem(&request->reply, 400, "missing-parameter", "index",
+                      "name the index to replace: ?index=URL");
+        return HANDLED;
+    }
+    if (!read_owner(&upload->call) || !call_set_options(&upload->call))
+        return HANDLED;
+    prefix = call_parameter(&upload->call, "prefix");
+    if (prefix != NULL) {
+        if (!call_url(&upload->call, "prefix", prefix, &upload->prefix))
+            return HANDLED;
+        upload->call.change.replace_prefix = upload->prefix.text;
+    }
+    return HANDLE_CONTINUE;
+}
+
+/* ---- DELETE ------------------------------------------------------------------------------ */
+
+struct removal {
+    struct call call; /* first */
+    struct url loc;
+};
+const size_t removal_size = sizeof(struct removal);
+
+static void answer_removed(struct call *call)
+{
+    call->request->reply.status = 204;
+    reply_header(&call->request->reply, "Cache-Control", "no-store");
+    call_audit(call, "sitemap-remove",
+               call->result.entry.loc != NULL ? call->result.entry.loc : "an entry");
+}
+
+enum handled sitemap_delete(void *context, struct request *request)
+{
+    struct call *call = request->state;
+
+    (void)context;
+    call->change.kind = CHANGE_ENTRY_REMOVE;
+    call->change.entry_id = request->path_tail;
+    call->change.if_match = request_header(request, HEADER_IF_MATCH);
+    return call_write(call, answer_removed);
+}
+
+enum handled sitemaps_delete(void *context, struct request *request)
+{
+    struct removal *removal = request->state;
+    const char *loc = call_parameter(&removal->call, "loc");
+
+    (void)context;
+    if (loc == NULL) {
+        reply_problem(&request->reply, 400, "missing-parameter", "loc",
+                      "name the sitemap to remove: ?loc=URL");
+        return HANDLED;
+    }
+    if (!call_url(&removal->call, "loc", loc, &removal->loc))
+        return HANDLED;
+    removal->call.change.kind = CHANGE_ENTRY_REMOVE;
+    removal->call.change.loc = removal->loc.text;
+    removal->call.change.if_match = request_header(request, HEADER_IF_MATCH);
+    return call_write(&removal->call, answer_removed);
+}

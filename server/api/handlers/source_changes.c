@@ -1,0 +1,366 @@
+/* POST, PATCH and DELETE of sources: what they are like is judged by the writer; here, what a
+ * configuration opens to them. Where to connect to, whom to trust and what to log in with only the
+ * configuration says: a token must not turn the server against its own network or disk. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api/call.h"
+#include "server/api/errors.h"
+#include "server/api/handlers/handlers.h"
+#include "server/api/handlers/source_json.h"
+#include "server/sources/remote/remote.h"
+#include "server/sources/roster.h"
+#include "server/sources/sources.h"
+
+struct source_write {
+    struct call call; /* first */
+    struct str name, patterns, excludes;
+};
+const size_t source_write_size = sizeof(struct source_write);
+
+static void clean_up(struct call *call)
+{
+    struct source_write *self = (struct source_write *)call;
+
+    str_done(&self->name);
+    str_done(&self->patterns);
+    str_done(&self->excludes);
+}
+
+/* ---- answering ----------------------------------------------------------------------------- */
+
+/* As published; where it cannot be seen any more, what is known of it: the write was applied. */
+static void answer_source(struct call *call, unsigned status)
+{
+    struct str *out = &call->request->reply.body;
+    const struct registry *registry = call_registry(call);
+    const struct source_made *made = registry_source(registry, call->change.made.name);
+
+    if (made != NULL) {
+        source_json_begin_made(out, made, registry);
+    } else {
+        str_append_text(out, "{\"name\":");
+        str_append_json_text(out, call->change.made.name);
+    }
+    str_append_text(out, "}\n");
+    reply_json(&call->request->reply, status);
+}
+
+static void answer_made(struct call *call)
+{
+    char location[NAME_MAX_BYTES + 20];
+
+    answer_source(call, 201);
+    snprintf(location, sizeof location, "/v1/sources/%s", call->change.made.name);
+    reply_header(&call->request->reply, "Location", location);
+    call_audit(call, "source-add", call->change.made.name);
+}
+
+static void answer_changed(struct call *call)
+{
+    answer_source(call, 200);
+    call_audit(call, "source-update", call->change.made.name);
+}
+
+static void answer_removed(struct call *call)
+{
+    call->request->reply.status = 204;
+    reply_header(&call->request->reply, "Cache-Control", "no-store");
+    call_audit(call, "source-remove", call->change.made.name);
+}
+
+static void refuse_made(struct call *call)
+{
+    const struct change_result *result = &call->result;
+
+    if (result->status == CATALOGUE_CONFLICT)
+        reply_problem(&call->request->reply, 409, "source-exists", "name", result->detail);
+    else
+        errors_reply_result(&call->request->reply, result);
+}
+
+static void refuse_named(struct call *call)
+{
+    if (call->result.status == CATALOGUE_NOT_FOUND)
+        errors_reply_not_found(&call->request->reply, "source");
+    else
+        errors_reply_result(&call->request->reply, &call->result);
+}
+
+/* ---- what is asked for --------------------------------------------------------------------- */
+
+enum field {
+    FIELD_UPSTREAM,
+    FIELD_DIRECTORY,
+    FIELD_URL,
+    FIELD_INDEX,
+    FIELD_PATTERNS,
+    FIELD_EXCLUDES,
+    FIELD_WATCH,
+    FIELD_SERVE,
+    FIELD_CHECK,
+    FIELD_RESCAN,
+    FIELD_SETTLE,
+    FIELD_POLL,
+    FIELD_DROP_AFTER,
+    FIELD_CONNECT,
+    FIELD_CA_FILE,
+    FIELD_CREDENTIALS_FILE,
+    FIELD_NAME, /* of POST alone, as what follows */
+    FIELD_SITE,
+    FIELDS
+};
+
+#define MOST_SECONDS (UINT32_MAX / 1000)
+#define TEXT(name_)                                                                                \
+    {                                                                                              \
+        .name = (name_), .type = JSON_FIELD_TEXT                                                   \
+    }
+#define YES_NO(name_)                                                                              \
+    {                                                                                              \
+        .name = (name_), .type = JSON_FIELD_BOOL                                                   \
+    }
+#define SECONDS(name_)                                                                             \
+    {                                                                                              \
+        .name = (name_), .type = JSON_FIELD_NUMBER, .max = MOST_SECONDS                            \
+    }
+#define TEXTS(name_)                                                                               \
+    {                                                                                              \
+        .name = (name_), .type = JSON_FIELD_TEXTS                                                  \
+    }
+
+static const struct json_field all_fields[FIELDS] = {
+    [FIELD_UPSTREAM] = TEXT("upstream"),
+    [FIELD_DIRECTORY] = TEXT("directory"),
+    [FIELD_URL] = TEXT("url"),
+    [FIELD_INDEX] = {.name = "index", .type = JSON_FIELD_OPTION},
+    [FIELD_PATTERNS] = TEXTS("patterns"),
+    [FIELD_EXCLUDES] = TEXTS("excludes"),
+    [FIELD_WATCH] = YES_NO("watch"),
+    [FIELD_SERVE] = YES_NO("serve"),
+    [FIELD_CHECK] = YES_NO("check"),
+    [FIELD_RESCAN] = SECONDS("rescan"),
+    [FIELD_SETTLE] = SECONDS("settle"),
+    [FIELD_POLL] = SECONDS("poll"),
+    [FIELD_DROP_AFTER] = SECONDS("drop_after"),
+    [FIELD_CONNECT] = TEXT("connect"),
+    [FIELD_CA_FILE] = TEXT("ca_file"),
+    [FIELD_CREDENTIALS_FILE] = TEXT("credentials_file"),
+    [FIELD_NAME] = {.name = "name", .type = JSON_FIELD_TEXT, .required = true},
+    [FIELD_SITE] = TEXT("site"),
+};
+
+/* A list of names becomes one text, a name a line; an empty list the usual names. False, with the
+ * reply filled, for a name that is none. */
+static bool join(struct call *call, const struct json_field *field, struct str *out,
+                 const char **text)
+{
+    for (const char *const *at = field->texts; field->present && *at != NULL; at++) {
+        if (**at == '\0' || strchr(*at, '\n') != NULL) {
+            errors_reply_rule(&call->request->reply, RULE_SOURCE, field->name,
+                              "must be names of files, without line breaks");
+            return false;
+        }
+        if (out->len > 0)
+            str_append_char(out, '\n');
+        str_append_text(out, *at);
+    }
+    *text = out->len > 0 ? str_text(out) : NULL;
+    if (out->failed)
+        errors_reply_status(&call->request->reply, CATALOGUE_NO_MEMORY);
+    return !out->failed;
+}
+
+static bool set_made(struct source_write *self, const struct json_field *fields)
+{
+    struct source_made *made = &self->call.change.made;
+
+    for (unsigned i = 0; i <= FIELD_DROP_AFTER; i++)
+        if (fields[i].present) /* the bits are in the order of the fields but for these */
+            self->call.change.made_set |= (const unsigned[]){
+                SOURCE_SET_UPSTREAM,  SOURCE_SET_DIRECTORY, SOURCE_SET_URL,    SOURCE_SET_INDEX,
+                SOURCE_SET_PATTERNS,  SOURCE_SET_EXCLUDES,  SOURCE_SET_WATCH,  SOURCE_SET_SERVE,
+                SOURCE_SET_CHECK,     SOURCE_SET_RESCAN,    SOURCE_SET_SETTLE, SOURCE_SET_POLL,
+                SOURCE_SET_DROP_AFTER}[i];
+    made->upstream = fields[FIELD_UPSTREAM].text;
+    made->directory = fields[FIELD_DIRECTORY].text;
+    made->url = fields[FIELD_URL].text;
+    made->index = fields[FIELD_INDEX].text;
+    made->watch = fields[FIELD_WATCH].on;
+    made->serve = fields[FIELD_SERVE].on;
+    made->check = fields[FIELD_CHECK].on;
+    made->rescan_ms = (uint32_t)fields[FIELD_RESCAN].number * 1000;
+    made->settle_ms = (uint32_t)fields[FIELD_SETTLE].number * 1000;
+    made->poll_ms = (uint32_t)fields[FIELD_POLL].number * 1000;
+    made->drop_after_ms = (uint32_t)fields[FIELD_DROP_AFTER].number * 1000;
+    return join(&self->call, &fields[FIELD_PATTERNS], &self->patterns, &made->patterns) &&
+           join(&self->call, &fields[FIELD_EXCLUDES], &self->excludes, &made->excludes);
+}
+
+/* False, with the reply filled, for what no API sets. */
+static bool is_open(struct call *call, const struct json_field *fields)
+{
+    for (unsigned i = FIELD_CONNECT; i <= FIELD_CREDENTIALS_FILE; i++) {
+        if (!fields[i].present)
+            continue;
+        reply_problem(&call->request->reply, 403, "only-by-configuration", fields[i].name,
+                      "only the configuration file can set this");
+        return false;
+    }
+    return true;
+}
+
+/* Whether the configuration opens the folder to sources of the site of `url`, where this token
+ * makes them. False, with the reply filled, where it does not. */
+static bool may_read(struct call *call, const char *directory, const char *url)
+{
+    const struct app_context *app = call->app;
+    struct url parsed;
+    char origin[LOC_MAX_CHARS + 1] = "";
+
+    if (directory == NULL)
+        return true;
+    if (url != NULL && url_parse(url, strlen(url), &parsed, NULL) == RULE_OK)
+        snprintf(origin, sizeof origin, "%.*s", (int)parsed.origin_len, parsed.text);
+    if (app->sources_may_read != NULL &&
+        app->sources_may_read(app->source_set, origin, call->request->grant.site_id == 0,
+                              directory))
+        return true;
+    reply_problem(&call->request->reply, 403, "folder-not-opened", "directory",
+                  "the configuration does not open this folder (source_root of the site's section, "
+                  "or, for tokens of all sites, of [fetch])");
+    return false;
+}
+
+/* Whether the configuration has a source of this name. */
+static bool is_managed(const struct app_context *app, const char *name)
+{
+    struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
+    struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
+    size_t at = list == NULL ? SIZE_MAX : sources_find(list, name);
+    const struct remote_settings *remote = roster_find(roster, name);
+    bool managed = (at != SIZE_MAX && sources_settings(list, at)->managed) ||
+                   (remote != NULL && remote->managed);
+    roster_let_go(roster);
+    sources_let_go(list);
+    return managed;
+}
+
+/* The site that is asked for. False, with the reply filled, where there is none. */
+static bool find_site(struct call *call, const char *text)
+{
+    struct url origin;
+    enum rule_code code = url_parse_origin(text, strlen(text), &origin);
+    const struct site_map *map;
+    const struct registry_site *site;
+
+    if (code != RULE_OK) {
+        errors_reply_rule(&call->request->reply, code, "site", NULL);
+        return false;
+    }
+    map = publisher_site_map(call->app->publisher);
+    site = registry_site_by_origin(site_map_registry(map), origin.text);
+    if (site != NULL && grant_has_site(&call->request->grant, site->id))
+        call->change.site_id = site->id;
+    publisher_site_map_done(map);
+    if (call->change.site_id == 0)
+        errors_reply_rule(&call->request->reply, RULE_SITE_UNKNOWN, "site", NULL);
+    return call->change.site_id != 0;
+}
+
+enum handled sources_post(void *context, struct request *request)
+{
+    struct app_context *app = context;
+    struct source_write *self = request->state;
+    struct json_field fields[FIELDS];
+
+    memcpy(fields, all_fields, sizeof fields);
+    self->call.cleanup = clean_up;
+    if (!call_body(&self->call, fields, FIELDS) || !is_open(&self->call, fields) ||
+        !set_made(self, fields) ||
+        !may_read(&self->call, fields[FIELD_DIRECTORY].text, fields[FIELD_URL].text) ||
+        (fields[FIELD_SITE].present && !find_site(&self->call, fields[FIELD_SITE].text)))
+        return HANDLED;
+    self->call.change.kind = CHANGE_SOURCE_ADD;
+    self->call.change.made.name = fields[FIELD_NAME].text;
+    if (is_managed(app, self->call.change.made.name)) {
+        reply_problem(&request->reply, 409, "source-exists", "name",
+                      "the configuration file has a source of this name");
+        return HANDLED;
+    }
+    self->call.settles_sources = true;
+    self->call.refuse = refuse_made;
+    return call_write(&self->call, answer_made);
+}
+
+/* The source that the path names, where API or command line made it. False, with the reply filled,
+ * where it is the configuration's: to who may not see it as if there were none. */
+static bool name_source(struct source_write *self)
+{
+    struct request *request = self->call.request;
+
+    self->call.cleanup = clean_up;
+    str_append_text(&self->name, request->path_tail);
+    self->call.change.made.name = str_text(&self->name);
+    self->call.settles_sources = true;
+    self->call.refuse = refuse_named;
+    if (self->name.failed) {
+        errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
+        return false;
+    }
+    if (!is_managed(self->call.app, request->path_tail))
+        return true;
+    if (request->grant.site_id != 0)
+        errors_reply_not_found(&request->reply, "source");
+    else
+        reply_problem(&request->reply, 409, "managed-by-config", NULL,
+                      "the configuration file has this source; change it there");
+    return false;
+}
+
+/* The URL that its folder has now, into `out`. */
+static void read_url(struct call *call, struct str *out)
+{
+    const struct site_map *map = publisher_site_map(call->app->publisher);
+    const struct source_made *made =
+        registry_source(site_map_registry(map), call->change.made.name);
+
+    if (made != NULL && made->url != NULL)
+        str_append_text(out, made->url);
+    publisher_site_map_done(map);
+}
+
+enum handled source_patch(void *context, struct request *request)
+{
+    struct source_write *self = request->state;
+    struct json_field fields[FIELDS];
+    struct str url = STR_INIT;
+    bool may;
+
+    (void)context;
+    memcpy(fields, all_fields, sizeof fields);
+    if (!name_source(self) || !call_body(&self->call, fields, FIELD_NAME) ||
+        !is_open(&self->call, fields) || !set_made(self, fields))
+        return HANDLED;
+    if (!fields[FIELD_URL].present)
+        read_url(&self->call, &url);
+    may = may_read(&self->call, fields[FIELD_DIRECTORY].text,
+                   fields[FIELD_URL].present ? fields[FIELD_URL].text : str_text(&url));
+    str_done(&url);
+    if (!may)
+        return HANDLED;
+    self->call.change.kind = CHANGE_SOURCE_UPDATE;
+    return call_write(&self->call, answer_changed);
+}
+
+enum handled source_delete(void *context, struct request *request)
+{
+    struct source_write *self = request->state;
+
+    (void)context;
+    if (!name_source(self))
+        return HANDLED;
+    self->call.change.kind = CHANGE_SOURCE_REMOVE;
+    return call_write(&self->call, answer_removed);
+}

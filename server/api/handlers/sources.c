@@ -1,0 +1,433 @@
+/* /v1/sources: how the directory sources stand, and a scan on demand. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api/auth.h"
+#include "server/api/call.h"
+#include "server/api/errors.h"
+#include "server/api/handlers/handlers.h"
+#include "server/api/handlers/source_json.h"
+#include "server/api/json.h"
+#include "server/sources/remote/remote.h"
+#include "server/sources/roster.h"
+#include "server/sources/sources.h"
+
+/* A scan, and what came of it until it is published. */
+struct scan_call {
+    struct call call; /* first */
+    size_t number;    /* of a folder */
+    bool remote;
+};
+const size_t scan_call_size = sizeof(struct scan_call);
+
+static const char *const watching_words[] = {"inotify", "rescans-only", "watch-limit-reached"};
+
+/* ---- GET /v1/sources --------------------------------------------------------------------- */
+
+static void append_number(struct str *out, const char *name, uint64_t value)
+{
+    str_append_char(out, '"');
+    str_append_text(out, name);
+    str_append_text(out, "\":");
+    str_append_u64(out, value);
+    str_append_char(out, ',');
+}
+
+static void append_text(struct str *out, const char *name, const char *value)
+{
+    str_append_char(out, '"');
+    str_append_text(out, name);
+    str_append_text(out, "\":");
+    str_append_json_text(out, value);
+    str_append_char(out, ',');
+}
+
+/* 0 is no time: null. */
+static void append_time(struct str *out, const char *name, int64_t value)
+{
+    str_append_char(out, '"');
+    str_append_text(out, name);
+    str_append_text(out, "\":");
+    if (value == 0)
+        str_append_text(out, "null");
+    else
+        entry_json_append_time(out, value);
+    str_append_char(out, ',');
+}
+
+static void append_finding(struct str *out, const char *path, const char *code, const char *detail,
+                           uint64_t line, uint64_t column)
+{
+    append_text(out, "path", path);
+    append_text(out, "code", code);
+    append_text(out, "detail", detail);
+    append_number(out, "line", line);
+    append_number(out, "column", column);
+}
+
+static void append_problem(struct str *out, const struct source_problem *problem)
+{
+    str_append_char(out, '{');
+    append_finding(out, problem->path, problem->code, problem->detail, problem->line,
+                   problem->column);
+    append_time(out, "since", problem->since);
+    str_append_text(out, "\"listed\":");
+    str_append_text(out, problem->has_entry ? "true}" : "false}");
+}
+
+static void append_remark(struct str *out, const struct source_remark *remark)
+{
+    str_append_char(out, '{');
+    append_finding(out, remark->path, remark->code, remark->detail, remark->line, remark->column);
+    str_append_text(out, "\"count\":");
+    str_append_u64(out, remark->count);
+    str_append_char(out, '}');
+}
+
+/* What the catalogue keeps of a source of either kind. */
+static void append_state(struct str *out, const struct source_report *report)
+{
+    const struct source_state *state = &report->state;
+    append_time(out, "last_scan_at", state->scanned_at);
+    append_time(out, "last_good_scan_at", state->good_at);
+    append_time(out, "failed_at", report->failed_at);
+    append_text(out, "failure", report->failed_at == 0 ? NULL : report->failure);
+    append_number(out, "files", state->files);
+    append_number(out, "listed", state->listed);
+    append_number(out, "quarantined", state->quarantined);
+    append_number(out, "held_removals", state->held);
+    append_number(out, "problems_total", state->quarantined);
+    str_append_text(out, "\"problems\":[");
+    for (size_t i = 0; i < report->problems_listed; i++) {
+        if (i > 0)
+            str_append_char(out, ',');
+        append_problem(out, &report->problems[i]);
+    }
+    str_append_text(out, "],");
+    append_number(out, "remarked", state->remarked);
+    str_append_text(out, "\"remarks\":[");
+    for (size_t i = 0; i < report->remarks_listed; i++) {
+        if (i > 0)
+            str_append_char(out, ',');
+        append_remark(out, &report->remarks[i]);
+    }
+    str_append_text(out, "]}");
+}
+
+static void append_folder(struct str *out, const struct source_report *report,
+                          const struct registry *registry)
+{
+    source_json_begin_folder(out, report->settings, registry);
+    str_append_char(out, ',');
+    append_text(out, "watching", watching_words[report->watching]);
+    str_append_text(out, report->scanning ? "\"scanning\":true," : "\"scanning\":false,");
+    append_state(out, report);
+}
+
+static void append_checks(struct str *out, const uint64_t states[CHECK_STATES])
+{
+    str_append_text(out, "\"checks\":{");
+    for (unsigned i = 0; i < CHECK_STATES; i++) {
+        str_append_format(out, "%s\"%s\":", i > 0 ? "," : "", check_state_word(i));
+        str_append_u64(out, states[i]);
+    }
+    str_append_text(out, "},");
+}
+
+/* Of one that began this moment nothing is known yet. */
+static void append_remote(struct str *out, struct call *call,
+                          const struct remote_settings *settings, struct source_report *report,
+                          const struct registry *registry)
+{
+    struct remote_status status = {.polling = false};
+    remote_status(call->app->remote, settings->name, &status);
+    report->failed_at = status.failing ? status.failed_at : 0;
+    memcpy(report->failure, status.failure, sizeof report->failure);
+    source_json_begin_remote(out, settings, registry);
+    str_append_char(out, ',');
+    str_append_text(out, status.polling ? "\"scanning\":true," : "\"scanning\":false,");
+    append_time(out, "last_poll_at", status.polled_at);
+    append_time(out, "next_poll_at", status.next_poll_at);
+    if (status.http_status != 0)
+        append_number(out, "status", status.http_status);
+    else
+        str_append_text(out, "\"status\":null,");
+    append_text(out, "failure_code", status.failing ? status.failure_code : NULL);
+    append_number(out, "members", status.members);
+    append_checks(out, status.states);
+    append_state(out, report);
+}
+
+static bool has_prefix_of(const struct grant *grant, const char *text)
+{
+    struct url url;
+    return grant->prefix == NULL ||
+           (url_parse(text, strlen(text), &url, NULL) == RULE_OK && grant_has_loc(grant, url.text));
+}
+
+/* A token of one site sees the sources of that site: whose folder is there, and which list into no
+ * other site's index. Of a token with a prefix, the whole folder lies under it; an upstream, which
+ * may name anything, is none of its business. */
+static bool may_see_folder(const struct grant *grant, const struct registry *registry,
+                           const struct source_settings *settings)
+{
+    const struct registry_site *site = source_site_of_folder(registry, settings);
+    const struct registry_index *index =
+        settings->index != NULL ? registry_index_by_name(registry, settings->index, NULL) : NULL;
+    return grant->site_id == 0 ||
+           (site != NULL && site->id == grant->site_id && has_prefix_of(grant, settings->url) &&
+            (index == NULL || grant_has_site(grant, index->site_id)));
+}
+
+static bool may_see_remote(const struct grant *grant, const struct registry *registry,
+                           const struct remote_settings *settings)
+{
+    const struct registry_site *site = source_site_of_remote(registry, settings);
+    return grant->site_id == 0 ||
+           (site != NULL && site->id == grant->site_id && grant->prefix == NULL);
+}
+
+/* To a token of one site as of another's source, so that it does not learn which there are. */
+static void answer_missing(struct request *request)
+{
+    if (request->grant.site_id != 0)
+        errors_reply_scope(&request->reply);
+    else
+        errors_reply_not_found(&request->reply, "source");
+}
+
+static void list_visible(void *context, enum await_result result)
+{
+    struct call *call = context;
+
+    (void)result;
+    auth_still_holds(call->app, call->request); /* else it is the reply, in place of the list */
+    request_resume(call->request);
+}
+
+/* Reports and scans have views of their own: this one is for the token alone. On a worker. */
+static bool still_authorised(struct call *call)
+{
+    call_look(call, NULL);
+    return call->request->reply.status == 0;
+}
+
+struct listing {
+    struct call *call;
+    const struct registry *registry;
+    const char *only; /* the one that is asked for; NULL: all */
+    struct source_report *report;
+    size_t listed;
+    uint64_t revision;
+};
+
+static void begin_item(struct listing *l)
+{
+    if (l->only == NULL && l->listed > 0)
+        str_append_char(&l->call->request->reply.body, ',');
+    l->listed++;
+    if (l->revision < l->report->revision)
+        l->revision = l->report->revision;
+}
+
+static bool is_wanted(const struct listing *l, const char *name)
+{
+    return l->only == NULL || strcmp(l->only, name) == 0;
+}
+
+static bool list_folders(struct listing *l)
+{
+    struct app_context *app = l->call->app;
+    struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
+    bool good = true;
+    for (size_t at = 0; good && list != NULL && at < sources_count(list); at++) {
+        const struct source_settings *settings = sources_settings(list, at);
+        if (!is_wanted(l, settings->name) ||
+            !may_see_folder(&l->call->request->grant, l->registry, settings))
+            continue;
+        good = sources_report(list, at, l->report);
+        if (!good)
+            break;
+        begin_item(l);
+        append_folder(&l->call->request->reply.body, l->report, l->registry);
+        source_report_done(l->report);
+    }
+    sources_let_go(list);
+    return good;
+}
+
+static bool list_remotes(struct listing *l)
+{
+    struct app_context *app = l->call->app;
+    struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
+    bool good = true;
+    for (size_t at = 0; good && at < roster_count(roster); at++) {
+        const struct remote_settings *settings = roster_at(roster, at);
+        if (!is_wanted(l, settings->name) ||
+            !may_see_remote(&l->call->request->grant, l->registry, settings))
+            continue;
+        memset(l->report, 0, sizeof *l->report);
+        good = source_report_read(app->catalogue, settings->name, l->report);
+        if (!good)
+            break;
+        begin_item(l);
+        append_remote(&l->call->request->reply.body, l->call, settings, l->report, l->registry);
+        source_report_done(l->report);
+    }
+    roster_let_go(roster);
+    return good;
+}
+
+/* On a worker: a report reads the catalogue with a view of its own. Who reads that a scan is over
+ * finds what it changed in the index: it is answered when that is published. */
+static void list_sources(void *context)
+{
+    struct call *call = context;
+    struct request *request = call->request;
+    struct str *out = &request->reply.body;
+    if (!still_authorised(call)) {
+        request_resume(request);
+        return;
+    }
+    const struct site_map *map = publisher_site_map(call->app->publisher);
+    const char *name = request->path_tail;
+    struct listing l = {.call = call,
+                        .registry = site_map_registry(map),
+                        .only = name != NULL && *name != '\0' ? name : NULL,
+                        .report = calloc(1, sizeof *l.report)};
+    if (l.only == NULL)
+        str_append_text(out, "{\"sources\":[");
+    bool good = l.report != NULL && list_folders(&l) && list_remotes(&l);
+    str_append_text(out, l.only == NULL ? "],\"next\":null}\n" : "\n");
+    publisher_site_map_done(map);
+    free(l.report);
+    if (!good)
+        errors_reply_status(&request->reply, CATALOGUE_UNAVAILABLE);
+    else if (l.only != NULL && l.listed == 0)
+        errors_reply_not_found(&request->reply, "source");
+    if (request->reply.status != 0) {
+        request_resume(request);
+        return;
+    }
+    call_reply_tagged(call, NULL);
+    publisher_await_revision(call->app->publisher, l.revision, list_visible, call);
+}
+
+enum handled sources_list(void *context, struct request *request)
+{
+    (void)context;
+    return call_run(request->state, list_sources);
+}
+
+/* ---- POST /v1/sources/{name}/scan -------------------------------------------------------- */
+
+static void scan_visible(void *context, enum await_result result)
+{
+    struct scan_call *scan = context;
+    struct request *request = scan->call.request;
+    const struct change_result *applied = &scan->call.result;
+    struct str *out = &request->reply.body;
+
+    (void)result;
+    if (!auth_still_holds(scan->call.app, request)) {
+        request_resume(request);
+        return;
+    }
+    str_append_char(out, '{');
+    append_number(out, "created", applied->created);
+    append_number(out, "updated", applied->updated);
+    append_number(out, "unchanged", applied->unchanged);
+    append_number(out, "removed", applied->removed);
+    append_number(out, "held_removals", applied->would_remove);
+    str_append_text(out, "\"revision\":");
+    str_append_u64(out, applied->revision);
+    call_append_rows(&scan->call);
+    str_append_text(out, "}\n");
+    reply_json(&request->reply, 200);
+    if (!scan->call.change.dry_run)
+        call_audit(&scan->call, "source-scan", request->path_tail);
+    request_resume(request);
+}
+
+static void scanned(void *context, const struct change_result *result, const char *failure)
+{
+    struct scan_call *scan = context;
+    struct request *request = scan->call.request;
+
+    if (result == NULL) {
+        reply_problem(&request->reply, 503, "scan-failed", NULL, failure);
+        reply_header(&request->reply, "Retry-After", "5");
+        request_resume(request);
+        return;
+    }
+    scan->call.result = *result;
+    memset(&scan->call.result.entry, 0, sizeof scan->call.result.entry);
+    if (result->status != CATALOGUE_OK) {
+        errors_reply_result(&request->reply, result);
+        request_resume(request);
+        return;
+    }
+    publisher_await_revision(scan->call.app->publisher, result->revision, scan_visible, scan);
+}
+
+static void run_scan(void *context)
+{
+    struct scan_call *scan = context;
+    struct app_context *app = scan->call.app;
+    int64_t max_removed = scan->call.change.max_removed;
+
+    if (!still_authorised(&scan->call))
+        request_resume(scan->call.request);
+    else if (scan->remote)
+        remote_scan(app->remote, scan->call.request->path_tail, max_removed,
+                    scan->call.change.dry_run, scanned, scan);
+    else
+        sources_scan(app->sources, scan->number, max_removed, scan->call.change.dry_run, scanned,
+                     scan);
+}
+
+enum found { FOUND_NONE, FOUND_SEEN, FOUND_HIDDEN };
+
+/* Where the source is that the path names. */
+static enum found find_source(struct scan_call *scan, const struct registry *registry)
+{
+    struct app_context *app = scan->call.app;
+    const struct request *request = scan->call.request;
+    struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
+    struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
+    size_t at = list == NULL ? SIZE_MAX : sources_find(list, request->path_tail);
+    const struct remote_settings *remote = roster_find(roster, request->path_tail);
+    bool sees = false;
+    if (at != SIZE_MAX) {
+        scan->number = sources_number(list, at);
+        sees = may_see_folder(&request->grant, registry, sources_settings(list, at));
+    } else if (remote != NULL) {
+        scan->remote = true;
+        sees = may_see_remote(&request->grant, registry, remote);
+    }
+    roster_let_go(roster);
+    sources_let_go(list);
+    return at == SIZE_MAX && !scan->remote ? FOUND_NONE : sees ? FOUND_SEEN : FOUND_HIDDEN;
+}
+
+/* A scan changes what the source owns. */
+enum handled source_scan(void *context, struct request *request)
+{
+    struct app_context *app = context;
+    struct scan_call *scan = request->state;
+
+    if (!call_set_options(&scan->call) || !repeat_refuse(&scan->call))
+        return HANDLED;
+    const struct site_map *map = publisher_site_map(app->publisher);
+    enum found found = find_source(scan, site_map_registry(map));
+    publisher_site_map_done(map);
+    if (found == FOUND_NONE)
+        answer_missing(request);
+    else if (found == FOUND_HIDDEN)
+        errors_reply_scope(&request->reply);
+    else if (!grant_has_source(&request->grant, request->path_tail))
+        errors_reply_rule(&request->reply, RULE_OUTSIDE_TOKEN, NULL, NULL);
+    else
+        return call_run(&scan->call, run_scan);
+    return HANDLED;
+}

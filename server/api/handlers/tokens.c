@@ -1,0 +1,105 @@
+/* /v1/token: who one is; /v1/tokens: those of one's scope, and the end of one. None is made here:
+ * who can make tokens by a token keeps a way in past its end. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/api/call.h"
+#include "server/api/errors.h"
+#include "server/api/handlers/handlers.h"
+#include "server/api/json.h"
+
+/* The members that both calls tell; the object stays open. */
+static void append_grant(struct str *out, const struct registry *registry,
+                         const struct grant *grant)
+{
+    const struct registry_site *site = registry_site_by_id(registry, grant->site_id);
+
+    str_append_text(out, "{\"name\":");
+    str_append_json_text(out, grant->name);
+    str_append_text(out, ",\"site\":");
+    str_append_json_text(out, site != NULL ? site->origin : NULL);
+    str_append_text(out, ",\"prefix\":");
+    str_append_json_text(out, grant->prefix);
+    str_append_format(out, ",\"role\":\"%s\",\"own\":%s", grant_role_word(grant->role),
+                      grant->own ? "true" : "false");
+    json_append_time_member(out, "expires_at", grant->expires_at);
+}
+
+static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
+                                      const struct registry *registry)
+{
+    (void)view;
+    append_grant(&call->request->reply.body, registry, &call->request->grant);
+    str_append_text(&call->request->reply.body, "}\n");
+    call_reply_tagged(call, NULL);
+    return CATALOGUE_OK;
+}
+
+enum handled token_get(void *context, struct request *request)
+{
+    (void)context;
+    return call_read(request->state, get_work);
+}
+
+/* The cursor is the name of the last one told: the list goes by name. */
+static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
+                                       const struct registry *registry)
+{
+    struct str *out = &call->request->reply.body;
+    const char *after = call_parameter(call, "after"), *last = NULL;
+    enum catalogue_status status = CATALOGUE_OK;
+    uint64_t count = 0, limit;
+    bool more = false;
+
+    if (!call_limit(call, &limit))
+        return CATALOGUE_OK;
+    str_append_text(out, "{\"tokens\":[");
+    for (size_t i = 0; i < registry->token_count && status == CATALOGUE_OK && !more; i++) {
+        const struct registry_token *token = &registry->tokens[i];
+        int64_t used_at = 0;
+
+        if (!grant_has_site(&call->request->grant, token->grant.site_id) ||
+            (after != NULL && strcmp(token->grant.name, after) <= 0))
+            continue;
+        more = count == limit;
+        if (more)
+            break;
+        status = catalogue_view_token_used(view, token->id, &used_at);
+        if (count++ > 0)
+            str_append_char(out, ',');
+        append_grant(out, registry, &token->grant);
+        json_append_time_member(out, "created_at", token->created_at);
+        json_append_time_member(out, "last_used_at", used_at);
+        str_append_format(out, ",\"managed\":%s}", token->managed ? "true" : "false");
+        last = token->grant.name;
+    }
+    str_append_text(out, "],\"next\":");
+    str_append_json_text(out, more ? last : NULL);
+    str_append_text(out, "}\n");
+    if (status == CATALOGUE_OK)
+        call_reply_tagged(call, NULL);
+    return status;
+}
+
+enum handled tokens_list(void *context, struct request *request)
+{
+    (void)context;
+    return call_read(request->state, list_work);
+}
+
+static void answer_revoked(struct call *call)
+{
+    call->request->reply.status = 204;
+    reply_header(&call->request->reply, "Cache-Control", "no-store");
+    call_audit(call, "token-revoke", call->request->path_tail);
+}
+
+enum handled token_delete(void *context, struct request *request)
+{
+    struct call *call = request->state;
+
+    (void)context;
+    call->change.kind = CHANGE_TOKEN_REVOKE;
+    call->change.token.name = request->path_tail;
+    return call_write(call, answer_revoked);
+}

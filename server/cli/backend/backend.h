@@ -1,0 +1,232 @@
+/* What commands work on: a catalogue file, or a server through its API (--server). One set of
+ * commands, two backends: backend_file.c stands on db/, backend_server.c on the client. Both answer
+ * in the words of db/: a change, what came of it, the registry. What goes wrong on a read is told
+ * here, once. One thread at a time. Internal to server/cli/. */
+#ifndef SITEMAPD_CLI_BACKEND_BACKEND_H
+#define SITEMAPD_CLI_BACKEND_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "server/base/str.h"
+#include "server/cli/backend/session.h"
+#include "server/rules/entry.h"
+
+struct backend;
+
+/* What a page holds. */
+struct backend_page {
+    uint64_t entries, bytes;
+    int64_t changed_at; /* 0: never */
+    bool untold;        /* entries and bytes are not for a token of a part of it to know */
+};
+
+/* A token, told without its secret; strings are valid for the call. */
+struct backend_token {
+    const char *name;
+    const char *site;          /* the origin that it is good for; NULL: see all_sites */
+    bool all_sites;            /* else, where `site` is NULL, of one that was removed */
+    const char *prefix, *role; /* prefix NULL: every loc */
+    const char *created_at;    /* RFC 3339, as those that follow; NULL: never */
+    const char *expires_at, *last_used_at;
+    bool own, managed;
+};
+typedef void backend_token_each(void *context, const struct backend_token *token);
+
+/* A source as it is set up; strings are valid for the call. */
+struct backend_source_made {
+    const char *name, *site, *upstream, *directory, *url, *index; /* but for the name: or NULL */
+    bool managed;                                                 /* the configuration's */
+};
+typedef void backend_source_each(void *context, const struct backend_source_made *source);
+
+/* How the registry is wanted. */
+#define REGISTRY_ROBOTS 1u /* with the text of each site's robots.txt */
+#define REGISTRY_HELD   2u /* what is read next is of the same state, until a change is applied */
+
+/* Told each entry of a list; strings are valid for the call. False ends it. */
+typedef bool backend_entry(void *context, const struct entry_shown *entry);
+
+struct backend_list {
+    const struct registry_index *index; /* NULL: all */
+    const char *prefix;                 /* NULL: any */
+    struct entry_filter filter;
+};
+
+/* Told each change of the history; strings are valid for the call. */
+typedef void backend_change(void *context, const struct history_change *change);
+/* Told what a change did to an entry; NULL: it was not there. Valid for the call. False ends it. */
+typedef bool backend_row(void *context, const struct entry_shown *before,
+                         const struct entry_shown *after);
+
+/* How far the history goes, and how far it was read. */
+struct backend_reach {
+    uint64_t from; /* the first revision that it has */
+    bool more;     /* the limit ended it */
+};
+
+struct backend_diff {
+    const struct registry_index *index;
+    uint64_t from, to; /* to 0: the newest */
+};
+
+/* A source at a glance. */
+struct backend_source {
+    const char *name;
+    int64_t good_at; /* of its last good scan; 0: none yet */
+    uint64_t files, listed, quarantined, held, remarked;
+    const char *failure; /* NULL: none */
+};
+
+/* What came of a crawler; times as Unix seconds, 0: none. */
+struct backend_crawler {
+    const char *name;
+    bool verified; /* only fetches from its own addresses count */
+    int64_t last_fetch_at, seen_up_to, stale_since;
+    uint64_t pages, current, stale, never;
+    uint64_t lagged; /* changes of which it is known how long it lacked them; 0: no lags */
+    uint64_t lag_p50, lag_p90, lag_max;
+    uint64_t ok, not_modified, other, impostors; /* of all days kept */
+};
+/* Strings are valid for the call. */
+typedef void backend_crawler_each(void *context, const struct backend_crawler *crawler);
+
+/* What a crawler holds of a page. */
+struct backend_crawler_page {
+    const char *url;
+    unsigned status; /* 0: never asked for */
+    int64_t fetched_at, held_changed_at, changed_at, stale_since;
+};
+typedef void backend_crawler_page_each(void *context, const struct backend_crawler_page *page);
+
+struct backend_status {
+    char version[32];
+    bool healthy;       /* a file: it can be read, and nothing is frozen */
+    struct str reasons; /* why not, one a line */
+    uint64_t source_count;
+    void (*source)(void *context, const struct backend_source *source); /* told each */
+    void *context;
+};
+
+/* Told how many of a list's rows are done. */
+typedef void backend_progress(void *context, uint64_t rows_done);
+
+/* What a backend is made of; each call answers as the function of its name below says. */
+struct backend_calls {
+    enum catalogue_status (*apply)(struct backend *b, const struct change *change,
+                                   backend_progress *tell, void *context,
+                                   struct change_result *result);
+    struct spool *(*spool)(struct backend *b, uint64_t max_bytes);
+    struct registry *(*registry)(struct backend *b, unsigned want);
+    int (*page)(struct backend *b, const struct registry_index *index, uint32_t number,
+                struct backend_page *out);
+    int (*state)(struct backend *b, const struct registry_index *index, char out[INDEX_STATE_SIZE]);
+    int (*list)(struct backend *b, const struct backend_list *list, backend_entry *each,
+                void *context);
+    int (*history)(struct backend *b, const struct history_query *query, backend_change *each,
+                   void *context, struct backend_reach *reach);
+    int (*change_of)(struct backend *b, uint64_t revision, backend_change *each,
+                     backend_row *each_row, void *context);
+    int (*diff)(struct backend *b, const struct backend_diff *wanted, backend_row *each,
+                void *context);
+    int (*render)(struct backend *b, const struct registry_index *index, uint32_t number,
+                  bool *found, struct str *out);
+    int (*backup)(struct backend *b, const char *file);
+    int (*tokens)(struct backend *b, backend_token_each *each, void *context);
+    int (*sources)(struct backend *b, backend_source_each *each, void *context);
+    int (*scan)(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
+                struct change_result *result, uint64_t *problems, uint64_t *remarked);
+    int (*crawlers)(struct backend *b, const struct registry_site *site, backend_crawler_each *each,
+                    void *context);
+    int (*crawler_pages)(struct backend *b, const char *name, bool stale,
+                         backend_crawler_page_each *each, void *context);
+    int (*status)(struct backend *b, struct backend_status *out);
+    const char *(*index_url)(struct backend *b, const struct change_result *result);
+    const char *(*owner)(struct backend *b);
+    struct catalogue *(*catalogue)(struct backend *b);
+    void (*close)(struct backend *b);
+};
+
+struct backend {
+    const struct backend_calls *calls;
+    struct cli *cli;
+    const char *name; /* how it is called in messages: the file, or the server's URL; borrowed */
+};
+
+/* Opens the catalogue of cli->config; `create`: makes it where there is none. EXIT_DONE and `*out`,
+ * or told why not. */
+int backend_open_file(struct cli *cli, bool create, struct backend **out);
+/* Makes ready what asks the server at `url`, by the token of the environment or of --token-file. It
+ * is asked nothing yet. EXIT_DONE and `*out`, or told why not. */
+int backend_open_server(struct cli *cli, const char *url, struct backend **out);
+/* Takes NULL. */
+void backend_close(struct backend *b);
+
+/* Applies a change, as catalogue_apply: the result says what came of it, in both, and has the rows
+ * back. */
+enum catalogue_status backend_apply(struct backend *b, const struct change *change,
+                                    struct change_result *result);
+/* The same; a file's tells how far it is. */
+enum catalogue_status backend_apply_telling(struct backend *b, const struct change *change,
+                                            backend_progress *tell, void *context,
+                                            struct change_result *result);
+/* A spool for the rows of a change. NULL: out of memory. */
+struct spool *backend_spool(struct backend *b, uint64_t max_bytes);
+/* The registry as it is now (of a server without its tokens). `want`: REGISTRY_… or'ed. The caller
+ * gives it back; NULL and told where that fails. */
+struct registry *backend_registry(struct backend *b, unsigned want);
+/* One of the index's pages; all zero where it is gone meanwhile. An exit status. */
+int backend_page(struct backend *b, const struct registry_index *index, uint32_t number,
+                 struct backend_page *out);
+/* The state of the index's entries, which a change's if_match takes; "" where it is gone meanwhile,
+ * or the server tells none. An exit status. */
+int backend_state(struct backend *b, const struct registry_index *index,
+                  char out[INDEX_STATE_SIZE]);
+/* Tells each entry, of one revision, in the order of the pages, or by loc with a prefix. An exit
+ * status. */
+int backend_list(struct backend *b, const struct backend_list *list, backend_entry *each,
+                 void *context);
+/* Tells the changes that the query asks for, the newest first, up to its limit. An exit status. */
+int backend_history(struct backend *b, const struct history_query *query, backend_change *each,
+                    void *context, struct backend_reach *reach);
+/* Tells one change, and then its rows. An exit status. */
+int backend_change_of(struct backend *b, uint64_t revision, backend_change *each,
+                      backend_row *each_row, void *context);
+/* Tells what differs in an index between two revisions. An exit status. */
+int backend_diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
+                 void *context);
+/* The page's XML; `*found` false: it has no entries. An exit status. */
+int backend_render(struct backend *b, const struct registry_index *index, uint32_t number,
+                   bool *found, struct str *out);
+/* A consistent copy of the whole catalogue into a new file; "-": to stdout. An exit status. */
+int backend_backup(struct backend *b, const char *file);
+/* Tells each token, by name. An exit status. */
+int backend_tokens(struct backend *b, backend_token_each *each, void *context);
+/* Tells each source, those of the configuration first or by name. An exit status. */
+int backend_sources(struct backend *b, backend_source_each *each, void *context);
+/* Has the server scan one of its sources: what came of it, and how many of its files have problems
+ * or remarks now. Of a server only. An exit status. */
+int backend_scan(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
+                 struct change_result *result, uint64_t *problems, uint64_t *remarked);
+/* Tells each crawler that came, to the site or (NULL) to any. An exit status. */
+int backend_crawlers(struct backend *b, const struct registry_site *site,
+                     backend_crawler_each *each, void *context);
+/* Tells the pages of the indexes that the crawler reads, or (`stale`) those of which it lacks the
+ * present version, in the order of the registry. An exit status. */
+int backend_crawler_pages(struct backend *b, const char *name, bool stale,
+                          backend_crawler_page_each *each, void *context);
+/* Fills `*out`, in which the caller has set `source` and `context`; `reasons` is the caller's. An
+ * exit status. */
+int backend_status(struct backend *b, struct backend_status *out);
+/* The URL of the index that a change put an entry into, as `result` has it. Borrowed until the next
+ * call; "" where it is not known. */
+const char *backend_index_url(struct backend *b, const struct change_result *result);
+/* Who owns what a command makes where its --source names nobody: on a server the token, so that one
+ * token's work is one owner's, whichever client did it. Borrowed; NULL, and told, where that cannot
+ * be asked. */
+const char *backend_owner(struct backend *b);
+/* The catalogue itself, for what needs the machine; NULL: it is a server's. */
+struct catalogue *backend_catalogue(struct backend *b);
+
+#endif

@@ -1,0 +1,750 @@
+/* The catalogue file, also while a server works on it. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/cli/backend/backend.h"
+#include "server/cli/backend/file_crawlers.h"
+#include "server/cli/commands/commands.h"
+#include "server/cli/output.h"
+#include "server/pages/publisher.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/limits.h"
+
+#define WHY_SIZE 512
+
+struct file_backend {
+    struct backend base; /* first */
+    struct catalogue *catalogue;
+    struct catalogue_view *view;  /* held for what is read next; NULL: none */
+    struct str url;               /* of the index told last */
+    char user[SESSION_USER_SIZE]; /* who runs the command, for the history */
+};
+
+static struct file_backend *of(struct backend *b)
+{
+    return (struct file_backend *)b;
+}
+
+static int unreadable(struct backend *b, enum catalogue_status status)
+{
+    return status == CATALOGUE_OK ? EXIT_DONE
+                                  : cli_fail(b->name, "%s", session_status_sentence(status));
+}
+
+/* ---- views ----------------------------------------------------------------------------- */
+
+static void let_go(struct file_backend *f)
+{
+    if (f->view != NULL)
+        catalogue_view_end(f->view);
+    f->view = NULL;
+}
+
+/* The view that is held, or one for this call; give_back is due. */
+static enum catalogue_status take(struct file_backend *f, struct catalogue_view **out)
+{
+    *out = f->view;
+    return *out != NULL ? CATALOGUE_OK : catalogue_view_begin(f->catalogue, out);
+}
+
+static void give_back(struct file_backend *f, struct catalogue_view *view)
+{
+    if (view != NULL && view != f->view)
+        catalogue_view_end(view);
+}
+
+static struct registry *read_registry(struct backend *b, unsigned want)
+{
+    struct file_backend *f = of(b);
+    struct catalogue_view *view = NULL;
+    struct registry *registry = NULL;
+    enum catalogue_status status;
+
+    let_go(f);
+    status = catalogue_view_begin(f->catalogue, &view);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    if (status == CATALOGUE_OK && (want & REGISTRY_HELD) != 0)
+        f->view = view;
+    else if (view != NULL)
+        catalogue_view_end(view);
+    unreadable(b, status);
+    return status == CATALOGUE_OK ? registry : NULL;
+}
+
+static int read_page(struct backend *b, const struct registry_index *index, uint32_t number,
+                     struct backend_page *out)
+{
+    struct catalogue_view *view;
+    struct page_record page;
+    enum catalogue_status status = take(of(b), &view);
+
+    *out = (struct backend_page){0};
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_page(view, index->id, number, &page);
+    give_back(of(b), view);
+    if (status == CATALOGUE_OK && !page.removed)
+        *out = (struct backend_page){page.entries, page.bytes, page.changed_at, false};
+    return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);
+}
+
+static int read_state(struct backend *b, const struct registry_index *index,
+                      char out[INDEX_STATE_SIZE])
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    out[0] = '\0';
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_index_state(view, index->id, out);
+    give_back(of(b), view);
+    return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);
+}
+
+static int render(struct backend *b, const struct registry_index *index, uint32_t number,
+                  bool *found, struct str *out)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = publish_render_page(view, index->id, number, b->cli->config->page_style, out);
+    give_back(of(b), view);
+    *found = status == CATALOGUE_OK;
+    return unreadable(b, status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status);
+}
+
+/* ---- entries --------------------------------------------------------------------------- */
+
+struct telling {
+    const struct registry *registry;
+    const struct entry_filter *filter;
+    backend_entry *each;
+    void *context;
+};
+
+static bool tell_entry(void *context, const struct entry_record *record)
+{
+    const struct telling *t = context;
+    const struct entry_shown shown = registry_show_entry(t->registry, record);
+
+    return !entry_filter_holds(t->filter, shown.loc, shown.lastmod, shown.origin) ||
+           t->each(t->context, &shown);
+}
+
+static int list(struct backend *b, const struct backend_list *wanted, backend_entry *each,
+                void *context)
+{
+    struct telling t = {.filter = &wanted->filter, .each = each, .context = context};
+    const struct entry_list list = {
+        .index_id = wanted->index != NULL ? wanted->index->id : 0,
+        .prefix = wanted->prefix,
+    };
+    struct registry *registry = NULL;
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    t.registry = registry;
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_list(view, &list, tell_entry, &t);
+    registry_unref(registry);
+    give_back(of(b), view);
+    return unreadable(b, status);
+}
+
+static const char *owner(struct backend *b)
+{
+    (void)b;
+    return COMMAND_SOURCE;
+}
+
+static const char *index_url(struct backend *b, const struct change_result *result)
+{
+    struct file_backend *f = of(b);
+    struct registry *registry = read_registry(b, 0);
+    const struct registry_index *index =
+        registry != NULL ? registry_index_by_id(registry, result->entry.index_id) : NULL;
+
+    str_clear(&f->url);
+    if (index != NULL)
+        text_append_index_url(&f->url, registry_site_by_id(registry, index->site_id), index);
+    registry_unref(registry);
+    return str_text(&f->url);
+}
+
+/* ---- the history ----------------------------------------------------------------------- */
+
+/* What is read of the history goes to. */
+struct retelling {
+    const struct registry *registry;
+    backend_change *each;
+    backend_row *each_row;
+    void *context;
+    uint64_t told;
+    bool ended; /* the caller wants no more */
+};
+
+static void tell_change(void *context, const struct history_change *change)
+{
+    struct retelling *t = context;
+
+    t->told++;
+    t->each(t->context, change);
+}
+
+static void tell_row(void *context, const struct entry_record *before,
+                     const struct entry_record *after)
+{
+    struct retelling *t = context;
+    struct entry_shown shown[2];
+
+    if (t->ended)
+        return;
+    if (before != NULL)
+        shown[0] = registry_show_entry(t->registry, before);
+    if (after != NULL)
+        shown[1] = registry_show_entry(t->registry, after);
+    t->ended = !t->each_row(t->context, before != NULL ? &shown[0] : NULL,
+                            after != NULL ? &shown[1] : NULL);
+}
+
+static int history(struct backend *b, const struct history_query *query, backend_change *each,
+                   void *context, struct backend_reach *reach)
+{
+    struct retelling t = {.each = each, .context = context};
+    struct history_query ask = *query;
+    struct catalogue_view *view;
+    uint64_t looked_at;
+    enum catalogue_status status = take(of(b), &view);
+
+    *reach = (struct backend_reach){0};
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_from(view, query->site_id, &reach->from);
+    do { /* a call looks at a bounded number */
+        ask.limit = query->limit - (size_t)t.told;
+        if (status == CATALOGUE_OK)
+            status = catalogue_view_history(view, &ask, tell_change, &t, &looked_at, &ask.after);
+    } while (status == CATALOGUE_OK && ask.after != 0 && t.told < query->limit);
+    reach->more = status == CATALOGUE_OK && ask.after != 0;
+    give_back(of(b), view);
+    return unreadable(b, status);
+}
+
+static int tell_gone(struct backend *b, uint64_t revision, uint64_t from,
+                     enum catalogue_status status)
+{
+    char what[40], gone[HISTORY_GONE_SIZE];
+
+    snprintf(what, sizeof what, "revision %" PRIu64, revision);
+    if (status == CATALOGUE_NOT_FOUND) {
+        history_tell_gone(gone, from);
+        return cli_fail(what, "%s", gone);
+    }
+    if (status == CATALOGUE_FULL)
+        return cli_fail(what, "more entries were touched than one answer tells; ask for fewer "
+                              "revisions");
+    return unreadable(b, status);
+}
+
+static int change_of(struct backend *b, uint64_t revision, backend_change *each,
+                     backend_row *each_row, void *context)
+{
+    struct retelling t = {.each = each, .each_row = each_row, .context = context};
+    struct registry *registry = NULL;
+    struct catalogue_view *view;
+    uint64_t from = 0;
+    bool more = true;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    t.registry = registry;
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_from(view, 0, &from);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_change(view, revision, 0, tell_change, &t);
+    for (uint64_t part = 1; status == CATALOGUE_OK && more && !t.ended; part++)
+        status = catalogue_view_history_rows(view, revision, 0, part, tell_row, &t, &more);
+    registry_unref(registry);
+    give_back(of(b), view);
+    return tell_gone(b, revision, from, status);
+}
+
+static int diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
+                void *context)
+{
+    struct retelling t = {.each_row = each, .context = context};
+    struct registry *registry = NULL;
+    struct catalogue_view *view;
+    uint64_t from = 0;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    t.registry = registry;
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_history_from(view, wanted->index->site_id, &from);
+    if (status == CATALOGUE_OK)
+        status =
+            catalogue_view_history_diff(view, &(struct history_difference){
+                                                  .site_id = wanted->index->site_id,
+                                                  .index_id = wanted->index->id,
+                                                  .from = wanted->from,
+                                                  .to = wanted->to != 0 ? wanted->to : INT64_MAX,
+                                                  .each = tell_row,
+                                                  .context = &t,
+                                              });
+    registry_unref(registry);
+    give_back(of(b), view);
+    return tell_gone(b, wanted->from, from, status);
+}
+
+/* ---- crawlers -------------------------------------------------------------------------- */
+
+static int crawlers(struct backend *b, const struct registry_site *site, backend_crawler_each *each,
+                    void *context)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = file_crawlers(view, b->cli->config, site, each, context);
+    give_back(of(b), view);
+    return unreadable(b, status);
+}
+
+static int crawler_pages(struct backend *b, const char *name, bool stale,
+                         backend_crawler_page_each *each, void *context)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK)
+        status = file_crawler_pages(view, b->cli->config, name, stale, each, context);
+    give_back(of(b), view);
+    return unreadable(b, status);
+}
+
+/* ---- changes, care --------------------------------------------------------------------- */
+
+static enum catalogue_status apply(struct backend *b, const struct change *change,
+                                   backend_progress *tell, void *context,
+                                   struct change_result *result)
+{
+    struct change mine = *change;
+
+    mine.by = of(b)->user;
+    mine.via = "cli";
+    let_go(of(b));
+    return catalogue_apply_telling(of(b)->catalogue, &mine, tell, context, result);
+}
+
+static struct spool *make_spool(struct backend *b, uint64_t max_bytes)
+{
+    return catalogue_spool(of(b)->catalogue, max_bytes);
+}
+
+static void show_progress(void *context, uint64_t done, uint64_t total)
+{
+    struct progress *p = context;
+
+    p->total = total;
+    progress_update(p, done);
+}
+
+static int copy_into(struct backend *b, const char *file)
+{
+    enum catalogue_status copied;
+    struct progress progress;
+    char why[WHY_SIZE] = "";
+
+    progress_start(&progress, "copying", "pages", 0);
+    copied = catalogue_backup(of(b)->catalogue, file, show_progress, &progress, why, sizeof why);
+    progress_end(&progress);
+    if (copied != CATALOGUE_OK)
+        return cli_fail_file(file, why[0] != '\0' ? why : catalogue_status_word(copied));
+    return EXIT_DONE;
+}
+
+static int print_file(const char *name)
+{
+    FILE *file = fopen(name, "re");
+    char piece[65536];
+    size_t n = 1;
+
+    while (file != NULL && n > 0 && !ferror(stdout)) {
+        n = fread(piece, 1, sizeof piece, file);
+        fwrite(piece, 1, n, stdout);
+    }
+    n = file != NULL && ferror(file) == 0;
+    if (file != NULL)
+        fclose(file);
+    return n != 0 ? EXIT_DONE : cli_fail(name, "cannot be read back");
+}
+
+/* A copy is whole before any of it is shown: to stdout it goes by way of a file beside the
+ * catalogue, where there is room for the one if there was for the other. */
+static int backup(struct backend *b, const char *file)
+{
+    struct str part = STR_INIT;
+    int status;
+
+    if (strcmp(file, "-") != 0)
+        return copy_into(b, file);
+    str_append_format(&part, "%s.copy-%ld", b->name, (long)getpid());
+    status = part.failed ? cli_fail(b->name, "out of memory") : copy_into(b, str_text(&part));
+    if (status == EXIT_DONE)
+        status = print_file(str_text(&part));
+    if (!part.failed)
+        unlink(str_text(&part));
+    str_done(&part);
+    return status;
+}
+
+static const char *format_time(int64_t time, char out[21])
+{
+    if (time == 0)
+        return NULL;
+    lastmod_format_utc(time, out);
+    return out;
+}
+
+static int64_t read_used(struct backend *b, int64_t token_id)
+{
+    struct file_backend *f = of(b);
+    struct catalogue_view *view;
+    int64_t used = 0;
+
+    if (take(f, &view) != CATALOGUE_OK)
+        return 0;
+    catalogue_view_token_used(view, token_id, &used);
+    give_back(f, view);
+    return used;
+}
+
+static void tell_token(struct backend *b, const struct registry *registry,
+                       const struct registry_token *token, backend_token_each *each, void *context)
+{
+    const struct grant *grant = &token->grant;
+    const struct registry_site *site = registry_site_by_id(registry, grant->site_id);
+    char created[21], expires[21], used[21];
+    const struct backend_token shown = {
+        .name = grant->name,
+        .site = site != NULL ? site->origin : NULL,
+        .all_sites = grant->site_id == 0,
+        .prefix = grant->prefix,
+        .role = grant_role_word(grant->role),
+        .own = grant->own,
+        .managed = token->managed,
+        .created_at = created,
+        .expires_at = format_time(grant->expires_at, expires),
+        .last_used_at = format_time(read_used(b, token->id), used),
+    };
+
+    lastmod_format_utc(token->created_at, created);
+    each(context, &shown);
+}
+
+static int tokens(struct backend *b, backend_token_each *each, void *context)
+{
+    struct registry *registry = read_registry(b, 0);
+
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    for (size_t i = 0; i < registry->token_count; i++)
+        tell_token(b, registry, &registry->tokens[i], each, context);
+    registry_unref(registry);
+    return EXIT_DONE;
+}
+
+/* Those of the configuration, then those of the catalogue that have no name of these. */
+static int sources(struct backend *b, backend_source_each *each, void *context)
+{
+    const struct config *config = b->cli->config;
+    struct registry *registry = read_registry(b, 0);
+
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    for (size_t i = 0; i < config->source_count; i++) {
+        const struct config_source *from = &config->sources[i];
+        const struct backend_source_made shown = {.name = from->named.name,
+                                                  .upstream = from->upstream,
+                                                  .directory = from->directory,
+                                                  .url = from->url,
+                                                  .index = from->index,
+                                                  .managed = true};
+
+        each(context, &shown);
+    }
+    for (size_t i = 0; i < registry->source_count; i++) {
+        const struct source_made *made = &registry->sources[i];
+        const struct registry_site *site = registry_site_by_id(registry, made->site_id);
+        const struct backend_source_made shown = {.name = made->name,
+                                                  .site = site != NULL ? site->origin : NULL,
+                                                  .upstream = made->upstream,
+                                                  .directory = made->directory,
+                                                  .url = made->url,
+                                                  .index = made->index};
+
+        each(context, &shown);
+    }
+    registry_unref(registry);
+    return EXIT_DONE;
+}
+
+/* In the words of /readyz. */
+static bool tell_frozen(struct backend *b, struct str *out)
+{
+    struct registry *registry = read_registry(b, 0);
+    bool any = false;
+
+    for (size_t i = 0; registry != NULL && i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+
+        for (size_t k = 0; k < site->index_count; k++) {
+            if (!registry_is_frozen(registry, &site->indexes[k]))
+                continue;
+            text_append_index_url(out, site, &site->indexes[k]);
+            str_append_text(out, " is frozen: nothing changes there until it is thawed (frozen)\n");
+            any = true;
+        }
+    }
+    registry_unref(registry);
+    return any;
+}
+
+static enum catalogue_status tell_source(struct catalogue_view *view, const char *name,
+                                         struct backend_status *out)
+{
+    struct backend_source source = {.name = name};
+    struct source_state state;
+    enum catalogue_status read = catalogue_view_source_state(view, name, &state);
+
+    if (read != CATALOGUE_OK)
+        return read;
+    source.good_at = state.good_at;
+    source.files = state.files;
+    source.listed = state.listed;
+    source.quarantined = state.quarantined;
+    source.held = state.held;
+    source.remarked = state.remarked;
+    out->source(out->context, &source);
+    return read;
+}
+
+/* The sources, as the catalogue remembers them: no server is asked. */
+static int status(struct backend *b, struct backend_status *out)
+{
+    const struct config *config = b->cli->config;
+    struct registry *registry = NULL;
+    struct catalogue_view *view;
+    enum catalogue_status read = take(of(b), &view);
+
+    snprintf(out->version, sizeof out->version, "%s", SITEMAPD_VERSION);
+    out->healthy = read == CATALOGUE_OK && !tell_frozen(b, &out->reasons);
+    if (read == CATALOGUE_OK)
+        read = catalogue_view_registry(view, &registry);
+    for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++)
+        read = tell_source(view, config->sources[i].named.name, out);
+    for (size_t i = 0; read == CATALOGUE_OK && i < registry->source_count; i++)
+        read = tell_source(view, registry->sources[i].name, out);
+    registry_unref(registry);
+    give_back(of(b), view);
+    return unreadable(b, read);
+}
+
+static struct catalogue *catalogue(struct backend *b)
+{
+    return of(b)->catalogue;
+}
+
+static void close_file(struct backend *b)
+{
+    struct file_backend *f = of(b);
+
+    let_go(f);
+    catalogue_close(f->catalogue);
+    str_done(&f->url);
+    free(f);
+}
+
+int backend_open_file(struct cli *cli, bool create, struct backend **out)
+{
+    static const struct backend_calls calls = {
+        .apply = apply,
+        .spool = make_spool,
+        .registry = read_registry,
+        .page = read_page,
+        .state = read_state,
+        .list = list,
+        .history = history,
+        .change_of = change_of,
+        .diff = diff,
+        .render = render,
+        .backup = backup,
+        .tokens = tokens,
+        .sources = sources,
+        .crawlers = crawlers,
+        .crawler_pages = crawler_pages,
+        .status = status,
+        .index_url = index_url,
+        .owner = owner,
+        .catalogue = catalogue,
+        .close = close_file,
+    };
+    const struct config *config = cli->config;
+    const struct catalogue_options options = {
+        .path = config->database,
+        .must_exist = !create,
+        .write_timeout_ms = config_write_timeout_ms(config),
+        .max_queued = config->max_queued_writes,
+        .shrink_percent = config->shrink_guard_percent,
+        .default_max_pages = LIMIT_SITE_PAGES,
+        .history_keep_ms = config->history_keep_ms,
+        .history_max_bytes = config->history_max_bytes,
+    };
+    struct file_backend *f = calloc(1, sizeof *f);
+    char why[WHY_SIZE];
+
+    if (f == NULL)
+        return cli_fail(config->database, "out of memory");
+    f->base = (struct backend){.calls = &calls, .cli = cli, .name = config->database};
+    session_user(f->user, sizeof f->user);
+    if (catalogue_open(&options, &f->catalogue, why, sizeof why) != CATALOGUE_OK) {
+        free(f);
+        return cli_fail_file(config->database, why);
+    }
+    *out = &f->base;
+    return EXIT_DONE;
+}
+
+/* ---- the door -------------------------------------------------------------------------- */
+
+void backend_close(struct backend *b)
+{
+    if (b != NULL)
+        b->calls->close(b);
+}
+
+enum catalogue_status backend_apply(struct backend *b, const struct change *change,
+                                    struct change_result *result)
+{
+    return backend_apply_telling(b, change, NULL, NULL, result);
+}
+
+enum catalogue_status backend_apply_telling(struct backend *b, const struct change *change,
+                                            backend_progress *tell, void *context,
+                                            struct change_result *result)
+{
+    return b->calls->apply(b, change, tell, context, result);
+}
+
+struct spool *backend_spool(struct backend *b, uint64_t max_bytes)
+{
+    return b->calls->spool(b, max_bytes);
+}
+
+struct registry *backend_registry(struct backend *b, unsigned want)
+{
+    return b->calls->registry(b, want);
+}
+
+int backend_page(struct backend *b, const struct registry_index *index, uint32_t number,
+                 struct backend_page *out)
+{
+    return b->calls->page(b, index, number, out);
+}
+
+int backend_state(struct backend *b, const struct registry_index *index, char out[INDEX_STATE_SIZE])
+{
+    return b->calls->state(b, index, out);
+}
+
+int backend_list(struct backend *b, const struct backend_list *wanted, backend_entry *each,
+                 void *context)
+{
+    return b->calls->list(b, wanted, each, context);
+}
+
+int backend_history(struct backend *b, const struct history_query *query, backend_change *each,
+                    void *context, struct backend_reach *reach)
+{
+    return b->calls->history(b, query, each, context, reach);
+}
+
+int backend_crawlers(struct backend *b, const struct registry_site *site,
+                     backend_crawler_each *each, void *context)
+{
+    return b->calls->crawlers(b, site, each, context);
+}
+
+int backend_crawler_pages(struct backend *b, const char *name, bool stale,
+                          backend_crawler_page_each *each, void *context)
+{
+    return b->calls->crawler_pages(b, name, stale, each, context);
+}
+
+int backend_change_of(struct backend *b, uint64_t revision, backend_change *each,
+                      backend_row *each_row, void *context)
+{
+    return b->calls->change_of(b, revision, each, each_row, context);
+}
+
+int backend_diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
+                 void *context)
+{
+    return b->calls->diff(b, wanted, each, context);
+}
+
+int backend_render(struct backend *b, const struct registry_index *index, uint32_t number,
+                   bool *found, struct str *out)
+{
+    return b->calls->render(b, index, number, found, out);
+}
+
+int backend_backup(struct backend *b, const char *file)
+{
+    return b->calls->backup(b, file);
+}
+
+int backend_sources(struct backend *b, backend_source_each *each, void *context)
+{
+    return b->calls->sources(b, each, context);
+}
+
+int backend_tokens(struct backend *b, backend_token_each *each, void *context)
+{
+    return b->calls->tokens(b, each, context);
+}
+
+int backend_scan(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
+                 struct change_result *result, uint64_t *problems, uint64_t *remarked)
+{
+    return b->calls->scan(b, source, max_removed, dry_run, result, problems, remarked);
+}
+
+int backend_status(struct backend *b, struct backend_status *out)
+{
+    return b->calls->status(b, out);
+}
+
+const char *backend_index_url(struct backend *b, const struct change_result *result)
+{
+    return b->calls->index_url(b, result);
+}
+
+const char *backend_owner(struct backend *b)
+{
+    return b->calls->owner(b);
+}
+
+struct catalogue *backend_catalogue(struct backend *b)
+{
+    return b->calls->catalogue(b);
+}

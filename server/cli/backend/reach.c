@@ -1,0 +1,260 @@
+#include "server/cli/backend/reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "server/rules/http/query.h"
+#include "server/sources/remote/child.h"
+
+#define DEFAULT_TIMEOUT_S 120u
+#define MAX_TIMEOUT_S     600u
+#define STALL_S           30u
+#define STALL_BYTES       100u
+#define MAX_BODY          (SITEMAP_FILE_MAX_BYTES + 1048576u) /* gzip may add a little */
+
+/* ---- what is asked --------------------------------------------------------------------- */
+
+static int read_url(struct cli *cli, const char *text, struct reach *r)
+{
+    enum rule_code code;
+
+    for (size_t i = 0; i < cli->config->source_count; i++)
+        if (cli->config->sources[i].upstream != NULL &&
+            (strcmp(cli->config->sources[i].named.name, text) == 0 ||
+             strcmp(cli->config->sources[i].upstream, text) == 0))
+            r->source = &cli->config->sources[i];
+    if (r->source != NULL)
+        text = r->source->upstream;
+    code = url_parse(text, strlen(text), &r->url, NULL);
+    if (code == RULE_LOC_RELATIVE || code == RULE_LOC_MALFORMED)
+        return cli_misuse(text, "%s; did you mean https://%s?", rule_code_sentence(code), text);
+    if (code != RULE_OK)
+        return cli_misuse(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
+    return EXIT_DONE;
+}
+
+static int read_connect(const struct cli *cli, struct reach *r)
+{
+    const char *connect = arguments_value(&cli->arguments, "--connect");
+    const char *port = connect != NULL ? strrchr(connect, ':') : NULL;
+
+    if (connect != NULL && (port == NULL || port == connect || strlen(port) < 2 ||
+                            strspn(port + 1, "0123456789") != strlen(port + 1)))
+        return cli_misuse("--connect", "\"%s\" must be host:port, as 192.0.2.1:443", connect);
+    r->connect = connect;
+    if (connect == NULL && r->source != NULL)
+        r->connect = r->source->connect;
+    return EXIT_DONE;
+}
+
+static int read_timeout(const struct cli *cli, struct reach *r)
+{
+    const char *text = arguments_value(&cli->arguments, "--timeout");
+    uint64_t seconds = DEFAULT_TIMEOUT_S;
+
+    if (text != NULL && (!query_number(text, MAX_TIMEOUT_S, &seconds) || seconds < 1))
+        return cli_misuse("--timeout", "\"%s\" must be a number from 1 to %u", text, MAX_TIMEOUT_S);
+    r->timeout_ms = (uint32_t)seconds * 1000;
+    return EXIT_DONE;
+}
+
+static int read_guard(const struct config *config, struct reach *r)
+{
+    r->ranges = calloc(config->allow_address_count + 1, sizeof *r->ranges);
+    if (r->ranges == NULL)
+        return cli_fail(r->url.text, "out of memory");
+    for (size_t i = 0; i < config->allow_address_count; i++)
+        if (address_range_parse(config->allow_addresses[i], &r->ranges[r->guard.allow_count]))
+            r->guard.allow_count++;
+    r->guard.allow = r->ranges;
+    return EXIT_DONE;
+}
+
+static int read_secret(struct reach *r)
+{
+    char why[256];
+
+    if (r->source == NULL || r->source->credentials_file == NULL ||
+        config_source_credentials(r->source, r->secret, why) == NULL)
+        return EXIT_DONE;
+    return cli_fail(r->source->named.name, "%s", why);
+}
+
+int reach_init(struct cli *cli, const char *text, struct reach *out)
+{
+    int status;
+
+    memset(out, 0, sizeof *out);
+    out->cli = cli;
+    status = cli->config == NULL ? session_read_config(cli, NULL, NULL) : EXIT_DONE;
+    if (status == EXIT_DONE)
+        status = read_url(cli, text, out);
+    if (status == EXIT_DONE)
+        status = read_connect(cli, out);
+    if (status == EXIT_DONE)
+        status = read_timeout(cli, out);
+    if (status == EXIT_DONE)
+        status = read_guard(cli->config, out);
+    if (status == EXIT_DONE)
+        status = read_secret(out);
+    if (status == EXIT_DONE && cli->config->contact != NULL)
+        snprintf(out->agent, sizeof out->agent, "sitemapd/%s (+%s)", SITEMAPD_VERSION,
+                 cli->config->contact);
+    else
+        snprintf(out->agent, sizeof out->agent, "sitemapd/%s", SITEMAPD_VERSION);
+    return status;
+}
+
+void reach_done(struct reach *r)
+{
+    free(r->ranges);
+    explicit_bzero(r->secret, sizeof r->secret);
+}
+
+/* ---- asking ---------------------------------------------------------------------------- */
+
+static bool is_named(const char *host, const struct url *url)
+{
+    char own[HOST_MAX_CHARS + 7];
+    size_t len = url->origin_len - url->host_at;
+
+    if (len >= sizeof own)
+        return false;
+    memcpy(own, url->text + url->host_at, len);
+    own[len] = '\0';
+    return strcmp(host, own) == 0;
+}
+
+struct asking {
+    const struct reach *reach;
+    const struct url *first;
+    reach_each *each;
+};
+
+/* The host that was asked, by http or https, and those of the sites of the configuration. */
+static bool is_allowed(void *context, const struct url *to)
+{
+    const struct asking *a = context;
+    const struct config *config = a->reach->cli->config;
+    bool usual =
+        a->first->port == (a->first->https ? 443 : 80) && to->port == (to->https ? 443 : 80);
+    bool same =
+        a->first->host_len == to->host_len &&
+        memcmp(a->first->text + a->first->host_at, to->text + to->host_at, to->host_len) == 0;
+
+    if (same && (usual || a->first->port == to->port))
+        return true;
+    for (size_t i = 0; i < config->site_count; i++) {
+        const char *origin = config->sites[i].origin;
+
+        if (origin != NULL && strncmp(origin, to->text, to->origin_len) == 0 &&
+            origin[to->origin_len] == '\0')
+            return true;
+        for (size_t k = 0; k < config->sites[i].cross_host_count; k++)
+            if (is_named(config->sites[i].cross_hosts[k], to))
+                return true;
+    }
+    return false;
+}
+
+static void tell_each(void *context, const struct url *url, enum fetch_status status,
+                      const struct fetch_reply *reply, enum hop_verdict verdict)
+{
+    const struct asking *a = context;
+
+    if (a->each != NULL)
+        a->each(NULL, url, status, reply, verdict);
+}
+
+void reach_ask(struct reach *r, const struct url *url, const char *headers, reach_each *each,
+               struct reach_answer *out)
+{
+    bool own = url == NULL || url_same_origin(url, &r->url);
+    struct asking asking = {r, url != NULL ? url : &r->url, each};
+    struct fetch_request request = {
+        .url = asking.first,
+        .method = "GET",
+        .agent = r->agent,
+        .headers = headers,
+        .timeout_ms = r->timeout_ms,
+        .stall_s = STALL_S,
+        .stall_bytes = STALL_BYTES,
+        .max_bytes = MAX_BODY,
+        .connect = own ? r->connect : NULL,
+        .guard = &r->guard,
+        .ca_file = session_ca_file(r->cli),
+        .ca_more = own && r->source != NULL ? r->source->ca_file : NULL,
+        .credentials = own && r->secret[0] != '\0' ? r->secret : NULL,
+    };
+
+    if (request.ca_file != NULL)
+        request.ca_more = NULL;
+    out->way = (struct follow){
+        .request = &request, .allowed = is_allowed, .each = tell_each, .context = &asking};
+    out->status = fetch_follow(&out->way, &out->reply);
+    out->way.request = NULL;
+}
+
+void reach_answer_done(struct reach_answer *a)
+{
+    fetch_reply_done(&a->reply);
+}
+
+/* ---- judging --------------------------------------------------------------------------- */
+
+static bool say_broken(struct reach_verdict *v, const char *code, const char *detail)
+{
+    v->state = CHECK_BROKEN;
+    v->code = code;
+    snprintf(v->detail, sizeof v->detail, "%s", detail);
+    return true;
+}
+
+static bool verify(const struct reach_answer *a, struct sitemap_file *out)
+{
+    struct sitemap_expect expect = {.now = (int64_t)time(NULL), .url = &a->way.last};
+    struct sitemap_verifier *verifier = sitemap_verifier_new(&expect);
+    bool good;
+
+    if (verifier == NULL)
+        return false;
+    if (a->reply.body.len > 0)
+        sitemap_verifier_feed(verifier, a->reply.body.data, a->reply.body.len);
+    good = sitemap_verifier_finish(verifier, out);
+    sitemap_verifier_free(verifier);
+    return good;
+}
+
+bool reach_judge(const struct reach_answer *a, struct reach_verdict *out)
+{
+    const char *encoding = fetch_header(&a->reply, "Content-Encoding");
+    bool whole = a->status == FETCH_OK && a->way.verdict == HOP_END && a->reply.status == 200;
+    struct child_answer answer = {
+        .fetch = a->status,
+        .reply = &a->reply,
+        .hop = a->way.verdict,
+        .file = whole ? &out->file : NULL,
+        .now = (int64_t)time(NULL),
+    };
+    struct child_verdict verdict;
+
+    memset(out, 0, sizeof *out);
+    if (a->status == FETCH_NO_MEMORY)
+        return false;
+    if (whole && a->reply.cut)
+        return say_broken(out, "file-too-large", "is larger than 50 MiB");
+    if (whole && encoding != NULL && strcasecmp(encoding, "gzip") != 0 &&
+        strcasecmp(encoding, "x-gzip") != 0 && strcasecmp(encoding, "identity") != 0)
+        return say_broken(out, "encoding", "comes in a Content-Encoding that was not asked for");
+    if (whole && !verify(a, &out->file))
+        return false;
+    child_judge(&answer, &verdict);
+    out->state = verdict.state;
+    out->code = verdict.problem != NULL ? verdict.problem : "good";
+    out->line = verdict.line;
+    out->list = whole && out->file.kind == SITEMAP_FILE_INDEX;
+    snprintf(out->detail, sizeof out->detail, "%s", verdict.detail);
+    return true;
+}

@@ -1,0 +1,383 @@
+#include "server/cli/backend/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/str.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/output.h"
+#include "server/rules/http/query.h"
+
+#define WHY_SIZE 512
+
+/* ---- telling --------------------------------------------------------------------------- */
+
+void cli_print_escaped(FILE *to, const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left > 0) {
+        size_t step = utf8_char_len(text, left), len = step == 0 ? 1 : step;
+        /* A byte that is no UTF-8 may be a control of its own where the terminal is an old one. */
+        bool shown = step > 0 && !utf8_is_control(text, step);
+
+        for (size_t i = 0; i < len; i++)
+            fprintf(to, shown ? "%c" : "\\x%02x", (unsigned char)text[i]);
+        text += len;
+        left -= len;
+    }
+}
+
+__attribute__((format(printf, 3, 0))) static void tell(enum ink ink, const char *what,
+                                                       const char *format, va_list args)
+{
+    char why[4096];
+
+    vsnprintf(why, sizeof why, format, args);
+    flockfile(stderr);
+    fprintf(stderr, "%ssitemapd:%s ", ink_on(stderr, ink), ink_off(stderr));
+    cli_print_escaped(stderr, *what != '\0' ? what : "\"\"");
+    fputs(": ", stderr);
+    cli_print_escaped(stderr, why);
+    putc('\n', stderr);
+    funlockfile(stderr);
+}
+
+int cli_fail(const char *what, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    tell(INK_WRONG, what, format, args);
+    va_end(args);
+    return EXIT_COULD_NOT;
+}
+
+int cli_misuse(const char *what, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    tell(INK_WRONG, what, format, args);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+void cli_note(const char *what, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    tell(INK_WARNING, what, format, args);
+    va_end(args);
+}
+
+int cli_misuse_sentence(const char *sentence)
+{
+    const char *why = strstr(sentence, ": ");
+    char what[WHY_SIZE];
+
+    if (why == NULL)
+        return cli_misuse("usage", "%s", sentence);
+    snprintf(what, sizeof what, "%.*s", (int)(why - sentence), sentence);
+    return cli_misuse(what, "%s", why + 2);
+}
+
+int cli_fail_file(const char *file, const char *why)
+{
+    size_t len = strlen(file);
+
+    if (strncmp(why, file, len) == 0 && strncmp(why + len, ": ", 2) == 0)
+        why += len + 2;
+    return cli_fail(file, "%s", why);
+}
+
+void session_user(char *out, size_t size)
+{
+    struct passwd entry, *found = NULL;
+    char strings[4096];
+
+    if (getpwuid_r(getuid(), &entry, strings, sizeof strings, &found) == 0 && found != NULL &&
+        entry_check_name(found->pw_name, strlen(found->pw_name)) == RULE_OK)
+        snprintf(out, size, "%s", found->pw_name);
+    else
+        snprintf(out, size, "%lu", (unsigned long)getuid());
+}
+
+/* ---- configuration --------------------------------------------------------------------- */
+
+static void tell_mistake(void *context, const char *file, unsigned line, const char *message)
+{
+    char what[WHY_SIZE];
+
+    (void)context;
+    if (file == NULL) { /* begins with the variable's name */
+        cli_misuse_sentence(message);
+        return;
+    }
+    if (line == 0)
+        snprintf(what, sizeof what, "%s", file);
+    else
+        snprintf(what, sizeof what, "%s:%u", file, line);
+    cli_fail(what, "%s", message);
+}
+
+/* The configuration file to read; NULL: none. */
+static const char *config_file(const struct cli *cli)
+{
+    const char *file = arguments_value(&cli->arguments, "--config");
+
+    if (file == NULL)
+        file = getenv("SITEMAPD_CONFIG");
+    if (file != NULL && *file != '\0')
+        return file;
+    return access(SESSION_DEFAULT_CONFIG, F_OK) == 0 ? SESSION_DEFAULT_CONFIG : NULL;
+}
+
+int session_read_config(struct cli *cli, config_report *report, void *context)
+{
+    const char *file = config_file(cli);
+    static const char *const flags[][2] = {{"--database", "catalogue.database"},
+                                           {"--shared", "shared.database"}};
+    bool good;
+
+    if (report == NULL)
+        report = tell_mistake;
+    cli->config = config_new();
+    if (cli->config == NULL)
+        return cli_fail("configuration", "out of memory");
+    cli->config->no_pipe = cli->no_pipe;
+    good = file == NULL || config_read_file(cli->config, file, report, context);
+    good = config_read_environment(cli->config, report, context) && good;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        const char *value = arguments_value(&cli->arguments, flags[i][0]);
+
+        if (value != NULL && !config_set(cli->config, flags[i][1], value, report, context))
+            return EXIT_USAGE;
+    }
+    return good ? EXIT_DONE : EXIT_COULD_NOT;
+}
+
+/* ---- the catalogue --------------------------------------------------------------------- */
+
+/* The server that the line or the environment names; NULL: none. Borrowed. */
+static const char *server_named(const struct cli *cli)
+{
+    const char *url = arguments_value(&cli->arguments, "--server");
+
+    if (url == NULL)
+        url = getenv("SITEMAPD_SERVER");
+    return url != NULL && *url != '\0' ? url : NULL;
+}
+
+const char *session_ca_file(const struct cli *cli)
+{
+    const char *file = arguments_value(&cli->arguments, "--ca-file");
+
+    if (file == NULL)
+        file = getenv("SITEMAPD_CA_FILE");
+    return file != NULL && *file != '\0' ? file : NULL;
+}
+
+int session_needs_machine(const struct cli *cli)
+{
+    if (server_named(cli) == NULL)
+        return EXIT_DONE;
+    return cli_misuse(cli->arguments.command->name,
+                      "works on this machine's own files, not on a server: run it there, without "
+                      "--server and SITEMAPD_SERVER");
+}
+
+int session_asks_no_server(const struct cli *cli)
+{
+    if (!arguments_has(&cli->arguments, "--server"))
+        return EXIT_DONE;
+    return cli_misuse("--server", "%s asks no server's API; leave it out",
+                      cli->arguments.command->name);
+}
+
+static int open_server(struct cli *cli, const char *url)
+{
+    static const char *const others[] = {"--config", "--database", "--shared"};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (arguments_has(&cli->arguments, others[i]))
+            return cli_misuse(others[i], "goes not with a server (%s)", url);
+    cli->config = config_new();
+    if (cli->config == NULL)
+        return cli_fail("configuration", "out of memory");
+    return backend_open_server(cli, url, &cli->backend);
+}
+
+int session_open(struct cli *cli, bool create)
+{
+    const char *url = server_named(cli);
+    int status;
+
+    if (url != NULL)
+        return open_server(cli, url);
+    if (arguments_has(&cli->arguments, "--token-file"))
+        return cli_misuse("--token-file", "goes with --server");
+    if (arguments_has(&cli->arguments, "--ca-file"))
+        return cli_misuse("--ca-file", "goes with --server");
+    status = session_read_config(cli, NULL, NULL);
+    if (status != EXIT_DONE)
+        return status;
+    if (!create && access(cli->config->database, F_OK) != 0 && errno == ENOENT)
+        return cli_fail(cli->config->database,
+                        "no catalogue there; make one with `sitemapd site add "
+                        "ORIGIN`, or name another with --database");
+    return backend_open_file(cli, create, &cli->backend);
+}
+
+bool session_has_sites(struct cli *cli)
+{
+    struct registry *registry = backend_registry(cli->backend, 0);
+    bool has = registry == NULL || registry->site_count > 0;
+
+    registry_unref(registry);
+    return has;
+}
+
+void session_done(struct cli *cli)
+{
+    backend_close(cli->backend);
+    config_unref(cli->config);
+    arguments_done(&cli->arguments);
+}
+
+/* ---- results --------------------------------------------------------------------------- */
+
+const char *session_status_sentence(enum catalogue_status status)
+{
+    switch (status) {
+    case CATALOGUE_OK:
+    case CATALOGUE_REFUSED:
+        return "refused";
+    case CATALOGUE_NOT_FOUND:
+        return "not found";
+    case CATALOGUE_CONFLICT:
+        return "exists already";
+    case CATALOGUE_FULL:
+        return "a limit of the catalogue is reached";
+    case CATALOGUE_BUSY:
+        return "another process is writing to the catalogue; try again";
+    case CATALOGUE_UNAVAILABLE:
+        return "the catalogue cannot be read or written";
+    case CATALOGUE_NEWER:
+        return "the catalogue was made by a newer version of sitemapd";
+    case CATALOGUE_NO_SPACE:
+        return "no space left for the catalogue";
+    case CATALOGUE_CORRUPT:
+        return "the catalogue is damaged; `sitemapd check` tells more";
+    case CATALOGUE_NO_MEMORY:
+        return "out of memory";
+    case CATALOGUE_SHARED_AWAY:
+        return "the PostgreSQL that shares the catalogue does not answer; nothing was applied";
+    case CATALOGUE_UPGRADE_PENDING:
+        return "another node still runs an older release; nothing was applied";
+    case CATALOGUE_DIVERGED:
+        return "this node's past is not that of the others; nothing was applied. It takes their "
+               "state by itself";
+    case CATALOGUE_OUTCOME_UNKNOWN:
+        return "PostgreSQL did not say whether it was applied; look before trying again";
+    case CATALOGUE_CANCELLED:
+        return "cancelled";
+    }
+    return "failed";
+}
+
+/* What the user may do about a refusal; "" where there is nothing to add. */
+static void write_hint(struct cli *cli, const struct change *change,
+                       const struct change_result *result, char *out, size_t size)
+{
+    const char *loc = change->entry.loc;
+    struct url url;
+
+    *out = '\0';
+    switch (result->code) {
+    case RULE_SITE_UNKNOWN:
+        if (loc == NULL || url_parse(loc, strlen(loc), &url, NULL) != RULE_OK)
+            snprintf(out, size, "; make it with `sitemapd site add ORIGIN`");
+        else if (!session_has_sites(cli))
+            snprintf(out, size, ": `sitemapd site add %.*s`", (int)url.origin_len, url.text);
+        else
+            snprintf(out, size,
+                     ": `sitemapd site update ORIGIN --add-cross-host %.*s`, then --index URL; "
+                     "another site is made with `sitemapd site add %.*s`",
+                     (int)url.host_len, url.text + url.host_at, (int)url.origin_len, url.text);
+        break;
+    case RULE_INDEX_UNKNOWN:
+        snprintf(out, size, "; make it with `sitemapd index add URL`");
+        break;
+    case RULE_INDEX_NEEDED:
+        snprintf(out, size, "; name it with --index URL");
+        break;
+    default:
+        break;
+    }
+}
+
+/* The catalogue's sentence ends with how the API approves; here it is an option. */
+static int tell_guarded(const char *what, const struct change_result *result)
+{
+    const char *api = strstr(result->detail, "; max_removed");
+    int len = api != NULL ? (int)(api - result->detail) : (int)strlen(result->detail);
+
+    return cli_fail(what, "%.*s (%s); if that is meant, --max-removed %" PRIu64 " approves it", len,
+                    result->detail, rule_code_word(result->code), result->would_remove);
+}
+
+int session_tell(struct cli *cli, const struct change *change, const char *what,
+                 const struct change_result *result)
+{
+    const char *detail = result->detail[0] != '\0' ? result->detail : NULL;
+    char hint[2 * LOC_MAX_CHARS + 128];
+
+    if (result->status == CATALOGUE_REFUSED && result->code == RULE_SHRINK_GUARD)
+        return tell_guarded(what, result);
+    if (result->status == CATALOGUE_REFUSED) {
+        write_hint(cli, change, result, hint, sizeof hint);
+        return cli_fail(what, "%s (%s)%s",
+                        detail != NULL ? detail : rule_code_sentence(result->code),
+                        rule_code_word(result->code), hint);
+    }
+    if (result->precondition_failed)
+        return cli_fail(what,
+                        "is no more in the state that --if-match names (precondition-failed); "
+                        "nothing was applied; `sitemapd index list --json` tells its state");
+    if (result->conflict != NULL)
+        return cli_fail(what, "%s (%s)", result->detail, result->conflict);
+    if (result->managed)
+        return cli_fail(what, "belongs to the configuration file, which alone can change it");
+    return cli_fail(what, "%s", detail != NULL ? detail : session_status_sentence(result->status));
+}
+
+int session_apply(struct cli *cli, const struct change *change, const char *what,
+                  struct change_result *result)
+{
+    if (backend_apply(cli->backend, change, result) == CATALOGUE_OK)
+        return EXIT_DONE;
+    return session_tell(cli, change, what, result);
+}
+
+/* ---- options that several commands take ------------------------------------------------ */
+
+int session_max_removed(const struct cli *cli, int64_t *out)
+{
+    const char *text = arguments_value(&cli->arguments, "--max-removed");
+    uint64_t value;
+
+    *out = MAX_REMOVED_GUARDED;
+    if (text == NULL)
+        return EXIT_DONE;
+    if (!query_number(text, INT64_MAX, &value))
+        return cli_misuse("--max-removed", "\"%s\" must be a number", text);
+    *out = (int64_t)value;
+    return EXIT_DONE;
+}

@@ -1,0 +1,101 @@
+/* What a command works with: its arguments, the configuration, the catalogue; and how it tells
+ * what went wrong. Internal to server/cli/. */
+#ifndef SITEMAPD_CLI_BACKEND_SESSION_H
+#define SITEMAPD_CLI_BACKEND_SESSION_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "config/config.h"
+#include "db/catalogue.h"
+#include "server/cli/arguments.h"
+#include "server/cli/cli.h"
+
+/* Read where neither --config nor SITEMAPD_CONFIG names another, if it is there. */
+#define SESSION_DEFAULT_CONFIG "/etc/sitemapd/sitemapd.conf"
+
+struct backend;
+
+struct cli {
+    struct arguments arguments;
+    struct config *config; /* NULL until read; owned reference */
+    cli_serve *serve;
+    struct backend *backend; /* NULL until opened */
+    bool no_pipe;            /* the configuration must be a file: it is read more than once */
+};
+
+/* One line on stderr, `sitemapd: what: why`, control characters escaped. Returns
+ * EXIT_COULD_NOT. */
+int cli_fail(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for what is no failure: a warning, an empty list. */
+void cli_note(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for wrong usage: returns EXIT_USAGE. */
+int cli_misuse(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same where `sentence` is `what: why` already; without a colon it is about the usage. */
+int cli_misuse_sentence(const char *sentence);
+/* Tells a sentence of the catalogue about a file, which may begin with the file's name as well.
+ * Returns EXIT_COULD_NOT. */
+int cli_fail_file(const char *file, const char *why);
+/* Prints text of unknown origin, control characters escaped. */
+void cli_print_escaped(FILE *to, const char *text);
+
+/* The system's name of who runs this, or the number where it has none (a container), or one that is
+ * no name here. */
+#define SESSION_USER_SIZE 64
+void session_user(char *out, size_t size);
+
+/* Reads `config` from file, environment and the options that every command takes. Returns
+ * EXIT_DONE, or tells every mistake and returns another. `report` NULL: on stderr. */
+int session_read_config(struct cli *cli, config_report *report, void *context);
+/* Opens what the command works on (server/cli/backend/backend.h): the server that --server or
+ * SITEMAPD_SERVER names, else the catalogue of the configuration, which is read; `create`: makes it
+ * where there is none. Returns EXIT_DONE, or tells why not. */
+int session_open(struct cli *cli, bool create);
+/* The file of certificates to trust that the line or the environment names; NULL: the system's.
+ * Borrowed. */
+const char *session_ca_file(const struct cli *cli);
+/* EXIT_DONE, or tells that the command works on no server, where one is named. */
+int session_needs_machine(const struct cli *cli);
+/* The same of a command that has nothing to do with a catalogue: only --server is wrong, since the
+ * environment may name a server for other commands. */
+int session_asks_no_server(const struct cli *cli);
+/* Whether there is a site to register anything for; true also where the catalogue cannot be read,
+ * which is told. */
+bool session_has_sites(struct cli *cli);
+/* Frees all. */
+void session_done(struct cli *cli);
+
+/* Applies `change`, with `*result` as catalogue_apply has it, and tells why not. `what` is what
+ * it was done to. Returns EXIT_DONE or EXIT_COULD_NOT; change_result_done is the caller's. */
+int session_apply(struct cli *cli, const struct change *change, const char *what,
+                  struct change_result *result);
+/* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */
+int session_tell(struct cli *cli, const struct change *change, const char *what,
+                 const struct change_result *result);
+/* What a status means to people. Static. */
+const char *session_status_sentence(enum catalogue_status status);
+/* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
+ * EXIT_USAGE, told. */
+int session_max_removed(const struct cli *cli, int64_t *out);
+
+/* What people name on the command line, found in the registry; what is not there is told with the
+ * nearest name that is. Internal to server/cli/. */
+
+/* The site whose origin the text is, of any spelling. Returns EXIT_DONE, or told. */
+int names_site(const struct registry *registry, const char *origin,
+               const struct registry_site **out);
+/* The same, of the catalogue that the command works on: its id. */
+int names_site_id(const struct cli *cli, const char *origin, int64_t *out);
+/* The index with this URL or, with one site, path. Returns EXIT_DONE, or told. */
+int names_index(const struct registry *registry, const char *name,
+                const struct registry_index **out);
+/* The index that --index names, or NULL without it. Returns EXIT_DONE, or told. */
+int names_index_option(const struct cli *cli, const struct registry *registry,
+                       const struct registry_index **out);
+/* Tells that `path` of `site` is no page, with the nearest index. Returns EXIT_COULD_NOT. */
+int names_no_page(const struct registry_site *site, const char *name, const char *path);
+/* Ends `name: what; ` with the nearest name ("" or NULL: none), or else with the command that shows
+ * all of them. Returns EXIT_COULD_NOT. */
+int names_unknown(const char *name, const char *what, const char *near, const char *shown_by);
+
+#endif

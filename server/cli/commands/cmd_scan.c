@@ -1,0 +1,385 @@
+/* sitemapd scan: one pass over a folder of sitemap files, or one poll of an upstream's list,
+ * without a server. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/suggest.h"
+#include "server/base/text.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/commands/commands.h"
+#include "server/cli/output.h"
+#include "server/input/sitemap_file.h"
+#include "server/rules/entry.h"
+#include "server/sources/remote/remote.h"
+#include "server/sources/sources.h"
+
+#define FOLDER_NAME "folder" /* who owns the entries of a folder that no section names */
+
+/* ---- what is scanned ------------------------------------------------------------------- */
+
+struct scan_plan {
+    struct source_settings settings;
+    const char **patterns, **excludes; /* owned */
+    char *pattern_text, *exclude_text; /* owned */
+    struct registry *registry;         /* has the texts of a made source */
+    struct remote_settings remote;     /* in place of a folder, where it has an upstream */
+    char secret[CONFIG_CREDENTIALS_SIZE];
+};
+
+/* A NULL-terminated list of borrowed texts; NULL for none. */
+static const char **terminated(char *const *texts, size_t count)
+{
+    const char **list = count == 0 ? NULL : calloc(count + 1, sizeof *list);
+
+    for (size_t i = 0; list != NULL && i < count; i++)
+        list[i] = texts[i];
+    return list;
+}
+
+static const struct config_source *configured(const struct cli *cli, const char *name)
+{
+    for (size_t i = 0; i < cli->config->source_count; i++)
+        if (strcmp(cli->config->sources[i].named.name, name) == 0)
+            return &cli->config->sources[i];
+    return NULL;
+}
+
+static int plan_upstream(const struct config_source *source, struct scan_plan *plan)
+{
+    char why[256];
+
+    plan->remote = (struct remote_settings){
+        .name = source->named.name,
+        .upstream = source->upstream,
+        .index = source->index,
+        .connect = source->connect,
+        .ca_file = source->ca_file,
+        .poll_s = source->poll_ms / 1000,
+        .check = source->check,
+        .drop_after_s = source->drop_after_ms / 1000,
+    };
+    if (source->credentials_file == NULL)
+        return EXIT_DONE;
+    if (config_source_credentials(source, plan->secret, why) != NULL)
+        return cli_fail(source->named.name, "%s", why);
+    plan->remote.credentials = plan->secret;
+    return EXIT_DONE;
+}
+
+static int plan_configured(struct cli *cli, const struct config_source *source,
+                           struct scan_plan *plan)
+{
+    if (arguments_has(&cli->arguments, "--url"))
+        return cli_misuse("scan", "--url goes with a folder; [source \"%s\"] has its own",
+                          source->named.name);
+    if (source->upstream != NULL)
+        return plan_upstream(source, plan);
+    if (source->directory == NULL || source->url == NULL)
+        return cli_fail(source->named.name, "the configuration gives it no directory or no url");
+    plan->patterns = terminated(source->patterns, source->pattern_count);
+    plan->excludes = terminated(source->excludes, source->exclude_count);
+    plan->settings = (struct source_settings){
+        .name = source->named.name,
+        .directory = source->directory,
+        .url = source->url,
+        .index = source->index,
+        .patterns = plan->patterns,
+        .excludes = plan->excludes,
+    };
+    return EXIT_DONE;
+}
+
+/* The lines of a text as a NULL-terminated list, in `copy`; NULL for none. */
+static const char **lines(const char *text, char **copy)
+{
+    const char **list = NULL;
+    size_t count = 1, at = 0;
+
+    *copy = text != NULL ? strdup(text) : NULL;
+    for (const char *c = *copy; c != NULL && *c != '\0'; c++)
+        count += *c == '\n';
+    if (*copy != NULL)
+        list = calloc(count + 1, sizeof *list);
+    for (char *rest = *copy; list != NULL && rest != NULL;)
+        list[at++] = strsep(&rest, "\n");
+    return list;
+}
+
+/* One that the catalogue keeps. `plan` holds the registry. */
+static int plan_made(struct cli *cli, const struct source_made *made, struct scan_plan *plan)
+{
+    if (arguments_has(&cli->arguments, "--url"))
+        return cli_misuse("scan", "--url goes with a folder; the source %s has its own",
+                          made->name);
+    if (made->upstream != NULL) {
+        plan->remote = remote_settings_of(made);
+        return EXIT_DONE;
+    }
+    plan->patterns = lines(made->patterns, &plan->pattern_text);
+    plan->excludes = lines(made->excludes, &plan->exclude_text);
+    plan->settings = (struct source_settings){
+        .name = made->name,
+        .directory = made->directory,
+        .url = made->url,
+        .index = made->index,
+        .patterns = plan->patterns,
+        .excludes = plan->excludes,
+        .site_id = made->site_id,
+    };
+    return EXIT_DONE;
+}
+
+static int plan_folder(struct cli *cli, const char *directory, struct scan_plan *plan)
+{
+    const char *url = arguments_value(&cli->arguments, "--url");
+    const char *owner = arguments_value(&cli->arguments, "--source");
+    struct suggestion near = {0};
+
+    for (size_t i = 0; i < cli->config->source_count; i++)
+        suggest_consider(&near, directory, cli->config->sources[i].named.name);
+    if (url == NULL && near.word != NULL)
+        return cli_misuse("scan", "\"%s\" is no [source] of the configuration; did you mean %s?",
+                          directory, near.word);
+    if (url == NULL)
+        return cli_misuse("scan",
+                          "\"%s\" is no [source] of the configuration; for a folder name its URL "
+                          "with --url",
+                          directory);
+    if (url[0] == '\0' || url[strlen(url) - 1] != '/')
+        return cli_misuse("scan", "--url must end in a slash, as https://www.example.com/");
+    if (owner != NULL && entry_check_name(owner, strlen(owner)) != RULE_OK)
+        return cli_misuse("scan", "--source must be 1 to %u of A-Z a-z 0-9 . _ -", NAME_MAX_BYTES);
+    plan->settings = (struct source_settings){
+        .name = owner != NULL ? owner : FOLDER_NAME,
+        .directory = directory,
+        .url = url,
+    };
+    return EXIT_DONE;
+}
+
+/* ---- telling --------------------------------------------------------------------------- */
+
+#define REMARKS_OF_A_CODE 20u /* lines; further ones are counted */
+
+struct telling {
+    struct progress bar;
+    bool dry_run;
+    bool of_list; /* sitemaps that a list names, no files */
+    uint64_t problems;
+    uint64_t remarked;                 /* files */
+    uint64_t remarks[RULE_CODE_COUNT]; /* files with each */
+};
+
+static void tell_place(uint64_t line, uint64_t column)
+{
+    if (line > 0)
+        printf(":%" PRIu64 ":%" PRIu64, line, column);
+}
+
+static void tell_remarks(struct telling *t, const struct source_file *file)
+{
+    struct sitemap_remarks remarks;
+    char told[SITEMAP_REMARK_TOLD];
+
+    sitemap_remarks_read(file->remarks, &remarks);
+    t->remarked++;
+    for (size_t i = 0; i < remarks.count; i++) {
+        const struct sitemap_remark *remark = &remarks.at[i];
+
+        if (t->remarks[remark->code]++ >= REMARKS_OF_A_CODE)
+            continue;
+        sitemap_remark_tell(remark, told);
+        printf("%-9s ", "remark");
+        cli_print_escaped(stdout, file->path);
+        tell_place(remark->lines[0], remark->column);
+        printf(": %s: ", rule_code_word(remark->code));
+        cli_print_escaped(stdout, told);
+        printf("\n");
+    }
+}
+
+static void tell_change(void *context, const char *what, const struct source_file *file)
+{
+    struct telling *t = context;
+
+    progress_end(&t->bar);
+    if (file->problem != NULL) {
+        t->problems++;
+        printf("%-9s ", "problem");
+        cli_print_escaped(stdout, file->path);
+        tell_place(file->line, file->column);
+        printf(": %s", file->problem);
+        if (file->detail != NULL && *file->detail != '\0') {
+            printf(": ");
+            cli_print_escaped(stdout, file->detail);
+        }
+    } else if (strcmp(what, "remarked") != 0) {
+        printf("%-9s ", what);
+        cli_print_escaped(stdout, file->path);
+        if (file->state == SOURCE_FILE_LISTED)
+            printf("  %s  %" PRIu64 " %s", file->lastmod != NULL ? file->lastmod : "-", file->urls,
+                   plural(file->urls, "URL", "URLs"));
+    } else {
+        tell_remarks(t, file);
+        return;
+    }
+    printf("\n");
+    if (file->state == SOURCE_FILE_LISTED && file->remarks != NULL)
+        tell_remarks(t, file);
+}
+
+/* Told as at first, or a folder with problems looked like one without. */
+static void tell_still(void *context, const struct source_file *file)
+{
+    tell_change(context, file->problem != NULL ? "problem" : "remarked", file);
+}
+
+static void tell_progress(void *context, uint64_t files_seen, uint64_t files_read)
+{
+    struct telling *t = context;
+
+    (void)files_read;
+    progress_update(&t->bar, files_seen);
+}
+
+static void tell_remark_sums(const struct telling *t)
+{
+    for (size_t code = 0; code < RULE_CODE_COUNT; code++)
+        if (t->remarks[code] > REMARKS_OF_A_CODE)
+            printf("%-9s %" PRIu64 " files in all: %s\n", "remark", t->remarks[code],
+                   rule_code_word((enum rule_code)code));
+}
+
+static void tell_sum(const struct telling *t, const struct change_result *result)
+{
+    tell_remark_sums(t);
+    printf("%s%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed, %" PRIu64
+           " %s with a problem",
+           t->dry_run ? "would be: " : "", result->created, result->updated, result->removed,
+           t->problems,
+           t->of_list ? plural(t->problems, "sitemap", "sitemaps")
+                      : plural(t->problems, "file", "files"));
+    if (t->remarked > 0)
+        printf(", %" PRIu64 " with remarks", t->remarked);
+    printf("\n");
+    if (result->would_remove > 0)
+        fprintf(stderr,
+                "sitemapd: scan: %" PRIu64 " %s held back (shrink guard); "
+                "--max-removed %" PRIu64 " lets %s go\n",
+                result->would_remove,
+                t->of_list ? plural(result->would_remove, "entry that the list names no more is",
+                                    "entries that the list names no more are")
+                           : plural(result->would_remove, "entry of a vanished file is",
+                                    "entries of vanished files are"),
+                result->would_remove, plural(result->would_remove, "it", "them"));
+}
+
+/* What could not be read may be the folder itself, which is named once. */
+static int tell_failed(const char *name, const char *why)
+{
+    size_t len = strlen(name);
+
+    if (strncmp(why, name, len) == 0 && strncmp(why + len, ": ", 2) == 0)
+        why += len + 2;
+    return cli_fail(name, "%s", why);
+}
+
+static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_plan *plan,
+                                           int64_t max_removed, bool dry_run,
+                                           const struct scan_progress *progress,
+                                           struct change_result *result, char *why, size_t why_size)
+{
+    const struct config *config = cli->config;
+    const char **allowed = terminated(config->allow_addresses, config->allow_address_count);
+    char agent[256];
+    const struct remote_bounds bounds = {.agent = agent,
+                                         .rate = config->fetch_rate,
+                                         .per_host = config->fetch_per_host,
+                                         .min_interval_s = config->fetch_min_interval_ms / 1000,
+                                         .max_interval_s = config->fetch_max_interval_ms / 1000,
+                                         .allow_addresses = allowed};
+
+    snprintf(agent, sizeof agent, config->contact != NULL ? "sitemapd/%s (+%s)" : "sitemapd/%s",
+             SITEMAPD_VERSION, config->contact);
+    enum catalogue_status status =
+        remote_scan_once(backend_catalogue(cli->backend), &plan->remote, &bounds, max_removed,
+                         dry_run, progress, result, why, why_size);
+    free(allowed);
+    return status;
+}
+
+/* A source of the server's own configuration; what it finds is told with the source. */
+static int scan_on_server(struct cli *cli, const char *name, int64_t max_removed)
+{
+    static const char *const local[] = {"--url", "--index", "--source"};
+    struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
+    struct change_result result = {0};
+    int status;
+
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        if (arguments_has(&cli->arguments, local[i]))
+            return cli_misuse(local[i], "goes with a scan on the server's own machine");
+    status = backend_scan(cli->backend, name, max_removed, telling.dry_run, &result,
+                          &telling.problems, &telling.remarked);
+    if (status == EXIT_DONE)
+        tell_sum(&telling, &result);
+    return status == EXIT_DONE && result.would_remove > 0 ? EXIT_COULD_NOT : status;
+}
+
+int command_scan(struct cli *cli)
+{
+    const char *name = cli->arguments.words[0];
+    struct scan_plan plan = {0};
+    struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
+    struct scan_progress progress = {tell_change, tell_still, tell_progress, &telling};
+    struct change_result result = {0};
+    const struct config_source *source;
+    const struct source_made *made;
+    int64_t max_removed;
+    char why[256] = "";
+    int status = session_max_removed(cli, &max_removed);
+
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
+    if (status != EXIT_DONE)
+        return status;
+    if (backend_catalogue(cli->backend) == NULL)
+        return scan_on_server(cli, name, max_removed);
+    source = configured(cli, name);
+    plan.registry = backend_registry(cli->backend, 0);
+    if (plan.registry == NULL)
+        return EXIT_COULD_NOT;
+    made = registry_source(plan.registry, name);
+    status = source != NULL ? plan_configured(cli, source, &plan)
+             : made != NULL ? plan_made(cli, made, &plan)
+                            : plan_folder(cli, name, &plan);
+    if (status == EXIT_DONE) {
+        if (arguments_has(&cli->arguments, "--index"))
+            plan.settings.index = plan.remote.index = arguments_value(&cli->arguments, "--index");
+        telling.of_list = plan.remote.upstream != NULL;
+        progress_start(&telling.bar, name, telling.of_list ? "sitemaps" : "files", 0);
+        enum catalogue_status scanned =
+            plan.remote.upstream != NULL
+                ? poll_upstream(cli, &plan, max_removed, telling.dry_run, &progress, &result, why,
+                                sizeof why)
+                : source_scan_once(backend_catalogue(cli->backend), &plan.settings, max_removed,
+                                   telling.dry_run, &progress, &result, why, sizeof why);
+        progress_end(&telling.bar);
+        if (scanned == CATALOGUE_OK)
+            tell_sum(&telling, &result);
+        else
+            status = tell_failed(name, why[0] != '\0' ? why : catalogue_status_word(scanned));
+        if (scanned == CATALOGUE_OK && result.would_remove > 0)
+            status = EXIT_COULD_NOT;
+        change_result_done(&result);
+    }
+    free(plan.patterns);
+    free(plan.excludes);
+    free(plan.pattern_text);
+    free(plan.exclude_text);
+    explicit_bzero(plan.secret, sizeof plan.secret);
+    registry_unref(plan.registry);
+    return status;
+}

@@ -1,0 +1,245 @@
+/* sitemapd source: sources that the catalogue keeps, made, changed and removed; and all that there
+ * are. A running server has them running within moments. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/value.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/commands/commands.h"
+#include "server/cli/output.h"
+
+/* ---- what is asked for ------------------------------------------------------------------- */
+
+struct source_options {
+    struct str patterns, excludes, directory; /* owned texts */
+};
+
+static void source_options_done(struct source_options *o)
+{
+    str_done(&o->patterns);
+    str_done(&o->excludes);
+    str_done(&o->directory);
+}
+
+static void read_text(struct cli *cli, const char *option, unsigned bit, const char **out,
+                      unsigned *set)
+{
+    const char *value = arguments_value(&cli->arguments, option);
+
+    if (value == NULL)
+        return;
+    *out = *value != '\0' ? value : NULL;
+    *set |= bit;
+}
+
+/* `--watch` and `--no-watch`, and the like. */
+static void read_switch(struct cli *cli, const char *on, const char *off, unsigned bit, bool *out,
+                        unsigned *set)
+{
+    if (!arguments_has(&cli->arguments, on) && !arguments_has(&cli->arguments, off))
+        return;
+    *out = arguments_has(&cli->arguments, on);
+    *set |= bit;
+}
+
+static int read_span(struct cli *cli, const char *option, unsigned bit, uint32_t *out,
+                     unsigned *set)
+{
+    const char *value = arguments_value(&cli->arguments, option);
+    uint64_t ms;
+
+    if (value == NULL)
+        return EXIT_DONE;
+    if (!value_duration(value, &ms) || ms > UINT32_MAX || ms % 1000 != 0)
+        return cli_misuse(option, "must be a duration in seconds or more, as 30s, 15m or 3d");
+    *out = (uint32_t)ms;
+    *set |= bit;
+    return EXIT_DONE;
+}
+
+/* One a line, as the catalogue has them. */
+static int read_list(struct cli *cli, const char *option, unsigned bit, struct str *text,
+                     const char **out, unsigned *set)
+{
+    const char **values = arguments_values(&cli->arguments, option);
+    int status = EXIT_DONE;
+
+    if (values == NULL)
+        return cli_fail(option, "out of memory");
+    for (size_t i = 0; values[i] != NULL && status == EXIT_DONE; i++) {
+        if (strchr(values[i], '\n') != NULL)
+            status = cli_misuse(option, "must be the name of a file, without line breaks");
+        if (i > 0)
+            str_append_char(text, '\n');
+        str_append_text(text, values[i]);
+        *set |= bit;
+    }
+    *out = text->len > 0 ? str_text(text) : NULL;
+    free(values);
+    return status;
+}
+
+/* Of this machine, a folder is meant from where the command is given; of a server as it is
+ * written. */
+static int read_directory(struct cli *cli, struct source_options *o, const char **out,
+                          unsigned *set)
+{
+    const char *value = arguments_value(&cli->arguments, "--directory");
+    char *here;
+
+    if (value == NULL)
+        return EXIT_DONE;
+    *set |= SOURCE_SET_DIRECTORY;
+    *out = value;
+    if (value[0] == '/' || backend_catalogue(cli->backend) == NULL)
+        return EXIT_DONE;
+    here = realpath(value, NULL);
+    if (here == NULL)
+        return cli_fail(value, "there is no such folder");
+    str_append_text(&o->directory, here);
+    free(here);
+    *out = str_text(&o->directory);
+    return EXIT_DONE;
+}
+
+static int read_source(struct cli *cli, struct source_options *o, struct change *change)
+{
+    struct source_made *made = &change->made;
+    unsigned *set = &change->made_set;
+    int status = read_directory(cli, o, &made->directory, set);
+
+    made->name = cli->arguments.words[0];
+    read_text(cli, "--upstream", SOURCE_SET_UPSTREAM, &made->upstream, set);
+    read_text(cli, "--url", SOURCE_SET_URL, &made->url, set);
+    read_text(cli, "--index", SOURCE_SET_INDEX, &made->index, set);
+    read_switch(cli, "--watch", "--no-watch", SOURCE_SET_WATCH, &made->watch, set);
+    read_switch(cli, "--serve", "--no-serve", SOURCE_SET_SERVE, &made->serve, set);
+    read_switch(cli, "--check", "--no-check", SOURCE_SET_CHECK, &made->check, set);
+    if (status == EXIT_DONE)
+        status =
+            read_list(cli, "--pattern", SOURCE_SET_PATTERNS, &o->patterns, &made->patterns, set);
+    if (status == EXIT_DONE)
+        status =
+            read_list(cli, "--exclude", SOURCE_SET_EXCLUDES, &o->excludes, &made->excludes, set);
+    if (status == EXIT_DONE)
+        status = read_span(cli, "--rescan", SOURCE_SET_RESCAN, &made->rescan_ms, set);
+    if (status == EXIT_DONE)
+        status = read_span(cli, "--settle", SOURCE_SET_SETTLE, &made->settle_ms, set);
+    if (status == EXIT_DONE)
+        status = read_span(cli, "--poll", SOURCE_SET_POLL, &made->poll_ms, set);
+    if (status == EXIT_DONE)
+        status = read_span(cli, "--drop-after", SOURCE_SET_DROP_AFTER, &made->drop_after_ms, set);
+    return status;
+}
+
+/* A server says so itself. */
+static int refuse_configured(struct cli *cli)
+{
+    const char *name = cli->arguments.words[0];
+
+    for (size_t i = 0; backend_catalogue(cli->backend) != NULL && i < cli->config->source_count;
+         i++)
+        if (strcmp(cli->config->sources[i].named.name, name) == 0)
+            return cli_fail(name, "the configuration file has this source; change it there");
+    return EXIT_DONE;
+}
+
+static int read_site(struct cli *cli, struct change *change)
+{
+    const char *origin = arguments_value(&cli->arguments, "--site");
+
+    change->site.origin = origin;
+    return origin != NULL ? names_site_id(cli, origin, &change->site_id) : EXIT_DONE;
+}
+
+static int apply(struct cli *cli, struct change *change, const char *done)
+{
+    struct change_result result;
+    int status = session_apply(cli, change, change->made.name, &result);
+
+    if (status == EXIT_DONE)
+        printf("%s: %s\n", change->made.name, result.changed ? done : "unchanged");
+    change_result_done(&result);
+    return status;
+}
+
+/* What the words and options say, done. An exit status. */
+static int write_source(struct cli *cli, enum change_kind kind, const char *done)
+{
+    struct change change = {.kind = kind};
+    struct source_options options = {.patterns = STR_INIT};
+    int status = session_open(cli, false);
+
+    if (status == EXIT_DONE)
+        status = refuse_configured(cli);
+    if (status == EXIT_DONE)
+        status = read_source(cli, &options, &change);
+    if (status == EXIT_DONE && kind == CHANGE_SOURCE_ADD)
+        status = read_site(cli, &change);
+    if (status == EXIT_DONE && kind == CHANGE_SOURCE_UPDATE && change.made_set == 0)
+        status = cli_misuse("source set", "nothing to change; see sitemapd source set --help");
+    if (status == EXIT_DONE)
+        status = apply(cli, &change, done);
+    source_options_done(&options);
+    return status;
+}
+
+int command_source_add(struct cli *cli)
+{
+    return write_source(cli, CHANGE_SOURCE_ADD, "added");
+}
+
+int command_source_set(struct cli *cli)
+{
+    return write_source(cli, CHANGE_SOURCE_UPDATE, "updated");
+}
+
+int command_source_remove(struct cli *cli)
+{
+    struct change change = {.kind = CHANGE_SOURCE_REMOVE, .made.name = cli->arguments.words[0]};
+    int status = session_open(cli, false);
+
+    if (status == EXIT_DONE)
+        status = refuse_configured(cli);
+    return status == EXIT_DONE ? apply(cli, &change, "removed; its entries stay") : status;
+}
+
+/* ---- list -------------------------------------------------------------------------------- */
+
+static void append_source(void *context, const struct backend_source_made *source)
+{
+    struct listing *l = context;
+
+    if (l->json) {
+        str_append_text(&l->out, "{\"name\":");
+        str_append_json_text(&l->out, source->name);
+        str_append_json_member(&l->out, "kind", source->upstream != NULL ? "remote" : "folder");
+        str_append_json_member(&l->out, "site", source->site);
+        str_append_json_member(&l->out, "upstream", source->upstream);
+        str_append_json_member(&l->out, "directory", source->directory);
+        str_append_json_member(&l->out, "url", source->url);
+        str_append_json_member(&l->out, "index", source->index);
+        str_append_format(&l->out, ",\"managed\":%s}\n", source->managed ? "true" : "false");
+        return;
+    }
+    str_append_format(&l->out, "%-24s  %-6s  %s", source->name,
+                      source->upstream != NULL ? "remote" : "folder",
+                      source->upstream != NULL ? source->upstream : source->directory);
+    if (source->url != NULL)
+        str_append_format(&l->out, " as %s", source->url);
+    if (source->index != NULL)
+        str_append_format(&l->out, ", listed by %s", source->index);
+    str_append_text(&l->out, source->managed ? ", of the configuration\n" : "\n");
+}
+
+static int append_sources(struct listing *l)
+{
+    return backend_sources(l->backend, append_source, l);
+}
+
+int command_source_list(struct cli *cli)
+{
+    return listing_print(cli, 0, NULL, "no sources yet; make one with `sitemapd source add NAME`",
+                         append_sources);
+}

@@ -1,0 +1,171 @@
+/* `status`: what is served, and how it stands, at a glance. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/base/text.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/commands/commands.h"
+#include "server/cli/output.h"
+#include "server/rules/lastmod.h"
+
+struct summary {
+    size_t indexes;
+    uint64_t pages, entries, bytes;
+    int64_t changed_at;
+    bool untold; /* entries and bytes, to this token */
+};
+
+struct sources_told {
+    bool json;
+    bool any;
+    struct str out;
+};
+
+static void append_source(void *context, const struct backend_source *source)
+{
+    struct sources_told *told = context;
+    struct str *out = &told->out;
+    char good[21] = "never";
+
+    if (source->good_at != 0)
+        lastmod_format_utc(source->good_at, good);
+    if (!told->json) {
+        str_append_format(out,
+                          "  %-20s  %" PRIu64 " of %" PRIu64 " %s listed, %" PRIu64
+                          " with a problem, %" PRIu64 " held; scanned %s%s%s\n",
+                          source->name, source->listed, source->files,
+                          plural(source->files, "file", "files"), source->quarantined, source->held,
+                          good, source->failure != NULL ? "; failing: " : "",
+                          source->failure != NULL ? source->failure : "");
+    } else {
+        str_append_text(out, told->any ? ",{\"name\":" : "{\"name\":");
+        str_append_json_text(out, source->name);
+        str_append_format(out,
+                          ",\"files\":%" PRIu64 ",\"listed\":%" PRIu64 ",\"quarantined\":%" PRIu64
+                          ",\"held_removals\":%" PRIu64 ",\"remarked\":%" PRIu64,
+                          source->files, source->listed, source->quarantined, source->held,
+                          source->remarked);
+        str_append_json_member(out, "last_good_scan_at", source->good_at != 0 ? good : NULL);
+        str_append_json_member(out, "failure", source->failure);
+        str_append_char(out, '}');
+    }
+    told->any = true;
+}
+
+static int sum_up(struct backend *b, const struct registry *registry, struct summary *out)
+{
+    for (size_t i = 0; i < registry->site_count; i++) {
+        const struct registry_site *site = &registry->sites[i];
+
+        out->indexes += site->index_count;
+        for (size_t k = 0; k < site->index_count; k++)
+            for (size_t n = 0; n < site->indexes[k].page_count; n++) {
+                struct backend_page page;
+                int status = backend_page(b, &site->indexes[k], site->indexes[k].pages[n], &page);
+
+                if (status != EXIT_DONE)
+                    return status;
+                out->pages++;
+                out->untold |= page.untold;
+                out->entries += page.entries;
+                out->bytes += page.bytes;
+                if (page.changed_at > out->changed_at)
+                    out->changed_at = page.changed_at;
+            }
+    }
+    return EXIT_DONE;
+}
+
+/* Names and reasons are not this program's own. */
+static void print_lines(const char *text, const char *before)
+{
+    char line[1024];
+
+    for (size_t len; *text != '\0'; text += len + (text[len] == '\n')) {
+        len = strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1), text);
+        fputs(before, stdout);
+        cli_print_escaped(stdout, line);
+        putchar('\n');
+    }
+}
+
+static void print_text(const struct backend *b, const struct backend_status *status, size_t sites,
+                       const struct summary *sum, const struct sources_told *sources)
+{
+    char changed[21] = "never";
+
+    if (sum->changed_at != 0)
+        lastmod_format_utc(sum->changed_at, changed);
+    printf("%s%s%s: sitemapd %s, %s%s%s\n", ink_on(stdout, INK_HEADING), b->name, ink_off(stdout),
+           status->version, ink_on(stdout, status->healthy ? INK_GOOD : INK_WARNING),
+           status->healthy ? "well" : "not well", ink_off(stdout));
+    print_lines(str_text(&status->reasons), "  ");
+    printf("%zu %s, %zu %s, %" PRIu64 " %s", sites, plural(sites, "site", "sites"), sum->indexes,
+           plural(sum->indexes, "index", "indexes"), sum->pages,
+           plural(sum->pages, "page", "pages"));
+    if (!sum->untold)
+        printf(", %" PRIu64 " %s, %" PRIu64 " bytes", sum->entries,
+               plural(sum->entries, "entry", "entries"), sum->bytes);
+    printf("; changed %s\n", changed);
+    if (sources->any) {
+        printf("sources:\n");
+        print_lines(str_text(&sources->out), "");
+    }
+}
+
+static void print_json(const struct backend *b, const struct backend_status *status, size_t sites,
+                       const struct summary *sum, const struct sources_told *sources)
+{
+    const char *reason = str_text(&status->reasons);
+    struct str out = STR_INIT;
+    char changed[21];
+
+    str_append_text(&out, "{\"catalogue\":");
+    str_append_json_text(&out, b->name);
+    str_append_json_member(&out, "version", status->version);
+    str_append_format(&out, ",\"healthy\":%s,\"reasons\":[", status->healthy ? "true" : "false");
+    for (size_t len; *reason != '\0'; reason += len + 1) {
+        len = strcspn(reason, "\n");
+        if (reason != str_text(&status->reasons))
+            str_append_char(&out, ',');
+        str_append_json(&out, reason, len);
+    }
+    str_append_format(&out, "],\"sites\":%zu,\"indexes\":%zu,\"pages\":%" PRIu64, sites,
+                      sum->indexes, sum->pages);
+    output_append_json_count(&out, "entries", sum->entries, sum->untold);
+    output_append_json_count(&out, "bytes", sum->bytes, sum->untold);
+    if (sum->changed_at != 0)
+        lastmod_format_utc(sum->changed_at, changed);
+    str_append_json_member(&out, "changed_at", sum->changed_at != 0 ? changed : NULL);
+    str_append_format(&out, ",\"sources\":[%s]}\n", str_text(&sources->out));
+    fputs(str_text(&out), stdout);
+    str_done(&out);
+}
+
+int command_status(struct cli *cli)
+{
+    bool json = arguments_has(&cli->arguments, "--json");
+    struct sources_told sources = {.json = json, .out = STR_INIT};
+    struct backend_status health = {
+        .reasons = STR_INIT, .source = append_source, .context = &sources};
+    struct summary sum = {0};
+    struct registry *registry = NULL;
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    registry = backend_registry(cli->backend, REGISTRY_HELD);
+    status = registry == NULL ? EXIT_COULD_NOT : sum_up(cli->backend, registry, &sum);
+    if (status == EXIT_DONE)
+        status = backend_status(cli->backend, &health);
+    if (status == EXIT_DONE)
+        (json ? print_json : print_text)(cli->backend, &health, registry->site_count, &sum,
+                                         &sources);
+    if (status == EXIT_DONE && !health.healthy)
+        status = EXIT_COULD_NOT;
+    registry_unref(registry);
+    str_done(&health.reasons);
+    str_done(&sources.out);
+    return status;
+}

@@ -1,0 +1,51 @@
+/* The commands, one function each; see their tables in cli.c. Each returns an exit status and has
+ * told what went wrong. Internal to server/cli/. */
+#ifndef SITEMAPD_CLI_COMMANDS_COMMANDS_H
+#define SITEMAPD_CLI_COMMANDS_COMMANDS_H
+
+#include "server/cli/backend/session.h"
+
+#define COMMAND_SOURCE "cli" /* who owns entries that it makes in a file */
+
+int command_serve(struct cli *cli);
+int command_check_config(struct cli *cli);
+int command_site_add(struct cli *cli);
+int command_site_update(struct cli *cli);
+int command_site_list(struct cli *cli);
+int command_site_remove(struct cli *cli);
+int command_index_add(struct cli *cli);
+int command_index_list(struct cli *cli);
+int command_index_remove(struct cli *cli);
+int command_freeze(struct cli *cli);
+int command_thaw(struct cli *cli);
+int command_add(struct cli *cli);
+int command_remove(struct cli *cli);
+int command_list(struct cli *cli);
+int command_import(struct cli *cli);
+int command_export(struct cli *cli);
+int command_render(struct cli *cli);
+int command_history(struct cli *cli);
+int command_crawlers(struct cli *cli);
+int command_crawlers_import(struct cli *cli);
+int command_diff(struct cli *cli);
+int command_undo(struct cli *cli);
+int command_source_add(struct cli *cli);
+int command_source_set(struct cli *cli);
+int command_source_remove(struct cli *cli);
+int command_source_list(struct cli *cli);
+int command_token_add(struct cli *cli);
+int command_token_list(struct cli *cli);
+int command_token_revoke(struct cli *cli);
+int command_status(struct cli *cli);
+int command_healthcheck(struct cli *cli);
+int command_doctor(struct cli *cli);
+int command_probe(struct cli *cli);
+int command_migrate(struct cli *cli);
+int command_backup(struct cli *cli);
+int command_restore(struct cli *cli);
+int command_check(struct cli *cli);
+int command_scan(struct cli *cli);
+int command_completion(struct cli *cli);
+int command_complete(struct cli *cli);
+
+#endif

@@ -1,0 +1,60 @@
+/* Access logs of proxies and CDNs, for `crawlers import`: the combined format, and one JSON object
+ * a line, gzipped or not. Read as a stream. Internal to server/cli/. */
+#ifndef SITEMAPD_CLI_COMMANDS_CRAWLER_LOG_H
+#define SITEMAPD_CLI_COMMANDS_CRAWLER_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/crawler.h"
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* A request that a line tells; texts are valid until the next line is read. */
+struct log_fetch {
+    int64_t at; /* Unix seconds */
+    unsigned status;
+    uint64_t bytes;         /* 0 where it is not told */
+    const char *method;     /* NULL: not told */
+    const char *host;       /* likewise; with a port, as it came */
+    const char *target;     /* a path with its query, or a URL */
+    const char *user_agent; /* "" where there is none */
+    const char *address;    /* of the client; NULL: not told */
+};
+
+enum log_line {
+    LOG_LINE_FETCH,
+    LOG_LINE_NOTHING,    /* blank, or a comment */
+    LOG_LINE_UNREADABLE, /* `why` says what is wrong with it */
+};
+
+struct log_reader;
+/* NULL: out of memory. */
+struct log_reader *log_reader_new(void);
+void log_reader_free(struct log_reader *r); /* takes NULL */
+/* Reads a line (NUL-terminated, without its end), which it writes into. */
+enum log_line log_reader_line(struct log_reader *r, char *line, size_t len, struct log_fetch *out,
+                              const char **why);
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+struct log_file;
+/* "-" is standard input. NULL, with errno. */
+struct log_file *log_file_open(const char *path);
+void log_file_close(struct log_file *f); /* takes NULL */
+
+enum log_next {
+    LOG_NEXT_LINE,
+    LOG_NEXT_TOO_LONG, /* a line of more than 64 KiB, which was passed over */
+    LOG_NEXT_END,
+    LOG_NEXT_DAMAGED, /* the gzip stream breaks off or is wrong, or the file cannot be read */
+};
+/* The next whole line. What stands behind the last line's end is not read: it may be written just
+ * now (*rest at the end: there is such). */
+enum log_next log_file_next(struct log_file *f, char **line, size_t *len, bool *rest);
+/* How far it has been read: uncompressed bytes, and their hash. */
+uint64_t log_file_bytes(const struct log_file *f);
+void log_file_hash(const struct log_file *f, uint8_t out[CRAWLER_LOG_HASH]);
+
+#endif

@@ -1,0 +1,821 @@
+/* `import`: reads a list into spools, one for each change that applies it (all of the list; with
+ * --replace one for each index), checks what several changes or a refusal make worth checking,
+ * applies them one after the other, and tells what was found. One thread, but for what the writer
+ * calls while it is waited for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/base/map.h"
+#include "server/base/str.h"
+#include "server/base/text.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/backend/reach.h"
+#include "server/cli/backend/session.h"
+#include "server/cli/commands/commands.h"
+#include "server/cli/output.h"
+#include "server/input/reader.h"
+#include "server/rules/findings.h"
+#include "server/rules/scope.h"
+#include "server/rules/url.h"
+
+/* What one change applies: all of the list, or with --replace the part of one index. */
+struct import_group {
+    char *index_url; /* owned; NULL: as --index says */
+    int64_t index_id;
+    struct spool *spool;
+};
+
+struct import {
+    struct cli *cli;
+    const char *file;    /* as named in messages */
+    const char *index;   /* --index or NULL */
+    const char *source;  /* --source: who owns all that is made; NULL: what a line says */
+    const char *owner;   /* of what no line gives to another */
+    struct str if_match; /* a field of If-Match; empty: without */
+    bool anybodys;       /* --source '*': a replace acts on the entries of all owners */
+    bool replace, skip, dry_run, drop_lastmod;
+    uint64_t shown; /* of a dry run: rows printed */
+    int64_t max_removed;
+    struct registry *registry; /* replace without --index: tells which index a loc belongs to */
+    size_t group_count;
+    struct import_group *groups;
+    struct findings findings;
+    struct map locs; /* what stood in the list so far, see is_repeated */
+    struct progress progress;
+    uint64_t bytes, hash; /* of the file as it was read, see import_hash */
+    uint64_t applied;     /* entries of the groups before this one, for the bar */
+    uint64_t created, updated, unchanged, removed, moved, spared, revision;
+};
+
+/* The entries that were read and not refused by the reader. */
+static uint64_t import_count(const struct import *import)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < import->group_count; i++)
+        count += spool_count(import->groups[i].spool);
+    return count;
+}
+
+/* ---- what was found -------------------------------------------------------------------- */
+
+/* FNV-1a, begun with IMPORT_HASH_BEGIN and carried on. */
+#define IMPORT_HASH_BEGIN 0xcbf29ce484222325u
+static uint64_t import_hash(uint64_t hash, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* Whether the loc stood in the list before, by 63 bits of its hash: at a million locs, 16 bytes or
+ * so each, the chance that two share them is one in 18 million. Past LOCS_MAX, or out of memory, no
+ * new ones are noted. */
+#define ROWS_SHOWN 20        /* of a dry run */
+#define LOCS_MAX   50000000u /* twice what max_bulk_entries may be */
+
+static bool is_repeated(struct map *locs, const char *loc)
+{
+    uint64_t hash = import_hash(IMPORT_HASH_BEGIN, loc, strlen(loc));
+    uint32_t number, high;
+
+    hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15ull; /* mixed: FNV's high bits know little */
+    hash ^= hash >> 29;
+    high = (uint32_t)(hash >> 33);
+    for (struct map_probe p = map_probe(locs, (uint32_t)hash); map_next(&p, &number);)
+        if (number == high)
+            return true;
+    if (locs->count < LOCS_MAX)
+        map_add(locs, (uint32_t)hash, high);
+    return false;
+}
+
+/* Notes an entry's remarks. False, and refused, where its loc stood in the list before: were the
+ * last to count, the same list imported again would change the entry there and back. */
+static bool take_remarks(struct import *import, const struct entry *entry)
+{
+    if (is_repeated(&import->locs, entry->loc)) {
+        struct rejection repeated = {
+            .line = entry->line,
+            .loc = entry->loc,
+            .code = RULE_DUPLICATE,
+            .field = "loc",
+        };
+
+        findings_refuse(&import->findings, &repeated);
+        return false;
+    }
+    findings_remark(&import->findings, entry->line, NULL, entry->remarks);
+    return true;
+}
+
+static void tell_one(const struct finding *item, const char *file)
+{
+    const char *detail = item->detail != NULL ? item->detail : rule_code_sentence(item->code);
+    char what[4096];
+
+    snprintf(what, sizeof what, "%s:%" PRIu64, file, item->line);
+    if (item->loc != NULL)
+        cli_fail(what, "%s: %s (%s)", item->loc, detail, rule_code_word(item->code));
+    else
+        cli_fail(what, "%s (%s)", detail, rule_code_word(item->code));
+}
+
+/* The first few of one code, from its first on, and how many more there are. */
+static void tell_examples(const struct findings *f, uint32_t first, const char *file)
+{
+    enum rule_code code = f->items[first].code;
+    uint64_t told = 0;
+
+    for (uint32_t i = first; i < f->count && told < FINDINGS_EXAMPLES; i++) {
+        if (f->items[i].code == code) {
+            tell_one(&f->items[i], file);
+            told++;
+        }
+    }
+    if (f->refused_by[code] > told)
+        cli_fail(file, "and %" PRIu64 " more with %s", f->refused_by[code] - told,
+                 rule_code_word(code));
+}
+
+static void tell_refused(const struct findings *f, const char *file)
+{
+    bool told[RULE_CODE_COUNT] = {[RULE_OK] = true};
+
+    for (uint32_t i = 0; i < f->count; i++) {
+        enum rule_code code = f->items[i].code;
+
+        if (f->refused <= f->max && code != RULE_OK)
+            tell_one(&f->items[i], file);
+        else if (!told[code])
+            tell_examples(f, i, file);
+        told[code] = true;
+    }
+}
+
+/* Often a whole list is refused for one thing that lacks: how to make it, for the first. */
+static void tell_remedy(struct cli *cli, const struct findings *f, const char *file)
+{
+    for (uint32_t i = 0; i < f->count; i++) {
+        const struct finding *item = &f->items[i];
+        struct url url;
+
+        if (item->code == RULE_INDEX_NEEDED) {
+            cli_note(file, "name the index with --index URL");
+            return;
+        }
+        if (item->code == RULE_SITE_UNKNOWN && item->loc != NULL &&
+            url_parse(item->loc, strlen(item->loc), &url, NULL) == RULE_OK) {
+            if (!session_has_sites(cli))
+                cli_note(file, "line %" PRIu64 ": make the site with `sitemapd site add %.*s`",
+                         item->line, (int)url.origin_len, url.text);
+            else
+                cli_note(file,
+                         "line %" PRIu64
+                         ": `sitemapd site update ORIGIN --add-cross-host %.*s`, then "
+                         "--index URL; another site is made with `sitemapd site add %.*s`",
+                         item->line, (int)url.host_len, url.text + url.host_at, (int)url.origin_len,
+                         url.text);
+            return;
+        }
+    }
+}
+
+/* Tells on stderr what was refused (each `sitemapd: FILE:LINE: LOC: why (code)`) and remarked.
+ * Where more than `max` was, the first few of each code, and how many more there are. */
+static void tell_findings(struct cli *cli, struct findings *f, const char *file)
+{
+    findings_sort(f);
+    tell_refused(f, file);
+    tell_remedy(cli, f, file);
+    for (int code = 0; code < RULE_CODE_COUNT; code++)
+        if (f->remarked_by[code] > 0 && f->first_line[code] == 0) /* of a site, not of a line */
+            cli_note(file, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
+                     rule_code_word((enum rule_code)code));
+        else if (f->remarked_by[code] > 0)
+            cli_note(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64,
+                     rule_code_remark((enum rule_code)code), rule_code_word((enum rule_code)code),
+                     f->remarked_by[code], f->first_line[code]);
+}
+
+/* ---- a list of our own ------------------------------------------------------------------ */
+
+static bool is_same(const struct import *import, const struct registry_index *index,
+                    uint32_t number)
+{
+    struct backend *backend = import->cli->backend;
+    struct backend_page page;
+    struct str text = STR_INIT;
+    bool found = false;
+    bool same = backend_page(backend, index, number, &page) == EXIT_DONE &&
+                page.entries == import_count(import) &&
+                backend_render(backend, index, number, &found, &text) == EXIT_DONE && found &&
+                !text.failed && text.len == import->bytes &&
+                import_hash(IMPORT_HASH_BEGIN, str_text(&text), text.len) == import->hash;
+
+    str_done(&text);
+    return same;
+}
+
+static void tell(const struct import *import, const struct registry_site *site,
+                 const struct registry_index *index, uint32_t number)
+{
+    char path[PAGE_PATH_SIZE];
+
+    scope_page_path(index->path, index->page_pattern, number, false, path);
+    cli_note(import->file,
+             "is what sitemapd itself serves at %s%s: importing that never changes anything; take "
+             "the list from where it is made",
+             site->origin, path);
+}
+
+/* Tells where the file is, byte for byte, a page of this catalogue's own: since crawlers' paths
+ * lead to us, the public URL of an index gives what it has already. */
+static void import_tell_own(const struct import *import)
+{
+    struct registry *registry = backend_registry(import->cli->backend, REGISTRY_HELD);
+    bool found = false;
+
+    if (registry == NULL)
+        return;
+    for (size_t s = 0; s < registry->site_count; s++)
+        for (size_t i = 0; !found && i < registry->sites[s].index_count; i++) {
+            const struct registry_index *index = &registry->sites[s].indexes[i];
+
+            for (size_t n = 0; !found && n < index->page_count; n++) {
+                found = is_same(import, index, index->pages[n]);
+                if (found)
+                    tell(import, &registry->sites[s], index, index->pages[n]);
+            }
+        }
+    registry_unref(registry);
+}
+
+/* ---- applying --------------------------------------------------------------------------- */
+
+static void take_progress(void *context, uint64_t entries_done)
+{
+    struct import *import = context;
+
+    progress_update(&import->progress, import->applied + entries_done);
+}
+
+/* A change of many refuses as a whole because of single entries, which the findings tell of, or
+ * for a reason of its own (the guard, an unknown index), which is told here. */
+static int apply_group(struct import *import, struct import_group *group, bool dry_run,
+                       struct findings *findings)
+{
+    struct change change = {
+        .kind = import->replace ? CHANGE_REPLACE : CHANGE_BULK,
+        .source = import->owner,
+        .replace_source = import->replace && !import->anybodys ? import->owner : NULL,
+        .rows = group->spool,
+        .skip = import->skip,
+        .dry_run = dry_run,
+        .tells_rows = dry_run && import->dry_run,
+        .index_name = group->index_url != NULL ? group->index_url : import->index,
+        .if_match = import->if_match.len > 0 ? str_text(&import->if_match) : NULL,
+        .max_removed = import->max_removed,
+        .max_told = findings->max,
+    };
+    struct change_result result;
+    const char *what = change.index_name != NULL ? change.index_name : import->file;
+    enum catalogue_status status =
+        backend_apply_telling(import->cli->backend, &change, take_progress, import, &result);
+    bool refused = result.findings.refused > 0;
+
+    group->spool = result.rows;
+    result.rows = NULL;
+    findings_take(findings, &result.findings);
+    if (status == CATALOGUE_OK) {
+        import->created += result.created;
+        import->updated += result.updated;
+        import->unchanged += result.unchanged;
+        import->removed += result.removed;
+        import->moved += result.moved;
+        import->spared += result.spared;
+        findings_remark(findings, 0, NULL, result.remarks);
+        if (result.revision > import->revision)
+            import->revision = result.revision;
+        import->shown += output_print_rows(&result, ROWS_SHOWN - import->shown);
+    }
+    bool told = status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip &&
+                                           result.code != RULE_SHRINK_GUARD && refused);
+    int exit = told ? EXIT_DONE : session_tell(import->cli, &change, what, &result);
+    change_result_done(&result);
+    return exit;
+}
+
+/* Applies the groups one after the other, or checks them only. What single entries are refused for
+ * is in the findings. Returns EXIT_DONE, or has told what refuses a group as a whole. */
+static int import_apply(struct import *import, bool dry_run, struct findings *findings)
+{
+    int status = EXIT_DONE;
+    size_t done = 0;
+
+    import->created = import->updated = import->unchanged = import->removed = 0;
+    import->moved = 0;
+    import->spared = 0;
+    import->applied = 0;
+    progress_start(&import->progress, dry_run ? "checking" : "applying", "entries",
+                   import_count(import));
+    for (size_t i = 0; status == EXIT_DONE && i < import->group_count; i++) {
+        status = apply_group(import, &import->groups[i], dry_run, findings);
+        import->applied += spool_count(import->groups[i].spool);
+        done += status == EXIT_DONE;
+    }
+    progress_end(&import->progress);
+    if (status != EXIT_DONE && !dry_run && done > 0)
+        cli_fail(import->file, "%zu of %zu indexes %s replaced before that", done,
+                 import->group_count, plural(done, "was", "were"));
+    return status;
+}
+
+#define CHUNK_BYTES 65536
+
+struct reading {
+    struct import *import;
+    enum spool_status spooled;
+    bool no_memory;
+};
+
+/* ---- groups ---------------------------------------------------------------------------- */
+
+static struct import_group *add_group(struct import *import, char *index_url, int64_t index_id)
+{
+    struct import_group *grown =
+        reallocarray(import->groups, import->group_count + 1, sizeof *grown);
+    struct spool *spool = backend_spool(import->cli->backend, import->cli->config->max_bulk_bytes);
+
+    if (grown != NULL)
+        import->groups = grown;
+    if (grown == NULL || spool == NULL) {
+        spool_free(spool);
+        free(index_url);
+        return NULL;
+    }
+    grown[import->group_count] = (struct import_group){index_url, index_id, spool};
+    return &grown[import->group_count++];
+}
+
+/* The index that a replace without --index puts `entry` into; NULL and told in the findings where
+ * there is none. */
+static const struct registry_index *find_index(struct import *import, const struct entry *entry,
+                                               const struct registry_site **site)
+{
+    struct rejection rejection = {.line = entry->line, .loc = entry->loc};
+    struct placement placement = {0};
+    struct url loc;
+
+    rejection.code = url_parse(entry->loc, strlen(entry->loc), &loc, NULL);
+    if (rejection.code == RULE_OK)
+        rejection.code = registry_place(import->registry, &loc, entry->index, &placement);
+    if (rejection.code == RULE_OK && placement.index != NULL) {
+        *site = placement.site;
+        return placement.index;
+    }
+    rejection.field = "loc";
+    if (rejection.code == RULE_OK)
+        rejection.code = RULE_INDEX_NEEDED;
+    snprintf(rejection.detail, sizeof rejection.detail, "%s",
+             registry_place_why(import->registry, rejection.code, &loc, placement.site));
+    findings_refuse(&import->findings, &rejection);
+    return NULL;
+}
+
+/* The group for `entry`; NULL where it was refused, or (then r->no_memory) memory lacks. */
+static struct import_group *find_group(struct reading *r, const struct entry *entry)
+{
+    struct import *import = r->import;
+    const struct registry_index *index;
+    const struct registry_site *site;
+    struct import_group *group;
+    struct str url = STR_INIT;
+
+    if (!import->replace || import->index != NULL) {
+        group = import->group_count > 0 ? import->groups : add_group(import, NULL, 0);
+        r->no_memory = group == NULL;
+        return group;
+    }
+    index = find_index(import, entry, &site);
+    if (index == NULL)
+        return NULL;
+    /* Lists come in runs of one index, so the last group is looked at first. */
+    for (size_t i = import->group_count; i > 0; i--)
+        if (import->groups[i - 1].index_id == index->id)
+            return &import->groups[i - 1];
+    text_append_index_url(&url, site, index);
+    group = url.failed ? NULL : add_group(import, url.data, index->id);
+    r->no_memory = group == NULL;
+    return group;
+}
+
+/* ---- the reader's sink ----------------------------------------------------------------- */
+
+static bool take_entry(void *context, const struct entry *entry)
+{
+    struct reading *r = context;
+    struct import_group *group;
+    struct entry kept;
+
+    if (!take_remarks(r->import, entry))
+        return true;
+    group = find_group(r, entry);
+    if (group == NULL)
+        return !r->no_memory;
+    kept = *entry;
+    if (r->import->source != NULL)
+        kept.source = NULL;
+    r->spooled = spool_add(group->spool, &kept);
+    return r->spooled == SPOOL_OK;
+}
+
+static bool take_rejection(void *context, const struct rejection *rejection)
+{
+    struct reading *r = context;
+
+    findings_refuse(&r->import->findings, rejection);
+    return true;
+}
+
+static void take_remark(void *context, enum rule_code code, uint64_t line)
+{
+    struct reading *r = context;
+
+    findings_remark(&r->import->findings, line, NULL, RULE_BIT(code));
+}
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+static int tell_stopped(const struct reading *r)
+{
+    const char *file = r->import->file;
+
+    if (r->no_memory)
+        return cli_fail(file, "out of memory");
+    switch (r->spooled) {
+    case SPOOL_FULL:
+    case SPOOL_CROWDED:
+        return cli_fail(file, "is larger than max_bulk allows");
+    case SPOOL_NO_SPACE:
+        return cli_fail(file, "no space left beside %s", r->import->cli->config->database);
+    case SPOOL_NO_MEMORY:
+        return cli_fail(file, "out of memory");
+    default:
+        return cli_fail(file, "cannot be kept beside %s", r->import->cli->config->database);
+    }
+}
+
+/* What a reader says of an error, without the place that stands before it already. */
+static const char *without_place(const struct reader_error *error)
+{
+    char place[80];
+
+    snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", error->line,
+             error->column);
+    if (strncmp(error->detail, place, strlen(place)) == 0)
+        return error->detail + strlen(place);
+    snprintf(place, sizeof place, "line %" PRIu64 ": ", error->line);
+    return strncmp(error->detail, place, strlen(place)) == 0 ? error->detail + strlen(place)
+                                                             : error->detail;
+}
+
+/* Tells what is wrong with the list as a whole, and what to do instead. */
+static int tell_unusable(const struct import *import, const struct reader_error *error)
+{
+    char where[4096];
+    const char *hint = "";
+
+    if (error->line == 0)
+        snprintf(where, sizeof where, "%s", import->file);
+    else if (error->column == 0)
+        snprintf(where, sizeof where, "%s:%" PRIu64, import->file, error->line);
+    else
+        snprintf(where, sizeof where, "%s:%" PRIu64 ":%" PRIu64, import->file, error->line,
+                 error->column);
+    if (strcmp(error->code, "urlset-not-index") == 0)
+        hint = "; register the file itself with `sitemapd add URL`";
+    else if (strcmp(error->code, "too-many-entries") == 0)
+        hint = "; max_bulk_entries in [limits] allows more";
+    else if (strcmp(error->code, "body-too-large") == 0)
+        hint = "; max_bulk in [limits] allows more";
+    return cli_fail(where, "%s (%s)%s; nothing was applied", without_place(error), error->code,
+                    hint);
+}
+
+static int feed_all(struct import *import, int fd, struct reader *reader)
+{
+    static char chunk[CHUNK_BYTES];
+    uint64_t fed = 0;
+
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof chunk);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return cli_fail(import->file, "cannot be read: %s", strerror(errno));
+        if (n == 0)
+            break;
+        if (reader_feed(reader, chunk, (size_t)n) != READER_OK)
+            return EXIT_DONE; /* the caller asks the reader */
+        fed += (uint64_t)n;
+        import->bytes = fed;
+        import->hash = import_hash(import->hash, chunk, (size_t)n);
+        progress_update(&import->progress, fed);
+    }
+    reader_finish(reader);
+    return EXIT_DONE;
+}
+
+/* Reads all of `fd` into groups. Returns EXIT_DONE, or has told why the list is of no use. */
+static int import_read(struct import *import, int fd)
+{
+    const struct config *config = import->cli->config;
+    struct reading r = {.import = import, .spooled = SPOOL_OK};
+    struct reader_options options = {
+        .format = READER_AUTO,
+        .lenient = true,
+        .allow_gzip = true,
+        .drop_lastmod = import->drop_lastmod,
+        .allow_export_fields = true,
+        .max_bytes = config->max_bulk_bytes,
+        .max_entries = config->max_bulk_entries,
+        .now = (int64_t)time(NULL),
+    };
+    struct reader_sink sink = {&r, take_entry, take_rejection, take_remark};
+    struct reader *reader = reader_new(&options, &sink);
+    const struct reader_error *error;
+    struct stat found;
+    uint64_t total = 0;
+    int status;
+
+    if (reader == NULL)
+        return cli_fail(import->file, "out of memory");
+    /* An empty list makes the index empty, if the guard is told so; others it leaves alone. */
+    if (import->replace && import->index != NULL && add_group(import, NULL, 0) == NULL) {
+        reader_free(reader);
+        return cli_fail(import->file, "out of memory");
+    }
+    if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode))
+        total = (uint64_t)found.st_size;
+    progress_start(&import->progress, "reading", "bytes", total);
+    status = feed_all(import, fd, reader);
+    progress_end(&import->progress);
+    error = reader_error(reader);
+    if (status == EXIT_DONE && error->status == READER_STOPPED)
+        status = tell_stopped(&r);
+    else if (status == EXIT_DONE && error->status != READER_OK)
+        status = tell_unusable(import, error);
+    reader_free(reader);
+    return status;
+}
+
+/* ---- the command ------------------------------------------------------------------------ */
+
+#define STATE_CHARS "-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* The state that --if-match names, as a tag. One index has one. */
+static int read_if_match(struct cli *cli, struct import *import)
+{
+    const char *state = arguments_value(&cli->arguments, "--if-match");
+
+    if (state == NULL)
+        return EXIT_DONE;
+    if (import->index == NULL)
+        return cli_misuse("--if-match", "goes with --index, whose state it names");
+    if (*state == '\0' || strspn(state, STATE_CHARS) != strlen(state))
+        return cli_misuse("--if-match",
+                          "\"%s\" is not a state, as `sitemapd index list --json` "
+                          "tells it",
+                          state);
+    str_append_format(&import->if_match, "\"%s\"", state);
+    return import->if_match.failed ? cli_fail("--if-match", "out of memory") : EXIT_DONE;
+}
+
+static int read_options(struct cli *cli, struct import *import)
+{
+    const struct arguments *a = &cli->arguments;
+    int status;
+
+    import->file = strcmp(a->words[0], "-") == 0 ? "standard input" : a->words[0];
+    import->index = arguments_value(a, "--index");
+    import->source = arguments_value(a, "--source");
+    import->replace = arguments_has(a, "--replace");
+    import->skip = arguments_has(a, "--skip-invalid");
+    import->dry_run = arguments_has(a, "--dry-run");
+    import->drop_lastmod = arguments_has(a, "--drop-lastmod");
+    if (import->source != NULL && strcmp(import->source, "*") == 0) {
+        if (!import->replace)
+            return cli_misuse("--source", "'*' says whose entries --replace acts on; without it, "
+                                          "name who owns what is made");
+        import->anybodys = true;
+        import->source = NULL;
+    }
+    if (import->source != NULL &&
+        entry_check_name(import->source, strlen(import->source)) != RULE_OK)
+        return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
+    status = read_if_match(cli, import);
+    return status == EXIT_DONE ? session_max_removed(cli, &import->max_removed) : status;
+}
+
+/* What reading needs: the indexes there are. */
+static int prepare(struct cli *cli, struct import *import)
+{
+    const struct registry_index *named;
+
+    import->findings.max = cli->config->max_rejections;
+    import->findings.examples = FINDINGS_EXAMPLES;
+    import->owner = import->source != NULL ? import->source : backend_owner(cli->backend);
+    if (import->owner == NULL)
+        return EXIT_COULD_NOT;
+    import->registry = backend_registry(cli->backend, 0);
+    return import->registry == NULL ? EXIT_COULD_NOT
+                                    : names_index_option(cli, import->registry, &named);
+}
+
+#define TELL_WAIT_MS 1000
+
+/* A pipe may bring the list, and who writes it may take its time: that is told. */
+static void await_writer(const char *name, int fd)
+{
+    struct pollfd pipe = {.fd = fd, .events = POLLIN};
+    struct stat found;
+
+    if (fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode)) {
+        if (poll(&pipe, 1, TELL_WAIT_MS) == 0)
+            cli_note(name, "is a pipe into which nobody has written yet; waiting for it");
+        while (poll(&pipe, 1, -1) < 0 && errno == EINTR)
+            ;
+    }
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, bytes, len);
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0) {
+            bytes += n;
+            len -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+/* A list that lies elsewhere, fetched once, whole, before anything is read of it. Unpacked it is
+ * asked for, so that a list of our own is known as such. */
+static int read_url(struct cli *cli, struct import *import)
+{
+    struct reach reach;
+    struct reach_answer answer;
+    int status = reach_init(cli, cli->arguments.words[0], &reach), fd = -1;
+
+    if (status == EXIT_DONE) {
+        reach_ask(&reach, NULL, "Accept-Encoding: identity\r\n", NULL, &answer);
+        if (answer.status != FETCH_OK)
+            status = cli_fail(import->file, "cannot be fetched: %s", answer.reply.why);
+        else if (answer.way.verdict != HOP_END)
+            status =
+                cli_fail(import->file, "cannot be fetched: %s", hop_sentence(answer.way.verdict));
+        else if (answer.reply.status != 200)
+            status =
+                cli_fail(import->file, "cannot be fetched: it answers %u", answer.reply.status);
+        else if (answer.reply.cut)
+            status = cli_fail(import->file, "is larger than 50 MiB");
+        else if ((fd = memfd_create("list", MFD_CLOEXEC)) < 0 ||
+                 !write_all(fd, str_text(&answer.reply.body), answer.reply.body.len) ||
+                 lseek(fd, 0, SEEK_SET) != 0)
+            status = cli_fail(import->file, "cannot be kept: %s", strerror(errno));
+        else
+            status = import_read(import, fd);
+        reach_answer_done(&answer);
+    }
+    if (fd >= 0)
+        close(fd);
+    reach_done(&reach);
+    return status;
+}
+
+static int read_list(struct cli *cli, struct import *import)
+{
+    const char *name = cli->arguments.words[0];
+    bool is_stdin = strcmp(name, "-") == 0;
+    int fd, status;
+
+    if (strncmp(name, "https://", 8) == 0 || strncmp(name, "http://", 7) == 0)
+        return read_url(cli, import);
+    fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return cli_fail(name, "cannot be read: %s", strerror(errno));
+    if (!is_stdin)
+        await_writer(name, fd);
+    status = import_read(import, fd);
+    if (!is_stdin)
+        close(fd);
+    return status;
+}
+
+/* All or nothing. Several indexes are several changes, so all are checked before the first is
+ * applied; and where something is refused already, the rest is checked to tell all of it at
+ * once. */
+static int check_first(struct import *import, bool *good)
+{
+    struct findings *f = &import->findings, found = {.max = f->max, .examples = f->examples};
+    int status;
+
+    if (import->group_count <= 1 && (f->refused == 0 || import->skip))
+        return EXIT_DONE;
+    status = import_apply(import, true, &found);
+    *good = f->refused + found.refused == 0 || import->skip;
+    if (!*good || status != EXIT_DONE) /* else the second pass tells them again */
+        findings_take(f, &found);
+    findings_done(&found);
+    return status;
+}
+
+static void print_summary(const struct import *import, uint64_t read)
+{
+    output_print_more(import->created + import->updated + import->removed, import->shown);
+    printf("%s: read %" PRIu64 ": %s%" PRIu64 " created, %" PRIu64 " updated, %" PRIu64
+           " unchanged, %" PRIu64 " removed, ",
+           import->file, read, import->dry_run ? "a dry run, nothing applied: " : "",
+           import->created, import->updated, import->unchanged, import->removed);
+    if (import->moved > 0)
+        printf("%" PRIu64 " moved from another index, ", import->moved);
+    printf("%" PRIu64 " refused", import->findings.refused);
+    if (!import->dry_run && import->revision > 0)
+        printf(" (revision %" PRIu64 ")", import->revision);
+    putchar('\n');
+    if (import->spared > 0)
+        cli_note(import->file,
+                 "%" PRIu64 " %s of other sources %s left as %s; `--source '*'` replaces %s too",
+                 import->spared, plural(import->spared, "entry", "entries"),
+                 plural(import->spared, "was", "were"), plural(import->spared, "it is", "they are"),
+                 plural(import->spared, "it", "them"));
+}
+
+static int apply_list(struct import *import)
+{
+    uint64_t read_refused = import->findings.refused, read = import_count(import) + read_refused;
+    bool good = true;
+    int status = check_first(import, &good);
+
+    if (status == EXIT_DONE && good)
+        status = import_apply(import, import->dry_run, &import->findings);
+    tell_findings(import->cli, &import->findings, import->file);
+    if (status != EXIT_DONE)
+        return status;
+    if (import->findings.refused > 0 && !import->skip)
+        return cli_fail(
+            import->file, "%" PRIu64 " of %" PRIu64 " %s refused, nothing was applied%s",
+            import->findings.refused, read, plural(read, "entry", "entries"),
+            import->findings.refused < read ? "; --skip-invalid applies the good ones" : "");
+    print_summary(import, read);
+    if (import->unchanged == read && import->removed == 0 && read > 0)
+        import_tell_own(import);
+    return EXIT_DONE;
+}
+
+static void import_done(struct import *import)
+{
+    for (size_t i = 0; i < import->group_count; i++) {
+        spool_free(import->groups[i].spool);
+        free(import->groups[i].index_url);
+    }
+    free(import->groups);
+    registry_unref(import->registry);
+    findings_done(&import->findings);
+    map_done(&import->locs);
+    str_done(&import->if_match);
+}
+
+int command_import(struct cli *cli)
+{
+    struct import import = {.cli = cli, .hash = IMPORT_HASH_BEGIN};
+    int status = read_options(cli, &import);
+
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
+    if (status == EXIT_DONE)
+        status = prepare(cli, &import);
+    if (status == EXIT_DONE)
+        status = read_list(cli, &import);
+    if (status == EXIT_DONE)
+        status = apply_list(&import);
+    else
+        tell_findings(cli, &import.findings, import.file);
+    import_done(&import);
+    return status;
+}

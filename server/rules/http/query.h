@@ -1,0 +1,33 @@
+/* The query of a request target: `name=value&…`, percent-decoded, `+` is a space
+ * (application/x-www-form-urlencoded). Pure, thread safe. */
+#ifndef SITEMAPD_RULES_HTTP_QUERY_H
+#define SITEMAPD_RULES_HTTP_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define QUERY_MAX_PAIRS 16
+
+struct query {
+    char *storage; /* owned */
+    size_t count;
+    struct {
+        const char *name, *value;
+    } pair[QUERY_MAX_PAIRS]; /* borrowed from storage */
+};
+
+enum query_status { QUERY_OK, QUERY_MALFORMED, QUERY_TOO_MANY, QUERY_REPEATED, QUERY_NO_MEMORY };
+
+/* Reads the text behind the `?` (NULL: none). NUL, bad percent-encoding and bad UTF-8 are
+ * malformed; a name given twice is refused. On failure `*out` needs no query_done. */
+enum query_status query_parse(const char *text, struct query *out);
+/* The value, or NULL where the name is absent. Borrowed until query_done. */
+const char *query_value(const struct query *q, const char *name);
+/* The first name that is not in `known` (NULL-terminated), or NULL. */
+const char *query_unknown(const struct query *q, const char *const *known);
+/* Reads a decimal from 0 to `max`. False where it is anything else. */
+bool query_number(const char *text, uint64_t max, uint64_t *out);
+void query_done(struct query *q);
+
+#endif

@@ -1,0 +1,23 @@
+#include "server/rules/page/extension.h"
+
+#include <string.h>
+
+const struct extension extensions[EXTENSION_COUNT] = {
+    {EXTENSION_NEWS, "news", "news", "http://www.google.com/schemas/sitemap-news/0.9"},
+    {EXTENSION_IMAGES, "images", "image", "http://www.google.com/schemas/sitemap-image/1.1"},
+    {EXTENSION_ALTERNATES, "alternates", "xhtml", "http://www.w3.org/1999/xhtml"},
+};
+
+unsigned extensions_of(const char *fragment)
+{
+    unsigned found = 0;
+
+    /* Canonical: a '<' begins an element, and nothing else. */
+    for (const char *at = fragment; (at = strchr(at, '<')) != NULL; at++)
+        for (size_t i = 0; i < EXTENSION_COUNT; i++) {
+            size_t len = strlen(extensions[i].prefix);
+            if (strncmp(at + 1, extensions[i].prefix, len) == 0 && at[1 + len] == ':')
+                found |= extensions[i].bit;
+        }
+    return found;
+}

@@ -1,0 +1,28 @@
+/* What page URLs may bear beside loc and lastmod, and the namespaces that a urlset's frame declares
+ * for it. Pure, thread safe. */
+#ifndef SITEMAPD_RULES_PAGE_EXTENSION_H
+#define SITEMAPD_RULES_PAGE_EXTENSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A set of them is kept in the catalogue: bits never change their meaning. */
+#define EXTENSION_IMAGES     1u /* image:image (Google's image sitemaps) */
+#define EXTENSION_ALTERNATES 2u /* xhtml:link rel="alternate" hreflang="…" */
+#define EXTENSION_NEWS       4u /* news:news (Google News sitemaps) */
+#define EXTENSIONS_ALL       7u
+#define EXTENSION_COUNT      3u
+
+struct extension {
+    unsigned bit;
+    const char *word;       /* "images", as API and command line name it */
+    const char *prefix;     /* "image", of its elements */
+    const char *name_space; /* what the prefix is declared as */
+};
+/* In the order in which a frame declares them and a row's fragment has them. */
+extern const struct extension extensions[EXTENSION_COUNT];
+
+/* Of a row's fragment which extensions it has, by its elements' prefixes. */
+unsigned extensions_of(const char *fragment);
+
+#endif

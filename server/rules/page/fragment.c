@@ -1,0 +1,529 @@
+#include "server/rules/page/fragment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/text.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/loc.h"
+#include "server/rules/page/render.h"
+#include "server/rules/url.h"
+
+#define OPEN_NEWS     "<news:news><news:publication><news:name>"
+#define OPEN_LANGUAGE "</news:name><news:language>"
+#define OPEN_DATE     "</news:language></news:publication><news:publication_date>"
+#define OPEN_TITLE    "</news:publication_date><news:title>"
+#define CLOSE_NEWS    "</news:title></news:news>"
+#define OPEN_IMAGE    "<image:image><image:loc>"
+#define CLOSE_IMAGE   "</image:loc></image:image>"
+#define OPEN_LINK     "<xhtml:link rel=\"alternate\" hreflang=\""
+#define OPEN_HREF     "\" href=\""
+#define CLOSE_LINK    "\"/>"
+
+static const char *const news_names[NEWS_FIELD_COUNT] = {
+    "news.publication.name", "news.publication.language", "news.publication_date", "news.title"};
+
+void fragment_begin(struct fragment *f, bool lenient)
+{
+    str_clear(&f->images);
+    str_clear(&f->alternates);
+    for (size_t i = 0; i < NEWS_FIELD_COUNT; i++)
+        str_clear(&f->news[i]);
+    str_clear(&f->text);
+    f->image_count = f->alternate_count = f->images_seen = 0;
+    f->lenient = lenient;
+    f->has_news = f->news_spoilt = f->overfull = false;
+    f->remarks = 0;
+}
+
+void fragment_done(struct fragment *f)
+{
+    str_done(&f->images);
+    str_done(&f->alternates);
+    for (size_t i = 0; i < NEWS_FIELD_COUNT; i++)
+        str_done(&f->news[i]);
+    str_done(&f->text);
+}
+
+/* ---- faults ---- */
+
+/* `text` as UTF-8 of less than `size` bytes, without controls. */
+static void cut(char *out, size_t size, const char *text)
+{
+    size_t len = strlen(text), at = 0, used = 0;
+
+    while (at < len) {
+        size_t step = utf8_char_len(text + at, len - at);
+        bool shown = step > 0 && !utf8_is_control(text + at, step);
+
+        if (used + (shown ? step : 1) >= size)
+            break;
+        memcpy(out + used, shown ? text + at : "?", shown ? step : 1);
+        used += shown ? step : 1;
+        at += step > 0 ? step : 1;
+    }
+    out[used] = '\0';
+}
+
+static enum rule_code tell(struct fragment *f, enum rule_code code, const char *field,
+                           const char *sentence)
+{
+    cut(f->field, sizeof f->field, field);
+    snprintf(f->why, sizeof f->why, "%s %s", f->field, sentence);
+    return code;
+}
+
+enum rule_code fragment_fault(struct fragment *f, enum rule_code code, const char *field)
+{
+    return tell(f, code, field, rule_code_sentence(code));
+}
+
+/* A part breaks a rule. */
+static enum rule_code break_rule(struct fragment *f, enum rule_code code, const char *field,
+                                 const char *sentence)
+{
+    tell(f, code, field, sentence);
+    if (!f->lenient)
+        return code;
+    f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);
+    return RULE_OK;
+}
+
+static enum rule_code break_news(struct fragment *f, enum rule_code code, enum news_field field,
+                                 const char *sentence)
+{
+    f->news_spoilt = true;
+    return break_rule(f, code, news_names[field], sentence);
+}
+
+/* ---- images and alternates ---- */
+
+static bool keep_url(struct fragment *f, struct str *urls, unsigned count, const struct url *url,
+                     struct fragment_part *parts)
+{
+    if (count == FRAGMENT_MAX_PARTS || urls->len + url->len > EXTENSIONS_MAX_BYTES) {
+        f->overfull = true;
+        return false;
+    }
+    parts[count].at = (uint32_t)urls->len;
+    parts[count].len = url->len;
+    str_append(urls, url->text, url->len);
+    return true;
+}
+
+static bool is_url(const struct str *urls, const struct fragment_part *part, const struct url *url)
+{
+    return part->len == url->len && !urls->failed &&
+           memcmp(urls->data + part->at, url->text, url->len) == 0;
+}
+
+enum rule_code fragment_add_image(struct fragment *f, const char *url, size_t len)
+{
+    struct url parsed;
+    char field[32];
+    enum rule_code code = url_parse(url, len, &parsed, NULL);
+
+    snprintf(field, sizeof field, "images[%u].loc", f->images_seen);
+    if (++f->images_seen > FRAGMENT_MAX_IMAGES)
+        f->overfull = true;
+    if (code != RULE_OK)
+        return break_rule(f, code, field, explain_loc(code, url, len));
+    for (unsigned i = 0; i < f->image_count; i++)
+        if (is_url(&f->images, &f->image[i], &parsed)) {
+            f->remarks |= RULE_BIT(RULE_DUPLICATE);
+            return RULE_OK;
+        }
+    f->image_count += keep_url(f, &f->images, f->image_count, &parsed, f->image);
+    return RULE_OK;
+}
+
+static bool read_hreflang(const char *text, size_t len, char out[LANGUAGE_MAX_BYTES + 1])
+{
+    if (ascii_equals(text, len, "x-default")) {
+        strcpy(out, "x-default");
+        return true;
+    }
+    return language_parse(text, len, out);
+}
+
+enum rule_code fragment_add_alternate(struct fragment *f, const char *language, size_t language_len,
+                                      const char *url, size_t len)
+{
+    struct url parsed;
+    char field[112], tag[LANGUAGE_MAX_BYTES + 1];
+    size_t shown = language_len < 80 ? language_len : 80;
+
+    snprintf(field, sizeof field, "alternates%s%.*s", shown > 0 ? "." : "", (int)shown, language);
+    if (!read_hreflang(language, language_len, tag))
+        return break_rule(f, RULE_LANGUAGE, field, rule_code_sentence(RULE_LANGUAGE));
+    enum rule_code code = url_parse(url, len, &parsed, NULL);
+    if (code != RULE_OK)
+        return break_rule(f, code, field, explain_loc(code, url, len));
+    for (unsigned i = 0; i < f->alternate_count; i++) {
+        if (strcmp(f->alternate[i].language, tag) != 0)
+            continue;
+        if (!is_url(&f->alternates, &f->alternate[i], &parsed))
+            return break_rule(f, RULE_DUPLICATE, field, "stands more than once, with other URLs");
+        f->remarks |= RULE_BIT(RULE_DUPLICATE);
+        return RULE_OK;
+    }
+    if (keep_url(f, &f->alternates, f->alternate_count, &parsed, f->alternate))
+        strcpy(f->alternate[f->alternate_count++].language, tag);
+    return RULE_OK;
+}
+
+/* ---- news ---- */
+
+void fragment_begin_news(struct fragment *f)
+{
+    f->has_news = true;
+}
+
+static bool is_white(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* XML 1.0 2.2 has neither these two nor controls. */
+static bool is_noncharacter(const char *text, size_t step)
+{
+    return step == 3 &&
+           (memcmp(text, "\xef\xbf\xbe", 3) == 0 || memcmp(text, "\xef\xbf\xbf", 3) == 0);
+}
+
+static bool read_text(const char *text, size_t len, struct str *out)
+{
+    for (size_t at = 0; at < len;) {
+        size_t step = utf8_char_len(text + at, len - at);
+
+        if (is_white(text[at])) {
+            at++;
+            continue;
+        }
+        if (step == 0 || utf8_is_control(text + at, step) || is_noncharacter(text + at, step))
+            return false;
+        if (out->len > 0 && is_white(text[at - 1]))
+            str_append_char(out, ' ');
+        str_append(out, text + at, step);
+        if (out->len > NEWS_TEXT_MAX_BYTES)
+            return false;
+        at += step;
+    }
+    return out->len > 0 || out->failed;
+}
+
+/* As the schema of sitemap-news 0.9 has it, in any case. */
+static bool read_news_language(const char *text, size_t len, struct str *out)
+{
+    bool named = len == 2 || len == 3 || ascii_equals(text, len, "zh-cn") ||
+                 ascii_equals(text, len, "zh-tw");
+
+    for (size_t i = 0; i < len && named; i++) {
+        named = ascii_is_alpha(text[i]) || text[i] == '-';
+        named = named && (text[i] != '-' || len == 5);
+        str_append_char(out, ascii_lower(text[i]));
+    }
+    return named;
+}
+
+static enum rule_code read_date(struct fragment *f, const char *text, size_t len, int64_t now)
+{
+    struct lastmod date;
+    enum rule_code code = lastmod_parse(text, len, now, &date, NULL);
+
+    if (code == RULE_LASTMOD_FUTURE)
+        return break_news(f, code, NEWS_DATE, "is more than a day ahead");
+    if (code == RULE_OK && !date.renders)
+        return break_news(f, RULE_LASTMOD_INVALID, NEWS_DATE, "has no day");
+    if (code != RULE_OK)
+        return break_news(f, code, NEWS_DATE, rule_code_sentence(code));
+    str_append_text(&f->news[NEWS_DATE], date.text);
+    return RULE_OK;
+}
+
+enum rule_code fragment_add_news(struct fragment *f, enum news_field field, const char *text,
+                                 size_t len, int64_t now)
+{
+    struct str *out = &f->news[field];
+
+    if (f->news_spoilt)
+        return RULE_OK;
+    if (out->len > 0)
+        return break_news(f, RULE_DUPLICATE, field, "stands more than once");
+    switch (field) {
+    case NEWS_LANGUAGE:
+        if (read_news_language(text, len, out))
+            return RULE_OK;
+        return break_news(f, RULE_LANGUAGE, field,
+                          "must be two or three letters of ISO 639, or zh-cn or zh-tw");
+    case NEWS_DATE:
+        return read_date(f, text, len, now);
+    default:
+        if (read_text(text, len, out))
+            return RULE_OK;
+        return break_news(f, RULE_TEXT, field, rule_code_sentence(RULE_TEXT));
+    }
+}
+
+/* ---- the whole ---- */
+
+static void cut_back(struct str *out, size_t len)
+{
+    out->len = len;
+    if (out->data != NULL)
+        out->data[len] = '\0';
+}
+
+static void append_news(const struct fragment *f, struct str *out)
+{
+    static const char *const before[NEWS_FIELD_COUNT] = {OPEN_NEWS, OPEN_LANGUAGE, OPEN_DATE,
+                                                         OPEN_TITLE};
+
+    for (size_t i = 0; i < NEWS_FIELD_COUNT; i++) {
+        str_append_text(out, before[i]);
+        render_escaped(out, str_text(&f->news[i]), f->news[i].len);
+    }
+    str_append_text(out, CLOSE_NEWS);
+}
+
+static enum rule_code take_news(struct fragment *f)
+{
+    size_t begin = f->text.len;
+
+    for (size_t i = 0; i < NEWS_FIELD_COUNT && !f->news_spoilt; i++)
+        if (f->news[i].len == 0) {
+            enum rule_code code =
+                break_news(f, RULE_FIELD_MISSING, (enum news_field)i, "is needed");
+            if (code != RULE_OK)
+                return code;
+        }
+    if (!f->news_spoilt)
+        append_news(f, &f->text);
+    if (f->text.len > EXTENSIONS_MAX_BYTES) {
+        f->overfull = true;
+        cut_back(&f->text, begin);
+    }
+    return RULE_OK;
+}
+
+static int by_language(const void *a, const void *b)
+{
+    const struct fragment_part *left = a, *right = b;
+
+    return strcmp(left->language, right->language);
+}
+
+static void append_alternates(struct fragment *f, struct str *out)
+{
+    qsort(f->alternate, f->alternate_count, sizeof *f->alternate, by_language);
+    for (unsigned i = 0; i < f->alternate_count; i++) {
+        str_append_text(out, OPEN_LINK);
+        str_append_text(out, f->alternate[i].language);
+        str_append_text(out, OPEN_HREF);
+        render_escaped(out, f->alternates.data + f->alternate[i].at, f->alternate[i].len);
+        str_append_text(out, CLOSE_LINK);
+    }
+}
+
+/* The images that have room with what stands before and comes behind them. */
+static void append_images(struct fragment *f, size_t behind)
+{
+    for (unsigned i = 0; i < f->image_count; i++) {
+        size_t begin = f->text.len;
+
+        str_append_text(&f->text, OPEN_IMAGE);
+        render_escaped(&f->text, f->images.data + f->image[i].at, f->image[i].len);
+        str_append_text(&f->text, CLOSE_IMAGE);
+        if (f->text.len + behind > EXTENSIONS_MAX_BYTES) {
+            f->overfull = true;
+            cut_back(&f->text, begin);
+            return;
+        }
+    }
+}
+
+enum rule_code fragment_end(struct fragment *f)
+{
+    struct str alternates = STR_INIT;
+
+    bool failed = f->images.failed || f->alternates.failed;
+
+    for (size_t i = 0; i < NEWS_FIELD_COUNT; i++)
+        failed = failed || f->news[i].failed;
+    if (failed) {
+        f->text.failed = true;
+        return RULE_OK;
+    }
+    if (f->has_news) {
+        enum rule_code code = take_news(f);
+        if (code != RULE_OK)
+            return code;
+    }
+    append_alternates(f, &alternates);
+    if (f->text.len + alternates.len > EXTENSIONS_MAX_BYTES) {
+        f->overfull = true;
+        str_clear(&alternates);
+    }
+    append_images(f, alternates.len);
+    str_append(&f->text, str_text(&alternates), alternates.len);
+    f->text.failed = f->text.failed || alternates.failed;
+    str_done(&alternates);
+    if (!f->overfull)
+        return RULE_OK;
+    if (!f->lenient)
+        return tell(f, RULE_EXTENSIONS_LONG,
+                    f->images_seen > FRAGMENT_MAX_IMAGES || f->image_count > 0 ? "images"
+                    : f->alternate_count > 0                                   ? "alternates"
+                                                                               : "news",
+                    rule_code_sentence(RULE_EXTENSIONS_LONG));
+    f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);
+    return RULE_OK;
+}
+
+/* ---- of a fragment that is kept ---- */
+
+struct span {
+    const char *at;
+    size_t len;
+};
+
+/* Steps over `wanted`. */
+static bool take(const char **at, const char *wanted)
+{
+    size_t len = strlen(wanted);
+
+    if (strncmp(*at, wanted, len) != 0)
+        return false;
+    *at += len;
+    return true;
+}
+
+/* Takes text up to the next markup or quote, which are escaped within it, then `behind`. */
+static bool take_text(const char **at, const char *behind, struct span *out)
+{
+    const char *start = *at;
+    size_t len = strcspn(start, "<\"");
+
+    *at += len;
+    *out = (struct span){start, len};
+    return take(at, behind);
+}
+
+static bool take_news_element(const char **at, struct span field[NEWS_FIELD_COUNT])
+{
+    const char *from = *at;
+    bool whole = take(&from, OPEN_NEWS) && take_text(&from, OPEN_LANGUAGE, &field[NEWS_NAME]) &&
+                 take_text(&from, OPEN_DATE, &field[NEWS_LANGUAGE]) &&
+                 take_text(&from, OPEN_TITLE, &field[NEWS_DATE]) &&
+                 take_text(&from, CLOSE_NEWS, &field[NEWS_TITLE]);
+
+    if (whole)
+        *at = from;
+    return whole;
+}
+
+static bool take_image(const char **at, struct span *url)
+{
+    const char *from = *at;
+    bool whole = take(&from, OPEN_IMAGE) && take_text(&from, CLOSE_IMAGE, url);
+
+    if (whole)
+        *at = from;
+    return whole;
+}
+
+static bool take_link(const char **at, struct span *language, struct span *url)
+{
+    const char *from = *at;
+    bool whole = take(&from, OPEN_LINK) && take_text(&from, OPEN_HREF, language) &&
+                 take_text(&from, CLOSE_LINK, url);
+
+    if (whole)
+        *at = from;
+    return whole;
+}
+
+/* As a JSON text, with the five escapes taken back in a copy. */
+static void append_text(struct str *out, struct span text)
+{
+    static const struct {
+        const char *escape;
+        char c;
+    } escapes[] = {{"&amp;", '&'}, {"&apos;", '\''}, {"&quot;", '"'}, {"&lt;", '<'}, {"&gt;", '>'}};
+    struct str plain = STR_INIT;
+
+    for (size_t at = 0; at < text.len;) {
+        size_t run = 0, i = 0;
+        while (at + run < text.len && text.at[at + run] != '&')
+            run++;
+        str_append(&plain, text.at + at, run);
+        at += run;
+        if (at == text.len)
+            break;
+        while (i < 5 && strncmp(text.at + at, escapes[i].escape, strlen(escapes[i].escape)) != 0)
+            i++;
+        str_append_char(&plain, i < 5 ? escapes[i].c : '&');
+        at += i < 5 ? strlen(escapes[i].escape) : 1;
+    }
+    str_append_json(out, str_text(&plain), plain.len);
+    out->failed = out->failed || plain.failed;
+    str_done(&plain);
+}
+
+void fragment_append_json(struct str *out, const char *fragment)
+{
+    struct span news[NEWS_FIELD_COUNT], url, language;
+    const char *at = fragment != NULL ? fragment : "";
+    bool has_news = take_news_element(&at, news);
+    const char *separator = ",\"images\":[";
+
+    for (; take_image(&at, &url); separator = ",") {
+        str_append_text(out, separator);
+        append_text(out, url);
+    }
+    if (*separator != '\0' && separator[1] == '\0')
+        str_append_char(out, ']');
+    separator = ",\"alternates\":{";
+    for (; take_link(&at, &language, &url); separator = ",") {
+        str_append_text(out, separator);
+        append_text(out, language);
+        str_append_char(out, ':');
+        append_text(out, url);
+    }
+    if (separator[1] == '\0')
+        str_append_char(out, '}');
+    if (!has_news)
+        return;
+    str_append_text(out, ",\"news\":{\"publication\":{\"name\":");
+    append_text(out, news[NEWS_NAME]);
+    str_append_text(out, ",\"language\":");
+    append_text(out, news[NEWS_LANGUAGE]);
+    str_append_text(out, "},\"publication_date\":");
+    append_text(out, news[NEWS_DATE]);
+    str_append_text(out, ",\"title\":");
+    append_text(out, news[NEWS_TITLE]);
+    str_append_char(out, '}');
+}
+
+void fragment_append_part(struct str *out, const char *fragment, unsigned wanted)
+{
+    struct span fields[NEWS_FIELD_COUNT];
+    const char *at = fragment, *begin = at;
+
+    if (fragment == NULL)
+        return;
+    take_news_element(&at, fields);
+    if ((wanted & EXTENSION_NEWS) != 0)
+        str_append(out, begin, (size_t)(at - begin));
+    begin = at;
+    while (take_image(&at, &fields[0]))
+        ;
+    if ((wanted & EXTENSION_IMAGES) != 0)
+        str_append(out, begin, (size_t)(at - begin));
+    begin = at;
+    while (take_link(&at, &fields[0], &fields[1]))
+        ;
+    if ((wanted & EXTENSION_ALTERNATES) != 0)
+        str_append(out, begin, (size_t)(at - begin));
+}

@@ -1,0 +1,94 @@
+/* The fragment: what a page URL bears beside loc and lastmod (server/rules/page/extension.h), as it
+ * stands in its <url> behind the lastmod, gathered part by part from JSON or from a sitemap, and
+ * shown again as JSON. What is judged, as Google Search Central documents it:
+ *   images      ("Image sitemaps") at most 1,000 image:image, each with a URL of any host. caption,
+ *               title, license and geo_location are deprecated there and not kept.
+ *   alternates  ("Localized versions of your pages", by sitemap) xhtml:link with hreflang (BCP 47,
+ *               or x-default) and a whole URL of any host; each language once.
+ *   news        ("News sitemaps") publication with name and language (ISO 639, two or three
+ * letters, or zh-cn, zh-tw), publication_date (W3C Datetime, with a day) and title, all needed.
+ *               access, genres, keywords and stock_tickers are documented no more and not kept.
+ *
+ * It is canonical: what is said in any way has one form.
+ *   1. News, then images in their order, each URL once, then alternates in byte order of their
+ *      languages; no byte between them, and none for what is not there:
+ *      <news:news><news:publication><news:name>N</news:name><news:language>en</news:language>
+ *        </news:publication><news:publication_date>2026-01-01</news:publication_date>
+ *        <news:title>T</news:title></news:news>                    (without these line ends)
+ *      <image:image><image:loc>URL</image:loc></image:image>
+ *      <xhtml:link rel="alternate" hreflang="de-CH" href="URL"/>
+ *   2. URLs are as url_parse writes them, languages as language_parse, x-default and the language
+ *      of news in lower case, the date as lastmod_parse; a name or title has one space where there
+ *      was white space within, and none around it.
+ *   3. & ' " < > within are escaped (render.c); every other & or < would be markup, and is not
+ *      there.
+ *   4. At most EXTENSIONS_MAX_BYTES: some 150 images. */
+#ifndef SITEMAPD_RULES_PAGE_FRAGMENT_H
+#define SITEMAPD_RULES_PAGE_FRAGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/base/str.h"
+#include "server/rules/code.h"
+#include "server/rules/limits.h"
+#include "server/rules/page/extension.h"
+#include "server/rules/page/language.h"
+
+#define FRAGMENT_MAX_IMAGES 1000u
+#define FRAGMENT_MAX_PARTS  (EXTENSIONS_MAX_BYTES / 60) /* none is smaller */
+#define NEWS_TEXT_MAX_BYTES 2048u                       /* of a title, of a publication's name */
+
+enum news_field { NEWS_NAME, NEWS_LANGUAGE, NEWS_DATE, NEWS_TITLE, NEWS_FIELD_COUNT };
+
+/* The parts of one row. Begins zero; one serves for many rows. One thread at a time. */
+struct fragment {
+    /* URLs as url_parse writes them, one behind the other; and names as they will stand. Owned. */
+    struct str images, alternates, news[NEWS_FIELD_COUNT];
+    unsigned image_count, alternate_count, images_seen;
+    struct fragment_part {
+        uint32_t at, len; /* of its URL */
+        char language[LANGUAGE_MAX_BYTES + 1];
+    } image[FRAGMENT_MAX_PARTS], alternate[FRAGMENT_MAX_PARTS];
+    bool lenient;
+    bool has_news, news_spoilt;
+    bool overfull; /* there were more parts, or larger ones, than may be */
+    rule_set remarks;
+    char field[112]; /* of the last fault: "images[3].loc", "alternates.de-CH", "news.title" */
+    char why[256];   /* its sentence, which begins with the field */
+    struct str text; /* what fragment_end made; owned */
+};
+
+/* Where it is `lenient`, what breaks a rule is left out, with RULE_EXTENSION_DROPPED in remarks:
+ * that image or alternate, or the news as a whole; of too many images the last ones. */
+void fragment_begin(struct fragment *f, bool lenient);
+void fragment_done(struct fragment *f);
+
+/* Each judges a part, of any bytes, and takes it. Of what is refused nothing is taken, and field
+ * and why tell of it. What stands twice in the same way is taken once, with RULE_DUPLICATE. */
+enum rule_code fragment_add_image(struct fragment *f, const char *url, size_t len);
+enum rule_code fragment_add_alternate(struct fragment *f, const char *language, size_t language_len,
+                                      const char *url, size_t len);
+/* There are news, whose fields follow; `now` as in lastmod_parse. */
+void fragment_begin_news(struct fragment *f);
+enum rule_code fragment_add_news(struct fragment *f, enum news_field field, const char *text,
+                                 size_t len, int64_t now);
+/* A fault that a format found, however lenient: fills field (cut where it is too long) and why.
+ * Returns `code`. */
+enum rule_code fragment_fault(struct fragment *f, enum rule_code code, const char *field);
+
+/* The row is over: makes f->text, "" where it has no part; text.failed: out of memory.
+ * RULE_FIELD_MISSING: news lack a field; RULE_EXTENSIONS_LONG. */
+enum rule_code fragment_end(struct fragment *f);
+
+/* ---- of a fragment that is kept; pure, thread safe ---- */
+
+/* Appends its members, each behind a comma: `,"images":[…],"alternates":{…},"news":{…}`; nothing of
+ * what it has not. Of a text that is no fragment it appends what there is up to there, and no JSON
+ * that is not well-formed. NULL: none. */
+void fragment_append_json(struct str *out, const char *fragment);
+/* Appends of it what is `wanted` (EXTENSION_…). */
+void fragment_append_part(struct str *out, const char *fragment, unsigned wanted);
+
+#endif

@@ -1,0 +1,223 @@
+#include "server/rules/page/render.h"
+
+#include <string.h>
+
+#include "server/base/text.h"
+#include "server/rules/lastmod.h"
+#include "server/rules/page/extension.h"
+#include "server/rules/page/page_style.h"
+
+#define OPEN          "<sitemap><loc>"
+#define OPEN_LASTMOD  "<lastmod>"
+#define CLOSE_LASTMOD "</lastmod>"
+#define CLOSE_LOC     "</loc>"
+#define CLOSE         "</sitemap>\n"
+#define OPEN_URL      "<url><loc>"
+#define CLOSE_URL     "</url>\n"
+
+#define LEN(literal) (sizeof(literal) - 1)
+#define FIXED_BYTES  (LEN(OPEN) + LEN(CLOSE_LOC) + LEN(CLOSE))
+#define URL_BYTES    (LEN(OPEN_URL) + LEN(CLOSE_LOC) + LEN(CLOSE_URL))
+#define DATE_BYTES   (LEN(OPEN_LASTMOD) + LASTMOD_MAX_CHARS + LEN(CLOSE_LASTMOD))
+#define ESCAPE_MAX   6 /* &quot; */
+
+/* The namespace is http, on purpose: it is a name, not an address (sitemaps.org protocol). */
+#define DECLARATION "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+#define ROOT        "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n"
+#define TAIL        "</sitemapindex>\n"
+#define URLSET_ROOT "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\""
+#define URLSET_TAIL "</urlset>\n"
+
+const char render_tail[] = TAIL;
+const char render_urlset_tail[] = URLSET_TAIL;
+
+void render_head(struct str *out, bool styled)
+{
+    str_append_text(out, DECLARATION);
+    if (styled)
+        str_append_text(out, page_style);
+    str_append_text(out, ROOT);
+}
+
+void render_urlset_head(struct str *out, unsigned with)
+{
+    str_append_text(out, DECLARATION URLSET_ROOT);
+    for (size_t i = 0; i < EXTENSION_COUNT; i++)
+        if ((with & extensions[i].bit) != 0)
+            str_append_format(out, " xmlns:%s=\"%s\"", extensions[i].prefix,
+                              extensions[i].name_space);
+    str_append_text(out, ">\n");
+}
+
+bool render_may_style(uint64_t page_bytes)
+{
+    return page_bytes + strlen(page_style) <= LIMIT_PAGE_BYTES;
+}
+
+/* The five escapes that the sitemaps.org protocol asks for; NULL where `c` stands for itself. */
+static inline const char *find_escape(char c, size_t *len)
+{
+    switch (c) {
+    case '&':
+        *len = 5;
+        return "&amp;";
+    case '\'':
+        *len = 6;
+        return "&apos;";
+    case '"':
+        *len = 6;
+        return "&quot;";
+    case '<':
+        *len = 4;
+        return "&lt;";
+    case '>':
+        *len = 4;
+        return "&gt;";
+    default:
+        *len = 1;
+        return NULL;
+    }
+}
+
+static char *put(char *at, const char *bytes, size_t len)
+{
+    memcpy(at, bytes, len);
+    return at + len;
+}
+
+static char *put_escaped_bytes(char *at, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        size_t escape_len;
+        const char *escape = find_escape(text[i], &escape_len);
+
+        if (escape == NULL)
+            *at++ = text[i];
+        else
+            at = put(at, escape, escape_len);
+    }
+    return at;
+}
+
+static size_t escaped_bytes(const char *text, size_t len)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        size_t escape_len;
+
+        (void)find_escape(text[i], &escape_len);
+        bytes += escape_len;
+    }
+    return bytes;
+}
+
+/* False: none of the eight bytes is to be escaped. True: one may be, for these ranges hold the
+ * five and a few more: below '(' lie " & ', and '<' and '>' differ in one bit alone. */
+static inline bool may_need_escape(uint64_t word)
+{
+    return word_has_below(word, '(') || word_has(word & ~WORD_EACH('<' ^ '>'), '<' & '>');
+}
+
+/* Eight bytes at a time, as most locs have little to escape. */
+static char *put_escaped(char *at, const char *text, size_t len)
+{
+    size_t i = 0;
+
+    for (; i + WORD_BYTES <= len; i += WORD_BYTES) {
+        if (may_need_escape(word_at(text + i)))
+            at = put_escaped_bytes(at, text + i, WORD_BYTES);
+        else
+            at = put(at, text + i, WORD_BYTES);
+    }
+    return put_escaped_bytes(at, text + i, len - i);
+}
+
+void render_escaped(struct str *out, const char *text, size_t len)
+{
+    char *end;
+
+    if (!str_reserve(out, len * ESCAPE_MAX))
+        return;
+    end = put_escaped(out->data + out->len, text, len);
+    *end = '\0';
+    out->len = (size_t)(end - out->data);
+}
+
+static char *put_loc_and_date(char *at, const char *loc, size_t loc_len, const char *lastmod)
+{
+    at = put_escaped(at, loc, loc_len);
+    at = put(at, CLOSE_LOC, LEN(CLOSE_LOC));
+    if (lastmod != NULL && lastmod_renders(lastmod)) {
+        at = put(at, OPEN_LASTMOD, LEN(OPEN_LASTMOD));
+        at = put(at, lastmod, strnlen(lastmod, LASTMOD_MAX_CHARS));
+        at = put(at, CLOSE_LASTMOD, LEN(CLOSE_LASTMOD));
+    }
+    return at;
+}
+
+/* Called once for each entry of a catalogue of millions: one bound check, then plain stores. */
+void render_entry(struct str *out, const char *loc, size_t loc_len, const char *lastmod)
+{
+    char *at;
+
+    if (!str_reserve(out, FIXED_BYTES + DATE_BYTES + loc_len * ESCAPE_MAX))
+        return;
+    at = put(out->data + out->len, OPEN, LEN(OPEN));
+    at = put_loc_and_date(at, loc, loc_len, lastmod);
+    at = put(at, CLOSE, LEN(CLOSE));
+    *at = '\0';
+    out->len = (size_t)(at - out->data);
+}
+
+void render_url(struct str *out, const char *loc, size_t loc_len, const char *lastmod,
+                const char *extensions_text, size_t extensions_len)
+{
+    char *at;
+
+    if (!str_reserve(out, URL_BYTES + DATE_BYTES + loc_len * ESCAPE_MAX + extensions_len))
+        return;
+    at = put(out->data + out->len, OPEN_URL, LEN(OPEN_URL));
+    at = put_loc_and_date(at, loc, loc_len, lastmod);
+    if (extensions_len > 0)
+        at = put(at, extensions_text, extensions_len);
+    at = put(at, CLOSE_URL, LEN(CLOSE_URL));
+    *at = '\0';
+    out->len = (size_t)(at - out->data);
+}
+
+static uint32_t row_bytes(size_t fixed, const char *loc, size_t loc_len)
+{
+    size_t i = 0, bytes = fixed + DATE_BYTES;
+
+    for (; i + WORD_BYTES <= loc_len; i += WORD_BYTES)
+        bytes +=
+            may_need_escape(word_at(loc + i)) ? escaped_bytes(loc + i, WORD_BYTES) : WORD_BYTES;
+    return (uint32_t)(bytes + escaped_bytes(loc + i, loc_len - i));
+}
+
+uint32_t render_entry_bytes(const char *loc, size_t loc_len)
+{
+    return row_bytes(FIXED_BYTES, loc, loc_len);
+}
+
+uint32_t render_url_bytes(const char *loc, size_t loc_len, size_t extensions_len)
+{
+    return row_bytes(URL_BYTES + extensions_len, loc, loc_len);
+}
+
+uint32_t render_urlset_frame_bytes(unsigned with)
+{
+    size_t bytes = LEN(DECLARATION) + LEN(URLSET_ROOT) + LEN(">\n") + LEN(URLSET_TAIL);
+
+    for (size_t i = 0; i < EXTENSION_COUNT; i++)
+        if ((with & extensions[i].bit) != 0)
+            bytes += LEN(" xmlns:=\"\"") + strlen(extensions[i].prefix) +
+                     strlen(extensions[i].name_space);
+    return (uint32_t)bytes;
+}
+
+uint32_t render_frame_bytes(void)
+{
+    return (uint32_t)(LEN(DECLARATION) + LEN(ROOT) + LEN(TAIL));
+}
