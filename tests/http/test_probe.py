@@ -291,6 +291,6 @@ index = {HOST}/sitemap_index.xml
 
 def test_migrate_nothing(origin):
     done = sitemapd("migrate", HOST, "--connect", f"{origin.address}:{origin.port}")
-    assert done.code == 1 and "names no sitemap, and there is none at /sitemap_index.xml" in done.err, done
+    assert done.code == 1 and "names no sitemap, and there is none at /sitemap_index.xml (answers 404)" in done.err, done
     done = sitemapd("migrate", "www.example.com")
     assert done.code == 2 and "must be an origin" in done.err, done

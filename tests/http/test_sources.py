@@ -794,7 +794,8 @@ def test_a_folder_that_is_missing_at_start(world):
     assert len(world.names()) == 3 and "No such file" in world.ready()["source-failing"]
     assert world.metric("source_failing") == 1
     reply = world.server.api("POST", "/v1/sources/files/scan")
-    assert "No such file" in problem(reply, 503, "scan-failed")["detail"] and reply["Retry-After"]
+    told = problem(reply, 503, "scan-failed")["detail"]
+    assert told.startswith("files: ") and "No such file" in told and reply["Retry-After"], told
     os.rename(world.folder.path + ".aside", world.folder.path)
     eventually(lambda: world.ready() is None, "it recovers by itself")
     assert len(world.names()) == 3 and world.metric("source_failing") == 0 and world.source()["failure"] is None

@@ -1,4 +1,5 @@
 /* /v1/sources: how the directory sources stand, and a scan on demand. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,7 +356,9 @@ static void scanned(void *context, const struct change_result *result, const cha
     struct request *request = scan->call.request;
 
     if (result == NULL) {
-        reply_problem(&request->reply, 503, "scan-failed", NULL, failure);
+        char detail[512];
+        snprintf(detail, sizeof detail, "%s: %s", request->path_tail, failure);
+        reply_problem(&request->reply, 503, "scan-failed", NULL, detail);
         reply_header(&request->reply, "Retry-After", "5");
         request_resume(request);
         return;

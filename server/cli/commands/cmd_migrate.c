@@ -44,6 +44,7 @@ struct site {
     struct str sources;                        /* what is printed behind the site */
     struct str paths;                          /* and within it, for each index */
     size_t good;
+    char why_not[320]; /* of the first usual place */
 };
 
 /* One index as it was read. */
@@ -462,6 +463,8 @@ static bool look_at(struct site *s, size_t number)
         look_at_sitemap(s, url, v.file.urls);
     else if (good && !guessed)
         note(s, &s->sources, "%s cannot be taken over: %s (%s)\n", url->text, v.detail, v.code);
+    else if (good && number == 0)
+        snprintf(s->why_not, sizeof s->why_not, "%s", v.detail);
     for (size_t i = 0; i < l.members; i++)
         free(l.locs[i]);
     free(l.locs);
@@ -528,8 +531,9 @@ static int look_at_all(struct site *s)
             return cli_fail(s->indexes[i].text, "out of memory");
     if (s->good == 0 && s->sources.len == 0)
         return cli_fail(s->origin.text,
-                        "names no sitemap, and there is none at /sitemap_index.xml, "
-                        "/sitemap.xml, /wp-sitemap.xml, /sitemap-index.xml");
+                        "names no sitemap, and there is none at /sitemap_index.xml (%s), "
+                        "/sitemap.xml, /wp-sitemap.xml, /sitemap-index.xml",
+                        s->why_not);
     print_site(s);
     return s->good > 0 ? EXIT_DONE : EXIT_COULD_NOT;
 }

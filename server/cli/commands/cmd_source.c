@@ -240,6 +240,8 @@ static int append_sources(struct listing *l)
 
 int command_source_list(struct cli *cli)
 {
-    return listing_print(cli, 0, NULL, "no sources yet; make one with `sitemapd source add NAME`",
+    return listing_print(cli, 0, NULL,
+                         "no sources yet; make one with `sitemapd source add NAME` (those of a "
+                         "configuration are listed with --config or --server)",
                          append_sources);
 }
