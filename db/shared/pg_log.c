@@ -11,6 +11,8 @@
 
 /* A transaction there ends after two seconds without a word (pg_statements.h). */
 #define KEEP_MS 500
+/* What an answer may take on its way. */
+#define ANSWER_MS 250
 
 int64_t pg_lock_key(const char *kind, const char *name)
 {
@@ -264,13 +266,15 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
 
 /* --- writing --- */
 
-/* Opens a transaction and takes the lock in it, as the first statements of a batch. */
+/* Opens a transaction and takes the lock in it, as the first statements of a batch. The server is
+ * to say that it did not get it before we stop to listen. */
 static void send_lock(struct pg_log *l, int64_t deadline_ms)
 {
     char timeout[24];
     int64_t left = deadline_ms - clock_now_ms();
     struct pg_value key = pg_integer(pg_lock_key("write", ""));
 
+    left -= left > 2 * ANSWER_MS ? ANSWER_MS : left / 2;
     snprintf(timeout, sizeof timeout, "%lld", (long long)(left > 0 ? left : 1));
     struct pg_value ms = pg_text(timeout);
 
@@ -424,8 +428,9 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
     pg_send(&l->session, PG_NOTIFY, &whose, 1);
     pg_send(&l->session, PG_COMMIT, NULL, 0);
     size_t last = l->session.queued > 0 ? l->session.queued - 1 : 0;
-    enum shared_outcome outcome =
-        judge_commit(&l->session, pg_log_run(l, &r, deadline_ms), r.at[last]);
+    enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
+
+    outcome = judge_commit(&l->session, outcome, r.at[last]);
 
     pg_results_clear(&r);
     if (outcome == SHARED_NO)
@@ -452,9 +457,9 @@ static enum shared_outcome settle(struct shared_log *log, const char *id, int64_
     pg_send(&l->session, PG_RECORD_HAS, &which, 1);
     pg_send(&l->session, PG_MARK, NULL, 0);
     pg_send(&l->session, PG_COMMIT, NULL, 0);
-    enum shared_outcome outcome =
-        judge_commit(&l->session, pg_log_run(l, &r, deadline_ms), r.at[5]);
+    enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
 
+    outcome = judge_commit(&l->session, outcome, r.at[5]);
     if (outcome == SHARED_YES) {
         outcome = PQntuples(r.at[3]) > 0 ? SHARED_YES : SHARED_NO;
     } else {

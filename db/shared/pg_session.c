@@ -513,11 +513,26 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
     return outcome;
 }
 
+/* Whether the server has not ended the session meanwhile, as far as the kernel knows. What has come
+ * on it is read: notifications, or a farewell and then the end. */
+static bool is_alive(struct pg_session *s)
+{
+    struct pollfd fd = {.events = POLLIN};
+
+    if (!s->conn || PQstatus(s->conn) != CONNECTION_OK)
+        return false;
+    fd.fd = PQsocket(s->conn);
+    while (poll(&fd, 1, 0) > 0)
+        if (!PQconsumeInput(s->conn))
+            return false;
+    return true;
+}
+
 enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms)
 {
     enum shared_outcome outcome = SHARED_AWAY;
 
-    if (s->conn && PQstatus(s->conn) == CONNECTION_OK)
+    if (is_alive(s))
         return SHARED_YES;
     pg_session_drop(s);
     for (size_t tried = 0; tried < s->hosts && outcome == SHARED_AWAY; tried++) {

@@ -1,0 +1,206 @@
+"""PostgreSQL of a test's own: a cluster in a folder, on a free port of loopback, as an unprivileged user where root
+runs the tests (PostgreSQL refuses root). Standard library, and Debian's `postgresql`. All that is started ends with
+the test's process, whatever ends that."""
+
+import ctypes
+import glob
+import os
+import pwd
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+DATABASE = "sitemapd"
+SUPERUSER = "postgres"
+STEP_SECONDS = 120  # bounds a hang
+
+
+def binary(name):
+    """The newest release's."""
+    found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), key=lambda path: float(path.split("/")[4]))
+    assert found, f"Debian's package postgresql is missing: no {name}"
+    return found[-1]
+
+
+def owner():
+    """Whom the server runs as: (uid, gid), or None where we are nobody special."""
+    if os.getuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            user = pwd.getpwnam(name)
+            return user.pw_uid, user.pw_gid
+        except KeyError:
+            continue
+    raise AssertionError("nobody to run PostgreSQL as")
+
+
+def free_port(address="127.0.0.1"):
+    """Below the ports that the kernel gives out by itself, so that it is still free after a restart."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind((address, port))
+                return port
+            except OSError:
+                continue
+
+
+def dies_with_us():
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG; it is an immediate shutdown
+
+
+def run(command, **more):
+    who = owner()
+    if who:
+        more.update(user=who[0], group=who[1], extra_groups=[])
+    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/"}
+    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=STEP_SECONDS, cwd="/", **more)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}"
+    return done.stdout
+
+
+def processes(parent):
+    """All below a process, itself first."""
+    children = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, encoding="latin-1") as file:
+                pid, rest = file.read().split(" (", 1)
+        except OSError:
+            continue
+        children.setdefault(int(rest.rsplit(") ", 1)[1].split()[1]), []).append(int(pid))
+    found = [parent]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+class Server:
+    """One PostgreSQL. `settings` are lines of its configuration. Not durable unless asked: a kill -9 of processes loses
+    nothing that was written, only a machine's end would."""
+
+    def __init__(self, folder=None, durable=False, address="127.0.0.1", settings=None, of=None, wrap=()):
+        self.own_folder = folder is None
+        self.folder = folder or tempfile.mkdtemp(prefix="postgres.")
+        self.data = os.path.join(self.folder, "data")
+        self.log = os.path.join(self.folder, "log")
+        self.address, self.port, self.process, self.wrap = address, free_port() if not wrap else 5432, None, tuple(wrap)
+        os.makedirs(self.folder, exist_ok=True)
+        if owner():
+            os.chown(self.folder, *owner())
+        os.chmod(self.folder, 0o755)
+        if of is None:
+            run([binary("initdb"), "-D", self.data, "-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"])
+            lines = {"fsync": "on" if durable else "off", "max_connections": "60", "shared_buffers": "32MB", "wal_level": "replica", "hot_standby": "on", "max_wal_senders": "8"}
+            with open(os.path.join(self.data, "pg_hba.conf"), "a", encoding="utf-8") as file:
+                file.write("host all all all trust\nhost replication all all trust\n")
+        else:
+            run([*self.wrap, binary("pg_basebackup"), "-D", self.data, "-d", of.url(database=None), "-R", "-X", "stream", "--no-sync", "-c", "fast"])
+            lines = {}
+        lines.update({"unix_socket_directories": f"'{self.folder}'", "listen_addresses": f"'{address}'", "port": str(self.port)})
+        lines.update(settings or {})
+        self.set(reload=False, **lines)
+
+    def set(self, reload=True, **settings):
+        """Settings in force from now on; of one that is set twice the last counts."""
+        with open(os.path.join(self.data, "postgresql.auto.conf"), "a", encoding="utf-8") as file:
+            file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+        if reload:
+            before = self.sql("SELECT pg_conf_load_time()")
+            os.kill(self.process.pid, signal.SIGHUP)
+            self.until(lambda: self.sql("SELECT pg_conf_load_time()") != before, "the new settings")
+
+    def start(self, database=True):
+        who = owner()
+        more = {"user": who[0], "group": who[1], "extra_groups": []} if who else {}
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([*self.wrap, binary("postgres"), "-D", self.data], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True, preexec_fn=dies_with_us, **more)
+        self.until(self.answers, "PostgreSQL's start")
+        if database and self.sql("SELECT pg_is_in_recovery()", "postgres") == "f" and not self.sql(f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'", "postgres"):
+            self.sql(f"CREATE DATABASE {DATABASE}", "postgres")
+        return self
+
+    def answers(self):
+        assert self.process.poll() is None, f"PostgreSQL ended: {open(self.log, encoding='utf-8').read()[-2000:]}"
+        return subprocess.run([*self.wrap, binary("pg_isready"), "-q", "-h", self.address, "-p", str(self.port)], check=False, timeout=STEP_SECONDS).returncode == 0
+
+    def until(self, check, what):
+        end = time.monotonic() + STEP_SECONDS
+        while not check():
+            assert time.monotonic() < end, f"not within {STEP_SECONDS} s: {what}"
+            time.sleep(0.02)
+
+    def url(self, database=DATABASE, user=SUPERUSER):
+        return f"postgresql://{user}@{self.address}:{self.port}/{database or ''}"
+
+    def sql(self, text, database=DATABASE, user=SUPERUSER):
+        return run([*self.wrap, "/usr/bin/psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.url(database, user), "-c", text]).strip()
+
+    def standby(self, synchronous=True, name="standby", **more):
+        """Another server that follows this one; the commits of this one wait for it where it is synchronous."""
+        other = Server(of=self, settings={"primary_conninfo": f"'{self.url(database=None)}?application_name={name}'"}, **more)
+        other.start(database=False)
+        self.until(lambda: self.sql(f"SELECT state FROM pg_stat_replication WHERE application_name = '{name}'") == "streaming", "the standby's connection")
+        if synchronous:
+            self.set(synchronous_standby_names=f"'{name}'")
+            self.until(lambda: self.sql(f"SELECT sync_state FROM pg_stat_replication WHERE application_name = '{name}'") == "sync", "the synchronous standby")
+        return other
+
+    def promote(self):
+        assert self.sql("SELECT pg_promote()", "postgres") == "t"
+        self.until(lambda: self.sql("SELECT pg_is_in_recovery()", "postgres") == "f", "the promotion")
+
+    def backends(self, application, database=DATABASE):
+        """The processes that serve sessions of that name."""
+        return [int(pid) for pid in self.sql(f"SELECT pid FROM pg_stat_activity WHERE application_name = '{application}' AND datname = '{database}'", "postgres").split()]
+
+    def waits(self, application, event, database=DATABASE):
+        """Until a session of that name waits for the event (pg_stat_activity.wait_event)."""
+        query = f"SELECT wait_event FROM pg_stat_activity WHERE application_name = '{application}' AND datname = '{database}'"
+        self.until(lambda: event in self.sql(query, "postgres").split(), f"{application} in {event}")
+
+    def pause(self):
+        """All of its processes stand still; the kernel still acknowledges what comes."""
+        for pid in processes(self.process.pid):
+            os.kill(pid, signal.SIGSTOP)
+
+    def resume(self):
+        for pid in processes(self.process.pid):
+            os.kill(pid, signal.SIGCONT)
+
+    def kill(self):
+        """-9, all at once: nobody is told anything."""
+        self.pause()
+        for pid in processes(self.process.pid):
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait(STEP_SECONDS)
+        self.process = None
+
+    def stop(self):
+        """Sessions are ended."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(signal.SIGCONT)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self.process = None
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
+        if self.own_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self.start() if self.process is None else self
+
+    def __exit__(self, *_):
+        self.end()

@@ -1,0 +1,406 @@
+/* log_driver DATABASE EPOCH|- NODE|-: a node's log (db/shared/log.h) by hand. A line on stdin is a
+ * call, a line of JSON on stdout its answer; the tests beside it (test_log.py) break what is
+ * beneath. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "db/shared/log.h"
+#include "server/base/clock.h"
+#include "server/base/str.h"
+
+static struct shared_log *node;
+static const struct shared_log_calls *calls;
+static struct shared_position at;
+static struct shared_record record;
+static struct str told; /* members of the answer */
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    calls->interrupt(node);
+}
+
+static void tell_chain(const char *name, const uint8_t *chain)
+{
+    str_append_format(&told, ",\"%s\":\"", name);
+    for (int i = 0; i < SHARED_CHAIN_BYTES; i++)
+        str_append_format(&told, "%02x", chain[i]);
+    str_append_char(&told, '"');
+}
+
+static void tell_number(const char *name, int64_t number)
+{
+    str_append_format(&told, ",\"%s\":%" PRId64, name, number);
+}
+
+/* --- what comes of records: a hash of the body, and its beginning --- */
+
+static struct taken {
+    struct str start;
+    uint64_t size, sum, stop_at;
+    uint64_t count;
+    int64_t nap_ms;
+} taken;
+
+static bool take_begin(void *context, const struct shared_record *r)
+{
+    (void)context;
+    str_clear(&taken.start);
+    taken.size = 0;
+    taken.sum = 14695981039346656037u;
+    if (taken.nap_ms > 0)
+        usleep((useconds_t)taken.nap_ms * 1000);
+    return !taken.stop_at || r->position.seq != taken.stop_at;
+}
+
+static uint64_t sum_bytes(uint64_t sum, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ ((const uint8_t *)bytes)[i]) * 1099511628211u;
+    return sum;
+}
+
+static bool take_bytes(void *context, const void *bytes, size_t size)
+{
+    (void)context;
+    if (taken.start.len < 64)
+        str_append(&taken.start, bytes, size < 64 - taken.start.len ? size : 64 - taken.start.len);
+    taken.size += size;
+    taken.sum = sum_bytes(taken.sum, bytes, size);
+    return true;
+}
+
+static bool take_end(void *context, const struct shared_record *r)
+{
+    struct str *records = context;
+
+    at = r->position;
+    taken.count++;
+    str_append_format(
+        records,
+        "%s{\"seq\":%" PRIu64 ",\"id\":\"%s\",\"node\":\"%s\",\"schema\":%d,\"size\":%" PRIu64
+        ",\"sum\":%" PRIu64 ",\"start\":",
+        records->len ? "," : "", r->position.seq, r->id, r->node, r->schema, taken.size, taken.sum);
+    str_append_json_text(records, str_text(&taken.start));
+    str_append_char(records, '}');
+    return true;
+}
+
+static bool take_node(void *context, const struct shared_node *n)
+{
+    (void)context;
+    str_append_format(&told,
+                      ",\"%s\":{\"release\":\"%s\",\"schema\":%d,\"applied\":%" PRIu64
+                      ",\"silent_ms\":%" PRId64 ",\"state\":",
+                      n->name, n->release, n->schema, n->applied, n->silent_ms);
+    str_append_json_text(&told, n->state);
+    str_append_char(&told, '}');
+    return true;
+}
+
+/* --- calls --- */
+
+static const char *words[8]; /* the line's */
+
+static int64_t number(int word)
+{
+    return words[word] ? strtoll(words[word], NULL, 10) : 0;
+}
+
+static int64_t deadline(int word)
+{
+    return clock_now_ms() + (words[word] ? number(word) : 30000);
+}
+
+static enum shared_outcome do_tail(bool with_lock)
+{
+    struct str records = STR_INIT;
+    struct shared_take take = {take_begin, take_bytes, take_end, &records};
+    uint64_t head = 0;
+    enum shared_outcome outcome;
+
+    taken.stop_at = (uint64_t)number(3);
+    taken.nap_ms = number(4);
+    outcome = with_lock ? calls->begin(node, &at, (uint64_t)number(1), &take, deadline(2))
+                        : calls->tail(node, &at, (uint64_t)number(1), &take, &head, deadline(2));
+    str_append_format(&told, ",\"records\":[%s]", str_text(&records));
+    if (!with_lock)
+        tell_number("head", (int64_t)head);
+    str_done(&records);
+    return outcome;
+}
+
+/* So many bytes that do not pack, each half its own, told by their sum. */
+static enum shared_outcome do_fill(void)
+{
+    static uint8_t bytes[1 << 16];
+    uint64_t sum = 14695981039346656037u, left = (uint64_t)number(1), state = 88172645463325252u;
+    enum shared_outcome outcome = SHARED_YES;
+
+    while (left > 0 && outcome == SHARED_YES) {
+        size_t n = left < sizeof bytes ? (size_t)left : sizeof bytes;
+
+        for (size_t i = 0; i < n; i++) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            bytes[i] = (uint8_t)(state >> 32);
+        }
+        sum = sum_bytes(sum, bytes, n);
+        outcome = calls->add(node, bytes, n, deadline(2));
+        left -= n;
+    }
+    str_append_format(&told, ",\"sum\":%" PRIu64, sum);
+    return outcome;
+}
+
+static void fill_record(void)
+{
+    shared_make_id(record.id);
+    snprintf(record.node, sizeof record.node, "%s", words[2] ? words[2] : "driver");
+    record.schema = SHARED_FIRST_SCHEMA;
+    record.at = clock_unix_ms();
+}
+
+static enum shared_outcome do_commit(void)
+{
+    fill_record();
+    enum shared_outcome outcome = calls->commit(node, &record, deadline(1));
+
+    if (outcome == SHARED_YES)
+        at = record.position;
+    str_append_format(&told, ",\"id\":\"%s\"", record.id);
+    return outcome;
+}
+
+/* begin, add, commit: so many times, so many bytes each; the times of each in microseconds. */
+static enum shared_outcome do_bench(void)
+{
+    int64_t count = number(1), size = number(2), began = clock_now_ms();
+    struct str ignored = STR_INIT;
+    struct shared_take take = {take_begin, take_bytes, take_end, &ignored};
+    enum shared_outcome outcome = SHARED_YES;
+    uint8_t *bytes = calloc(1, (size_t)size + 1);
+
+    if (!bytes)
+        return SHARED_NO_MEMORY;
+    for (int64_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)("https://www.example.com/"[i % 24] + (i * i) % 7);
+    taken.stop_at = 0;
+    taken.nap_ms = 0;
+    taken.count = 0;
+    str_append_text(&told, ",\"us\":[");
+    for (int64_t i = 0; i < count && outcome == SHARED_YES; i++) {
+        uint64_t from = clock_now_ns();
+
+        str_clear(&ignored);
+        words[1] = words[2] = NULL;
+        outcome = calls->begin(node, &at, 1 << 20, &take, deadline(1));
+        if (outcome == SHARED_BEHIND) {
+            uint64_t head;
+
+            outcome = calls->tail(node, &at, 1 << 20, &take, &head, deadline(1));
+            i--;
+            continue;
+        }
+        if (outcome == SHARED_YES)
+            outcome = calls->add(node, bytes, (size_t)size, deadline(1));
+        if (outcome == SHARED_YES) {
+            fill_record();
+            outcome = calls->commit(node, &record, deadline(1));
+        }
+        if (outcome == SHARED_YES)
+            at = record.position;
+        str_append_format(&told, "%s%" PRIu64, i ? "," : "", (clock_now_ns() - from) / 1000);
+    }
+    str_append_char(&told, ']');
+    tell_number("ms", clock_now_ms() - began);
+    tell_number("foreign", (int64_t)taken.count);
+    str_done(&ignored);
+    free(bytes);
+    return outcome;
+}
+
+static enum shared_outcome do_put(void)
+{
+    int fd = open(words[1], O_RDONLY | O_CLOEXEC);
+    struct shared_snapshot snapshot = {.position = at, .schema = SHARED_FIRST_SCHEMA};
+    enum shared_outcome outcome = SHARED_STOPPED;
+
+    if (fd < 0)
+        return outcome;
+    snapshot.bytes = (uint64_t)lseek(fd, 0, SEEK_END);
+    outcome = calls->snapshot_put(node, &snapshot, fd, words[2] ? number(2) : 30000);
+    close(fd);
+    return outcome;
+}
+
+static enum shared_outcome do_get(void)
+{
+    int fd = open(words[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct shared_snapshot snapshot;
+    enum shared_outcome outcome =
+        calls->snapshot_get(node, fd, &snapshot, words[2] ? number(2) : 30000);
+
+    if (outcome == SHARED_YES) {
+        at = snapshot.position;
+        tell_number("bytes", (int64_t)snapshot.bytes);
+        tell_number("schema", snapshot.schema);
+    }
+    close(fd);
+    return outcome;
+}
+
+static enum shared_outcome do_overview(void)
+{
+    struct shared_overview o;
+    enum shared_outcome outcome = calls->overview(node, &o, deadline(1));
+
+    if (outcome != SHARED_YES)
+        return outcome;
+    str_append_format(&told, ",\"epoch\":\"%s\",\"server\":\"%s\"", o.epoch, o.server);
+    tell_number("synchronous", o.synchronous);
+    tell_number("durable", o.durable);
+    tell_number("first", (int64_t)o.first_seq);
+    tell_number("head", (int64_t)o.head.seq);
+    tell_number("log_bytes", (int64_t)o.bytes);
+    tell_number("snapshot", o.has_snapshot ? (int64_t)o.snapshot.position.seq : -1);
+    tell_number("since", (int64_t)o.bytes_since_snapshot);
+    return outcome;
+}
+
+static enum shared_outcome do_tell(void)
+{
+    struct shared_node n = {.name = words[1],
+                            .release = "0.1",
+                            .schema = SHARED_FIRST_SCHEMA,
+                            .applied = at.seq,
+                            .state = words[2]};
+
+    return calls->tell(node, &n, deadline(3));
+}
+
+static enum shared_outcome do_at(void)
+{
+    at.seq = (uint64_t)number(1);
+    for (int i = 0; words[2] && i < SHARED_CHAIN_BYTES; i++) {
+        unsigned byte = 0;
+
+        sscanf(words[2] + 2 * i, "%2x", &byte);
+        at.chain[i] = (uint8_t)byte;
+    }
+    return SHARED_YES;
+}
+
+static enum shared_outcome call(const char *what)
+{
+    enum shared_outcome outcome = SHARED_YES;
+    bool more = false;
+
+    if (strcmp(what, "at") == 0)
+        outcome = do_at();
+    else if (strcmp(what, "found") == 0)
+        outcome = calls->found(node, words[1], words[2], &at, deadline(3));
+    else if (strcmp(what, "begin") == 0)
+        outcome = do_tail(true);
+    else if (strcmp(what, "tail") == 0)
+        outcome = do_tail(false);
+    else if (strcmp(what, "add") == 0)
+        outcome = calls->add(node, words[1], strlen(words[1]), deadline(2));
+    else if (strcmp(what, "fill") == 0)
+        outcome = do_fill();
+    else if (strcmp(what, "keep") == 0)
+        outcome = calls->keep(node, deadline(1));
+    else if (strcmp(what, "commit") == 0)
+        outcome = do_commit();
+    else if (strcmp(what, "rollback") == 0)
+        calls->rollback(node);
+    else if (strcmp(what, "settle") == 0)
+        outcome = calls->settle(node, words[1], deadline(2));
+    else if (strcmp(what, "wait") == 0)
+        outcome = calls->wait(node, deadline(1));
+    else if (strcmp(what, "put") == 0)
+        outcome = do_put();
+    else if (strcmp(what, "get") == 0)
+        outcome = do_get();
+    else if (strcmp(what, "trim") == 0) {
+        outcome = calls->trim(node, &more, deadline(1));
+        tell_number("more", more);
+    } else if (strcmp(what, "hold") == 0)
+        outcome = calls->hold(node, words[1], deadline(2));
+    else if (strcmp(what, "held") == 0)
+        tell_number("held", calls->is_held(node, words[1]));
+    else if (strcmp(what, "let_go") == 0)
+        calls->let_go(node, words[1], deadline(2));
+    else if (strcmp(what, "lease") == 0)
+        outcome = calls->lease(node, (int)number(1), deadline(2));
+    else if (strcmp(what, "older") == 0)
+        outcome = calls->older_are_gone(node, (int)number(1), deadline(2));
+    else if (strcmp(what, "tell") == 0)
+        outcome = do_tell();
+    else if (strcmp(what, "list") == 0)
+        outcome = calls->list(node, take_node, NULL, deadline(1));
+    else if (strcmp(what, "forget") == 0)
+        outcome = calls->forget(node, words[1], deadline(2));
+    else if (strcmp(what, "overview") == 0)
+        outcome = do_overview();
+    else if (strcmp(what, "bench") == 0)
+        outcome = do_bench();
+    else
+        exit(2);
+    return outcome;
+}
+
+static const char *or_null(const char *word)
+{
+    return word && strcmp(word, "-") != 0 ? word : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    char why[512], *line = NULL;
+    size_t size = 0;
+
+    if (argc != 4)
+        return 2;
+    struct shared_log_options options = {argv[1], or_null(argv[2]), or_null(argv[3])};
+
+    node = shared_log_open_postgresql(&options, why, sizeof why);
+    if (!node) {
+        fprintf(stderr, "%s\n", why);
+        return 1;
+    }
+    calls = node->calls;
+    signal(SIGUSR1, on_interrupt);
+    while (getline(&line, &size, stdin) > 0) {
+        char *rest = line, *what = strsep(&rest, " \n");
+
+        for (int i = 1; i < 8; i++) {
+            char *word = rest ? strsep(&rest, " \n") : NULL;
+
+            words[i] = word && *word ? or_null(word) : NULL;
+        }
+        str_clear(&told);
+        int64_t began = clock_now_ms();
+        enum shared_outcome outcome = call(what);
+
+        tell_number("seq", (int64_t)at.seq);
+        tell_chain("chain", at.chain);
+        tell_number("took_ms", clock_now_ms() - began);
+        printf("{\"outcome\":\"%s\"%s,\"why\":", shared_outcome_word(outcome), str_text(&told));
+        str_clear(&told);
+        str_append_json_text(&told, calls->why(node));
+        printf("%s}\n", str_text(&told));
+        fflush(stdout);
+    }
+    calls->free(node);
+    str_done(&told);
+    str_done(&taken.start);
+    free(line);
+    return 0;
+}
