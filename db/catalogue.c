@@ -11,6 +11,7 @@
 
 #include "db/file/handle.h"
 #include "db/file/server_lock.h"
+#include "db/shared/member.h"
 #include "db/write/writer.h"
 #include "server/base/clock.h"
 
@@ -84,6 +85,8 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
     if (c->options.write_timeout_ms == 0)
         c->options.write_timeout_ms = WRITER_TIMEOUT_DEFAULT_MS;
     prepare_engine(c->path);
+    if (options->shared.database && !(c->member = member_new(c)))
+        goto fail;
     status = writer_start(c, &c->writer, why, why_size);
     if (status == CATALOGUE_OK)
         status = view_pool_new(c, &c->views, why, why_size);
@@ -91,6 +94,10 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
         status = watch_new(c, &c->watch, why, why_size);
     if (status != CATALOGUE_OK)
         goto fail;
+    if (c->member && !member_start(c->member)) {
+        status = CATALOGUE_NO_MEMORY;
+        goto fail;
+    }
     *out = c;
     return CATALOGUE_OK;
 
@@ -121,9 +128,11 @@ void catalogue_close(struct catalogue *c)
     if (!c)
         return;
     writer_finish(c->writer);
+    member_stop(c->member);
     watch_free(c->watch);
     view_pool_free(c->views);
     writer_free(c->writer);
+    member_free(c->member);
     free(c->path);
     free(c);
 }

@@ -1,12 +1,16 @@
-#include "db/catalogue.h"
+#include "db/shared.h"
 
 #include <string.h>
 
+#include "db/file/handle.h"
+#include "db/shared/member.h"
+
 bool catalogue_shared_state(struct catalogue *c, struct shared_state *out)
 {
-    (void)c;
     memset(out, 0, sizeof *out);
-    return false;
+    if (c->member)
+        member_state(c->member, out);
+    return c->member != NULL;
 }
 
 void catalogue_shared_members(struct catalogue *c,

@@ -15,6 +15,7 @@
 #include "db/catalogue.h"
 #include "db/file/filesystem.h"
 
+struct member;    /* db/shared/member.h: its part in a catalogue that several machines share */
 struct writer;    /* db/write/writer.h: the thread, its queue and its connection */
 struct view_pool; /* CATALOGUE_VIEWS read connections, lent out one by one */
 struct watch;     /* data_version and stat of the path, for catalogue_wait */
@@ -22,12 +23,17 @@ struct watch;     /* data_version and stat of the path, for catalogue_wait */
 struct catalogue {
     char *path;                       /* owned */
     struct catalogue_options options; /* options.path is `path` */
+    struct member *member;            /* NULL: it is not shared */
     struct writer *writer;
     struct view_pool *views;
     struct watch *watch;
     /* Set by the watch when the path names no file or another one than its own: writes are answered
      * UNAVAILABLE. Cleared by the writer once writer_reopen succeeded. */
     atomic_bool lost;
+    /* All that the file holds was replaced beneath its readers: the next catalogue_wait is
+     * REOPENED.
+     */
+    atomic_bool replaced;
     struct space space;
 };
 
@@ -51,6 +57,9 @@ void writer_reopen(struct catalogue *c);
  * good (a disk that takes no writes), and then what is there may be read all the same. Thread safe.
  */
 bool writer_has_followed(struct catalogue *c, const struct file_identity *file);
+
+/* Wakes the writer for what its member (db/shared) found. Thread safe. */
+void writer_poke(struct catalogue *c);
 
 /* The writer calls catalogue_wake() after each commit that made a revision, and when it has
  * followed. */

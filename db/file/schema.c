@@ -36,9 +36,9 @@ static int read_number(sqlite3 *db, const char *sql, int64_t *out)
     return rc;
 }
 
-/* As schema_identify; `*version` is 0 for an empty file. */
-static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *version, char *why,
-                                      size_t why_size)
+/* As schema_identify; `*version` is 0 for an empty file, and without SCHEMA_SHARED. */
+static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *version, bool *shared,
+                                      char *why, size_t why_size)
 {
     int64_t application = 0, tables = 0;
     int rc = read_number(db, "PRAGMA application_id", &application);
@@ -55,6 +55,9 @@ static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *ve
                  "%s: is a database of another program, not a catalogue; name another path", path);
         return CATALOGUE_UNAVAILABLE;
     }
+    *shared = *version >= SCHEMA_SHARED;
+    if (*shared)
+        *version -= SCHEMA_SHARED;
     if (*version > SCHEMA_VERSION) {
         snprintf(
             why, why_size,
@@ -69,11 +72,27 @@ static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *ve
 enum catalogue_status schema_identify(sqlite3 *db, const char *path, char *why, size_t why_size)
 {
     int64_t version = 0;
-    return identify(db, path, &version, why, why_size);
+    bool shared;
+    return identify(db, path, &version, &shared, why, why_size);
+}
+
+bool schema_version(sqlite3 *db, int *version, bool *shared)
+{
+    int64_t told = 0;
+    if (read_number(db, "PRAGMA user_version", &told) != SQLITE_OK)
+        return false;
+    *shared = told >= SCHEMA_SHARED;
+    *version = (int)(told % SCHEMA_SHARED);
+    return true;
+}
+
+const char *schema_step(int version)
+{
+    return migrations[version];
 }
 
 /* Inside the transaction: the steps from `version` on, and the row of a new catalogue. */
-static int migrate(sqlite3 *db, int64_t version)
+static int migrate(sqlite3 *db, int64_t version, bool shared)
 {
     int rc = SQLITE_OK;
     for (int64_t step = version; rc == SQLITE_OK && step < SCHEMA_VERSION; step++)
@@ -86,26 +105,43 @@ static int migrate(sqlite3 *db, int64_t version)
     if (rc == SQLITE_OK) {
         char pragmas[96];
         snprintf(pragmas, sizeof pragmas, "PRAGMA application_id=%d; PRAGMA user_version=%d",
-                 SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
+                 SCHEMA_APPLICATION_ID, SCHEMA_VERSION + (shared ? SCHEMA_SHARED : 0));
         rc = sqlite3_exec(db, pragmas, NULL, NULL, NULL);
     }
     return rc;
 }
 
-enum catalogue_status schema_prepare(sqlite3 *db, const char *path, char *why, size_t why_size)
+/* Whether there is something to do, by what the file is and is wanted to be. */
+static enum catalogue_status judge(sqlite3 *db, const char *path, bool shared, int64_t *version,
+                                   char *why, size_t why_size)
+{
+    bool is_shared = false;
+    enum catalogue_status status = identify(db, path, version, &is_shared, why, why_size);
+    if (status != CATALOGUE_OK || *version == 0 || is_shared == shared)
+        return status;
+    snprintf(why, why_size, "%s: %s", path,
+             is_shared ? "is a node's file of a shared catalogue; name that with --shared, or ask "
+                         "its server with --server"
+                       : "is a catalogue of its own; `sitemapd share init` shares it, or name a "
+                         "path where no file is yet");
+    return CATALOGUE_UNAVAILABLE;
+}
+
+static enum catalogue_status prepare(sqlite3 *db, const char *path, bool shared, char *why,
+                                     size_t why_size)
 {
     int64_t version = 0;
-    enum catalogue_status status = identify(db, path, &version, why, why_size);
-    if (status != CATALOGUE_OK || version == SCHEMA_VERSION)
+    enum catalogue_status status = judge(db, path, shared, &version, why, why_size);
+    if (status != CATALOGUE_OK || version == SCHEMA_VERSION || (shared && version > 0))
         return status;
 
     int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
         return fail(db, path, rc, why, why_size);
     /* Another process may have done it while we waited for the lock. */
-    status = identify(db, path, &version, why, why_size);
-    if (status == CATALOGUE_OK) {
-        rc = migrate(db, version);
+    status = judge(db, path, shared, &version, why, why_size);
+    if (status == CATALOGUE_OK && !(shared && version > 0)) {
+        rc = migrate(db, version, shared);
         if (rc == SQLITE_OK)
             rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
         if (rc != SQLITE_OK)
@@ -114,4 +150,15 @@ enum catalogue_status schema_prepare(sqlite3 *db, const char *path, char *why, s
     if (!sqlite3_get_autocommit(db))
         sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
     return status;
+}
+
+enum catalogue_status schema_prepare(sqlite3 *db, const char *path, char *why, size_t why_size)
+{
+    return prepare(db, path, false, why, why_size);
+}
+
+enum catalogue_status schema_prepare_shared(sqlite3 *db, const char *path, char *why,
+                                            size_t why_size)
+{
+    return prepare(db, path, true, why, why_size);
 }

@@ -9,6 +9,10 @@
 #define SCHEMA_APPLICATION_ID 0x534d4150 /* "SMAP", PRAGMA application_id */
 #define SCHEMA_VERSION        10         /* PRAGMA user_version */
 
+/* Added to the version of a shared catalogue's file: who does not know of sharing takes it for one
+ * of a newer version, and leaves it alone. */
+#define SCHEMA_SHARED 1000000
+
 struct sqlite3;
 
 /* Judges what the file is without writing: OK for a catalogue up to SCHEMA_VERSION and for an
@@ -18,9 +22,18 @@ enum catalogue_status schema_identify(struct sqlite3 *db, const char *path, char
                                       size_t why_size);
 
 /* Brings the file to SCHEMA_VERSION in one transaction: makes the tables in an empty file,
- * migrates an older one, refuses a newer one (NEWER) and what is not ours (UNAVAILABLE).
- * `why` gets a sentence on failure. */
+ * migrates an older one, refuses a newer one (NEWER) and what is not ours (UNAVAILABLE), or is a
+ * shared catalogue's. `why` gets a sentence on failure. */
 enum catalogue_status schema_prepare(struct sqlite3 *db, const char *path, char *why,
                                      size_t why_size);
+/* The same of a shared catalogue's file: an older one stays as it is, since a migration is a record
+ * of its log; one that is not shared is refused. */
+enum catalogue_status schema_prepare_shared(struct sqlite3 *db, const char *path, char *why,
+                                            size_t why_size);
+/* The file's version, without SCHEMA_SHARED; `*shared` whether it had that. False: the engine
+ * failed. */
+bool schema_version(struct sqlite3 *db, int *version, bool *shared);
+/* The statements that bring a file of this version to the next. */
+const char *schema_step(int version);
 
 #endif

@@ -497,6 +497,15 @@ static const char schema_v10[] =
     " site INTEGER PRIMARY KEY,"
     " revision INTEGER NOT NULL,"
     " parts INTEGER NOT NULL"
+    ") STRICT;"
+    /* Where this node is in the log of a shared catalogue (shared/member.h). No row: it is shared
+     * and this file has nothing of it yet, or it is not shared. */
+    "CREATE TABLE local_shared("
+    " one INTEGER PRIMARY KEY CHECK (one = 1),"
+    " epoch TEXT NOT NULL,"
+    " node TEXT NOT NULL,"
+    " seq INTEGER NOT NULL,"
+    " chain BLOB NOT NULL"
     ") STRICT;";
 
 #endif

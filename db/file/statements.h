@@ -36,7 +36,7 @@
     /* As many stamps as leave the row on its page of 4 KiB. */                                    \
     X(CATALOGUE_WRITE, "UPDATE catalogue SET revision = ?1, registry_revision = ?2,"               \
                        " serial = ?3, changed_at = ?4,"                                            \
-                       " lineage = substr(printf('%016llx', ?5) || lineage, 1, 200 * 16),"         \
+                       " lineage = substr(printf('%016llx', ?5) || lineage, 1, ?8),"               \
                        " history_from = ?6, history_bytes = ?7"                                    \
                        " WHERE one = 1")                                                           \
     X(CHANGED_INDEXES,                                                                             \

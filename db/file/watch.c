@@ -234,13 +234,17 @@ enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_
     int64_t deadline_ms = clock_now_ms() + timeout_ms;
     bool woken = wait_woken(w, 0); /* before the first look, which then covers that commit too */
 
+    if (atomic_exchange(&c->replaced, false))
+        return CATALOGUE_WAIT_REOPENED;
+
     for (;;) {
         enum catalogue_wait_result result = poll_once(w);
         int64_t now = clock_now_ms();
         if (result != CATALOGUE_WAIT_TIMEOUT)
             return result;
         if (woken)
-            return CATALOGUE_WAIT_CHANGED;
+            return atomic_exchange(&c->replaced, false) ? CATALOGUE_WAIT_REOPENED
+                                                        : CATALOGUE_WAIT_CHANGED;
         if (now >= deadline_ms)
             return CATALOGUE_WAIT_TIMEOUT;
         woken = wait_woken(w, now + CATALOGUE_POLL_MS < deadline_ms ? now + CATALOGUE_POLL_MS

@@ -272,6 +272,14 @@ enum catalogue_status effects_add_sql(struct effects *e, const char *sql)
     return e->status;
 }
 
+enum catalogue_status effects_add_schema(struct effects *e, int version)
+{
+    e->any = true;
+    str_append_char(&e->raw, STREAM_SCHEMA);
+    put_number(e, (uint64_t)version);
+    return e->status;
+}
+
 bool effects_are_any(const struct effects *e)
 {
     return e->any;

@@ -21,6 +21,7 @@
  *   UPDATE  table key columns values: columns is a bit for each that differs
  *   DELETE  table key
  *   SQL     text: a statement that each node runs itself, of a migration
+ *   SCHEMA  version: what follows is the migration to it
  * The key is the rowid, or without one the values of the primary key. */
 #ifndef SITEMAPD_DB_SHARED_EFFECTS_H
 #define SITEMAPD_DB_SHARED_EFFECTS_H
@@ -54,6 +55,8 @@ void effects_stop(struct effects *e);
 /* A statement that every node runs itself, behind what was recorded so far. The tables may be other
  * ones then. */
 enum catalogue_status effects_add_sql(struct effects *e, const char *sql);
+/* What follows brings the file to this version. */
+enum catalogue_status effects_add_schema(struct effects *e, int version);
 /* Whether anything was recorded. */
 bool effects_are_any(const struct effects *e);
 /* What went wrong with recording; the engine knows nothing of it. Takes NULL. */
@@ -70,8 +73,8 @@ struct effects_applier *effects_applier_new(sqlite3 *db);
 void effects_applier_free(struct effects_applier *a);
 /* In a transaction of the caller's, which is to be rolled back where one of these fails. A stream
  * comes in pieces, of any length. CORRUPT: the file is not what the stream was recorded on (an
- * operation touches no row, or one that is there), or the stream is none: divergence. All else says
- * that it could not be done now. */
+ * operation touches no row, or one that is there), or the stream is none: divergence. NEWER: it is
+ * a migration to what this release does not know. All else says that it could not be done now. */
 void effects_apply_begin(struct effects_applier *a);
 enum catalogue_status effects_apply(struct effects_applier *a, const void *bytes, size_t len);
 enum catalogue_status effects_apply_end(struct effects_applier *a);

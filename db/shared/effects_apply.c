@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "db/file/connection.h"
+#include "db/file/schema.h"
 #include "db/shared/effects.h"
 #include "db/shared/effects_stream.h"
 #include "db/shared/tables.h"
@@ -321,6 +322,8 @@ static enum catalogue_status apply_one(struct effects_applier *a, struct cursor 
         return apply_row(a, c, (enum stream_operation) * operation);
     case STREAM_SQL:
         return apply_sql(a, c);
+    case STREAM_SCHEMA:
+        return take_number(c) <= SCHEMA_VERSION || c->short_of ? CATALOGUE_OK : CATALOGUE_NEWER;
     default:
         return diverge(a, "", "a record holds an operation that is none");
     }

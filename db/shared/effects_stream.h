@@ -6,7 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum stream_operation { STREAM_TABLE = 1, STREAM_INSERT, STREAM_UPDATE, STREAM_DELETE, STREAM_SQL };
+enum stream_operation {
+    STREAM_TABLE = 1,
+    STREAM_INSERT,
+    STREAM_UPDATE,
+    STREAM_DELETE,
+    STREAM_SQL,
+    STREAM_SCHEMA
+};
 enum stream_type { STREAM_NULL, STREAM_INTEGER, STREAM_REAL, STREAM_TEXT, STREAM_BLOB };
 
 #define STREAM_NUMBER_MAX 10

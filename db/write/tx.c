@@ -9,6 +9,7 @@
 #include "db/file/connection.h"
 #include "db/history/recorder.h"
 #include "db/read/registry_store.h"
+#include "db/shared/effects.h"
 #include "db/write/occupancy.h"
 
 bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db)
@@ -55,6 +56,8 @@ sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
     }
     if (was_ended(tx) && which != ST_ROLLBACK)
         return NULL;
+    if (tx->log && effects_status(tx->log->effects) != CATALOGUE_OK && which != ST_ROLLBACK)
+        return NULL;
     if (recorder_is_full(tx->recorder) && which != ST_ROLLBACK &&
         recorder_relieve(tx->recorder, tx) != CATALOGUE_OK)
         return NULL;
@@ -64,6 +67,8 @@ sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
 enum catalogue_status tx_failure(struct tx *tx)
 {
     enum catalogue_status status = recorder_status(tx->recorder);
+    if (status == CATALOGUE_OK && tx->log)
+        status = effects_status(tx->log->effects);
     if (status == CATALOGUE_OK)
         status = connection_status(sqlite3_extended_errcode(tx->db));
     if (status == CATALOGUE_OK)
@@ -167,6 +172,8 @@ enum catalogue_status tx_begin(struct tx *tx)
         return status;
     }
     tx->open = true;
+    if (tx->log)
+        effects_begin(tx->log->effects);
     status = read_catalogue(tx);
     if (status != CATALOGUE_OK) {
         tx_rollback(tx);
@@ -180,21 +187,30 @@ enum catalogue_status tx_begin(struct tx *tx)
     return CATALOGUE_OK;
 }
 
-void tx_rollback(struct tx *tx)
+void tx_forget(struct tx *tx)
 {
-    note_why(tx);
-    tx->open = false;
-    /* Some engine errors have rolled back already. */
-    if (!sqlite3_get_autocommit(tx->db))
-        run_plain(tx, ST_ROLLBACK);
     occupancy_drop(tx->occupancy);
-    recorder_drop(tx->recorder);
     tx->registry_stale = true;
     registry_unref(tx->registry); /* it may hold what was never committed */
     tx->registry = NULL;
     tx->source_id = 0;
     tx->epoch[0] = '\0';
+}
+
+void tx_rollback(struct tx *tx)
+{
+    note_why(tx);
+    tx->open = false;
+    if (tx->log)
+        effects_stop(tx->log->effects);
+    /* Some engine errors have rolled back already. */
+    if (!sqlite3_get_autocommit(tx->db))
+        run_plain(tx, ST_ROLLBACK);
+    recorder_drop(tx->recorder);
+    tx_forget(tx);
     tx->revision = tx->found_revision;
+    if (tx->log)
+        tx->log->drop(tx->log->context);
 }
 
 uint64_t tx_end_change(struct tx *tx)
@@ -223,9 +239,11 @@ static enum catalogue_status stamp(struct tx *tx)
     sqlite3_randomness(sizeof lineage, &lineage);
     if (!tx->recorder)
         tx->history_from = tx->revision + 1;
+    /* Who shares the catalogue is known by the log: the newest stamp is enough. */
     status = tx_run(tx, ST_CATALOGUE_WRITE, (sqlite3_int64)tx->revision,
                     (sqlite3_int64)registry_revision, tx->serial, now, lineage,
-                    (sqlite3_int64)tx->history_from, tx->history_bytes);
+                    (sqlite3_int64)tx->history_from, tx->history_bytes,
+                    16 * (sqlite3_int64)(tx->log ? 1 : TX_LINEAGE));
     if (status != CATALOGUE_OK)
         return status;
     snprintf(tx->stamp, sizeof tx->stamp, "%016" PRIx64, (uint64_t)lineage);
@@ -240,6 +258,8 @@ enum catalogue_status tx_commit(struct tx *tx)
 {
     bool changed = tx_end_change(tx) != tx->found_revision;
     enum catalogue_status status = changed ? stamp(tx) : CATALOGUE_OK;
+    if (status == CATALOGUE_OK && tx->log)
+        status = tx->log->append(tx->log->context, tx);
     if (status == CATALOGUE_OK)
         status = run_plain(tx, ST_COMMIT);
     if (status == CATALOGUE_OK && !sqlite3_get_autocommit(tx->db))

@@ -22,8 +22,23 @@
 /* Names come judged (entry_check_name), but an empty one stands for "none". */
 #define TX_SOURCE_CACHE 128
 
+/* Stamps that the lineage keeps: as many as leave the catalogue's row on its page of 4 KiB. */
+#define TX_LINEAGE 200
+
+struct effects;
 struct occupancy;
 struct recorder;
+struct tx;
+
+/* Of a shared catalogue (db/shared/member.h): where a transaction is told to others. */
+struct tx_log {
+    struct effects *effects; /* records from tx_begin on; borrowed */
+    /* Between the stamp and COMMIT: makes what was recorded everybody's. */
+    enum catalogue_status (*append)(void *context, struct tx *tx);
+    /* The transaction was rolled back. */
+    void (*drop)(void *context);
+    void *context;
+};
 
 /* What other threads see and set. */
 struct tx_shared {
@@ -39,6 +54,7 @@ struct tx {
     struct statements statements;
     struct occupancy *occupancy;
     struct recorder *recorder; /* NULL: no history is kept */
+    const struct tx_log *log;  /* borrowed; NULL: the catalogue is not shared */
 
     /* As the file says at tx_begin; after tx_commit as we wrote it. */
     char epoch[33];
@@ -90,6 +106,8 @@ uint64_t tx_end_change(struct tx *tx);
  * or only what is the node's own (the tables local_, what is kept of a source's files), there is no
  * revision. On failure the transaction is gone. */
 enum catalogue_status tx_commit(struct tx *tx);
+/* Between two transactions: nothing that is remembered of the file is true any more. */
+void tx_forget(struct tx *tx);
 /* What the catalogue's clock says. */
 int64_t tx_clock(const struct tx *tx);
 /* Undoes everything. */

@@ -11,6 +11,7 @@
 #include "db/file/connection.h"
 #include "db/file/schema.h"
 #include "db/history/recorder.h"
+#include "db/shared/member.h"
 #include "db/write/apply/apply.h"
 #include "db/write/repeat.h"
 #include "server/base/clock.h"
@@ -24,9 +25,11 @@
 #define WRITER_LOCK_STEP_MS 5
 /* How often it is looked whether the history is too old, or what is kept for repeats. */
 #define WRITER_TRIM_MS 5000
-/* The engine's page cache: for small changes, and for a bulk, after which it is given back. */
-#define WRITER_CACHE_KIB      4096
-#define WRITER_BULK_CACHE_KIB 65536
+/* Shared: how long a write waits for a PostgreSQL that fails over, and for one of its calls; and
+ * how long a stop waits for what came of a write. */
+#define WRITER_AWAY_MS   5000
+#define WRITER_SHARED_MS 2000
+#define WRITER_STOP_MS   5000
 
 const struct histogram_bounds catalogue_batches = {
     .count = 9,
@@ -205,10 +208,11 @@ static enum catalogue_status take_over(struct writer *w)
 {
     bool known = true;
     enum catalogue_status status = tx_look(&w->tx);
-    if (status == CATALOGUE_OK) {
+    if (status == CATALOGUE_OK)
         w->was_served = w->was_served || server_lock_has_served(&w->lock);
+    /* An older state of a node's file goes on as the log did. */
+    if (status == CATALOGUE_OK && !w->catalogue->member)
         status = is_known(w, &known);
-    }
     if (status == CATALOGUE_OK && !known) {
         status = renew(w);
         if (status == CATALOGUE_OK)
@@ -223,6 +227,8 @@ static void writer_disconnect(struct writer *w)
 {
     if (!w->db)
         return;
+    if (w->catalogue->member)
+        member_detach(w->catalogue->member);
     tx_done(&w->tx);
     connection_close(w->db);
     w->db = NULL;
@@ -246,7 +252,9 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     if (status == CATALOGUE_OK && w->catalogue->options.server)
         status = server_lock_hold(&w->lock, w->catalogue->path, why, why_size);
     if (status == CATALOGUE_OK)
-        status = schema_prepare(w->db, w->catalogue->path, why, why_size);
+        status = w->catalogue->member
+                     ? schema_prepare_shared(w->db, w->catalogue->path, why, why_size)
+                     : schema_prepare(w->db, w->catalogue->path, why, why_size);
     if (status != CATALOGUE_OK) {
         connection_close(w->db);
         w->db = NULL;
@@ -268,6 +276,8 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     } else if (!tx_init(&w->tx, &w->catalogue->options, w->db)) {
         status = CATALOGUE_NO_MEMORY;
         snprintf(why, why_size, "out of memory");
+    } else if (w->catalogue->member) {
+        status = member_attach(w->catalogue->member, &w->tx, why, why_size);
     }
     if (status == CATALOGUE_OK && w->catalogue->options.server) {
         status = take_over(w);
@@ -373,12 +383,87 @@ static void writer_answer_failed(struct writer *w, struct write_request *list,
     }
 }
 
+/* ---- shared with other machines */
+
+/* What others wrote is here: what was read before is no longer so. */
+static void note_moved(struct writer *w)
+{
+    tx_forget(&w->tx);
+    if (tx_look(&w->tx) == CATALOGUE_OK) {
+        outside_committed(&w->outside, &w->tx);
+        writer_saw(w);
+        atomic_store(&w->committed, w->tx.revision);
+    }
+    w->purge_pending = true;
+    if (w->catalogue->options.server)
+        checkpoint_after_commit(&w->checkpoint);
+    catalogue_wake(w->catalogue);
+}
+
+/* The lock that reaches over all machines, and the file at the log's head. Other processes of this
+ * one are waited for shortly: all nodes wait with us. */
+static enum catalogue_status enter_shared(struct writer *w)
+{
+    bool moved;
+    w->waits_for_queue = false;
+    w->lock_until_ms = clock_now_ms() + WRITER_SHARED_MS;
+    enum catalogue_status status =
+        member_enter(w->catalogue->member, clock_now_ms() + WRITER_SHARED_MS, &moved);
+    if (moved)
+        note_moved(w);
+    return status;
+}
+
+/* What nobody said of a transaction that was sent: OK where it was applied, and is here. */
+static enum catalogue_status settle(struct writer *w)
+{
+    bool stops = queue_is_closed(&w->queue);
+    int64_t until_ms =
+        clock_now_ms() + (stops ? WRITER_STOP_MS : w->catalogue->options.write_timeout_ms);
+    enum catalogue_status status = member_settle(w->catalogue->member, until_ms);
+    note_moved(w);
+    return status;
+}
+
+/* Applies what others wrote; true where there may be more. */
+static bool follow_others(struct writer *w)
+{
+    struct member *member = w->catalogue->member;
+    bool moved = false;
+    if (!member || writer_usable(w) != CATALOGUE_OK)
+        return false;
+    uint64_t replaced = member_replaced(member);
+    w->waits_for_queue = false;
+    w->lock_until_ms = clock_now_ms() + WRITER_SHARED_MS;
+    if (member_is_behind(member))
+        member_follow(member, &moved);
+    else if (member_upgrade_is_due(member) && clock_now_ms() >= w->upgrade_at_ms) {
+        w->upgrade_at_ms = clock_now_ms() + WRITER_IDLE_MS;
+        member_upgrade(member, false, &moved);
+    }
+    if (moved && member_replaced(member) != replaced)
+        atomic_store(&w->catalogue->replaced, true);
+    if (moved)
+        note_moved(w);
+    return moved;
+}
+
+void writer_poke(struct catalogue *c)
+{
+    queue_poke(&c->writer->queue);
+}
+
 /* BEGIN; `for_queue`: while the requests still wait there. */
 static enum catalogue_status writer_begin(struct writer *w, bool for_queue)
 {
     if (atomic_load(&w->shared.abandoned))
         return CATALOGUE_CANCELLED;
     uint32_t timeout_ms = w->catalogue->options.write_timeout_ms;
+    if (w->catalogue->member) {
+        enum catalogue_status entered = enter_shared(w);
+        if (entered != CATALOGUE_OK)
+            return entered;
+    }
     w->waits_for_queue = for_queue;
     w->lock_until_ms = for_queue ? clock_now_ms() + timeout_ms : 0;
     enum catalogue_status status = tx_begin(&w->tx);
@@ -386,6 +471,8 @@ static enum catalogue_status writer_begin(struct writer *w, bool for_queue)
         status = outside_look(&w->outside, &w->tx);
         if (status != CATALOGUE_OK)
             tx_rollback(&w->tx);
+    } else if (w->catalogue->member) {
+        member_leave(w->catalogue->member);
     }
     return status;
 }
@@ -548,6 +635,14 @@ static void put_off(struct writer *w, struct write_request *last)
     queue_give_back(&w->queue, false, rest);
 }
 
+static void name_unknown(const struct writer *w, char *why, size_t size)
+{
+    snprintf(why, size,
+             "PostgreSQL did not say in time whether it was applied: record %s; ask again with the "
+             "same Idempotency-Key, or look first",
+             member_last_id(w->catalogue->member));
+}
+
 /* Applies the requests in the open transaction and ends it. Answers those that had their turn. */
 static void carry_out(struct writer *w, struct write_request *list)
 {
@@ -573,14 +668,18 @@ static void carry_out(struct writer *w, struct write_request *list)
     } else {
         end_ns = clock_now_ns();
         status = writer_commit(w);
+        if (status == CATALOGUE_OUTCOME_UNKNOWN)
+            status = settle(w);
     }
 
     if (status != CATALOGUE_OK) {
         char why[sizeof tx->why];
         memcpy(why, tx->why, sizeof why);
-        if (atomic_load(&w->shared.abandoned))
+        if (status == CATALOGUE_OUTCOME_UNKNOWN)
+            name_unknown(w, why, sizeof why);
+        else if (atomic_load(&w->shared.abandoned))
             status = CATALOGUE_CANCELLED;
-        else
+        if (status != CATALOGUE_CANCELLED)
             writer_note(w, status, why);
         writer_answer_failed(w, list, status, why);
         return;
@@ -607,6 +706,14 @@ static void set_cache(struct writer *w, int kib)
     sqlite3_exec(w->db, sql, NULL, NULL, NULL);
 }
 
+/* It has not been away for long, and may be back soon: writes wait, and expire, in the queue. */
+static bool fails_over(const struct writer *w)
+{
+    struct shared_state state;
+    member_state(w->catalogue->member, &state);
+    return state.phase == SHARED_JOINED && state.away_ms < WRITER_AWAY_MS;
+}
+
 /* One transaction of small changes, or of the next one that goes alone. */
 static void take_turn(struct writer *w, bool alone)
 {
@@ -618,6 +725,12 @@ static void take_turn(struct writer *w, bool alone)
         return;
     }
     status = writer_begin(w, true);
+    if (status == CATALOGUE_SHARED_AWAY && fails_over(w)) {
+        writer_note(w, status, "PostgreSQL cannot be reached");
+        struct timespec pause = {0, 10 * WRITER_LOCK_STEP_MS * 1000000L};
+        nanosleep(&pause, NULL);
+        return;
+    }
     if (status == CATALOGUE_BUSY) {
         /* Those whose time is over were answered; the others try again. */
         writer_note(w, status, "another process holds the lock");
@@ -676,6 +789,8 @@ static void *run(void *context)
     for (;;) {
         writer_follow(w);
         outside_tell(&w->outside, &w->catalogue->options, clock_now_ms());
+        if (follow_others(w) && !queue_has(&w->queue, false) && !queue_has(&w->queue, true))
+            continue;
         if (serve_queue(w)) {
             if (takes_care(w) && !writer_trim_some(w))
                 writer_forget_some(w);

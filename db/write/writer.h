@@ -41,6 +41,10 @@ void change_keep(struct change *change, void *room);
  * wait for its lock would wait for that work. */
 #define WRITER_NICE 5
 
+/* The engine's page cache: for small changes, and for a bulk, after which it is given back. */
+#define WRITER_CACHE_KIB      4096
+#define WRITER_BULK_CACHE_KIB 65536
+
 struct writer {
     struct catalogue *catalogue;
     struct queue queue;
@@ -67,6 +71,7 @@ struct writer {
     int64_t idle_at_ms;        /* when to look around again */
     int64_t trim_at_ms;        /* when to look whether the history is too old */
     int64_t forget_at_ms;      /* and what is kept for repeats */
+    int64_t upgrade_at_ms;     /* shared: when to try the migration again */
 
     atomic_uint_fast64_t commits, batched, committed, held;
     atomic_uint_fast64_t history_bytes, history_from, history_dropped;

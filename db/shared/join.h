@@ -1,0 +1,39 @@
+/* How a node comes to a shared catalogue, and back to it where its past is not the log's: a
+ * snapshot is fetched into a file beside the catalogue's, made this node's, and put in the place of
+ * all that the catalogue's file holds. Internal to db/shared. */
+#ifndef SITEMAPD_DB_SHARED_JOIN_H
+#define SITEMAPD_DB_SHARED_JOIN_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+
+#include "db/shared/log.h"
+#include "db/status.h"
+
+struct join_node {
+    const char *name;
+    const char *epoch; /* of the log that the file belongs to; "": of none yet */
+};
+
+/* Reads who the file says it is. `node`, of SHARED_NODE_SIZE: left alone where it is set; "" where
+ * neither it nor the file names one: the host's name and 8 hex digits. `epoch`, of
+ * SHARED_EPOCH_SIZE: "" where the file has nothing of a log. */
+enum catalogue_status join_know(sqlite3 *db, char *node, char *epoch);
+/* Makes the file (no transaction open, nobody else's) that of the one node of a new shared
+ * catalogue, at the log's start. */
+enum catalogue_status join_found(sqlite3 *db, const struct join_node *node,
+                                 const struct shared_position *start);
+/* The other way round: a catalogue of its own, as a copy elsewhere is. In the caller's transaction.
+ */
+enum catalogue_status join_leave(sqlite3 *db);
+/* Where a node's file is in the log. NOT_FOUND: it has nothing of one. */
+enum catalogue_status join_position(sqlite3 *db, struct shared_position *out);
+/* Fetches the newest snapshot and makes it the node's; on the log's thread. YES: it lies ready. NO:
+ * there is none that helps. */
+enum shared_outcome join_fetch(struct shared_log *log, const char *path,
+                               const struct join_node *node, char *why, size_t why_size);
+/* Puts it in the place of what `db` (the catalogue at `path`, no transaction open) holds: in one
+ * transaction, so that readers keep what they see. It is gone then. */
+enum catalogue_status join_replace(const char *path, sqlite3 *db, char *why, size_t why_size);
+
+#endif

@@ -1,0 +1,81 @@
+/* A node's part in a shared catalogue: what ties the writer's transactions to the log (log.h), so
+ * that SQLite's write lock reaches over all machines. Internal to db/.
+ *
+ * A write takes the lock there and applies here what is newer, then goes its usual way, its effects
+ * (effects.h) recorded and sent as it runs; between the stamp and COMMIT they are committed there,
+ * and only then here:
+ *
+ *     committed there   here
+ *     no                rolled back, answered as not applied
+ *     yes               committed. Killed before it: the record comes back as anyone's
+ *     unknown           rolled back, and asked for by its id; where it is there it is applied from
+ *                       the log, and answered as what it was
+ *
+ * So the file is always the log up to local_shared.seq, which is written in each record's own local
+ * transaction, and nothing else. What others wrote is followed in the same way, by the writer's
+ * thread. A thread of the member's only waits and looks: it tells the writer that there is
+ * something, and fetches a snapshot where the file is empty or its past is not the log's. The
+ * writer then puts it in the place of all that the file holds, in one transaction: readers keep
+ * what they see until they look again.
+ *
+ * A migration is a record: one node runs it and sends what it did, statements and rows. */
+#ifndef SITEMAPD_DB_SHARED_MEMBER_H
+#define SITEMAPD_DB_SHARED_MEMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "db/shared/log.h"
+#include "db/write/tx.h"
+
+struct member;
+
+/* How a log is opened; tests put theirs here, before any catalogue is opened. */
+extern struct shared_log *(*member_open_log)(const struct shared_log_options *options, char *why,
+                                             size_t why_size);
+
+/* For a catalogue whose options are set. NULL: out of memory. */
+struct member *member_new(struct catalogue *c);
+/* After the writer's connection was detached. Takes NULL. */
+void member_free(struct member *m);
+/* The thread; it pokes the writer of the catalogue. */
+bool member_start(struct member *m);
+/* Ends it, and makes the writer's calls give up soon. Takes NULL. */
+void member_stop(struct member *m);
+
+/* ---- the writer's thread */
+
+/* The writer's connection is open, `tx` made on it and nothing done with it yet. The first time it
+ * makes ready to reach the log; connects to nobody yet. */
+enum catalogue_status member_attach(struct member *m, struct tx *tx, char *why, size_t why_size);
+/* Before tx_done. */
+void member_detach(struct member *m);
+/* Before tx_begin: the lock, and what is newer is applied. OK: tx_commit or tx_rollback follows, or
+ * member_leave where tx_begin failed. BUSY: another node has the lock. Else see SHARED_… in
+ * db/status.h. `*moved` where anything was applied: what was read before is no longer so. */
+enum catalogue_status member_enter(struct member *m, int64_t deadline_ms, bool *moved);
+void member_leave(struct member *m);
+/* After OUTCOME_UNKNOWN of tx_commit: asks until the deadline, then applies what is there. OK: it
+ * was applied, and is here. SHARED_AWAY: it never will be. */
+enum catalogue_status member_settle(struct member *m, int64_t deadline_ms);
+/* The id of the record that tx_commit sent last. */
+const char *member_last_id(const struct member *m);
+/* True where there is something for member_follow. Any thread, cheap. */
+bool member_is_behind(const struct member *m);
+/* Applies what others wrote, or puts a snapshot in the place of what is here. `*moved` as above. */
+enum catalogue_status member_follow(struct member *m, bool *moved);
+/* Appends the migration to this release's schema, where it is due and the operator does not do it.
+ */
+enum catalogue_status member_upgrade(struct member *m, bool by_hand, bool *moved);
+bool member_upgrade_is_due(const struct member *m);
+
+/* ---- any thread */
+
+void member_state(struct member *m, struct shared_state *out);
+/* How often a snapshot took the place of what was here. */
+uint64_t member_replaced(struct member *m);
+/* How long the log has been out of reach; 0: it is not. */
+int64_t member_away_ms(const struct member *m);
+
+#endif
