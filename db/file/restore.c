@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "db/file/connection.h"
+#include "db/file/schema.h"
+#include "db/shared/join.h"
 
 struct restore {
     const char *backup, *path;
@@ -131,6 +133,27 @@ static void count_problem(void *context, const char *sentence)
 
     r->problems++;
     r->options->problem(r->options->context, sentence);
+}
+
+/* A copy of a shared catalogue's file that was put elsewhere is a catalogue of its own. */
+static enum catalogue_status restore_leave(struct restore *r)
+{
+    sqlite3 *db;
+    int version;
+    bool shared = false;
+    enum catalogue_status status =
+        connection_open(r->temporary, CONNECTION_WRITE, &db, r->why, r->why_size);
+
+    if (status != CATALOGUE_OK) { /* restore_prove tells why */
+        r->why[0] = '\0';
+        return CATALOGUE_OK;
+    }
+    if (schema_version(db, &version, &shared) && shared)
+        status = join_leave(db);
+    if (status != CATALOGUE_OK)
+        status = restore_fail(r, status, r->backup, sqlite3_errmsg(db));
+    connection_close(db);
+    return status;
 }
 
 /* Brings the copy to this version's schema and checks all of it. */
@@ -333,6 +356,8 @@ enum catalogue_status catalogue_restore(const char *backup, const char *path,
         status = check_place(&r);
     if (status == CATALOGUE_OK)
         status = restore_copy(&r);
+    if (status == CATALOGUE_OK)
+        status = restore_leave(&r);
     if (status == CATALOGUE_OK)
         status = restore_prove(&r);
     if (status == CATALOGUE_OK)

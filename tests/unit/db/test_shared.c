@@ -394,6 +394,47 @@ static void a_row_that_differs_is_found_by_what_touches_it(void **state)
     cluster_close(&k);
 }
 
+/* ---- copies */
+
+static void told_problem(void *context, const char *sentence)
+{
+    (void)context;
+    fail_msg("%s", sentence);
+}
+
+static void a_copy_put_elsewhere_is_a_catalogue_of_its_own(void **state)
+{
+    struct cluster k;
+    char backup[128], path[128], why[256];
+    const struct catalogue_restore_options options = {.problem = told_problem};
+    struct write_fixture own = {0};
+    (void)state;
+    cluster_open(&k);
+    assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
+    snprintf(backup, sizeof backup, "%s/backup", k.nodes[0].f.folder);
+    snprintf(path, sizeof path, "%s/own.db", k.nodes[0].f.folder);
+    assert_int_equal(catalogue_backup(k.nodes[0].f.c, backup, NULL, NULL, why, sizeof why),
+                     CATALOGUE_OK);
+    own.options = (struct catalogue_options){.path = backup, .must_exist = true};
+    assert_int_equal(catalogue_open(&own.options, &own.c, why, sizeof why), CATALOGUE_UNAVAILABLE);
+    assert_non_null(strstr(why, "--shared"));
+    if (catalogue_restore(backup, path, &options, why, sizeof why) != CATALOGUE_OK)
+        fail_msg("%s", why);
+    own.options.path = path;
+    own.options.write_timeout_ms = 20000;
+    own.options.default_max_pages = LIMIT_SITE_PAGES;
+    fixture_reopen(&own);
+    assert_int_equal(sqlite3_open(path, &own.db), SQLITE_OK);
+    assert_int_equal(number_of(&own, "SELECT count(*) FROM local_shared"), 0);
+    assert_int_equal(put_plain(&own, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_OK);
+    sqlite3_close(own.db);
+    catalogue_close(own.c);
+    own.options.shared.database = "memory"; /* and no node's */
+    assert_int_equal(catalogue_open(&own.options, &own.c, why, sizeof why), CATALOGUE_UNAVAILABLE);
+    assert_non_null(strstr(why, "share init"));
+    cluster_close(&k);
+}
+
 /* ---- anything at all */
 
 static uint32_t roll(struct cluster *k, uint32_t sides)
@@ -573,6 +614,7 @@ int main(void)
         cmocka_unit_test(who_is_killed_between_the_commits_has_it_from_the_log),
         cmocka_unit_test(who_is_ahead_of_the_log_replaces_itself),
         cmocka_unit_test(a_row_that_differs_is_found_by_what_touches_it),
+        cmocka_unit_test(a_copy_put_elsewhere_is_a_catalogue_of_its_own),
         cmocka_unit_test(files_agree_whatever_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
