@@ -78,6 +78,8 @@ enum catalogue_wait_result {
 enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_ms);
 /* Ends a running or the next catalogue_wait at once (CHANGED). Thread safe. */
 void catalogue_wake(struct catalogue *c);
+/* The same as if its time were over (TIMEOUT, where nothing changed). Thread safe. */
+void catalogue_nudge(struct catalogue *c);
 
 /* Where another process serves the catalogue: gives it the time to see this handle's commits, which
  * is CATALOGUE_POLL_MS and what it needs to read them. Not for a server's handle. */

@@ -1,9 +1,12 @@
 #include "db/file/watch.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +17,12 @@
  * the path of the new one's. The engine cannot tell the two apart and would replay the old pages
  * into the new file, so the log is put away before anything opens the new file. It is ours to put
  * away only if it is the very log that this watch held open. */
+
+#define INDEX_BLOCK_BYTES 32768 /* what the engine maps of it at once */
+#define QUIET_MS          3000
+#define QUIET_LOOK_MS     1000
+#define FILE_EVENTS       (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
+#define WAKE              ((uint64_t)1 << 32) /* a wake; less: nudges alone */
 
 /* ---- the connection -------------------------------------------------------------------- */
 
@@ -28,6 +37,32 @@ static int watch_read_version(sqlite3_stmt *data_version, int64_t *out)
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
+/* Where nobody committed anything there is nothing to ask the engine for, which takes locks. */
+static void watch_find_index(struct watch *w)
+{
+    sqlite3_file *file = NULL;
+    volatile void *first = NULL;
+
+    w->index = NULL;
+    if (sqlite3_file_control(w->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+        file != NULL && file->pMethods != NULL && file->pMethods->iVersion >= 2 &&
+        file->pMethods->xShmMap(file, 0, INDEX_BLOCK_BYTES, 0, &first) == SQLITE_OK)
+        w->index = first;
+}
+
+/* Whether anything was committed since the last call, or may have been. */
+static bool watch_has_moved(struct watch *w)
+{
+    bool moved = w->index == NULL;
+
+    for (size_t i = 0; w->index != NULL && i < WATCH_INDEX_WORDS; i++) {
+        uint32_t word = w->index[i];
+        moved = moved || word != w->seen[i];
+        w->seen[i] = word;
+    }
+    return moved;
+}
+
 /* Remembers which file the write-ahead log is. It exists from the first read on (once the file is
  * in WAL mode, which a copy made elsewhere may not be), and stays as long as a connection is open.
  */
@@ -36,6 +71,24 @@ static void watch_find_log(struct watch *w)
     const char *path = sqlite3_filename_wal(sqlite3_db_filename(w->db, "main"));
 
     w->log_known = file_identity_read(path, &w->log);
+}
+
+/* Watches the files for whatever anybody writes, so that a quiet catalogue need not be looked at
+ * every CATALOGUE_POLL_MS. The kernel may not have it (too many instances); then it is. */
+static void watch_files(struct watch *w)
+{
+    const char *path = sqlite3_db_filename(w->db, "main"), *log = sqlite3_filename_wal(path);
+
+    if (w->files_fd >= 0)
+        close(w->files_fd);
+    w->files_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (w->files_fd >= 0 &&
+        (inotify_add_watch(w->files_fd, log, FILE_EVENTS) < 0 ||
+         inotify_add_watch(w->files_fd, path, FILE_EVENTS) < 0 || !w->log_known)) {
+        close(w->files_fd);
+        w->files_fd = -1;
+    }
+    w->moved_ms = clock_now_ms();
 }
 
 /* Takes over an open connection. A result other than SQLITE_OK leaves it to the caller, and the
@@ -58,6 +111,9 @@ static int watch_adopt(struct watch *w, sqlite3 *db, const struct file_identity 
     w->version = version;
     w->file = *file;
     watch_find_log(w);
+    watch_find_index(w);
+    memset(w->seen, 0, sizeof w->seen);
+    watch_files(w);
     return SQLITE_OK;
 }
 
@@ -197,42 +253,86 @@ static enum catalogue_wait_result poll_once(struct watch *w)
         return lose(w);
     if (atomic_load(&w->catalogue->lost))
         writer_reopen(w->catalogue); /* it did not succeed yet */
+    if (!watch_has_moved(w))
+        return CATALOGUE_WAIT_TIMEOUT;
     rc = watch_read_version(w->data_version, &version);
     if (rc != SQLITE_OK) {
         enum catalogue_status status = connection_status(rc);
         bool passing = status == CATALOGUE_BUSY || status == CATALOGUE_NO_MEMORY;
+        memset(w->seen, 0, sizeof w->seen); /* it is looked at again */
         return passing ? CATALOGUE_WAIT_TIMEOUT : lose(w);
     }
     if (version == w->version)
         return CATALOGUE_WAIT_TIMEOUT;
     w->version = version;
-    if (!w->log_known)
+    if (!w->log_known || w->index == NULL) {
         watch_find_log(w);
+        watch_find_index(w);
+        watch_files(w);
+    }
     return CATALOGUE_WAIT_CHANGED;
 }
 
 /* ---- waiting --------------------------------------------------------------------------- */
 
-/* Until somebody wakes us or `until_ms`. Takes the wake-up. */
-static bool wait_woken(struct watch *w, int64_t until_ms)
+/* Takes what the kernel told of the files. False: nothing. */
+static bool take_files(const struct watch *w)
 {
-    struct timespec until = {until_ms / 1000, until_ms % 1000 * 1000000};
-    bool woken;
+    char events[4096];
+    bool some = false;
 
-    pthread_mutex_lock(&w->lock);
-    while (!w->woken && pthread_cond_timedwait(&w->wakes, &w->lock, &until) != ETIMEDOUT)
-        ;
-    woken = w->woken;
-    w->woken = false;
-    pthread_mutex_unlock(&w->lock);
-    return woken;
+    while (w->files_fd >= 0 && read(w->files_fd, events, sizeof events) > 0)
+        some = true;
+    return some;
+}
+
+/* A commit is to be seen only behind its fsync, which comes after the write that the kernel tells
+ * of: for QUIET_MS from then on the index is looked at. Should a disk need longer than that, the
+ * look of each QUIET_LOOK_MS finds it, as it finds what the kernel does not tell: a folder that was
+ * renamed, a link turned elsewhere. */
+static bool is_quiet(const struct watch *w, int64_t now_ms)
+{
+    return w->files_fd >= 0 && w->index != NULL && !w->lost && now_ms - w->moved_ms >= QUIET_MS;
+}
+
+enum call { CALL_NONE, CALL_NUDGE, CALL_WAKE };
+
+/* Waits for somebody to call us, `wait_ms` at most. Takes the call. */
+static enum call wait_call(struct watch *w, int64_t wait_ms, bool quiet)
+{
+    struct pollfd fds[] = {{.fd = w->wake_fd, .events = POLLIN},
+                           {.fd = quiet ? w->files_fd : -1, .events = POLLIN}};
+    uint64_t calls = 0;
+
+    if (wait_ms > 0 && poll(fds, 2, (int)wait_ms) == 0)
+        return CALL_NONE;
+    if (fds[1].revents != 0) {
+        take_files(w);
+        w->moved_ms = clock_now_ms();
+    }
+    if (read(w->wake_fd, &calls, sizeof calls) != (ssize_t)sizeof calls)
+        return CALL_NONE;
+    return calls >= WAKE ? CALL_WAKE : CALL_NUDGE;
+}
+
+/* How long until the next look, `least_ms` at most; goes over to `*quiet`, once nothing was told
+ * that no look has seen yet. */
+static int64_t next_look_ms(struct watch *w, int64_t now_ms, int64_t least_ms, bool *quiet)
+{
+    *quiet = is_quiet(w, now_ms);
+    if (*quiet && take_files(w)) {
+        w->moved_ms = now_ms;
+        *quiet = false;
+    }
+    int64_t look_ms = *quiet ? QUIET_LOOK_MS : CATALOGUE_POLL_MS;
+    return look_ms < least_ms ? look_ms : least_ms;
 }
 
 enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_ms)
 {
     struct watch *w = c->watch;
     int64_t deadline_ms = clock_now_ms() + timeout_ms;
-    bool woken = wait_woken(w, 0); /* before the first look, which then covers that commit too */
+    enum call call = wait_call(w, 0, false); /* the first look covers that commit too */
 
     if (atomic_exchange(&c->replaced, false))
         return CATALOGUE_WAIT_REOPENED;
@@ -240,46 +340,41 @@ enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_
     for (;;) {
         enum catalogue_wait_result result = poll_once(w);
         int64_t now = clock_now_ms();
-        if (result != CATALOGUE_WAIT_TIMEOUT)
+        bool quiet;
+        if (result != CATALOGUE_WAIT_TIMEOUT) {
+            w->moved_ms = now;
             return result;
-        if (woken)
+        }
+        if (call == CALL_WAKE)
             return atomic_exchange(&c->replaced, false) ? CATALOGUE_WAIT_REOPENED
                                                         : CATALOGUE_WAIT_CHANGED;
-        if (now >= deadline_ms)
+        if (now >= deadline_ms || call == CALL_NUDGE)
             return CATALOGUE_WAIT_TIMEOUT;
-        woken = wait_woken(w, now + CATALOGUE_POLL_MS < deadline_ms ? now + CATALOGUE_POLL_MS
-                                                                    : deadline_ms);
+        int64_t wait_ms = next_look_ms(w, now, deadline_ms - now, &quiet);
+        call = wait_call(w, wait_ms, quiet);
     }
+}
+
+static void wake(struct catalogue *c, uint64_t value)
+{
+    struct watch *w = c->watch;
+
+    /* NULL: a commit while the handle is being made or closed. */
+    if (w != NULL && write(w->wake_fd, &value, sizeof value) < 0)
+        return; /* it is full of wakes */
 }
 
 void catalogue_wake(struct catalogue *c)
 {
-    struct watch *w = c->watch;
+    wake(c, WAKE);
+}
 
-    if (w == NULL)
-        return; /* a commit while the handle is being made or closed */
-    pthread_mutex_lock(&w->lock);
-    w->woken = true;
-    pthread_cond_signal(&w->wakes);
-    pthread_mutex_unlock(&w->lock);
+void catalogue_nudge(struct catalogue *c)
+{
+    wake(c, 1);
 }
 
 /* ---- making ---------------------------------------------------------------------------- */
-
-static bool make_sync(struct watch *w)
-{
-    pthread_condattr_t monotonic;
-    bool made;
-
-    if (pthread_condattr_init(&monotonic) != 0)
-        return false;
-    made = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
-           pthread_cond_init(&w->wakes, &monotonic) == 0;
-    pthread_condattr_destroy(&monotonic);
-    if (made)
-        pthread_mutex_init(&w->lock, NULL);
-    return made;
-}
 
 enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *why, size_t why_size)
 {
@@ -289,12 +384,14 @@ enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *w
     sqlite3 *db;
 
     *out = NULL;
-    if (w == NULL || !make_sync(w)) {
-        snprintf(why, why_size, "%s: out of memory", c->path);
+    if (w != NULL)
+        *w = (struct watch){
+            .catalogue = c, .files_fd = -1, .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (w == NULL || w->wake_fd < 0) {
+        snprintf(why, why_size, "%s: %s", c->path, strerror(errno));
         free(w);
         return CATALOGUE_NO_MEMORY;
     }
-    w->catalogue = c;
     if (!file_identity_read(c->path, &file)) {
         snprintf(why, why_size, "%s: %s", c->path, strerror(errno));
         status = CATALOGUE_UNAVAILABLE;
@@ -327,7 +424,8 @@ void watch_free(struct watch *w)
         return;
     sqlite3_finalize(w->data_version);
     connection_close(w->db);
-    pthread_cond_destroy(&w->wakes);
-    pthread_mutex_destroy(&w->lock);
+    if (w->files_fd >= 0)
+        close(w->files_fd);
+    close(w->wake_fd);
     free(w);
 }

@@ -3,7 +3,6 @@
 #ifndef SITEMAPD_DB_FILE_WATCH_H
 #define SITEMAPD_DB_FILE_WATCH_H
 
-#include <pthread.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,20 +11,27 @@
 #include "db/file/handle.h"
 #include "db/read/view_pool.h"
 
+/* The first copy of its header (https://www.sqlite.org/walformat.html#the_wal_index_header). */
+#define WATCH_INDEX_WORDS 12
+
 struct watch {
     struct catalogue *catalogue; /* constant */
-    pthread_mutex_t lock;        /* guards `woken` */
-    pthread_cond_t wakes;
-    bool woken;
+    int wake_fd;                 /* an eventfd: anybody's */
 
     /* The waiting thread's alone. */
     sqlite3 *db; /* kept while lost: its open file keeps the inode's number from being given anew */
     sqlite3_stmt *data_version;
-    int64_t version;           /* the last data_version read */
+    int64_t version; /* the last data_version read */
+    /* The head of the log's index, which each commit of anybody's writes anew: in the memory that
+     * all processes share, and as it was before the last look. NULL: there is none to be seen. */
+    const volatile uint32_t *index;
+    uint32_t seen[WATCH_INDEX_WORDS];
     struct file_identity file; /* of `db` */
     struct file_identity log;  /* of its write-ahead log */
     bool log_known;
-    bool lost; /* LOST was returned, REOPENED not yet */
+    bool lost;        /* LOST was returned, REOPENED not yet */
+    int files_fd;     /* inotify of the file and its log; -1: none */
+    int64_t moved_ms; /* when it last told of something, or a look found something */
 };
 
 #endif

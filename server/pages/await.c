@@ -116,6 +116,14 @@ void await_list_expire(struct await_list *l, int64_t now_ms)
     resume_and_unlock(l, (struct who){.kinds = EVERYBODY, .over_ms = now_ms}, AWAIT_DONE);
 }
 
+bool await_list_is_empty(struct await_list *l)
+{
+    pthread_mutex_lock(&l->lock);
+    bool empty = l->first == NULL;
+    pthread_mutex_unlock(&l->lock);
+    return empty;
+}
+
 void await_list_quiesce(struct await_list *l)
 {
     pthread_mutex_lock(&l->lock);

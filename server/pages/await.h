@@ -42,6 +42,8 @@ void await_list_reset(struct await_list *l);
 void await_list_fail(struct await_list *l);
 /* Resumes those whose time is over. */
 void await_list_expire(struct await_list *l, int64_t now_ms);
+/* Nobody waits. */
+bool await_list_is_empty(struct await_list *l);
 /* Resumes the long polls with STOPPING, now and from now on; acknowledgements still come. */
 void await_list_quiesce(struct await_list *l);
 /* Resumes all with STOPPING, and whoever comes later at once. */

@@ -459,8 +459,10 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* How long the thread sleeps at most: deadlines of long polls are kept this closely. */
-#define TICK_MS 100u
+/* How long the thread sleeps at most: deadlines of long polls are kept this closely, and the clock
+ * is looked at. */
+#define TICK_MS       100u
+#define QUIET_TICK_MS 1000u
 
 /* Records whether the catalogue can be read, and tells of the change. */
 static void publisher_set_readable(struct publisher *p, bool readable, const char *why)
@@ -525,7 +527,8 @@ static void *publish(void *context)
     struct publisher *p = context;
     bool retry = false;
     while (!atomic_load(&p->stopping)) {
-        handle(p, catalogue_wait(p->catalogue, TICK_MS), &retry);
+        bool quiet = !retry && await_list_is_empty(&p->awaits);
+        handle(p, catalogue_wait(p->catalogue, quiet ? QUIET_TICK_MS : TICK_MS), &retry);
         watch_clock(p);
         await_list_expire(&p->awaits, clock_now_ms());
     }
@@ -653,6 +656,7 @@ void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout
                            await_revision_done *done, void *context)
 {
     await_list_add(&p->awaits, AWAIT_NEWER, since, timeout_ms, done, context);
+    catalogue_nudge(p->catalogue); /* it has a deadline */
 }
 
 bool publisher_page_etag(struct publisher *p, int64_t index_id, uint32_t number, bool gz,

@@ -106,6 +106,26 @@ static void *wake_soon(void *context)
     return NULL;
 }
 
+static void a_nudge_ends_the_wait(void **state)
+{
+    struct catalogue c;
+    struct fixture f;
+    (void)state;
+
+    open_all(&f, &c);
+    int64_t began = now_ms();
+    catalogue_nudge(&c);
+    assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_TIMEOUT);
+    assert_true(now_ms() - began < 30000);
+    catalogue_nudge(&c); /* beside a wake it counts for nothing */
+    catalogue_wake(&c);
+    assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
+    began = now_ms();
+    assert_int_equal(catalogue_wait(&c, 150), CATALOGUE_WAIT_TIMEOUT);
+    assert_true(now_ms() - began >= 145);
+    close_all(&f, &c);
+}
+
 static void a_wake_ends_the_wait(void **state)
 {
     pthread_t thread;
@@ -139,7 +159,10 @@ static void a_foreign_commit_shows_within_200_ms(void **state)
     (void)state;
 
     open_all(&f, &c);
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 4; round++) {
+        /* After three seconds of quiet it is looked at once a second, unless the kernel tells. */
+        if (round == 3)
+            assert_int_equal(catalogue_wait(&c, 3300), CATALOGUE_WAIT_TIMEOUT);
         int done[2];
         int64_t committed;
         assert_int_equal(pipe(done), 0);
@@ -283,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_new_times_out),
+        cmocka_unit_test(a_nudge_ends_the_wait),
         cmocka_unit_test(a_wake_ends_the_wait),
         cmocka_unit_test(a_foreign_commit_shows_within_200_ms),
         cmocka_unit_test(a_replaced_file_is_reopened_without_the_old_log),
