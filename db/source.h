@@ -73,25 +73,35 @@ struct source_made {
     uint32_t rescan_ms, settle_ms, poll_ms, drop_after_ms;
 };
 
-/* Which of them a change names. */
-#define SOURCE_SET_UPSTREAM   1u
-#define SOURCE_SET_DIRECTORY  2u
-#define SOURCE_SET_URL        4u
-#define SOURCE_SET_INDEX      8u
-#define SOURCE_SET_PATTERNS   16u
-#define SOURCE_SET_EXCLUDES   32u
-#define SOURCE_SET_WATCH      64u
-#define SOURCE_SET_SERVE      128u
-#define SOURCE_SET_CHECK      256u
-#define SOURCE_SET_RESCAN     512u
-#define SOURCE_SET_SETTLE     1024u
-#define SOURCE_SET_POLL       2048u
-#define SOURCE_SET_DROP_AFTER 4096u
-#define SOURCE_SET_OF_FOLDER                                                                       \
-    (SOURCE_SET_DIRECTORY | SOURCE_SET_URL | SOURCE_SET_PATTERNS | SOURCE_SET_EXCLUDES |           \
-     SOURCE_SET_WATCH | SOURCE_SET_SERVE | SOURCE_SET_RESCAN | SOURCE_SET_SETTLE)
-#define SOURCE_SET_OF_UPSTREAM                                                                     \
-    (SOURCE_SET_UPSTREAM | SOURCE_SET_CHECK | SOURCE_SET_POLL | SOURCE_SET_DROP_AFTER)
+/* The settings above but name and site: the bit of SOURCE_SET_… that says that a change names it,
+ * its kind (text; option: may be null; lines; yes_no; span), its member, its name in JSON, its
+ * option on the command line, its column, and what it is where nobody says. Change, statements, API
+ * and command line take their lists from here. */
+#define SOURCE_SETTINGS_OF_FOLDER(X)                                                               \
+    X(DIRECTORY, text, directory, "directory", "directory", "directory", NULL)                     \
+    X(URL, text, url, "url", "url", "url", NULL)                                                   \
+    X(PATTERNS, lines, patterns, "patterns", "pattern", "patterns", NULL)                          \
+    X(EXCLUDES, lines, excludes, "excludes", "exclude", "excludes", NULL)                          \
+    X(WATCH, yes_no, watch, "watch", "watch", "watch", true)                                       \
+    X(RESCAN, span, rescan_ms, "rescan", "rescan", "rescan_ms", 60u * 60000)                       \
+    X(SETTLE, span, settle_ms, "settle", "settle", "settle_ms", 10000)                             \
+    X(SERVE, yes_no, serve, "serve", "serve", "serve", false)
+#define SOURCE_SETTINGS_OF_UPSTREAM(X)                                                             \
+    X(UPSTREAM, text, upstream, "upstream", "upstream", "upstream", NULL)                          \
+    X(POLL, span, poll_ms, "poll", "poll", "poll_ms", 15u * 60000)                                 \
+    X(CHECK, yes_no, check, "check", "check", "checked", true)                                     \
+    X(DROP_AFTER, span, drop_after_ms, "drop_after", "drop-after", "drop_after_ms", 72u * 3600000)
+#define SOURCE_SETTINGS(X)                                                                         \
+    X(INDEX, option, index, "index", "index", "index_url", NULL)                                   \
+    SOURCE_SETTINGS_OF_FOLDER(X) SOURCE_SETTINGS_OF_UPSTREAM(X)
+
+#define SOURCE_SETTING_NUMBER(bit, ...) SOURCE_IS_##bit,
+#define SOURCE_SETTING_BIT(bit, ...)    SOURCE_SET_##bit = 1u << SOURCE_IS_##bit,
+#define SOURCE_SETTING_OR(bit, ...)     | SOURCE_SET_##bit
+enum { SOURCE_SETTINGS(SOURCE_SETTING_NUMBER) SOURCE_SETTINGS_COUNT };
+enum { SOURCE_SETTINGS(SOURCE_SETTING_BIT) };
+#define SOURCE_SET_OF_FOLDER   (0u SOURCE_SETTINGS_OF_FOLDER(SOURCE_SETTING_OR))
+#define SOURCE_SET_OF_UPSTREAM (0u SOURCE_SETTINGS_OF_UPSTREAM(SOURCE_SETTING_OR))
 
 /* A folder is a thread, and the registry holds them all. */
 #define SOURCES_MADE_MAX          200u

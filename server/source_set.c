@@ -254,42 +254,18 @@ static const char *source_set_root(const struct config *config, const char *orig
     return NULL;
 }
 
-/* A NULL-terminated list of the lines of a text; NULL for none (then `*failed` stays). */
-static const char *const *lines(struct source_plan *p, const char *text, bool *failed)
-{
-    size_t count = 1, at = 0;
-    char *rest = text != NULL ? own(p, strdup(text)) : NULL;
-    for (const char *c = rest; c != NULL && *c != '\0'; c++)
-        count += *c == '\n';
-    const char **list = rest != NULL ? own(p, calloc(count + 1, sizeof *list)) : NULL;
-    *failed |= text != NULL && list == NULL;
-    while (list != NULL && rest != NULL)
-        list[at++] = strsep(&rest, "\n");
-    return list;
-}
-
 static bool add_made_folder(struct source_plan *p, const struct source_made *from)
 {
-    bool failed = false;
+    struct source_settings *settings = &p->settings[p->count];
     const struct registry_site *site = registry_site_by_id(p->registry, from->site_id);
-    const char *root =
+    void *lists;
+    if (!source_settings_of(from, settings, &lists) || own(p, lists) == NULL)
+        return false;
+    settings->root =
         source_set_root(p->config, site != NULL ? site->origin : NULL, true, from->directory);
-    p->settings[p->count++] = (struct source_settings){
-        .name = from->name,
-        .directory = from->directory,
-        .url = from->url,
-        .index = from->index,
-        .patterns = lines(p, from->patterns, &failed),
-        .excludes = lines(p, from->excludes, &failed),
-        .watch = from->watch,
-        .rescan_ms = from->rescan_ms,
-        .settle_ms = from->settle_ms,
-        .serve = from->serve,
-        .site_id = from->site_id,
-        .root = root,
-        .closed = root == NULL,
-    };
-    return !failed;
+    settings->closed = settings->root == NULL;
+    p->count++;
+    return true;
 }
 
 static bool add_made(struct source_plan *p, const struct source_made *from)

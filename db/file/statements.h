@@ -24,6 +24,10 @@
     "hash,"                                                                                        \
     " lastmod, urls, bytes, newest_lastmod, one_lastmod, future, claim FROM source_file"
 
+/* Of source_made, behind its name and site. */
+#define SOURCE_COLUMN(bit, kind, field, member, option, column, usual) ", " column
+#define SOURCE_VALUE(...)                                              ", ?"
+
 /* X(name, sql) */
 #define STATEMENTS(X)                                                                              \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
@@ -152,11 +156,8 @@
                    " listed = listed + ?5, quarantined = quarantined + ?6, hosts = ?7")            \
     X(SITE_ADD, "INSERT INTO site(origin, managed, max_pages, checked)"                            \
                 " VALUES (?1, ?2, ?3, ?4)")                                                        \
-    X(SOURCE_MADE_WRITE, "REPLACE INTO source_made(name, site, upstream, directory, url,"          \
-                         " index_url, patterns, excludes, watch, serve, checked, rescan_ms,"       \
-                         " settle_ms, poll_ms, drop_after_ms)"                                     \
-                         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"   \
-                         " ?15)")                                                                  \
+    X(SOURCE_MADE_WRITE, "REPLACE INTO source_made(name, site" SOURCE_SETTINGS(                    \
+                             SOURCE_COLUMN) ") VALUES (?, ?" SOURCE_SETTINGS(SOURCE_VALUE) ")")    \
     X(SOURCE_MADE_REMOVE, "UPDATE source_made SET removed = 1 WHERE name = ?1")                    \
     X(SOURCE_MADE_DROP, "DELETE FROM source_made WHERE removed = 1 AND name = ?1 AND NOT EXISTS"   \
                         " (SELECT 1 FROM source AS s WHERE name = ?1 AND"                          \

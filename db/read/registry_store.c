@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "db/file/connection.h"
+#include "db/file/statements.h"
 #include "server/rules/scope.h"
 
 /* ---- memory ---------------------------------------------------------------------------- */
@@ -296,6 +297,9 @@ static bool registry_store_seal(struct registry_store *store)
  * asked for first, so that each kind of thing is allocated once. */
 static const char sql_catalogue[] =
     "SELECT epoch, revision, registry_revision FROM catalogue WHERE one = 1";
+/* What a source takes at the most, each text with its end. */
+#define SOURCE_ROOM(bit, kind, field, member, option, column, usual)                               \
+    " || coalesce(" column ", '') || '.'"
 static const char sql_sizes[] =
     "SELECT s.n, i.n, t.n, h.n, (SELECT count(*) FROM page WHERE entries > 0),"
     " s.bytes + i.bytes + t.bytes + h.bytes + m.bytes, m.n FROM"
@@ -308,10 +312,9 @@ static const char sql_sizes[] =
     "  coalesce(length(CAST(prefix AS BLOB)), 0) + 2), 0) AS bytes FROM token) AS t,"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(host AS BLOB)) + 1), 0) AS bytes"
     "  FROM site_host) AS h,"
-    " (SELECT count(*) AS n, coalesce(sum(length(CAST(name || coalesce(upstream, '') ||"
-    "  coalesce(directory, '') || coalesce(url, '') || coalesce(index_url, '') ||"
-    "  coalesce(patterns, '') || coalesce(excludes, '') AS BLOB)) + 7), 0) AS bytes"
-    "  FROM source_made WHERE removed = 0) AS m";
+    " (SELECT count(*) AS n, coalesce(sum(length(CAST(name || '.'" SOURCE_SETTINGS(
+        SOURCE_ROOM) " AS BLOB))), 0) AS bytes"
+                     "  FROM source_made WHERE removed = 0) AS m";
 /* `robots IS NOT NULL` would read the text to its end; its type stands at the row's beginning. */
 static const char sql_sites[] =
     "SELECT id, origin, managed, max_pages, robots_off, robots_revision, robots_changed_at,"
@@ -327,10 +330,8 @@ static const char sql_tokens[] =
     "SELECT id, name, sha256, site, created_at, role, own, prefix, expires_at, managed"
     " FROM token ORDER BY name";
 
-static const char sql_sources[] =
-    "SELECT name, site, upstream, directory, url, index_url, patterns, excludes, watch, serve,"
-    " checked, rescan_ms, settle_ms, poll_ms, drop_after_ms FROM source_made"
-    " WHERE removed = 0 ORDER BY name";
+static const char sql_sources[] = "SELECT name, site" SOURCE_SETTINGS(
+    SOURCE_COLUMN) " FROM source_made WHERE removed = 0 ORDER BY name";
 
 /* Takes one row. CATALOGUE_CORRUPT where it cannot be. */
 typedef enum catalogue_status take_row(struct registry_store *store, sqlite3_stmt *row);
@@ -479,34 +480,47 @@ static enum catalogue_status take_token(struct registry_store *store, sqlite3_st
     return CATALOGUE_OK;
 }
 
+/* False: there is a text that could not be kept. */
+static bool take_text(struct registry_store *store, sqlite3_stmt *row, int column, const char **out)
+{
+    if (sqlite3_column_type(row, column) != SQLITE_NULL)
+        *out = column_text(store, row, column);
+    return sqlite3_column_type(row, column) == SQLITE_NULL || *out != NULL;
+}
+
+static bool take_yes_no(struct registry_store *store, sqlite3_stmt *row, int column, bool *out)
+{
+    (void)store;
+    *out = sqlite3_column_int(row, column) != 0;
+    return true;
+}
+
+static bool take_span(struct registry_store *store, sqlite3_stmt *row, int column, uint32_t *out)
+{
+    (void)store;
+    *out = (uint32_t)sqlite3_column_int64(row, column);
+    return true;
+}
+
+#define take_option take_text
+#define take_lines  take_text
+
 static enum catalogue_status take_source(struct registry_store *store, sqlite3_stmt *row)
 {
     struct source_made *source = &store->sources[store->pub.source_count];
-    const char **const texts[] = {
-        &source->name, NULL,           &source->upstream, &source->directory,
-        &source->url,  &source->index, &source->patterns, &source->excludes};
-    bool failed = false;
+    int at = 1;
 
     if (find_site(store, sqlite3_column_int64(row, 1)) == NULL)
         return CATALOGUE_OK; /* of a removed site */
     if (store->pub.source_count == store->source_capacity)
         return CATALOGUE_CORRUPT;
-    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
-        if (texts[i] == NULL || sqlite3_column_type(row, i) == SQLITE_NULL)
-            continue;
-        *texts[i] = column_text(store, row, i);
-        failed |= *texts[i] == NULL;
-    }
     source->site_id = sqlite3_column_int64(row, 1);
-    source->watch = sqlite3_column_int(row, 8) != 0;
-    source->serve = sqlite3_column_int(row, 9) != 0;
-    source->check = sqlite3_column_int(row, 10) != 0;
-    source->rescan_ms = (uint32_t)sqlite3_column_int64(row, 11);
-    source->settle_ms = (uint32_t)sqlite3_column_int64(row, 12);
-    source->poll_ms = (uint32_t)sqlite3_column_int64(row, 13);
-    source->drop_after_ms = (uint32_t)sqlite3_column_int64(row, 14);
+    bool taken = take_text(store, row, 0, &source->name);
+#define X(bit, kind, field, ...) taken &= take_##kind(store, row, ++at, &source->field);
+    SOURCE_SETTINGS(X)
+#undef X
     bool folder = source->directory != NULL && source->url != NULL;
-    if (failed || source->name == NULL || folder == (source->upstream != NULL))
+    if (!taken || source->name == NULL || folder == (source->upstream != NULL))
         return CATALOGUE_CORRUPT;
     store->pub.source_count++;
     return CATALOGUE_OK;

@@ -105,39 +105,39 @@ static const struct check_write *keep_checks(struct block *block, const struct c
     return copy ? copy : checks;
 }
 
+#define text_of(field)   &c->made.field,
+#define option_of(field) text_of(field)
+#define lines_of(field)  text_of(field)
+#define yes_no_of(field)
+#define span_of(field)
+#define SETTING_TEXT(bit, kind, field, ...) kind##_of(field)
+
 static void keep_all(struct block *block, struct change *c)
 {
-    const char **const texts[] = {
-        &c->source,
-        &c->entry.loc,
-        &c->entry.lastmod,
-        &c->entry.digest,
-        &c->entry.index,
-        &c->entry.source,
-        &c->entry.extensions,
-        &c->entry_id,
-        &c->loc,
-        &c->if_match,
-        &c->index_name,
-        &c->replace_source,
-        &c->replace_prefix,
-        &c->site.origin,
-        &c->site.robots,
-        &c->index_url,
-        &c->page_pattern,
-        &c->urlset.index,
-        &c->by,
-        &c->request_id,
-        &c->key,
-        &c->note,
-        &c->made.name,
-        &c->made.upstream,
-        &c->made.directory,
-        &c->made.url,
-        &c->made.index,
-        &c->made.patterns,
-        &c->made.excludes,
-    };
+    const char **const texts[] = {&c->source,
+                                  &c->entry.loc,
+                                  &c->entry.lastmod,
+                                  &c->entry.digest,
+                                  &c->entry.index,
+                                  &c->entry.source,
+                                  &c->entry.extensions,
+                                  &c->entry_id,
+                                  &c->loc,
+                                  &c->if_match,
+                                  &c->index_name,
+                                  &c->replace_source,
+                                  &c->replace_prefix,
+                                  &c->site.origin,
+                                  &c->site.robots,
+                                  &c->index_url,
+                                  &c->page_pattern,
+                                  &c->urlset.index,
+                                  &c->by,
+                                  &c->request_id,
+                                  &c->key,
+                                  &c->note,
+                                  &c->made.name,
+                                  SOURCE_SETTINGS(SETTING_TEXT)};
     const char *const **const lists[] = {
         &c->site.cross_hosts,   &c->site.alias_hosts, &c->site.cross_added,
         &c->site.cross_removed, &c->site.alias_added, &c->site.alias_removed,

@@ -10,6 +10,57 @@
 #include "server/sources/folder/beneath.h"
 #include "server/sources/source.h"
 
+static size_t count_lines(const char *text)
+{
+    size_t count = 1;
+    for (; *text != '\0'; text++)
+        count += *text == '\n';
+    return count;
+}
+
+/* A NULL-terminated list of the lines of `text`, which is cut; NULL for none. */
+static const char *const *cut_lines(char *text, const char ***room)
+{
+    const char **list = *room;
+    if (text == NULL)
+        return NULL;
+    while (text != NULL)
+        *(*room)++ = strsep(&text, "\n");
+    *(*room)++ = NULL;
+    return list;
+}
+
+bool source_settings_of(const struct source_made *made, struct source_settings *out, void **lists)
+{
+    const char *patterns = made->patterns, *excludes = made->excludes;
+    size_t pattern_bytes = patterns != NULL ? strlen(patterns) + 1 : 0;
+    size_t exclude_bytes = excludes != NULL ? strlen(excludes) + 1 : 0;
+    size_t room = (patterns != NULL ? count_lines(patterns) + 1 : 0) +
+                  (excludes != NULL ? count_lines(excludes) + 1 : 0);
+    const char **at = malloc(room * sizeof *at + pattern_bytes + exclude_bytes + 1);
+    *lists = at;
+    if (at == NULL)
+        return false;
+    char *text = (char *)(at + room);
+    char *pattern_text = patterns != NULL ? memcpy(text, patterns, pattern_bytes) : NULL;
+    char *exclude_text =
+        excludes != NULL ? memcpy(text + pattern_bytes, excludes, exclude_bytes) : NULL;
+    *out = (struct source_settings){
+        .name = made->name,
+        .directory = made->directory,
+        .url = made->url,
+        .index = made->index,
+        .watch = made->watch,
+        .rescan_ms = made->rescan_ms,
+        .settle_ms = made->settle_ms,
+        .serve = made->serve,
+        .site_id = made->site_id,
+    };
+    out->patterns = cut_lines(pattern_text, &at);
+    out->excludes = cut_lines(exclude_text, &at);
+    return true;
+}
+
 /* An empty one with room for `capacity`, with a reference for the caller. NULL: out of memory. */
 static struct source_list *source_list_new(size_t capacity)
 {

@@ -36,6 +36,11 @@ struct source_settings {
     bool closed; /* no folder is opened to it: it reads nothing and says so */
 };
 
+/* Those of a folder that API or command line made: strings are its own, the lists lie in `*lists`,
+ * which is the caller's to free. False when out of memory; then that is NULL. */
+struct source_made;
+bool source_settings_of(const struct source_made *made, struct source_settings *out, void **lists);
+
 struct source_problem {
     char *path, *code, *detail; /* owned by the report */
     uint64_t line, column;

@@ -24,31 +24,18 @@ static void refuse(struct change_result *result, const char *field, const char *
 
 /* ---- what is asked for, beside what is there */
 
-static void set_defaults(struct source_made *made)
+static void set_usual(struct source_made *made)
 {
-    made->watch = made->check = true;
-    made->rescan_ms = 60 * MINUTE;
-    made->settle_ms = 10000;
-    made->poll_ms = 15 * MINUTE;
-    made->drop_after_ms = 3 * DAY;
+#define X(bit, kind, field, member, option, column, usual) made->field = usual;
+    SOURCE_SETTINGS(X)
+#undef X
 }
 
 static void merge(struct source_made *out, const struct source_made *asked, unsigned set)
 {
-    out->name = asked->name;
-    out->upstream = set & SOURCE_SET_UPSTREAM ? asked->upstream : out->upstream;
-    out->directory = set & SOURCE_SET_DIRECTORY ? asked->directory : out->directory;
-    out->url = set & SOURCE_SET_URL ? asked->url : out->url;
-    out->index = set & SOURCE_SET_INDEX ? asked->index : out->index;
-    out->patterns = set & SOURCE_SET_PATTERNS ? asked->patterns : out->patterns;
-    out->excludes = set & SOURCE_SET_EXCLUDES ? asked->excludes : out->excludes;
-    out->watch = set & SOURCE_SET_WATCH ? asked->watch : out->watch;
-    out->serve = set & SOURCE_SET_SERVE ? asked->serve : out->serve;
-    out->check = set & SOURCE_SET_CHECK ? asked->check : out->check;
-    out->rescan_ms = set & SOURCE_SET_RESCAN ? asked->rescan_ms : out->rescan_ms;
-    out->settle_ms = set & SOURCE_SET_SETTLE ? asked->settle_ms : out->settle_ms;
-    out->poll_ms = set & SOURCE_SET_POLL ? asked->poll_ms : out->poll_ms;
-    out->drop_after_ms = set & SOURCE_SET_DROP_AFTER ? asked->drop_after_ms : out->drop_after_ms;
+#define X(bit, kind, field, ...) out->field = set & SOURCE_SET_##bit ? asked->field : out->field;
+    SOURCE_SETTINGS(X)
+#undef X
 }
 
 static bool same_text(const char *a, const char *b)
@@ -56,14 +43,16 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+#define same_option       same_text
+#define same_lines        same_text
+#define same_yes_no(a, b) ((a) == (b))
+#define same_span(a, b)   ((a) == (b))
+
 static bool is_same(const struct source_made *a, const struct source_made *b)
 {
-    return a->site_id == b->site_id && same_text(a->upstream, b->upstream) &&
-           same_text(a->directory, b->directory) && same_text(a->url, b->url) &&
-           same_text(a->index, b->index) && same_text(a->patterns, b->patterns) &&
-           same_text(a->excludes, b->excludes) && a->watch == b->watch && a->serve == b->serve &&
-           a->check == b->check && a->rescan_ms == b->rescan_ms && a->settle_ms == b->settle_ms &&
-           a->poll_ms == b->poll_ms && a->drop_after_ms == b->drop_after_ms;
+#define X(bit, kind, field, ...) &&same_##kind(a->field, b->field)
+    return a->site_id == b->site_id SOURCE_SETTINGS(X);
+#undef X
 }
 
 /* ---- judged by itself */
@@ -261,6 +250,12 @@ static enum catalogue_status judge_new(struct tx *tx, const struct registry *r,
 
 /* ---- written */
 
+#define bind_text   statement_bind_text
+#define bind_option statement_bind_text
+#define bind_lines  statement_bind_text
+#define bind_yes_no sqlite3_bind_int
+#define bind_span   sqlite3_bind_int64
+
 static enum catalogue_status write_row(struct tx *tx, const struct source_made *made)
 {
     sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_MADE_WRITE);
@@ -268,19 +263,10 @@ static enum catalogue_status write_row(struct tx *tx, const struct source_made *
         return tx_failure(tx);
     statement_bind_text(row, 1, made->name);
     sqlite3_bind_int64(row, 2, made->site_id);
-    statement_bind_text(row, 3, made->upstream);
-    statement_bind_text(row, 4, made->directory);
-    statement_bind_text(row, 5, made->url);
-    statement_bind_text(row, 6, made->index);
-    statement_bind_text(row, 7, made->patterns);
-    statement_bind_text(row, 8, made->excludes);
-    sqlite3_bind_int(row, 9, made->watch);
-    sqlite3_bind_int(row, 10, made->serve);
-    sqlite3_bind_int(row, 11, made->check);
-    sqlite3_bind_int64(row, 12, made->rescan_ms);
-    sqlite3_bind_int64(row, 13, made->settle_ms);
-    sqlite3_bind_int64(row, 14, made->poll_ms);
-    sqlite3_bind_int64(row, 15, made->drop_after_ms);
+    int at = 2;
+#define X(bit, kind, field, ...) bind_##kind(row, ++at, made->field);
+    SOURCE_SETTINGS(X)
+#undef X
     return statement_run(row);
 }
 
@@ -352,7 +338,7 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
             return CATALOGUE_OK;
         made = *old;
     } else {
-        set_defaults(&made);
+        set_usual(&made);
     }
     merge(&made, &change->made, change->made_set);
     made.name = name;

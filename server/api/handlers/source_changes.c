@@ -15,7 +15,7 @@
 
 struct source_write {
     struct call call; /* first */
-    struct str name, patterns, excludes;
+    struct str name, lists[SOURCE_SETTINGS_COUNT];
 };
 const size_t source_write_size = sizeof(struct source_write);
 
@@ -24,8 +24,8 @@ static void clean_up(struct call *call)
     struct source_write *self = (struct source_write *)call;
 
     str_done(&self->name);
-    str_done(&self->patterns);
-    str_done(&self->excludes);
+    for (size_t i = 0; i < SOURCE_SETTINGS_COUNT; i++)
+        str_done(&self->lists[i]);
 }
 
 /* ---- answering ----------------------------------------------------------------------------- */
@@ -91,20 +91,7 @@ static void refuse_named(struct call *call)
 /* ---- what is asked for --------------------------------------------------------------------- */
 
 enum field {
-    FIELD_UPSTREAM,
-    FIELD_DIRECTORY,
-    FIELD_URL,
-    FIELD_INDEX,
-    FIELD_PATTERNS,
-    FIELD_EXCLUDES,
-    FIELD_WATCH,
-    FIELD_SERVE,
-    FIELD_CHECK,
-    FIELD_RESCAN,
-    FIELD_SETTLE,
-    FIELD_POLL,
-    FIELD_DROP_AFTER,
-    FIELD_CONNECT,
+    FIELD_CONNECT = SOURCE_SETTINGS_COUNT,
     FIELD_CA_FILE,
     FIELD_CREDENTIALS_FILE,
     FIELD_NAME, /* of POST alone, as what follows */
@@ -112,90 +99,62 @@ enum field {
     FIELDS
 };
 
-#define MOST_SECONDS (UINT32_MAX / 1000)
-#define TEXT(name_)                                                                                \
-    {                                                                                              \
-        .name = (name_), .type = JSON_FIELD_TEXT                                                   \
-    }
-#define YES_NO(name_)                                                                              \
-    {                                                                                              \
-        .name = (name_), .type = JSON_FIELD_BOOL                                                   \
-    }
-#define SECONDS(name_)                                                                             \
-    {                                                                                              \
-        .name = (name_), .type = JSON_FIELD_NUMBER, .max = MOST_SECONDS                            \
-    }
-#define TEXTS(name_)                                                                               \
-    {                                                                                              \
-        .name = (name_), .type = JSON_FIELD_TEXTS                                                  \
-    }
+#define as_text                              .type = JSON_FIELD_TEXT
+#define as_option                            .type = JSON_FIELD_OPTION
+#define as_lines                             .type = JSON_FIELD_TEXTS
+#define as_yes_no                            .type = JSON_FIELD_BOOL
+#define as_span                              .type = JSON_FIELD_NUMBER, .max = UINT32_MAX / 1000 /* seconds */
+#define FIELD(bit, kind, field, member, ...) [SOURCE_IS_##bit] = {.name = (member), as_##kind},
 
 static const struct json_field all_fields[FIELDS] = {
-    [FIELD_UPSTREAM] = TEXT("upstream"),
-    [FIELD_DIRECTORY] = TEXT("directory"),
-    [FIELD_URL] = TEXT("url"),
-    [FIELD_INDEX] = {.name = "index", .type = JSON_FIELD_OPTION},
-    [FIELD_PATTERNS] = TEXTS("patterns"),
-    [FIELD_EXCLUDES] = TEXTS("excludes"),
-    [FIELD_WATCH] = YES_NO("watch"),
-    [FIELD_SERVE] = YES_NO("serve"),
-    [FIELD_CHECK] = YES_NO("check"),
-    [FIELD_RESCAN] = SECONDS("rescan"),
-    [FIELD_SETTLE] = SECONDS("settle"),
-    [FIELD_POLL] = SECONDS("poll"),
-    [FIELD_DROP_AFTER] = SECONDS("drop_after"),
-    [FIELD_CONNECT] = TEXT("connect"),
-    [FIELD_CA_FILE] = TEXT("ca_file"),
-    [FIELD_CREDENTIALS_FILE] = TEXT("credentials_file"),
-    [FIELD_NAME] = {.name = "name", .type = JSON_FIELD_TEXT, .required = true},
-    [FIELD_SITE] = TEXT("site"),
+    SOURCE_SETTINGS(FIELD)[FIELD_CONNECT] = {.name = "connect", as_text},
+    [FIELD_CA_FILE] = {.name = "ca_file", as_text},
+    [FIELD_CREDENTIALS_FILE] = {.name = "credentials_file", as_text},
+    [FIELD_NAME] = {.name = "name", as_text, .required = true},
+    [FIELD_SITE] = {.name = "site", as_text},
 };
 
-/* A list of names becomes one text, a name a line; an empty list the usual names. False, with the
- * reply filled, for a name that is none. */
-static bool join(struct call *call, const struct json_field *field, struct str *out,
-                 const char **text)
+/* A list of names becomes one text, a name a line; an empty list the usual names. For a name that
+ * is none `*failed`, with the reply filled. */
+static const char *join(struct call *call, const struct json_field *field, struct str *out,
+                        bool *failed)
 {
-    for (const char *const *at = field->texts; field->present && *at != NULL; at++) {
+    for (const char *const *at = field->texts; !*failed && *at != NULL; at++) {
         if (**at == '\0' || strchr(*at, '\n') != NULL) {
             errors_reply_rule(&call->request->reply, RULE_SOURCE, field->name,
                               "must be names of files, without line breaks");
-            return false;
+            *failed = true;
         }
         if (out->len > 0)
             str_append_char(out, '\n');
         str_append_text(out, *at);
     }
-    *text = out->len > 0 ? str_text(out) : NULL;
-    if (out->failed)
+    if (out->failed && !*failed)
         errors_reply_status(&call->request->reply, CATALOGUE_NO_MEMORY);
-    return !out->failed;
+    *failed |= out->failed;
+    return out->len > 0 ? str_text(out) : NULL;
 }
 
+#define value_text(at)   fields[at].text
+#define value_option(at) fields[at].text
+#define value_lines(at)  join(&self->call, &fields[at], &self->lists[at], &failed)
+#define value_yes_no(at) fields[at].on
+#define value_span(at)   (uint32_t) fields[at].number * 1000
+
+/* False, with the reply filled, where a name in a list is none. */
 static bool set_made(struct source_write *self, const struct json_field *fields)
 {
     struct source_made *made = &self->call.change.made;
+    bool failed = false;
 
-    for (unsigned i = 0; i <= FIELD_DROP_AFTER; i++)
-        if (fields[i].present) /* the bits are in the order of the fields but for these */
-            self->call.change.made_set |= (const unsigned[]){
-                SOURCE_SET_UPSTREAM,  SOURCE_SET_DIRECTORY, SOURCE_SET_URL,    SOURCE_SET_INDEX,
-                SOURCE_SET_PATTERNS,  SOURCE_SET_EXCLUDES,  SOURCE_SET_WATCH,  SOURCE_SET_SERVE,
-                SOURCE_SET_CHECK,     SOURCE_SET_RESCAN,    SOURCE_SET_SETTLE, SOURCE_SET_POLL,
-                SOURCE_SET_DROP_AFTER}[i];
-    made->upstream = fields[FIELD_UPSTREAM].text;
-    made->directory = fields[FIELD_DIRECTORY].text;
-    made->url = fields[FIELD_URL].text;
-    made->index = fields[FIELD_INDEX].text;
-    made->watch = fields[FIELD_WATCH].on;
-    made->serve = fields[FIELD_SERVE].on;
-    made->check = fields[FIELD_CHECK].on;
-    made->rescan_ms = (uint32_t)fields[FIELD_RESCAN].number * 1000;
-    made->settle_ms = (uint32_t)fields[FIELD_SETTLE].number * 1000;
-    made->poll_ms = (uint32_t)fields[FIELD_POLL].number * 1000;
-    made->drop_after_ms = (uint32_t)fields[FIELD_DROP_AFTER].number * 1000;
-    return join(&self->call, &fields[FIELD_PATTERNS], &self->patterns, &made->patterns) &&
-           join(&self->call, &fields[FIELD_EXCLUDES], &self->excludes, &made->excludes);
+#define X(bit, kind, field, ...)                                                                   \
+    if (!failed && fields[SOURCE_IS_##bit].present) {                                              \
+        self->call.change.made_set |= SOURCE_SET_##bit;                                            \
+        made->field = value_##kind(SOURCE_IS_##bit);                                               \
+    }
+    SOURCE_SETTINGS(X)
+#undef X
+    return !failed;
 }
 
 /* False, with the reply filled, for what no API sets. */
@@ -279,7 +238,7 @@ enum handled sources_post(void *context, struct request *request)
     self->call.cleanup = clean_up;
     if (!call_body(&self->call, fields, FIELDS) || !is_open(&self->call, fields) ||
         !set_made(self, fields) ||
-        !may_read(&self->call, fields[FIELD_DIRECTORY].text, fields[FIELD_URL].text) ||
+        !may_read(&self->call, fields[SOURCE_IS_DIRECTORY].text, fields[SOURCE_IS_URL].text) ||
         (fields[FIELD_SITE].present && !find_site(&self->call, fields[FIELD_SITE].text)))
         return HANDLED;
     self->call.change.kind = CHANGE_SOURCE_ADD;
@@ -343,10 +302,10 @@ enum handled source_patch(void *context, struct request *request)
     if (!name_source(self) || !call_body(&self->call, fields, FIELD_NAME) ||
         !is_open(&self->call, fields) || !set_made(self, fields))
         return HANDLED;
-    if (!fields[FIELD_URL].present)
+    if (!fields[SOURCE_IS_URL].present)
         read_url(&self->call, &url);
-    may = may_read(&self->call, fields[FIELD_DIRECTORY].text,
-                   fields[FIELD_URL].present ? fields[FIELD_URL].text : str_text(&url));
+    may = may_read(&self->call, fields[SOURCE_IS_DIRECTORY].text,
+                   fields[SOURCE_IS_URL].present ? fields[SOURCE_IS_URL].text : str_text(&url));
     str_done(&url);
     if (!may)
         return HANDLED;

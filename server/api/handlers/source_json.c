@@ -1,6 +1,7 @@
 #include "server/api/handlers/source_json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/rules/limits.h"
@@ -21,6 +22,8 @@ const struct registry_site *source_site_of_folder(const struct registry *registr
                                                   const struct source_settings *settings)
 {
     struct url url;
+    if (settings->site_id != 0)
+        return registry_site_by_id(registry, settings->site_id);
     return site_of_origin(registry, settings->url, &url);
 }
 
@@ -54,25 +57,6 @@ static void yes_no(struct str *out, const char *name, bool value)
 static void number(struct str *out, const char *name, uint32_t value)
 {
     str_append_format(out, ",\"%s\":%u", name, value);
-}
-
-/* One a line; NULL: null. */
-static void lines(struct str *out, const char *name, const char *value)
-{
-    str_append_format(out, ",\"%s\":%s", name, value != NULL ? "[" : "null");
-    for (const char *at = value; at != NULL; at += *at == '\n') {
-        size_t len = strcspn(at, "\n");
-        struct str one = STR_INIT;
-        str_append(&one, at, len);
-        str_append_text(out, at != value ? "," : "");
-        str_append_json_text(out, str_text(&one));
-        out->failed |= one.failed;
-        str_done(&one);
-        at += len;
-        if (*at == '\0')
-            break;
-    }
-    str_append_text(out, value != NULL ? "]" : "");
 }
 
 static void list(struct str *out, const char *name, const char *const *values)
@@ -125,20 +109,16 @@ void source_json_begin_remote(struct str *out, const struct remote_settings *s,
 void source_json_begin_made(struct str *out, const struct source_made *made,
                             const struct registry *registry)
 {
-    const struct registry_site *site = registry_site_by_id(registry, made->site_id);
     if (made->directory == NULL) {
         const struct remote_settings remote = remote_settings_of(made);
         source_json_begin_remote(out, &remote, registry);
         return;
     }
-    begin(out, made->name, "folder", false, site);
-    text(out, "directory", made->directory);
-    text(out, "url", made->url);
-    text(out, "index", made->index);
-    lines(out, "patterns", made->patterns);
-    lines(out, "excludes", made->excludes);
-    yes_no(out, "watch", made->watch);
-    number(out, "rescan", made->rescan_ms / 1000);
-    number(out, "settle", made->settle_ms / 1000);
-    yes_no(out, "serve", made->serve);
+    struct source_settings folder;
+    void *lists;
+    if (source_settings_of(made, &folder, &lists))
+        source_json_begin_folder(out, &folder, registry);
+    else
+        out->failed = true;
+    free(lists);
 }

@@ -299,13 +299,8 @@ static void revoke_token(struct server *s, const struct change *change,
 
 /* ---- sources --------------------------------------------------------------------------- */
 
-static void set_text(json_t *body, const char *name, const char *value)
-{
-    json_object_set_new(body, name, value != NULL ? json_string(value) : json_null());
-}
-
 /* The names, one a line, as an array. */
-static json_t *lines(const char *text)
+static json_t *json_lines(const char *text)
 {
     json_t *array = json_array();
 
@@ -317,39 +312,25 @@ static json_t *lines(const char *text)
     return array;
 }
 
+static json_t *json_text(const char *text)
+{
+    return text != NULL ? json_string(text) : json_null();
+}
+
+#define json_option   json_text
+#define json_yes_no   json_boolean
+#define json_span(ms) json_integer((ms) / 1000)
+
 static json_t *source_body(const struct change *change)
 {
     const struct source_made *made = &change->made;
     json_t *body = json_object();
-    const struct {
-        unsigned bit;
-        const char *name;
-        json_t *value;
-    } fields[] = {
-        {SOURCE_SET_PATTERNS, "patterns", lines(made->patterns)},
-        {SOURCE_SET_EXCLUDES, "excludes", lines(made->excludes)},
-        {SOURCE_SET_WATCH, "watch", json_boolean(made->watch)},
-        {SOURCE_SET_SERVE, "serve", json_boolean(made->serve)},
-        {SOURCE_SET_CHECK, "check", json_boolean(made->check)},
-        {SOURCE_SET_RESCAN, "rescan", json_integer(made->rescan_ms / 1000)},
-        {SOURCE_SET_SETTLE, "settle", json_integer(made->settle_ms / 1000)},
-        {SOURCE_SET_POLL, "poll", json_integer(made->poll_ms / 1000)},
-        {SOURCE_SET_DROP_AFTER, "drop_after", json_integer(made->drop_after_ms / 1000)},
-    };
 
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        if (change->made_set & fields[i].bit)
-            json_object_set(body, fields[i].name, fields[i].value);
-        json_decref(fields[i].value);
-    }
-    if (change->made_set & SOURCE_SET_UPSTREAM)
-        set_text(body, "upstream", made->upstream);
-    if (change->made_set & SOURCE_SET_DIRECTORY)
-        set_text(body, "directory", made->directory);
-    if (change->made_set & SOURCE_SET_URL)
-        set_text(body, "url", made->url);
-    if (change->made_set & SOURCE_SET_INDEX)
-        set_text(body, "index", made->index);
+#define X(bit, kind, field, member, ...)                                                           \
+    if (change->made_set & SOURCE_SET_##bit)                                                       \
+        json_object_set_new(body, member, json_##kind(made->field));
+    SOURCE_SETTINGS(X)
+#undef X
     return body;
 }
 

@@ -22,7 +22,7 @@
 struct scan_plan {
     struct source_settings settings;
     const char **patterns, **excludes; /* owned */
-    char *pattern_text, *exclude_text; /* owned */
+    void *lists;                       /* owned: of a made source */
     struct registry *registry;         /* has the texts of a made source */
     struct remote_settings remote;     /* in place of a folder, where it has an upstream */
     char secret[CONFIG_CREDENTIALS_SIZE];
@@ -91,22 +91,6 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
     return EXIT_DONE;
 }
 
-/* The lines of a text as a NULL-terminated list, in `copy`; NULL for none. */
-static const char **lines(const char *text, char **copy)
-{
-    const char **list = NULL;
-    size_t count = 1, at = 0;
-
-    *copy = text != NULL ? strdup(text) : NULL;
-    for (const char *c = *copy; c != NULL && *c != '\0'; c++)
-        count += *c == '\n';
-    if (*copy != NULL)
-        list = calloc(count + 1, sizeof *list);
-    for (char *rest = *copy; list != NULL && rest != NULL;)
-        list[at++] = strsep(&rest, "\n");
-    return list;
-}
-
 /* One that the catalogue keeps. `plan` holds the registry. */
 static int plan_made(struct cli *cli, const struct source_made *made, struct scan_plan *plan)
 {
@@ -117,17 +101,8 @@ static int plan_made(struct cli *cli, const struct source_made *made, struct sca
         plan->remote = remote_settings_of(made);
         return EXIT_DONE;
     }
-    plan->patterns = lines(made->patterns, &plan->pattern_text);
-    plan->excludes = lines(made->excludes, &plan->exclude_text);
-    plan->settings = (struct source_settings){
-        .name = made->name,
-        .directory = made->directory,
-        .url = made->url,
-        .index = made->index,
-        .patterns = plan->patterns,
-        .excludes = plan->excludes,
-        .site_id = made->site_id,
-    };
+    if (!source_settings_of(made, &plan->settings, &plan->lists))
+        return cli_fail(made->name, "out of memory");
     return EXIT_DONE;
 }
 
@@ -377,8 +352,7 @@ int command_scan(struct cli *cli)
     }
     free(plan.patterns);
     free(plan.excludes);
-    free(plan.pattern_text);
-    free(plan.exclude_text);
+    free(plan.lists);
     explicit_bzero(plan.secret, sizeof plan.secret);
     registry_unref(plan.registry);
     return status;

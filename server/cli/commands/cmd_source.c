@@ -12,39 +12,43 @@
 /* ---- what is asked for ------------------------------------------------------------------- */
 
 struct source_options {
-    struct str patterns, excludes, directory; /* owned texts */
+    struct str directory, lists[SOURCE_SETTINGS_COUNT]; /* owned texts */
 };
 
 static void source_options_done(struct source_options *o)
 {
-    str_done(&o->patterns);
-    str_done(&o->excludes);
     str_done(&o->directory);
+    for (size_t i = 0; i < SOURCE_SETTINGS_COUNT; i++)
+        str_done(&o->lists[i]);
 }
 
-static void read_text(struct cli *cli, const char *option, unsigned bit, const char **out,
-                      unsigned *set)
+/* Each of these reads what `option` says, and says by `bit` that it was given. An exit status. */
+
+static int read_text(struct cli *cli, const char *option, unsigned bit, struct change *change,
+                     const char **out)
 {
     const char *value = arguments_value(&cli->arguments, option);
 
     if (value == NULL)
-        return;
+        return EXIT_DONE;
     *out = *value != '\0' ? value : NULL;
-    *set |= bit;
+    change->made_set |= bit;
+    return EXIT_DONE;
 }
 
 /* `--watch` and `--no-watch`, and the like. */
-static void read_switch(struct cli *cli, const char *on, const char *off, unsigned bit, bool *out,
-                        unsigned *set)
+static int read_yes_no(struct cli *cli, const char *on, const char *off, unsigned bit,
+                       struct change *change, bool *out)
 {
     if (!arguments_has(&cli->arguments, on) && !arguments_has(&cli->arguments, off))
-        return;
+        return EXIT_DONE;
     *out = arguments_has(&cli->arguments, on);
-    *set |= bit;
+    change->made_set |= bit;
+    return EXIT_DONE;
 }
 
-static int read_span(struct cli *cli, const char *option, unsigned bit, uint32_t *out,
-                     unsigned *set)
+static int read_span(struct cli *cli, const char *option, unsigned bit, struct change *change,
+                     uint32_t *out)
 {
     const char *value = arguments_value(&cli->arguments, option);
     uint64_t ms;
@@ -54,13 +58,13 @@ static int read_span(struct cli *cli, const char *option, unsigned bit, uint32_t
     if (!value_duration(value, &ms) || ms > UINT32_MAX || ms % 1000 != 0)
         return cli_misuse(option, "must be a duration in seconds or more, as 30s, 15m or 3d");
     *out = (uint32_t)ms;
-    *set |= bit;
+    change->made_set |= bit;
     return EXIT_DONE;
 }
 
-/* One a line, as the catalogue has them. */
-static int read_list(struct cli *cli, const char *option, unsigned bit, struct str *text,
-                     const char **out, unsigned *set)
+/* One a line in `text`, as the catalogue has them. */
+static int read_lines(struct cli *cli, const char *option, unsigned bit, struct change *change,
+                      struct str *text, const char **out)
 {
     const char **values = arguments_values(&cli->arguments, option);
     int status = EXIT_DONE;
@@ -73,7 +77,7 @@ static int read_list(struct cli *cli, const char *option, unsigned bit, struct s
         if (i > 0)
             str_append_char(text, '\n');
         str_append_text(text, values[i]);
-        *set |= bit;
+        change->made_set |= bit;
     }
     *out = text->len > 0 ? str_text(text) : NULL;
     free(values);
@@ -82,54 +86,43 @@ static int read_list(struct cli *cli, const char *option, unsigned bit, struct s
 
 /* Of this machine, a folder is meant from where the command is given; of a server as it is
  * written. */
-static int read_directory(struct cli *cli, struct source_options *o, const char **out,
-                          unsigned *set)
+static int read_directory(struct cli *cli, struct str *text, const char **out)
 {
     const char *value = arguments_value(&cli->arguments, "--directory");
     char *here;
 
-    if (value == NULL)
-        return EXIT_DONE;
-    *set |= SOURCE_SET_DIRECTORY;
     *out = value;
-    if (value[0] == '/' || backend_catalogue(cli->backend) == NULL)
+    if (value == NULL || value[0] == '/' || backend_catalogue(cli->backend) == NULL)
         return EXIT_DONE;
     here = realpath(value, NULL);
     if (here == NULL)
         return cli_fail(value, "there is no such folder");
-    str_append_text(&o->directory, here);
+    str_append_text(text, here);
     free(here);
-    *out = str_text(&o->directory);
+    *out = str_text(text);
     return EXIT_DONE;
 }
 
+#define take_text(bit, number, option, out)   read_text(cli, "--" option, bit, change, out)
+#define take_option(bit, number, option, out) read_text(cli, "--" option, bit, change, out)
+#define take_lines(bit, number, option, out)                                                       \
+    read_lines(cli, "--" option, bit, change, &o->lists[number], out)
+#define take_yes_no(bit, number, option, out)                                                      \
+    read_yes_no(cli, "--" option, "--no-" option, bit, change, out)
+#define take_span(bit, number, option, out) read_span(cli, "--" option, bit, change, out)
+
 static int read_source(struct cli *cli, struct source_options *o, struct change *change)
 {
-    struct source_made *made = &change->made;
-    unsigned *set = &change->made_set;
-    int status = read_directory(cli, o, &made->directory, set);
+    const char *directory;
+    int status = read_directory(cli, &o->directory, &directory);
 
-    made->name = cli->arguments.words[0];
-    read_text(cli, "--upstream", SOURCE_SET_UPSTREAM, &made->upstream, set);
-    read_text(cli, "--url", SOURCE_SET_URL, &made->url, set);
-    read_text(cli, "--index", SOURCE_SET_INDEX, &made->index, set);
-    read_switch(cli, "--watch", "--no-watch", SOURCE_SET_WATCH, &made->watch, set);
-    read_switch(cli, "--serve", "--no-serve", SOURCE_SET_SERVE, &made->serve, set);
-    read_switch(cli, "--check", "--no-check", SOURCE_SET_CHECK, &made->check, set);
-    if (status == EXIT_DONE)
-        status =
-            read_list(cli, "--pattern", SOURCE_SET_PATTERNS, &o->patterns, &made->patterns, set);
-    if (status == EXIT_DONE)
-        status =
-            read_list(cli, "--exclude", SOURCE_SET_EXCLUDES, &o->excludes, &made->excludes, set);
-    if (status == EXIT_DONE)
-        status = read_span(cli, "--rescan", SOURCE_SET_RESCAN, &made->rescan_ms, set);
-    if (status == EXIT_DONE)
-        status = read_span(cli, "--settle", SOURCE_SET_SETTLE, &made->settle_ms, set);
-    if (status == EXIT_DONE)
-        status = read_span(cli, "--poll", SOURCE_SET_POLL, &made->poll_ms, set);
-    if (status == EXIT_DONE)
-        status = read_span(cli, "--drop-after", SOURCE_SET_DROP_AFTER, &made->drop_after_ms, set);
+    change->made.name = cli->arguments.words[0];
+#define X(bit, kind, field, member, option, ...)                                                   \
+    if (status == EXIT_DONE)                                                                       \
+        status = take_##kind(SOURCE_SET_##bit, SOURCE_IS_##bit, option, &change->made.field);
+    SOURCE_SETTINGS(X)
+#undef X
+    change->made.directory = directory;
     return status;
 }
 
@@ -168,7 +161,7 @@ static int apply(struct cli *cli, struct change *change, const char *done)
 static int write_source(struct cli *cli, enum change_kind kind, const char *done)
 {
     struct change change = {.kind = kind};
-    struct source_options options = {.patterns = STR_INIT};
+    struct source_options options = {.directory = STR_INIT};
     int status = session_open(cli, false);
 
     if (status == EXIT_DONE)
