@@ -55,6 +55,16 @@ struct registry_site {
     const struct registry_index *urlsets; /* the same */
 };
 
+/* The lists of a site, of either kind, from 0 on; NULL past the last. */
+static inline const struct registry_index *registry_site_list(const struct registry_site *site,
+                                                              size_t i)
+{
+    if (i < site->index_count)
+        return &site->indexes[i];
+    i -= site->index_count;
+    return i < site->urlset_count ? &site->urlsets[i] : NULL;
+}
+
 struct registry_token {
     int64_t id;
     uint8_t sha256[32];
@@ -138,6 +148,10 @@ struct placement {
  * the same host but another scheme is RULE_OUTSIDE_SITE unless the host is a cross host. */
 enum rule_code registry_place(const struct registry *r, const struct url *loc,
                               const char *index_name, struct placement *out);
+/* The index of the site that is the deepest in whose directory the path lies; NULL: none. */
+const struct registry_index *registry_deepest_index(const struct registry *r,
+                                                    const struct registry_site *site,
+                                                    const char *path);
 /* The sites that have the loc's host as a cross host, in the order of sites: the one behind `after`
  * (NULL: the first), NULL past the last. With `only` not 0 no other site is given. */
 const struct registry_site *registry_next_cross_site(const struct registry *r,

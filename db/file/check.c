@@ -17,6 +17,7 @@
 #include "db/source.h"
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
+#include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
@@ -180,11 +181,13 @@ struct companion {
 struct scan {
     struct check *check;
     struct companion page, segment;
-    sqlite3_stmt *find_index;
+    sqlite3_stmt *find_index, *find_page, *find_entry, *find_rows;
     /* The index last asked for. */
     int64_t index;
     bool known, removed, purged;
     int64_t site;
+    enum list_kind kind;
+    unsigned with; /* of a urlset */
 };
 
 /* Looks an index up, unless it is the last one. */
@@ -208,6 +211,8 @@ static void look_up(struct scan *s, int64_t index)
     s->site = sqlite3_column_int64(s->find_index, 0);
     s->removed = sqlite3_column_int(s->find_index, 1) != 0;
     s->purged = sqlite3_column_int(s->find_index, 2) != 0;
+    s->kind = (enum list_kind)sqlite3_column_int(s->find_index, 3);
+    s->with = (unsigned)sqlite3_column_int64(s->find_index, 4);
 }
 
 static void step(struct scan *s, struct companion *c)
@@ -220,6 +225,72 @@ static void step(struct scan *s, struct companion *c)
 }
 
 /* ---- pages and segments ---------------------------------------------------------------- */
+
+/* Writes the URL of a page of the urlset that find_page stands on, which is whose entry it is. */
+static bool write_page_url(struct scan *s, int64_t urlset, uint32_t number, char *out, size_t size)
+{
+    char path[PAGE_PATH_SIZE];
+    sqlite3_reset(s->find_page);
+    int rc = sqlite3_bind_int64(s->find_page, 1, urlset);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(s->find_page);
+    if (rc != SQLITE_ROW) {
+        check_result(s->check, rc, "urlsets");
+        return false;
+    }
+    const char *of = text_of(s->find_page, 1), *pattern = text_of(s->find_page, 2);
+    if (scope_check_index_path(of) != RULE_OK || scope_check_pattern(pattern) != RULE_OK)
+        return false; /* told where it is judged */
+    scope_page_path(of, pattern, number, false, path);
+    return snprintf(out, size, "%s%s", text_of(s->find_page, 0), path) < (int)size;
+}
+
+/* A page of a urlset that has rows is an entry of its index. */
+static void judge_listed(struct scan *s, long long urlset, uint32_t number)
+{
+    char url[LOC_MAX_CHARS + 1];
+    if (!write_page_url(s, urlset, number, url, sizeof url))
+        return;
+    sqlite3_reset(s->find_entry);
+    int rc = sqlite3_bind_int64(s->find_entry, 1, sqlite3_column_int64(s->find_page, 4));
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_text(s->find_entry, 2, url, -1, SQLITE_STATIC);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(s->find_entry);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        check_result(s->check, rc, "entries of urlsets");
+    else if (rc == SQLITE_DONE || sqlite3_column_int64(s->find_entry, 0) != -urlset ||
+             sqlite3_column_int64(s->find_entry, 1) != sqlite3_column_int64(s->find_page, 3))
+        check_report(s->check, "page %u of urlset %lld: is no entry of its index", number, urlset);
+}
+
+/* An entry that has a urlset as its owner is one of its pages, and the page has rows. */
+static void judge_of_urlset(struct scan *s, const char *where, int64_t urlset, const char *loc)
+{
+    char url[LOC_MAX_CHARS + 1];
+    if (!write_page_url(s, urlset, 1, url, sizeof url)) {
+        check_report(s->check, "%s: its urlset %lld does not exist", where, (long long)urlset);
+        return;
+    }
+    size_t origin = strlen(text_of(s->find_page, 0));
+    uint32_t number =
+        strlen(loc) > origin
+            ? scope_page_number(text_of(s->find_page, 1), text_of(s->find_page, 2),
+                                LIMIT_URLSET_PAGES_MAX, loc + origin, strlen(loc + origin))
+            : 0;
+    sqlite3_stmt *row = s->find_rows;
+    sqlite3_reset(row);
+    int rc = sqlite3_bind_int64(row, 1, urlset);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 2, number);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_DONE)
+        check_report(s->check, "%s: is of urlset %lld, which has no such page", where,
+                     (long long)urlset);
+    else if (rc != SQLITE_ROW)
+        check_result(s->check, rc, "pages of urlsets");
+}
 
 /* The row that `c` stands on, where the entries say `entries` and `bytes`. */
 static void judge_row(struct scan *s, struct companion *c, uint64_t entries, uint64_t bytes)
@@ -242,10 +313,15 @@ static void judge_row(struct scan *s, struct companion *c, uint64_t entries, uin
                      c->name, number, index);
     if (c == &s->segment)
         return;
-    bytes += render_frame_bytes();
+    bytes += s->kind == LIST_URLSET ? render_urlset_frame_bytes(s->with) : render_frame_bytes();
     if (sqlite3_column_int64(c->row, 4) != (int64_t)bytes)
         check_report(s->check, "page %lld of index %lld: says %lld bytes, has %llu", number, index,
                      (long long)sqlite3_column_int64(c->row, 4), (unsigned long long)bytes);
+    if ((s->with & EXTENSION_NEWS) != 0 && entries > LIMIT_NEWS_ROWS)
+        check_report(s->check, "page %lld of index %lld: has more than %u page URLs of news",
+                     number, index, LIMIT_NEWS_ROWS);
+    if (s->kind == LIST_URLSET && entries > 0)
+        judge_listed(s, index, (uint32_t)number);
     if (bytes > LIMIT_PAGE_BYTES)
         check_report(s->check, "page %lld of index %lld: has more than %u bytes", number, index,
                      LIMIT_PAGE_BYTES);
@@ -327,7 +403,8 @@ static void judge_lastmod(struct scan *s, const char *where, const char *text, s
         check_report(s->check, "%s: \"%.100s\" is no normal lastmod", where, text);
 }
 
-/* Columns: address, site, loc, lastmod, serial, whether its source exists. */
+/* Columns: address, site, loc, lastmod, serial, whether its source exists, its source, the bytes of
+ * its extensions. */
 static void entry_validate(struct scan *s, sqlite3_stmt *row)
 {
     int64_t index = id_address_index(sqlite3_column_int64(row, 0));
@@ -348,17 +425,24 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
     if (s->removed || loc == NULL)
         return; /* its purge is under way; no loc: integrity_check told */
     sqlite3_snprintf(sizeof where, where, "entry at %lld:%u", (long long)index, position);
-    if (sqlite3_column_int64(row, 1) != s->site)
+    int64_t scope = s->kind == LIST_URLSET ? -index : s->site;
+    if (sqlite3_column_int64(row, 1) != scope)
         check_report(s->check, "%s: is of site %lld, its index of %lld", where,
-                     (long long)sqlite3_column_int64(row, 1), (long long)s->site);
+                     (long long)sqlite3_column_int64(row, 1), (long long)scope);
     if (serial < 1 || serial > s->check->serial)
         check_report(s->check, "%s: its serial %lld was never given", where, (long long)serial);
-    if (sqlite3_column_int(row, 5) == 0)
+    int64_t source = sqlite3_column_int64(row, 6);
+    if (source < 0)
+        judge_of_urlset(s, where, -source, loc);
+    else if (sqlite3_column_int(row, 5) == 0)
         check_report(s->check, "%s: its source does not exist", where);
     judge_loc(s, where, loc, loc_len);
     if (lastmod != NULL)
         judge_lastmod(s, where, lastmod, (size_t)sqlite3_column_bytes(row, 3));
-    count_in(s, &s->page, index, position, render_entry_bytes(loc, loc_len));
+    uint32_t bytes = s->kind == LIST_URLSET
+                         ? render_url_bytes(loc, loc_len, (size_t)sqlite3_column_int64(row, 7))
+                         : render_entry_bytes(loc, loc_len);
+    count_in(s, &s->page, index, position, bytes);
     count_in(s, &s->segment, index, position, 0);
 }
 
@@ -372,11 +456,12 @@ static void check_scan(struct check *check)
         .segment = {.name = "segment", .positions = SEGMENT_POSITIONS},
         .index = INT64_MIN, /* no address has it */
     };
-    sqlite3_stmt *row = check_prepare(
-        check,
-        "SELECT address, site, loc, lastmod, serial,"
-        " EXISTS (SELECT 1 FROM source WHERE id = source) FROM sitemap ORDER BY address",
-        "entries");
+    sqlite3_stmt *row =
+        check_prepare(check,
+                      "SELECT address, site, loc, lastmod, serial,"
+                      " EXISTS (SELECT 1 FROM source WHERE id = source), source,"
+                      " length(CAST(extensions AS BLOB)) FROM sitemap ORDER BY address",
+                      "entries");
     int rc = SQLITE_DONE;
 
     s.page.row = check_prepare(check,
@@ -388,11 +473,22 @@ static void check_scan(struct check *check)
                                   " ORDER BY index_id, number",
                                   "segments");
     s.find_index = check_prepare(check,
-                                 "SELECT i.site, i.removed OR s.removed, i.purged"
+                                 "SELECT i.site, i.removed OR s.removed, i.purged, i.kind,"
+                                 " i.extensions"
                                  " FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
                                  " WHERE i.id = ?1",
                                  "indexes");
-    if (row != NULL && s.page.row != NULL && s.segment.row != NULL && s.find_index != NULL) {
+    s.find_page = check_prepare(check,
+                                "SELECT s.origin, i.path, i.page_pattern, i.of_index, i.site"
+                                " FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
+                                " WHERE i.id = ?1 AND i.kind = 1 AND i.removed = 0",
+                                "urlsets");
+    s.find_entry = check_prepare(
+        check, "SELECT source, address >> 32 FROM sitemap WHERE site = ?1 AND loc = ?2", "entries");
+    s.find_rows = check_prepare(
+        check, "SELECT 1 FROM page WHERE index_id = ?1 AND number = ?2 AND entries > 0", "pages");
+    if (row != NULL && s.page.row != NULL && s.segment.row != NULL && s.find_index != NULL &&
+        s.find_page != NULL && s.find_entry != NULL && s.find_rows != NULL) {
         step(&s, &s.page);
         step(&s, &s.segment);
         while (check->failure == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW)
@@ -406,6 +502,9 @@ static void check_scan(struct check *check)
     sqlite3_finalize(s.page.row);
     sqlite3_finalize(s.segment.row);
     sqlite3_finalize(s.find_index);
+    sqlite3_finalize(s.find_page);
+    sqlite3_finalize(s.find_entry);
+    sqlite3_finalize(s.find_rows);
 }
 
 /* The engine's own messages; more of them say no more. */
@@ -570,9 +669,11 @@ static void on_index(struct check *check, sqlite3_stmt *row)
         check_report(check, "index %lld: its site was removed, it was not", id);
     if (sqlite3_column_int(row, 4) != 0)
         check_report(check, "index %lld: was purged, but not removed", id);
-    if (sqlite3_column_int(row, 5) != 0)
-        check_report(check, "index %lld: is a list of kind %d, no index", id,
+    if (sqlite3_column_int(row, 5) > LIST_URLSET)
+        check_report(check, "index %lld: is a list of the unknown kind %d", id,
                      sqlite3_column_int(row, 5));
+    if (sqlite3_column_int(row, 5) == LIST_URLSET && sqlite3_column_int(row, 6) == 0)
+        check_report(check, "urlset %lld: its index does not exist", id);
 }
 
 static void on_token(struct check *check, sqlite3_stmt *row)
@@ -607,7 +708,9 @@ static void check_tables(struct check *check)
                    "hosts", on_host);
     check_for_rows(
         check,
-        "SELECT i.id, i.path, i.page_pattern, s.removed, i.purged, i.kind FROM sitemap_index AS i"
+        "SELECT i.id, i.path, i.page_pattern, s.removed, i.purged, i.kind, EXISTS (SELECT 1"
+        " FROM sitemap_index AS o WHERE o.id = i.of_index AND o.kind = 0 AND o.removed = 0"
+        " AND o.site = i.site) FROM sitemap_index AS i"
         " JOIN site AS s ON s.id = i.site WHERE i.removed = 0",
         "indexes", on_index);
     check_for_rows(check, "SELECT id, length(sha256) FROM token WHERE length(sha256) <> 32",

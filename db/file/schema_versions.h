@@ -477,7 +477,7 @@ static const char schema_v9[] =
  * loc is unique within its urlset; extensions is their canonical XML. of_index, extensions,
  * max_pages and expires_s are those of struct registry_index. An entry that a page of a urlset is
  * in its index has the source -list id. urlset_age are the rows of urlsets with expires_s by what
- * their age counts from (db/write/urlset.c); a row that went may have left its own there.
+ * their age counts from (db/write/apply/urlset.c); a row that went may have left its own there.
  *
  * indexnow: see db/indexnow.h. */
 

@@ -11,7 +11,7 @@
 #include "db/read/row.h"
 
 #define ENTRY_COLUMNS                                                                              \
-    "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at"
+    "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions"
 
 /* Of a change `h`: whose room it takes has lost nothing as new as it. */
 #define HISTORY_IS_KEPT                                                                            \
@@ -57,20 +57,20 @@
                 " ORDER BY loc LIMIT 1")                                                           \
     X(ENTRY_BY_ADDRESS, "SELECT " ENTRY_COLUMNS " FROM sitemap WHERE address = ?1")                \
     X(ENTRY_INSERT, "INSERT INTO sitemap(" ENTRY_COLUMNS ")"                                       \
-                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"                                 \
+                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"                            \
                     " ON CONFLICT (site, loc) DO NOTHING")                                         \
-    X(ENTRY_UPDATE, "UPDATE sitemap SET lastmod = ?2, digest = ?3, changed_at = ?4"                \
-                    " WHERE address = ?1")                                                         \
+    X(ENTRY_UPDATE, "UPDATE sitemap SET lastmod = ?2, digest = ?3, changed_at = ?4,"               \
+                    " extensions = ?5 WHERE address = ?1")                                         \
     X(ENTRY_PUT_BACK, "UPDATE sitemap SET lastmod = ?2, digest = ?3, source = ?4, serial = ?5,"    \
-                      " registered_at = ?6, changed_at = ?7 WHERE address = ?1")                   \
+                      " registered_at = ?6, changed_at = ?7, extensions = ?8 WHERE address = ?1")  \
     X(ENTRY_BRING_BACK, "INSERT INTO sitemap(address, lastmod, digest, source, serial,"            \
-                        " registered_at, changed_at, site, loc)"                                   \
-                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")                            \
+                        " registered_at, changed_at, extensions, site, loc)"                       \
+                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")                       \
     X(ENTRY_READDRESS, "UPDATE sitemap SET address = ?2 WHERE address = ?1")                       \
     X(ENTRY_DELETE, "DELETE FROM sitemap WHERE address = ?1")                                      \
     X(SOURCE_FIND, "SELECT id FROM source WHERE name = ?1")                                        \
     X(SOURCE_ADD, "INSERT INTO source(name) VALUES (?1)")                                          \
-    X(SOURCE_NAME, "SELECT name FROM source WHERE id = ?1")                                        \
+    X(SOURCE_NAME, "SELECT " OWNER_NAME("?1"))                                                     \
     X(PAGES_READ, "SELECT number, entries, bytes, changed_at, same_second FROM page"               \
                   " WHERE index_id = ?1 ORDER BY number")                                          \
     /* Whether one of the pages changed last was so in a second, or later. */                      \
@@ -84,7 +84,7 @@
                   " stamp = excluded.stamp")                                                       \
     X(SITE_PAGES_USED, "SELECT count(*) FROM sitemap_index AS i JOIN page AS p"                    \
                        " ON p.index_id = i.id"                                                     \
-                       " WHERE i.site = ?1 AND i.removed = 0 AND p.entries > 0")                   \
+                       " WHERE i.site = ?1 AND i.kind = 0 AND i.removed = 0 AND p.entries > 0")    \
     X(SEGMENTS_READ, "SELECT number, entries FROM segment"                                         \
                      " WHERE index_id = ?1 AND number BETWEEN ?2 AND ?3")                          \
     X(SEGMENT_WRITE, "INSERT INTO segment(index_id, number, entries, revision)"                    \
@@ -112,8 +112,8 @@
     X(SEGMENT_PRUNE, "DELETE FROM sitemap WHERE address BETWEEN ?1 AND ?2"                         \
                      " AND (?3 IS NULL OR source = ?3)"                                            \
                      " AND (?4 IS NULL OR substr(loc, 1, length(?4)) = ?4)"                        \
-                     " AND address NOT IN (SELECT address FROM temp.keep)"                         \
-                     " RETURNING address, loc")                                                    \
+                     " AND address NOT IN (SELECT address FROM temp.keep) AND source >= 0"         \
+                     " RETURNING address, loc, length(CAST(extensions AS BLOB))")                  \
     X(FILE_READ, "SELECT state, site, loc, problem, problem_since FROM source_file"                \
                  " WHERE source = ?1 AND path = ?2")                                               \
     X(FILE_WRITE, "REPLACE INTO source_file(source, path, site, loc, state, refused, device,"      \
@@ -307,6 +307,14 @@
     X(ENTRIES_OF_INDEX, "SELECT " ENTRY_COLUMNS " FROM sitemap WHERE address BETWEEN ?1 AND ?2"    \
                         " ORDER BY address")                                                       \
     X(INDEX_STATE, INDEX_STATE_SQL)                                                                \
+    X(LIST_READ, "SELECT kind, extensions FROM sitemap_index WHERE id = ?1")                       \
+    X(URLSET_ADD, "INSERT INTO sitemap_index(site, path, page_pattern, kind, of_index,"            \
+                  " extensions, max_pages, expires_s) VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7)")     \
+    X(URLSET_UPDATE, "UPDATE sitemap_index SET of_index = ?2, max_pages = ?3, expires_s = ?4"      \
+                     " WHERE id = ?1")                                                             \
+    X(URLSET_OF_INDEX, "SELECT id FROM sitemap_index WHERE of_index = ?1 AND removed = 0 LIMIT 1") \
+    X(AGE_PUT, "INSERT INTO urlset_age(address, list, at) VALUES (?1, ?2, ?3)"                     \
+               " ON CONFLICT DO UPDATE SET at = excluded.at")                                      \
     X(INDEX_TOUCH, "UPDATE sitemap_index SET touched = ?2 WHERE id = ?1")                          \
     X(INDEX_FREEZE, "UPDATE sitemap_index SET frozen = ?2 WHERE id = ?1")                          \
     X(TOKEN_USES_FORGET, "DELETE FROM local_token_use WHERE token NOT IN (SELECT id FROM token)")  \

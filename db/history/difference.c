@@ -66,12 +66,14 @@ static void keep_image(struct history_part *whole, const struct history_part *pa
 {
     const char *lastmod = history_text_of(part, image->lastmod);
     const char *digest = history_text_of(part, image->digest);
+    const char *extensions = history_text_of(part, image->extensions);
     *has_out = has && id_address_index(image->address) == index;
     if (!*has_out)
         return;
     *out = *image;
     out->lastmod = history_part_keep(whole, lastmod, image->lastmod.len);
     out->digest = history_part_keep(whole, digest, image->digest.len);
+    out->extensions = history_part_keep(whole, extensions, image->extensions.len);
 }
 
 static bool merge_row(struct history_part *whole, const struct history_part *part,
@@ -291,7 +293,8 @@ static enum catalogue_status add_change(struct merge *m, uint64_t revision, uint
         else
             status = history_read_part(m->v, revision, number, &part, &found);
         for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++)
-            if (part.rows[i].site == m->wanted->site_id &&
+            if ((part.rows[i].site == m->wanted->site_id ||
+                 part.rows[i].site == -m->wanted->index_id) &&
                 touches(&part.rows[i], m->wanted->index_id))
                 status = add_row(m, &part, &part.rows[i]);
     }

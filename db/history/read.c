@@ -118,8 +118,7 @@ static enum catalogue_status name_source(struct history_namer *n, int64_t id)
 {
     if (n->known && n->id == id)
         return CATALOGUE_OK;
-    sqlite3_stmt *row =
-        view_statement(n->v, VIEW_HISTORY_SOURCE, "SELECT name FROM source WHERE id = ?1");
+    sqlite3_stmt *row = view_statement(n->v, VIEW_HISTORY_SOURCE, "SELECT " OWNER_NAME("?1"));
     int rc = view_bind(row, "i", id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
@@ -133,20 +132,48 @@ static enum catalogue_status name_source(struct history_namer *n, int64_t id)
     return view_status(n->v, rc);
 }
 
+enum catalogue_status history_site_of(struct history_namer *n, const struct history_row *row,
+                                      int64_t *site)
+{
+    *site = row->site;
+    if (row->site >= 0)
+        return CATALOGUE_OK;
+    if (n->urlset != -row->site) {
+        sqlite3_stmt *found =
+            view_statement(n->v, VIEW_HISTORY_SITE, "SELECT site FROM sitemap_index WHERE id = ?1");
+        int rc = view_bind(found, "i", -row->site);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_step(found);
+        n->urlset = -row->site;
+        n->site = rc == SQLITE_ROW ? sqlite3_column_int64(found, 0) : 0;
+        sqlite3_reset(found);
+        if (rc != SQLITE_ROW)
+            return rc == SQLITE_DONE ? CATALOGUE_CORRUPT : view_status(n->v, rc);
+    }
+    *site = n->site;
+    return CATALOGUE_OK;
+}
+
 /* The strings are the part's, and the namer's: borrowed. */
 static enum catalogue_status make_record(struct history_namer *n, const struct history_part *part,
                                          const struct history_row *row,
                                          const struct history_image *image, char source[],
                                          struct entry_record *out)
 {
+    int64_t site;
     enum catalogue_status status = name_source(n, image->source);
+    if (status == CATALOGUE_OK)
+        status = history_site_of(n, row, &site);
+    if (status != CATALOGUE_OK)
+        return status;
     memcpy(source, n->name, sizeof n->name);
     *out = (struct entry_record){
         .loc = part->text.data + row->loc.at,
         .lastmod = image->lastmod.at == UINT32_MAX ? NULL : part->text.data + image->lastmod.at,
         .digest = image->digest.at == UINT32_MAX ? NULL : part->text.data + image->digest.at,
+        .extensions = (char *)(uintptr_t)history_text_of(part, image->extensions),
         .source = source,
-        .site_id = row->site,
+        .site_id = site,
         .index_id = id_address_index(image->address),
         .position = id_address_position(image->address),
         .page = id_address_position(image->address) / LIMIT_PAGE_ENTRIES + 1,
@@ -162,7 +189,7 @@ enum catalogue_status history_tell_row(struct history_namer *n, const struct his
                                        void *context)
 {
     struct entry_record before, after;
-    char sources[2][NAME_MAX_BYTES + 1];
+    char sources[2][HISTORY_OWNER_SIZE];
     enum catalogue_status status = CATALOGUE_OK;
     if (row->has_before)
         status = make_record(n, part, row, &row->before, sources[0], &before);
@@ -200,9 +227,12 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
     enum catalogue_status status = count_parts(v, revision, &found, &parts);
     if (status == CATALOGUE_OK && found && (parts > 0 || number == 1))
         status = history_read_part(v, revision, parts > 0 ? number : 0, &part, &found);
-    for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++)
-        if (site_id == 0 || part.rows[i].site == site_id)
+    for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++) {
+        int64_t site;
+        status = history_site_of(&namer, &part.rows[i], &site);
+        if (status == CATALOGUE_OK && (site_id == 0 || site == site_id))
             status = history_tell_row(&namer, &part, &part.rows[i], each, context);
+    }
     *more = number < parts;
     history_part_done(&part);
     return status;
@@ -239,6 +269,7 @@ struct search {
     struct catalogue_view *v;
     const struct history_query *query;
     uint64_t looked_at;
+    struct history_namer namer;
     struct history_part part; /* the one at hand */
 };
 
@@ -252,8 +283,11 @@ static enum catalogue_status part_has(struct search *s, uint64_t revision, uint6
     *has = false;
     for (uint32_t i = 0; status == CATALOGUE_OK && !*has && i < s->part.count; i++) {
         const struct history_row *row = &s->part.rows[i];
-        *has = (s->query->site_id == 0 || row->site == s->query->site_id) &&
-               strcmp(s->part.text.data + row->loc.at, loc) == 0;
+        int64_t site = 0;
+        if (strcmp(s->part.text.data + row->loc.at, loc) != 0)
+            continue;
+        status = history_site_of(&s->namer, row, &site);
+        *has = status == CATALOGUE_OK && (s->query->site_id == 0 || site == s->query->site_id);
     }
     return status;
 }
@@ -317,7 +351,7 @@ catalogue_view_history(struct catalogue_view *v, const struct history_query *que
                        void (*each)(void *context, const struct history_change *change),
                        void *context, uint64_t *looked_at, uint64_t *next)
 {
-    struct search s = {.v = v, .query = query};
+    struct search s = {.v = v, .query = query, .namer = {.v = v}};
     sqlite3_stmt *row = select_changes(&s);
     int64_t before = query->after != 0 ? (int64_t)query->after : INT64_MAX;
     int rc = view_bind(row, "iii", before, query->site_id, query->index_id);

@@ -12,14 +12,19 @@
 enum catalogue_status history_read_part(struct catalogue_view *v, uint64_t revision,
                                         uint64_t number, struct history_part *part, bool *found);
 
-/* Names of sources, which rows have by number: mostly one after the other the same. All zero but
- * the view. */
+/* Names of owners and sites of urlsets, which rows have by number: mostly one after the other the
+ * same. All zero but the view. */
+#define HISTORY_OWNER_SIZE (sizeof URLSET_OWNER + INDEX_PATH_MAX_CHARS)
 struct history_namer {
     struct catalogue_view *v;
-    int64_t id;
+    int64_t id, urlset, site;
     bool known;
-    char name[NAME_MAX_BYTES + 1];
+    char name[HISTORY_OWNER_SIZE];
 };
+
+/* The site that a row is of: of a page URL its urlset's. */
+enum catalogue_status history_site_of(struct history_namer *n, const struct history_row *row,
+                                      int64_t *site);
 
 /* Tells one row of the part. */
 enum catalogue_status history_tell_row(struct history_namer *n, const struct history_part *part,

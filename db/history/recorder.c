@@ -23,6 +23,7 @@ enum column {
     COLUMN_SERIAL,
     COLUMN_REGISTERED,
     COLUMN_CHANGED,
+    COLUMN_EXTENSIONS,
 };
 
 /* What a change did to one index. */
@@ -44,6 +45,7 @@ struct recorder {
     uint64_t rows, bytes, files;
     struct tally *tallies; /* owned */
     size_t tally_count, tally_capacity;
+    int64_t urlset, urlset_site; /* asked last; a list's site never changes */
     struct str packed, filter;
 };
 
@@ -99,6 +101,7 @@ static struct history_image read_image(struct recorder *r, read_value *read, int
         .changed_at = number_of(r, read, COLUMN_CHANGED),
         .lastmod = keep_text(r, read, COLUMN_LASTMOD),
         .digest = keep_text(r, read, COLUMN_DIGEST),
+        .extensions = keep_text(r, read, COLUMN_EXTENSIONS),
     };
 }
 
@@ -113,6 +116,7 @@ static struct history_image read_updated(struct recorder *r, const struct histor
     after.changed_at = number_of(r, sqlite3_preupdate_new, COLUMN_CHANGED);
     after.lastmod = keep_text(r, sqlite3_preupdate_new, COLUMN_LASTMOD);
     after.digest = keep_text(r, sqlite3_preupdate_new, COLUMN_DIGEST);
+    after.extensions = keep_text(r, sqlite3_preupdate_new, COLUMN_EXTENSIONS);
     return after;
 }
 
@@ -159,6 +163,7 @@ static struct history_image told_image(struct recorder *r, const struct put_row 
         .changed_at = row->changed_at,
         .lastmod = keep_told(r, row->has_lastmod, row->lastmod),
         .digest = keep_told(r, row->has_digest, row->digest),
+        .extensions = keep_told(r, row->extensions != NULL, row->extensions),
     };
 }
 
@@ -318,13 +323,31 @@ enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t i
     return tally || !r || !r->active ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
-static enum catalogue_status count_row(struct recorder *r, const struct history_row *row)
+/* The site of a row: of a page URL its urlset's. */
+static enum catalogue_status site_of_row(struct recorder *r, struct tx *tx, int64_t site,
+                                         int64_t *out)
 {
+    enum catalogue_status status = CATALOGUE_OK;
+    if (site < 0 && r->urlset != -site) {
+        status = tx_number(tx, ST_INDEX_SITE, 0, &r->urlset_site, -site);
+        r->urlset = -site;
+    }
+    *out = site < 0 ? r->urlset_site : site;
+    return status;
+}
+
+static enum catalogue_status count_row(struct recorder *r, struct tx *tx,
+                                       const struct history_row *row)
+{
+    int64_t site;
+    enum catalogue_status status = site_of_row(r, tx, row->site, &site);
+    if (status != CATALOGUE_OK)
+        return status;
     int64_t from = row->has_before ? id_address_index(row->before.address) : 0;
     int64_t to = row->has_after ? id_address_index(row->after.address) : from;
-    if (from != 0 && from != to && !tally_of(r, row->site, from))
+    if (from != 0 && from != to && !tally_of(r, site, from))
         return CATALOGUE_NO_MEMORY;
-    struct tally *tally = tally_of(r, row->site, to);
+    struct tally *tally = tally_of(r, site, to);
     if (!tally)
         return CATALOGUE_NO_MEMORY;
     if (!row->has_before)
@@ -337,12 +360,12 @@ static enum catalogue_status count_row(struct recorder *r, const struct history_
     return CATALOGUE_OK;
 }
 
-static enum catalogue_status count_part(struct recorder *r)
+static enum catalogue_status count_part(struct recorder *r, struct tx *tx)
 {
     enum catalogue_status status = CATALOGUE_OK;
     for (uint32_t i = 0; status == CATALOGUE_OK && i < r->part.count; i++)
         if (!history_row_is_idle(&r->part, &r->part.rows[i]))
-            status = count_row(r, &r->part.rows[i]);
+            status = count_row(r, tx, &r->part.rows[i]);
     return status;
 }
 
@@ -387,7 +410,7 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
     r->writing = true;
     enum catalogue_status status = r->status;
     if (status == CATALOGUE_OK)
-        status = count_part(r);
+        status = count_part(r, tx);
     if (status == CATALOGUE_OK)
         status = write_part(r, tx);
     if (status == CATALOGUE_OK)
@@ -502,6 +525,8 @@ static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
     switch (change->kind) {
     case CHANGE_INDEX_ADD:
     case CHANGE_INDEX_REMOVE:
+    case CHANGE_URLSET_ADD:
+    case CHANGE_URLSET_UPDATE:
         index = result->id;
         status = tx_number(tx, ST_INDEX_SITE, 0, &site, index);
         break;
@@ -597,7 +622,7 @@ static enum catalogue_status write_rest(struct recorder *r, struct tx *tx)
 {
     enum catalogue_status status = r->status;
     if (status == CATALOGUE_OK)
-        status = count_part(r);
+        status = count_part(r, tx);
     if (status != CATALOGUE_OK || r->part.count == 0)
         return status;
     if (r->parts > 0 || r->part.count > HISTORY_INLINE_ROWS) {

@@ -114,7 +114,8 @@ static bool is_same_image(const struct history_part *part, const struct history_
 {
     return a->address == b->address && a->source == b->source && a->serial == b->serial &&
            a->registered_at == b->registered_at && a->changed_at == b->changed_at &&
-           same_text(part, a->lastmod, b->lastmod) && same_text(part, a->digest, b->digest);
+           same_text(part, a->lastmod, b->lastmod) && same_text(part, a->digest, b->digest) &&
+           same_text(part, a->extensions, b->extensions);
 }
 
 bool history_row_is_idle(const struct history_part *part, const struct history_row *row)
@@ -129,7 +130,8 @@ bool history_row_is_idle(const struct history_part *part, const struct history_r
 enum row_flag {
     ROW_BEFORE = 1,
     ROW_AFTER = 2,
-    ROW_SAME_SITE = 4, /* as the row before */
+    ROW_SAME_SITE = 4,  /* as the row before */
+    ROW_EXTENSIONS = 8, /* its images have them, behind all else */
 };
 
 /* What of an image stands behind its flags; the rest is as in the image before it. */
@@ -156,7 +158,7 @@ struct packer {
 #define NUMBER_MAX_BYTES 10u
 /* Beside its texts: two bytes of flags each and, of both images, five numbers and the two of each
  * text; the site; those of the loc. */
-#define ROW_MAX_BYTES (3 + NUMBER_MAX_BYTES * (1 + 2 + 2 * (5 + 2 + 2)))
+#define ROW_MAX_BYTES (3 + NUMBER_MAX_BYTES * (1 + 2 + 2 * (5 + 2 + 2 + 2)))
 
 static size_t packed_bound(const struct history_part *part)
 {
@@ -164,7 +166,8 @@ static size_t packed_bound(const struct history_part *part)
     for (uint32_t i = 0; i < part->count; i++) {
         const struct history_row *row = &part->rows[i];
         bytes += (size_t)row->loc.len + row->before.lastmod.len + row->before.digest.len +
-                 row->after.lastmod.len + row->after.digest.len;
+                 row->before.extensions.len + row->after.lastmod.len + row->after.digest.len +
+                 row->after.extensions.len;
     }
     return bytes;
 }
@@ -238,7 +241,7 @@ static bool time_number(const char *text, size_t len, int64_t *out)
     return true;
 }
 
-static void put_image(struct packer *p, const struct history_image *image)
+static void put_image(struct packer *p, const struct history_image *image, bool extended)
 {
     const struct history_image *last = &p->last;
     const char *lastmod = history_text_of(p->part, image->lastmod);
@@ -272,21 +275,25 @@ static void put_image(struct packer *p, const struct history_image *image)
         put_text(p, last->lastmod, image->lastmod);
     if (flags & IMAGE_DIGEST)
         put_text(p, last->digest, image->digest);
+    if (extended)
+        put_text(p, last->extensions, image->extensions);
     p->last = *image;
 }
 
 static void put_row(struct packer *p, const struct history_row *row)
 {
+    bool extended = (row->has_before && row->before.extensions.at != UINT32_MAX) ||
+                    (row->has_after && row->after.extensions.at != UINT32_MAX);
     unsigned flags = (row->has_before ? ROW_BEFORE : 0u) | (row->has_after ? ROW_AFTER : 0u) |
-                     (row->site == p->site ? ROW_SAME_SITE : 0u);
+                     (row->site == p->site ? ROW_SAME_SITE : 0u) | (extended ? ROW_EXTENSIONS : 0u);
     *p->out++ = (char)flags;
     if (row->site != p->site)
         put_step(p, p->site, row->site);
     put_text(p, p->loc, row->loc);
     if (row->has_before)
-        put_image(p, &row->before);
+        put_image(p, &row->before, extended);
     if (row->has_after)
-        put_image(p, &row->after);
+        put_image(p, &row->after, extended);
     p->site = row->site;
     p->loc = row->loc;
 }
@@ -294,7 +301,7 @@ static void put_row(struct packer *p, const struct history_row *row)
 static void start_image(struct history_image *last)
 {
     memset(last, 0, sizeof *last);
-    last->lastmod = last->digest = HISTORY_NO_TEXT;
+    last->lastmod = last->digest = last->extensions = HISTORY_NO_TEXT;
 }
 
 /* Appends the rows as they are. */
@@ -400,7 +407,7 @@ static const char *take_bytes(struct unpacker *u, uint64_t len)
 
 static struct history_text take_text(struct unpacker *u, struct history_text last)
 {
-    char text[LOC_MAX_CHARS];
+    char text[EXTENSIONS_MAX_BYTES]; /* the longest of all */
     uint64_t rest = take_number(u);
     if (rest-- == 0)
         return HISTORY_NO_TEXT;
@@ -447,7 +454,7 @@ static unsigned take_flags(struct unpacker *u)
     return byte ? (unsigned char)*byte : 0;
 }
 
-static struct history_image take_image(struct unpacker *u)
+static struct history_image take_image(struct unpacker *u, bool extended)
 {
     struct history_image *last = &u->last;
     unsigned flags = take_flags(u);
@@ -467,6 +474,7 @@ static struct history_image take_image(struct unpacker *u)
         last->lastmod = take_text(u, last->lastmod);
     if (flags & IMAGE_DIGEST)
         last->digest = take_text(u, last->digest);
+    last->extensions = extended ? take_text(u, last->extensions) : HISTORY_NO_TEXT;
     return *last;
 }
 
@@ -482,9 +490,9 @@ static bool take_row(struct unpacker *u)
                               .has_after = (flags & ROW_AFTER) != 0};
     u->broken |= row.loc.at == UINT32_MAX;
     if (row.has_before)
-        row.before = take_image(u);
+        row.before = take_image(u, (flags & ROW_EXTENSIONS) != 0);
     if (row.has_after)
-        row.after = take_image(u);
+        row.after = take_image(u, (flags & ROW_EXTENSIONS) != 0);
     if (!u->broken && !grow(u->part))
         u->part->failed = true;
     if (u->broken || u->part->failed)

@@ -37,7 +37,7 @@ struct history_text {
 /* The columns of an entry that can differ. */
 struct history_image {
     int64_t address, source, serial, registered_at, changed_at;
-    struct history_text lastmod, digest;
+    struct history_text lastmod, digest, extensions;
 };
 
 struct history_row {

@@ -275,7 +275,8 @@ enum catalogue_status catalogue_view_unwatched_entries(
         v, VIEW_UNWATCHED_ENTRIES,
         "SELECT e.loc, e.site, e.loc, NOT EXISTS (SELECT 1 FROM fetch AS k"
         " WHERE k.site = e.site AND k.loc = e.loc AND k.list = 0)"
-        " AND e.source NOT IN (SELECT source FROM source_state) AND " ENTRY_ROW_LIVE
+        " AND e.source >= 0 AND e.source NOT IN (SELECT source FROM source_state)"
+        " AND " ENTRY_ROW_LIVE
         " FROM sitemap AS e WHERE e.site = ?1 AND e.loc > ?2 ORDER BY e.loc LIMIT ?3");
 
     return look(v, row, view_bind(row, "iti", site_id, after ? after : "", (int64_t)looked), last,

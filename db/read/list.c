@@ -69,10 +69,10 @@ static enum catalogue_status list_index(struct listing *l, int64_t index_id, int
 
 static enum catalogue_status list_by_position(struct listing *l, const struct cursor *after)
 {
-    static const char sql[] =
-        "SELECT i.id FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
-        " WHERE i.id >= ?1 AND i.removed = 0 AND s.removed = 0"
-        " AND (?2 = 0 OR i.site = ?2) AND (?3 = 0 OR i.id = ?3) ORDER BY i.id LIMIT 1";
+    static const char sql[] = "SELECT i.id FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
+                              " WHERE i.id >= ?1 AND i.removed = 0 AND s.removed = 0"
+                              " AND (?2 = 0 OR i.site = ?2) AND iif(?3 = 0, i.kind = 0, i.id = ?3)"
+                              " ORDER BY i.id LIMIT 1";
     int64_t from = after != NULL ? after->owner : 1;
 
     while (!l->ended) {
@@ -140,6 +140,12 @@ static enum catalogue_status list_by_loc(struct listing *l, const struct cursor 
     /* A longer one than any loc is no prefix of one. */
     if (strlen(l->list->prefix) > LOC_MAX_CHARS)
         return CATALOGUE_OK;
+    int64_t scope;
+    enum catalogue_status found = entry_find_scope(l->v, l->list, &scope);
+    if (found != CATALOGUE_OK)
+        return found;
+    if (scope < 0)
+        return list_site(l, scope, after != NULL ? after->loc : "");
     while (!l->ended) {
         int64_t site_id;
         enum catalogue_status status;
@@ -158,12 +164,34 @@ static enum catalogue_status list_by_loc(struct listing *l, const struct cursor 
 
 /* ---- both ------------------------------------------------------------------------------ */
 
-enum catalogue_status entry_find_source(struct catalogue_view *v, const char *name, int64_t *out)
+enum catalogue_status entry_find_source(struct catalogue_view *v, const struct entry_list *list,
+                                        int64_t *out)
 {
-    sqlite3_stmt *row = view_statement(v, VIEW_SOURCE, "SELECT id FROM source WHERE name = ?1");
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_SOURCE,
+        "SELECT id FROM source WHERE name = ?1 UNION ALL SELECT -id FROM sitemap_index"
+        " WHERE ?1 = '" URLSET_OWNER "' || path AND kind = 1 AND removed = 0"
+        " AND (?2 = 0 OR site = ?2) AND (?3 = 0 OR of_index = ?3) LIMIT 1");
 
     *out = 0;
-    int rc = view_bind(row, "t", name);
+    int rc = view_bind(row, "tii", list->source, list->site_id, list->index_id);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct entry_list *list,
+                                       int64_t *out)
+{
+    *out = list->site_id;
+    if (list->index_id == 0)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = view_statement(
+        v, VIEW_SCOPE, "SELECT iif(kind = 1, -id, site) FROM sitemap_index WHERE id = ?1");
+    int rc = view_bind(row, "i", list->index_id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     if (rc == SQLITE_ROW)
@@ -183,7 +211,7 @@ catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
     if (list->after != NULL && (!cursor_parse(list->after, &cursor) || cursor.kind != kind))
         return CATALOGUE_CONFLICT;
     if (list->source != NULL) {
-        enum catalogue_status status = entry_find_source(v, list->source, &l.source_id);
+        enum catalogue_status status = entry_find_source(v, list, &l.source_id);
         if (status != CATALOGUE_OK || l.source_id == 0)
             return status;
     }

@@ -451,14 +451,13 @@ static enum rule_code judge_page(const struct registry *r, const struct registry
  * index beside it diverts nothing. One walk along the path, the hash carried on from slash to
  * slash. */
 static const struct registry_index *deepest_index(const struct registry *r, uint32_t site,
-                                                  const struct url *loc)
+                                                  const char *path, size_t path_len)
 {
     const struct registry_store *store = registry_store_of(r);
-    const char *path = loc->text + loc->origin_len;
     uint32_t hash = store_path_basis(site);
     const struct registry_index *deepest = NULL;
 
-    size_t end = directory_len(loc); /* its last slash */
+    size_t end = scope_directory_len(path, path_len); /* its last slash */
     for (size_t at = 0; at < end && at < INDEX_PATH_MAX_CHARS; at++) {
         const struct directory *directory;
         hash = map_hash(hash, path + at, 1);
@@ -469,6 +468,12 @@ static const struct registry_index *deepest_index(const struct registry *r, uint
             deepest = store->by_directory[directory->first];
     }
     return deepest;
+}
+
+const struct registry_index *
+registry_deepest_index(const struct registry *r, const struct registry_site *site, const char *path)
+{
+    return deepest_index(r, (uint32_t)(site - r->sites), path, strlen(path));
 }
 
 /* `*cross` where its host is a cross host of the site's. */
@@ -526,7 +531,8 @@ enum rule_code registry_place(const struct registry *r, const struct url *loc,
     enum rule_code code = judge_page(r, site, loc);
     if (code != RULE_OK)
         return code;
-    out->index = deepest_index(r, (uint32_t)(site - r->sites), loc);
+    out->index =
+        deepest_index(r, (uint32_t)(site - r->sites), loc->text + loc->origin_len, loc->path_len);
     return out->index != NULL ? RULE_OK : RULE_OUTSIDE_DIRECTORY;
 }
 

@@ -29,6 +29,12 @@ static inline uint32_t id_address_position(int64_t address)
     return (uint32_t)(address & UINT32_MAX);
 }
 
+/* What rows of the list have as their site: each loc once in a site, and once in a urlset. */
+static inline int64_t list_scope(const struct registry_index *list)
+{
+    return list->kind == LIST_URLSET ? -list->id : list->site_id;
+}
+
 void id_format(int64_t index, uint32_t position, int64_t serial, char out[ENTRY_ID_SIZE]);
 /* Reads an id in exactly the form that id_format writes. False, with nothing written, otherwise. */
 bool id_parse(const char *id, int64_t *index, uint32_t *position, int64_t *serial);
@@ -86,8 +92,12 @@ int entry_row_borrow_file(struct catalogue_view *v, enum view_statement which, i
 /* The least text that is behind every one with this prefix. Locs are ASCII, so that a byte more
  * than the last one is never more than 0x80. */
 void entry_prefix_end(const char *prefix, char out[LOC_MAX_CHARS + 1]);
-/* Finds a source by name; `*out` is 0 where no entry can have it. */
-enum catalogue_status entry_find_source(struct catalogue_view *v, const char *name, int64_t *out);
+/* Finds the list's source by name; `*out` is 0 where no entry can have it. */
+enum catalogue_status entry_find_source(struct catalogue_view *v, const struct entry_list *list,
+                                        int64_t *out);
+/* What rows of the list have as their site (list_scope); 0: any. */
+enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct entry_list *list,
+                                       int64_t *out);
 
 /* The last revision at which an entry of index ?1 changed, see INDEX_STATE_SIZE. */
 #define INDEX_STATE_SQL                                                                            \

@@ -16,6 +16,7 @@ struct searching {
     const struct entry_search *search;
     struct entry_searched *out;
     int64_t source_id; /* 0: any */
+    int64_t scope;     /* what its rows have as their site */
     bool looks_up;
     uint64_t effort, found;
     bool (*each)(void *context, const struct entry_record *record);
@@ -113,7 +114,7 @@ static sqlite3_stmt *by_loc(struct searching *s, const struct cursor *after,
     if (strcmp(after_loc, begin) > 0)
         begin = after_loc;
     s->looks_up = s->search->filter.warned || s->source_id != 0;
-    *rc = view_bind(row, "itttii", s->search->list.site_id, begin, end, after_loc,
+    *rc = view_bind(row, "itttii", s->scope, begin, end, after_loc,
                     (int64_t)s->search->filter.warned, s->source_id);
     return row;
 }
@@ -151,8 +152,11 @@ catalogue_view_search(struct catalogue_view *v, const struct entry_search *searc
         return CATALOGUE_CONFLICT;
     if (by_prefix && strlen(search->list.prefix) > LOC_MAX_CHARS)
         return CATALOGUE_OK;
+    enum catalogue_status found = entry_find_scope(v, &search->list, &s.scope);
+    if (found != CATALOGUE_OK)
+        return found;
     if (search->list.source != NULL) {
-        enum catalogue_status status = entry_find_source(v, search->list.source, &s.source_id);
+        enum catalogue_status status = entry_find_source(v, &search->list, &s.source_id);
         if (status != CATALOGUE_OK || s.source_id == 0)
             return status;
     }

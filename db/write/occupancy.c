@@ -7,6 +7,7 @@
 #include "db/write/guard.h"
 #include "db/write/tx.h"
 #include "server/rules/entry.h"
+#include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
 
 static bool bit_is_set(const uint64_t words[], uint32_t bit)
@@ -52,6 +53,7 @@ void occupancy_drop(struct occupancy *occupancy)
         free(site);
     }
     occupancy->dirty = NULL;
+    occupancy->unsettled = NULL;
     occupancy->bytes = 0;
 }
 
@@ -61,6 +63,13 @@ void occupancy_free(struct occupancy *occupancy)
         return;
     occupancy_drop(occupancy);
     free(occupancy);
+}
+
+uint32_t occupancy_weight(enum list_kind kind, const char *loc, size_t loc_len,
+                          size_t extensions_len)
+{
+    return kind == LIST_URLSET ? render_url_bytes(loc, loc_len, extensions_len)
+                               : render_entry_bytes(loc, loc_len);
 }
 
 static void settle_index(struct occupancy_index *index)
@@ -147,7 +156,8 @@ static struct occupancy_page *page_of(struct tx *tx, struct occupancy_index *ind
         if (!page)
             return NULL;
         page->number = index->page_count + 1;
-        page->bytes = render_frame_bytes();
+        page->of = index;
+        page->bytes = index->frame_bytes;
         index->pages[index->page_count++] = page;
         tx->occupancy->bytes += OCCUPANCY_PAGE_BYTES;
     }
@@ -183,6 +193,24 @@ static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *i
     return status;
 }
 
+/* What kind of list it is, which never changes. */
+static enum catalogue_status load_kind(struct tx *tx, struct occupancy_index *index)
+{
+    sqlite3_stmt *row = tx_statement(tx, ST_LIST_READ);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, index->id);
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    index->kind = found ? (enum list_kind)sqlite3_column_int(row, 0) : LIST_INDEX;
+    unsigned with = found ? (unsigned)sqlite3_column_int64(row, 1) : 0;
+    sqlite3_reset(row);
+    index->frame_bytes =
+        index->kind == LIST_URLSET ? render_urlset_frame_bytes(with) : render_frame_bytes();
+    index->page_rows = with & EXTENSION_NEWS ? LIMIT_NEWS_ROWS : LIMIT_PAGE_ENTRIES;
+    return status;
+}
+
 enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t index_id,
                                       struct occupancy_index **out)
 {
@@ -208,7 +236,9 @@ enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t in
     index->id = index_id;
     index->site = site;
     index->first_open = 1;
-    status = load_pages(tx, index);
+    status = load_kind(tx, index);
+    if (status == CATALOGUE_OK)
+        status = load_pages(tx, index);
     if (status != CATALOGUE_OK) {
         occupancy->bytes -= index->page_count * OCCUPANCY_PAGE_BYTES;
         free_index(index);
@@ -287,7 +317,7 @@ _Static_assert(sizeof LIGHTEST_LOC - 1 == LOC_MIN_CHARS, "the shortest loc");
 
 static bool page_has_room(const struct occupancy_page *page, uint32_t weight)
 {
-    return page->entries < LIMIT_PAGE_ENTRIES && page->bytes + weight <= LIMIT_PAGE_BYTES;
+    return page->entries < page->of->page_rows && page->bytes + weight <= LIMIT_PAGE_BYTES;
 }
 
 /* True where an entry may come to page `number`: there is room, and if it is empty now, the site
@@ -299,13 +329,14 @@ static bool page_eligible(const struct occupancy_index *index, const struct occu
         number <= index->page_count ? index->pages[number - 1] : NULL;
     if (page && page->entries > 0)
         return page_has_room(page, room->weight);
-    return number <= room->max_pages && index->site->pages_used < room->max_pages + room->spare;
+    return number <= room->max_pages &&
+           (index->kind == LIST_URLSET || index->site->pages_used < room->max_pages + room->spare);
 }
 
 /* The lowest page that may take it; 0 where none may. */
 static uint32_t find_page(struct occupancy_index *index, const struct occupancy_room *room)
 {
-    uint32_t lightest = render_entry_bytes(LIGHTEST_LOC, LOC_MIN_CHARS);
+    uint32_t lightest = occupancy_weight(index->kind, LIGHTEST_LOC, LOC_MIN_CHARS, 0);
     while (index->first_open <= index->page_count &&
            !page_has_room(index->pages[index->first_open - 1], lightest))
         index->first_open++;
@@ -405,6 +436,13 @@ static void page_dirty(struct tx *tx, struct occupancy_index *index, struct occu
     index->dirty_pages = page;
 }
 
+/* The cap of a site is one of its index files. */
+static void count_page(struct occupancy_index *index, bool comes)
+{
+    if (index->kind == LIST_INDEX)
+        index->site->pages_used += comes ? 1 : UINT32_MAX;
+}
+
 /* The page of `position` with its segments, both marked as changed. */
 static enum catalogue_status open_page(struct tx *tx, struct occupancy_index *index,
                                        uint32_t position, struct occupancy_page **out)
@@ -416,6 +454,11 @@ static enum catalogue_status open_page(struct tx *tx, struct occupancy_index *in
     if (status != CATALOGUE_OK)
         return status;
     page_dirty(tx, index, page);
+    if (index->kind == LIST_URLSET && !page->unsettled) {
+        page->unsettled = true;
+        page->next_unsettled = tx->occupancy->unsettled;
+        tx->occupancy->unsettled = page;
+    }
     bit_set(page->segments->dirty, position % LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS);
     *out = page;
     return CATALOGUE_OK;
@@ -435,7 +478,7 @@ enum catalogue_status occupancy_take(struct tx *tx, struct occupancy_index *inde
     page->bytes += weight;
     index->entries++;
     if (page->entries++ == 0)
-        index->site->pages_used++;
+        count_page(index, true);
     return CATALOGUE_OK;
 }
 
@@ -457,7 +500,7 @@ enum catalogue_status occupancy_release(struct tx *tx, struct occupancy_index *i
     page->bytes -= weight;
     index->entries--;
     if (--page->entries == 0)
-        index->site->pages_used--;
+        count_page(index, false);
     if (page->number < index->first_open)
         index->first_open = page->number;
     return CATALOGUE_OK;
@@ -468,6 +511,35 @@ enum catalogue_status occupancy_touch(struct tx *tx, struct occupancy_index *ind
 {
     struct occupancy_page *page;
     return open_page(tx, index, position, &page);
+}
+
+bool occupancy_may_grow(const struct occupancy_index *index, uint32_t position, uint32_t before,
+                        uint32_t after)
+{
+    uint32_t number = position / LIMIT_PAGE_ENTRIES + 1;
+    return number <= index->page_count &&
+           index->pages[number - 1]->bytes - before + after <= LIMIT_PAGE_BYTES;
+}
+
+enum catalogue_status occupancy_reweigh(struct tx *tx, struct occupancy_index *index,
+                                        uint32_t position, uint32_t before, uint32_t after)
+{
+    struct occupancy_page *page;
+    enum catalogue_status status = open_page(tx, index, position, &page);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (page->bytes < before)
+        return CATALOGUE_CORRUPT;
+    page->bytes += (uint64_t)after - before;
+    if (page->number < index->first_open)
+        index->first_open = page->number;
+    return CATALOGUE_OK;
+}
+
+bool occupancy_is_empty(const struct occupancy_index *index, uint32_t position)
+{
+    uint32_t number = position / LIMIT_PAGE_ENTRIES + 1;
+    return number > index->page_count || index->pages[number - 1]->entries == 0;
 }
 
 void occupancy_touch_unseen(struct tx *tx, struct occupancy_index *index)
@@ -500,7 +572,7 @@ void occupancy_bury(struct tx *tx, struct occupancy_index *index)
         if (index->pages[i]->entries == 0)
             continue;
         page_dirty(tx, index, index->pages[i]);
-        index->site->pages_used--;
+        count_page(index, false);
     }
     occupancy_index_dirty(tx, index);
     index->buried = true;
@@ -513,7 +585,7 @@ void occupancy_unbury(struct tx *tx, struct occupancy_index *index)
             continue;
         page_dirty(tx, index, index->pages[i]);
         index->pages[i]->had_content = false;
-        index->site->pages_used++;
+        count_page(index, true);
     }
     occupancy_index_dirty(tx, index);
 }

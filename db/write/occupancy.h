@@ -1,6 +1,6 @@
-/* The occupancy: how full pages and segments are and which positions are taken, for the indexes
- * that the writer touched lately; and what the running transaction has changed of it, written in
- * one go before COMMIT. Internal to db/; one thread, the writer's.
+/* The occupancy: how full pages and segments are and which positions are taken, for the lists
+ * (indexes and urlsets) that the writer touched lately; and what the running transaction has
+ * changed of it, written in one go before COMMIT. Internal to db/; one thread, the writer's.
  *
  * True only for the revision that the writer knows (tx.h); dropped whole otherwise, and after a
  * rollback. Pages are loaded with their index, segments with the first change in their page, taken
@@ -41,10 +41,12 @@ struct occupancy_page {
     /* Whether changed_at is its content's alone: 0 it is, 1 it is not, more: the clock went back,
      * and no date up to this one is. */
     int64_t same_second;
+    struct occupancy_index *of;
     bool dirty;                          /* changed by this transaction, and on its list */
+    bool unsettled;                      /* of a urlset: changed by the change at hand */
     bool had_content;                    /* while dirty: it had entries before */
     struct occupancy_segments *segments; /* NULL: not loaded */
-    struct occupancy_page *next_dirty;
+    struct occupancy_page *next_dirty, *next_unsettled;
 };
 
 #define OCCUPANCY_PAGE_BYTES (sizeof(struct occupancy_page) + sizeof(struct occupancy_segments))
@@ -57,6 +59,9 @@ struct occupancy_site {
 
 struct occupancy_index {
     int64_t id;
+    enum list_kind kind;
+    uint32_t frame_bytes; /* of an empty page */
+    uint32_t page_rows;   /* that a page may have */
     struct occupancy_site *site;
     struct occupancy_page **pages; /* by number - 1; each not NULL */
     uint32_t page_count;
@@ -80,6 +85,7 @@ struct occupancy {
     struct occupancy_index *indexes;
     struct occupancy_index *dirty;
     struct occupancy_site *sites;
+    struct occupancy_page *unsettled; /* see urlset_settle */
     size_t bytes;
 };
 
@@ -95,12 +101,16 @@ void occupancy_settle(struct occupancy *occupancy);
 enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t index_id,
                                       struct occupancy_index **out);
 
+/* What a row weighs in the page of such a list. */
+uint32_t occupancy_weight(enum list_kind kind, const char *loc, size_t loc_len,
+                          size_t extensions_len);
+
 /* ---- positions */
 
 /* What the caps allow a search. */
 struct occupancy_room {
-    uint32_t weight;    /* render_entry_bytes of the loc */
-    uint32_t max_pages; /* of the site */
+    uint32_t weight;    /* occupancy_weight of the row */
+    uint32_t max_pages; /* of the site, or of the urlset */
     uint32_t spare;     /* pages that the same change will have emptied before */
     uint32_t wanted;    /* position, taken if it is free and there is room; or POSITION_NONE */
 };
@@ -116,6 +126,14 @@ enum catalogue_status occupancy_release(struct tx *tx, struct occupancy_index *i
                                         uint32_t position, uint32_t weight);
 enum catalogue_status occupancy_touch(struct tx *tx, struct occupancy_index *index,
                                       uint32_t position);
+/* The row at `position` weighs so much more now than before, and its page has room for it
+ * (occupancy_may_grow); it is touched as well. */
+enum catalogue_status occupancy_reweigh(struct tx *tx, struct occupancy_index *index,
+                                        uint32_t position, uint32_t before, uint32_t after);
+bool occupancy_may_grow(const struct occupancy_index *index, uint32_t position, uint32_t before,
+                        uint32_t after);
+/* Whether the page has no row: it is no page yet, or none any more. */
+bool occupancy_is_empty(const struct occupancy_index *index, uint32_t position);
 /* An entry differs in what is not rendered: its page stays as it is, the index's state does not. */
 void occupancy_touch_unseen(struct tx *tx, struct occupancy_index *index);
 /* The state of the index's entries, as it is once the change under way, alone in its transaction,

@@ -47,8 +47,13 @@ static struct change_row *next_row(struct change_result *result)
     return result->told ? &result->told[result->told_count] : NULL;
 }
 
-static bool is_seen(const struct change *change, int64_t site, const char *loc)
+/* `scope` is what a row has as its site. */
+static bool is_seen(const struct preview *p, const struct change *change, int64_t scope,
+                    const char *loc)
 {
+    const struct registry_index *urlset =
+        scope < 0 ? registry_list_by_id(p->registry, -scope) : NULL;
+    int64_t site = urlset ? urlset->site_id : scope;
     return grant_has_site(&change->grant, site) && grant_has_loc(&change->grant, loc);
 }
 
@@ -72,6 +77,8 @@ static struct put_row row_of(const struct history_part *part, const struct histo
                           .changed_at = image->changed_at};
     copy_text(part, image->lastmod, &row.has_lastmod, row.lastmod, sizeof row.lastmod);
     copy_text(part, image->digest, &row.has_digest, row.digest, sizeof row.digest);
+    row.extensions = history_text_of(part, image->extensions);
+    row.extensions_len = image->extensions.len;
     return row;
 }
 
@@ -86,13 +93,12 @@ static bool is_same(const struct entry_record *a, const struct entry_record *b)
 }
 
 /* What lies in an index that is gone is not there. */
-static enum catalogue_status make_record(const struct preview *p, struct tx *tx, int64_t site,
-                                         const char *loc, const struct put_row *row,
-                                         struct entry_record *out)
+static enum catalogue_status make_record(const struct preview *p, struct tx *tx, const char *loc,
+                                         const struct put_row *row, struct entry_record *out)
 {
-    if (!row->found || !registry_index_by_id(p->registry, id_address_index(row->address)))
-        return CATALOGUE_OK;
-    return put_record(tx, site, loc, row, out);
+    const struct registry_index *list =
+        row->found ? registry_list_by_id(p->registry, id_address_index(row->address)) : NULL;
+    return list ? put_record(tx, list->site_id, loc, row, out) : CATALOGUE_OK;
 }
 
 static enum catalogue_status tell_row(const struct preview *p, struct tx *tx,
@@ -107,10 +113,12 @@ static enum catalogue_status tell_row(const struct preview *p, struct tx *tx,
     if (old->has_before)
         was = row_of(part, &old->before);
     enum catalogue_status status = put_find(tx, old->site, loc, &is);
+    if (was.source < 0 || (is.found && is.source < 0))
+        return status; /* the entry of a page of a urlset: no row that the change names */
     if (status == CATALOGUE_OK)
-        status = make_record(p, tx, old->site, loc, &was, &row->before);
+        status = make_record(p, tx, loc, &was, &row->before);
     if (status == CATALOGUE_OK)
-        status = make_record(p, tx, old->site, loc, &is, &row->after);
+        status = make_record(p, tx, loc, &is, &row->after);
     if (status == CATALOGUE_OK && !is_same(&row->before, &row->after)) {
         result->told_count++;
         return CATALOGUE_OK;
@@ -121,23 +129,24 @@ static enum catalogue_status tell_row(const struct preview *p, struct tx *tx,
 
 /* ---- the removal of an index or a site */
 
-static enum catalogue_status tell_gone(struct tx *tx, const struct change *change, sqlite3_stmt *at,
+static enum catalogue_status tell_gone(const struct preview *p, struct tx *tx,
+                                       const struct change *change, sqlite3_stmt *at,
                                        struct change_result *result)
 {
     struct change_row *row = next_row(result);
     struct put_row was;
     char loc[LOC_MAX_CHARS + 1];
-    int64_t site = sqlite3_column_int64(at, 1);
+    int64_t scope = sqlite3_column_int64(at, 1);
     const char *text = (const char *)sqlite3_column_text(at, 2);
     if (!row || !text)
         return CATALOGUE_NO_MEMORY;
     size_t len = strnlen(text, LOC_MAX_CHARS);
     memcpy(loc, text, len);
     loc[len] = '\0';
-    if (!is_seen(change, site, loc))
+    if (!is_seen(p, change, scope, loc))
         return CATALOGUE_OK;
-    put_row_read(at, &was);
-    enum catalogue_status status = put_record(tx, site, loc, &was, &row->before);
+    put_row_read(tx, at, &was);
+    enum catalogue_status status = make_record(p, tx, loc, &was, &row->before);
     if (status == CATALOGUE_OK)
         result->told_count++;
     return status;
@@ -146,7 +155,8 @@ static enum catalogue_status tell_gone(struct tx *tx, const struct change *chang
 /* So many rows are looked at: more than are told, where the token sees few. */
 #define ROWS_LOOKED_AT (CHANGE_ROWS_TOLD * 10)
 
-static enum catalogue_status tell_index(struct tx *tx, const struct change *change, int64_t index,
+static enum catalogue_status tell_index(const struct preview *p, struct tx *tx,
+                                        const struct change *change, int64_t index,
                                         uint32_t *looked_at, struct change_result *result)
 {
     sqlite3_stmt *rows = tx_statement(tx, ST_ENTRIES_OF_INDEX);
@@ -159,7 +169,7 @@ static enum catalogue_status tell_index(struct tx *tx, const struct change *chan
     while (result->told_count < CHANGE_ROWS_TOLD && *looked_at < ROWS_LOOKED_AT &&
            (status = statement_first(rows, &found)) == CATALOGUE_OK && found) {
         ++*looked_at;
-        status = tell_gone(tx, change, rows, result);
+        status = tell_gone(p, tx, change, rows, result);
         if (status != CATALOGUE_OK)
             break;
     }
@@ -172,11 +182,13 @@ static enum catalogue_status tell_removal(const struct preview *p, struct tx *tx
 {
     uint32_t looked_at = 0;
     if (change->kind == CHANGE_INDEX_REMOVE)
-        return tell_index(tx, change, change->index_id, &looked_at, result);
+        return tell_index(p, tx, change, change->index_id, &looked_at, result);
     const struct registry_site *site = registry_site_by_id(p->registry, change->site_id);
     enum catalogue_status status = CATALOGUE_OK;
-    for (size_t i = 0; site && status == CATALOGUE_OK && i < site->index_count; i++)
-        status = tell_index(tx, change, site->indexes[i].id, &looked_at, result);
+    const struct registry_index *list;
+    for (size_t i = 0;
+         site && status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL; i++)
+        status = tell_index(p, tx, change, list->id, &looked_at, result);
     return status;
 }
 
@@ -190,7 +202,7 @@ enum catalogue_status preview_tell(struct preview *p, struct tx *tx, const struc
     const struct history_part *part;
     enum catalogue_status status = recorder_first_rows(tx->recorder, &part);
     for (uint32_t i = 0; status == CATALOGUE_OK && part && i < part->count; i++)
-        if (is_seen(change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
+        if (is_seen(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
             status = tell_row(p, tx, part, &part->rows[i], result);
     return status;
 }

@@ -16,15 +16,16 @@
 #include "db/file/filesystem.h"
 
 /* Longer is no string that the rules let through; and a row fits into the tail. */
-#define TEXT_MAX_BYTES (EXTENSIONS_MAX_BYTES + 1u)
+#define TEXT_MAX_BYTES (LOC_MAX_CHARS + 1u)
 
 struct shape {
-    size_t size, texts; /* of the struct; how many strings */
+    size_t size, texts;    /* of the struct; how many strings */
+    size_t last_max_bytes; /* of the last of them */
 };
 
 #define TEXTS_MAX 8u
-static const struct shape entries = {sizeof(struct entry), 6};
-static const struct shape files = {sizeof(struct source_file), TEXTS_MAX};
+static const struct shape entries = {sizeof(struct entry), 6, EXTENSIONS_MAX_BYTES + 1};
+static const struct shape files = {sizeof(struct source_file), TEXTS_MAX, TEXT_MAX_BYTES};
 _Static_assert(offsetof(struct entry, lastmod_state) == 6 * sizeof(char *) &&
                    offsetof(struct source_file, state) == TEXTS_MAX * sizeof(char *),
                "the strings stand first, and are all");
@@ -158,7 +159,7 @@ static enum spool_status add(struct spool *s, const void *row, const struct shap
     memcpy(texts, row, texts_bytes);
     for (size_t i = 0; i < shape->texts; i++) {
         size_t bytes = texts[i] ? strlen(texts[i]) + 1 : 0;
-        if (bytes > TEXT_MAX_BYTES) {
+        if (bytes > (i + 1 < shape->texts ? TEXT_MAX_BYTES : shape->last_max_bytes)) {
             errno = EINVAL;
             return SPOOL_FAILED;
         }

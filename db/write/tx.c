@@ -157,6 +157,15 @@ int64_t tx_clock(const struct tx *tx)
     return tx->options->clock ? tx->options->clock() : (int64_t)time(NULL);
 }
 
+int64_t tx_date(struct tx *tx)
+{
+    if (tx->stamped_at == 0) {
+        int64_t now = tx_clock(tx);
+        tx->stamped_at = now > tx->now ? now : tx->now;
+    }
+    return tx->stamped_at;
+}
+
 enum catalogue_status tx_look(struct tx *tx)
 {
     return sqlite3_get_autocommit(tx->db) ? read_catalogue(tx) : CATALOGUE_OK;
@@ -180,6 +189,7 @@ enum catalogue_status tx_begin(struct tx *tx)
         return status;
     }
     tx->now = tx_clock(tx); /* whatever the last transaction's clock said */
+    tx->stamped_at = 0;
     tx->found_revision = tx->revision;
     tx->first_serial = tx->serial;
     tx->changed = false;
@@ -224,9 +234,7 @@ uint64_t tx_end_change(struct tx *tx)
 /* The last statements of a transaction: pages, segments, peaks, then the catalogue's row. */
 static enum catalogue_status stamp(struct tx *tx)
 {
-    int64_t now = tx_clock(tx);
-    if (now < tx->now)
-        now = tx->now;
+    int64_t now = tx_date(tx);
     bool pages_differ = false;
     enum catalogue_status status = occupancy_write(tx, tx->revision, now, &pages_differ);
     if (status != CATALOGUE_OK)

@@ -71,6 +71,7 @@ struct tx {
     uint64_t found_revision; /* of the file, when it began */
     int64_t now;             /* the clock's, which may have been set back since changed_at */
     int64_t first_serial;    /* entries with a greater one were made in this transaction */
+    int64_t stamped_at;      /* the date of what it changes (tx_date); 0: nobody asked yet */
     bool changed;            /* the change under way wrote something: it gets a revision */
     bool registry_changed;   /* sites, hosts, indexes or tokens were written */
 
@@ -85,6 +86,9 @@ struct tx {
     void *pressed_context;
     /* What the engine said when a transaction was rolled back for its sake. */
     char why[160];
+
+    /* Of the row that was read last (put_row_read). */
+    char extensions[EXTENSIONS_MAX_BYTES + 1];
 
     /* The last source name resolved. */
     char source_name[TX_SOURCE_CACHE];
@@ -110,6 +114,9 @@ enum catalogue_status tx_commit(struct tx *tx);
 void tx_forget(struct tx *tx);
 /* What the catalogue's clock says. */
 int64_t tx_clock(const struct tx *tx);
+/* The date that all pages bear that the transaction changes: the clock's when it was first asked
+ * for, as late as can be. */
+int64_t tx_date(struct tx *tx);
 /* Undoes everything. */
 void tx_rollback(struct tx *tx);
 

@@ -173,8 +173,8 @@ static void add(struct site_map *r, uint32_t site, const char *path, enum route_
 static bool add_pages(struct site_map *r, uint32_t place, struct cache *cache, uint64_t mark)
 {
     const struct registry_site *site = &r->registry->sites[place];
-    for (size_t i = 0; i < site->index_count; i++) {
-        const struct registry_index *index = &site->indexes[i];
+    const struct registry_index *index;
+    for (size_t i = 0; (index = registry_site_list(site, i)) != NULL; i++) {
         for (size_t n = 0; n < index->page_count; n++) {
             struct place_key key = site_map_key(r, index->id, index->pages[n]);
             struct place *page = cache_place(cache, &key, sizeof(struct page_place));
@@ -315,9 +315,10 @@ static void add_policy(struct site_map *r, uint32_t place, const struct publish_
 static size_t route_count(const struct registry *registry, const struct publish_policies *policies)
 {
     size_t count = registry->site_count;
+    const struct registry_index *list;
     for (size_t i = 0; i < registry->site_count; i++)
-        for (size_t k = 0; k < registry->sites[i].index_count; k++)
-            count += 2 * registry->sites[i].indexes[k].page_count;
+        for (size_t k = 0; (list = registry_site_list(&registry->sites[i], k)) != NULL; k++)
+            count += 2 * list->page_count;
     for (size_t i = 0; policies != NULL && i < policies->count; i++)
         count += policies->sites[i].alias_count + (policies->sites[i].indexnow_key != NULL);
     return count;

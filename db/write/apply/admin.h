@@ -25,6 +25,18 @@ enum catalogue_status index_names_check(struct tx *tx, const struct registry *r,
 enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin, const char *url,
                                         char path[INDEX_PATH_MAX_CHARS + 1],
                                         struct change_result *result);
+/* Judges the list, of the given kind (of a urlset with its max_pages), that a change makes anew.
+ * Fills `path` (INDEX_PATH_MAX_CHARS + 1 bytes), where list->path is then, and the pattern. */
+enum catalogue_status index_judge_new(struct tx *tx, const struct change *change,
+                                      struct registry_index *list, char *path,
+                                      const struct registry_site **site,
+                                      struct change_result *result);
+/* The list of this kind that a change names by its id. NULL, with the result filled, where there is
+ * none, or none for who asks. */
+enum catalogue_status index_find_asked(struct tx *tx, const struct change *change,
+                                       enum list_kind kind, struct change_result *result,
+                                       const struct registry **r,
+                                       const struct registry_index **out);
 /* Makes an index that was judged; result->id is its id. */
 enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
                                    const char *pattern, struct change_result *result);

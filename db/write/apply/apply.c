@@ -12,6 +12,7 @@
 #include "db/write/apply/indexnow.h"
 #include "db/write/apply/source.h"
 #include "db/write/apply/token.h"
+#include "db/write/apply/urlset.h"
 #include "db/write/preview.h"
 #include "db/write/repeat.h"
 
@@ -222,8 +223,9 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
     case CHANGE_INDEX_FREEZE:
         return apply_index_freeze(tx, change, result);
     case CHANGE_URLSET_ADD:
+        return apply_urlset_add(tx, change, result);
     case CHANGE_URLSET_UPDATE:
-        break;
+        return apply_urlset_update(tx, change, result, keep);
     case CHANGE_INDEX_REMOVE:
         return apply_index_remove(tx, change, result);
     case CHANGE_TOKEN_ADD:
@@ -290,6 +292,8 @@ enum catalogue_status apply_change(struct tx *tx, const struct change *change,
     recorder_begin(tx->recorder, change);
     if (status == CATALOGUE_OK)
         status = dispatch(tx, change, result, keep);
+    if (status == CATALOGUE_OK && *keep)
+        status = urlset_settle(tx);
     if (status == CATALOGUE_OK && *keep) {
         status = recorder_end(tx->recorder, tx, change, result);
     } else {

@@ -54,6 +54,10 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
                                         struct change_result *result);
 enum catalogue_status apply_index_add(struct tx *tx, const struct change *change,
                                       struct change_result *result);
+enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *change,
+                                       struct change_result *result);
+enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *change,
+                                          struct change_result *result, bool *keep);
 enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *change,
                                          struct change_result *result);
 enum catalogue_status apply_index_remove(struct tx *tx, const struct change *change,

@@ -125,7 +125,8 @@ static enum catalogue_status set_date(struct checked *c, const struct registry *
                           .lastmod_state = FIELD_SET,
                           .position = POSITION_NONE};
     struct put put = {.entry = &entry, .index = index, .from = index, .row = *found};
-    if (index == NULL || found->has_digest || (c->source != 0 && found->source != c->source) ||
+    if (index == NULL || found->source < 0 || found->has_digest ||
+        (c->source != 0 && found->source != c->source) ||
         !same_text(found->has_lastmod, found->lastmod, w->lastmod_from) ||
         !url_split(c->loc, strlen(c->loc), &put.url)) /* its text goes into the history */
         return CATALOGUE_OK;

@@ -7,9 +7,11 @@
 #include "db/history/recorder.h"
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/urlset.h"
 #include "db/write/guard.h"
 #include "server/rules/http/negotiate.h"
 #include "server/rules/lastmod.h"
+#include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
 
 static bool read_text(sqlite3_stmt *statement, int column, char *out, size_t size)
@@ -24,8 +26,15 @@ static bool read_text(sqlite3_stmt *statement, int column, char *out, size_t siz
     return true;
 }
 
-void put_row_read(sqlite3_stmt *statement, struct put_row *row)
+void put_row_read(struct tx *tx, sqlite3_stmt *statement, struct put_row *row)
 {
+    row->extensions = NULL;
+    row->extensions_len = 0;
+    if (sqlite3_column_type(statement, 9) != SQLITE_NULL &&
+        read_text(statement, 9, tx->extensions, sizeof tx->extensions)) {
+        row->extensions = tx->extensions;
+        row->extensions_len = strlen(row->extensions);
+    }
     row->found = true;
     row->address = sqlite3_column_int64(statement, 0);
     row->has_lastmod = read_text(statement, 3, row->lastmod, sizeof row->lastmod);
@@ -36,18 +45,18 @@ void put_row_read(sqlite3_stmt *statement, struct put_row *row)
     row->changed_at = sqlite3_column_int64(statement, 8);
 }
 
-enum catalogue_status put_find(struct tx *tx, int64_t site_id, const char *loc, struct put_row *row)
+enum catalogue_status put_find(struct tx *tx, int64_t scope, const char *loc, struct put_row *row)
 {
     row->found = false;
     sqlite3_stmt *statement = tx_statement(tx, ST_ENTRY_BY_LOC);
     if (!statement)
         return tx_failure(tx);
-    sqlite3_bind_int64(statement, 1, site_id);
+    sqlite3_bind_int64(statement, 1, scope);
     statement_bind_text(statement, 2, loc);
     bool found;
     enum catalogue_status status = statement_first(statement, &found);
     if (found)
-        put_row_read(statement, row);
+        put_row_read(tx, statement, row);
     sqlite3_reset(statement);
     return status;
 }
@@ -95,7 +104,9 @@ static enum catalogue_status find_registered(struct tx *tx, struct put *put,
 static void refuse(struct put *put, enum rule_code code)
 {
     put->code = code;
-    put->field = code == RULE_INDEX_UNKNOWN || code == RULE_INDEX_NEEDED ? "index" : "loc";
+    put->field = code == RULE_INDEX_UNKNOWN || code == RULE_INDEX_NEEDED     ? "index"
+                 : code == RULE_URLSET_UNKNOWN || code == RULE_URLSET_NEEDED ? "urlset"
+                                                                             : "loc";
 }
 
 const char *put_why(const struct put *put)
@@ -113,7 +124,8 @@ static void forbid(struct put *put, enum rule_code code)
 /* To a token of one site another's is as what is not there: it learns of neither. */
 static void check_site(struct put *put, enum rule_code code)
 {
-    bool unknown = code == RULE_SITE_UNKNOWN || code == RULE_INDEX_UNKNOWN;
+    bool unknown =
+        code == RULE_SITE_UNKNOWN || code == RULE_INDEX_UNKNOWN || code == RULE_URLSET_UNKNOWN;
     if (put->site ? !grant_has_site(&put->grant, put->site->id)
                   : unknown && put->grant.site_id != 0)
         forbid(put, RULE_SITE_UNKNOWN);
@@ -144,6 +156,39 @@ enum catalogue_status put_judge_owner(struct tx *tx, struct put *put)
     return CATALOGUE_OK;
 }
 
+/* A page URL goes where it is told to, and only its urlset knows it. */
+static enum catalogue_status locate_row(struct tx *tx, struct put *put)
+{
+    const struct registry *r = put->registry;
+    const struct entry *entry = put->entry;
+    const struct registry_index *urlset =
+        put->index_name ? registry_list_by_name(r, put->index_name, LIST_URLSET, &put->site) : NULL;
+    enum rule_code code = put->index_name ? RULE_URLSET_UNKNOWN : RULE_URLSET_NEEDED;
+    if (!urlset)
+        put->site = NULL;
+    check_site(put, urlset ? RULE_OK : code);
+    if (put->forbidden)
+        return CATALOGUE_OK;
+    if (urlset)
+        code = registry_place_in(r, &put->url, urlset);
+    if (code != RULE_OK) {
+        refuse(put, code);
+        return CATALOGUE_OK;
+    }
+    put->index = urlset;
+    bool extended = entry->extensions_state == FIELD_SET;
+    if (extended && strlen(entry->extensions) > EXTENSIONS_MAX_BYTES)
+        put->code = RULE_EXTENSIONS_LONG;
+    else if (extended && (extensions_of(entry->extensions) & ~urlset->with) != 0)
+        put->code = RULE_EXTENSION_FOREIGN;
+    put->field = put->code != RULE_OK ? "extensions" : NULL;
+    if (put->code != RULE_OK || put->expect_new)
+        return CATALOGUE_OK;
+    enum catalogue_status status = put_find(tx, list_scope(urlset), put->url.text, &put->row);
+    put->from = put->row.found ? urlset : NULL;
+    return status;
+}
+
 static enum catalogue_status locate(struct tx *tx, struct put *put)
 {
     put->code = RULE_OK;
@@ -154,6 +199,7 @@ static enum catalogue_status locate(struct tx *tx, struct put *put)
     put->row.found = false;
     put->occupancy = NULL;
     put->position = POSITION_NONE;
+    put->relocates = false;
 
     const struct registry *r;
     enum catalogue_status status = tx_registry(tx, &r);
@@ -173,6 +219,8 @@ static enum catalogue_status locate(struct tx *tx, struct put *put)
         forbid(put, RULE_OUTSIDE_TOKEN);
         return CATALOGUE_OK;
     }
+    if (put->list == LIST_URLSET)
+        return locate_row(tx, put);
     if (!put->index_name && !put->expect_new) {
         status = find_registered(tx, put, r);
         if (status != CATALOGUE_OK)
@@ -208,18 +256,80 @@ static enum catalogue_status locate(struct tx *tx, struct put *put)
 enum catalogue_status entry_locate(struct tx *tx, struct put *put)
 {
     enum catalogue_status status = locate(tx, put);
+    if (status == CATALOGUE_OK && put->code == RULE_OK && put->from && put->row.source < 0)
+        refuse(put, RULE_OF_URLSET);
     if (status == CATALOGUE_OK)
         check_frozen(put);
     return status;
 }
 
+static uint32_t weight_of(const struct registry_index *list, const char *loc, size_t loc_len,
+                          size_t extensions_len)
+{
+    return occupancy_weight(list->kind, loc, loc_len, extensions_len);
+}
+
+uint32_t put_row_weight(const struct registry_index *list, const struct put_row *row,
+                        const char *loc)
+{
+    return weight_of(list, loc, strlen(loc), row->extensions_len);
+}
+
+/* Of what the row has after this upsert. */
+static size_t extensions_len_then(const struct put *put)
+{
+    const struct entry *entry = put->entry;
+    if (entry->extensions_state == FIELD_ABSENT)
+        return put->row.found ? put->row.extensions_len : 0;
+    return entry->extensions_state == FIELD_SET ? strlen(entry->extensions) : 0;
+}
+
+static enum catalogue_status find_place(struct tx *tx, struct put *put, uint32_t spare)
+{
+    struct occupancy_room room = {.weight = put->weight,
+                                  .max_pages = registry_max_pages(put->registry, put->index),
+                                  .spare = spare,
+                                  .wanted = put->relocates ? POSITION_NONE : put->entry->position};
+    enum rule_code code;
+    enum catalogue_status status =
+        urlset_find(tx, put->index, put->occupancy, &room, &put->position, &code);
+    if (status == CATALOGUE_OK && code != RULE_OK)
+        refuse(put, code);
+    return status;
+}
+
+/* A page URL that is there and weighs more now: its page has room for it, or another has. */
+static enum catalogue_status room_to_grow(struct tx *tx, struct put *put)
+{
+    uint32_t before = put_row_weight(put->index, &put->row, put->url.text);
+    put->weight = weight_of(put->index, put->url.text, put->url.len, extensions_len_then(put));
+    if (put->weight <= before)
+        return CATALOGUE_OK;
+    enum catalogue_status status =
+        occupancy_index(tx, put->site->id, put->index->id, &put->occupancy);
+    if (status != CATALOGUE_OK ||
+        occupancy_may_grow(put->occupancy, id_address_position(put->row.address), before,
+                           put->weight))
+        return status;
+    put->relocates = true;
+    return find_place(tx, put, 0);
+}
+
 enum catalogue_status put_room(struct tx *tx, struct put *put)
 {
-    if (put->code != RULE_OK || put->from == put->index)
+    if (put->code != RULE_OK || (put->from == put->index && put->list == LIST_INDEX))
         return CATALOGUE_OK;
+    if (put->list == LIST_URLSET && urlset_is_expired(tx, put)) {
+        put->code = RULE_EXPIRED;
+        put->field = "lastmod";
+        return CATALOGUE_OK;
+    }
+    if (put->from == put->index)
+        return room_to_grow(tx, put);
     const struct registry_site *site = put->site;
     if (put->entry->position != POSITION_NONE &&
-        put->entry->position / LIMIT_PAGE_ENTRIES >= site->max_pages) {
+        put->entry->position / LIMIT_PAGE_ENTRIES >=
+            registry_max_pages(put->registry, put->index)) {
         put->code = RULE_POSITION;
         put->field = "position";
         return CATALOGUE_OK;
@@ -227,21 +337,17 @@ enum catalogue_status put_room(struct tx *tx, struct put *put)
     enum catalogue_status status = occupancy_index(tx, site->id, put->index->id, &put->occupancy);
     if (status != CATALOGUE_OK)
         return status;
-    put->weight = render_entry_bytes(put->url.text, put->url.len);
-    struct occupancy_room room = {
-        .weight = put->weight, .max_pages = site->max_pages, .wanted = put->entry->position};
+    put->weight = weight_of(put->index, put->url.text, put->url.len, extensions_len_then(put));
+    uint32_t spare = 0;
     if (put->from) {
         /* A move may leave the page it comes from empty, and so make room for another. */
         struct occupancy_index *from;
         status = occupancy_index(tx, site->id, put->from->id, &from);
         if (status != CATALOGUE_OK)
             return status;
-        room.spare = occupancy_would_empty(from, id_address_position(put->row.address)) ? 1 : 0;
+        spare = occupancy_would_empty(from, id_address_position(put->row.address)) ? 1 : 0;
     }
-    status = occupancy_find(tx, put->occupancy, &room, &put->position);
-    if (status == CATALOGUE_OK && put->position == POSITION_NONE)
-        refuse(put, RULE_SITE_FULL);
-    return status;
+    return find_place(tx, put, spare);
 }
 
 static bool same_text(bool has_a, const char *a, bool has_b, const char *b)
@@ -280,8 +386,19 @@ static void merge(struct put *put, const struct put_row *old, struct put_row *ne
         if (new->has_lastmod)
             copy_text(new->lastmod, sizeof new->lastmod, entry->lastmod);
     }
+    if (entry->extensions_state != FIELD_ABSENT) {
+        new->extensions = entry->extensions_state == FIELD_SET ? entry->extensions : NULL;
+        new->extensions_len = new->extensions ? strlen(new->extensions) : 0;
+    }
     if (old->has_lastmod && new->has_lastmod && lastmod_is_set_back(old->lastmod, new->lastmod))
         put->remarks |= RULE_BIT(RULE_LASTMOD_SET_BACK);
+}
+
+void put_merge(const struct tx *tx, const struct put *put, struct put_row *out)
+{
+    struct put then = *put;
+    struct put_row nothing = {.registered_at = tx->now};
+    merge(&then, put->row.found ? &put->row : &nothing, out);
 }
 
 static enum catalogue_status update(struct tx *tx, struct put *put)
@@ -290,8 +407,11 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     struct put_row new;
     merge(put, old, &new);
     bool same_lastmod = same_text(old->has_lastmod, old->lastmod, new.has_lastmod, new.lastmod);
+    bool same_extensions =
+        same_text(old->extensions != NULL, old->extensions, new.extensions != NULL, new.extensions);
     put->outcome = PUT_UNCHANGED;
-    if (same_lastmod && same_text(old->has_digest, old->digest, new.has_digest, new.digest))
+    if (same_lastmod && same_extensions &&
+        same_text(old->has_digest, old->digest, new.has_digest, new.digest))
         return CATALOGUE_OK;
 
     const char *shown = rendered(old->has_lastmod, old->lastmod);
@@ -304,7 +424,9 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     statement_bind_text(row, 2, new.has_lastmod ? new.lastmod : NULL);
     statement_bind_text(row, 3, new.has_digest ? new.digest : NULL);
     sqlite3_bind_int64(row, 4, new.changed_at);
-    const struct recorder_row told = {put->index->site_id, put->url.text, put->url.len, old, &new};
+    statement_bind_text(row, 5, new.extensions);
+    const struct recorder_row told = {list_scope(put->index), put->url.text, put->url.len, old,
+                                      &new};
     recorder_tell(tx->recorder, &told);
     enum catalogue_status status = statement_run(row);
     recorder_told(tx->recorder);
@@ -315,25 +437,30 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     struct occupancy_index *occupancy;
     status = occupancy_index(tx, put->index->site_id, put->index->id, &occupancy);
     /* A digest is not served: the page, and with it Last-Modified, stays as it is. */
-    if (status == CATALOGUE_OK && same_text(shown != NULL, shown, shows != NULL, shows))
+    if (status == CATALOGUE_OK && same_extensions &&
+        same_text(shown != NULL, shown, shows != NULL, shows))
         occupancy_touch_unseen(tx, occupancy);
-    else if (status == CATALOGUE_OK)
+    else if (status == CATALOGUE_OK && same_extensions)
         status = occupancy_touch(tx, occupancy, id_address_position(old->address));
+    else if (status == CATALOGUE_OK)
+        status = occupancy_reweigh(tx, occupancy, id_address_position(old->address),
+                                   put_row_weight(put->index, old, put->url.text),
+                                   put_row_weight(put->index, &new, put->url.text));
     put->row = new;
-    return status;
+    return status == CATALOGUE_OK ? urlset_note_age(tx, put->index, &put->row) : status;
 }
 
-enum catalogue_status put_release(struct tx *tx, const struct registry_index *index,
-                                  int64_t address, const char *loc, size_t loc_len)
+enum catalogue_status put_release(struct tx *tx, const struct registry_index *list,
+                                  const struct put_row *row, const char *loc)
 {
     struct occupancy_index *occupancy;
-    enum catalogue_status status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+    enum catalogue_status status = occupancy_index(tx, list->site_id, list->id, &occupancy);
     if (status != CATALOGUE_OK)
         return status;
-    status = tx_run(tx, ST_ENTRY_DELETE, address);
+    uint32_t weight = put_row_weight(list, row, loc);
+    status = tx_run(tx, ST_ENTRY_DELETE, row->address);
     if (status == CATALOGUE_OK)
-        status = occupancy_release(tx, occupancy, id_address_position(address),
-                                   render_entry_bytes(loc, loc_len));
+        status = occupancy_release(tx, occupancy, id_address_position(row->address), weight);
     return status;
 }
 
@@ -348,13 +475,13 @@ enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const cha
     return status == CATALOGUE_OK ? tx_run(tx, ST_ENTRY_DELETE, address) : status;
 }
 
-static enum catalogue_status put_take_out(struct tx *tx, const struct registry_index *index,
-                                          int64_t address, const char *loc, size_t loc_len)
+enum catalogue_status put_take_out(struct tx *tx, const struct registry_index *list,
+                                   const struct put_row *row, const char *loc)
 {
     struct occupancy_index *occupancy;
-    enum catalogue_status status = put_release(tx, index, address, loc, loc_len);
+    enum catalogue_status status = put_release(tx, list, row, loc);
     if (status == CATALOGUE_OK)
-        status = occupancy_index(tx, index->site_id, index->id, &occupancy);
+        status = occupancy_index(tx, list->site_id, list->id, &occupancy);
     if (status == CATALOGUE_OK)
         guard_single_removal(occupancy);
     return status;
@@ -366,10 +493,11 @@ static enum catalogue_status vacate(struct tx *tx, const struct put *put)
 {
     if (!put->row.found)
         return CATALOGUE_OK;
+    if (put->relocates)
+        return put_release(tx, put->from, &put->row, put->url.text);
     if (put->from && put->of_set) {
         struct occupancy_index *occupancy;
-        enum catalogue_status status =
-            put_release(tx, put->from, put->row.address, put->url.text, put->url.len);
+        enum catalogue_status status = put_release(tx, put->from, &put->row, put->url.text);
         if (status == CATALOGUE_OK)
             status = occupancy_index(tx, put->from->site_id, put->from->id, &occupancy);
         if (status == CATALOGUE_OK)
@@ -377,7 +505,7 @@ static enum catalogue_status vacate(struct tx *tx, const struct put *put)
         return status;
     }
     if (put->from)
-        return put_take_out(tx, put->from, put->row.address, put->url.text, put->url.len);
+        return put_take_out(tx, put->from, &put->row, put->url.text);
     return put_drop_remains(tx, put->row.address, put->url.text);
 }
 
@@ -388,7 +516,7 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
     if (!statement)
         return tx_failure(tx);
     sqlite3_bind_int64(statement, 1, row->address);
-    sqlite3_bind_int64(statement, 2, put->site->id);
+    sqlite3_bind_int64(statement, 2, list_scope(put->index));
     sqlite3_bind_text(statement, 3, put->url.text, put->url.len, SQLITE_STATIC);
     statement_bind_text(statement, 4, row->has_lastmod ? row->lastmod : NULL);
     statement_bind_text(statement, 5, row->has_digest ? row->digest : NULL);
@@ -396,7 +524,9 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
     sqlite3_bind_int64(statement, 7, row->serial);
     sqlite3_bind_int64(statement, 8, row->registered_at);
     sqlite3_bind_int64(statement, 9, row->changed_at);
-    const struct recorder_row told = {put->site->id, put->url.text, put->url.len, NULL, row};
+    statement_bind_text(statement, 10, row->extensions);
+    const struct recorder_row told = {list_scope(put->index), put->url.text, put->url.len, NULL,
+                                      row};
     recorder_tell(tx->recorder, &told);
     enum catalogue_status status = statement_run(statement);
     recorder_told(tx->recorder);
@@ -409,14 +539,15 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
         return put->expect_new ? CATALOGUE_OK : CATALOGUE_CORRUPT;
     }
     tx->changed = true;
-    return occupancy_take(tx, put->occupancy, put->position, put->weight);
+    status = urlset_take(tx, put->index, put->occupancy, put->position, put->weight);
+    return status == CATALOGUE_OK ? urlset_note_age(tx, put->index, row) : status;
 }
 
 enum catalogue_status put_write(struct tx *tx, struct put *put)
 {
     put->remarks = 0;
     bool live = put->row.found && put->from != NULL;
-    if (live && put->from == put->index)
+    if (live && put->from == put->index && !put->relocates)
         return update(tx, put);
 
     enum catalogue_status status = vacate(tx, put);
@@ -425,6 +556,12 @@ enum catalogue_status put_write(struct tx *tx, struct put *put)
     struct put_row new = {.registered_at = tx->now};
     if (live) {
         merge(put, &put->row, &new);
+        if (put->owner != 0)
+            new.source = put->owner;
+    } else if (put->owner != 0) {
+        struct put_row nothing = new;
+        merge(put, &nothing, &new);
+        new.source = put->owner;
     } else {
         const char *source = put->entry->source ? put->entry->source : put->source;
         struct put_row nothing = new;
@@ -439,7 +576,7 @@ enum catalogue_status put_write(struct tx *tx, struct put *put)
     new.changed_at = tx->now;
     put->row = new;
     put->from = put->index;
-    put->outcome = live ? PUT_MOVED : PUT_CREATED;
+    put->outcome = put->relocates ? PUT_UPDATED : live ? PUT_MOVED : PUT_CREATED;
     return insert(tx, put);
 }
 
@@ -459,6 +596,7 @@ enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc
         out->loc = strdup(loc);
         out->lastmod = row->has_lastmod ? strdup(row->lastmod) : NULL;
         out->digest = row->has_digest ? strdup(row->digest) : NULL;
+        out->extensions = row->extensions ? strdup(row->extensions) : NULL;
         out->site_id = site_id;
         out->index_id = id_address_index(row->address);
         out->position = id_address_position(row->address);
@@ -467,7 +605,7 @@ enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc
         out->changed_at = row->changed_at;
         id_format(out->index_id, out->position, row->serial, out->id);
         if (!out->source || !out->loc || (row->has_lastmod && !out->lastmod) ||
-            (row->has_digest && !out->digest)) {
+            (row->has_digest && !out->digest) || (row->extensions && !out->extensions)) {
             entry_record_done(out);
             memset(out, 0, sizeof *out);
             status = CATALOGUE_NO_MEMORY;
@@ -523,7 +661,7 @@ static enum catalogue_status gather_remarks(struct tx *tx, const struct put *put
     result->remarks |= put->entry->remarks | put->remarks;
     result->remarks |= entry_lint(put->url.text, put->row.has_lastmod ? put->row.lastmod : NULL,
                                   put->site->origin);
-    if (occupancy_nearly_full(occupancy->site, put->site->max_pages))
+    if (put->list == LIST_INDEX && occupancy_nearly_full(occupancy->site, put->site->max_pages))
         result->remarks |= RULE_BIT(RULE_SITE_NEARLY_FULL);
     return CATALOGUE_OK;
 }
@@ -532,7 +670,8 @@ enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change
                                       struct change_result *result)
 {
     struct put put = {.entry = &change->entry,
-                      .index_name = change->entry.index,
+                      .list = change->list,
+                      .index_name = change->entry.index ? change->entry.index : change->index_name,
                       .normalised = true,
                       .source = change->source,
                       .grant = change->grant,
@@ -582,16 +721,17 @@ struct found {
     struct put_row row;
 };
 
-static enum catalogue_status find_by_id(struct tx *tx, const struct registry *r, const char *id,
-                                        struct found *out)
+static enum catalogue_status find_by_id(struct tx *tx, const struct registry *r,
+                                        const struct change *change, struct found *out)
 {
+    const char *id = change->entry_id;
     int64_t index_id, serial;
     uint32_t position;
     out->index = NULL;
     if (!id_parse(id, &index_id, &position, &serial))
         return CATALOGUE_OK;
-    const struct registry_index *index = registry_index_by_id(r, index_id);
-    if (!index)
+    const struct registry_index *index = registry_list_by_id(r, index_id);
+    if (!index || index->kind != change->list)
         return CATALOGUE_OK;
     sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
     if (!row)
@@ -604,7 +744,7 @@ static enum catalogue_status find_by_id(struct tx *tx, const struct registry *r,
         size_t len = loc ? strnlen(loc, LOC_MAX_CHARS) : 0;
         memcpy(out->loc, loc ? loc : "", len);
         out->loc[len] = '\0';
-        put_row_read(row, &out->row);
+        put_row_read(tx, row, &out->row);
         out->index = index;
     }
     sqlite3_reset(row);
@@ -617,6 +757,29 @@ static enum catalogue_status find_in_site(struct tx *tx, const struct registry *
     enum catalogue_status status = put_find(tx, site->id, out->loc, &out->row);
     if (status == CATALOGUE_OK && out->row.found)
         out->index = registry_index_by_id(r, id_address_index(out->row.address));
+    return status;
+}
+
+/* In the urlset that is named. */
+static enum catalogue_status find_in_urlset(struct tx *tx, const struct registry *r,
+                                            const struct change *change, const struct url *url,
+                                            struct change_result *result, struct found *out)
+{
+    const struct registry_index *urlset =
+        change->index_name ? registry_list_by_name(r, change->index_name, LIST_URLSET, NULL) : NULL;
+    out->index = NULL;
+    if (!urlset && change->index_name && change->grant.site_id != 0) {
+        result_forbid(result);
+        return CATALOGUE_OK;
+    }
+    if (!urlset) {
+        result_refuse(result, change->index_name ? RULE_URLSET_UNKNOWN : RULE_URLSET_NEEDED,
+                      "urlset");
+        return CATALOGUE_OK;
+    }
+    memcpy(out->loc, url->text, (size_t)url->len + 1);
+    enum catalogue_status status = put_find(tx, list_scope(urlset), out->loc, &out->row);
+    out->index = out->row.found ? urlset : NULL;
     return status;
 }
 
@@ -669,6 +832,8 @@ static enum catalogue_status judge_removal(struct tx *tx, const struct registry 
         return status;
     if (grant->own && found->row.source != own)
         result_outside(result, NULL, NULL);
+    else if (found->row.source < 0)
+        result_refuse(result, RULE_OF_URLSET, "loc");
     else
         result_frozen(result, change, registry_freeze(r, found->index));
     return CATALOGUE_OK;
@@ -683,7 +848,7 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
         return status;
     struct found found = {.index = NULL};
     if (change->entry_id) {
-        status = find_by_id(tx, r, change->entry_id, &found);
+        status = find_by_id(tx, r, change, &found);
     } else {
         struct url url;
         const char *loc = change->loc ? change->loc : "";
@@ -696,9 +861,12 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
             result_outside(result, "loc", NULL);
             return CATALOGUE_OK;
         }
-        status = find_by_loc(tx, r, change, &url, &found);
+        if (change->list == LIST_URLSET)
+            status = find_in_urlset(tx, r, change, &url, result, &found);
+        else
+            status = find_by_loc(tx, r, change, &url, &found);
     }
-    if (status == CATALOGUE_OK)
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = judge_removal(tx, r, change, &found, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
@@ -707,7 +875,7 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
 
-    status = put_take_out(tx, found.index, found.row.address, found.loc, strlen(found.loc));
+    status = put_take_out(tx, found.index, &found.row, found.loc);
     if (status == CATALOGUE_OK)
         status = put_record(tx, site_id, found.loc, &found.row, &result->entry);
     result->removed = 1;

@@ -20,6 +20,9 @@ struct put_row {
     bool has_lastmod, has_digest;
     char lastmod[LASTMOD_MAX_CHARS + 1];
     char digest[DIGEST_MAX_BYTES + 1];
+    /* NULL: none. Of a row that was read the transaction's own, until the next row is read. */
+    const char *extensions;
+    size_t extensions_len;
 };
 
 enum put_outcome {
@@ -33,7 +36,9 @@ enum put_outcome {
 struct put {
     /* Given. */
     const struct entry *entry;
+    enum list_kind list;    /* LIST_URLSET: it is a page URL */
     const char *index_name; /* NULL: by scope, or where it is registered */
+    int64_t owner;          /* of the entry of a page of a urlset; 0: by the names below */
     const char *source;     /* owner of a new entry that names none */
     struct grant grant;     /* what who asks may touch */
     bool pass_frozen;       /* see struct change */
@@ -56,6 +61,7 @@ struct put {
     struct occupancy_index *occupancy;
     uint32_t weight;
     uint32_t position;
+    bool relocates; /* it stays in its list, at another place: it has grown out of its page */
 
     /* Done by put_write: `row` is then the entry as stored. */
     enum put_outcome outcome;
@@ -72,20 +78,26 @@ enum catalogue_status entry_locate(struct tx *tx, struct put *put);
 enum catalogue_status put_judge_owner(struct tx *tx, struct put *put);
 /* Finds a position where one is needed; reads only. RULE_SITE_FULL or RULE_POSITION otherwise. */
 enum catalogue_status put_room(struct tx *tx, struct put *put);
+/* What the row is to be after this upsert, as far as it follows from lastmod and extensions. */
+void put_merge(const struct tx *tx, const struct put *put, struct put_row *out);
 /* Writes. Only after both of the above said RULE_OK. */
 enum catalogue_status put_write(struct tx *tx, struct put *put);
-/* Looks up (site, loc). */
-enum catalogue_status put_find(struct tx *tx, int64_t site_id, const char *loc,
-                               struct put_row *row);
+/* Looks a loc up in a site or urlset (list_scope). */
+enum catalogue_status put_find(struct tx *tx, int64_t scope, const char *loc, struct put_row *row);
 /* Reads the row of a statement of ENTRY_COLUMNS that stands on one. */
-void put_row_read(sqlite3_stmt *statement, struct put_row *row);
+void put_row_read(struct tx *tx, sqlite3_stmt *statement, struct put_row *row);
 /* Copies a row into a record that owns its strings. On failure the record owns nothing. */
 enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc,
                                  const struct put_row *row, struct entry_record *out);
-/* Takes an entry out of a live index; as one of a set, or (put_take_out) as a single removal, for
- * which the shrink guard's peak is lowered. */
-enum catalogue_status put_release(struct tx *tx, const struct registry_index *index,
-                                  int64_t address, const char *loc, size_t loc_len);
+/* Takes a row out of a live list; as one of a set, or (put_take_out) as a single removal, for which
+ * the shrink guard's peak is lowered. */
+enum catalogue_status put_release(struct tx *tx, const struct registry_index *list,
+                                  const struct put_row *row, const char *loc);
+enum catalogue_status put_take_out(struct tx *tx, const struct registry_index *list,
+                                   const struct put_row *row, const char *loc);
+/* What a stored row weighs in its list. */
+uint32_t put_row_weight(const struct registry_index *list, const struct put_row *row,
+                        const char *loc);
 /* Drops the row that a removed index left of a loc that is registered elsewhere now. */
 enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const char *loc);
 

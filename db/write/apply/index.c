@@ -4,6 +4,7 @@
 #include "db/read/row.h"
 #include "db/write/apply/admin.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/urlset.h"
 #include "db/write/guard.h"
 #include "server/base/text.h"
 #include "server/rules/scope.h"
@@ -15,16 +16,18 @@
 static bool refuse_if_met(const struct registry_site *site, const struct registry_index *index,
                           uint32_t last, struct change_result *result)
 {
-    for (size_t i = 0; i < site->index_count; i++) {
-        const struct registry_index *other = &site->indexes[i];
+    const struct registry_index *other;
+    for (size_t i = 0; (other = registry_site_list(site, i)) != NULL; i++) {
+        bool urlset = other->kind == LIST_URLSET;
+        uint32_t most = urlset && other->max_pages > last ? other->max_pages : last;
         if (strcmp(other->path, index->path) == 0 ||
             !scope_pages_meet(index->path, index->page_pattern, other->path, other->page_pattern,
-                              last))
+                              most))
             continue;
         result_refuse(result, RULE_INDEX_COVERS_INDEX, "page_pattern");
         snprintf(result->detail, sizeof result->detail,
-                 "its page names would cover those of %.180s, another index of this site",
-                 other->path);
+                 "its page names would cover those of %.180s, another %s of this site", other->path,
+                 urlset ? "urlset" : "index");
         return true;
     }
     return false;
@@ -311,12 +314,13 @@ enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin,
     return judge_id(tx, result);
 }
 
-static const struct registry_index *index_at(const struct registry_site *site, const char *path)
+static const struct registry_index *list_at(const struct registry_site *site, const char *path)
 {
-    for (size_t i = 0; i < site->index_count; i++)
-        if (strcmp(site->indexes[i].path, path) == 0)
-            return &site->indexes[i];
-    return NULL;
+    const struct registry_index *list;
+    size_t i = 0;
+    while ((list = registry_site_list(site, i)) != NULL && strcmp(list->path, path) != 0)
+        i++;
+    return list;
 }
 
 enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct change_result *result)
@@ -343,37 +347,51 @@ enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *p
     return admin_insert(tx, row, result);
 }
 
-enum catalogue_status apply_index_add(struct tx *tx, const struct change *change,
+static bool has_as_many_as_may_be(const struct registry_site *site, enum list_kind kind,
+                                  struct change_result *result)
+{
+    bool urlsets = kind == LIST_URLSET;
+    uint32_t most = urlsets ? LIMIT_SITE_URLSETS : SITE_INDEXES_MAX;
+    if ((urlsets ? site->urlset_count : site->index_count) < most)
+        return false;
+    result_decline(result, CATALOGUE_FULL, "");
+    snprintf(result->detail, sizeof result->detail, "a site can have at most %u %s", most,
+             urlsets ? "urlsets" : "indexes");
+    result->field = "url";
+    return true;
+}
+
+enum catalogue_status index_judge_new(struct tx *tx, const struct change *change,
+                                      struct registry_index *list, char *path,
+                                      const struct registry_site **out,
                                       struct change_result *result)
 {
     const struct registry *r;
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
         return status;
-    char path[INDEX_PATH_MAX_CHARS + 1];
     const char *pattern = change->page_pattern ? change->page_pattern : PAGE_PATTERN_DEFAULT;
     const struct registry_site *site = locate(r, change->index_url, path, result);
+    bool urlset = list->kind == LIST_URLSET;
+    *out = site;
     if (change->grant.site_id != 0 &&
         (site ? site->id != change->grant.site_id : result->code == RULE_SITE_UNKNOWN))
         result_forbid(result);
     if (result->status != CATALOGUE_OK)
         return CATALOGUE_OK;
-    const struct registry_index *existing = index_at(site, path);
+    const struct registry_index *existing = list_at(site, path);
     if (existing) {
-        result_decline(result, CATALOGUE_CONFLICT, "there is an index of this URL");
+        result_decline(result, CATALOGUE_CONFLICT,
+                       existing->kind == LIST_URLSET ? "there is a urlset of this URL"
+                                                     : "there is an index of this URL");
         result->id = existing->id;
         return CATALOGUE_OK;
     }
     if (result_managed(result, change, site) ||
         (!change->override_managed && result_frozen(result, change, site->frozen)))
         return CATALOGUE_OK;
-    if (site->index_count >= SITE_INDEXES_MAX && !change->override_managed) {
-        result_decline(result, CATALOGUE_FULL, "");
-        snprintf(result->detail, sizeof result->detail, "a site can have at most %u indexes",
-                 SITE_INDEXES_MAX);
-        result->field = "url";
+    if (!change->override_managed && has_as_many_as_may_be(site, list->kind, result))
         return CATALOGUE_OK;
-    }
     if (scope_check_index_path(path) != RULE_OK) {
         result_refuse(result, scope_check_index_path(path), "url");
         return CATALOGUE_OK;
@@ -385,26 +403,37 @@ enum catalogue_status apply_index_add(struct tx *tx, const struct change *change
     status = judge_id(tx, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
-    struct registry_index fresh = {.path = path, .page_pattern = pattern};
-    status = index_names_check(tx, r, site, &fresh, 1, 1, site->max_pages, result);
-    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
-        return status;
-    return index_insert(tx, site->id, path, pattern, result);
+    list->path = path;
+    list->page_pattern = pattern;
+    /* A sitemap that is registered may become a urlset: it takes its own entry over. */
+    return index_names_check(tx, r, site, list, 1, urlset ? 2 : 1,
+                             urlset ? list->max_pages : site->max_pages, result);
 }
 
-/* The index that a change names. NULL, with the result filled, where there is none, or none for who
- * asks. */
-static enum catalogue_status find_asked(struct tx *tx, const struct change *change,
-                                        struct change_result *result, const struct registry **r,
-                                        const struct registry_index **out)
+enum catalogue_status apply_index_add(struct tx *tx, const struct change *change,
+                                      struct change_result *result)
+{
+    char path[INDEX_PATH_MAX_CHARS + 1];
+    struct registry_index fresh = {.kind = LIST_INDEX};
+    const struct registry_site *site;
+    enum catalogue_status status = index_judge_new(tx, change, &fresh, path, &site, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
+    return index_insert(tx, site->id, fresh.path, fresh.page_pattern, result);
+}
+
+enum catalogue_status index_find_asked(struct tx *tx, const struct change *change,
+                                       enum list_kind kind, struct change_result *result,
+                                       const struct registry **r, const struct registry_index **out)
 {
     enum catalogue_status status = tx_registry(tx, r);
     *out = NULL;
     if (status != CATALOGUE_OK)
         return status;
-    const struct registry_index *index = registry_index_by_id(*r, change->index_id);
-    if (!index)
-        result_missing(result, &change->grant, "there is no such index");
+    const struct registry_index *index = registry_list_by_id(*r, change->index_id);
+    if (!index || index->kind != kind)
+        result_missing(result, &change->grant,
+                       kind == LIST_URLSET ? "there is no such urlset" : "there is no such index");
     else if (!grant_has_site(&change->grant, index->site_id))
         result_forbid(result);
     else
@@ -419,7 +448,7 @@ enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *cha
 {
     const struct registry *r;
     const struct registry_index *index;
-    enum catalogue_status status = find_asked(tx, change, result, &r, &index);
+    enum catalogue_status status = index_find_asked(tx, change, change->list, result, &r, &index);
     if (status != CATALOGUE_OK || !index)
         return status;
     result->id = index->id;
@@ -453,16 +482,35 @@ enum catalogue_status index_bury(struct tx *tx, const struct registry_index *ind
     return status;
 }
 
+/* Their pages would be entries of nothing. */
+static bool has_urlsets(const struct registry *r, const struct registry_index *index,
+                        struct change_result *result)
+{
+    const struct registry_site *site = registry_site_by_id(r, index->site_id);
+    for (size_t i = 0; i < site->urlset_count; i++) {
+        if (site->urlsets[i].of_index != index->id)
+            continue;
+        result_decline(result, CATALOGUE_CONFLICT, "");
+        snprintf(result->detail, sizeof result->detail,
+                 "the pages of %.120s are entries of it; give that urlset another index or remove "
+                 "it first",
+                 site->urlsets[i].path);
+        result->conflict = "has-urlsets";
+        return true;
+    }
+    return false;
+}
+
 enum catalogue_status apply_index_remove(struct tx *tx, const struct change *change,
                                          struct change_result *result)
 {
     const struct registry *r;
     const struct registry_index *index;
-    enum catalogue_status status = find_asked(tx, change, result, &r, &index);
+    enum catalogue_status status = index_find_asked(tx, change, change->list, result, &r, &index);
     if (status != CATALOGUE_OK || !index)
         return status;
     if (result_managed(result, change, registry_site_by_id(r, index->site_id)) ||
-        result_frozen(result, change, registry_freeze(r, index)))
+        result_frozen(result, change, registry_freeze(r, index)) || has_urlsets(r, index, result))
         return CATALOGUE_OK;
     struct occupancy_index *occupancy;
     status = occupancy_index(tx, index->site_id, index->id, &occupancy);
@@ -477,7 +525,10 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
     result->id = index->id;
     result->removed = guard.removed;
     result->changed = true;
-    status = index_bury(tx, index);
+    if (index->kind == LIST_URLSET)
+        status = urlset_leave(tx, index);
+    if (status == CATALOGUE_OK)
+        status = index_bury(tx, index);
     tx_registry_touch(tx);
     return status;
 }

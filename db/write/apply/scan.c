@@ -525,7 +525,7 @@ static enum catalogue_status take_out(struct scan *s)
     const struct registry_index *index =
         registry_index_by_id(s->registry, id_address_index(row.address));
     s->result->removed++;
-    return put_release(s->tx, index, row.address, s->kept.loc, strlen(s->kept.loc));
+    return put_release(s->tx, index, &row, s->kept.loc);
 }
 
 /* ---- what is there */

@@ -16,9 +16,9 @@
 
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/urlset.h"
 #include "db/write/guard.h"
 #include "server/rules/http/negotiate.h"
-#include "server/rules/page/render.h"
 
 struct replace {
     struct tx *tx;
@@ -73,12 +73,13 @@ static enum catalogue_status prune_segment(struct replace *r, uint32_t first)
     while ((status = statement_first(gone, &found)) == CATALOGUE_OK && found) {
         const char *loc = (const char *)sqlite3_column_text(gone, 1);
         size_t len = (size_t)sqlite3_column_bytes(gone, 1);
+        size_t extensions = (size_t)sqlite3_column_int64(gone, 2);
         if (!loc)
             status = CATALOGUE_NO_MEMORY;
         else
             status = occupancy_release(tx, r->occupancy,
                                        id_address_position(sqlite3_column_int64(gone, 0)),
-                                       render_entry_bytes(loc, len));
+                                       occupancy_weight(r->index->kind, loc, len, extensions));
         if (status != CATALOGUE_OK)
             break;
         r->result->removed++;
@@ -118,8 +119,9 @@ static enum catalogue_status park_one(struct replace *r, int64_t address)
     enum catalogue_status status = statement_first(row, &found);
     uint32_t weight = 0;
     if (found)
-        weight = render_entry_bytes((const char *)sqlite3_column_text(row, 2),
-                                    (size_t)sqlite3_column_bytes(row, 2));
+        weight = occupancy_weight(r->index->kind, (const char *)sqlite3_column_text(row, 2),
+                                  (size_t)sqlite3_column_bytes(row, 2),
+                                  (size_t)sqlite3_column_bytes(row, 9));
     sqlite3_reset(row);
     if (status != CATALOGUE_OK || !found)
         return status;
@@ -152,22 +154,23 @@ static enum catalogue_status replace_unpark(struct replace *r, bool *back)
     struct tx *tx = r->tx;
     struct put *put = &r->put;
     int64_t parked = put->row.address;
-    struct occupancy_room room = {.weight = render_entry_bytes(put->url.text, put->url.len),
-                                  .max_pages = put->site->max_pages,
+    struct occupancy_room room = {.weight = put_row_weight(r->index, &put->row, put->url.text),
+                                  .max_pages = registry_max_pages(put->registry, r->index),
                                   .wanted = put->entry->position};
     uint32_t position;
-    enum catalogue_status status = occupancy_find(tx, r->occupancy, &room, &position);
+    enum rule_code code;
+    enum catalogue_status status = urlset_find(tx, r->index, r->occupancy, &room, &position, &code);
     if (status != CATALOGUE_OK)
         return status;
-    *back = position != POSITION_NONE;
+    *back = code == RULE_OK;
     if (!*back)
         return tx_run(tx, ST_ENTRY_DELETE, parked);
     put->row.address = id_address(r->index->id, position);
     put->from = put->index;
     status = tx_run(tx, ST_ENTRY_READDRESS, parked, put->row.address);
     if (status == CATALOGUE_OK)
-        status = occupancy_take(tx, r->occupancy, position, room.weight);
-    return status;
+        status = urlset_take(tx, r->index, r->occupancy, position, room.weight);
+    return status == CATALOGUE_OK ? urlset_note_age(tx, r->index, &put->row) : status;
 }
 
 static bool is_parked(const struct put *put)
@@ -202,7 +205,8 @@ static enum catalogue_status judge(struct replace *r, const struct entry *entry)
         put->code = RULE_OUTSIDE_DIRECTORY;
         put->field = "loc";
     } else if (entry->position != POSITION_NONE &&
-               entry->position / LIMIT_PAGE_ENTRIES >= put->site->max_pages) {
+               entry->position / LIMIT_PAGE_ENTRIES >=
+                   registry_max_pages(put->registry, put->index)) {
         put->code = RULE_POSITION;
         put->field = "position";
     }
@@ -226,6 +230,12 @@ static void reject(struct replace *r, enum rule_code code, const char *field)
     reject_entry(r->change, r->result, r->put.entry, code, field);
 }
 
+/* An export of the index has them too: they stay, as what other sources own does. */
+static bool is_of_urlset(const struct put *put)
+{
+    return put->code == RULE_OF_URLSET && !put->forbidden;
+}
+
 /* ---- the first pass */
 
 static enum catalogue_status keep_line(struct replace *r)
@@ -247,7 +257,10 @@ static enum catalogue_status first_pass(struct replace *r, const struct entry *e
     enum catalogue_status status = judge(r, entry);
     if (status != CATALOGUE_OK)
         return status;
-    if (put->code != RULE_OK) {
+    if (is_of_urlset(put)) {
+        r->result->unchanged++;
+        r->foreign++;
+    } else if (put->code != RULE_OK) {
         reject_put(r->change, r->result, put);
         note_forbidden(r->change, r->result, put);
     } else if (put->from == r->index && !is_foreign(r)) {
@@ -293,10 +306,17 @@ static enum catalogue_status write_present(struct replace *r)
         status = replace_unpark(r, &back);
         if (status == CATALOGUE_OK && !back) {
             r->result->removed++;
-            reject(r, RULE_SITE_FULL, "loc");
+            reject(r, r->index->kind == LIST_URLSET ? RULE_URLSET_FULL : RULE_SITE_FULL, "loc");
         }
         if (status != CATALOGUE_OK || !back)
             return status;
+    }
+    status = put_room(r->tx, put);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put->code != RULE_OK) {
+        reject(r, put->code, put->field);
+        return CATALOGUE_OK;
     }
     status = put_write(r->tx, put);
     if (parked)
@@ -404,13 +424,17 @@ static enum catalogue_status prepare(struct replace *r)
     if (status != CATALOGUE_OK)
         return status;
     const char *name = r->change->index_name;
-    r->index = name ? registry_index_by_name(registry, name, NULL) : NULL;
+    bool rows = r->change->list == LIST_URLSET;
+    r->index = name ? registry_list_by_name(registry, name, r->change->list, NULL) : NULL;
     if (!r->index && name && r->change->grant.site_id != 0) {
         result_forbid(r->result); /* as another site's: it learns of neither */
         return CATALOGUE_OK;
     }
     if (!r->index) {
-        result_refuse(r->result, name ? RULE_INDEX_UNKNOWN : RULE_INDEX_NEEDED, "index");
+        if (rows)
+            result_refuse(r->result, name ? RULE_URLSET_UNKNOWN : RULE_URLSET_NEEDED, "urlset");
+        else
+            result_refuse(r->result, name ? RULE_INDEX_UNKNOWN : RULE_INDEX_NEEDED, "index");
         return CATALOGUE_OK;
     }
     if (!judge_grant(r, registry))
@@ -462,6 +486,7 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     const char *source = change->replace_source ? change->replace_source : change->source;
     struct replace r = {.tx = tx, .change = change, .result = result};
     r.put.source = source;
+    r.put.list = change->list;
     r.put.normalised = true;
     r.put.of_set = true;
     r.put.grant = change->grant;
@@ -509,7 +534,7 @@ static enum catalogue_status find_named(struct tx *tx, const struct change *chan
     enum catalogue_status status = tx_registry(tx, &registry);
     if (status != CATALOGUE_OK || !change->index_name)
         return status;
-    out->index = registry_index_by_name(registry, change->index_name, NULL);
+    out->index = registry_list_by_name(registry, change->index_name, change->list, NULL);
     if (!out->index || !grant_has_site(&change->grant, out->index->site_id)) {
         out->index = NULL;
         result->precondition_failed = change->if_match != NULL;
@@ -589,6 +614,7 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep)
 {
     struct put put = {.source = change->source,
+                      .list = change->list,
                       .grant = change->grant,
                       .pass_frozen = change->pass_frozen,
                       .normalised = true,

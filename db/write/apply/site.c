@@ -565,6 +565,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
 {
     const struct registry *r;
     const struct registry_site *site;
+    const struct registry_index *list;
     enum catalogue_status status = find_asked(tx, change, result, &r, &site);
     if (status != CATALOGUE_OK || !site)
         return status;
@@ -573,16 +574,16 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         return CATALOGUE_OK;
     }
     enum freeze frozen = site->frozen;
-    for (size_t i = 0; i < site->index_count; i++)
-        if (site->indexes[i].frozen > frozen)
-            frozen = site->indexes[i].frozen;
+    for (size_t i = 0; (list = registry_site_list(site, i)) != NULL; i++)
+        if (list->frozen > frozen)
+            frozen = list->frozen;
     if (result_managed(result, change, site) || result_frozen(result, change, frozen))
         return CATALOGUE_OK;
     struct guard_case guard = {.max_removed = change->max_removed};
-    for (size_t i = 0; i < site->index_count; i++) {
+    for (size_t i = 0; (list = registry_site_list(site, i)) != NULL; i++) {
         struct occupancy_index *occupancy;
         uint64_t peak;
-        status = occupancy_index(tx, site->id, site->indexes[i].id, &occupancy);
+        status = occupancy_index(tx, site->id, list->id, &occupancy);
         if (status == CATALOGUE_OK)
             status = guard_peak(tx, occupancy, &peak);
         if (status != CATALOGUE_OK)
@@ -594,8 +595,8 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
     if (!guard_judge(tx, &guard, result))
         return CATALOGUE_OK;
 
-    for (size_t i = 0; status == CATALOGUE_OK && i < site->index_count; i++)
-        status = index_bury(tx, &site->indexes[i]);
+    for (size_t i = 0; status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL; i++)
+        status = index_bury(tx, list);
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_REMOVE, site->id, tx->recorder && site->index_count > 0);
     /* A token of this site alone can do nothing any more, and would keep its name taken. */

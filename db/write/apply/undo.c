@@ -20,8 +20,8 @@
 #include "db/history/rows.h"
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/urlset.h"
 #include "db/write/guard.h"
-#include "server/rules/page/render.h"
 
 struct undo {
     struct tx *tx;
@@ -59,7 +59,9 @@ static bool is_as(const struct undo *u, const struct put_row *row,
            row->source == image->source && row->serial == image->serial &&
            row->registered_at == image->registered_at && row->changed_at == image->changed_at &&
            same_text(history_text_of(&u->part, image->lastmod), row->has_lastmod, row->lastmod) &&
-           same_text(history_text_of(&u->part, image->digest), row->has_digest, row->digest);
+           same_text(history_text_of(&u->part, image->digest), row->has_digest, row->digest) &&
+           same_text(history_text_of(&u->part, image->extensions), row->extensions != NULL,
+                     row->extensions);
 }
 
 static void tell(struct undo *u, const char *loc, enum rule_code code)
@@ -80,13 +82,36 @@ static void bind_image(const struct undo *u, sqlite3_stmt *row, int64_t address,
     sqlite3_bind_int64(row, 5, image->serial);
     sqlite3_bind_int64(row, 6, image->registered_at);
     sqlite3_bind_int64(row, 7, image->changed_at);
+    statement_bind_text(row, 8, history_text_of(&u->part, image->extensions));
+}
+
+/* The row as it stands again, as far as its age counts from it. */
+static struct put_row row_as(const struct undo *u, int64_t address,
+                             const struct history_image *image)
+{
+    const char *lastmod = history_text_of(&u->part, image->lastmod);
+    struct put_row row = {.found = true,
+                          .address = address,
+                          .registered_at = image->registered_at,
+                          .has_lastmod = lastmod != NULL,
+                          .extensions = history_text_of(&u->part, image->extensions),
+                          .extensions_len = image->extensions.len};
+    snprintf(row.lastmod, sizeof row.lastmod, "%s", lastmod ? lastmod : "");
+    return row;
+}
+
+static uint32_t weight_of(const struct registry_index *list, const struct history_row *old,
+                          const char *loc)
+{
+    return occupancy_weight(list->kind, loc, old->loc.len, old->before.extensions.len);
 }
 
 /* The entry is where it was: what else it was comes back. */
 static enum catalogue_status put_back_here(struct undo *u, const struct registry_index *index,
-                                           const struct history_image *image,
+                                           const struct history_row *old, const char *loc,
                                            const struct put_row *now)
 {
+    const struct history_image *image = &old->before;
     struct tx *tx = u->tx;
     const char *lastmod = history_text_of(&u->part, image->lastmod);
     sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_PUT_BACK);
@@ -100,11 +125,17 @@ static enum catalogue_status put_back_here(struct undo *u, const struct registry
         status = occupancy_index(tx, index->site_id, index->id, &occupancy);
     if (status != CATALOGUE_OK)
         return status;
-    if (same_text(lastmod, now->has_lastmod, now->lastmod)) {
+    if (same_text(lastmod, now->has_lastmod, now->lastmod) &&
+        same_text(history_text_of(&u->part, image->extensions), now->extensions != NULL,
+                  now->extensions))
         occupancy_touch_unseen(tx, occupancy);
-        return CATALOGUE_OK;
-    }
-    return occupancy_touch(tx, occupancy, id_address_position(image->address));
+    else
+        status = occupancy_reweigh(tx, occupancy, id_address_position(image->address),
+                                   put_row_weight(index, now, loc), weight_of(index, old, loc));
+    if (status != CATALOGUE_OK)
+        return status;
+    const struct put_row is = row_as(u, image->address, image);
+    return urlset_note_age(tx, index, &is);
 }
 
 /* The entry comes back to its index, at its position where that is free. */
@@ -112,32 +143,35 @@ static enum catalogue_status bring_back(struct undo *u, const struct registry_in
                                         const struct history_row *old, const char *loc)
 {
     struct tx *tx = u->tx;
-    const struct registry_site *site = registry_site_by_id(u->registry, index->site_id);
     struct occupancy_index *occupancy;
-    struct occupancy_room room = {.weight = render_entry_bytes(loc, old->loc.len),
-                                  .max_pages = site->max_pages,
+    struct occupancy_room room = {.weight = weight_of(index, old, loc),
+                                  .max_pages = registry_max_pages(u->registry, index),
                                   .wanted = id_address_position(old->before.address)};
     uint32_t position;
-    enum catalogue_status status = occupancy_index(tx, site->id, index->id, &occupancy);
+    enum rule_code code = RULE_OK;
+    enum catalogue_status status = occupancy_index(tx, index->site_id, index->id, &occupancy);
     if (status == CATALOGUE_OK)
-        status = occupancy_find(tx, occupancy, &room, &position);
+        status = urlset_find(tx, index, occupancy, &room, &position, &code);
     if (status != CATALOGUE_OK)
         return status;
-    if (position == POSITION_NONE) {
-        result_refuse(u->result, RULE_SITE_FULL, "loc");
+    if (code != RULE_OK) {
+        result_refuse(u->result, code, "loc");
         return CATALOGUE_OK;
     }
     sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BRING_BACK);
     if (!row)
         return tx_failure(tx);
     bind_image(u, row, id_address(index->id, position), &old->before);
-    sqlite3_bind_int64(row, 8, old->site);
-    statement_bind_text(row, 9, loc);
+    sqlite3_bind_int64(row, 9, old->site);
+    statement_bind_text(row, 10, loc);
     status = statement_run(row);
     tx->changed = true;
+    if (status == CATALOGUE_OK)
+        status = urlset_take(tx, index, occupancy, position, room.weight);
     if (status != CATALOGUE_OK)
         return status;
-    return occupancy_take(tx, occupancy, position, room.weight);
+    const struct put_row is = row_as(u, id_address(index->id, position), &old->before);
+    return urlset_note_age(tx, index, &is);
 }
 
 static enum catalogue_status take_out(struct undo *u, const struct put_row *now,
@@ -146,7 +180,7 @@ static enum catalogue_status take_out(struct undo *u, const struct put_row *now,
     u->tx->changed = true;
     if (!index) /* what a removed index left */
         return put_drop_remains(u->tx, now->address, loc);
-    return put_release(u->tx, index, now->address, loc, strlen(loc));
+    return put_release(u->tx, index, now, loc);
 }
 
 static void count(struct undo *u, bool was, bool is, uint64_t by)
@@ -266,20 +300,32 @@ static bool is_for_source(struct undo *u, const struct registry_index *from,
     return true;
 }
 
+/* Whether its page has room for what it was. (Its list is open: a row of it was read before.) */
+static bool stays_in_page(const struct undo *u, const struct registry_index *list,
+                          const struct history_row *old, const char *loc, const struct put_row *now)
+{
+    struct occupancy_index *occupancy;
+    return list->kind == LIST_INDEX ||
+           (occupancy_index(u->tx, list->site_id, list->id, &occupancy) == CATALOGUE_OK &&
+            occupancy_may_grow(occupancy, id_address_position(now->address),
+                               put_row_weight(list, now, loc), weight_of(list, old, loc)));
+}
+
 /* The entry stands as `now` and is to be as `old` was before; `to` NULL: not there. */
 static enum catalogue_status put_back(struct undo *u, const struct history_row *old,
                                       const char *loc, const struct put_row *now,
                                       const struct registry_index *to)
 {
     const struct registry_index *from =
-        now->found ? registry_index_by_id(u->registry, id_address_index(now->address)) : NULL;
+        now->found ? registry_list_by_id(u->registry, id_address_index(now->address)) : NULL;
     if (is_for_source(u, from, to) ||
         result_frozen(u->result, u->change, registry_freeze(u->registry, from)) ||
         result_frozen(u->result, u->change, registry_freeze(u->registry, to)))
         return CATALOGUE_OK;
     enum catalogue_status status = count_step(u, loc, from != NULL, to != NULL);
-    if (status == CATALOGUE_OK && to && now->found && now->address == old->before.address)
-        return put_back_here(u, to, &old->before, now);
+    if (status == CATALOGUE_OK && to && now->found && now->address == old->before.address &&
+        stays_in_page(u, to, old, loc, now))
+        return put_back_here(u, to, old, loc, now);
     if (status == CATALOGUE_OK && now->found)
         status = take_out(u, now, from, loc);
     if (status == CATALOGUE_OK && to)
@@ -304,20 +350,33 @@ static bool touches(const struct history_row *row, int64_t index)
            (row->has_after && id_address_index(row->after.address) == index);
 }
 
+/* The entry of a page of a urlset: it comes of what the page is then. */
+static bool follows(const struct history_row *row)
+{
+    return (row->has_before && row->before.source < 0) || (row->has_after && row->after.source < 0);
+}
+
 static enum catalogue_status undo_row(struct undo *u, const struct history_row *old)
 {
     const char *loc = history_text_of(&u->part, old->loc);
     int64_t only_site = u->change->grant.site_id;
     struct put_row now;
-    if ((only_site != 0 && old->site != only_site) ||
+    const struct registry_index *urlset =
+        old->site < 0 ? registry_list_by_id(u->registry, -old->site) : NULL;
+    int64_t site = urlset ? urlset->site_id : old->site;
+    if (follows(old) || (only_site != 0 && site != only_site) ||
         (u->only_index != 0 && !touches(old, u->only_index)))
         return CATALOGUE_OK;
+    if (site < 0) {
+        tell(u, loc, RULE_URLSET_UNKNOWN);
+        return CATALOGUE_OK;
+    }
     enum catalogue_status status = put_find(u->tx, old->site, loc, &now);
     if (status != CATALOGUE_OK)
         return status;
     /* What lay in an index that is gone by now has no place to come back to. */
     const struct registry_index *to =
-        old->has_before ? registry_index_by_id(u->registry, id_address_index(old->before.address))
+        old->has_before ? registry_list_by_id(u->registry, id_address_index(old->before.address))
                         : NULL;
     bool stays = now.found && old->has_before && now.address == old->before.address;
     bool is_before = is_as(u, &now, old->has_before && to ? &old->before : NULL);
@@ -392,7 +451,8 @@ static enum catalogue_status read_line(struct undo *u, int64_t revision, struct 
     out->has_rows = out->is_scan;
     for (size_t i = 0; kind && i < sizeof of_entries / sizeof *of_entries; i++)
         out->has_rows |= strcmp(kind, of_entries[i]) == 0;
-    out->removes_index = kind && strcmp(kind, "index-remove") == 0;
+    out->removes_index =
+        kind && (strcmp(kind, "index-remove") == 0 || strcmp(kind, "urlset-remove") == 0);
     out->removes_site = kind && strcmp(kind, "site-remove") == 0;
     out->parts = out->found ? sqlite3_column_int64(row, 1) : 0;
     /* The undo of a removal: it put back no rows. */
@@ -533,15 +593,19 @@ static enum catalogue_status restore_all(struct undo *u, const struct registry_i
 static enum catalogue_status restore(struct undo *u)
 {
     const struct registry_index *index =
-        u->change->index_name ? registry_index_by_name(u->registry, u->change->index_name, NULL)
-                              : NULL;
+        u->change->index_name
+            ? registry_list_by_name(u->registry, u->change->index_name, u->change->list, NULL)
+            : NULL;
     if (index ? !grant_has_site(&u->change->grant, index->site_id)
               : u->change->grant.site_id != 0) {
         result_forbid(u->result);
         return CATALOGUE_OK;
     }
     if (!index) {
-        result_refuse(u->result, RULE_INDEX_UNKNOWN, "index");
+        if (u->change->list == LIST_URLSET)
+            result_refuse(u->result, RULE_URLSET_UNKNOWN, "urlset");
+        else
+            result_refuse(u->result, RULE_INDEX_UNKNOWN, "index");
         return CATALOGUE_OK;
     }
     uint64_t from;

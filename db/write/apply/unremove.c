@@ -15,6 +15,7 @@
 #include "db/read/row.h"
 #include "db/write/apply/admin.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/urlset.h"
 #include "db/write/occupancy.h"
 #include "server/rules/page/render.h"
 
@@ -69,9 +70,10 @@ static enum catalogue_status judge_index(struct unremove *u, int64_t index_id)
         result_frozen(u->result, u->change, site->frozen))
         return CATALOGUE_OK;
     enum catalogue_status status = read_text(u->tx, ST_INDEX_PATH, index_id, path, sizeof path);
-    for (size_t i = 0; status == CATALOGUE_OK && i < site->index_count; i++)
-        if (strcmp(site->indexes[i].path, path) == 0)
-            refuse(u, "taken-since", "another index has its URL by now");
+    const struct registry_index *list;
+    for (size_t i = 0; status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL; i++)
+        if (strcmp(list->path, path) == 0)
+            refuse(u, "taken-since", "another index or urlset has its URL by now");
     if (site->index_count >= SITE_INDEXES_MAX && !is_refused(u))
         refuse(u, "taken-since", "the site has as many indexes as it can have by now");
     return status;
@@ -105,8 +107,22 @@ static void judge_site(struct unremove *u, const struct registry_site *site)
         refuse(u, "taken-since", "the other sites' robots.txt leave no room for its own by now");
 }
 
+/* A urlset's index is there, and has room for its pages. */
+static enum catalogue_status judge_urlset(struct unremove *u, const struct registry_site *site,
+                                          const struct registry_index *urlset)
+{
+    if (!registry_index_by_id(u->registry, urlset->of_index)) {
+        refuse(u, "taken-since", "the index of its pages was removed since; undo that first");
+        return CATALOGUE_OK;
+    }
+    enum catalogue_status status =
+        index_names_check(u->tx, u->registry, site, urlset, 1, 2, urlset->max_pages, u->result);
+    return status == CATALOGUE_OK && !is_refused(u) ? urlset_return(u->tx, urlset, u->result)
+                                                    : status;
+}
+
 /* Page names against locs and other indexes, of what came back and of what was made since. */
-static enum catalogue_status judge_whole(struct unremove *u, bool of_site)
+static enum catalogue_status judge_whole(struct unremove *u, int64_t list_id, bool of_site)
 {
     struct occupancy_index *occupancy;
     enum catalogue_status status = tx_registry(u->tx, &u->registry);
@@ -119,6 +135,9 @@ static enum catalogue_status judge_whole(struct unremove *u, bool of_site)
         judge_site(u, site);
         return CATALOGUE_OK;
     }
+    const struct registry_index *list = registry_list_by_id(u->registry, list_id);
+    if (list && list->kind == LIST_URLSET)
+        return judge_urlset(u, site, list);
     status = index_names_check(u->tx, u->registry, site, site->indexes, site->index_count, 1,
                                site->max_pages, u->result);
     if (status == CATALOGUE_OK)
@@ -234,6 +253,6 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
     if (status == CATALOGUE_OK && !is_refused(&u))
         status = bring_back_all(&u, index_id, of_site);
     if (status == CATALOGUE_OK && !is_refused(&u))
-        status = judge_whole(&u, of_site);
+        status = judge_whole(&u, index_id, of_site);
     return status;
 }

@@ -12,12 +12,15 @@ struct page_name {
     uint32_t number;
 };
 
-static bool find_in_site(const struct registry_site *site, const char *path, struct page_name *out)
+static bool find_in_site(const struct registry *registry, const struct registry_site *site,
+                         const char *path, struct page_name *out)
 {
-    for (size_t i = 0; i < site->index_count; i++) {
-        const struct registry_index *index = &site->indexes[i];
-        uint32_t number = scope_page_number(index->path, index->page_pattern, site->max_pages, path,
-                                            strlen(path));
+    const struct registry_index *index;
+
+    for (size_t i = 0; (index = registry_site_list(site, i)) != NULL; i++) {
+        uint32_t number =
+            scope_page_number(index->path, index->page_pattern, registry_max_pages(registry, index),
+                              path, strlen(path));
 
         if (number != 0) {
             *out = (struct page_name){index, number};
@@ -65,7 +68,7 @@ static int find_page(const struct registry *registry, const char *name, struct p
     assert(site != NULL);
     if (strcmp(path, "/robots.txt") == 0)
         return cli_fail(name, "robots.txt is no page; ask a running server for it");
-    if (!find_in_site(site, path, out))
+    if (!find_in_site(registry, site, path, out))
         return names_no_page(site, name, path);
     len = strlen(path);
     if (len > 3 && strcmp(path + len - 3, ".gz") == 0)

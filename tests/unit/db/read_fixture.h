@@ -18,11 +18,14 @@
 
 #include "db/file/connection.h"
 #include "db/file/schema.h"
-#include "db/file/statements.h"
 #include "db/read/row.h"
 #include "server/rules/page/render.h"
 #include "server/rules/scope.h"
 #include "tests/unit/scratch.h"
+
+/* Of an entry, in every version. */
+#define FIXTURE_COLUMNS                                                                            \
+    "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at"
 
 struct fixture {
     char folder[64];
@@ -112,7 +115,7 @@ static inline void fixture_entry(sqlite3 *db, int index, uint32_t position, cons
         "UPDATE catalogue SET revision = revision + 1, serial = serial + 1,"
         " changed_at = 1000 + revision;"
         "INSERT OR IGNORE INTO source(id, name) VALUES(1, 'tests');"
-        "INSERT INTO sitemap(" ENTRY_COLUMNS
+        "INSERT INTO sitemap(" FIXTURE_COLUMNS
         ") SELECT %lld, (SELECT site FROM sitemap_index WHERE id = %d),"
         " %Q, %Q, NULL, 1, serial, changed_at, changed_at FROM catalogue;"
         "INSERT INTO page(index_id, number, entries, bytes, changed_at, same_second, revision)"

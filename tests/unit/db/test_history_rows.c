@@ -23,6 +23,7 @@ static struct history_image image(struct history_part *part, int64_t number, con
         .changed_at = 1789000000 + number,
         .lastmod = history_part_keep(part, lastmod, lastmod ? strlen(lastmod) : 0),
         .digest = history_part_keep(part, number % 2 ? "odd" : NULL, 3),
+        .extensions = history_part_keep(part, number % 5 ? NULL : "<image:image/>", 14),
     };
 }
 
@@ -96,6 +97,7 @@ static void add_dated(struct history_part *part, const char *loc, const char *la
         .address = 5,
         .lastmod = history_part_keep(part, lastmod, strlen(lastmod)),
         .digest = HISTORY_NO_TEXT,
+        .extensions = HISTORY_NO_TEXT,
     };
 }
 

@@ -58,7 +58,7 @@ static void open_all(struct fixture *f, struct catalogue *c)
     fixture_sql(f->db,
                 "BEGIN; INSERT INTO source VALUES(1, 'tests');"
                 "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 59999)"
-                " INSERT INTO sitemap(" ENTRY_COLUMNS ") SELECT 1 << 32 | i, 1, '" S1
+                " INSERT INTO sitemap(" FIXTURE_COLUMNS ") SELECT 1 << 32 | i, 1, '" S1
                 "/products/sitemap-' || i ||"
                 " '.xml.gz', '2026-01-01', NULL, 1, i + 1, 1000, 1000 FROM n;"
                 "INSERT INTO segment SELECT 1, (address & 0xffffffff) / %u, count(*), 1"

@@ -193,17 +193,32 @@ static inline void assert_none(struct write_fixture *f, const char *what, const 
         fail_msg("%s: %" PRId64 " rows", what, count);
 }
 
+/* weigh(kind, loc, extensions), frame(kind, with). */
 static void weigh(sqlite3_context *context, int count, sqlite3_value **values)
 {
+    const char *loc = (const char *)sqlite3_value_text(values[1]);
+    size_t len = (size_t)sqlite3_value_bytes(values[1]);
     (void)count;
-    sqlite3_result_int64(context, render_entry_bytes((const char *)sqlite3_value_text(values[0]),
-                                                     (size_t)sqlite3_value_bytes(values[0])));
+    sqlite3_result_int64(context,
+                         sqlite3_value_int(values[0]) == LIST_URLSET
+                             ? render_url_bytes(loc, len, (size_t)sqlite3_value_bytes(values[2]))
+                             : render_entry_bytes(loc, len));
+}
+
+static void frame(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    sqlite3_result_int64(context,
+                         sqlite3_value_int(values[0]) == LIST_URLSET
+                             ? render_urlset_frame_bytes((unsigned)sqlite3_value_int(values[1]))
+                             : render_frame_bytes());
 }
 
 /* What must hold of every file at rest. */
 static inline void assert_consistent(struct write_fixture *f)
 {
-    sqlite3_create_function(f->db, "weigh", 1, SQLITE_UTF8, NULL, weigh, NULL, NULL);
+    sqlite3_create_function(f->db, "weigh", 3, SQLITE_UTF8, NULL, weigh, NULL, NULL);
+    sqlite3_create_function(f->db, "frame", 2, SQLITE_UTF8, NULL, frame, NULL, NULL);
     run_sql(f, "CREATE TEMP VIEW IF NOT EXISTS live AS SELECT e.*, e.address >> 32 AS index_id,"
                " (e.address & 4294967295) AS position FROM sitemap AS e JOIN sitemap_index AS i"
                " ON i.id = e.address >> 32 AND i.removed = 0 JOIN site AS s ON s.id = i.site"
@@ -224,21 +239,31 @@ static inline void assert_consistent(struct write_fixture *f)
     assert_none(f, "entries without a segment",
                 "SELECT 1 FROM live AS l LEFT JOIN segment AS p ON p.index_id = l.index_id"
                 " AND p.number = l.position / 250 WHERE p.number IS NULL");
-    char bytes[512];
-    snprintf(bytes, sizeof bytes,
-             "SELECT 1 FROM page AS p JOIN sitemap_index AS i ON i.id = p.index_id"
-             " AND i.removed = 0 WHERE p.bytes <> %u + (SELECT coalesce(sum(weigh(loc)), 0)"
-             " FROM live AS l WHERE l.address"
-             " BETWEEN (p.index_id << 32) + (p.number - 1) * 50000"
-             " AND (p.index_id << 32) + (p.number - 1) * 50000 + 49999)",
-             render_frame_bytes());
-    assert_none(f, "bytes miscounted", bytes);
+    assert_none(f, "bytes miscounted",
+                "SELECT 1 FROM page AS p JOIN sitemap_index AS i ON i.id = p.index_id"
+                " AND i.removed = 0 WHERE p.bytes <> frame(i.kind, i.extensions)"
+                " + (SELECT coalesce(sum(weigh(i.kind, loc, l.extensions)), 0)"
+                " FROM live AS l WHERE l.address"
+                " BETWEEN (p.index_id << 32) + (p.number - 1) * 50000"
+                " AND (p.index_id << 32) + (p.number - 1) * 50000 + 49999)");
     assert_none(f, "pages too full",
                 "SELECT 1 FROM page WHERE entries > 50000 OR bytes > 52428800");
     assert_none(f, "parked entries", "SELECT 1 FROM sitemap WHERE address < 0");
     assert_none(f, "sites differ",
                 "SELECT 1 FROM live AS l JOIN sitemap_index AS i ON i.id = l.index_id"
-                " WHERE i.site <> l.site");
+                " WHERE iif(i.kind, -i.id, i.site) <> l.site");
+    /* The names of these tests' pages: the usual pattern. */
+    assert_none(f, "pages of urlsets that are no entries, or have another date",
+                "SELECT 1 FROM page AS p JOIN sitemap_index AS i ON i.id = p.index_id"
+                " AND i.kind = 1 AND i.removed = 0 JOIN site AS s ON s.id = i.site"
+                " AND s.removed = 0 WHERE p.entries > 0 AND NOT EXISTS (SELECT 1 FROM live AS l"
+                " WHERE l.site = i.site AND l.index_id = i.of_index AND l.source = -i.id"
+                " AND l.loc = s.origin || iif(p.number = 1, i.path,"
+                " substr(i.path, 1, length(i.path) - 4) || '-' || p.number || '.xml')"
+                " AND l.lastmod = strftime('%Y-%m-%dT%H:%M:%SZ', p.changed_at, 'unixepoch'))");
+    assert_none(f, "entries of urlsets that are of no page of theirs",
+                "SELECT -source FROM live WHERE source < 0 GROUP BY source HAVING count(*) <>"
+                " (SELECT count(*) FROM page WHERE index_id = -live.source AND entries > 0)");
     assert_none(f, "stamps from the future",
                 "SELECT 1 FROM page, catalogue AS c WHERE page.revision > c.revision"
                 " OR page.changed_at > c.changed_at");
