@@ -117,6 +117,16 @@ static enum shared_outcome diverged(struct pg_log *l, uint64_t seq, const char *
     return SHARED_DIVERGED;
 }
 
+/* What a step may take behind the caller's own work, which has no deadline: a large record is
+ * applied for longer than any call may last. */
+#define STEP_MS 5000
+
+static int64_t step_deadline(const struct pg_log *l)
+{
+    int64_t least_ms = clock_now_ms() + STEP_MS;
+    return l->deadline_ms > least_ms ? l->deadline_ms : least_ms;
+}
+
 /* Hands on a record's body; its hash shows what it was. */
 static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int row, uint64_t seq,
                                      const struct shared_take *take,
@@ -135,7 +145,7 @@ static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int
         struct pg_results r;
 
         pg_send(&l->session, PG_PART, values, 2);
-        outcome = pg_log_run(l, &r, l->deadline_ms);
+        outcome = pg_log_run(l, &r, step_deadline(l));
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
         else if (outcome == SHARED_YES && PQntuples(r.at[0]) != 1)
@@ -182,7 +192,7 @@ static enum shared_outcome take_record(struct pg_log *l, const PGresult *tail, i
     if (!take->end(take->context, &record))
         return SHARED_STOPPED;
     *reached = record.position;
-    return keep(&l->log, l->deadline_ms) == SHARED_YES ? SHARED_YES : SHARED_AWAY;
+    return keep(&l->log, step_deadline(l)) == SHARED_YES ? SHARED_YES : SHARED_AWAY;
 }
 
 /* The log does not begin with what we have: does it begin later, or never have it? */
