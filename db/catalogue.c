@@ -12,6 +12,7 @@
 #include "db/file/handle.h"
 #include "db/file/server_lock.h"
 #include "db/shared/member.h"
+#include "db/shared/presence.h"
 #include "db/write/writer.h"
 #include "server/base/clock.h"
 
@@ -98,6 +99,10 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }
+    if (c->member && options->server && !(c->presence = presence_start(c))) {
+        status = CATALOGUE_NO_MEMORY;
+        goto fail;
+    }
     *out = c;
     return CATALOGUE_OK;
 
@@ -127,11 +132,13 @@ void catalogue_close(struct catalogue *c)
 {
     if (!c)
         return;
+    presence_stop(c->presence);
     writer_finish(c->writer);
     member_stop(c->member);
     watch_free(c->watch);
     view_pool_free(c->views);
     writer_free(c->writer);
+    presence_free(c->presence);
     member_free(c->member);
     free(c->path);
     free(c);

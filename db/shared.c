@@ -4,12 +4,15 @@
 
 #include "db/file/handle.h"
 #include "db/shared/member.h"
+#include "db/shared/presence.h"
 
 bool catalogue_shared_state(struct catalogue *c, struct shared_state *out)
 {
     memset(out, 0, sizeof *out);
     if (c->member)
         member_state(c->member, out);
+    if (c->presence)
+        presence_fill(c->presence, out);
     return c->member != NULL;
 }
 
@@ -17,26 +20,23 @@ void catalogue_shared_members(struct catalogue *c,
                               void (*each)(void *context, const struct shared_member *member),
                               void *context)
 {
-    (void)c;
-    (void)each;
-    (void)context;
+    if (c->presence)
+        presence_members(c->presence, each, context);
 }
 
 void catalogue_shared_say(struct catalogue *c, const char *state)
 {
-    (void)c;
-    (void)state;
+    if (c->presence)
+        presence_say(c->presence, state);
 }
 
 bool catalogue_leads(struct catalogue *c, const char *name)
 {
-    (void)c;
-    (void)name;
-    return true;
+    return c->member == NULL || (c->presence && presence_leads(c->presence, name));
 }
 
 void catalogue_lead_end(struct catalogue *c, const char *name)
 {
-    (void)c;
-    (void)name;
+    if (c->presence)
+        presence_lead_end(c->presence, name);
 }

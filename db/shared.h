@@ -42,6 +42,7 @@ struct shared_state {
     int64_t behind_ms;      /* since when it has not been at the head; 0: it is */
     int64_t away_ms;        /* since when PostgreSQL has not answered; 0: it does */
     bool upgrade_pending;   /* a newer form waits for older releases, or for `share upgrade` */
+    bool asked;             /* PostgreSQL has been, for the next one: */
     bool synchronous;       /* what is acknowledged lies on another machine of PostgreSQL's, too */
     char trouble[256];      /* a sentence of what is wrong; "": nothing */
     /* Counters since the start. */
@@ -81,8 +82,10 @@ void catalogue_lead_end(struct catalogue *c, const char *name);
  * NULL: that user itself. CONFLICT where there is a shared catalogue already, there or here. */
 enum catalogue_status catalogue_share_init(const char *path, const char *database,
                                            const char *grant_to, char *why, size_t why_size);
-/* Appends the migration to this release's form. BUSY where an older release works on it. */
-enum catalogue_status catalogue_share_upgrade(struct catalogue *c, char *why, size_t why_size);
+/* As the node whose file is at `path`: appends the migration to this release's form. BUSY where an
+ * older release works on it, as long as a write waits. */
+enum catalogue_status catalogue_share_upgrade(const char *path, const char *database, char *why,
+                                              size_t why_size);
 
 /* What PostgreSQL says of it, for `share status`; asked for now. */
 struct shared_told {

@@ -170,7 +170,7 @@ static void tell_changes(struct shared_node *n, const struct shared_state *now)
         log_event(LOG_LEVEL_WARNING, "shared-upgrade-pending",
                   "the catalogue has an older release's form, which nodes still use or "
                   "`sitemapd share upgrade` is to end; this node takes no write until then");
-    if (!n->told_synchronous && now->phase == SHARED_JOINED && !away) {
+    if (!n->told_synchronous && now->asked) {
         n->told_synchronous = true;
         if (!now->synchronous)
             log_event(LOG_LEVEL_WARNING, "shared-not-synchronous",
@@ -210,7 +210,7 @@ static void look(struct shared_node *n)
         n->say_at = now + SAY_EACH_MS;
     }
     if (!n->declared && state.phase == SHARED_JOINED && state.away_ms == 0 &&
-        !state.upgrade_pending && now >= n->declare_at)
+        !state.upgrade_pending && state.asked && now >= n->declare_at)
         declare(n, now);
 }
 

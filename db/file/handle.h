@@ -16,6 +16,7 @@
 #include "db/file/filesystem.h"
 
 struct member;    /* db/shared/member.h: its part in a catalogue that several machines share */
+struct presence;  /* db/shared/presence.h: what it is for the others */
 struct writer;    /* db/write/writer.h: the thread, its queue and its connection */
 struct view_pool; /* CATALOGUE_VIEWS read connections, lent out one by one */
 struct watch;     /* data_version and stat of the path, for catalogue_wait */
@@ -24,6 +25,7 @@ struct catalogue {
     char *path;                       /* owned */
     struct catalogue_options options; /* options.path is `path` */
     struct member *member;            /* NULL: it is not shared */
+    struct presence *presence;        /* NULL, and of a command: db/shared/presence.h */
     struct writer *writer;
     struct view_pool *views;
     struct watch *watch;

@@ -507,13 +507,17 @@ static enum catalogue_status open_parts(struct member *m);
 /* What was fetched takes the place of all that is here. */
 static enum catalogue_status replace(struct member *m)
 {
-    char why[256] = "";
+    char why[256] = "", node[SHARED_NODE_SIZE] = "", epoch[SHARED_EPOCH_SIZE] = "";
     enum catalogue_status status = join_replace(m->catalogue->path, m->db, why, sizeof why);
     bool replaced = status == CATALOGUE_OK;
     if (replaced)
+        status = join_know(m->db, node, epoch);
+    if (replaced && status == CATALOGUE_OK)
         status = open_parts(m);
     m->moved = replaced;
     pthread_mutex_lock(&m->lock);
+    if (replaced)
+        memcpy(m->state.epoch, epoch, sizeof m->state.epoch);
     m->has_fetched = false; /* behind the phase, or it is fetched again */
     m->state.replaced += replaced;
     if (!replaced)

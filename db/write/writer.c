@@ -813,8 +813,11 @@ static void *answer_expired(void *context)
     struct writer *w = context;
     while (queue_wait_expired(&w->queue)) {
         struct write_request *expired = queue_take_expired(&w->queue, clock_now_ms());
-        writer_answer_failed(w, expired, CATALOGUE_BUSY,
-                             "the catalogue was busy for as long as a write may wait");
+        if (w->catalogue->member && member_away_ms(w->catalogue->member) > 0)
+            writer_answer_failed(w, expired, CATALOGUE_SHARED_AWAY, "PostgreSQL cannot be reached");
+        else
+            writer_answer_failed(w, expired, CATALOGUE_BUSY,
+                                 "the catalogue was busy for as long as a write may wait");
     }
     return NULL;
 }

@@ -569,6 +569,46 @@ const struct cli_command cli_commands[] = {
              {"A token that leaked:", "sitemapd token revoke deploy"},
              {0},
          }},
+    {"share init", "", "make the catalogue one of several machines",
+     "Makes the catalogue of this machine one that several share by a PostgreSQL: the log of its "
+     "changes is made there, with a first snapshot that others join by. Refused while a server "
+     "works on it, and where there is a shared catalogue already.",
+     (const struct cli_option[]){
+         {"--if-absent", NULL, "nothing is to be done where there is a shared catalogue already"},
+         {"--grant-to", "ROLE",
+          "the role that nodes come as, where this one makes the tables only"},
+         {0},
+     },
+     0, 0, command_share_init,
+     .examples =
+         (const struct cli_example[]){
+             {"On the one machine that has the catalogue:",
+              "sitemapd share init --shared postgresql://sitemapd@db.internal/sitemapd"},
+             {"By the role that may make tables, for the one that nodes come as:",
+              "sitemapd share init --grant-to sitemapd --shared "
+              "postgresql://owner@db.internal/sitemapd"},
+             {0},
+         },
+     .topic = "Several machines"},
+    {"share status", "", "show the shared catalogue and its nodes",
+     "Asks PostgreSQL how far the log is, whether a standby is synchronous, and which nodes there "
+     "are.",
+     (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_share_status,
+     .examples =
+         (const struct cli_example[]){
+             {"By the configuration of this machine:", "sitemapd share status"},
+             {"Who is behind:", "sitemapd share status --json | jq -c 'select(.node)'"},
+             {0},
+         }},
+    {"share upgrade", "", "give the shared catalogue this release's form",
+     "Where [shared] upgrade is manual: migrates the catalogue of all nodes, once none of them "
+     "runs an older release.",
+     NULL, 0, 0, command_share_upgrade,
+     .examples =
+         (const struct cli_example[]){
+             {"When the last node is upgraded:", "sitemapd share upgrade"},
+             {0},
+         }},
     {"status", "", "show what is served and how it stands",
      "Shows the sites, indexes and entries in sum, whether all is well, and how each source "
      "stands. "

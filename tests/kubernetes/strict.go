@@ -119,7 +119,11 @@ func (o *objects) checkSet(set *appsv1.StatefulSet, whole bool) {
 	if !finds(set.Spec.Selector, pod.Labels) {
 		fault("the StatefulSet does not find its own pods")
 	}
-	if set.Spec.Replicas == nil || *set.Spec.Replicas != 1 {
+	shared := false // a catalogue of several nodes by PostgreSQL: each keeps a copy that it can fetch anew
+	for _, variable := range pod.Spec.Containers[0].Env {
+		shared = shared || variable.Name == "SITEMAPD_SHARED"
+	}
+	if set.Spec.Replicas == nil || (*set.Spec.Replicas != 1 && !shared) {
 		fault("a catalogue has one writer: replicas must be 1")
 	}
 	named := map[string]bool{}

@@ -2,6 +2,7 @@
 runs the tests (PostgreSQL refuses root). Standard library, and Debian's `postgresql`. All that is started ends with
 the test's process, whatever ends that."""
 
+import contextlib
 import ctypes
 import glob
 import os
@@ -167,18 +168,21 @@ class Server:
 
     def pause(self):
         """All of its processes stand still; the kernel still acknowledges what comes."""
+        self.send(signal.SIGSTOP)
+
+    def send(self, number):
+        """To all of its processes; some may end meanwhile."""
         for pid in processes(self.process.pid):
-            os.kill(pid, signal.SIGSTOP)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def resume(self):
-        for pid in processes(self.process.pid):
-            os.kill(pid, signal.SIGCONT)
+        self.send(signal.SIGCONT)
 
     def kill(self):
         """-9, all at once: nobody is told anything."""
         self.pause()
-        for pid in processes(self.process.pid):
-            os.kill(pid, signal.SIGKILL)
+        self.send(signal.SIGKILL)
         self.process.wait(STEP_SECONDS)
         self.process = None
 

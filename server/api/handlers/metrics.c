@@ -711,6 +711,47 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
                    "Fetches that found no room, or a page that is gone.", totals.untracked);
 }
 
+/* Of a catalogue that is not shared all are 0. */
+static void append_shared(struct str *out, struct catalogue *c)
+{
+    struct shared_state s;
+
+    catalogue_shared_state(c, &s);
+    metric_gauge(out, "sitemapd_shared_joined", "1 where the node follows a shared catalogue.",
+                 s.phase == SHARED_JOINED);
+    metric_gauge(out, "sitemapd_shared_diverged",
+                 "1 where its past or its release is not the others'.",
+                 s.phase == SHARED_LEFT || s.phase == SHARED_TOO_OLD);
+    metric_gauge(out, "sitemapd_shared_applied_record", "The last record that is applied here.",
+                 s.applied);
+    metric_gauge(out, "sitemapd_shared_head_record", "The last record of the log that is known.",
+                 s.head);
+    metric_gauge(out, "sitemapd_shared_lag_seconds", "Since when these differ; 0: they do not.",
+                 (uint64_t)(s.behind_ms / 1000));
+    metric_gauge(out, "sitemapd_shared_away_seconds",
+                 "How long PostgreSQL has not answered; 0: it does.",
+                 (uint64_t)((s.away_ms + 999) / 1000));
+    metric_gauge(out, "sitemapd_shared_upgrade_pending",
+                 "1 where a newer form of the catalogue waits for older releases.",
+                 s.upgrade_pending);
+    metric_counter(out, "sitemapd_shared_appended_total", "Records that this node wrote.",
+                   s.appended);
+    metric_counter(out, "sitemapd_shared_applied_total", "Records of others that it applied.",
+                   s.applied_records);
+    metric_family(out, "sitemapd_shared_outcomes_total", "counter",
+                  "Records that the log refused, that nobody knew of at first, and of these those "
+                  "that it was then known of.");
+    metric_sample(out, "sitemapd_shared_outcomes_total", LABELS("outcome", "refused"), s.refused);
+    metric_sample(out, "sitemapd_shared_outcomes_total", LABELS("outcome", "unknown"), s.unknown);
+    metric_sample(out, "sitemapd_shared_outcomes_total", LABELS("outcome", "settled"), s.settled);
+    metric_counter(out, "sitemapd_shared_replaced_total",
+                   "Times that its file was replaced by a snapshot.", s.replaced);
+    metric_counter(out, "sitemapd_shared_snapshots_total", "Snapshots that it took for all.",
+                   s.snapshots);
+    metric_counter(out, "sitemapd_shared_digest_mismatches_total",
+                   "Times that its rows were not those of the others.", s.digest_mismatches);
+}
+
 static void append_log(struct str *out, const struct app_context *app)
 {
     metric_counter(out, "sitemapd_access_log_dropped_total",
@@ -739,6 +780,7 @@ enum handled metrics_get(void *context, struct request *request)
     append_writes(out, &catalogue);
     append_registration(out, &publisher, &catalogue);
     append_file(out, &catalogue);
+    append_shared(out, app->catalogue);
     metric_gauge(out, "sitemapd_reads_queued", "API reads that wait for a thread.",
                  workers_queued(app->readers));
     metric_gauge(out, "sitemapd_long_polls", "Calls of /v1/changes that wait for a change.",

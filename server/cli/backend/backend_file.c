@@ -608,6 +608,10 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .default_max_pages = LIMIT_SITE_PAGES,
         .history_keep_ms = config->history_keep_ms,
         .history_max_bytes = config->history_max_bytes,
+        .shared = {.database = config->shared_database,
+                   .node = config->shared_node,
+                   .release = SITEMAPD_VERSION,
+                   .upgrade_by_hand = true},
     };
     struct file_backend *f = calloc(1, sizeof *f);
     char why[WHY_SIZE];

@@ -45,6 +45,9 @@ int command_backup(struct cli *cli);
 int command_restore(struct cli *cli);
 int command_check(struct cli *cli);
 int command_scan(struct cli *cli);
+int command_share_init(struct cli *cli);
+int command_share_status(struct cli *cli);
+int command_share_upgrade(struct cli *cli);
 int command_completion(struct cli *cli);
 int command_complete(struct cli *cli);
 

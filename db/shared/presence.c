@@ -1,0 +1,471 @@
+#include "db/shared/presence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "db/file/connection.h"
+#include "db/file/handle.h"
+#include "db/file/schema.h"
+#include "db/shared/log.h"
+#include "db/shared/member.h"
+#include "server/base/clock.h"
+
+/* Two threads, since a snapshot may take minutes: one holds and tells, one takes snapshots and has
+ * the log drop what they make superfluous. Locks of names belong to the first one's connection: a
+ * node that is cut off loses them there at once, and knows it by its next word. */
+
+#define TURN_MS         1000
+#define TELL_EACH_MS    10000
+#define CARE_EACH_MS    30000
+#define CALL_MS         5000
+#define PART_MS         30000
+#define SNAPSHOT_BYTES  (64u << 20) /* of the log since the last one */
+#define SNAPSHOT_AGE_MS (24 * 3600 * INT64_C(1000))
+#define SNAPSHOT_LOCK   "snapshot"
+#define SAID_MOST       65536u
+
+struct lead {
+    struct lead *next;
+    bool wanted, held;
+    char name[];
+};
+
+struct known {
+    char *name, *release, *state;
+    int schema;
+    uint64_t applied;
+    int64_t silent_ms;
+};
+
+struct presence {
+    struct catalogue *catalogue;
+    char *database, *release; /* owned */
+    pthread_t teller, carer;
+    bool has_teller, has_carer;
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wakes;
+    bool stops, asked; /* for a name that was not asked for before */
+    struct shared_log *telling, *caring;
+    struct lead *leads;
+    char *said;
+    struct known *known;
+    size_t known_count;
+    int64_t known_at;
+    bool asked_there, synchronous;
+    uint64_t snapshots;
+};
+
+/* ---- both threads -------------------------------------------------------------------------- */
+
+/* A handle once it is known which log it is and as whom; NULL: not yet. */
+static struct shared_log *open_log(struct presence *p, const struct shared_state *state,
+                                   struct shared_log **at)
+{
+    char why[256];
+    const struct shared_log_options options = {
+        .database = p->database, .epoch = state->epoch, .node = state->node};
+    struct shared_log *log = *at;
+
+    if (log != NULL || state->epoch[0] == '\0' || state->node[0] == '\0')
+        return log;
+    log = shared_log_open_postgresql(&options, why, sizeof why);
+    pthread_mutex_lock(&p->lock);
+    *at = log;
+    pthread_mutex_unlock(&p->lock);
+    return log;
+}
+
+static bool waits(struct presence *p, int64_t ms, bool for_names)
+{
+    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
+
+    pthread_mutex_lock(&p->lock);
+    while (!p->stops && !(for_names && p->asked) &&
+           pthread_cond_clockwait(&p->wakes, &p->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+        continue;
+    if (for_names)
+        p->asked = false;
+    bool goes_on = !p->stops;
+    pthread_mutex_unlock(&p->lock);
+    return goes_on;
+}
+
+/* ---- holding ------------------------------------------------------------------------------- */
+
+/* The next one behind `after` (NULL: the first) that is wanted or to be given up; those live as
+ * long as the whole. */
+static struct lead *next_lead(struct presence *p, struct lead *after, bool *wanted)
+{
+    pthread_mutex_lock(&p->lock);
+    struct lead *lead = after != NULL ? after->next : p->leads;
+    if (lead != NULL)
+        *wanted = lead->wanted;
+    pthread_mutex_unlock(&p->lock);
+    return lead;
+}
+
+static void hold_names(struct presence *p, struct shared_log *log)
+{
+    bool wanted = false, away = false;
+
+    for (struct lead *l = NULL; (l = next_lead(p, l, &wanted)) != NULL;) {
+        bool held = !away && log->calls->is_held(log, l->name);
+
+        if (!wanted && held)
+            log->calls->let_go(log, l->name, clock_now_ms() + CALL_MS);
+        else if (wanted && !held && !away) {
+            enum shared_outcome outcome = log->calls->hold(log, l->name, clock_now_ms() + CALL_MS);
+            held = outcome == SHARED_YES;
+            away = outcome == SHARED_AWAY;
+        }
+        pthread_mutex_lock(&p->lock);
+        l->held = wanted && held && l->wanted;
+        pthread_mutex_unlock(&p->lock);
+    }
+}
+
+/* ---- telling ------------------------------------------------------------------------------- */
+
+static void drop_known(struct known *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(known[i].name);
+        free(known[i].release);
+        free(known[i].state);
+    }
+    free(known);
+}
+
+struct taking {
+    struct known *known;
+    size_t count;
+};
+
+static bool take_node(void *context, const struct shared_node *node)
+{
+    struct taking *t = context;
+    struct known *grown = reallocarray(t->known, t->count + 1, sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    t->known = grown;
+    grown[t->count] = (struct known){.name = strdup(node->name),
+                                     .release = strdup(node->release),
+                                     .state = strdup(node->state),
+                                     .schema = node->schema,
+                                     .applied = node->applied,
+                                     .silent_ms = node->silent_ms};
+    t->count++;
+    return grown[t->count - 1].name != NULL && grown[t->count - 1].release != NULL &&
+           grown[t->count - 1].state != NULL;
+}
+
+static void tell_and_list(struct presence *p, struct shared_log *log,
+                          const struct shared_state *state)
+{
+    struct shared_overview overview;
+    struct taking t = {0};
+    char *said;
+
+    pthread_mutex_lock(&p->lock);
+    said = strdup(p->said != NULL ? p->said : "");
+    pthread_mutex_unlock(&p->lock);
+    const struct shared_node node = {.name = state->node,
+                                     .release = p->release,
+                                     .schema = SCHEMA_VERSION,
+                                     .applied = state->applied,
+                                     .state = said != NULL ? said : ""};
+    enum shared_outcome outcome = log->calls->tell(log, &node, clock_now_ms() + CALL_MS);
+    if (outcome == SHARED_YES)
+        outcome = log->calls->list(log, take_node, &t, clock_now_ms() + CALL_MS);
+    if (outcome == SHARED_YES) {
+        pthread_mutex_lock(&p->lock);
+        struct taking old = {p->known, p->known_count};
+        p->known = t.known;
+        p->known_count = t.count;
+        p->known_at = clock_now_ms();
+        pthread_mutex_unlock(&p->lock);
+        t = old;
+    }
+    drop_known(t.known, t.count);
+    free(said);
+    if (outcome == SHARED_YES &&
+        log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) == SHARED_YES) {
+        pthread_mutex_lock(&p->lock);
+        p->asked_there = true;
+        p->synchronous = overview.synchronous;
+        pthread_mutex_unlock(&p->lock);
+    }
+}
+
+static void *hold_and_tell(void *context)
+{
+    struct presence *p = context;
+    int64_t tell_at = 0;
+
+    do {
+        struct shared_state state;
+        struct shared_log *log;
+
+        member_state(p->catalogue->member, &state);
+        log = open_log(p, &state, &p->telling);
+        if (log == NULL)
+            continue;
+        log->calls->lease(log, SCHEMA_VERSION, clock_now_ms() + CALL_MS);
+        if (clock_now_ms() >= tell_at) { /* first: it shows whether the connection still is */
+            tell_and_list(p, log, &state);
+            tell_at = clock_now_ms() + TELL_EACH_MS;
+        }
+        if (state.phase == SHARED_JOINED)
+            hold_names(p, log);
+    } while (waits(p, TURN_MS, true));
+    return NULL;
+}
+
+/* ---- snapshots ----------------------------------------------------------------------------- */
+
+static bool is_due(const struct shared_overview *o)
+{
+    return !o->has_snapshot || o->bytes_since_snapshot > SNAPSHOT_BYTES ||
+           (o->snapshot_age_ms > SNAPSHOT_AGE_MS && o->head.seq > o->snapshot.position.seq);
+}
+
+/* Where the copy is in the log stands in itself. */
+static bool read_position(const char *path, struct shared_snapshot *out)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    bool shared, found = false;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+        schema_version(db, &out->schema, &shared) &&
+        sqlite3_prepare_v2(db, "SELECT seq, chain FROM local_shared WHERE one = 1", -1, &statement,
+                           NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW &&
+        sqlite3_column_bytes(statement, 1) == SHARED_CHAIN_BYTES) {
+        out->position.seq = (uint64_t)sqlite3_column_int64(statement, 0);
+        memcpy(out->position.chain, sqlite3_column_blob(statement, 1), SHARED_CHAIN_BYTES);
+        found = true;
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return found;
+}
+
+enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path)
+{
+    struct shared_snapshot snapshot = {0};
+    enum shared_outcome outcome = SHARED_NO;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+
+    if (size > 0 && read_position(path, &snapshot) && lseek(fd, 0, SEEK_SET) == 0) {
+        snapshot.bytes = (uint64_t)size;
+        outcome = log->calls->snapshot_put(log, &snapshot, fd, PART_MS);
+    }
+    if (fd >= 0)
+        close(fd);
+    return outcome;
+}
+
+/* The copy lies beside the file for as long as it is sent. */
+static void take_snapshot(struct presence *p, struct shared_log *log)
+{
+    char *copy, why[256];
+
+    if (asprintf(&copy, "%s.snapshot", p->catalogue->path) < 0)
+        return;
+    unlink(copy); /* of a process that was killed */
+    if (catalogue_backup(p->catalogue, copy, NULL, NULL, why, sizeof why) == CATALOGUE_OK &&
+        presence_put_snapshot(log, copy) == SHARED_YES) {
+        pthread_mutex_lock(&p->lock);
+        p->snapshots++;
+        pthread_mutex_unlock(&p->lock);
+    }
+    unlink(copy);
+    free(copy);
+}
+
+static void care(struct presence *p, struct shared_log *log)
+{
+    struct shared_overview overview;
+    bool more = true;
+
+    if (log->calls->hold(log, SNAPSHOT_LOCK, clock_now_ms() + CALL_MS) != SHARED_YES ||
+        log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) != SHARED_YES)
+        return;
+    if (is_due(&overview))
+        take_snapshot(p, log);
+    while (more && waits(p, 0, false))
+        if (log->calls->trim(log, &more, clock_now_ms() + CALL_MS) != SHARED_YES)
+            more = false;
+    log->calls->let_go(log, SNAPSHOT_LOCK, clock_now_ms() + CALL_MS);
+}
+
+static void *take_care(void *context)
+{
+    struct presence *p = context;
+
+    while (waits(p, CARE_EACH_MS, false)) {
+        struct shared_state state;
+        struct shared_log *log = NULL;
+
+        member_state(p->catalogue->member, &state);
+        if (state.phase == SHARED_JOINED && state.away_ms == 0)
+            log = open_log(p, &state, &p->caring);
+        if (log != NULL)
+            care(p, log);
+    }
+    return NULL;
+}
+
+/* ---- any thread ---------------------------------------------------------------------------- */
+
+static struct lead *find_lead(struct presence *p, const char *name)
+{
+    struct lead *lead = p->leads;
+
+    while (lead != NULL && strcmp(lead->name, name) != 0)
+        lead = lead->next;
+    return lead;
+}
+
+bool presence_leads(struct presence *p, const char *name)
+{
+    pthread_mutex_lock(&p->lock);
+    struct lead *lead = find_lead(p, name);
+    size_t size = strlen(name) + 1;
+    if (lead == NULL && (lead = calloc(1, sizeof *lead + size)) != NULL) {
+        memcpy(lead->name, name, size);
+        lead->next = p->leads;
+        p->leads = lead;
+    }
+    if (lead != NULL && !lead->wanted) {
+        lead->wanted = p->asked = true;
+        pthread_cond_broadcast(&p->wakes);
+    }
+    bool leads = lead != NULL && lead->held;
+    pthread_mutex_unlock(&p->lock);
+    return leads;
+}
+
+void presence_lead_end(struct presence *p, const char *name)
+{
+    pthread_mutex_lock(&p->lock);
+    struct lead *lead = find_lead(p, name);
+    if (lead != NULL)
+        lead->wanted = lead->held = false;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void presence_say(struct presence *p, const char *state)
+{
+    char *copy = strlen(state) < SAID_MOST ? strdup(state) : NULL;
+
+    if (copy == NULL)
+        return;
+    pthread_mutex_lock(&p->lock);
+    free(p->said);
+    p->said = copy;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void presence_members(struct presence *p,
+                      void (*each)(void *context, const struct shared_member *member),
+                      void *context)
+{
+    pthread_mutex_lock(&p->lock);
+    int64_t since = clock_now_ms() - p->known_at;
+    for (size_t i = 0; i < p->known_count; i++) {
+        const struct known *k = &p->known[i];
+        const struct shared_member member = {k->name,    k->release,           k->schema,
+                                             k->applied, k->silent_ms + since, k->state};
+        each(context, &member);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+void presence_fill(struct presence *p, struct shared_state *out)
+{
+    pthread_mutex_lock(&p->lock);
+    out->asked = p->asked_there;
+    out->synchronous = p->synchronous;
+    out->snapshots = p->snapshots;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+struct presence *presence_start(struct catalogue *c)
+{
+    struct presence *p = calloc(1, sizeof *p);
+
+    if (p == NULL)
+        return NULL;
+    const struct catalogue_shared *shared = &c->options.shared;
+    p->catalogue = c;
+    p->database = strdup(shared->database);
+    p->release = strdup(shared->release != NULL ? shared->release : "");
+    if (p->database == NULL || p->release == NULL) {
+        free(p->database);
+        free(p->release);
+        free(p);
+        return NULL;
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wakes, NULL);
+    p->has_teller = pthread_create(&p->teller, NULL, hold_and_tell, p) == 0;
+    p->has_carer = pthread_create(&p->carer, NULL, take_care, p) == 0;
+    if (p->has_teller && p->has_carer)
+        return p;
+    presence_stop(p);
+    presence_free(p);
+    return NULL;
+}
+
+void presence_stop(struct presence *p)
+{
+    if (p == NULL)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->stops = true;
+    pthread_cond_broadcast(&p->wakes);
+    if (p->telling != NULL)
+        p->telling->calls->interrupt(p->telling);
+    if (p->caring != NULL)
+        p->caring->calls->interrupt(p->caring);
+    pthread_mutex_unlock(&p->lock);
+    if (p->has_teller)
+        pthread_join(p->teller, NULL);
+    if (p->has_carer)
+        pthread_join(p->carer, NULL);
+    p->has_teller = p->has_carer = false;
+}
+
+void presence_free(struct presence *p)
+{
+    if (p == NULL)
+        return;
+    if (p->telling != NULL)
+        p->telling->calls->free(p->telling);
+    if (p->caring != NULL)
+        p->caring->calls->free(p->caring);
+    while (p->leads != NULL) {
+        struct lead *lead = p->leads;
+        p->leads = lead->next;
+        free(lead);
+    }
+    drop_known(p->known, p->known_count);
+    free(p->said);
+    free(p->database);
+    free(p->release);
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->wakes);
+    free(p);
+}

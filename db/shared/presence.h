@@ -1,0 +1,37 @@
+/* What a node is for the others as long as it is connected: the lease of its release, the names
+ * that it leads, its row among the nodes; and the snapshots, which one node takes for all. On
+ * connections and threads of its own, so that no write waits for it. Internal to db/. */
+#ifndef SITEMAPD_DB_SHARED_PRESENCE_H
+#define SITEMAPD_DB_SHARED_PRESENCE_H
+
+#include <stdbool.h>
+
+#include "db/catalogue.h"
+#include "db/shared/log.h"
+
+struct presence;
+
+/* Connects to nobody yet; `c` is borrowed. NULL: no memory, no thread. What it tells of this node
+ * is catalogue_shared_state's, which may be asked from now until presence_stop returns. */
+struct presence *presence_start(struct catalogue *c);
+/* Ends its threads soon; what was led is given up. Then presence_free; both take NULL. */
+void presence_stop(struct presence *p);
+void presence_free(struct presence *p);
+
+/* Sends a file that nobody writes to as the log's newest snapshot. The caller holds the name for
+ * it.
+ */
+enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path);
+
+/* ---- any thread; never wait. See db/shared.h. */
+
+bool presence_leads(struct presence *p, const char *name);
+void presence_lead_end(struct presence *p, const char *name);
+void presence_say(struct presence *p, const char *state);
+void presence_members(struct presence *p,
+                      void (*each)(void *context, const struct shared_member *member),
+                      void *context);
+/* Fills in what of the state is its: synchronous, snapshots. */
+void presence_fill(struct presence *p, struct shared_state *out);
+
+#endif

@@ -1,0 +1,151 @@
+/* `share`: one catalogue on several machines. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/base/text.h"
+#include "server/cli/backend/backend.h"
+#include "server/cli/commands/commands.h"
+#include "server/cli/output.h"
+
+/* The PostgreSQL of the configuration; EXIT_DONE, or told that there is none. */
+static int read_shared(struct cli *cli)
+{
+    int status = session_needs_machine(cli);
+
+    if (status == EXIT_DONE)
+        status = session_read_config(cli, NULL, NULL);
+    if (status == EXIT_DONE && cli->config->shared_database == NULL)
+        return cli_misuse(cli->arguments.command->name,
+                          "which PostgreSQL? Name it with --shared URL, SITEMAPD_SHARED or "
+                          "[shared] database");
+    return status;
+}
+
+int command_share_init(struct cli *cli)
+{
+    int status = read_shared(cli);
+    char why[512] = "";
+    struct shared_told told = {0};
+    enum catalogue_status made;
+
+    if (status != EXIT_DONE)
+        return status;
+    if (arguments_has(&cli->arguments, "--if-absent") &&
+        catalogue_share_status(cli->config->shared_database, &told, NULL, NULL, why, sizeof why) ==
+            CATALOGUE_OK &&
+        told.has_snapshot) {
+        printf("catalogue %s is shared there already\n", told.epoch);
+        return EXIT_DONE;
+    }
+    made = catalogue_share_init(cli->config->database, cli->config->shared_database,
+                                arguments_value(&cli->arguments, "--grant-to"), why, sizeof why);
+    if (made != CATALOGUE_OK)
+        return cli_fail_file(cli->config->database,
+                             *why != '\0' ? why : session_status_sentence(made));
+    printf("%s: shared; start this server with the same --shared, and others with an empty "
+           "catalogue\n",
+           cli->config->database);
+    return EXIT_DONE;
+}
+
+struct node_list {
+    bool json;
+    uint64_t head;
+    size_t count;
+};
+
+static void print_member(void *context, const struct shared_member *member)
+{
+    struct node_list *l = context;
+    struct str out = STR_INIT;
+
+    if (l->json) {
+        str_append_text(&out, "{\"node\":");
+        str_append_json_text(&out, member->name);
+        str_append_json_member(&out, "release", member->release);
+        str_append_format(&out, ",\"applied\":%" PRIu64 ",\"silent_seconds\":%" PRId64 "}\n",
+                          member->applied, member->silent_ms / 1000);
+        fputs(str_text(&out), stdout);
+    } else {
+        str_append_format(&out,
+                          "  %-28s  sitemapd %s, at record %" PRIu64 ", told %" PRId64 " s ago",
+                          member->name, member->release, member->applied, member->silent_ms / 1000);
+        cli_print_escaped(stdout, str_text(&out));
+        putchar('\n');
+    }
+    l->count++;
+    str_done(&out);
+}
+
+static void print_told(const struct shared_told *told, bool json)
+{
+    if (json) {
+        printf("{\"epoch\":\"%s\",\"server\":\"%s\",\"synchronous\":%s,\"durable\":%s,\"first\":"
+               "%" PRIu64 ",\"head\":%" PRIu64 ",\"log_bytes\":%" PRIu64 ",\"snapshot\":%" PRIu64
+               "}\n",
+               told->epoch, told->server, told->synchronous ? "true" : "false",
+               told->durable ? "true" : "false", told->first, told->head, told->log_bytes,
+               told->has_snapshot ? told->snapshot_at : 0);
+        return;
+    }
+    printf("catalogue %s on %s, at record %" PRIu64 "; the log has %" PRIu64
+           " bytes from record %" PRIu64 "\n",
+           told->epoch, told->server, told->head, told->log_bytes, told->first);
+    if (told->has_snapshot)
+        printf("last snapshot: record %" PRIu64 ", %" PRIu64 " bytes, %" PRId64 " s ago\n",
+               told->snapshot_at, told->snapshot_bytes, told->snapshot_age_ms / 1000);
+    else
+        printf("no snapshot yet: a node with an empty file cannot join\n");
+    if (!told->durable)
+        printf("%swarning:%s fsync or full_page_writes is off there: a crash may lose what was "
+               "acknowledged\n",
+               ink_on(stdout, INK_WARNING), ink_off(stdout));
+    else if (!told->synchronous)
+        printf("%swarning:%s no standby is synchronous: should that machine be lost, so may be "
+               "what was acknowledged last\n",
+               ink_on(stdout, INK_WARNING), ink_off(stdout));
+}
+
+int command_share_status(struct cli *cli)
+{
+    struct node_list nodes = {.json = arguments_has(&cli->arguments, "--json")};
+    struct shared_told told = {0};
+    char why[512] = "";
+    int status = read_shared(cli);
+    enum catalogue_status asked;
+
+    if (status != EXIT_DONE)
+        return status;
+    asked =
+        catalogue_share_status(cli->config->shared_database, &told, NULL, NULL, why, sizeof why);
+    if (asked == CATALOGUE_OK) {
+        print_told(&told, nodes.json);
+        asked = catalogue_share_status(cli->config->shared_database, &told, print_member, &nodes,
+                                       why, sizeof why);
+    }
+    if (asked == CATALOGUE_NOT_FOUND)
+        return cli_fail("share status", "there is no shared catalogue; `sitemapd share init` makes "
+                                        "one");
+    if (asked != CATALOGUE_OK)
+        return cli_fail("share status", "%s", *why != '\0' ? why : session_status_sentence(asked));
+    if (nodes.count == 0 && !nodes.json)
+        printf("  no node has served it yet\n");
+    return EXIT_DONE;
+}
+
+int command_share_upgrade(struct cli *cli)
+{
+    char why[512] = "";
+    int status = read_shared(cli);
+    enum catalogue_status upgraded;
+
+    if (status != EXIT_DONE)
+        return status;
+    upgraded = catalogue_share_upgrade(cli->config->database, cli->config->shared_database, why,
+                                       sizeof why);
+    if (upgraded != CATALOGUE_OK)
+        return cli_fail("share upgrade", "%s",
+                        *why != '\0' ? why : session_status_sentence(upgraded));
+    printf("the catalogue has this release's form on all nodes\n");
+    return EXIT_DONE;
+}

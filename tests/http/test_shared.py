@@ -1,0 +1,235 @@
+"""One catalogue on three machines: three servers with a file each, and a PostgreSQL that the test starts. The short
+form of tests/shared/run."""
+
+import os
+import signal
+
+import pytest
+
+from harness import ORIGIN, Server, eventually, locs, problem, sitemapd, write_gzip
+from postgres import Server as PostgreSQL
+
+URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/%s</loc></url></urlset>'
+
+
+def loc(name):
+    return f"{ORIGIN}/{name}.xml"
+
+
+class Cluster:
+    """A PostgreSQL, and nodes by name, each with a folder of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.postgres = PostgreSQL().start()
+        self.nodes = {}
+        first = self.database("a")
+        assert sitemapd("site", "add", ORIGIN, database=first).code == 0
+        made = sitemapd("share", "init", "--shared", self.postgres.url(), database=first)
+        assert made.code == 0, made
+
+    def database(self, name):
+        os.makedirs(self.folder / name, exist_ok=True)
+        return str(self.folder / name / "catalogue.db")
+
+    def node(self, name, *args, config="", env=None, **more):
+        """A server that shares; its file is empty but for that of "a"."""
+        config += f"\n[shared]\ndatabase = {self.postgres.url()}\nnode = {name}\n"
+        self.database(name)
+        node = Server(self.folder / name, *args, sites=(), config=config, env=env, **more)
+        self.nodes[name] = node
+        return node.start()
+
+    def three(self, *args, **more):
+        nodes = [self.node(name, *args, **more) for name in "abc"]
+        for node in nodes:
+            joined(node)
+        return nodes
+
+    def end(self):
+        for node in self.nodes.values():
+            node.kill()
+        self.postgres.end()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path)
+    try:
+        yield made
+        for node in made.nodes.values():
+            if node.process is not None:
+                node.stop()
+    finally:
+        made.end()
+
+
+def ready(node):
+    reply = node.api("GET", "/readyz", token=None)
+    return reply.status, reply.json()
+
+
+def reasons(node):
+    return {reason["code"]: reason["detail"] for reason in ready(node)[1]["reasons"]}
+
+
+def joined(node):
+    eventually(lambda: ready(node)[1].get("shared", {}).get("phase") == "joined", "joined", within=60)
+
+
+def page(node):
+    reply = node.get("/sitemap_index.xml", {"Accept-Encoding": "gzip"})
+    return reply.body, reply["ETag"]
+
+
+def served(node):
+    reply = node.get("/sitemap_index.xml")
+    return set(locs(reply.xml())) if reply.status == 200 else set()
+
+
+def applied(node):
+    return ready(node)[1]["shared"]["applied"]
+
+
+def equal(nodes):
+    """All at the same record; then what they hold and serve is the same, to the byte."""
+    eventually(lambda: len({applied(node) for node in nodes}) == 1, "all nodes at one record", within=60)
+    exports = {sitemapd("export", "--server", f"http://{node.admin}", env={"SITEMAPD_TOKEN": node.token}).out for node in nodes}
+    assert len(exports) == 1
+    eventually(lambda: len({page(node) for node in nodes}) == 1, "equal bytes and tags")
+
+
+def test_what_one_takes_all_serve(cluster):
+    a, b, c = cluster.three()
+    assert a.register(loc("one")).status == 201
+    assert loc("one") in served(a)  # there in the very next GET
+    for node in (b, c):
+        eventually(lambda node=node: loc("one") in served(node), "followed")
+    assert b.register(loc("two"), lastmod="2026-11-20").status == 201
+    assert c.bulk([loc(f"many-{i}") for i in range(300)]).status == 200
+    assert a.api("DELETE", f"/v1/sitemaps?loc={loc('one')}").status in (204, 404)
+    equal([a, b, c])
+    assert b.replace([loc("three")], max_removed=1000).status == 200
+    equal([a, b, c])
+    assert served(c) == {loc("three")}
+    revision = c.api("GET", "/v1/history?limit=1").json()["changes"][0]["revision"]
+    assert c.api("POST", f"/v1/history/{revision}/undo").status == 200
+    equal([a, b, c])
+    assert loc("two") in served(a)
+
+
+def test_without_postgresql_all_is_served_and_nothing_taken(cluster):
+    a, b = cluster.node("a"), cluster.node("b", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})
+    joined(b)
+    assert b.register(loc("one")).status == 201
+    eventually(lambda: loc("one") in served(a), "followed")
+    cluster.postgres.kill()
+    reply = b.register(loc("two"))
+    problem(reply, 503, "shared-unavailable")
+    assert int(reply["Retry-After"]) > 0
+    eventually(lambda: "shared-unavailable" in reasons(b), "told")
+    status, told = ready(b)
+    assert status == 200 and told["status"] == "degraded"
+    assert served(b) == {loc("one")}
+    b.kill()
+    b.start()  # a restart needs no PostgreSQL
+    assert served(b) == {loc("one")} and ready(b)[0] == 200
+    cluster.postgres.start()
+    eventually(lambda: b.register(loc("two")).status in (200, 201), "writes again", within=60)
+    eventually(lambda: served(a) == {loc("one"), loc("two")}, "followed")
+    equal([a, b])
+
+
+def test_an_empty_node_joins_once_it_can(cluster):
+    a = cluster.node("a")
+    assert a.register(loc("one")).status == 201
+    cluster.postgres.stop()
+    b = cluster.node("b")  # its ready line does not wait
+    status, told = ready(b)
+    assert status == 503 and told["status"] == "unavailable" and "joining" in reasons(b)
+    assert b.register(loc("two")).status == 503
+    cluster.postgres.start()
+    joined(b)
+    eventually(lambda: loc("one") in served(b), "joined and caught up", within=60)
+    assert ready(b)[0] == 200
+
+
+def test_a_killed_node_is_as_the_others_again(cluster):
+    a, b, c = cluster.three()
+    for i in range(20):
+        assert (a, b)[i % 2].register(loc(f"before-{i}")).status == 201
+    b.process.send_signal(signal.SIGKILL)
+    b.kill()
+    for i in range(20):
+        assert (a, c)[i % 2].register(loc(f"after-{i}")).status == 201
+    b.start()
+    equal([a, b, c])
+    assert len(served(b)) == 40
+
+
+def test_a_key_is_answered_on_any_node(cluster):
+    a, b, _ = cluster.three()
+    call = ("POST", "/v1/sitemaps", {"loc": loc("one")})
+    first = a.api(*call, headers={"Idempotency-Key": "k1"})
+    assert first.status == 201
+    eventually(lambda: applied(b) >= applied(a), "followed")
+    again = b.api(*call, headers={"Idempotency-Key": "k1"})
+    assert again.status == 201 and again["Idempotency-Replayed"] == "true" and again.body == first.body
+
+
+def test_configurations_that_differ_are_told_and_undo_nothing(cluster):
+    site = "[site \"{}\"]\norigin = https://{}.example\n"
+    both = site.format("one", "one") + site.format("two", "two")
+    a = cluster.node("a", config=both)
+    managed = lambda node: {s["origin"] for s in node.api("GET", "/v1/sites").json()["sites"] if s["managed"]}
+    eventually(lambda: managed(a) == {"https://one.example", "https://two.example"}, "declared")
+    eventually(lambda: "a" in {n["name"] for n in ready(a)[1]["shared"]["nodes"]}, "told", within=60)
+    b = cluster.node("b", config=site.format("one", "one"))
+    joined(b)
+    eventually(lambda: "configuration-differs" in reasons(b) and "configuration-differs" in reasons(a), "both tell of it", within=60)
+    assert managed(b) == managed(a) == {"https://one.example", "https://two.example"}
+    problem(b.api("PATCH", f"/v1/sites/{next(s['id'] for s in b.api('GET', '/v1/sites').json()['sites'] if s['managed'])}", {"cross_hosts": []}), 409, "managed-by-config")
+
+
+def test_a_folder_is_led_by_a_node_that_has_it(cluster):
+    folder, missing = cluster.folder / "files", cluster.folder / "none"
+    folder.mkdir()
+    write_gzip(folder / "a.xml.gz", URLSET % b"a")
+    config = f'[source "files"]\ndirectory = {{}}\nurl = {ORIGIN}/files/\nsettle = 100ms\n'
+    a = cluster.node("a", config=config.format(missing))
+    b = cluster.node("b", config=config.format(folder))
+    c = cluster.node("c", config=config.format(folder))
+    everywhere = lambda name: all(f"{ORIGIN}/files/{name}.xml.gz" in served(node) for node in (a, b, c) if node.process)
+    eventually(lambda: everywhere("a"), "one that has it scans", within=60)
+    eventually(lambda: "a has no folder of files" in reasons(b).get("folder-missing", ""), "named", within=60)
+    scans = [node for node in (b, c) if "source-scan" in node.log() and "1 file" in node.log()]
+    leader = scans[0] if scans else b
+    leader.kill()
+    write_gzip(folder / "b.xml.gz", URLSET % b"b")
+    eventually(lambda: everywhere("b"), "another leads", within=60)
+
+
+def test_commands_write_as_a_node_does(cluster):
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    alone = sitemapd("add", loc("x"), database=b.database)
+    assert alone.code == 1 and "shared" in alone.err, alone
+    done = sitemapd("add", loc("x"), "--shared", cluster.postgres.url(), database=b.database)
+    assert done.code == 0, done
+    for node in (a, b):
+        eventually(lambda node=node: served(node) == {loc("x")}, "a command's entry is served")
+    told = sitemapd("share", "status", "--shared", cluster.postgres.url())
+    assert told.code == 0 and "warning" in told.out and "  a  " in told.out, told
+    again = sitemapd("share", "init", "--shared", cluster.postgres.url(), database=cluster.database("d"))
+    assert again.code == 1, again
+
+
+def test_metrics_tell_of_the_log(cluster):
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.register(loc("one")).status == 201
+    eventually(lambda: b.metrics()["sitemapd_shared_applied_total"] >= 1, "followed")
+    values = a.metrics()
+    assert values["sitemapd_shared_joined"] == 1 and values["sitemapd_shared_appended_total"] >= 1
+    assert values["sitemapd_shared_applied_record"] == values["sitemapd_shared_head_record"]
+    assert values["sitemapd_shared_away_seconds"] == 0
