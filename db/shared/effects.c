@@ -29,7 +29,7 @@ struct effects {
 
 /* ---- writing */
 
-static void fail(struct effects *e, enum catalogue_status status)
+void effects_fail(struct effects *e, enum catalogue_status status)
 {
     if (e->status == CATALOGUE_OK)
         e->status = status;
@@ -38,9 +38,9 @@ static void fail(struct effects *e, enum catalogue_status status)
 static void hand_over(struct effects *e)
 {
     if (e->raw.failed)
-        fail(e, CATALOGUE_NO_MEMORY);
+        effects_fail(e, CATALOGUE_NO_MEMORY);
     if (e->status == CATALOGUE_OK && e->raw.len > 0)
-        fail(e, e->sink(e->context, e->raw.data, e->raw.len));
+        effects_fail(e, e->sink(e->context, e->raw.data, e->raw.len));
     str_clear(&e->raw);
 }
 
@@ -89,7 +89,7 @@ static sqlite3_value *old_value(struct effects *e, int column)
 {
     sqlite3_value *value = NULL;
     if (sqlite3_preupdate_old(e->db, column, &value) != SQLITE_OK)
-        fail(e, CATALOGUE_NO_MEMORY);
+        effects_fail(e, CATALOGUE_NO_MEMORY);
     return value;
 }
 
@@ -97,7 +97,7 @@ static sqlite3_value *new_value(struct effects *e, int column)
 {
     sqlite3_value *value = NULL;
     if (sqlite3_preupdate_new(e->db, column, &value) != SQLITE_OK)
-        fail(e, CATALOGUE_NO_MEMORY);
+        effects_fail(e, CATALOGUE_NO_MEMORY);
     return value;
 }
 
@@ -181,7 +181,7 @@ static void note_row(struct effects *e, int operation, const char *name, int64_t
      * column shows. */
     if (!t || sqlite3_preupdate_count(e->db) != t->count ||
         (operation == SQLITE_UPDATE && t->has_rowid && t->alias < 0 && from != to)) {
-        fail(e, CATALOGUE_UNAVAILABLE);
+        effects_fail(e, CATALOGUE_UNAVAILABLE);
         return;
     }
     e->any = true;
@@ -268,7 +268,7 @@ enum catalogue_status effects_add_sql(struct effects *e, const char *sql)
     e->any = true;
     str_append_char(&e->raw, STREAM_SQL);
     put_bytes(e, sql, strlen(sql));
-    fail(e, effects_reload(e));
+    effects_fail(e, effects_reload(e));
     return e->status;
 }
 

@@ -61,6 +61,8 @@ enum catalogue_status effects_add_schema(struct effects *e, int version);
 bool effects_are_any(const struct effects *e);
 /* What went wrong with recording; the engine knows nothing of it. Takes NULL. */
 enum catalogue_status effects_status(const struct effects *e);
+/* The transaction is not to be: no statement of it runs any more. */
+void effects_fail(struct effects *e, enum catalogue_status status);
 /* Records no more, and hands the rest to the sink: the stream is whole. */
 enum catalogue_status effects_end(struct effects *e);
 
@@ -78,6 +80,8 @@ void effects_applier_free(struct effects_applier *a);
 void effects_apply_begin(struct effects_applier *a);
 enum catalogue_status effects_apply(struct effects_applier *a, const void *bytes, size_t len);
 enum catalogue_status effects_apply_end(struct effects_applier *a);
+/* Whether the last stream was a migration. */
+bool effects_apply_migrated(const struct effects_applier *a);
 /* What the last failure was about, for people. */
 const char *effects_apply_why(const struct effects_applier *a);
 

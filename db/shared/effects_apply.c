@@ -29,6 +29,7 @@ struct effects_applier {
     struct statement_kept kept[STATEMENTS_MAX];
     size_t kept_count;
     struct str raw; /* not applied yet */
+    bool is_migration;
     char why[256];
 };
 
@@ -323,6 +324,7 @@ static enum catalogue_status apply_one(struct effects_applier *a, struct cursor 
     case STREAM_SQL:
         return apply_sql(a, c);
     case STREAM_SCHEMA:
+        a->is_migration = true;
         return take_number(c) <= SCHEMA_VERSION || c->short_of ? CATALOGUE_OK : CATALOGUE_NEWER;
     default:
         return diverge(a, "", "a record holds an operation that is none");
@@ -378,6 +380,7 @@ void effects_apply_begin(struct effects_applier *a)
 {
     a->why[0] = '\0';
     a->named_count = 0;
+    a->is_migration = false;
     str_clear(&a->raw);
 }
 
@@ -390,6 +393,11 @@ enum catalogue_status effects_apply(struct effects_applier *a, const void *bytes
 enum catalogue_status effects_apply_end(struct effects_applier *a)
 {
     return a->raw.len == 0 ? CATALOGUE_OK : diverge(a, "", "a record ends too soon");
+}
+
+bool effects_apply_migrated(const struct effects_applier *a)
+{
+    return a->is_migration;
 }
 
 const char *effects_apply_why(const struct effects_applier *a)

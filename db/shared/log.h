@@ -7,8 +7,8 @@
  * what is held as long as the node lives.
  *
  * Time: every call has a deadline (clock_now_ms) and comes back soon after it whatever the other
- * side does; a connection that missed one is dropped. What a callback takes does not count, and what
- * is asked for behind one has a few seconds of its own. Out of time, out of reach and lost are
+ * side does; a connection that missed one is dropped. What a callback takes does not count, and
+ * what is asked for behind one has a few seconds of its own. Out of time, out of reach and lost are
  * SHARED_AWAY.
  *
  * A write:

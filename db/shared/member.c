@@ -23,7 +23,8 @@
 #define FOLLOW_MS 5000
 #define COMMIT_MS 5000
 /* Between two looks, and two tries to reach it. */
-#define LOOK_MS 1000
+#define LOOK_MS         1000
+#define SETTLE_PAUSE_MS 50
 /* Steps of the engine between two looks whether the log wants a word. */
 #define KEEP_STEPS 100000
 /* So much of one record: it gets the page cache of a bulk. */
@@ -44,7 +45,7 @@ struct member {
     bool entered; /* a transaction is open there */
     char last_id[SHARED_ID_SIZE];
     /* Of a record that is being applied. */
-    bool skips, moved;
+    bool skips, moved, migrated;
     uint64_t record_bytes;
     enum catalogue_status applying;
 
@@ -127,14 +128,18 @@ static void note_away(struct member *m, const struct shared_log *log)
     pthread_mutex_unlock(&m->lock);
 }
 
-static void note_there(struct member *m)
+static void clear_trouble(struct member *m)
 {
-    if (atomic_exchange(&m->away_ms_since, 0) == 0)
-        return;
     pthread_mutex_lock(&m->lock);
     if (m->state.phase == SHARED_JOINED)
         m->state.trouble[0] = '\0';
     pthread_mutex_unlock(&m->lock);
+}
+
+static void note_there(struct member *m)
+{
+    if (atomic_exchange(&m->away_ms_since, 0) != 0)
+        clear_trouble(m);
 }
 
 /* What a call came to, for the writes that wait for it. */
@@ -158,7 +163,7 @@ static enum catalogue_status judge(struct member *m, struct shared_log *log,
     case SHARED_NO_MEMORY:
         return CATALOGUE_NO_MEMORY;
     case SHARED_STOPPED:
-        return m->applying != CATALOGUE_OK ? m->applying : CATALOGUE_SHARED_AWAY;
+        return CATALOGUE_SHARED_AWAY;
     default:
         note_away(m, log);
         return CATALOGUE_SHARED_AWAY;
@@ -280,13 +285,22 @@ static bool end_record(void *context, const struct shared_record *record)
     set_where(m, &record->position);
     if (!m->skips)
         count(m, &m->state.applied_records);
+    m->migrated |= !m->skips && effects_apply_migrated(m->applier);
     return true;
 }
+
+static enum catalogue_status open_parts(struct member *m);
 
 /* After a call that applied: what is half done goes, and what does not fit is divergence. */
 static enum catalogue_status end_applying(struct member *m, enum shared_outcome outcome)
 {
     roll_back(m);
+    if (m->migrated) {
+        m->migrated = false;
+        enum catalogue_status status = open_parts(m);
+        if (status != CATALOGUE_OK)
+            return status;
+    }
     if (m->applying == CATALOGUE_CORRUPT) {
         char why[256];
         snprintf(why, sizeof why, "a record of the log does not fit this node's file: %.180s",
@@ -299,6 +313,15 @@ static enum catalogue_status end_applying(struct member *m, enum shared_outcome 
                   "the others have a newer form of the catalogue: upgrade this node");
         return CATALOGUE_UPGRADE_PENDING;
     }
+    if (outcome == SHARED_STOPPED && m->applying != CATALOGUE_OK) { /* tried again */
+        pthread_mutex_lock(&m->lock);
+        snprintf(m->state.trouble, sizeof m->state.trouble, "a record cannot be written here: %s",
+                 catalogue_status_word(m->applying));
+        pthread_mutex_unlock(&m->lock);
+        return m->applying;
+    }
+    if (outcome == SHARED_YES && m->moved)
+        clear_trouble(m);
     return judge(m, m->log, outcome);
 }
 
@@ -362,6 +385,8 @@ static int on_steps(void *context)
     if (!m->entered || !m->tx->open)
         return 0;
     enum shared_outcome outcome = m->log->calls->keep(m->log, clock_now_ms() + COMMIT_MS);
+    if (outcome != SHARED_YES)
+        effects_fail(m->effects, judge(m, m->log, outcome));
     return outcome != SHARED_YES;
 }
 
@@ -400,7 +425,9 @@ enum catalogue_status member_enter(struct member *m, int64_t deadline_ms, bool *
                 clock_now_ms() < deadline_ms ? follow_step(m, deadline_ms, &more) : CATALOGUE_BUSY;
     }
     *moved = m->moved;
-    m->entered = status == CATALOGUE_OK;
+    m->entered = outcome == SHARED_YES;
+    if (status != CATALOGUE_OK)
+        member_leave(m);
     return status;
 }
 
@@ -477,11 +504,12 @@ enum catalogue_status member_settle(struct member *m, int64_t deadline_ms)
 {
     enum shared_outcome outcome = SHARED_UNKNOWN;
     enum catalogue_status status = look_where(m); /* what append() noted was rolled back */
-    for (;;) {
+    while (outcome == SHARED_UNKNOWN && !atomic_load(&m->stopping)) {
         outcome = m->log->calls->settle(m->log, m->last_id, deadline_ms);
-        if (outcome != SHARED_UNKNOWN || clock_now_ms() >= deadline_ms)
+        if (clock_now_ms() >= deadline_ms)
             break;
-        pause_ms(m, 50);
+        if (outcome == SHARED_UNKNOWN)
+            pause_ms(m, SETTLE_PAUSE_MS);
     }
     if (outcome == SHARED_UNKNOWN)
         return CATALOGUE_OUTCOME_UNKNOWN;
@@ -501,8 +529,6 @@ bool member_is_behind(const struct member *m)
 {
     return atomic_load_explicit(&m->behind, memory_order_relaxed);
 }
-
-static enum catalogue_status open_parts(struct member *m);
 
 /* What was fetched takes the place of all that is here. */
 static enum catalogue_status replace(struct member *m)
@@ -588,12 +614,14 @@ static enum catalogue_status migrate(struct member *m, const char *sql)
     return status;
 }
 
+const char *(*member_step)(int version) = schema_step;
+
 static enum catalogue_status run_migrations(struct member *m)
 {
     char version[64];
     enum catalogue_status status = effects_add_schema(m->effects, SCHEMA_VERSION);
     for (int step = m->schema; status == CATALOGUE_OK && step < SCHEMA_VERSION; step++)
-        status = migrate(m, schema_step(step));
+        status = migrate(m, member_step(step));
     snprintf(version, sizeof version, "PRAGMA user_version=%d", SCHEMA_SHARED + SCHEMA_VERSION);
     return status == CATALOGUE_OK ? migrate(m, version) : status;
 }
@@ -623,13 +651,17 @@ enum catalogue_status member_upgrade(struct member *m, bool by_hand, bool *moved
     int64_t deadline_ms = clock_now_ms() + FOLLOW_MS;
     struct shared_take take = take_of(m);
     struct shared_position at = where(m);
-    status = end_applying(m, m->log->calls->begin(m->log, &at, ENTER_BYTES, &take, deadline_ms));
-    if (status != CATALOGUE_OK)
-        return status;
-    m->entered = true;
-    struct shared_record record = {.schema = m->schema};
     enum shared_outcome outcome =
-        m->log->calls->older_are_gone(m->log, SCHEMA_VERSION, deadline_ms);
+        m->log->calls->begin(m->log, &at, ENTER_BYTES, &take, deadline_ms);
+    status = end_applying(m, outcome);
+    m->entered = outcome == SHARED_YES;
+    *moved = m->moved;
+    if (status != CATALOGUE_OK || !member_upgrade_is_due(m)) { /* another node did it */
+        member_leave(m);
+        return status;
+    }
+    struct shared_record record = {.schema = m->schema};
+    outcome = m->log->calls->older_are_gone(m->log, SCHEMA_VERSION, deadline_ms);
     if (outcome == SHARED_NO)
         status = CATALOGUE_BUSY;
     else
@@ -882,6 +914,11 @@ bool member_start(struct member *m)
 {
     m->has_thread = pthread_create(&m->thread, NULL, keep_looking, m) == 0;
     return m->has_thread;
+}
+
+void member_abandon(struct member *m)
+{
+    atomic_store(&m->stopping, true);
 }
 
 void member_stop(struct member *m)

@@ -31,6 +31,8 @@
 
 struct member;
 
+/* What brings a file of this version to the next; tests put theirs here. */
+extern const char *(*member_step)(int version);
 /* How a log is opened; tests put theirs here, before any catalogue is opened. */
 extern struct shared_log *(*member_open_log)(const struct shared_log_options *options, char *why,
                                              size_t why_size);
@@ -41,7 +43,10 @@ struct member *member_new(struct catalogue *c);
 void member_free(struct member *m);
 /* The thread; it pokes the writer of the catalogue. */
 bool member_start(struct member *m);
-/* Ends it, and makes the writer's calls give up soon. Takes NULL. */
+/* Nothing is waited for any more: what is being applied is broken off, what came of a write stays
+ * unknown. Any thread. */
+void member_abandon(struct member *m);
+/* Ends the thread. Takes NULL. */
 void member_stop(struct member *m);
 
 /* ---- the writer's thread */

@@ -417,10 +417,19 @@ static enum catalogue_status enter_shared(struct writer *w)
 /* What nobody said of a transaction that was sent: OK where it was applied, and is here. */
 static enum catalogue_status settle(struct writer *w)
 {
-    bool stops = queue_is_closed(&w->queue);
-    int64_t until_ms =
-        clock_now_ms() + (stops ? WRITER_STOP_MS : w->catalogue->options.write_timeout_ms);
-    enum catalogue_status status = member_settle(w->catalogue->member, until_ms);
+    int64_t until_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;
+    enum catalogue_status status = CATALOGUE_OUTCOME_UNKNOWN;
+    bool stops = false;
+    while (status == CATALOGUE_OUTCOME_UNKNOWN && clock_now_ms() < until_ms) {
+        if (!stops && queue_is_closed(&w->queue)) {
+            stops = true;
+            until_ms = clock_now_ms() + WRITER_STOP_MS;
+        }
+        int64_t step_ms = clock_now_ms() + WRITER_SHARED_MS;
+        status = member_settle(w->catalogue->member, step_ms < until_ms ? step_ms : until_ms);
+        if (atomic_load(&w->shared.abandoned))
+            break;
+    }
     note_moved(w);
     return status;
 }
@@ -885,6 +894,8 @@ void writer_finish(struct writer *w)
 void writer_abandon(struct writer *w)
 {
     atomic_store(&w->shared.abandoned, true);
+    if (w->catalogue->member)
+        member_abandon(w->catalogue->member);
     queue_poke(&w->queue);
 }
 

@@ -394,6 +394,70 @@ static void a_row_that_differs_is_found_by_what_touches_it(void **state)
     cluster_close(&k);
 }
 
+/* ---- migrations */
+
+static const char *next_step(int version)
+{
+    assert_int_equal(version, SCHEMA_VERSION - 1);
+    return "CREATE TABLE later(id INTEGER PRIMARY KEY, chance BLOB NOT NULL) STRICT;"
+           "INSERT INTO later SELECT address, randomblob(8) FROM sitemap;"
+           "ALTER TABLE source ADD COLUMN later TEXT;"
+           "UPDATE source SET later = hex(randomblob(4)), name = name || '2';"
+           "CREATE TABLE local_later(n INTEGER) STRICT; INSERT INTO local_later VALUES (7);"
+           "DROP TABLE removed_loc";
+}
+
+/* All files are of the version before, as far as they say. */
+static void make_older(struct cluster *k)
+{
+    for (int i = 0; i < NODES; i++) {
+        sqlite3 *db;
+        char sql[64];
+        node_stop(&k->nodes[i]);
+        snprintf(sql, sizeof sql, "PRAGMA user_version=%d", SCHEMA_SHARED + SCHEMA_VERSION - 1);
+        assert_int_equal(sqlite3_open(k->nodes[i].f.path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+    }
+}
+
+static void a_migration_is_a_record(void **state)
+{
+    struct cluster k;
+    (void)state;
+    cluster_open(&k);
+    assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
+    all_agree(&k);
+    make_older(&k);
+    member_step = next_step;
+    memory.older_are_there = true;
+    for (int i = 0; i < NODES; i++)
+        node_start(&k.nodes[i]);
+    /* An older release is there yet: what is here is served, and stays as it is. */
+    assert_true(state_of(&k.nodes[1]).upgrade_pending);
+    assert_int_equal(put_plain(&k.nodes[1].f, ORIGIN "/m/b.xml", NULL).status,
+                     CATALOGUE_UPGRADE_PENDING);
+    assert_true(holds(&k.nodes[1], ORIGIN "/m/a.xml"));
+    uint64_t before = head();
+    memory.older_are_there = false;
+    for (int i = 0; i < NODES; i++)
+        await(!state_of(&k.nodes[i]).upgrade_pending, "upgraded");
+    assert_int_equal(head(), before + 1); /* by one of them */
+    for (int i = 0; i < NODES; i++) {
+        await_head(&k.nodes[i]);
+        assert_int_equal(number_of(&k.nodes[i].f, "SELECT n FROM local_later"), 7);
+        assert_int_equal(number_of(&k.nodes[i].f, "PRAGMA user_version"),
+                         SCHEMA_SHARED + SCHEMA_VERSION);
+        run_sql(&k.nodes[i].f, "CREATE TABLE removed_loc(address INTEGER PRIMARY KEY,"
+                               " loc TEXT NOT NULL) STRICT"); /* what the writer needs */
+    }
+    for (int i = 1; i < NODES; i++)
+        assert_equal_dumps(k.nodes[0].f.db, k.nodes[i].f.db);
+    assert_int_equal(put_plain(&k.nodes[2].f, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_OK);
+    member_step = schema_step;
+    cluster_close(&k);
+}
+
 /* ---- copies */
 
 static void told_problem(void *context, const char *sentence)
@@ -614,6 +678,7 @@ int main(void)
         cmocka_unit_test(who_is_killed_between_the_commits_has_it_from_the_log),
         cmocka_unit_test(who_is_ahead_of_the_log_replaces_itself),
         cmocka_unit_test(a_row_that_differs_is_found_by_what_touches_it),
+        cmocka_unit_test(a_migration_is_a_record),
         cmocka_unit_test(a_copy_put_elsewhere_is_a_catalogue_of_its_own),
         cmocka_unit_test(files_agree_whatever_happens),
     };
