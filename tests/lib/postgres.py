@@ -86,12 +86,12 @@ class Server:
     """One PostgreSQL. `settings` are lines of its configuration. Not durable unless asked: a kill -9 of processes loses
     nothing that was written, only a machine's end would."""
 
-    def __init__(self, folder=None, durable=False, address="127.0.0.1", settings=None, of=None, wrap=()):
+    def __init__(self, folder=None, durable=False, address="127.0.0.1", port=None, settings=None, of=None, wrap=()):
         self.own_folder = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="postgres.")
         self.data = os.path.join(self.folder, "data")
         self.log = os.path.join(self.folder, "log")
-        self.address, self.port, self.process, self.wrap = address, free_port() if not wrap else 5432, None, tuple(wrap)
+        self.address, self.port, self.process, self.wrap = address, port or free_port(address), None, tuple(wrap)
         os.makedirs(self.folder, exist_ok=True)
         if owner():
             os.chown(self.folder, *owner())
