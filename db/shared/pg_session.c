@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "db/shared/pg_lookup.h"
 #include "db/shared/pg_schema.h"
 #include "server/base/clock.h"
 
@@ -146,6 +147,7 @@ bool pg_session_init(struct pg_session *s, const struct shared_log_options *opti
 void pg_session_done(struct pg_session *s)
 {
     pg_session_drop(s);
+    pg_lookup_free(s->lookup);
     PQconninfoFree(s->options);
     free(s->epoch);
     free(s->application);
@@ -407,8 +409,33 @@ enum shared_outcome pg_session_wait(struct pg_session *s, const char *own, int64
 
 /* --- connecting --- */
 
+/* One host of the options, as libpq takes it; a name with the addresses it stands for. */
+struct one_host {
+    const char *name, *address, *port; /* or NULL */
+    char names[PG_LOOKUP_MOST * PG_NAME_SIZE], addresses[PG_LOOKUP_MOST * 64], port_text[16];
+};
+
+static enum shared_outcome find_host(struct pg_session *s, size_t host, struct one_host *out,
+                                     int64_t deadline_ms)
+{
+    out->name = item_of(option_of(s, "host"), host, out->names, PG_NAME_SIZE);
+    out->address = item_of(option_of(s, "hostaddr"), host, out->addresses, sizeof out->addresses);
+    out->port = item_of(option_of(s, "port"), host, out->port_text, sizeof out->port_text);
+    if (out->address || !out->name || !pg_lookup_is_needed(out->name))
+        return SHARED_YES;
+    char name[PG_NAME_SIZE];
+
+    memcpy(name, out->names, sizeof name);
+    const char *trouble = pg_lookup(&s->lookup, name, deadline_ms, out->addresses, out->names);
+
+    if (trouble)
+        snprintf(s->why, sizeof s->why, "%s: %s", name, trouble);
+    out->address = out->addresses;
+    return trouble ? SHARED_AWAY : SHARED_YES;
+}
+
 /* What is told to libpq beside the options: of one host, and what is not said there. */
-static PGconn *start(struct pg_session *s, size_t host)
+static PGconn *start(struct pg_session *s, const struct one_host *host)
 {
     static const struct {
         const char *keyword, *value;
@@ -417,19 +444,15 @@ static PGconn *start(struct pg_session *s, size_t host)
         {"tcp_user_timeout", "10000"}, {"gssencmode", "disable"},
     };
     const char *keywords[64], *values[64];
-    char name[256], address[64], port[16];
     size_t n = 0;
 
     for (const PQconninfoOption *o = s->options; o->keyword && n < 48; o++) {
-        const char *value = o->val && *o->val ? o->val : NULL;
+        const char *value = strcmp(o->keyword, "host") == 0       ? host->name
+                            : strcmp(o->keyword, "hostaddr") == 0 ? host->address
+                            : strcmp(o->keyword, "port") == 0     ? host->port
+                                                                  : o->val;
 
-        if (strcmp(o->keyword, "host") == 0)
-            value = item_of(value, host, name, sizeof name);
-        else if (strcmp(o->keyword, "hostaddr") == 0)
-            value = item_of(value, host, address, sizeof address);
-        else if (strcmp(o->keyword, "port") == 0)
-            value = item_of(value, host, port, sizeof port);
-        if (value) {
+        if (value && *value) {
             keywords[n] = o->keyword;
             values[n++] = value;
         }
@@ -455,9 +478,12 @@ static PGconn *start(struct pg_session *s, size_t host)
 static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t deadline_ms)
 {
     PostgresPollingStatusType step = PGRES_POLLING_WRITING;
-    enum shared_outcome outcome = SHARED_AWAY;
+    struct one_host found;
+    enum shared_outcome outcome = find_host(s, host, &found, deadline_ms);
 
-    s->conn = start(s, host);
+    if (outcome != SHARED_YES)
+        return outcome;
+    s->conn = start(s, &found);
     if (!s->conn)
         return SHARED_NO_MEMORY;
     while (PQstatus(s->conn) != CONNECTION_BAD && step != PGRES_POLLING_FAILED) {

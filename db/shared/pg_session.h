@@ -17,13 +17,16 @@
 #define PG_BATCH_MAX 16
 #define PG_WHY_SIZE  512
 
+struct pg_lookup;
+
 struct pg_session {
     char *epoch;       /* or NULL */
     char *application; /* how the server's views call the session */
     PQconninfoOption *options;
-    size_t hosts; /* that the options name; 1 where it names none */
-    size_t host;  /* the last that was good */
-    PGconn *conn; /* or NULL */
+    size_t hosts;             /* that the options name; 1 where it names none */
+    size_t host;              /* the last that was good */
+    struct pg_lookup *lookup; /* of a host's name, or NULL */
+    PGconn *conn;             /* or NULL */
     uint64_t
         number; /* of the connection, one more with each: what it held went with the last one */
     bool is_prepared[PG_STATEMENT_COUNT];

@@ -19,9 +19,9 @@ NUMBERS = itertools.count()
 class Node:
     """A log's handle in a process of its own (log_driver.c)."""
 
-    def __init__(self, url, name="-", epoch=EPOCH):
+    def __init__(self, url, name="-", epoch=EPOCH, within=()):
         self.name = name
-        self.process = subprocess.Popen([DRIVER, url, epoch, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process = subprocess.Popen([*within, DRIVER, url, epoch, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def send(self, *words):
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
@@ -80,8 +80,8 @@ def nodes():
     """Makes nodes; each ends without a sanitizer's report."""
     made = []
 
-    def make(url, name="-", epoch=EPOCH):
-        made.append(Node(url, name, epoch))
+    def make(url, *args, **more):
+        made.append(Node(url, *args, **more))
         return made[-1]
 
     yield make

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""tests/shared/rounds.py [ROUNDS] [SEED]: three nodes on a pair of PostgreSQLs whose commits are synchronous, clients that
+"""tests/shared/rounds.py [ROUNDS [SEED [FAULT]]]: three nodes on a pair of PostgreSQLs whose commits are synchronous, clients that
 write through all of them, and in each round something that breaks: the primary is killed and its standby promoted, or
 stands still, or ends all sessions; a node is killed, or stands still. Behind each round all is compared: what was
 acknowledged is there, with the value that was last acknowledged, on all nodes, once; what was refused is not; no GET of a
@@ -32,7 +32,6 @@ class Pair:
     def __init__(self):
         self.primary = postgres.Server().start()
         self.standby = self.primary.standby()
-        # Three places by which nodes find them: a third server takes the place of one that was killed.
         self.ports = (self.primary.port, self.standby.port)
 
     def url(self):
@@ -40,12 +39,11 @@ class Pair:
         return f"postgresql://postgres@{hosts}/{postgres.DATABASE}"
 
     def fail_over(self):
-        """kill -9, promote; another standby at the old one's port."""
+        """kill -9, promote; the old one, whose place another standby is to take."""
         old, self.primary = self.primary, self.standby
         old.kill()
         self.primary.promote()
-        promoted = time.monotonic()
-        return promoted, lambda: self.replace(old)
+        return old
 
     def replace(self, old):
         port = old.port
@@ -141,21 +139,19 @@ class Cluster:
         for thread in self.readers + self.writers:
             thread.start()
 
-    # ---- what breaks; each returns the time since when all could be well again
+    # ---- what breaks; behind each all could be well again
 
     def primary_dies(self):
-        promoted, self.then = self.pair.fail_over()
-        return promoted
+        old = self.pair.fail_over()
+        self.then = lambda: self.pair.replace(old)
 
     def primary_stands_still(self):
         self.pair.primary.pause()
         time.sleep(self.random.uniform(0.5, 4))
         self.pair.primary.resume()
-        return time.monotonic()
 
     def sessions_end(self):
         self.pair.primary.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'sitemapd%'")
-        return time.monotonic()
 
     def waits_are_cut(self):
         """An operator cancels what waits for the standby, again and again."""
@@ -164,7 +160,6 @@ class Cluster:
             self.pair.primary.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
             time.sleep(0.1)
         self.pair.standby.resume()
-        return time.monotonic()
 
     def node_dies(self):
         at = self.random.randrange(len(self.nodes))
@@ -178,7 +173,6 @@ class Cluster:
         node.start()
         eventually(lambda: node.get("/sitemap_index.xml").status == 200, f"{node.name} serves again", within=60)
         self.readers[at].runs.set()
-        return time.monotonic()
 
     def node_stands_still(self):
         at = self.random.randrange(len(self.nodes))
@@ -188,7 +182,6 @@ class Cluster:
         self.nodes[at].process.send_signal(signal.SIGCONT)
         self.nodes[at].get("/sitemap_index.xml")
         self.readers[at].runs.set()
-        return time.monotonic()
 
     FAULTS = (primary_dies, node_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still)
 
@@ -196,15 +189,22 @@ class Cluster:
 
     def round(self, fault):
         """What breaks under load; then the load stops and all is compared. A line of what was seen."""
-        self.then = lambda: None
+        self.then, began = lambda: None, time.monotonic()
         time.sleep(self.random.uniform(0.3, 1))
-        well = fault(self)
-        # Every writer comes through again.
-        eventually(lambda: all(w.acknowledged_at and w.acknowledged_at[-1] > well for w in self.writers), f"writes after {fault.__name__}", within=60)
-        first = min(at for w in self.writers for at in w.acknowledged_at[-2000:] if at > well) - well
+        fault(self)
+        well = time.monotonic()
+        try:  # every writer comes through again
+            eventually(lambda: all(w.acknowledged_at and w.acknowledged_at[-1] > well for w in self.writers), f"writes after {fault.__name__}", within=60)
+        except AssertionError:
+            for node in self.nodes:
+                print(node.name, node.api("GET", "/readyz", token=None).body.decode(), node.log()[-3000:], file=sys.stderr)
+            print([(w.name, well - w.acknowledged_at[-1], w.is_alive()) for w in self.writers], self.outcomes(), file=sys.stderr)
+            raise
+        times = sorted(at for w in self.writers for at in w.acknowledged_at if at > began)
+        longest = max(b - a for a, b in zip([began] + times, times))
         self.then()
         self.compare()
-        return f"{fault.__name__}: {sum(len(w.acknowledged_at) for w in self.writers)} acknowledged, next write after {first:.2f} s, {dict(self.outcomes())}"
+        return f"{fault.__name__}: at most {longest:.2f} s without a write; in all {dict(self.outcomes())}"
 
     def outcomes(self):
         return sum((w.outcomes for w in self.writers), collections.Counter())
@@ -268,9 +268,10 @@ class Cluster:
 
 
 def main():
-    if len(sys.argv) > 3 or any(arg.startswith("-") for arg in sys.argv[1:]):
-        print("usage: tests/shared/rounds.py [ROUNDS] [SEED]", file=sys.stderr)
+    if len(sys.argv) > 4 or any(arg.startswith("-") for arg in sys.argv[1:]):
+        print("usage: tests/shared/rounds.py [ROUNDS [SEED [FAULT]]]", file=sys.stderr)
         return 2
+    faults = [fault for fault in Cluster.FAULTS if len(sys.argv) < 4 or fault.__name__ == sys.argv[3]]
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else len(Cluster.FAULTS)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
     print(f"seed {seed}", flush=True)
@@ -278,7 +279,7 @@ def main():
         cluster = Cluster(folder, seed)
         try:
             for number in range(rounds):
-                print(f"{number + 1}: {cluster.round(Cluster.FAULTS[number % len(Cluster.FAULTS)])}", flush=True)
+                print(f"{number + 1}: {cluster.round(faults[number % len(faults)])}", flush=True)
         finally:
             cluster.end()
     return 0

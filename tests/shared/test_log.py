@@ -3,6 +3,7 @@ lied to: what each call comes to, and that yes and no are certain."""
 
 import os
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -428,8 +429,25 @@ def test_hosts_are_tried_in_turn(nodes, founder, database, server):
     dead = postgres.free_port()
     node = nodes(f"postgresql://postgres@{server.address}:{dead},{server.address}:{server.port}/{where}")
     assert node("overview") == "yes"
+    assert nodes(f"postgresql://postgres@localhost:{server.port}/{where}")("overview") == "yes"  # one name, two addresses
     alone = nodes(f"postgresql://postgres:secret@{server.address}:{dead}/{where}")
     assert alone("overview", 2000) == "away" and alone.last["why"] and "secret" not in alone.last["why"]
+
+
+def test_a_silent_name_server_holds_nobody(nodes, tmp_path):
+    if os.getuid() != 0:
+        pytest.skip("only root gives a process another resolv.conf")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.77", 53))
+        (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.77\n")
+        within = ("unshare", "--mount", "sh", "-ec", f'mount --bind {tmp_path}/resolv.conf /etc/resolv.conf; exec "$@"', "sh")
+        if subprocess.run([*within, "true"], check=False).returncode != 0:
+            pytest.skip("no mounts here")
+        node = nodes("postgresql://postgres@database.example.com/sitemapd", within=within)
+        for _ in range(2):  # the second finds the first's look-up under way
+            told = node.ask("overview", 300)
+            assert told["outcome"] == "away" and 300 <= told["took_ms"] < 3000, told
+        assert told["why"] == "database.example.com: the look-up of PostgreSQL's host was not answered in time"
 
 
 # ---- who is there -------------------------------------------------------------------------------
