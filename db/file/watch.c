@@ -18,11 +18,10 @@
  * into the new file, so the log is put away before anything opens the new file. It is ours to put
  * away only if it is the very log that this watch held open. */
 
-#define INDEX_BLOCK_BYTES 32768 /* what the engine maps of it at once */
-#define QUIET_MS          3000
-#define QUIET_LOOK_MS     1000
-#define FILE_EVENTS       (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
-#define WAKE              ((uint64_t)1 << 32) /* a wake; less: nudges alone */
+#define QUIET_MS      3000
+#define QUIET_LOOK_MS 1000
+#define FILE_EVENTS   (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
+#define WAKE          ((uint64_t)1 << 32) /* a wake; less: nudges alone */
 
 /* ---- the connection -------------------------------------------------------------------- */
 
@@ -35,32 +34,6 @@ static int watch_read_version(sqlite3_stmt *data_version, int64_t *out)
     /* The reset ends the implicit transaction: a later step must see what is new then. */
     sqlite3_reset(data_version);
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
-}
-
-/* Where nobody committed anything there is nothing to ask the engine for, which takes locks. */
-static void watch_find_index(struct watch *w)
-{
-    sqlite3_file *file = NULL;
-    volatile void *first = NULL;
-
-    w->index = NULL;
-    if (sqlite3_file_control(w->db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
-        file != NULL && file->pMethods != NULL && file->pMethods->iVersion >= 2 &&
-        file->pMethods->xShmMap(file, 0, INDEX_BLOCK_BYTES, 0, &first) == SQLITE_OK)
-        w->index = first;
-}
-
-/* Whether anything was committed since the last call, or may have been. */
-static bool watch_has_moved(struct watch *w)
-{
-    bool moved = w->index == NULL;
-
-    for (size_t i = 0; w->index != NULL && i < WATCH_INDEX_WORDS; i++) {
-        uint32_t word = w->index[i];
-        moved = moved || word != w->seen[i];
-        w->seen[i] = word;
-    }
-    return moved;
 }
 
 /* Remembers which file the write-ahead log is. It exists from the first read on (once the file is
@@ -111,8 +84,7 @@ static int watch_adopt(struct watch *w, sqlite3 *db, const struct file_identity 
     w->version = version;
     w->file = *file;
     watch_find_log(w);
-    watch_find_index(w);
-    memset(w->seen, 0, sizeof w->seen);
+    log_index_find(&w->index, w->db);
     watch_files(w);
     return SQLITE_OK;
 }
@@ -253,21 +225,21 @@ static enum catalogue_wait_result poll_once(struct watch *w)
         return lose(w);
     if (atomic_load(&w->catalogue->lost))
         writer_reopen(w->catalogue); /* it did not succeed yet */
-    if (!watch_has_moved(w))
+    if (!log_index_moved(&w->index))
         return CATALOGUE_WAIT_TIMEOUT;
     rc = watch_read_version(w->data_version, &version);
     if (rc != SQLITE_OK) {
         enum catalogue_status status = connection_status(rc);
         bool passing = status == CATALOGUE_BUSY || status == CATALOGUE_NO_MEMORY;
-        memset(w->seen, 0, sizeof w->seen); /* it is looked at again */
+        log_index_forget(&w->index);
         return passing ? CATALOGUE_WAIT_TIMEOUT : lose(w);
     }
     if (version == w->version)
         return CATALOGUE_WAIT_TIMEOUT;
     w->version = version;
-    if (!w->log_known || w->index == NULL) {
+    if (!w->log_known || w->index.head == NULL) {
         watch_find_log(w);
-        watch_find_index(w);
+        log_index_find(&w->index, w->db);
         watch_files(w);
     }
     return CATALOGUE_WAIT_CHANGED;
@@ -292,7 +264,8 @@ static bool take_files(const struct watch *w)
  * renamed, a link turned elsewhere. */
 static bool is_quiet(const struct watch *w, int64_t now_ms)
 {
-    return w->files_fd >= 0 && w->index != NULL && !w->lost && now_ms - w->moved_ms >= QUIET_MS;
+    return w->files_fd >= 0 && w->index.head != NULL && !w->lost &&
+           now_ms - w->moved_ms >= QUIET_MS;
 }
 
 enum call { CALL_NONE, CALL_NUDGE, CALL_WAKE };

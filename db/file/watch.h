@@ -9,10 +9,8 @@
 
 #include "db/file/connection.h"
 #include "db/file/handle.h"
+#include "db/file/log_index.h"
 #include "db/read/view_pool.h"
-
-/* The first copy of its header (https://www.sqlite.org/walformat.html#the_wal_index_header). */
-#define WATCH_INDEX_WORDS 12
 
 struct watch {
     struct catalogue *catalogue; /* constant */
@@ -22,10 +20,7 @@ struct watch {
     sqlite3 *db; /* kept while lost: its open file keeps the inode's number from being given anew */
     sqlite3_stmt *data_version;
     int64_t version; /* the last data_version read */
-    /* The head of the log's index, which each commit of anybody's writes anew: in the memory that
-     * all processes share, and as it was before the last look. NULL: there is none to be seen. */
-    const volatile uint32_t *index;
-    uint32_t seen[WATCH_INDEX_WORDS];
+    struct log_index index;
     struct file_identity file; /* of `db` */
     struct file_identity log;  /* of its write-ahead log */
     bool log_known;

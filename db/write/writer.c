@@ -293,6 +293,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     w->tx.is_pressed = is_pressed;
     w->tx.pressed_context = w;
     checkpoint_attach(&w->checkpoint, w->db, w->catalogue->options.server);
+    log_index_find(&w->index, w->db);
     w->purge_pending = true;
     return CATALOGUE_OK;
 }
@@ -598,11 +599,17 @@ static void writer_look_around(struct writer *w)
         return;
     char ignored[512];
     server_lock_hold(&w->lock, w->catalogue->path, ignored, sizeof ignored);
-    if (tx_look(&w->tx) == CATALOGUE_OK) {
+    bool moved = log_index_moved(&w->index);
+    if (moved && tx_look(&w->tx) == CATALOGUE_OK) {
         writer_saw(w);
         outside_look(&w->outside, &w->tx);
+    } else if (moved) {
+        log_index_forget(&w->index);
     }
-    w->purge_pending = true; /* maybe another process removed an index */
+    if (moved || w->idle_at_ms >= w->purge_at_ms) { /* maybe another process removed an index */
+        w->purge_pending = true;
+        w->purge_at_ms = w->idle_at_ms + WRITER_TRIM_MS;
+    }
     checkpoint_when_idle(&w->checkpoint);
     pthread_mutex_lock(&w->trouble_lock);
     bool writable = w->writable;

@@ -21,6 +21,7 @@
 #include "db/catalogue.h"
 #include "db/file/checkpoint.h"
 #include "db/file/handle.h"
+#include "db/file/log_index.h"
 #include "db/file/server_lock.h"
 #include "db/write/outside.h"
 #include "db/write/queue.h"
@@ -69,6 +70,8 @@ struct writer {
     int64_t lock_until_ms;     /* how long the busy handler waits */
     bool waits_for_queue;      /* and gives up when nothing is queued any more */
     int64_t idle_at_ms;        /* when to look around again */
+    int64_t purge_at_ms;       /* when what was removed may be old enough */
+    struct log_index index;    /* as of the last look around */
     int64_t trim_at_ms;        /* when to look whether the history is too old */
     int64_t forget_at_ms;      /* and what is kept for repeats */
     int64_t upgrade_at_ms;     /* shared: when to try the migration again */
