@@ -8,9 +8,6 @@
 
 #include "db/history/recorder.h"
 #include "db/read/row.h"
-#include "db/write/apply/crawler.h"
-#include "db/write/apply/indexnow.h"
-#include "db/write/apply/source.h"
 #include "db/write/apply/token.h"
 #include "db/write/apply/urlset.h"
 #include "db/write/preview.h"

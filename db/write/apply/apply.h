@@ -27,41 +27,22 @@ bool apply_alone(enum change_kind kind);
 enum catalogue_status apply_change(struct tx *tx, const struct change *change,
                                    struct change_result *result, bool *keep);
 
-enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change,
-                                      struct change_result *result);
-enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *change,
+/* What a kind of change does. One whose transaction may be rolled back whole says it by `*keep`. */
+typedef enum catalogue_status apply_kind(struct tx *tx, const struct change *change,
                                          struct change_result *result);
-enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
-                                 struct change_result *result, bool *keep);
-enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
-                                    struct change_result *result, bool *keep);
-enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
-                                 struct change_result *result, bool *keep);
-enum catalogue_status apply_check(struct tx *tx, const struct change *change,
-                                  struct change_result *result);
+typedef enum catalogue_status apply_whole(struct tx *tx, const struct change *change,
+                                          struct change_result *result, bool *keep);
+apply_kind apply_entry_put, apply_entry_remove, apply_check, apply_indexnow;
+apply_whole apply_bulk, apply_replace, apply_scan, apply_undo, apply_configure;
+apply_kind apply_site_add, apply_site_update, apply_site_remove;
+apply_kind apply_index_add, apply_index_freeze, apply_index_remove, apply_urlset_add;
+apply_whole apply_urlset_update;
+apply_kind apply_source_put, apply_source_remove;
 /* Of the removal of an index or, `of_site`, a site: change->revision is its revision. */
 enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
                                      struct change_result *result, bool of_site);
-enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
-                                 struct change_result *result, bool *keep);
-enum catalogue_status apply_configure(struct tx *tx, const struct change *change,
-                                      struct change_result *result, bool *keep);
-enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
-                                     struct change_result *result);
-enum catalogue_status apply_site_update(struct tx *tx, const struct change *change,
-                                        struct change_result *result);
-enum catalogue_status apply_site_remove(struct tx *tx, const struct change *change,
-                                        struct change_result *result);
-enum catalogue_status apply_index_add(struct tx *tx, const struct change *change,
-                                      struct change_result *result);
-enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *change,
-                                       struct change_result *result);
-enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *change,
-                                          struct change_result *result, bool *keep);
-enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *change,
-                                         struct change_result *result);
-enum catalogue_status apply_index_remove(struct tx *tx, const struct change *change,
-                                         struct change_result *result);
+/* Writes tables of the node's own alone: no revision. */
+enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change);
 /* Drops a batch of rows; result->removed tells how many, `*more` whether there may be more. Makes
  * no revision: nothing that anyone can see differs. */
 /* The index whose rows are to go next, 0: none. A read. */

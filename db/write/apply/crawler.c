@@ -1,10 +1,11 @@
-#include "db/write/apply/crawler.h"
+/* What is kept of crawlers, in the writer's transaction.
+ *
+ * Rows are good in the epoch that local_crawler names, and in no other: index ids and stamps are of
+ * it. Whoever finds another one there drops them all first. */
+#include "db/write/apply/apply.h"
 
 #include <endian.h>
 #include <string.h>
-
-/* Rows are good in the epoch that local_crawler names, and in no other: index ids and stamps are of
- * it. Whoever finds another one there drops them all first. */
 
 static enum catalogue_status is_same_epoch(struct tx *tx, bool *same)
 {

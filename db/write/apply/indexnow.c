@@ -1,4 +1,5 @@
-#include "db/write/apply/indexnow.h"
+/* CHANGE_INDEXNOW, see db/indexnow.h. */
+#include "db/write/apply/apply.h"
 
 enum catalogue_status apply_indexnow(struct tx *tx, const struct change *change,
                                      struct change_result *result)

@@ -5,12 +5,11 @@
  * takes up no name under which another site's, or a configuration's, files are known: a first scan
  * of its own would find all of them gone. A row of source_made remembers whose they are past its
  * removal. */
-#include "db/write/apply/source.h"
+#include "db/write/apply/apply.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "db/write/apply/apply.h"
 #include "server/rules/entry.h"
 
 #define MINUTE 60000u
