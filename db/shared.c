@@ -32,7 +32,9 @@ void catalogue_shared_say(struct catalogue *c, const char *state)
 
 bool catalogue_leads(struct catalogue *c, const char *name)
 {
-    return c->member == NULL || (c->presence && presence_leads(c->presence, name));
+    struct presence *presence = c->member ? c->presence : NULL;
+
+    return c->member == NULL || (presence && presence_leads(presence, name));
 }
 
 void catalogue_lead_end(struct catalogue *c, const char *name)

@@ -22,10 +22,10 @@ struct view_pool; /* CATALOGUE_VIEWS read connections, lent out one by one */
 struct watch;     /* data_version and stat of the path, for catalogue_wait */
 
 struct catalogue {
-    char *path;                       /* owned */
-    struct catalogue_options options; /* options.path is `path` */
-    struct member *member;            /* NULL: it is not shared */
-    struct presence *presence;        /* NULL, and of a command: db/shared/presence.h */
+    char *path;                        /* owned */
+    struct catalogue_options options;  /* options.path is `path` */
+    struct member *member;             /* NULL: it is not shared */
+    struct presence *_Atomic presence; /* NULL, and of a command; made behind the writer's thread */
     struct writer *writer;
     struct view_pool *views;
     struct watch *watch;

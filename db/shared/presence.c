@@ -74,7 +74,7 @@ static struct shared_log *open_log(struct presence *p, const struct shared_state
 
     if (log != NULL || state->epoch[0] == '\0' || state->node[0] == '\0')
         return log;
-    log = shared_log_open_postgresql(&options, why, sizeof why);
+    log = member_open_log(&options, why, sizeof why);
     pthread_mutex_lock(&p->lock);
     *at = log;
     pthread_mutex_unlock(&p->lock);

@@ -46,6 +46,10 @@ struct memory_cluster {
         char node[SHARED_NODE_SIZE];
         enum memory_fault fault;
     } faults[8];
+    struct {
+        char name[64];
+        struct memory_handle *by; /* NULL: nobody holds it */
+    } names[16];
     /* Called with the record there and not here yet. */
     void (*between)(void *context, const char *node);
     void *context;
@@ -79,6 +83,7 @@ static inline void memory_clear(void)
     memory.count = 1;
     memory.older_are_there = false;
     memory.between = NULL;
+    memset(memory.names, 0, sizeof memory.names);
     memset(memory.faults, 0, sizeof memory.faults);
     memory.records = calloc(MEMORY_RECORDS, sizeof *memory.records);
 }
@@ -160,6 +165,11 @@ static inline void memory_free(struct shared_log *log)
     if (!log)
         return;
     memory_rollback(log);
+    pthread_mutex_lock(&memory.lock);
+    for (int i = 0; i < 16; i++)
+        if (memory.names[i].by == memory_of(log))
+            memory.names[i].by = NULL;
+    pthread_mutex_unlock(&memory.lock);
     str_done(&memory_of(log)->body);
     free(log);
 }
@@ -389,6 +399,96 @@ static inline enum shared_outcome memory_snapshot_get(struct shared_log *log, in
     return outcome;
 }
 
+/* ---- presence */
+
+static inline int memory_name(const char *name)
+{
+    int i = 0;
+    while (memory.names[i].name[0] != '\0' && strcmp(memory.names[i].name, name) != 0)
+        i++;
+    snprintf(memory.names[i].name, sizeof memory.names[i].name, "%s", name);
+    return i;
+}
+
+static inline enum shared_outcome memory_hold(struct shared_log *log, const char *name,
+                                              int64_t deadline_ms)
+{
+    (void)deadline_ms;
+    pthread_mutex_lock(&memory.lock);
+    int i = memory_name(name);
+    if (!memory.names[i].by)
+        memory.names[i].by = memory_of(log);
+    bool held = memory.names[i].by == memory_of(log);
+    pthread_mutex_unlock(&memory.lock);
+    return held ? SHARED_YES : SHARED_NO;
+}
+
+static inline bool memory_is_held(const struct shared_log *log, const char *name)
+{
+    pthread_mutex_lock(&memory.lock);
+    bool held = &memory.names[memory_name(name)].by->log == log;
+    pthread_mutex_unlock(&memory.lock);
+    return held;
+}
+
+static inline void memory_let_go(struct shared_log *log, const char *name, int64_t deadline_ms)
+{
+    (void)deadline_ms;
+    pthread_mutex_lock(&memory.lock);
+    int i = memory_name(name);
+    if (memory.names[i].by == memory_of(log))
+        memory.names[i].by = NULL;
+    pthread_mutex_unlock(&memory.lock);
+}
+
+static inline enum shared_outcome memory_lease(struct shared_log *log, int schema,
+                                               int64_t deadline_ms)
+{
+    (void)log;
+    (void)schema;
+    (void)deadline_ms;
+    return SHARED_YES;
+}
+
+static inline enum shared_outcome memory_say(struct shared_log *log, const struct shared_node *node,
+                                             int64_t deadline_ms)
+{
+    (void)log;
+    (void)node;
+    (void)deadline_ms;
+    return SHARED_YES;
+}
+
+static inline enum shared_outcome
+memory_list(struct shared_log *log, bool (*take)(void *context, const struct shared_node *node),
+            void *context, int64_t deadline_ms)
+{
+    (void)log;
+    (void)take;
+    (void)context;
+    (void)deadline_ms;
+    return SHARED_YES;
+}
+
+/* Snapshots are the test's to make. */
+static inline enum shared_outcome memory_overview(struct shared_log *log,
+                                                  struct shared_overview *out, int64_t deadline_ms)
+{
+    (void)log;
+    (void)deadline_ms;
+    *out = (struct shared_overview){.has_snapshot = true};
+    return SHARED_YES;
+}
+
+static inline enum shared_outcome memory_trim(struct shared_log *log, bool *more,
+                                              int64_t deadline_ms)
+{
+    (void)log;
+    (void)deadline_ms;
+    *more = false;
+    return SHARED_YES;
+}
+
 static const struct shared_log_calls memory_calls = {
     .free = memory_free,
     .why = memory_why,
@@ -404,6 +504,14 @@ static const struct shared_log_calls memory_calls = {
     .wait = memory_wait,
     .snapshot_put = memory_snapshot_put,
     .snapshot_get = memory_snapshot_get,
+    .trim = memory_trim,
+    .hold = memory_hold,
+    .is_held = memory_is_held,
+    .let_go = memory_let_go,
+    .lease = memory_lease,
+    .tell = memory_say,
+    .list = memory_list,
+    .overview = memory_overview,
 };
 
 static inline struct shared_log *memory_open(const struct shared_log_options *options, char *why,
