@@ -3,11 +3,14 @@ form of tests/shared/run."""
 
 import os
 import signal
+import sys
 
 import pytest
 
 from harness import ORIGIN, Server, eventually, locs, problem, sitemapd, write_gzip
-from postgres import Server as PostgreSQL
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from postgres import Server as PostgreSQL  # noqa: E402
 
 URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/%s</loc></url></urlset>'
 
