@@ -141,7 +141,7 @@ class Server:
         return f"postgresql://{user}@{self.address}:{self.port}/{database or ''}"
 
     def sql(self, text, database=DATABASE, user=SUPERUSER):
-        return run([*self.wrap, "/usr/bin/psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.url(database, user), "-c", text]).strip()
+        return run([*self.wrap, binary("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.url(database, user), "-c", text]).strip()
 
     def standby(self, synchronous=True, name="standby", **more):
         """Another server that follows this one; the commits of this one wait for it where it is synchronous."""

@@ -339,7 +339,7 @@ def test_a_full_queue_of_notices_stops_nobody(nodes, request):
         url = server.url()
         founder = nodes(url, "founder")
         assert founder("found", EPOCH) == "yes"
-        stuck = subprocess.Popen(["/usr/bin/psql", "-XAtq", "-d", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        stuck = subprocess.Popen([postgres.binary("psql"), "-XAtq", "-d", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         stuck.stdin.write("LISTEN anything;\nBEGIN;\nSELECT 'in';\n")
         stuck.stdin.flush()
         assert stuck.stdout.readline() == "in\n"
