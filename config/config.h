@@ -64,7 +64,7 @@ struct config_source {
     char **excludes;
     bool watch;
     uint32_t rescan_ms, settle_ms;
-    bool serve;
+    bool serve, split;
 };
 
 /* [token "name"]: a token of the API whose hash lies in a file. */

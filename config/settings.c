@@ -357,6 +357,9 @@ const struct setting config_source_settings[] = {
      .doc = "How long the folder must be quiet before its changes are published, all at once."},
     {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
      .doc = "Whether the files themselves are served on the public listener."},
+    {SOURCE_SETTING("split", SETTING_BOOL), IN_SOURCE(split), .fallback = "no",
+     .doc = "Whether a file that is past the limits of a sitemap is split: its page URLs are kept "
+            "as a urlset at its URL (docs/urls.md). Else it is refused."},
     {SOURCE_SETTING("upstream", SETTING_URL), IN_SOURCE(upstream),
      .doc = "In place of a folder: the URL of a sitemap index elsewhere, which is kept in step "
             "with."},

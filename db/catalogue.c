@@ -154,6 +154,14 @@ struct spool *catalogue_spool(const struct catalogue *c, uint64_t max_bytes)
     return spool;
 }
 
+int catalogue_scratch(const struct catalogue *c)
+{
+    char *folder = strndup(c->path, (size_t)(strrchr(c->path, '/') - c->path));
+    int fd = folder ? nameless_open(folder) : -1;
+    free(folder);
+    return fd;
+}
+
 void catalogue_submit(struct catalogue *c, const struct change *change, change_done *done)
 {
     writer_submit(c->writer, change, done, change->context);

@@ -64,6 +64,10 @@ void catalogue_close(struct catalogue *c);
  * safe. */
 struct spool *catalogue_spool(const struct catalogue *c, uint64_t max_bytes);
 
+/* A nameless file beside the catalogue's, for what does not fit into memory; -1 with errno. Thread
+ * safe. */
+int catalogue_scratch(const struct catalogue *c);
+
 /* ---- watching -------------------------------------------------------------------------- */
 
 enum catalogue_wait_result {

@@ -46,6 +46,7 @@ enum change_kind {
     CHANGE_CONFIGURE,     /* what a configuration declares: .declared, .declared_count */
     CHANGE_CHECK,         /* what polls came to: .checks; a revision only where a date moved */
     CHANGE_SCAN,          /* what a directory source found: see the scan_ fields */
+    CHANGE_SPLIT,         /* what differs in a urlset from the file that is split into it: .rows */
     CHANGE_UNDO,          /* put back what one change changed: .revision, .overwrite, .dry_run */
     CHANGE_RESTORE,       /* an index as it was: .index_name, .revision, .overwrite, .dry_run */
     CHANGE_PURGE,         /* internal: rows of removed indexes, one small batch */
@@ -119,6 +120,8 @@ struct change_result;
 typedef bool change_outcome(void *context, struct change_result *result,
                             const struct registry *registry, struct str *out);
 #define OUTCOME_MAX_BYTES 16384u
+
+#define SPLIT_STEP_ROWS 500000u
 
 #define MAX_REMOVED_GUARDED (-1) /* the shrink guard decides */
 
@@ -215,6 +218,12 @@ struct change {
     struct indexnow_write indexnow;
     const struct check_write *checks; /* CHECK_WRITES_MAX at most */
     size_t check_count;
+    /* Split: of the urlset .index_name, what .source owns; of .rows those that are `gone` go, all
+     * others are put. The guard judges all of it first, by these two: how many come, how many go.
+     * It is applied in steps of SPLIT_STEP_ROWS at most, each a transaction and a revision of its
+     * own, with other writes between them: one group in the history. A step that fails is answered
+     * so, and those before it stay: the next split goes on with the group. */
+    uint64_t split_comes, split_goes;
     int64_t source_hosts; /* scan: see struct source_state */
     uint32_t max_told;    /* bulk, replace, scan: findings that the result is to keep, see there */
     _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */
@@ -250,6 +259,9 @@ struct change_result {
     uint64_t revision;         /* the catalogue's after it: its own where it wrote something, else
                                   that of the last change before it that did */
     bool changed;              /* something was written (a revision was made) */
+    bool more;                 /* the writer's: another step is to come */
+    uint64_t step_at;          /* the writer's: of an undo the step that it is at */
+    uint64_t group;            /* of a change in steps: the revision of the first; 0: it had one */
     rule_set remarks;          /* single entry: its warnings; list: its sites' */
     struct entry_record entry; /* ENTRY_PUT: as stored now; ENTRY_REMOVE: as it was;
                                   loc NULL otherwise */

@@ -13,7 +13,8 @@
 enum source_file_state {
     SOURCE_FILE_LISTED,      /* a good sitemap: it has an entry */
     SOURCE_FILE_EMPTY,       /* a sitemap without URLs: no entry, no fault */
-    SOURCE_FILE_IGNORED,     /* no sitemap at all (kept so that it is not read again): no entry */
+    SOURCE_FILE_IGNORED,     /* no sitemap at all (kept so that it is not read again), or, with
+                                `urls`, split: they are the rows of a urlset. No entry */
     SOURCE_FILE_QUARANTINED, /* refused, see `problem`; its last good entry, if any, stays */
     SOURCE_FILE_GONE,        /* in a scan only: it is not in the folder any more */
 };

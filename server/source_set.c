@@ -132,6 +132,8 @@ static bool add_configured(struct source_plan *p, const struct config_source *fr
         .rescan_ms = from->rescan_ms,
         .settle_ms = from->settle_ms,
         .serve = from->serve,
+        .split = from->split,
+        .split_bytes = p->config->max_spool_bytes / 2, /* as one site's lists */
         .managed = true,
     };
     return !failed;

@@ -43,7 +43,7 @@ RULES = {
     "server/input": (("server/base", "server/rules"), ("expat", "jansson", "xxhash", "zlib")),
     "server/pages": (("db", "server/base", "server/rules"), ("zlib", "xxhash")),
     "server/http": (("server/pages", "server/base", "server/rules", "server/crypto/tls"), ("microhttpd", "zlib")),
-    "server/sources": (("db", "server/input", "server/base", "server/rules"), ()),
+    "server/sources": (("db", "server/input", "server/base", "server/rules"), ("xxhash",)),
     "server/sources/remote": (("server/sources", "server/client", "db", "server/input", "server/base", "server/rules"), ()),
     "server/crypto": ((), ("gnutls",)),
     "server/log": (("server/base",), ()),

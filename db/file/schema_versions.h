@@ -479,6 +479,10 @@ static const char schema_v9[] =
  * in its index has the source -list id. urlset_age are the rows of urlsets with expires_s by what
  * their age counts from (db/write/apply/urlset.c); a row that went may have left its own there.
  *
+ * history.part_of: of a change in steps the revision of its first one; 0: it had one. history_step
+ * has them by that, maybe also some that the history lost. split are the urlsets that a split is
+ * not done with.
+ *
  * indexnow: see db/indexnow.h. */
 
 static const char schema_v10[] =
@@ -493,6 +497,16 @@ static const char schema_v10[] =
     " at INTEGER NOT NULL"
     ") STRICT;"
     "CREATE INDEX urlset_age_at ON urlset_age(list, at);"
+    "ALTER TABLE history ADD COLUMN part_of INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE history_step("
+    " part_of INTEGER NOT NULL,"
+    " revision INTEGER NOT NULL,"
+    " PRIMARY KEY (part_of, revision)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE split("
+    " list INTEGER PRIMARY KEY,"
+    " part_of INTEGER NOT NULL"
+    ") STRICT;"
     "CREATE TABLE indexnow("
     " site INTEGER PRIMARY KEY,"
     " revision INTEGER NOT NULL,"

@@ -207,9 +207,9 @@
     X(PURGE_DONE, "UPDATE sitemap_index SET purged = 1 WHERE id = ?1")                             \
     X(INDEX_SITE, "SELECT site FROM sitemap_index WHERE id = ?1")                                  \
     X(HISTORY_ADD, "INSERT INTO history(revision, at, who, kind, via, request_id, created,"        \
-                   " updated, unchanged, removed, undoes, note, rows, parts, bytes, few, site)"    \
-                   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"    \
-                   " ?16, ?17)")                                                                   \
+                   " updated, unchanged, removed, undoes, note, rows, parts, bytes, few, site,"    \
+                   " part_of) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"     \
+                   " ?14, ?15, ?16, ?17, ?18)")                                                    \
     X(HISTORY_SITE_ADD, "INSERT INTO history_site(site, bytes, since) VALUES (?1, ?2, 0)"          \
                         " ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes")               \
     X(HISTORY_FILE_ADD, HISTORY_FILE_KEEP " WHERE source = ?2 AND path = ?3 AND site IS NOT NULL"  \
@@ -346,6 +346,19 @@
     X(CRAWLER_LOG_PUT, "INSERT INTO local_crawler_log(bytes, hash, at) VALUES (?1, ?2, ?3)")       \
     X(CRAWLER_LOGS_TIDY, "DELETE FROM local_crawler_log"                                           \
                          " WHERE id <= (SELECT max(id) FROM local_crawler_log) - ?1")              \
+    X(SPLIT_OPEN, "SELECT part_of FROM split WHERE list = ?1")                                     \
+    X(SPLIT_BEGIN, "INSERT OR REPLACE INTO split(list, part_of) VALUES (?1, ?2)")                  \
+    X(SPLIT_END, "DELETE FROM split WHERE list = ?1")                                              \
+    X(HISTORY_STEP_ADD, "INSERT INTO history_step(part_of, revision) VALUES (?1, ?2)")             \
+    X(HISTORY_STEPS_TIDY, "DELETE FROM history_step WHERE revision < ?1")                          \
+    X(HISTORY_PART_OF, "SELECT part_of FROM history WHERE revision = ?1")                          \
+    X(HISTORY_STEP_BEFORE, "SELECT max(revision) FROM history_step"                                \
+                           " WHERE part_of = ?1 AND revision < ?2")                                \
+    X(HISTORY_STEPS_SUM, "SELECT sum(h.created) - sum(h.removed) FROM history_step AS s"           \
+                         " CROSS JOIN history AS h ON h.revision = s.revision"                     \
+                         " WHERE s.part_of = ?1")                                                  \
+    X(FILES_READ_AGAIN, "UPDATE source_file SET inode = 0, mtime_ns = 0 WHERE source = ?1"         \
+                        " AND state = 2 AND urls > 0")                                             \
     /* Nothing is written where it is another by now. */                                           \
     X(INDEXNOW_PUT, "INSERT INTO indexnow(site, revision, parts) SELECT id, ?2, ?3 FROM site"      \
                     " WHERE id = ?1 AND (?4 = 0 OR id IN (SELECT site FROM indexnow))"             \

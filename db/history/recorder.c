@@ -430,13 +430,37 @@ void history_tell_gone(char out[HISTORY_GONE_SIZE], uint64_t from)
                  from);
 }
 
-const char *const history_kinds[] = {
-    "registration",  "removal",       "list",          "replace",     "site-add",
-    "site-freeze",   "site-thaw",     "site-update",   "site-remove", "index-add",
-    "index-remove",  "token-add",     "index-freeze",  "index-thaw",  "token-revoke",
-    "source-add",    "source-update", "source-remove", "configure",   "check",
-    "scan",          "undo",          "restore",       "urlset-add",  "urlset-update",
-    "urlset-remove", "urlset-freeze", "urlset-thaw",   "expiry",      NULL};
+const char *const history_kinds[] = {"registration",
+                                     "removal",
+                                     "list",
+                                     "replace",
+                                     "site-add",
+                                     "site-freeze",
+                                     "site-thaw",
+                                     "site-update",
+                                     "site-remove",
+                                     "index-add",
+                                     "index-remove",
+                                     "token-add",
+                                     "index-freeze",
+                                     "index-thaw",
+                                     "token-revoke",
+                                     "source-add",
+                                     "source-update",
+                                     "source-remove",
+                                     "configure",
+                                     "check",
+                                     "scan",
+                                     "undo",
+                                     "restore",
+                                     "urlset-add",
+                                     "urlset-update",
+                                     "urlset-remove",
+                                     "urlset-freeze",
+                                     "urlset-thaw",
+                                     "expiry",
+                                     "split",
+                                     NULL};
 
 static const char *kind_word(const struct change *change)
 {
@@ -485,6 +509,8 @@ static const char *kind_word(const struct change *change)
         return "check";
     case CHANGE_SCAN:
         return "scan";
+    case CHANGE_SPLIT:
+        return "split";
     case CHANGE_UNDO:
         return "undo";
     case CHANGE_RESTORE:
@@ -505,7 +531,7 @@ static const char *via_of(const struct tx *tx, const struct change *change)
         return change->via;
     if (!tx->options->server)
         return "cli";
-    if (change->kind == CHANGE_SCAN || change->kind == CHANGE_CHECK)
+    if (change->kind == CHANGE_SCAN || change->kind == CHANGE_SPLIT || change->kind == CHANGE_CHECK)
         return "source";
     return change->kind == CHANGE_CONFIGURE || change->override_managed ? "config" : "api";
 }
@@ -610,6 +636,7 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     if (r->packed.len > 0)
         sqlite3_bind_blob64(row, 16, str_text(&r->packed), r->packed.len, SQLITE_STATIC);
     sqlite3_bind_int64(row, 17, site_of(r));
+    sqlite3_bind_int64(row, 18, (sqlite3_int64)result->group);
     enum catalogue_status status = statement_run(row);
     if (status != CATALOGUE_OK)
         return status;

@@ -197,7 +197,7 @@ static void take_expired(struct queue *q, struct request_line *line, int64_t now
     line_init(line);
     while (request) {
         struct write_request *next = request->next;
-        if (request->deadline_ms <= now_ms) {
+        if (request->deadline_ms <= now_ms && !request->begun) {
             line_append(out, request);
             note_taken(q, request);
         } else {
@@ -239,18 +239,36 @@ void queue_give_back(struct queue *q, bool alone, struct write_request *list)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Each line is in the order of deadlines: all wait equally long. */
+void queue_go_on(struct queue *q, struct write_request *request)
+{
+    request->begun = true;
+    request->next = NULL;
+    pthread_mutex_lock(&q->lock);
+    line_append(&q->alone, request);
+    share_of(q, request)->waiting++;
+    q->depth++;
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Each line is in the order of deadlines: all wait equally long, but those that are begun. */
+static int64_t earliest_of(const struct request_line *line)
+{
+    const struct write_request *r = line->first;
+    while (r && r->begun)
+        r = r->next;
+    return r ? r->deadline_ms : INT64_MAX;
+}
+
 static int64_t earliest(const struct queue *q)
 {
-    int64_t small = q->small.first ? q->small.first->deadline_ms : INT64_MAX;
-    int64_t alone = q->alone.first ? q->alone.first->deadline_ms : INT64_MAX;
+    int64_t small = earliest_of(&q->small), alone = earliest_of(&q->alone);
     return small < alone ? small : alone;
 }
 
 static bool line_presses(const struct request_line *line, int64_t site_id, int64_t until_ms)
 {
-    for (const struct write_request *r = line->first; r && r->deadline_ms <= until_ms; r = r->next)
-        if (r->change.grant.site_id != site_id)
+    for (const struct write_request *r = line->first; r; r = r->next)
+        if (r->deadline_ms <= until_ms && !r->begun && r->change.grant.site_id != site_id)
             return true;
     return false;
 }

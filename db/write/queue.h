@@ -22,6 +22,7 @@ struct write_request {
     void *done_context;
     struct change_result result;
     int64_t deadline_ms; /* by clock_now_ms */
+    bool begun;          /* of its steps some are applied: it waits as long as it takes */
     struct write_request *next;
     char *block[]; /* aligned for pointers */
 };
@@ -74,6 +75,8 @@ struct write_request *queue_take(struct queue *q, bool alone, size_t max);
 struct write_request *queue_take_expired(struct queue *q, int64_t now_ms);
 /* Puts back what was taken last, before all that came since: it waits as if it had stayed. */
 void queue_give_back(struct queue *q, bool alone, struct write_request *list);
+/* Puts what goes alone, and is not done, behind all that wait. */
+void queue_go_on(struct queue *q, struct write_request *request);
 /* True where a write waits that came by another token than one of this site, with no more time than
  * until then. */
 bool queue_presses(struct queue *q, int64_t site_id, int64_t until_ms);

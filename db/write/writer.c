@@ -659,6 +659,16 @@ static void name_unknown(const struct writer *w, char *why, size_t size)
              member_last_id(w->catalogue->member));
 }
 
+/* A change that comes in steps has its next one when all others that wait have had their turn. */
+static void go_on(struct writer *w, struct write_request *request)
+{
+    if (queue_is_closed(&w->queue))
+        writer_answer_failed(w, request, CATALOGUE_CANCELLED,
+                             "the server stops; the steps that were applied stay");
+    else
+        queue_go_on(&w->queue, request);
+}
+
 /* Applies the requests in the open transaction and ends it. Answers those that had their turn. */
 static void carry_out(struct writer *w, struct write_request *list)
 {
@@ -712,7 +722,10 @@ static void carry_out(struct writer *w, struct write_request *list)
         catalogue_wake(w->catalogue);
     }
     writer_note_registered(w, list);
-    answer_applied(list);
+    if (list && list->result.more && list->result.status == CATALOGUE_OK)
+        go_on(w, list);
+    else
+        answer_applied(list);
 }
 
 static void set_cache(struct writer *w, int kib)

@@ -211,6 +211,13 @@ static bool is_remarked(const struct record *kept, const struct record *now)
            !(kept->file.remarks && strcmp(kept->file.remarks, now->file.remarks) == 0);
 }
 
+/* Its page URLs went to a urlset. */
+static bool is_split(const struct record *kept, const struct record *now)
+{
+    return now->file.urls > 0 &&
+           (kept == NULL || memcmp(kept->file.hash, now->file.hash, sizeof now->file.hash) != 0);
+}
+
 /* What the file is told as; NULL where nobody needs to know. */
 static const char *name_of(const struct record *kept, const struct record *now)
 {
@@ -231,7 +238,7 @@ static const char *name_of(const struct record *kept, const struct record *now)
     case SOURCE_FILE_EMPTY:
         return kept && kept->file.state == SOURCE_FILE_EMPTY ? NULL : "empty";
     case SOURCE_FILE_IGNORED:
-        return was_bad ? "recovered" : NULL;
+        return was_bad ? "recovered" : is_split(kept, now) ? "split" : NULL;
     case SOURCE_FILE_GONE:
         return "gone";
     }

@@ -60,6 +60,11 @@ static bool source_tell_change(const struct source *s, const char *what,
                                const struct source_file *file)
 {
     char place[64] = "";
+    if (strcmp(what, "split") == 0) {
+        source_tell(s, LEVEL_INFO, "source-file-split",
+                    "%s: its %" PRIu64 " page URLs are a urlset", file->path, file->urls);
+        return true;
+    }
     if (strcmp(what, "recovered") == 0) {
         source_tell(s, LEVEL_INFO, "source-file-recovered", "%s is good again", file->path);
         if (file->remarks)
@@ -494,8 +499,9 @@ bool source_settings_equal(const struct source_settings *a, const struct source_
            strcmp(a->url, b->url) == 0 && texts_equal(a->index, b->index) &&
            lists_equal(a->patterns, b->patterns) && lists_equal(a->excludes, b->excludes) &&
            a->watch == b->watch && a->rescan_ms == b->rescan_ms && a->settle_ms == b->settle_ms &&
-           a->serve == b->serve && a->managed == b->managed && a->site_id == b->site_id &&
-           texts_equal(a->root, b->root) && a->closed == b->closed;
+           a->serve == b->serve && a->split == b->split && a->split_bytes == b->split_bytes &&
+           a->managed == b->managed && a->site_id == b->site_id && texts_equal(a->root, b->root) &&
+           a->closed == b->closed;
 }
 
 static void refuse(struct scan_request *request, const char *why)

@@ -26,7 +26,9 @@ struct source_settings {
     const char *const *excludes; /* NULL-terminated; NULL: none */
     bool watch;                  /* inotify; false: rescans alone */
     uint32_t rescan_ms, settle_ms;
-    bool serve; /* its files are served under their path */
+    bool serve;           /* its files are served under their path */
+    bool split;           /* a file past the limits of a sitemap becomes a urlset (split.h) */
+    uint64_t split_bytes; /* that this may take of the disk; 0: no bound */
     /* Who may set it: the configuration and flags (`managed`), or API and command line, whose
      * sources are of one site. */
     bool managed;

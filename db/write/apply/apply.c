@@ -197,7 +197,8 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         result_outside(result, NULL, "the token's role does not allow it");
         return CATALOGUE_OK;
     }
-    status = repeat_find(tx, change, result);
+    if (result->group == 0) /* the first step, or the only one */
+        status = repeat_find(tx, change, result);
     if (status != CATALOGUE_OK || result->repeated || result->status != CATALOGUE_OK)
         return status;
     switch (change->kind) {
@@ -244,6 +245,8 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return apply_check(tx, change, result);
     case CHANGE_CONFIGURE:
         return apply_configure(tx, change, result, keep);
+    case CHANGE_SPLIT:
+        return apply_split(tx, change, result, keep);
     case CHANGE_SCAN:
         return apply_scan(tx, change, result, keep);
     case CHANGE_UNDO:
@@ -280,8 +283,8 @@ void change_result_done(struct change_result *result)
     result->rows = NULL;
 }
 
-enum catalogue_status apply_change(struct tx *tx, const struct change *change,
-                                   struct change_result *result, bool *keep)
+static enum catalogue_status apply_step(struct tx *tx, const struct change *change,
+                                        struct change_result *result, bool *keep)
 {
     struct preview preview;
     *keep = !(change->dry_run && apply_alone(change->kind));
@@ -298,9 +301,37 @@ enum catalogue_status apply_change(struct tx *tx, const struct change *change,
             status = preview_tell(&preview, tx, change, result);
         recorder_drop(tx->recorder);
     }
-    if (status == CATALOGUE_OK && *keep)
+    if (status == CATALOGUE_OK && *keep && !result->more)
         status = repeat_keep(tx, change, result);
     preview_done(&preview, tx);
+    return status;
+}
+
+/* The history has what one step did, who asks hears of all. */
+static void count_apart(struct change_result *result, struct change_result *before)
+{
+    *before = *result;
+    result->created = result->updated = result->unchanged = result->removed = 0;
+    result->rejected = 0;
+}
+
+static void count_together(struct change_result *result, const struct change_result *before)
+{
+    result->created += before->created;
+    result->updated += before->updated;
+    result->unchanged += before->unchanged;
+    result->removed += before->removed;
+    result->rejected += before->rejected;
+    result->changed |= before->changed;
+}
+
+enum catalogue_status apply_change(struct tx *tx, const struct change *change,
+                                   struct change_result *result, bool *keep)
+{
+    struct change_result before;
+    count_apart(result, &before);
+    enum catalogue_status status = apply_step(tx, change, result, keep);
+    count_together(result, &before);
     return status;
 }
 

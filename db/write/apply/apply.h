@@ -33,7 +33,7 @@ typedef enum catalogue_status apply_kind(struct tx *tx, const struct change *cha
 typedef enum catalogue_status apply_whole(struct tx *tx, const struct change *change,
                                           struct change_result *result, bool *keep);
 apply_kind apply_entry_put, apply_entry_remove, apply_check, apply_indexnow;
-apply_whole apply_bulk, apply_replace, apply_scan, apply_undo, apply_configure;
+apply_whole apply_bulk, apply_replace, apply_scan, apply_split, apply_undo, apply_configure;
 apply_kind apply_site_add, apply_site_update, apply_site_remove;
 apply_kind apply_index_add, apply_index_freeze, apply_index_remove, apply_urlset_add;
 apply_whole apply_urlset_update;

@@ -31,6 +31,10 @@ struct undo {
     int64_t only_index;              /* 0: any */
     int64_t revision;                /* of the change at hand */
     bool of_source;                  /* a source made it */
+    bool of_split;                   /* and its rows are no files */
+    int64_t split_by;                /* the source that did */
+    int64_t group;                   /* of a change in steps; 0: it had one */
+    bool later;                      /* a step was undone before this one */
     bool has_files;                  /* the history has what was known of its files */
     uint64_t done;
     struct history_part part; /* the one at hand */
@@ -263,7 +267,7 @@ static enum catalogue_status run_of_source(struct undo *u, enum statement which,
 static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old,
                                            const char *loc)
 {
-    if (!u->of_source && !u->has_files)
+    if ((!u->of_source && !u->has_files) || u->of_split)
         return CATALOGUE_OK;
     enum catalogue_status status = recorder_keep_file_of(u->tx->recorder, u->tx, old->site, loc);
     if (status == CATALOGUE_OK && u->has_files)
@@ -406,6 +410,9 @@ static enum catalogue_status undo_part(struct undo *u, const void *bytes, size_t
     if (!history_part_unpack(&u->part, bytes, len))
         return u->part.failed ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
     enum catalogue_status status = CATALOGUE_OK;
+    if (u->of_split && u->part.count > 0)
+        u->split_by = u->part.rows[0].has_after ? u->part.rows[0].after.source
+                                                : u->part.rows[0].before.source;
     for (uint32_t i = u->part.count; i-- > 0 && status == CATALOGUE_OK && !is_to_end(u);) {
         status = undo_row(u, &u->part.rows[i]);
         if (++u->done % APPLY_PROGRESS == 0 && list_ends(u->tx, u->change, u->result))
@@ -430,7 +437,7 @@ static enum catalogue_status undo_blob(struct undo *u, sqlite3_stmt *row)
 /* A change as the history has it. */
 struct line {
     bool found;
-    bool is_scan, has_rows;
+    bool is_scan, is_split, has_rows;
     bool removes_index, removes_site;
     int64_t parts;
 };
@@ -447,7 +454,9 @@ static enum catalogue_status read_line(struct undo *u, int64_t revision, struct 
     const char *kind = out->found ? (const char *)sqlite3_column_text(row, 0) : NULL;
     if (out->found && !kind)
         status = CATALOGUE_NO_MEMORY;
-    out->is_scan = kind && (strcmp(kind, "scan") == 0 || strcmp(kind, "check") == 0);
+    out->is_split = kind && strcmp(kind, "split") == 0;
+    out->is_scan =
+        kind && (strcmp(kind, "scan") == 0 || strcmp(kind, "check") == 0 || out->is_split);
     out->has_rows = out->is_scan;
     for (size_t i = 0; kind && i < sizeof of_entries / sizeof *of_entries; i++)
         out->has_rows |= strcmp(kind, of_entries[i]) == 0;
@@ -470,6 +479,7 @@ static enum catalogue_status undo_rows(struct undo *u, int64_t revision, const s
         return status;
     u->revision = revision;
     u->of_source = line->is_scan;
+    u->of_split = line->is_split;
     u->has_files = files != 0;
     if (line->parts == 0) {
         sqlite3_stmt *row = tx_statement(u->tx, ST_HISTORY_FEW);
@@ -495,27 +505,6 @@ static bool is_for_undo(struct undo *u, const struct line *line)
         refuse(u, "not-undoable",
                "only changes of entries and removals of indexes and sites can be undone");
     return u->result->status == CATALOGUE_OK;
-}
-
-/* The guard is held to each index that lost entries, all in all. */
-static enum catalogue_status hold_to_guard(struct undo *u)
-{
-    enum catalogue_status status = CATALOGUE_OK;
-    for (struct occupancy_index *i = u->tx->occupancy->dirty;
-         i && status == CATALOGUE_OK && !is_to_end(u); i = i->next_dirty) {
-        struct guard_case guard = {.before = i->high,
-                                   .after = i->entries,
-                                   .removed = u->result->removed,
-                                   .max_removed = u->change->max_removed};
-        if (u->result->removed == 1 && i->entries < i->high)
-            guard_single_removal(i);
-        else
-            status = guard_peak(u->tx, i, &guard.peak);
-        if (u->result->removed > 1 && status == CATALOGUE_OK &&
-            guard_judge(u->tx, &guard, u->result))
-            i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
-    }
-    return status;
 }
 
 /* From which revision on the history has all of the site. */
@@ -545,6 +534,67 @@ static enum catalogue_status is_known(struct undo *u, int64_t revision, bool *kn
     return status;
 }
 
+/* ---- steps */
+
+/* The next step back of a group: the last one that is left of it. */
+static enum catalogue_status undo_step(struct undo *u)
+{
+    struct change_result *result = u->result;
+    int64_t before = result->step_at != 0 ? (int64_t)result->step_at : INT64_MAX, at = 0;
+    struct line line;
+    enum catalogue_status status =
+        tx_number(u->tx, ST_HISTORY_STEP_BEFORE, 0, &at, u->group, before);
+    if (status == CATALOGUE_OK)
+        status = read_line(u, at, &line);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (!line.found) {
+        refuse(u, "not-undoable", "the history has lost steps of it");
+        return CATALOGUE_OK;
+    }
+    status = undo_rows(u, at, &line);
+    result->step_at = (uint64_t)at;
+    if (status == CATALOGUE_OK)
+        status = tx_number(u->tx, ST_HISTORY_STEP_BEFORE, 0, &before, u->group, at);
+    result->more = before != 0 && status == CATALOGUE_OK && !is_to_end(u);
+    return status;
+}
+
+/* The step's own place in the history, as part of the undo. */
+static enum catalogue_status note_step(struct undo *u)
+{
+    int64_t revision = (int64_t)u->tx->revision + 1;
+    if (u->group == 0 || !u->tx->changed || u->change->dry_run ||
+        (!u->result->more && u->result->group == 0))
+        return CATALOGUE_OK;
+    if (u->result->group == 0)
+        u->result->group = (uint64_t)revision;
+    return tx_run(u->tx, ST_HISTORY_STEP_ADD, (int64_t)u->result->group, revision);
+}
+
+/* The first step holds all of them to the guard, those behind it none; behind the last one what its
+ * source split is read anew. */
+static enum catalogue_status judge_group(struct undo *u, struct occupancy_index *i)
+{
+    int64_t net = 0;
+    struct guard_case guard = {.before = i->high, .max_removed = u->change->max_removed};
+    enum catalogue_status status = CATALOGUE_OK;
+    if (u->group != 0)
+        status = tx_number(u->tx, ST_HISTORY_STEPS_SUM, 0, &net, u->group);
+    else
+        net = (int64_t)u->result->removed - (int64_t)u->result->created;
+    if (status == CATALOGUE_OK && net > 0 && !u->later) {
+        guard.removed = (uint64_t)net;
+        guard.after = guard.before > guard.removed ? guard.before - guard.removed : 0;
+        status = guard_peak(u->tx, i, &guard.peak);
+        if (status == CATALOGUE_OK && guard_judge(u->tx, &guard, u->result))
+            i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
+    }
+    if (status == CATALOGUE_OK && !u->result->more)
+        status = tx_run(u->tx, ST_FILES_READ_AGAIN, u->split_by);
+    return status;
+}
+
 static enum catalogue_status undo_one(struct undo *u)
 {
     int64_t revision = (int64_t)u->change->revision;
@@ -560,9 +610,12 @@ static enum catalogue_status undo_one(struct undo *u)
         say_gone(u, from);
     else if (line.removes_index || line.removes_site)
         return apply_unremove(u->tx, u->change, u->result, line.removes_site);
-    else if (is_for_undo(u, &line))
-        return undo_rows(u, revision, &line);
-    return CATALOGUE_OK;
+    else if (is_for_undo(u, &line)) {
+        status = tx_number(u->tx, ST_HISTORY_PART_OF, 0, &u->group, revision);
+        if (status == CATALOGUE_OK)
+            return u->group != 0 ? undo_step(u) : undo_rows(u, revision, &line);
+    }
+    return status;
 }
 
 /* All changes of the index after the revision, the newest first. */
@@ -622,15 +675,51 @@ static enum catalogue_status restore(struct undo *u)
     return status == CATALOGUE_OK ? restore_all(u, index) : status;
 }
 
+static bool is_urlset(const struct undo *u, int64_t id)
+{
+    const struct registry_index *list = registry_list_by_id(u->registry, id);
+    return list && list->kind == LIST_URLSET;
+}
+
+/* The guard is held to each index that lost entries, all in all. */
+static enum catalogue_status hold_to_guard(struct undo *u)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (struct occupancy_index *i = u->tx->occupancy->dirty;
+         i && status == CATALOGUE_OK && !is_to_end(u); i = i->next_dirty) {
+        struct guard_case guard = {.before = i->high,
+                                   .after = i->entries,
+                                   .removed = u->result->removed,
+                                   .max_removed = u->change->max_removed};
+        if (u->of_split && is_urlset(u, i->id)) {
+            status = judge_group(u, i);
+            continue;
+        }
+        if (u->later)
+            continue;
+        if (u->result->removed == 1 && i->entries < i->high)
+            guard_single_removal(i);
+        else
+            status = guard_peak(u->tx, i, &guard.peak);
+        if (u->result->removed > 1 && status == CATALOGUE_OK &&
+            guard_judge(u->tx, &guard, u->result))
+            i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
+    }
+    return status;
+}
+
 enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep)
 {
-    struct undo u = {.tx = tx, .change = change, .result = result};
+    struct undo u = {.tx = tx, .change = change, .result = result, .later = result->step_at != 0};
     enum catalogue_status status = tx_registry(tx, &u.registry);
+    result->more = false;
     if (status == CATALOGUE_OK)
         status = change->kind == CHANGE_UNDO ? undo_one(&u) : restore(&u);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = hold_to_guard(&u);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = note_step(&u);
     history_part_done(&u.part);
     if (status != CATALOGUE_OK)
         return status;

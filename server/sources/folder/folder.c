@@ -10,6 +10,7 @@
 #include "server/base/clock.h"
 #include "server/rules/lastmod.h"
 #include "server/sources/folder/beneath.h"
+#include "server/sources/split.h"
 
 /* A folder as a scan's kind: the walk (walk.h) names files, each is read only where what is kept of
  * it does not say all, and then judged.
@@ -27,6 +28,8 @@
 /* Where a file system may keep times coarsely (FAT, NFS): so long after its mtime a file may change
  * without showing it. */
 #define RACY_MS 2000
+
+#define SPLIT_AGAIN_MS 5000 /* another file is being split, or the urlset is frozen */
 
 static int64_t mtime_ns(const struct stat *st)
 {
@@ -246,6 +249,85 @@ static bool judge(struct folder *f, const struct record *kept, struct record *no
     return scan_take(f->pass, kept, now);
 }
 
+/* ---- splitting */
+
+/* The file is to be split: it is too large for a sitemap, or it was, and has its urlset. */
+static bool is_to_split(const struct folder *f, const struct sitemap_file *file,
+                        const struct url *loc)
+{
+    bool good = file->kind == SITEMAP_FILE_URLSET || file->kind == SITEMAP_FILE_TEXT;
+    bool large = file->kind == SITEMAP_FILE_BROKEN && (strcmp(file->code, "too-many-urls") == 0 ||
+                                                       strcmp(file->code, "file-too-large") == 0);
+    return f->settings->split && (large || (good && split_has_urlset(f->pass->registry, loc)));
+}
+
+/* Half of what it will be, maybe: judge leaves it then. */
+static bool is_unsettled(const struct folder *f, const struct record *kept, int64_t read_at_ms,
+                         const struct stat *st)
+{
+    bool known = kept && kept->file.state == SOURCE_FILE_QUARANTINED;
+    int64_t age_ms = read_at_ms - mtime_ns(st) / 1000000;
+    return !f->pass->options->alone && !known && age_ms >= 0 && age_ms < f->settings->settle_ms;
+}
+
+static bool put_off_split(struct folder *f, const char *path)
+{
+    struct record *kept = record_find(&f->pass->kept, path);
+    if (kept)
+        kept->seen = true;
+    scan_again(f->pass, SPLIT_AGAIN_MS);
+    return true;
+}
+
+static bool split(struct folder *f, struct record *kept, struct record *now, const struct url *loc)
+{
+    const struct scan_options *options = f->pass->options;
+    struct stat st;
+    struct split_result out;
+    struct split_file file = {.catalogue = options->catalogue,
+                              .fd = beneath_open(f->top, now->file.path, O_RDONLY),
+                              .url = loc,
+                              .source = f->settings->name,
+                              .index = f->settings->index,
+                              .site_id = options->site_id,
+                              .now = f->pass->now,
+                              .max_removed = options->max_removed,
+                              .dry_run = options->dry_run,
+                              .max_disk = f->settings->split_bytes,
+                              .stop = options->stop};
+    if (file.fd < 0 || fstat(file.fd, &st) != 0) {
+        if (file.fd >= 0)
+            close(file.fd);
+        return put_off_split(f, now->file.path); /* it went, or will be told then */
+    }
+    int64_t read_at_ms = clock_unix_ms();
+    enum split_status status = split_run(&file, &out);
+    close(file.fd);
+    set_identity(f, now, &st, read_at_ms);
+    switch (status) {
+    case SPLIT_STOPPED:
+        return false;
+    case SPLIT_NO_MEMORY:
+        f->pass->out_of_memory = true;
+        return false;
+    case SPLIT_CHANGING:
+    case SPLIT_BUSY:
+        return put_off_split(f, now->file.path);
+    case SPLIT_REFUSED:
+        now->file.line = out.line;
+        now->file.column = out.column;
+        return scan_quarantine(f->pass, kept, now, out.code, out.detail);
+    case SPLIT_DONE:
+        break;
+    }
+    now->file.state = SOURCE_FILE_IGNORED;
+    now->file.lastmod = now->file.newest_lastmod = NULL;
+    now->file.urls = out.urls;
+    now->file.bytes = out.bytes;
+    memcpy(now->file.hash, out.hash, sizeof now->file.hash);
+    return scan_take(f->pass, kept, now);
+}
+
 /* `last`: no other try comes in this scan. */
 static bool read_and_judge(struct folder *f, struct record *kept, const char *path,
                            const struct stat *listed, bool last)
@@ -291,6 +373,9 @@ static bool read_and_judge(struct folder *f, struct record *kept, const char *pa
     case READ_DONE:
         break;
     }
+    if (is_to_split(f, &file, &loc) &&
+        (file.kind != SITEMAP_FILE_BROKEN || !is_unsettled(f, kept, read_at_ms, &st)))
+        return split(f, kept, &now, &loc);
     set_identity(f, &now, &st, read_at_ms);
     return judge(f, kept, &now, &file, read_at_ms - now.file.mtime_ns / 1000000);
 }

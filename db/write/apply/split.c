@@ -1,0 +1,175 @@
+/* A split: what differs between a urlset and the file that is split into it, step by step. The
+ * writer's thread.
+ *
+ * Who asks has judged the file as a whole and found what goes and what comes
+ * (server/sources/split); the rows of both stand in one spool, what goes in front, so that what
+ * comes takes its places. The first step holds the whole to the shrink guard; each then takes as
+ * many rows as it may, and a little time. Until the last one the urlset is noted as open (table
+ * split), so that a split which was cut off is gone on with by the next one, as the same group of
+ * the history. */
+#include "db/history/recorder.h"
+#include "db/write/apply/apply.h"
+#include "db/write/guard.h"
+#include "server/base/clock.h"
+
+/* Of what others may wait. */
+#define STEP_SHARE 4
+
+struct split {
+    struct tx *tx;
+    const struct change *change;
+    struct change_result *result;
+    const struct registry_index *urlset;
+    int64_t owner; /* 0: it owns nothing yet */
+    int64_t until_ms;
+    struct put put;
+};
+
+static enum catalogue_status take_out(struct split *s, const struct entry *entry)
+{
+    struct put_row row;
+    enum catalogue_status status = put_find(s->tx, list_scope(s->urlset), entry->loc, &row);
+    if (status != CATALOGUE_OK || !row.found || row.source != s->owner || s->owner == 0)
+        return status;
+    s->tx->changed = true;
+    s->result->removed++;
+    return put_release(s->tx, s->urlset, &row, entry->loc);
+}
+
+static enum catalogue_status put_in(struct split *s, const struct entry *entry)
+{
+    struct put *put = &s->put;
+    put->entry = entry;
+    enum catalogue_status status = entry_locate(s->tx, put);
+    if (status == CATALOGUE_OK && put->code == RULE_OK && put->from &&
+        put->row.source != s->owner) {
+        s->result->unchanged++; /* another's: it stays as that says */
+        return CATALOGUE_OK;
+    }
+    if (status == CATALOGUE_OK && put->code == RULE_OK)
+        status = put_room(s->tx, put);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put->code != RULE_OK) {
+        reject_put(s->change, s->result, put);
+        return CATALOGUE_OK;
+    }
+    status = put_write(s->tx, put);
+    if (status == CATALOGUE_OK)
+        count_put(s->change, s->result, put);
+    return status;
+}
+
+/* The first step: may all of it be? */
+static enum catalogue_status judge(struct split *s)
+{
+    const struct change *change = s->change;
+    struct occupancy_index *occupancy;
+    enum catalogue_status status =
+        occupancy_index(s->tx, s->urlset->site_id, s->urlset->id, &occupancy);
+    if (status != CATALOGUE_OK)
+        return status;
+    struct guard_case guard = {.before = occupancy->entries,
+                               .removed = change->split_goes,
+                               .max_removed = change->max_removed};
+    guard.after = guard.before + change->split_comes - change->split_goes;
+    status = guard_peak(s->tx, occupancy, &guard.peak);
+    if (status == CATALOGUE_OK && change->split_goes > 0 && guard_judge(s->tx, &guard, s->result) &&
+        guard_approved(s->tx, &guard)) {
+        occupancy_index_dirty(s->tx, occupancy);
+        occupancy->peak_reset = true;
+    }
+    return status;
+}
+
+static enum catalogue_status prepare(struct split *s)
+{
+    const struct registry *registry;
+    const struct change *change = s->change;
+    enum catalogue_status status = tx_registry(s->tx, &registry);
+    if (status != CATALOGUE_OK)
+        return status;
+    s->urlset = registry_list_by_name(registry, change->index_name, LIST_URLSET, NULL);
+    if (!s->urlset || !grant_has_site(&change->grant, s->urlset->site_id)) {
+        result_refuse(s->result, RULE_URLSET_UNKNOWN, "urlset");
+        return CATALOGUE_OK;
+    }
+    if (result_frozen(s->result, change, registry_freeze(registry, s->urlset)))
+        return CATALOGUE_OK;
+    return tx_source(s->tx, change->source, true, &s->owner);
+}
+
+/* As many rows as a step has. */
+static enum catalogue_status take_rows(struct split *s)
+{
+    struct entry entry;
+    uint64_t done = 0;
+    int more = 1;
+    enum catalogue_status status = CATALOGUE_OK;
+    while (status == CATALOGUE_OK && done < SPLIT_STEP_ROWS &&
+           (more = spool_next(s->change->rows, &entry)) == 1) {
+        status = entry.gone ? take_out(s, &entry) : put_in(s, &entry);
+        if (++done % APPLY_PROGRESS == 0 && clock_now_ms() > s->until_ms)
+            break;
+    }
+    if (more < 0)
+        reject_stream(s->result);
+    s->result->more = status == CATALOGUE_OK && more == 1 && s->result->status == CATALOGUE_OK;
+    return status;
+}
+
+/* Notes which group the step is of. */
+static enum catalogue_status note_step(struct split *s)
+{
+    struct tx *tx = s->tx;
+    struct change_result *result = s->result;
+    int64_t open = 0, revision = (int64_t)tx->revision + 1;
+    enum catalogue_status status = tx_number(tx, ST_SPLIT_OPEN, 0, &open, s->urlset->id);
+    if (status != CATALOGUE_OK || (!result->more && open == 0))
+        return status;
+    if (!tx->changed)
+        return result->more ? status : tx_run(tx, ST_SPLIT_END, s->urlset->id);
+    if (open == 0) {
+        open = revision;
+        status = tx_run(tx, ST_SPLIT_BEGIN, s->urlset->id, open);
+        if (status == CATALOGUE_OK)
+            status = tx_run(tx, ST_HISTORY_STEPS_TIDY, (int64_t)tx->history_from);
+    }
+    if (status == CATALOGUE_OK)
+        status = tx_run(tx, ST_HISTORY_STEP_ADD, open, revision);
+    if (status == CATALOGUE_OK && !result->more)
+        status = tx_run(tx, ST_SPLIT_END, s->urlset->id);
+    result->group = (uint64_t)open;
+    return status;
+}
+
+enum catalogue_status apply_split(struct tx *tx, const struct change *change,
+                                  struct change_result *result, bool *keep)
+{
+    struct split s = {.tx = tx,
+                      .change = change,
+                      .result = result,
+                      .until_ms = clock_now_ms() + tx->options->write_timeout_ms / STEP_SHARE,
+                      .put = {.list = LIST_URLSET,
+                              .index_name = change->index_name,
+                              .source = change->source,
+                              .grant = change->grant,
+                              .normalised = true,
+                              .of_set = true}};
+    bool first = !result->more;
+    result->more = false;
+    enum catalogue_status status = prepare(&s);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && first) {
+        spool_rewind(change->rows);
+        status = judge(&s);
+    }
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = take_rows(&s);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = note_step(&s);
+    if (status != CATALOGUE_OK)
+        return status;
+    result->changed = tx->changed;
+    finish_set(tx, change, result, keep);
+    return CATALOGUE_OK;
+}

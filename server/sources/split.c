@@ -1,0 +1,678 @@
+/* The file is read once to judge it and to learn what it has, and once more for what differs:
+ *
+ *   read    each row's hashes go to a pile; a file that is broken anywhere ends here
+ *   keep    so do those of the rows that the urlset has of this source, a bounded part a view
+ *   match   pile by pile: what is new, what says something else, what is gone
+ *   gather  the file again, and the urlset: what goes, then what comes, into a spool. The file is
+ *           the one that was judged, or it ends
+ *   apply   the urlset is made where it is not there; one change, which the writer takes in steps
+ *
+ * Rows are told apart by 128 bits of a hash with a random seed, which nobody can aim at; a row's
+ * say by 64. Piles are PILES parts of one nameless file, each with a small buffer: so each part
+ * fits into memory, whatever the file. Where each row of the file stands in it is its number; a bit
+ * for each tells whether it is to be written. */
+#include "server/sources/split.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "server/input/reader.h"
+#include "server/rules/page/fragment.h"
+
+#define PILES       256u
+#define BUFFERED    128u
+#define READ_BYTES  262144u
+#define ROWS_A_VIEW 20000u
+#define FILE_RATIO  1000u /* decoded to packed, as of a sitemap */
+#define NEW_URLSET  (EXTENSION_IMAGES | EXTENSION_ALTERNATES)
+
+struct row_hash {
+    uint64_t loc[2], say;
+    uint32_t at; /* number of the row in the file; or position in the urlset */
+    uint32_t kept;
+};
+
+/* A part of the rows: some buffered, the rest in blocks of BUFFERED. */
+struct pile {
+    struct row_hash buffer[BUFFERED];
+    unsigned buffered;
+    uint64_t *blocks; /* where in the file; owned */
+    size_t block_count, block_room;
+};
+
+struct bits {
+    uint64_t *words; /* owned */
+    size_t count;
+};
+
+struct split {
+    const struct split_file *file;
+    struct url url; /* of the urlset */
+    struct split_result *out;
+    enum split_status status; /* DONE while it goes on */
+    struct registry *registry;
+    struct registry_index place; /* of the urlset, or as it would be */
+    bool has_urlset;
+    uint64_t seed;
+    struct stat began;
+    int piles_fd;
+    uint64_t piles_bytes;
+    struct pile *piles; /* PILES of each: the file's and the urlset's */
+    struct bits wanted, leaving;
+    uint64_t seen; /* rows of the file so far */
+    XXH3_state_t *hash;
+    struct str part; /* of a row's extensions those that the urlset was made for */
+    bool gathers;    /* the second time */
+    bool has_news;
+    struct spool *spool;
+};
+
+static bool end_with(struct split *s, enum split_status status)
+{
+    if (s->status == SPLIT_DONE)
+        s->status = status;
+    return false;
+}
+
+__attribute__((format(printf, 3, 4))) static bool refuse(struct split *s, const char *code,
+                                                         const char *format, ...)
+{
+    va_list arguments;
+    if (s->status != SPLIT_DONE)
+        return false;
+    s->out->code = code;
+    va_start(arguments, format);
+    vsnprintf(s->out->detail, sizeof s->out->detail, format, arguments);
+    va_end(arguments);
+    return end_with(s, SPLIT_REFUSED);
+}
+
+static bool is_stopped(const struct split *s)
+{
+    return s->file->stop && atomic_load_explicit(s->file->stop, memory_order_relaxed);
+}
+
+/* ---- bits ---------------------------------------------------------------------------------- */
+
+static bool bits_set(struct bits *b, uint32_t at)
+{
+    size_t word = at / 64;
+    if (word >= b->count) {
+        size_t count = word + word / 2 + 1024;
+        uint64_t *grown = realloc(b->words, count * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        memset(grown + b->count, 0, (count - b->count) * sizeof *grown);
+        b->words = grown;
+        b->count = count;
+    }
+    b->words[word] |= 1ull << at % 64;
+    return true;
+}
+
+static bool bits_has(const struct bits *b, uint64_t at)
+{
+    return at / 64 < b->count && (b->words[at / 64] >> at % 64 & 1) != 0;
+}
+
+/* ---- piles --------------------------------------------------------------------------------- */
+
+static bool has_room(struct split *s, uint64_t more)
+{
+    return s->file->max_disk == 0 || s->piles_bytes + more <= s->file->max_disk ||
+           refuse(s, "split-too-large",
+                  "would take more of the disk than the half of max_spool: %" PRIu64 " bytes",
+                  s->file->max_disk);
+}
+
+static bool write_block(struct split *s, struct pile *pile)
+{
+    if (!has_room(s, sizeof pile->buffer))
+        return false;
+    if (pile->block_count == pile->block_room) {
+        size_t room = pile->block_room * 2 + 16;
+        uint64_t *grown = reallocarray(pile->blocks, room, sizeof *grown);
+        if (grown == NULL)
+            return end_with(s, SPLIT_NO_MEMORY);
+        pile->blocks = grown;
+        pile->block_room = room;
+    }
+    if (pwrite(s->piles_fd, pile->buffer, sizeof pile->buffer, (off_t)s->piles_bytes) !=
+        (ssize_t)sizeof pile->buffer)
+        return refuse(s, "no-space", "what is known of its rows cannot be kept: %s",
+                      strerrordesc_np(errno));
+    pile->blocks[pile->block_count++] = s->piles_bytes;
+    s->piles_bytes += sizeof pile->buffer;
+    pile->buffered = 0;
+    return true;
+}
+
+static bool add_row(struct split *s, bool kept, const char *loc, const char *lastmod,
+                    const char *fragment, uint32_t at)
+{
+    XXH128_hash_t hash = XXH3_128bits_withSeed(loc, strlen(loc), s->seed);
+    uint64_t say =
+        XXH3_64bits_withSeed(lastmod, lastmod ? strlen(lastmod) : 0, s->seed + (lastmod != NULL));
+    say = XXH3_64bits_withSeed(fragment, fragment ? strlen(fragment) : 0, say);
+    struct pile *pile = &s->piles[hash.high64 % PILES + (kept ? PILES : 0)];
+    if (pile->buffered == BUFFERED && !write_block(s, pile))
+        return false;
+    pile->buffer[pile->buffered++] =
+        (struct row_hash){.loc = {hash.low64, hash.high64}, .say = say, .at = at, .kept = kept};
+    return true;
+}
+
+static uint64_t pile_count(const struct pile *pile)
+{
+    return pile->block_count * BUFFERED + pile->buffered;
+}
+
+/* Its rows, in the order in which they were added. */
+static bool read_pile(struct split *s, const struct pile *pile, struct row_hash *out)
+{
+    for (size_t i = 0; i < pile->block_count; i++, out += BUFFERED)
+        if (pread(s->piles_fd, out, sizeof pile->buffer, (off_t)pile->blocks[i]) !=
+            (ssize_t)sizeof pile->buffer)
+            return refuse(s, "unreadable", "what is known of its rows cannot be read: %s",
+                          strerrordesc_np(errno));
+    memcpy(out, pile->buffer, pile->buffered * sizeof *out);
+    return true;
+}
+
+static bool open_piles(struct split *s)
+{
+    s->piles = calloc((size_t)PILES * 2, sizeof *s->piles);
+    s->hash = XXH3_createState();
+    if (s->piles == NULL || s->hash == NULL)
+        return end_with(s, SPLIT_NO_MEMORY);
+    s->piles_fd = catalogue_scratch(s->file->catalogue);
+    return s->piles_fd >= 0 || refuse(s, "no-space", "no file can be made beside the catalogue: %s",
+                                      strerrordesc_np(errno));
+}
+
+/* ---- the file ------------------------------------------------------------------------------ */
+
+/* Where a row may be, as the writer will judge it. */
+static bool is_placed(struct split *s, const char *loc)
+{
+    struct url url;
+    return url_split(loc, strlen(loc), &url) &&
+           registry_place_in(s->registry, &url, &s->place) == RULE_OK;
+}
+
+static void hash_text(struct split *s, const char *text)
+{
+    XXH3_128bits_update(s->hash, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static bool gather_row(struct split *s, const struct entry *entry)
+{
+    struct entry row = *entry;
+    row.index = row.source = row.digest = NULL;
+    row.digest_state = FIELD_ABSENT;
+    row.position = POSITION_NONE;
+    if (row.lastmod_state == FIELD_ABSENT) /* what the file does not say is not so */
+        row.lastmod_state = FIELD_NULL;
+    if (row.extensions_state == FIELD_ABSENT)
+        row.extensions_state = FIELD_NULL;
+    enum spool_status status = spool_add(s->spool, &row);
+    if (status == SPOOL_NO_MEMORY)
+        return end_with(s, SPLIT_NO_MEMORY);
+    return status == SPOOL_OK || refuse(s, status == SPOOL_FULL ? "split-too-large" : "no-space",
+                                        "what is to be written cannot be kept until then");
+}
+
+/* What the urlset was not made for would cost the row: it is dropped. */
+static bool drop_foreign(struct split *s, struct entry *row)
+{
+    if (row->extensions == NULL || (extensions_of(row->extensions) & ~s->place.with) == 0)
+        return true;
+    str_clear(&s->part);
+    fragment_append_part(&s->part, row->extensions, s->place.with);
+    s->out->extra += !s->gathers;
+    row->extensions = s->part.len > 0 ? str_text(&s->part) : NULL;
+    row->extensions_state = row->extensions ? FIELD_SET : FIELD_NULL;
+    return !s->part.failed || end_with(s, SPLIT_NO_MEMORY);
+}
+
+static bool take_entry(void *context, const struct entry *read)
+{
+    struct split *s = context;
+    struct entry row = *read;
+    const struct entry *entry = &row;
+    uint64_t at = s->seen++;
+    if (at % 4096 == 0 && is_stopped(s))
+        return end_with(s, SPLIT_STOPPED);
+    if (!drop_foreign(s, &row))
+        return false;
+    hash_text(s, entry->loc);
+    hash_text(s, entry->lastmod);
+    hash_text(s, entry->extensions);
+    if (s->gathers)
+        return !bits_has(&s->wanted, at) || gather_row(s, entry);
+    s->out->extra += entry->remarks != 0;
+    if (!is_placed(s, entry->loc)) {
+        s->out->bad++;
+        return true;
+    }
+    s->out->urls++;
+    s->has_news |= entry->extensions && (extensions_of(entry->extensions) & EXTENSION_NEWS);
+    return add_row(s, false, entry->loc, entry->lastmod, entry->extensions, (uint32_t)at);
+}
+
+static bool take_reject(void *context, const struct rejection *rejection)
+{
+    struct split *s = context;
+    (void)rejection;
+    s->out->bad += !s->gathers;
+    return true;
+}
+
+static void take_remark(void *context, enum rule_code code, uint64_t line)
+{
+    struct split *s = context;
+    (void)code;
+    (void)line;
+    s->out->extra += !s->gathers;
+}
+
+/* Its words are those of a sitemap that is no such file. */
+static const char *word_of(const struct reader_error *error)
+{
+    if (strcmp(error->code, "body-too-large") == 0)
+        return "file-too-large";
+    if (strcmp(error->code, "too-many-entries") == 0)
+        return "too-many-urls";
+    return error->code;
+}
+
+static bool feed(struct split *s, struct reader *reader, char *bytes)
+{
+    off_t at = 0;
+    ssize_t got;
+    while ((got = pread(s->file->fd, bytes, READ_BYTES, at)) > 0) {
+        at += got;
+        if (is_stopped(s))
+            return end_with(s, SPLIT_STOPPED);
+        if (reader_feed(reader, bytes, (size_t)got) != READER_OK)
+            break;
+    }
+    if (got < 0)
+        return refuse(s, "unreadable", "%s", strerrordesc_np(errno));
+    if (got > 0 || reader_finish(reader) != READER_OK) {
+        const struct reader_error *error = reader_error(reader);
+        s->out->line = error->line;
+        s->out->column = error->column;
+        if (error->status == READER_NO_MEMORY)
+            end_with(s, SPLIT_NO_MEMORY);
+        refuse(s, word_of(error), "%s", error->detail);
+        return false;
+    }
+    s->out->bytes = (uint64_t)at;
+    return true;
+}
+
+static bool is_as_it_began(struct split *s)
+{
+    struct stat now;
+    return (fstat(s->file->fd, &now) == 0 && now.st_size == s->began.st_size &&
+            now.st_mtim.tv_sec == s->began.st_mtim.tv_sec &&
+            now.st_mtim.tv_nsec == s->began.st_mtim.tv_nsec) ||
+           end_with(s, SPLIT_CHANGING);
+}
+
+static bool read_file(struct split *s)
+{
+    const struct reader_options options = {.format = READER_AUTO,
+                                           .pages = true,
+                                           .lenient = true,
+                                           .allow_gzip = true,
+                                           .max_bytes = SPLIT_MAX_BYTES,
+                                           .max_entries = SPLIT_MAX_URLS,
+                                           .max_ratio = FILE_RATIO,
+                                           .now = s->file->now};
+    const struct reader_sink sink = {
+        .context = s, .entry = take_entry, .reject = take_reject, .remark = take_remark};
+    struct reader *reader = reader_new(&options, &sink);
+    char *bytes = malloc(READ_BYTES);
+    bool read = false;
+    s->seen = 0;
+    XXH3_128bits_reset(s->hash);
+    if (reader == NULL || bytes == NULL)
+        end_with(s, SPLIT_NO_MEMORY);
+    else
+        read = feed(s, reader, bytes);
+    reader_free(reader);
+    free(bytes);
+    return read && is_as_it_began(s);
+}
+
+/* ---- the urlset ---------------------------------------------------------------------------- */
+
+typedef bool urlset_row(struct split *s, const struct entry_record *row);
+
+struct listing {
+    struct split *s;
+    urlset_row *take;
+    uint64_t told;
+    struct entry_list list;
+    char cursor[ENTRY_CURSOR_SIZE];
+};
+
+static bool list_row(void *context, const struct entry_record *row)
+{
+    struct listing *l = context;
+    l->told++;
+    if (l->told == l->list.limit)
+        catalogue_entry_cursor(&l->list, row, l->cursor);
+    return l->take(l->s, row);
+}
+
+/* The rows of this source, a part a view. */
+static bool list_urlset(struct split *s, urlset_row *take)
+{
+    struct listing l = {.s = s,
+                        .take = take,
+                        .list = {.site_id = s->place.site_id,
+                                 .index_id = s->place.id,
+                                 .source = s->file->source,
+                                 .limit = ROWS_A_VIEW}};
+    char after[ENTRY_CURSOR_SIZE];
+    do {
+        struct catalogue_view *view;
+        l.told = 0;
+        enum catalogue_status status = catalogue_view_begin(s->file->catalogue, &view);
+        if (status == CATALOGUE_OK) {
+            status = catalogue_view_list(view, &l.list, list_row, &l);
+            catalogue_view_end(view);
+        }
+        if (status != CATALOGUE_OK)
+            return refuse(s, "unreadable", "its urlset cannot be read: %s",
+                          catalogue_status_word(status));
+        if (is_stopped(s))
+            return end_with(s, SPLIT_STOPPED);
+        memcpy(after, l.cursor, sizeof after);
+        l.list.after = after;
+    } while (l.told == ROWS_A_VIEW && s->status == SPLIT_DONE);
+    return s->status == SPLIT_DONE;
+}
+
+static bool know_row(struct split *s, const struct entry_record *row)
+{
+    return add_row(s, true, row->loc, row->lastmod, row->extensions, row->position);
+}
+
+static bool drop_row(struct split *s, const struct entry_record *row)
+{
+    struct entry gone = {.loc = row->loc, .position = POSITION_NONE, .gone = true};
+    if (!bits_has(&s->leaving, row->position))
+        return true;
+    enum spool_status status = spool_add(s->spool, &gone);
+    return status == SPOOL_OK ||
+           refuse(s, "no-space", "what is to be written cannot be kept until then");
+}
+
+/* ---- what differs -------------------------------------------------------------------------- */
+
+/* By loc; of one the urlset's before the file's, and those in their order. */
+static int by_loc(const void *a, const void *b)
+{
+    const struct row_hash *x = a, *y = b;
+    for (size_t i = 0; i < 2; i++)
+        if (x->loc[i] != y->loc[i])
+            return x->loc[i] < y->loc[i] ? -1 : 1;
+    if (x->kept != y->kept)
+        return x->kept > y->kept ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static bool same_loc(const struct row_hash *a, const struct row_hash *b)
+{
+    return a->loc[0] == b->loc[0] && a->loc[1] == b->loc[1];
+}
+
+/* All rows of one loc: the urlset's, if any, then the file's, of which the first counts. */
+static bool match_loc(struct split *s, const struct row_hash *rows, size_t count)
+{
+    const struct row_hash *kept = rows[0].kept ? &rows[0] : NULL;
+    size_t in_file = count - (kept != NULL);
+    const struct row_hash *first = in_file > 0 ? &rows[count - in_file] : NULL;
+    bool ok = true;
+    if (in_file > 1)
+        s->out->repeated += in_file - 1;
+    if (first == NULL) {
+        s->out->removed++;
+        ok = bits_set(&s->leaving, kept->at);
+    } else if (kept == NULL || kept->say != first->say) {
+        *(kept ? &s->out->updated : &s->out->created) += 1;
+        ok = bits_set(&s->wanted, first->at);
+    } else {
+        s->out->unchanged++;
+    }
+    return ok || end_with(s, SPLIT_NO_MEMORY);
+}
+
+static bool match_pile(struct split *s, unsigned number)
+{
+    const struct pile *file = &s->piles[number], *kept = &s->piles[PILES + number];
+    size_t count = pile_count(file) + pile_count(kept);
+    struct row_hash *rows = malloc((count + 1) * sizeof *rows);
+    if (rows == NULL)
+        return end_with(s, SPLIT_NO_MEMORY);
+    bool ok = read_pile(s, kept, rows) && read_pile(s, file, rows + pile_count(kept));
+    if (ok)
+        qsort(rows, count, sizeof *rows, by_loc);
+    for (size_t i = 0, next; ok && i < count; i = next) {
+        for (next = i + 1; next < count && same_loc(&rows[i], &rows[next]); next++)
+            continue;
+        ok = match_loc(s, &rows[i], next - i);
+    }
+    free(rows);
+    return ok;
+}
+
+static bool match(struct split *s)
+{
+    for (unsigned i = 0; i < PILES; i++)
+        if (!match_pile(s, i))
+            return false;
+    return true;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+/* What goes, then what comes. */
+static bool gather(struct split *s)
+{
+    XXH128_hash_t now;
+    uint64_t room = s->file->max_disk == 0 ? UINT64_MAX : s->file->max_disk - s->piles_bytes;
+    s->spool = catalogue_spool(s->file->catalogue, room);
+    if (s->spool == NULL)
+        return end_with(s, SPLIT_NO_MEMORY);
+    if (s->out->removed > 0 && !list_urlset(s, drop_row))
+        return false;
+    if (s->out->created + s->out->updated == 0)
+        return true;
+    s->gathers = true;
+    if (!read_file(s))
+        return false;
+    now = XXH3_128bits_digest(s->hash);
+    return (now.low64 == s->out->hash[0] && now.high64 == s->out->hash[1]) ||
+           end_with(s, SPLIT_CHANGING);
+}
+
+/* Applies, and ends with what the catalogue said. */
+static bool apply(struct split *s, struct change *change, struct change_result *result)
+{
+    enum catalogue_status status = catalogue_apply(s->file->catalogue, change, result);
+    if (status == CATALOGUE_OK)
+        return true;
+    if (status == CATALOGUE_CANCELLED)
+        return end_with(s, SPLIT_STOPPED);
+    if (result->code == RULE_FROZEN)
+        return end_with(s, SPLIT_BUSY);
+    return refuse(s,
+                  status == CATALOGUE_REFUSED ? rule_code_word(result->code)
+                                              : catalogue_status_word(status),
+                  "%s", result->detail);
+}
+
+static bool make_urlset(struct split *s)
+{
+    struct change_result result;
+    struct change change = {
+        .kind = CHANGE_URLSET_ADD,
+        .list = LIST_URLSET,
+        .source = s->file->source,
+        .via = "source",
+        .grant = {.site_id = s->file->site_id},
+        .override_managed = true,
+        .index_url = s->url.text,
+        .urlset = {.index = s->file->index,
+                   .with = NEW_URLSET | (s->has_news ? EXTENSION_NEWS : 0)},
+    };
+    bool made = apply(s, &change, &result);
+    change_result_done(&result);
+    return made;
+}
+
+static bool write_rows(struct split *s)
+{
+    struct change_result result;
+    struct change change = {
+        .kind = CHANGE_SPLIT,
+        .list = LIST_URLSET,
+        .source = s->file->source,
+        .grant = {.site_id = s->file->site_id},
+        .index_name = s->url.text,
+        .rows = s->spool,
+        .skip = true,
+        .split_comes = s->out->created,
+        .split_goes = s->out->removed,
+        .max_removed = s->file->max_removed,
+    };
+    s->spool = NULL; /* it is the change's */
+    bool written = apply(s, &change, &result);
+    if (written) {
+        s->out->bad += result.rejected;
+        s->out->revision = result.revision;
+        s->out->changed = result.changed;
+    }
+    change_result_done(&result);
+    return written;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static bool ends_in(const char *text, size_t len, const char *suffix)
+{
+    size_t suffix_len = strlen(suffix);
+    return len > suffix_len && memcmp(text + len - suffix_len, suffix, suffix_len) == 0;
+}
+
+/* Of all.xml and all.xml.gz it is all.xml, which has both; of all.txt too. */
+static bool urlset_url(const struct url *of, struct url *out)
+{
+    char text[LOC_MAX_CHARS + 5];
+    size_t len = of->len - (ends_in(of->text, of->len, ".gz") ? 3u : 0u);
+    if (ends_in(of->text, len, ".xml") || ends_in(of->text, len, ".txt"))
+        len -= 4;
+    snprintf(text, sizeof text, "%.*s.xml", (int)len, of->text);
+    return url_parse(text, strlen(text), out, NULL) == RULE_OK;
+}
+
+bool split_has_urlset(const struct registry *r, const struct url *url)
+{
+    struct url own;
+    return urlset_url(url, &own) && registry_list_by_name(r, own.text, LIST_URLSET, NULL) != NULL;
+}
+
+/* The urlset, or what it will be: enough to judge where rows may be. */
+static bool find_place(struct split *s)
+{
+    struct placement place;
+    if (!urlset_url(s->file->url, &s->url))
+        return refuse(s, rule_code_word(RULE_LOC_TOO_LONG), "its URL is too long for a urlset");
+    enum catalogue_status status = catalogue_registry(s->file->catalogue, &s->registry);
+    if (status != CATALOGUE_OK)
+        return refuse(s, "unreadable", "the catalogue cannot be read: %s",
+                      catalogue_status_word(status));
+    const struct registry_index *urlset =
+        registry_list_by_name(s->registry, s->url.text, LIST_URLSET, NULL);
+    s->has_urlset = urlset != NULL;
+    if (urlset != NULL) {
+        s->place = *urlset;
+        return true;
+    }
+    enum rule_code code = registry_place(s->registry, &s->url, s->file->index, &place);
+    if (code != RULE_OK)
+        return refuse(s, rule_code_word(code), "%s", rule_code_sentence(code));
+    s->place = (struct registry_index){
+        .site_id = place.site->id,
+        .kind = LIST_URLSET,
+        .path = s->url.text + s->url.origin_len,
+        .page_pattern = place.index->page_pattern,
+        .of_index = place.index->id,
+        .with = EXTENSIONS_ALL,
+    };
+    return true;
+}
+
+static bool judge(struct split *s)
+{
+    if (!read_file(s))
+        return false;
+    XXH128_hash_t hash = XXH3_128bits_digest(s->hash);
+    s->out->hash[0] = hash.low64;
+    s->out->hash[1] = hash.high64;
+    if (s->out->urls == 0)
+        return refuse(s, "no-usable-url", "has no page URL that its place allows");
+    return (!s->has_urlset || list_urlset(s, know_row)) && match(s);
+}
+
+static void run(struct split *s)
+{
+    if (fstat(s->file->fd, &s->began) != 0) {
+        refuse(s, "unreadable", "%s", strerrordesc_np(errno));
+        return;
+    }
+    if (getrandom(&s->seed, sizeof s->seed, 0) != (ssize_t)sizeof s->seed)
+        s->seed = (uint64_t)s->file->now;
+    if (find_place(s) && open_piles(s) && judge(s) && !s->file->dry_run && gather(s) &&
+        (s->has_urlset || make_urlset(s)))
+        write_rows(s);
+}
+
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+enum split_status split_run(const struct split_file *file, struct split_result *out)
+{
+    struct split s = {.file = file, .out = out, .piles_fd = -1};
+    *out = (struct split_result){.code = ""};
+    if (pthread_mutex_trylock(&one_at_a_time) != 0)
+        return SPLIT_BUSY;
+    run(&s);
+    pthread_mutex_unlock(&one_at_a_time);
+    for (unsigned i = 0; s.piles != NULL && i < PILES * 2; i++)
+        free(s.piles[i].blocks);
+    free(s.piles);
+    free(s.wanted.words);
+    free(s.leaving.words);
+    if (s.piles_fd >= 0)
+        close(s.piles_fd);
+    XXH3_freeState(s.hash);
+    str_done(&s.part);
+    spool_free(s.spool);
+    registry_unref(s.registry);
+    return s.status;
+}
