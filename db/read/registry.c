@@ -571,6 +571,8 @@ struct entry_shown registry_show_entry(const struct registry *r, const struct en
         .lastmod = record->lastmod,
         .digest = record->digest,
         .source = record->source,
+        .is_page_url = index != NULL && index->kind == LIST_URLSET,
+        .extensions = record->extensions,
         .origin = site ? site->origin : NULL,
         .path = index ? index->path : NULL,
         .page = record->page,

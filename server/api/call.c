@@ -81,6 +81,19 @@ static bool refuse_condition(struct request *request)
     return false;
 }
 
+const struct noun *call_noun(const struct call *call)
+{
+    static const struct noun entries = {
+        LIST_INDEX,    "sitemap",      "sitemaps",      "/v1/sitemaps/",
+        "index",       "indexes",      "/v1/indexes/",  RULE_INDEX_UNKNOWN,
+        "sitemap-put", "sitemaps-put", "index-replace", "sitemap-remove"};
+    static const struct noun rows = {LIST_URLSET, "url",      "urls",           "/v1/urls/",
+                                     "urlset",    "urlsets",  "/v1/urlsets/",   RULE_URLSET_UNKNOWN,
+                                     "url-put",   "urls-put", "urlset-replace", "url-remove"};
+
+    return call->request->route->pages ? &rows : &entries;
+}
+
 enum handled call_begin(void *context, struct request *request)
 {
     const size_t *size = request->route->call_size;
@@ -99,6 +112,7 @@ enum handled call_begin(void *context, struct request *request)
     call->request = request;
     call->query = query;
     call->change.max_removed = MAX_REMOVED_GUARDED;
+    call->change.list = call_noun(call)->kind;
     request->state = call;
     return repeat_begin(call) ? HANDLE_CONTINUE : HANDLED;
 }
@@ -495,9 +509,9 @@ static const char *const lists[] = {"application/json", "application/x-ndjson", 
     }
 #define DOCUMENT .max_body_bytes = DOCUMENT_BYTES, .content_types = json
 /* A list of entries, or one: read as it comes. */
-#define UPLOAD(method_, begin_, ...)                                                               \
+#define UPLOAD(method_, noun_, begin_, ...)                                                        \
     {                                                                                              \
-        .methods = (method_), .path = "/v1/sitemaps", .label = "sitemaps", .role = GRANT_WRITE,    \
+        .methods = (method_), .path = "/v1/" noun_, .label = noun_, .role = GRANT_WRITE,           \
         .max_body_bytes = LIST_BYTES, .content_types = lists, .call_size = &upload_size,           \
         .begin = (begin_), .body = upload_body, .finish = upload_finish, .done = call_done,        \
         __VA_ARGS__                                                                                \
@@ -512,15 +526,30 @@ const struct route routes_admin[] = {
     CALL(READ, HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list, .call_size = &copy_size,
          .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc", "contains",
                                   "warned")),
-    UPLOAD(HTTP_POST, sitemaps_post_begin, .heeds_if_match = true,
+    UPLOAD(HTTP_POST, "sitemaps", sitemaps_post_begin, .heeds_if_match = true,
            .parameters = PARAMETERS("on_error", "index", "source", "max_removed", "dry_run")),
-    UPLOAD(HTTP_PUT, sitemaps_put_begin, .heeds_if_match = true,
+    UPLOAD(HTTP_PUT, "sitemaps", sitemaps_put_begin, .heeds_if_match = true,
            .parameters =
                PARAMETERS("on_error", "index", "source", "prefix", "max_removed", "dry_run")),
     CALL(WRITE, HTTP_DELETE, "/v1/sitemaps", "sitemaps", sitemaps_delete, .heeds_if_match = true,
          .call_size = &removal_size, .parameters = PARAMETERS("loc")),
     CALL(READ, HTTP_GET, "/v1/sitemaps/{id}", "sitemap", sitemap_get, .parameters = NULL),
     CALL(WRITE, HTTP_DELETE, "/v1/sitemaps/{id}", "sitemap", sitemap_delete,
+         .heeds_if_match = true),
+
+    CALL(READ, HTTP_GET, "/v1/urls", "urls", sitemaps_list, .pages = true, .call_size = &copy_size,
+         .parameters = PARAMETERS("urlset", "prefix", "after", "limit", "source", "loc", "contains",
+                                  "warned")),
+    UPLOAD(HTTP_POST, "urls", sitemaps_post_begin, .pages = true, .heeds_if_match = true,
+           .parameters = PARAMETERS("on_error", "urlset", "source", "max_removed", "dry_run")),
+    UPLOAD(HTTP_PUT, "urls", sitemaps_put_begin, .pages = true, .heeds_if_match = true,
+           .parameters =
+               PARAMETERS("on_error", "urlset", "source", "prefix", "max_removed", "dry_run")),
+    CALL(WRITE, HTTP_DELETE, "/v1/urls", "urls", sitemaps_delete, .pages = true,
+         .heeds_if_match = true, .call_size = &removal_size,
+         .parameters = PARAMETERS("loc", "urlset")),
+    CALL(READ, HTTP_GET, "/v1/urls/{id}", "url", sitemap_get, .pages = true, .parameters = NULL),
+    CALL(WRITE, HTTP_DELETE, "/v1/urls/{id}", "url", sitemap_delete, .pages = true,
          .heeds_if_match = true),
 
     CALL(READ, HTTP_GET, "/v1/sites", "sites", sites_list,
@@ -543,8 +572,19 @@ const struct route routes_admin[] = {
     CALL(ADMIN, HTTP_DELETE, "/v1/indexes/{id}", "index", index_delete,
          .call_size = &index_write_size, .parameters = PARAMETERS("max_removed", "dry_run")),
 
+    CALL(READ, HTTP_GET, "/v1/urlsets", "urlsets", indexes_list, .pages = true,
+         .parameters = PARAMETERS("site", "after", "limit")),
+    CALL(ADMIN, HTTP_POST, "/v1/urlsets", "urlsets", indexes_post, DOCUMENT, .pages = true,
+         .call_size = &index_write_size),
+    CALL(READ, HTTP_GET, "/v1/urlsets/{id}", "urlset", index_get, .pages = true,
+         .parameters = NULL),
+    CALL(ADMIN, HTTP_PATCH, "/v1/urlsets/{id}", "urlset", index_patch, DOCUMENT, .pages = true,
+         .call_size = &index_write_size, .parameters = PARAMETERS("max_removed", "dry_run")),
+    CALL(ADMIN, HTTP_DELETE, "/v1/urlsets/{id}", "urlset", index_delete, .pages = true,
+         .call_size = &index_write_size, .parameters = PARAMETERS("max_removed", "dry_run")),
+
     CALL(READ, HTTP_GET, "/v1/render", "render", render_get, .call_size = &copy_size,
-         .parameters = PARAMETERS("index", "page")),
+         .parameters = PARAMETERS("index", "urlset", "page")),
     CALL(ADMIN, HTTP_GET, "/v1/backup", "backup", backup_get, .call_size = &copy_size,
          .parameters = NULL),
 

@@ -19,6 +19,16 @@
 
 struct call;
 
+/* What a call works on, as its parameters, members and addresses name it: entries and their
+ * indexes, or page URLs and their urlsets. */
+struct noun {
+    enum list_kind kind;
+    const char *one, *many, *path;         /* "sitemap", "sitemaps", "/v1/sitemaps/" */
+    const char *list, *lists, *lists_path; /* "index", "indexes", "/v1/indexes/" */
+    enum rule_code list_unknown;
+    const char *audit_put, *audit_puts, *audit_replace, *audit_remove; /* the log's words */
+};
+
 /* What a call does with a view of the catalogue, on a worker; the token holds in it. It fills the
  * reply, or returns what becomes the reply. */
 typedef enum catalogue_status call_work(struct call *call, struct catalogue_view *view,
@@ -71,6 +81,9 @@ enum handled call_write(struct call *call, void (*answer)(struct call *));
  * values `fields` then has. False, with the reply filled: 401 where the token was revoked while the
  * body came, 413, 400 for what is no JSON object, 422 for a field. */
 bool call_body(struct call *call, struct json_field *fields, size_t count);
+
+/* By the call's route. Static. */
+const struct noun *call_noun(const struct call *call);
 
 /* The value of a query parameter or NULL where it is absent or empty. */
 const char *call_parameter(const struct call *call, const char *name);

@@ -19,10 +19,12 @@ const size_t upload_size = sizeof(struct upload);
 /* A spooled entry takes more room than its line where the loc is short. */
 #define SPOOL_FACTOR 4u
 
-/* Warnings that a list's reply names: a date that was given and dropped, a loc that is likely to be
+/* Warnings that a list's reply names: a date, or an image and its like, that was given and dropped,
+ * a loc that is likely to be
  * another than was meant. The rest is lint, which each entry shows. */
 #define TOLD                                                                                       \
-    (RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
+    (RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_DUPLICATE) |                                 \
+     RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
      RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) | RULE_BIT(RULE_LOC_AMP))
 
 static bool take_entry(void *context, const struct entry *entry)
@@ -114,6 +116,7 @@ static struct reader_options options_of(const struct upload *upload)
 
     return (struct reader_options){
         .format = upload->ndjson ? READER_NDJSON : READER_JSON,
+        .pages = upload->call.change.list == LIST_URLSET,
         .lenient = upload->skip,
         .allow_gzip = upload->gzip,
         /* A copy keeps owners and places. */

@@ -149,6 +149,7 @@ struct route {
     const char *path;                 /* "/v1/sitemaps" or, with a last segment of any text,
                                          "/v1/sitemaps/{id}", or "/v1/sources/{name}/scan" */
     const char *label;                /* for metrics: "sitemaps" */
+    bool pages;                       /* of the API: of urlsets and page URLs */
     enum grant_role role;             /* that a token needs; 0: no token is needed */
     bool heeds_if_match;              /* of the API: elsewhere it is refused */
     uint64_t max_body_bytes;          /* 0: no body is taken */

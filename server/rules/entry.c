@@ -7,6 +7,7 @@
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/loc.h"
+#include "server/rules/page/fragment.h"
 
 /* Where the authority of a normalised URL or origin lies. Both were parsed at the door, so that
  * nothing needs to be judged again here. */
@@ -42,11 +43,17 @@ rule_set entry_lint(const char *loc, const char *lastmod, const char *index_orig
     return remarks;
 }
 
+rule_set entry_lint_page_url(const char *loc, const char *lastmod, const char *index_origin)
+{
+    return entry_lint(loc, lastmod, index_origin) & ~RULE_BIT(RULE_LOC_NO_SITEMAP);
+}
+
 bool entry_filter_holds(const struct entry_filter *filter, const char *loc, const char *lastmod,
                         const char *index_origin)
 {
     return (filter->contains == NULL || strstr(loc, filter->contains) != NULL) &&
-           (!filter->warned || entry_lint(loc, lastmod, index_origin) != 0);
+           (!filter->warned || (filter->page_urls ? entry_lint_page_url
+                                                  : entry_lint)(loc, lastmod, index_origin) != 0);
 }
 
 enum rule_code entry_check_digest(const char *digest, size_t len)
@@ -80,8 +87,11 @@ enum rule_code entry_check_name(const char *name, size_t len)
 
 static rule_set all_remarks(const struct entry_shown *entry)
 {
+    if (entry->origin == NULL)
+        return entry->remarks;
     return entry->remarks |
-           (entry->origin != NULL ? entry_lint(entry->loc, entry->lastmod, entry->origin) : 0);
+           (entry->is_page_url ? entry_lint_page_url(entry->loc, entry->lastmod, entry->origin)
+                               : entry_lint(entry->loc, entry->lastmod, entry->origin));
 }
 
 static void append_time(struct str *out, const char *name, int64_t unix_seconds)
@@ -97,11 +107,13 @@ static void append_index(struct str *out, const struct entry_shown *entry)
 {
     size_t end;
 
+    const char *list = entry->is_page_url ? "urlset" : "index";
+
     if (entry->origin == NULL || entry->path == NULL) {
-        str_append_json_member(out, "index", NULL);
+        str_append_json_member(out, list, NULL);
         return;
     }
-    str_append_json_member(out, "index", entry->origin);
+    str_append_json_member(out, list, entry->origin);
     end = out->len;
     str_append_json_text(out, entry->path);
     if (out->failed)
@@ -118,6 +130,7 @@ static void append_what(struct str *out, const struct entry_shown *entry)
     str_append_json_member(out, "digest", entry->digest);
     str_append_json_member(out, "source", entry->source);
     append_index(out, entry);
+    fragment_append_json(out, entry->extensions);
 }
 
 void entry_append_json(struct str *out, const struct entry_shown *entry)

@@ -48,10 +48,14 @@ struct rejection {
  * `index_origin` is the site's origin; `lastmod` may be NULL. Pure, thread safe. */
 rule_set entry_lint(const char *loc, const char *lastmod, const char *index_origin);
 
+/* The same of a page URL, which is no sitemap: without RULE_LOC_NO_SITEMAP. */
+rule_set entry_lint_page_url(const char *loc, const char *lastmod, const char *index_origin);
+
 /* Of many entries those that people look for. Zero holds all. */
 struct entry_filter {
     const char *contains; /* in the loc, byte by byte; NULL: anything */
     bool warned;          /* only those with remarks (entry_lint) */
+    bool page_urls;       /* they are page URLs (entry_lint_page_url) */
 };
 #define FILTER_MIN_CONTAINS 3u
 #define FILTER_MAX_CONTAINS 200u
@@ -67,7 +71,9 @@ enum rule_code entry_check_name(const char *name, size_t len);
 struct entry_shown {
     const char *id, *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL where absent */
     const char *origin,
-        *path; /* of its index: "https://www.example.com" and "/x.xml"; NULL: gone */
+        *path;              /* of its index: "https://www.example.com" and "/x.xml"; NULL: gone */
+    bool is_page_url;       /* its list is a urlset */
+    const char *extensions; /* its fragment; NULL: none */
     uint32_t page, position;
     int64_t registered_at, changed_at;
     rule_set remarks; /* beside those that its text always bears (entry_lint) */

@@ -1,5 +1,6 @@
 #include "server/rules/grant.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/rules/lastmod.h"
@@ -98,18 +99,30 @@ const char *grant_read_prefix(const char *text, char out[GRANT_PREFIX_MAX_CHARS 
     return NULL;
 }
 
+static const struct {
+    char unit;
+    int64_t seconds;
+} units[] = {{'w', 604800}, {'d', 86400}, {'h', 3600}, {'m', 60}};
+#define UNITS (sizeof units / sizeof *units)
+
+void grant_write_span(int64_t seconds, char out[24])
+{
+    size_t i = 0;
+
+    while (i < UNITS - 1 && seconds % units[i].seconds != 0)
+        i++;
+    snprintf(out, 24, "%lld%c", (long long)((seconds + units[i].seconds - 1) / units[i].seconds),
+             units[i].unit);
+}
+
 bool grant_read_span(const char *text, int64_t *out)
 {
-    static const struct {
-        char unit;
-        int64_t seconds;
-    } units[] = {{'w', 604800}, {'d', 86400}, {'h', 3600}, {'m', 60}};
     int64_t count = 0;
     size_t len = strspn(text, "0123456789");
 
     for (size_t i = 0; i < len && i < 7; i++)
         count = count * 10 + (text[i] - '0');
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    for (size_t i = 0; i < UNITS; i++) {
         if (len == 0 || len > 6 || text[len] != units[i].unit || text[len + 1] != '\0')
             continue;
         *out = count * units[i].seconds;

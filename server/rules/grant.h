@@ -57,6 +57,9 @@ bool grant_role_read(const char *word, enum grant_role *out);
 const char *grant_read_prefix(const char *text, char out[GRANT_PREFIX_MAX_CHARS + 1]);
 /* Reads a span in seconds: 6w, 90d, 12h, 30m. False where it is none. */
 bool grant_read_span(const char *text, int64_t *out);
+/* Writes one in the largest unit that it is whole in, "2d"; `out` holds 24 bytes. What is no whole
+ * minute is rounded up. */
+void grant_write_span(int64_t seconds, char out[24]);
 /* Reads when a token ends: a span from `now` on (90d, 12h, 6w) or a W3C date or time. False where
  * it is neither, or is over. */
 bool grant_read_expiry(const char *text, int64_t now, int64_t *out);

@@ -1,4 +1,5 @@
-/* /v1/indexes: a sitemap index of a site, with its pages. */
+/* /v1/indexes and /v1/urlsets: a sitemap index of a site, or a urlset that is a sitemap of it, with
+ * its pages. What differs is the call's noun, and what a urlset has more. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,8 +10,15 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/rules/page/extension.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
+
+/* Of the two kinds. */
+static bool is_index(const struct call *call)
+{
+    return call_noun(call)->kind == LIST_INDEX;
+}
 
 static void append_etag(struct call *call, struct str *out, const char *name,
                         const struct page_record *page, bool gz)
@@ -48,9 +56,36 @@ static void append_page(struct call *call, struct str *out, const struct registr
     str_append_char(out, '}');
 }
 
+/* What a urlset has more than an index. */
+static void append_urlset(struct str *out, const struct registry *registry,
+                          const struct registry_site *site, const struct registry_index *urlset)
+{
+    const struct registry_index *index = registry_index_by_id(registry, urlset->of_index);
+    const char *before = ",\"with\":[";
+    char span[24];
+
+    str_append_text(out, ",\"index\":");
+    if (index != NULL)
+        json_append_url(out, site->origin, index->path);
+    else
+        str_append_text(out, "null");
+    for (size_t i = 0; i < EXTENSION_COUNT; i++) {
+        if ((urlset->with & extensions[i].bit) == 0)
+            continue;
+        str_append_text(out, before);
+        str_append_json_text(out, extensions[i].word);
+        before = ",";
+    }
+    str_append_text(out, *before == ',' && before[1] != '\0' ? ",\"with\":[]" : "]");
+    str_append_format(out, ",\"max_pages\":%" PRIu32, urlset->max_pages);
+    grant_write_span(urlset->expires_s, span);
+    str_append_json_member(out, "expires", urlset->expires_s > 0 ? span : NULL);
+}
+
 /* Appends the object to the reply's body. `view` NULL: an index just made, which has no pages. On a
  * status that is not OK the body is not to be used. */
 static enum catalogue_status index_json_append(struct call *call, struct catalogue_view *view,
+                                               const struct registry *registry,
                                                const struct registry_site *site,
                                                const struct registry_index *index)
 {
@@ -82,7 +117,9 @@ static enum catalogue_status index_json_append(struct call *call, struct catalog
     str_append_json_text(out, site->origin);
     str_append_text(out, ",\"page_pattern\":");
     str_append_json_text(out, index->page_pattern);
-    enum freeze frozen = index->frozen > site->frozen ? index->frozen : site->frozen;
+    if (index->kind == LIST_URLSET)
+        append_urlset(out, registry, site, index);
+    enum freeze frozen = registry_freeze(registry, index);
     str_append_format(out, ",\"frozen\":%s,\"frozen_by\":", frozen ? "true" : "false");
     str_append_json_text(out, freeze_word(frozen));
     append_counts(call, out, entries, bytes);
@@ -124,20 +161,23 @@ static enum catalogue_status append_list(struct call *call, struct catalogue_vie
                                          uint64_t limit)
 {
     struct str *out = &call->request->reply.body;
+    bool urlsets = call_noun(call)->kind == LIST_URLSET;
     const struct registry_site *last_site = NULL;
     const struct registry_index *last = NULL;
     enum catalogue_status status = CATALOGUE_OK;
     uint64_t count = 0;
     bool more = false;
 
-    str_append_text(out, "{\"indexes\":[");
+    str_append_format(out, "{\"%s\":[", call_noun(call)->lists);
     for (size_t i = 0; i < registry->site_count && !more; i++) {
         const struct registry_site *site = &registry->sites[i];
+        const struct registry_index *lists = urlsets ? site->urlsets : site->indexes;
+        size_t list_count = urlsets ? site->urlset_count : site->index_count;
 
         if (only != NULL && site != only)
             continue;
-        for (size_t j = 0; j < site->index_count && status == CATALOGUE_OK; j++) {
-            if (!is_behind(after, site, &site->indexes[j]))
+        for (size_t j = 0; j < list_count && status == CATALOGUE_OK; j++) {
+            if (!is_behind(after, site, &lists[j]))
                 continue;
             if (count == limit) {
                 more = true;
@@ -146,8 +186,8 @@ static enum catalogue_status append_list(struct call *call, struct catalogue_vie
             if (count++ > 0)
                 str_append_char(out, ',');
             last_site = site;
-            last = &site->indexes[j];
-            status = index_json_append(call, view, site, last);
+            last = &lists[j];
+            status = index_json_append(call, view, registry, site, last);
         }
     }
     str_append_text(out, "],\"next\":");
@@ -218,16 +258,18 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
                                       const struct registry *registry)
 {
     struct request *request = call->request;
-    const struct registry_index *index =
-        registry_index_by_id(registry, call_id(request->path_tail));
+    const struct noun *noun = call_noun(call);
+    const struct registry_index *index = registry_list_by_id(registry, call_id(request->path_tail));
     char state[INDEX_STATE_SIZE];
     enum catalogue_status status;
 
-    if (index == NULL || !grant_has_site(&request->grant, index->site_id)) {
-        errors_reply_not_found(&request->reply, "index");
+    if (index == NULL || index->kind != noun->kind ||
+        !grant_has_site(&request->grant, index->site_id)) {
+        errors_reply_not_found(&request->reply, noun->list);
         return CATALOGUE_OK;
     }
-    status = index_json_append(call, view, registry_site_by_id(registry, index->site_id), index);
+    status = index_json_append(call, view, registry, registry_site_by_id(registry, index->site_id),
+                               index);
     str_append_char(&request->reply.body, '\n');
     if (status == CATALOGUE_OK)
         status = catalogue_view_index_state(view, index->id, state);
@@ -251,8 +293,10 @@ static enum catalogue_status render_work(struct call *call, struct catalogue_vie
                                          const struct registry *registry)
 {
     struct request *request = call->request;
+    const char *urlset = call_parameter(call, "urlset");
     const struct registry_index *index =
-        registry_index_by_name(registry, call_parameter(call, "index"), NULL);
+        registry_list_by_name(registry, urlset != NULL ? urlset : call_parameter(call, "index"),
+                              urlset != NULL ? LIST_URLSET : LIST_INDEX, NULL);
     struct str xml = STR_INIT;
     enum catalogue_status status;
     uint64_t number;
@@ -262,8 +306,9 @@ static enum catalogue_status render_work(struct call *call, struct catalogue_vie
     /* A page has all locs: none of a prefix's business. */
     if (index == NULL || !grant_has_site(&request->grant, index->site_id) ||
         !grant_has_whole(&request->grant)) {
-        reply_problem(&request->reply, 404, rule_code_word(RULE_INDEX_UNKNOWN), "index",
-                      rule_code_sentence(RULE_INDEX_UNKNOWN));
+        enum rule_code unknown = urlset != NULL ? RULE_URLSET_UNKNOWN : RULE_INDEX_UNKNOWN;
+        reply_problem(&request->reply, 404, rule_code_word(unknown),
+                      urlset != NULL ? "urlset" : "index", rule_code_sentence(unknown));
         return CATALOGUE_OK;
     }
     status = publish_render_page(view, index->id, (uint32_t)number,
@@ -284,10 +329,11 @@ enum handled render_get(void *context, struct request *request)
     struct copy *copy = request->state;
 
     (void)context;
-    if (call_parameter(&copy->call, "index") != NULL)
+    if ((call_parameter(&copy->call, "index") != NULL) !=
+        (call_parameter(&copy->call, "urlset") != NULL))
         return copy_run(copy, "application/xml", render_work);
     reply_problem(&request->reply, 400, "missing-parameter", "index",
-                  "name the index whose page it is: ?index=URL");
+                  "name the index whose page it is, ?index=URL, or the urlset, ?urlset=URL");
     return HANDLED;
 }
 
@@ -304,18 +350,19 @@ static void answer_made(struct call *call)
     struct index_write *self = (struct index_write *)call;
     struct reply *reply = &call->request->reply;
     const struct registry *registry = call_registry(call);
-    const struct registry_index *index = registry_index_by_id(registry, call->result.id);
+    const struct registry_index *index = registry_list_by_id(registry, call->result.id);
     char location[40];
 
     if (index != NULL)
-        index_json_append(call, NULL, registry_site_by_id(registry, index->site_id), index);
+        index_json_append(call, NULL, registry, registry_site_by_id(registry, index->site_id),
+                          index);
     else
         str_append_format(&reply->body, "{\"id\":\"%" PRId64 "\"}", call->result.id);
     str_append_char(&reply->body, '\n');
     reply_json(reply, 201);
-    snprintf(location, sizeof location, "/v1/indexes/%" PRId64, call->result.id);
+    snprintf(location, sizeof location, "%s%" PRId64, call_noun(call)->lists_path, call->result.id);
     reply_header(reply, "Location", location);
-    call_audit(call, "index-add", self->url);
+    call_audit(call, is_index(call) ? "index-add" : "urlset-add", self->url);
 }
 
 static void refuse_made(struct call *call)
@@ -324,9 +371,9 @@ static void refuse_made(struct call *call)
     const struct change_result *result = &call->result;
 
     if (result->status == CATALOGUE_CONFLICT && !result->managed)
-        reply_problem(reply, 409, "index-exists", "url",
+        reply_problem(reply, 409, is_index(call) ? "index-exists" : "urlset-exists", "url",
                       result->detail[0] != '\0' ? result->detail
-                                                : "there is an index with this URL already");
+                                                : "there is a list with this URL already");
     else
         errors_reply_result(reply, result);
 }
@@ -355,16 +402,55 @@ static bool read_url(struct index_write *self, const char *text)
     return one;
 }
 
+/* Of the fields index, with, max_pages and expires, of which each may be absent. False, with the
+ * reply filled, where one is wrong. */
+static bool read_urlset(struct call *call, const struct json_field fields[4])
+{
+    const struct json_field *index = &fields[0], *with = &fields[1], *pages = &fields[2],
+                            *expires = &fields[3];
+    struct urlset_fields *urlset = &call->change.urlset;
+
+    urlset->index = index->text;
+    for (size_t i = 0; with->present && with->texts[i] != NULL; i++) {
+        unsigned bit = extension_named(with->texts[i]);
+
+        if (bit == 0) {
+            errors_reply_rule(&call->request->reply, RULE_EXTENSION_UNKNOWN, "with", NULL);
+            return false;
+        }
+        urlset->with |= bit;
+    }
+    if (pages->present && pages->number == 0) {
+        errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, "max_pages",
+                          "must be 1 at least");
+        return false;
+    }
+    urlset->max_pages = (uint32_t)pages->number;
+    if (expires->text != NULL && !grant_read_span(expires->text, &urlset->expires_s)) {
+        errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, "expires",
+                          "must be a span as 2d, 12h or 90m, or null");
+        return false;
+    }
+    urlset->set = (index->present ? URLSET_SET_INDEX : 0) |
+                  (pages->present ? URLSET_SET_MAX_PAGES : 0) |
+                  (expires->present ? URLSET_SET_EXPIRES : 0);
+    return true;
+}
+
 enum handled indexes_post(void *context, struct request *request)
 {
     struct index_write *self = request->state;
     struct json_field fields[] = {
         {.name = "url", .type = JSON_FIELD_TEXT, .required = true},
         {.name = "page_pattern", .type = JSON_FIELD_TEXT},
+        {.name = "index", .type = JSON_FIELD_TEXT},
+        {.name = "with", .type = JSON_FIELD_TEXTS},
+        {.name = "max_pages", .type = JSON_FIELD_NUMBER, .max = LIMIT_URLSET_PAGES_MAX},
+        {.name = "expires", .type = JSON_FIELD_OPTION},
     };
 
     (void)context;
-    if (!call_body(&self->call, fields, 2))
+    if (!call_body(&self->call, fields, is_index(&self->call) ? 2 : 6))
         return HANDLED;
     if (strlen(fields[0].text) > INDEX_PATH_MAX_CHARS + HOST_MAX_CHARS + 16) {
         errors_reply_rule(&request->reply, RULE_INDEX_PATH, "url", "is too long for an index");
@@ -372,7 +458,9 @@ enum handled indexes_post(void *context, struct request *request)
     }
     if (!read_url(self, fields[0].text))
         return HANDLED;
-    self->call.change.kind = CHANGE_INDEX_ADD;
+    self->call.change.kind = is_index(&self->call) ? CHANGE_INDEX_ADD : CHANGE_URLSET_ADD;
+    if (!is_index(&self->call) && !read_urlset(&self->call, fields + 2))
+        return HANDLED;
     self->call.change.index_url = self->url;
     self->call.change.page_pattern = fields[1].text;
     self->call.refuse = refuse_made;
@@ -387,7 +475,7 @@ static void name_index(struct index_write *self)
     const struct registry_index *index;
 
     self->call.change.index_id = call_id(self->call.request->path_tail);
-    index = registry_index_by_id(registry, self->call.change.index_id);
+    index = registry_list_by_id(registry, self->call.change.index_id);
     if (index != NULL)
         snprintf(self->url, sizeof self->url, "%s%s",
                  registry_site_by_id(registry, index->site_id)->origin, index->path);
@@ -400,14 +488,68 @@ static void answer_changed(struct call *call)
 {
     struct index_write *self = (struct index_write *)call;
     const struct registry *registry = call_registry(call);
-    const struct registry_index *index = registry_index_by_id(registry, call->change.index_id);
+    const struct registry_index *index = registry_list_by_id(registry, call->change.index_id);
 
     str_append_format(&call->request->reply.body, "{\"id\":\"%" PRId64 "\",\"frozen\":%s}\n",
                       call->change.index_id,
                       registry_is_frozen(registry, index) ? "true" : "false");
     reply_json(&call->request->reply, 200);
-    call_audit(call, call->change.frozen ? "index-freeze" : "index-thaw",
+    static const char *const words[2][2] = {{"index-thaw", "index-freeze"},
+                                            {"urlset-thaw", "urlset-freeze"}};
+    call_audit(call, words[!is_index(call)][call->change.frozen],
                self->url[0] != '\0' ? self->url : call->request->path_tail);
+}
+
+static void answer_urlset_changed(struct call *call)
+{
+    struct index_write *self = (struct index_write *)call;
+    const struct registry *registry = call_registry(call);
+    const struct registry_index *urlset = registry_list_by_id(registry, call->change.index_id);
+    struct str *out = &call->request->reply.body;
+
+    str_append_format(out, "{\"id\":\"%" PRId64 "\",\"frozen\":%s", call->change.index_id,
+                      urlset != NULL && registry_is_frozen(registry, urlset) ? "true" : "false");
+    if (urlset != NULL)
+        append_urlset(out, registry, registry_site_by_id(registry, urlset->site_id), urlset);
+    str_append_format(out, ",\"revision\":%" PRIu64, call->result.revision);
+    call_append_rows(call);
+    str_append_text(out, "}\n");
+    reply_json(&call->request->reply, 200);
+    call_audit(call, "urlset-change", self->url[0] != '\0' ? self->url : call->request->path_tail);
+}
+
+/* PATCH of a urlset: `frozen` alone, or what it was made with. */
+static enum handled patch_urlset(struct index_write *self)
+{
+    struct call *call = &self->call;
+    struct json_field fields[] = {
+        {.name = "index", .type = JSON_FIELD_TEXT},
+        {.name = "with", .type = JSON_FIELD_TEXTS},
+        {.name = "max_pages", .type = JSON_FIELD_NUMBER, .max = LIMIT_URLSET_PAGES_MAX},
+        {.name = "expires", .type = JSON_FIELD_OPTION},
+        {.name = "frozen", .type = JSON_FIELD_BOOL},
+    };
+
+    if (!call_set_options(call) || !call_body(call, fields, 5) || !read_urlset(call, fields))
+        return HANDLED;
+    if (fields[1].present) {
+        errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "with",
+                          "stays as the urlset was made; make another and fill that");
+        return HANDLED;
+    }
+    if (fields[4].present == (call->change.urlset.set != 0)) {
+        errors_reply_rule(&call->request->reply, RULE_FIELD_MISSING, NULL,
+                          "give frozen alone, or some of index, max_pages and expires");
+        return HANDLED;
+    }
+    name_index(self);
+    if (fields[4].present && call->change.dry_run) {
+        errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "frozen", "has no dry run");
+        return HANDLED;
+    }
+    call->change.frozen = fields[4].on;
+    call->change.kind = fields[4].present ? CHANGE_INDEX_FREEZE : CHANGE_URLSET_UPDATE;
+    return call_write(call, fields[4].present ? answer_changed : answer_urlset_changed);
 }
 
 enum handled index_patch(void *context, struct request *request)
@@ -416,6 +558,8 @@ enum handled index_patch(void *context, struct request *request)
     struct json_field fields[] = {{.name = "frozen", .type = JSON_FIELD_BOOL, .required = true}};
 
     (void)context;
+    if (!is_index(&self->call))
+        return patch_urlset(self);
     if (!call_body(&self->call, fields, 1))
         return HANDLED;
     name_index(self);
@@ -431,12 +575,13 @@ static void answer_removed(struct call *call)
     const struct index_write *self = (const struct index_write *)call;
     struct reply *reply = &call->request->reply;
 
-    str_append_format(&reply->body, "{\"removed\":%" PRIu64 ",\"indexes\":1,\"revision\":%" PRIu64,
-                      call->result.removed, call->result.revision);
+    str_append_format(&reply->body, "{\"removed\":%" PRIu64 ",\"%s\":1,\"revision\":%" PRIu64,
+                      call->result.removed, call_noun(call)->lists, call->result.revision);
     call_append_rows(call);
     str_append_text(&reply->body, "}\n");
     reply_json(reply, 200);
-    call_audit(call, "index-remove", self->url[0] != '\0' ? self->url : call->request->path_tail);
+    call_audit(call, is_index(call) ? "index-remove" : "urlset-remove",
+               self->url[0] != '\0' ? self->url : call->request->path_tail);
 }
 
 enum handled index_delete(void *context, struct request *request)

@@ -1,5 +1,5 @@
-/* /v1/sitemaps: the entries. What comes in as a body upload.c has read when it is submitted here.
- */
+/* /v1/sitemaps and /v1/urls: the entries of indexes, the page URLs of urlsets; what they are called
+ * is the call's noun. What comes in as a body upload.c has read when it is submitted here. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,9 @@ static bool read_filter(struct listing *listing)
 
     if (!call_number(call, "warned", 0, 1, 0, &warned))
         return false;
-    listing->filter = (struct entry_filter){.contains = contains, .warned = warned == 1};
+    listing->filter = (struct entry_filter){.contains = contains,
+                                            .warned = warned == 1,
+                                            .page_urls = call_noun(call)->kind == LIST_URLSET};
     if (contains == NULL || (len >= FILTER_MIN_CONTAINS && len <= FILTER_MAX_CONTAINS))
         return true;
     reply_problem(&call->request->reply, 400, "malformed-parameter", "contains",
@@ -77,6 +79,17 @@ static bool read_parameters(struct listing *listing)
     return true;
 }
 
+/* 400: the query must name the list. Returns false. */
+static bool missing_list(struct call *call)
+{
+    const struct noun *noun = call_noun(call);
+    char detail[64];
+
+    snprintf(detail, sizeof detail, "name the %s: ?%s=URL", noun->list, noun->list);
+    reply_problem(&call->request->reply, 400, "missing-parameter", noun->list, detail);
+    return false;
+}
+
 static bool append_record(void *context, const struct entry_record *record)
 {
     struct listing *listing = context;
@@ -94,10 +107,33 @@ static bool append_record(void *context, const struct entry_record *record)
     return !out->failed;
 }
 
-/* At most one entry of each site has this loc. */
+/* Appends a record that was looked for by its loc, unless it is not asked for, and frees it. */
+static enum catalogue_status append_found_by_loc(struct listing *listing,
+                                                 enum catalogue_status status,
+                                                 struct entry_record *record)
+{
+    if (status == CATALOGUE_NOT_FOUND)
+        return CATALOGUE_OK;
+    if (status != CATALOGUE_OK)
+        return status;
+    if (grant_has_loc(&listing->call->request->grant, record->loc) &&
+        (listing->list.index_id == 0 || record->index_id == listing->list.index_id) &&
+        (listing->list.source == NULL || strcmp(record->source, listing->list.source) == 0))
+        append_record(listing, record);
+    entry_record_done(record);
+    return CATALOGUE_OK;
+}
+
+/* At most one entry of each site has this loc, and one page URL of the urlset. */
 static enum catalogue_status append_by_loc(struct listing *listing, struct catalogue_view *view)
 {
     const struct registry *registry = listing->registry;
+    struct entry_record row;
+
+    if (call_noun(listing->call)->kind == LIST_URLSET)
+        return append_found_by_loc(
+            listing,
+            catalogue_view_row_by_loc(view, listing->list.index_id, listing->loc.text, &row), &row);
 
     for (size_t i = 0; i < registry->site_count; i++) {
         struct entry_record record;
@@ -107,33 +143,28 @@ static enum catalogue_status append_by_loc(struct listing *listing, struct catal
             continue;
         status =
             catalogue_view_entry_by_loc(view, registry->sites[i].id, listing->loc.text, &record);
-        if (status == CATALOGUE_NOT_FOUND)
-            continue;
+        status = append_found_by_loc(listing, status, &record);
         if (status != CATALOGUE_OK)
             return status;
-        if (grant_has_loc(&listing->call->request->grant, record.loc) &&
-            (listing->list.index_id == 0 || record.index_id == listing->list.index_id) &&
-            (listing->list.source == NULL || strcmp(record.source, listing->list.source) == 0))
-            append_record(listing, &record);
-        entry_record_done(&record);
     }
     return CATALOGUE_OK;
 }
 
-/* Finds the index that the query names. False, with the reply filled, where there is none or it is
- * not the token's to see. */
+/* Finds the list that the query names; of page URLs one is needed. False, with the reply filled,
+ * where there is none or it is not the token's to see. */
 static bool find_index(struct listing *listing)
 {
-    const char *name = call_parameter(listing->call, "index");
+    const struct noun *noun = call_noun(listing->call);
+    const char *name = call_parameter(listing->call, noun->list);
     const struct registry_site *site = NULL;
     const struct registry_index *index;
 
     if (name == NULL)
-        return true;
-    index = registry_index_by_name(listing->registry, name, &site);
+        return noun->kind == LIST_INDEX || missing_list(listing->call);
+    index = registry_list_by_name(listing->registry, name, noun->kind, &site);
     if (index == NULL || !grant_has_site(&listing->call->request->grant, index->site_id)) {
-        reply_problem(&listing->call->request->reply, 404, rule_code_word(RULE_INDEX_UNKNOWN),
-                      "index", rule_code_sentence(RULE_INDEX_UNKNOWN));
+        reply_problem(&listing->call->request->reply, 404, rule_code_word(noun->list_unknown),
+                      noun->list, rule_code_sentence(noun->list_unknown));
         return false;
     }
     listing->list.index_id = index->id;
@@ -191,7 +222,7 @@ static enum catalogue_status reply_search(struct listing *listing, struct catalo
     search.origin = listing->site->origin;
     search.list.site_id = listing->site->id;
     search.list.limit = (size_t)listing->limit;
-    str_append_text(out, "{\"sitemaps\":[");
+    str_append_format(out, "{\"%s\":[", call_noun(listing->call)->many);
     if (!listing->empty)
         status = catalogue_view_search(view, &search, append_found, listing, &searched);
     if (status == CATALOGUE_CONFLICT) {
@@ -226,7 +257,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
 
     if (!read_parameters(&listing) || !find_index(&listing))
         return CATALOGUE_OK;
-    str_append_text(&reply->body, "{\"sitemaps\":[");
+    str_append_format(&reply->body, "{\"%s\":[", call_noun(call)->many);
     if (listing.empty)
         status = CATALOGUE_OK;
     else if (listing.loc.len > 0)
@@ -348,6 +379,15 @@ static enum catalogue_status append_check(struct str *out, struct catalogue_view
     return CATALOGUE_OK;
 }
 
+/* An id is of an entry or of a page URL; the other call knows it not. */
+static bool is_of_noun(const struct call *call, const struct registry *registry,
+                       const struct entry_record *record)
+{
+    const struct registry_index *list = registry_list_by_id(registry, record->index_id);
+
+    return list != NULL && list->kind == call_noun(call)->kind;
+}
+
 static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
                                       const struct registry *registry)
 {
@@ -357,13 +397,14 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     char etag[40];
     bool checked;
 
-    if (status == CATALOGUE_OK && !(grant_has_site(&request->grant, record.site_id) &&
-                                    grant_has_loc(&request->grant, record.loc))) {
+    if (status == CATALOGUE_OK &&
+        !(is_of_noun(call, registry, &record) && grant_has_site(&request->grant, record.site_id) &&
+          grant_has_loc(&request->grant, record.loc))) {
         entry_record_done(&record);
         status = CATALOGUE_NOT_FOUND;
     }
     if (status == CATALOGUE_NOT_FOUND) {
-        errors_reply_not_found(&request->reply, "sitemap");
+        errors_reply_not_found(&request->reply, call_noun(call)->one);
         return CATALOGUE_OK;
     }
     if (status != CATALOGUE_OK)
@@ -402,11 +443,11 @@ static void append_counts(struct str *out, const struct change_result *result)
                       result->moved, result->spared, result->revision);
 }
 
-static void append_sitemap(struct call *call)
+static void append_entry(struct call *call)
 {
     struct str *out = &call->request->reply.body;
 
-    str_append_text(out, ",\"sitemap\":");
+    str_append_format(out, ",\"%s\":", call_noun(call)->one);
     entry_json_append(out, &call->result.entry, call_registry(call),
                       call->result.remarks | call->change.entry.remarks);
 }
@@ -424,7 +465,7 @@ static void answer_single(struct call *call)
     append_counts(&reply->body, &call->result);
     str_append_text(&reply->body, "[]");
     if (entry->loc != NULL)
-        append_sitemap(call);
+        append_entry(call);
     str_append_text(&reply->body, "}\n");
     reply_json(reply, created ? 201 : 200);
     if (entry->loc != NULL) {
@@ -432,11 +473,11 @@ static void answer_single(struct call *call)
         reply_header(reply, "ETag", etag);
     }
     if (created) {
-        strcpy(location, "/v1/sitemaps/");
+        strcpy(location, call_noun(call)->path);
         strncat(location, entry->id, ENTRY_ID_SIZE);
         reply_header(reply, "Location", location);
     }
-    call_audit(call, "sitemap-put", entry->loc != NULL ? entry->loc : "an entry");
+    call_audit(call, call_noun(call)->audit_put, entry->loc != NULL ? entry->loc : "an entry");
 }
 
 /* The refusals or the remarks as a JSON array, by line; `brief`: none of them. */
@@ -526,7 +567,8 @@ static void answer_list(struct call *call)
     reply_json(&call->request->reply, 200);
     if (call->result.index_state[0] != '\0')
         reply_state(&call->request->reply, call->result.index_state);
-    call_audit(call, call->change.kind == CHANGE_REPLACE ? "index-replace" : "sitemaps-put",
+    const struct noun *noun = call_noun(call);
+    call_audit(call, call->change.kind == CHANGE_REPLACE ? noun->audit_replace : noun->audit_puts,
                call->change.index_name != NULL ? call->change.index_name : "a list");
 }
 
@@ -534,6 +576,7 @@ static void refuse_list(struct call *call)
 {
     struct upload *upload = (struct upload *)call;
     const struct change_result *result = &call->result;
+    const struct noun *noun = call_noun(call);
     bool refused =
         result->status == CATALOGUE_REFUSED && !result->forbidden && result->code != RULE_FROZEN;
 
@@ -541,8 +584,8 @@ static void refuse_list(struct call *call)
     if (refused && !upload->skip && upload->findings.refused > 0 &&
         result->code != RULE_LIST_TOO_LONG)
         reply_lines_refused(upload);
-    else if (refused && (result->code == RULE_INDEX_UNKNOWN || result->code == RULE_SITE_UNKNOWN))
-        reply_problem(&call->request->reply, 404, rule_code_word(result->code), "index",
+    else if (refused && (result->code == noun->list_unknown || result->code == RULE_SITE_UNKNOWN))
+        reply_problem(&call->request->reply, 404, rule_code_word(result->code), noun->list,
                       result->detail[0] != '\0' ? result->detail
                                                 : rule_code_sentence(result->code));
     else if (result->conflict != NULL)
@@ -620,7 +663,7 @@ static void submit_single(struct upload *upload)
         }
     }
     if (change->entry.index == NULL)
-        change->entry.index = call_parameter(call, "index");
+        change->entry.index = call_parameter(call, call_noun(call)->list);
     change->kind = CHANGE_ENTRY_PUT;
     change->if_match = request_header(call->request, HEADER_IF_MATCH);
     call_write(call, answer_single);
@@ -634,12 +677,15 @@ static void submit_post(struct upload *upload)
         submit_single(upload);
         return;
     }
-    call->change.index_name = call_parameter(call, "index");
+    call->change.index_name = call_parameter(call, call_noun(call)->list);
     if (request_header(call->request, HEADER_IF_MATCH) != NULL &&
         (call->change.index_name == NULL || upload_is_single(upload))) {
         reply_problem(&call->request->reply, 400, "precondition-on-list", NULL,
-                      "If-Match goes with a single entry that is no dry run, or with a list for "
-                      "one index, which ?index= names");
+                      call->change.list == LIST_URLSET
+                          ? "If-Match goes with a single page URL that is no dry run, or with a "
+                            "list for one urlset, which ?urlset= names"
+                          : "If-Match goes with a single entry that is no dry run, or with a list "
+                            "for one index, which ?index= names");
         request_resume(call->request);
         return;
     }
@@ -650,7 +696,7 @@ static void submit_put(struct upload *upload)
 {
     if (!upload->ndjson && upload_is_single(upload)) {
         reply_problem(&upload->call.request->reply, 400, "list-needed", NULL,
-                      "an index is replaced by a list: a JSON array or NDJSON");
+                      "what is replaced is replaced by a list: a JSON array or NDJSON");
         request_resume(upload->call.request);
         return;
     }
@@ -707,10 +753,9 @@ enum handled sitemaps_put_begin(void *context, struct request *request)
     if (upload_begin(context, request, submit_put) == HANDLED)
         return HANDLED;
     upload = request->state;
-    upload->call.change.index_name = call_parameter(&upload->call, "index");
+    upload->call.change.index_name = call_parameter(&upload->call, call_noun(&upload->call)->list);
     if (upload->call.change.index_name == NULL) {
-        reply_problem(&request->reply, 400, "missing-parameter", "index",
-                      "name the index to replace: ?index=URL");
+        missing_list(&upload->call);
         return HANDLED;
     }
     if (!read_owner(&upload->call) || !call_set_options(&upload->call))
@@ -736,7 +781,7 @@ static void answer_removed(struct call *call)
 {
     call->request->reply.status = 204;
     reply_header(&call->request->reply, "Cache-Control", "no-store");
-    call_audit(call, "sitemap-remove",
+    call_audit(call, call_noun(call)->audit_remove,
                call->result.entry.loc != NULL ? call->result.entry.loc : "an entry");
 }
 
@@ -754,13 +799,20 @@ enum handled sitemap_delete(void *context, struct request *request)
 enum handled sitemaps_delete(void *context, struct request *request)
 {
     struct removal *removal = request->state;
+    const struct noun *noun = call_noun(&removal->call);
     const char *loc = call_parameter(&removal->call, "loc");
+    char detail[64];
 
     (void)context;
     if (loc == NULL) {
-        reply_problem(&request->reply, 400, "missing-parameter", "loc",
-                      "name the sitemap to remove: ?loc=URL");
+        snprintf(detail, sizeof detail, "name the %s to remove: ?loc=URL", noun->one);
+        reply_problem(&request->reply, 400, "missing-parameter", "loc", detail);
         return HANDLED;
+    }
+    if (noun->kind == LIST_URLSET) {
+        removal->call.change.index_name = call_parameter(&removal->call, noun->list);
+        if (removal->call.change.index_name == NULL && !missing_list(&removal->call))
+            return HANDLED;
     }
     if (!call_url(&removal->call, "loc", loc, &removal->loc))
         return HANDLED;

@@ -8,6 +8,14 @@ const struct extension extensions[EXTENSION_COUNT] = {
     {EXTENSION_ALTERNATES, "alternates", "xhtml", "http://www.w3.org/1999/xhtml"},
 };
 
+unsigned extension_named(const char *word)
+{
+    for (size_t i = 0; i < EXTENSION_COUNT; i++)
+        if (strcmp(extensions[i].word, word) == 0)
+            return extensions[i].bit;
+    return 0;
+}
+
 unsigned extensions_of(const char *fragment)
 {
     unsigned found = 0;

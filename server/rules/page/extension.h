@@ -22,6 +22,9 @@ struct extension {
 /* In the order in which a frame declares them and a row's fragment has them. */
 extern const struct extension extensions[EXTENSION_COUNT];
 
+/* The bit of "images" and its like; 0 where the word is none. */
+unsigned extension_named(const char *word);
+
 /* Of a row's fragment which extensions it has, by its elements' prefixes. */
 unsigned extensions_of(const char *fragment);
 
