@@ -21,7 +21,7 @@ struct cli_example {
 };
 
 /* What a command's word names, where it must be there already: shells then offer those that are. */
-enum cli_named { CLI_NAMES_NOTHING, CLI_NAMES_SITE, CLI_NAMES_INDEX };
+enum cli_named { CLI_NAMES_NOTHING, CLI_NAMES_SITE, CLI_NAMES_INDEX, CLI_NAMES_URLSET };
 
 struct cli_command {
     const char *name;     /* one word, or a group and a word: "site add" */
@@ -34,6 +34,7 @@ struct cli_command {
     const struct cli_example *examples;
     const char *topic; /* the heading above it in the list of commands; NULL: of the one before */
     enum cli_named names;
+    bool pages; /* what it does for entries and indexes, it does for page URLs and urlsets */
 };
 
 struct given_option {

@@ -13,7 +13,15 @@
 #include "server/cli/commands/commands.h"
 
 /* What may stand where help says FILE, DIR, … */
-enum offer { OFFER_NOTHING, OFFER_FILE, OFFER_FOLDER, OFFER_SHELL, OFFER_SITE, OFFER_INDEX };
+enum offer {
+    OFFER_NOTHING,
+    OFFER_FILE,
+    OFFER_FOLDER,
+    OFFER_SHELL,
+    OFFER_SITE,
+    OFFER_INDEX,
+    OFFER_URLSET
+};
 
 static const struct {
     const char *name;
@@ -138,6 +146,8 @@ static enum offer offer_for_word(const struct cli_command *c)
         return OFFER_SITE;
     case CLI_NAMES_INDEX:
         return OFFER_INDEX;
+    case CLI_NAMES_URLSET:
+        return OFFER_URLSET;
     case CLI_NAMES_NOTHING:
         break;
     }
@@ -150,6 +160,8 @@ static enum offer offer_for_value(const struct cli_option *o)
         return OFFER_NOTHING;
     if (strcmp(o->name, "--index") == 0)
         return OFFER_INDEX;
+    if (strcmp(o->name, "--urlset") == 0)
+        return OFFER_URLSET;
     return strcmp(o->value, "ORIGIN") == 0 ? OFFER_SITE : by_placeholder(o->value);
 }
 
@@ -278,9 +290,13 @@ static void offer_names(struct cli *cli, enum offer kind, const char *typed, con
 
         if (kind == OFFER_SITE)
             offer(typed, before, site->origin, "site");
-        for (size_t k = 0; kind == OFFER_INDEX && k < site->index_count; k++) {
-            snprintf(url, sizeof url, "%s%s", site->origin, site->indexes[k].path);
-            offer(typed, before, url, "index");
+        size_t count;
+        const struct registry_index *lists =
+            names_lists(site, kind == OFFER_URLSET ? LIST_URLSET : LIST_INDEX, &count);
+
+        for (size_t k = 0; kind != OFFER_SITE && k < count; k++) {
+            snprintf(url, sizeof url, "%s%s", site->origin, lists[k].path);
+            offer(typed, before, url, kind == OFFER_URLSET ? "urlset" : "index");
         }
     }
     registry_unref(registry);
@@ -303,6 +319,7 @@ static void offer_kind(struct cli *cli, enum offer kind, const char *typed, cons
         break;
     case OFFER_SITE:
     case OFFER_INDEX:
+    case OFFER_URLSET:
         offer_names(cli, kind, typed, before);
         break;
     }

@@ -53,15 +53,29 @@ int names_site_id(const struct cli *cli, const char *origin, int64_t *out)
     return status;
 }
 
-/* The index whose URL, or path where `name` is one, is nearest; "" where none is near. */
-static void nearest_index(const struct registry *registry, const char *name, struct str *out)
+enum list_kind names_kind(const struct cli *cli)
+{
+    return cli->arguments.command->pages ? LIST_URLSET : LIST_INDEX;
+}
+
+const struct registry_index *names_lists(const struct registry_site *site, enum list_kind kind,
+                                         size_t *count)
+{
+    *count = kind == LIST_URLSET ? site->urlset_count : site->index_count;
+    return kind == LIST_URLSET ? site->urlsets : site->indexes;
+}
+
+/* The list whose URL, or path where `name` is one, is nearest; "" where none is near. */
+static void nearest_index(const struct registry *registry, const char *name, enum list_kind kind,
+                          struct str *out)
 {
     struct str url = STR_INIT;
     size_t nearest = SIZE_MAX;
 
     for (size_t i = 0; i < registry->site_count; i++)
-        for (size_t j = 0; j < registry->sites[i].index_count; j++) {
-            const struct registry_index *index = &registry->sites[i].indexes[j];
+        for (size_t j = 0, count; j < (names_lists(&registry->sites[i], kind, &count), count);
+             j++) {
+            const struct registry_index *index = &names_lists(&registry->sites[i], kind, &count)[j];
 
             str_clear(&url);
             if (name[0] == '/')
@@ -78,30 +92,43 @@ static void nearest_index(const struct registry *registry, const char *name, str
     str_done(&url);
 }
 
-int names_index(const struct registry *registry, const char *name,
-                const struct registry_index **out)
+int names_list(const struct registry *registry, const char *name, enum list_kind kind,
+               const struct registry_index **out)
 {
+    bool urlset = kind == LIST_URLSET;
     struct str near = STR_INIT;
     int status;
 
-    *out = registry_index_by_name(registry, name, NULL);
+    *out = registry_list_by_name(registry, name, kind, NULL);
     if (*out != NULL)
         return EXIT_DONE;
     if (name[0] == '/' && registry->site_count > 1)
-        return cli_fail(name, "a path names an index only where there is one site; give its URL");
-    nearest_index(registry, name, &near);
-    status = names_unknown(name, "no index of this catalogue", str_text(&near), "index list");
+        return cli_fail(name, "a path names %s only where there is one site; give its URL",
+                        urlset ? "a urlset" : "an index");
+    nearest_index(registry, name, kind, &near);
+    status =
+        names_unknown(name, urlset ? "no urlset of this catalogue" : "no index of this catalogue",
+                      str_text(&near), urlset ? "urlset list" : "index list");
     str_done(&near);
     return status;
+}
+
+int names_index(const struct registry *registry, const char *name,
+                const struct registry_index **out)
+{
+    return names_list(registry, name, LIST_INDEX, out);
 }
 
 int names_index_option(const struct cli *cli, const struct registry *registry,
                        const struct registry_index **out)
 {
-    const char *name = arguments_value(&cli->arguments, "--index");
+    const char *urlset = arguments_value(&cli->arguments, "--urlset");
+    const char *name = urlset != NULL ? urlset : arguments_value(&cli->arguments, "--index");
 
     *out = NULL;
-    return name == NULL ? EXIT_DONE : names_index(registry, name, out);
+    return name == NULL
+               ? EXIT_DONE
+               : names_list(registry, name, urlset != NULL ? LIST_URLSET : LIST_INDEX, out);
 }
 
 int names_no_page(const struct registry_site *site, const char *name, const char *path)
@@ -110,5 +137,7 @@ int names_no_page(const struct registry_site *site, const char *name, const char
 
     for (size_t i = 0; i < site->index_count; i++)
         suggest_consider(&near, path, site->indexes[i].path);
-    return names_unknown(name, "no page of an index", near.word, "index list");
+    for (size_t i = 0; i < site->urlset_count; i++)
+        suggest_consider(&near, path, site->urlsets[i].path);
+    return names_unknown(name, "no page of an index or urlset", near.word, "index list");
 }

@@ -12,6 +12,10 @@
     {                                                                                              \
         "--index", "URL", "only this index: its URL, or its path with one site"                    \
     }
+#define OPTION_URLSET                                                                              \
+    {                                                                                              \
+        "--urlset", "URL", "the urlset: its URL, or its path with one site"                        \
+    }
 #define OPTION_MAX_REMOVED                                                                         \
     {                                                                                              \
         "--max-removed", "N", "approve that up to N entries go (shrink guard)"                     \
@@ -205,8 +209,129 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_INDEX},
-    {"freeze", "ORIGIN|URL", "let nothing change in a site or an index",
-     "Writes to a frozen site or index are refused, sources hold what they found, and crawlers are "
+    {"urlset add", "URL", "make a sitemap that is kept from page URLs",
+     "Makes a urlset: a sitemap, of as many pages as it takes, whose page URLs are registered one "
+     "by one or in lists (url, import --urlset). Each of its pages is an entry of its index. Its "
+     "page URLs lie in its directory and below.",
+     (const struct cli_option[]){
+         {"--index", "URL", "whose entries its pages are (default: the deepest that holds it)"},
+         {"--with", "WORDS", "what its page URLs may have: images,alternates,news; it stays"},
+         {"--pattern", "P", "how further pages are named (default: {stem}-{n}{suffix})"},
+         {"--max-pages", "N", "how many pages it may have (default: 1000)"},
+         {"--expires", "SPAN",
+          "page URLs that are older leave: 12h (default: of news 2d, else none)"},
+         {0},
+     },
+     1, 1, command_urlset_add,
+     .examples =
+         (const struct cli_example[]){
+             {"Products with their images:",
+              "sitemapd urlset add https://www.example.com/products.xml --with images"},
+             {"News, which leave after two days:",
+              "sitemapd urlset add https://www.example.com/news.xml --with news"},
+             {0},
+         },
+     .topic = "Page URLs", .pages = true},
+    {"urlset set", "URL", "change a urlset",
+     "Changes what is named. With a shorter --expires older page URLs leave at once: held by the "
+     "shrink guard.",
+     (const struct cli_option[]){
+         {"--index", "URL", "another index, of the same site"},
+         {"--max-pages", "N", "how many pages it may have"},
+         {"--expires", "SPAN", "page URLs that are older leave: 2d, 12h; never: none does"},
+         OPTION_MAX_REMOVED,
+         {0},
+     },
+     1, 1, command_urlset_set,
+     .examples =
+         (const struct cli_example[]){
+             {"No more than twenty pages:", "sitemapd urlset set /products.xml --max-pages 20"},
+             {0},
+         },
+     .names = CLI_NAMES_URLSET, .pages = true},
+    {"urlset list", "", "show the urlsets", "Shows each urlset with its page URLs, pages and size.",
+     (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_index_list,
+     .examples =
+         (const struct cli_example[]){
+             {"For people:", "sitemapd urlset list"},
+             {0},
+         },
+     .pages = true},
+    {"urlset remove", "URL", "remove a urlset with all its page URLs",
+     "Removes a urlset, its page URLs, and its pages from their index. Held by the shrink guard "
+     "unless --max-removed approves as many page URLs as it has.",
+     (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_index_remove,
+     .examples =
+         (const struct cli_example[]){
+             {"A urlset with 40 page URLs; with one site its path will do:",
+              "sitemapd urlset remove /products.xml --max-removed 40"},
+             {0},
+         },
+     .names = CLI_NAMES_URLSET, .pages = true},
+    {"url add", "LOC", "register a page URL, or update it",
+     "Registers the page at LOC in a urlset, or updates it. What is not given stays as it is; of "
+     "images and alternates those that are given are all.",
+     (const struct cli_option[]){
+         OPTION_URLSET,
+         {"--lastmod", "T", "when the page changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
+         {"--digest", "D", "a hash of the page: lastmod moves only with it"},
+         {"--image", "URL", "an image on the page; repeatable"},
+         {"--alternate", "LANG=URL", "the page in another language; repeatable"},
+         {"--source", "NAME",
+          "who owns it, where it is new (default: cli; on a server the token's name)"},
+         OPTION_JSON,
+         {0},
+     },
+     1, 1, command_add,
+     .examples =
+         (const struct cli_example[]){
+             {"A page that is new, or has changed:",
+              "sitemapd url add https://www.example.com/shoes/1 --urlset /products.xml \\\n"
+              "    --lastmod 2026-11-21T08:30:00Z"},
+             {0},
+         },
+     .pages = true},
+    {"url remove", "LOC", "take a page URL out of its urlset",
+     "Takes the page at LOC out of a urlset.", (const struct cli_option[]){OPTION_URLSET, {0}}, 1,
+     1, command_remove,
+     .examples =
+         (const struct cli_example[]){
+             {"One page:",
+              "sitemapd url remove https://www.example.com/shoes/1 --urlset /products.xml"},
+             {0},
+         },
+     .pages = true},
+    {"url list", "", "show the page URLs of a urlset",
+     "Shows page URLs in the order in which pages list them.",
+     (const struct cli_option[]){
+         OPTION_URLSET,
+         {"--prefix", "URL", "only locs that begin with this"},
+         {"--contains", "TEXT", "only locs that have this in them (3 to 200 bytes)"},
+         {"--warned", NULL, "only those that have warnings"},
+         OPTION_JSON,
+         {0},
+     },
+     0, 0, command_list,
+     .examples =
+         (const struct cli_example[]){
+             {"All of them:", "sitemapd url list --urlset /products.xml"},
+             {0},
+         },
+     .pages = true},
+    {"url export", "", "write page URLs as NDJSON, for import",
+     "Writes each page URL of a urlset as one line of JSON, with its position and all that it has. "
+     "Imported into an empty urlset, or with --replace --source '*', the copy serves identical "
+     "bytes.",
+     (const struct cli_option[]){OPTION_URLSET, {0}}, 0, 0, command_export,
+     .examples =
+         (const struct cli_example[]){
+             {"All of a urlset:", "sitemapd url export --urlset /products.xml > products.ndjson"},
+             {0},
+         },
+     .pages = true},
+    {"freeze", "ORIGIN|URL", "let nothing change in a site, an index or a urlset",
+     "Writes to a frozen site, index or urlset are refused, sources hold what they found, and "
+     "crawlers are "
      "served. It is no setting: allowed on sites of the configuration too, and no reload undoes "
      "it.",
      NULL, 1, 1, command_freeze,
@@ -288,10 +413,12 @@ const struct cli_command cli_commands[] = {
      "refused nothing is applied, unless --skip-invalid. With --replace the indexes that the list "
      "names, or its locs belong to, become exactly the list, each in one step of its own: what "
      "the same source made before and the list has no more goes, what other sources own stays. "
-     "--source '*' replaces whoever's entries there are.",
+     "--source '*' replaces whoever's entries there are. With --urlset the list is of page URLs: a "
+     "sitemap (XML with its images, alternates and news, or text), NDJSON or a plain list.",
      (const struct cli_option[]){
          {"--index", "URL",
           "the index for entries that name none (default: the deepest that holds it)"},
+         {"--urlset", "URL", "read page URLs into this urlset: its URL, or its path with one site"},
          {"--replace", NULL, "make what --source owns of each index named exactly this list"},
          {"--skip-invalid", NULL, "apply the good entries, though some are refused"},
          {"--dry-run", NULL, "show what would change, write nothing"},
@@ -299,7 +426,7 @@ const struct cli_command cli_commands[] = {
          {"--connect", "H:P", "ask this host and port for the URL, whatever DNS says"},
          OPTION_MAX_REMOVED,
          {"--if-match", "STATE",
-          "only while the index is as it was: its \"state\" of `index list --json`"},
+          "only while the index or urlset is as it was: its \"state\" of `index list --json`"},
          {"--source", "NAME",
           "who owns the entries (default: cli, on a server the token's name, or as an export "
           "says); '*': anybody"},

@@ -169,7 +169,7 @@ static const char *index_url(struct backend *b, const struct change_result *resu
     struct file_backend *f = of(b);
     struct registry *registry = read_registry(b, 0);
     const struct registry_index *index =
-        registry != NULL ? registry_index_by_id(registry, result->entry.index_id) : NULL;
+        registry != NULL ? registry_list_by_id(registry, result->entry.index_id) : NULL;
 
     str_clear(&f->url);
     if (index != NULL)

@@ -119,7 +119,7 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
 
     snprintf(page, sizeof page, "%" PRIu32, number);
     str_append_text(&target, "/v1/render");
-    target_add(&target, "index", url_of(s, index));
+    target_add(&target, index->kind == LIST_URLSET ? "urlset" : "index", url_of(s, index));
     target_add(&target, "page", page);
     *found =
         server_stream(&s->server, str_text(&target), "application/xml", take_text, out, &answer) &&
@@ -142,12 +142,13 @@ struct listed {
 static bool tell_line(void *context, const json_t *line)
 {
     struct listed *l = context;
-    char origin[LOC_MAX_CHARS + 1];
+    struct shown_entry kept;
     struct entry_shown entry;
 
-    l->broken = !member_entry(line, &entry, origin);
+    l->broken = !member_entry(line, &entry, &kept);
     if (!l->broken)
         l->ended = !l->each(l->context, &entry);
+    shown_entry_done(&kept);
     return !l->broken && !l->ended;
 }
 
@@ -160,8 +161,11 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     json_t *answer = NULL;
     int status = EXIT_DONE;
 
-    str_append_text(&target, "/v1/sitemaps");
-    target_add(&target, "index", wanted->index != NULL ? url_of(s, wanted->index) : NULL);
+    bool pages = wanted->index != NULL && wanted->index->kind == LIST_URLSET;
+
+    str_append_text(&target, pages ? "/v1/urls" : "/v1/sitemaps");
+    target_add(&target, pages ? "urlset" : "index",
+               wanted->index != NULL ? url_of(s, wanted->index) : NULL);
     target_add(&target, "prefix", wanted->prefix);
     target_add(&target, "contains", wanted->filter.contains);
     target_add(&target, "warned", wanted->filter.warned ? "1" : NULL);

@@ -366,10 +366,36 @@ int64_t member_time(const json_t *object, const char *name)
     return strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm) != NULL ? (int64_t)timegm(&tm) : 0;
 }
 
-bool member_entry(const json_t *entry, struct entry_shown *out, char origin[LOC_MAX_CHARS + 1])
+/* The fragment of what the API tells of a page URL: read as a line of its own export would be. */
+static const char *read_extensions(const json_t *entry, struct shown_entry *kept)
 {
-    const char *index = member_text(entry, "index");
+    const struct reader_options options = {
+        .pages = true, .lenient = true, .allow_export_fields = true, .now = INT64_MAX / 2};
+    struct rejection rejection;
+    char *text = NULL;
+
+    if (json_object_get(entry, "images") != NULL || json_object_get(entry, "alternates") != NULL ||
+        json_object_get(entry, "news") != NULL)
+        text = json_dumps(entry, JSON_COMPACT);
+    if (text != NULL)
+        json_entry_parse(text, strlen(text), 0, &options, &kept->page, &rejection);
+    free(text);
+    return kept->page.entry.extensions;
+}
+
+void shown_entry_done(struct shown_entry *kept)
+{
+    json_entry_done(&kept->page);
+}
+
+bool member_entry(const json_t *entry, struct entry_shown *out, struct shown_entry *kept)
+{
+    const char *urlset = member_text(entry, "urlset");
+    const char *index = *urlset != '\0' ? urlset : member_text(entry, "index");
+    char *origin = kept->origin;
     struct url url = {0};
+
+    kept->page = (struct json_entry){.storage = NULL};
 
     *out = (struct entry_shown){
         .id = member_text(entry, "id"),
@@ -381,7 +407,10 @@ bool member_entry(const json_t *entry, struct entry_shown *out, char origin[LOC_
         .position = (uint32_t)member_number(entry, "position"),
         .registered_at = member_time(entry, "registered_at"),
         .changed_at = member_time(entry, "changed_at"),
+        .is_page_url = *urlset != '\0',
     };
+    if (out->is_page_url)
+        out->extensions = read_extensions(entry, kept);
     if (url_split(index, strlen(index), &url)) {
         snprintf(origin, LOC_MAX_CHARS + 1, "%.*s", url.origin_len, url.text);
         out->origin = origin;

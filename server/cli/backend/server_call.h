@@ -9,6 +9,7 @@
 
 #include "server/base/str.h"
 #include "server/client/client.h"
+#include "server/input/reader.h"
 #include "server/rules/entry.h"
 
 struct server {
@@ -65,7 +66,13 @@ const char *member_text_or_null(const json_t *object, const char *name);
 uint64_t member_number(const json_t *object, const char *name);
 /* The Unix time of an RFC 3339 member; 0 where it is none. */
 int64_t member_time(const json_t *object, const char *name);
-/* An entry as the API tells it, borrowed from `entry` and `origin`. False: it is none. */
-bool member_entry(const json_t *entry, struct entry_shown *out, char origin[LOC_MAX_CHARS + 1]);
+/* An entry or page URL as the API tells it, borrowed from `entry` and `kept`, whose end
+ * (shown_entry_done) is due in any case. False: it is none. */
+struct shown_entry {
+    char origin[LOC_MAX_CHARS + 1];
+    struct json_entry page; /* of a page URL, for its extensions */
+};
+bool member_entry(const json_t *entry, struct entry_shown *out, struct shown_entry *kept);
+void shown_entry_done(struct shown_entry *kept);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/cli/backend/server_parts.h"
+#include "server/rules/page/fragment.h"
 
 /* ---- what an answer says --------------------------------------------------------------- */
 
@@ -34,7 +35,7 @@ static rule_set codes_of(const json_t *words)
 static enum catalogue_status status_of(const char *word)
 {
     if (strcmp(word, "site-exists") == 0 || strcmp(word, "index-exists") == 0 ||
-        strcmp(word, "source-exists") == 0)
+        strcmp(word, "urlset-exists") == 0 || strcmp(word, "source-exists") == 0)
         return CATALOGUE_CONFLICT;
     for (int s = CATALOGUE_NOT_FOUND; s <= CATALOGUE_CANCELLED; s++)
         if (strcmp(catalogue_status_word((enum catalogue_status)s), word) == 0)
@@ -134,9 +135,12 @@ static char *copy(const char *text)
     return text != NULL ? strdup(text) : NULL;
 }
 
-static void take_entry(const json_t *sitemap, struct str *index_url, struct change_result *result)
+static void take_entry(const json_t *sitemap, bool pages, struct str *index_url,
+                       struct change_result *result)
 {
     struct entry_record *entry = &result->entry;
+    struct shown_entry kept;
+    struct entry_shown shown;
 
     snprintf(entry->id, sizeof entry->id, "%s", member_text(sitemap, "id"));
     entry->loc = copy(member_text(sitemap, "loc"));
@@ -147,10 +151,29 @@ static void take_entry(const json_t *sitemap, struct str *index_url, struct chan
     entry->registered_at = member_time(sitemap, "registered_at");
     entry->changed_at = member_time(sitemap, "changed_at");
     str_clear(index_url);
-    str_append_text(index_url, member_text(sitemap, "index"));
+    str_append_text(index_url, member_text(sitemap, pages ? "urlset" : "index"));
+    if (pages && member_entry(sitemap, &shown, &kept))
+        entry->extensions = copy(shown.extensions);
+    if (pages)
+        shown_entry_done(&kept);
     result->remarks = codes_of(json_object_get(sitemap, "warnings"));
     if (entry->loc == NULL || entry->source == NULL)
         result->status = CATALOGUE_NO_MEMORY;
+}
+
+/* The members of a fragment; NULL: there are none from now on. */
+static void add_extensions(json_t *body, const char *fragment)
+{
+    struct str text = STR_INIT;
+    json_t *members;
+
+    str_append_text(&text, "{\"images\":null");
+    fragment_append_json(&text, fragment);
+    str_append_char(&text, '}');
+    members = json_loads(str_text(&text), 0, NULL); /* the last of a name counts */
+    json_object_update(body, members);
+    json_decref(members);
+    str_done(&text);
 }
 
 static void put_entry(struct server *s, const struct change *change, struct str *index_url,
@@ -158,19 +181,24 @@ static void put_entry(struct server *s, const struct change *change, struct str 
 {
     const struct entry *entry = &change->entry;
     struct str target = STR_INIT;
-    json_t *body = json_pack("{s:s, s:s*}", "loc", entry->loc, "index", entry->index), *answer;
+    bool pages = change->list == LIST_URLSET;
+    json_t *body = json_pack("{s:s, s:s*}", "loc", entry->loc, pages ? "urlset" : "index",
+                             entry->index),
+           *answer;
 
+    if (entry->extensions_state != FIELD_ABSENT)
+        add_extensions(body, entry->extensions);
     if (entry->lastmod_state != FIELD_ABSENT)
         json_object_set_new(body, "lastmod",
                             entry->lastmod != NULL ? json_string(entry->lastmod) : json_null());
     if (entry->digest_state != FIELD_ABSENT)
         json_object_set_new(body, "digest",
                             entry->digest != NULL ? json_string(entry->digest) : json_null());
-    str_append_text(&target, "/v1/sitemaps");
+    str_append_text(&target, pages ? "/v1/urls" : "/v1/sitemaps");
     target_add(&target, "source", change->source);
     if (call(s, "POST", &target, body, result, &answer)) {
         server_counts(answer, result);
-        take_entry(json_object_get(answer, "sitemap"), index_url, result);
+        take_entry(json_object_get(answer, pages ? "url" : "sitemap"), pages, index_url, result);
     }
     json_decref(answer);
 }
@@ -180,8 +208,9 @@ static void remove_entry(struct server *s, const struct change *change,
 {
     struct str target = STR_INIT;
 
-    str_append_text(&target, "/v1/sitemaps");
+    str_append_text(&target, change->list == LIST_URLSET ? "/v1/urls" : "/v1/sitemaps");
     target_add(&target, "loc", change->loc);
+    target_add(&target, "urlset", change->list == LIST_URLSET ? change->index_name : NULL);
     if (call(s, "DELETE", &target, NULL, result, NULL))
         result->removed = 1;
 }
@@ -251,13 +280,18 @@ static void update_site(struct server *s, const struct change *change, struct ch
     json_decref(after);
 }
 
+static const char *lists_of(const struct change *change)
+{
+    return change->list == LIST_URLSET ? "urlsets" : "indexes";
+}
+
 static void freeze_index(struct server *s, const struct change *change,
                          struct change_result *result)
 {
     struct str target = STR_INIT;
     json_t *body = json_pack("{s:b}", "frozen", change->frozen);
 
-    str_append_format(&target, "/v1/indexes/%" PRId64, change->index_id);
+    str_append_format(&target, "/v1/%s/%" PRId64, lists_of(change), change->index_id);
     result->changed = call(s, "PATCH", &target, body, result, NULL);
 }
 
@@ -285,6 +319,54 @@ static void add_index(struct server *s, const struct change *change, struct chan
 
     str_append_text(&target, "/v1/indexes");
     result->changed = call(s, "POST", &target, body, result, NULL);
+}
+
+/* Index, max_pages and expires, as far as they are set. */
+static json_t *urlset_body(const struct urlset_fields *urlset)
+{
+    json_t *body = json_object();
+    char span[24];
+
+    grant_write_span(urlset->expires_s, span);
+    if ((urlset->set & URLSET_SET_INDEX) != 0)
+        json_object_set_new(body, "index", json_string(urlset->index));
+    if ((urlset->set & URLSET_SET_MAX_PAGES) != 0)
+        json_object_set_new(body, "max_pages", json_integer(urlset->max_pages));
+    if ((urlset->set & URLSET_SET_EXPIRES) != 0)
+        json_object_set_new(body, "expires",
+                            urlset->expires_s > 0 ? json_string(span) : json_null());
+    return body;
+}
+
+static void add_urlset(struct server *s, const struct change *change, struct change_result *result)
+{
+    struct str target = STR_INIT;
+    json_t *body = urlset_body(&change->urlset), *with = json_array();
+
+    json_object_set_new(body, "url", json_string(change->index_url));
+    if (change->page_pattern != NULL)
+        json_object_set_new(body, "page_pattern", json_string(change->page_pattern));
+    for (size_t i = 0; i < EXTENSION_COUNT; i++)
+        if ((change->urlset.with & extensions[i].bit) != 0)
+            json_array_append_new(with, json_string(extensions[i].word));
+    json_object_set_new(body, "with", with);
+    str_append_text(&target, "/v1/urlsets");
+    result->changed = call(s, "POST", &target, body, result, NULL);
+}
+
+static void change_urlset(struct server *s, const struct change *change,
+                          struct change_result *result)
+{
+    struct str target = STR_INIT;
+    char number[24];
+    json_t *answer;
+
+    str_append_format(&target, "/v1/urlsets/%" PRId64, change->index_id);
+    snprintf(number, sizeof number, "%" PRId64, change->max_removed);
+    target_add(&target, "max_removed", change->max_removed >= 0 ? number : NULL);
+    if (call(s, "PATCH", &target, urlset_body(&change->urlset), result, &answer))
+        server_counts(answer, result);
+    json_decref(answer);
 }
 
 static void revoke_token(struct server *s, const struct change *change,
@@ -382,7 +464,7 @@ struct sent {
     uint64_t count;
 };
 
-static bool write_line(struct sent *sent, struct str *line, const struct entry *entry)
+static bool write_line(struct sent *sent, struct str *line, bool pages, const struct entry *entry)
 {
     str_clear(line);
     str_append_text(line, "{\"loc\":");
@@ -391,8 +473,11 @@ static bool write_line(struct sent *sent, struct str *line, const struct entry *
         str_append_json_member(line, "lastmod", entry->lastmod);
     if (entry->digest_state != FIELD_ABSENT)
         str_append_json_member(line, "digest", entry->digest);
+    if (entry->extensions_state == FIELD_NULL)
+        str_append_text(line, ",\"images\":null");
+    fragment_append_json(line, entry->extensions);
     if (entry->index != NULL)
-        str_append_json_member(line, "index", entry->index);
+        str_append_json_member(line, pages ? "urlset" : "index", entry->index);
     if (entry->source != NULL)
         str_append_json_member(line, "source", entry->source);
     if (entry->position != POSITION_NONE)
@@ -402,7 +487,7 @@ static bool write_line(struct sent *sent, struct str *line, const struct entry *
 }
 
 /* Writes the list into a file that is gone with the process. */
-static bool write_list(struct sent *sent, struct spool *rows)
+static bool write_list(struct sent *sent, bool pages, struct spool *rows)
 {
     struct str line = STR_INIT;
     struct entry entry;
@@ -415,7 +500,7 @@ static bool write_list(struct sent *sent, struct spool *rows)
     spool_rewind(rows);
     while (written && (more = spool_next(rows, &entry)) == 1) {
         sent->lines[sent->count++] = entry.line;
-        written = write_line(sent, &line, &entry);
+        written = write_line(sent, &line, pages, &entry);
     }
     str_done(&line);
     return written && more == 0 && fflush(sent->file) == 0;
@@ -456,7 +541,8 @@ static void take_remarks(struct change_result *result, const struct sent *sent, 
 {
     const rule_set read = RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |
                           RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) |
-                          RULE_BIT(RULE_LOC_AMP);
+                          RULE_BIT(RULE_LOC_AMP) | RULE_BIT(RULE_DUPLICATE) |
+                          RULE_BIT(RULE_EXTENSION_DROPPED);
     json_t *item;
     size_t i;
 
@@ -477,8 +563,9 @@ static void list_target(struct str *target, const struct change *change)
     char number[24];
 
     snprintf(number, sizeof number, "%" PRId64, change->max_removed);
-    str_append_text(target, "/v1/sitemaps");
-    target_add(target, "index", change->index_name);
+    bool pages = change->list == LIST_URLSET;
+    str_append_text(target, pages ? "/v1/urls" : "/v1/sitemaps");
+    target_add(target, pages ? "urlset" : "index", change->index_name);
     target_add(target, "source", replace && change->replace_source == NULL ? "*" : change->source);
     target_add(target, "on_error", change->skip ? "skip" : NULL);
     target_add(target, "dry_run", change->dry_run ? "1" : NULL);
@@ -524,7 +611,7 @@ static void send_list(struct server *s, const struct change *change, struct chan
     result->findings.max = change->max_told;
     result->findings.examples = FINDINGS_EXAMPLES;
     list_target(&target, change);
-    if (!write_list(&sent, change->rows) || target.failed) {
+    if (!write_list(&sent, change->list == LIST_URLSET, change->rows) || target.failed) {
         result->status = CATALOGUE_NO_SPACE;
         snprintf(result->detail, sizeof result->detail,
                  "no room for the list in the folder for temporary files (TMPDIR)");
@@ -609,7 +696,13 @@ enum catalogue_status server_apply(struct server *s, const struct change *change
         freeze_index(s, change, result);
         break;
     case CHANGE_INDEX_REMOVE:
-        remove_whole(s, "indexes", change->index_id, change, result);
+        remove_whole(s, lists_of(change), change->index_id, change, result);
+        break;
+    case CHANGE_URLSET_ADD:
+        add_urlset(s, change, result);
+        break;
+    case CHANGE_URLSET_UPDATE:
+        change_urlset(s, change, result);
         break;
     case CHANGE_TOKEN_REVOKE:
         revoke_token(s, change, result);

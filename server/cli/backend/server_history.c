@@ -98,13 +98,16 @@ bool server_history(struct server *s, const struct history_query *query, backend
 static bool tell_row(const json_t *row, backend_row *each, void *context)
 {
     static const char *const members[] = {"before", "after"};
-    char origins[2][LOC_MAX_CHARS + 1];
+    struct shown_entry kept[2];
     struct entry_shown shown[2];
-    bool has[2];
+    bool has[2], goes_on;
 
     for (size_t i = 0; i < 2; i++)
-        has[i] = member_entry(json_object_get(row, members[i]), &shown[i], origins[i]);
-    return each(context, has[0] ? &shown[0] : NULL, has[1] ? &shown[1] : NULL);
+        has[i] = member_entry(json_object_get(row, members[i]), &shown[i], &kept[i]);
+    goes_on = each(context, has[0] ? &shown[0] : NULL, has[1] ? &shown[1] : NULL);
+    shown_entry_done(&kept[0]);
+    shown_entry_done(&kept[1]);
+    return goes_on;
 }
 
 struct retelling {

@@ -13,8 +13,9 @@ enum catalogue_status server_apply(struct server *s, const struct change *change
 /* What an answer counts, and its revision. */
 void server_counts(const json_t *answer, struct change_result *result);
 
-/* The sites and indexes; NULL, and told, where they cannot be read. `*indexes` is the array as it
- * was told, which says of pages what no registry does; the caller's, may be NULL. */
+/* The sites with their lists; NULL, and told, where they cannot be read. `*indexes` has indexes and
+ * urlsets as they were told, which says of pages what no registry does; the caller's, may be NULL.
+ */
 struct registry *server_registry(struct server *s, bool with_robots, json_t **indexes);
 
 /* As the functions of server/cli/backend/backend.h that are called so. False: the last answer is

@@ -89,7 +89,16 @@ int names_site_id(const struct cli *cli, const char *origin, int64_t *out);
 /* The index with this URL or, with one site, path. Returns EXIT_DONE, or told. */
 int names_index(const struct registry *registry, const char *name,
                 const struct registry_index **out);
-/* The index that --index names, or NULL without it. Returns EXIT_DONE, or told. */
+/* The same for a list of this kind. */
+int names_list(const struct registry *registry, const char *name, enum list_kind kind,
+               const struct registry_index **out);
+/* What the command works on: entries of indexes, or page URLs of urlsets. */
+enum list_kind names_kind(const struct cli *cli);
+/* The lists of a site of this kind. */
+const struct registry_index *names_lists(const struct registry_site *site, enum list_kind kind,
+                                         size_t *count);
+/* The index that --index names (or the urlset that --urlset names), or NULL without it. Returns
+ * EXIT_DONE, or told. */
 int names_index_option(const struct cli *cli, const struct registry *registry,
                        const struct registry_index **out);
 /* Tells that `path` of `site` is no page, with the nearest index. Returns EXIT_COULD_NOT. */

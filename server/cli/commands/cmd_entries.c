@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -7,6 +8,7 @@
 #include "server/cli/output.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/loc.h"
+#include "server/rules/page/fragment.h"
 #include "server/rules/url.h"
 
 /* `add` and `remove`: one entry. */
@@ -70,7 +72,7 @@ static int read_digest(const char *text, struct entry *entry)
 
 /* The line of JSON; `index` is parted where its path begins. */
 static void append_entry(struct str *out, const struct entry_record *record, const char *index,
-                         rule_set remarks)
+                         bool pages, rule_set remarks)
 {
     char origin[LOC_MAX_CHARS + 1];
     const char *path = index;
@@ -87,6 +89,8 @@ static void append_entry(struct str *out, const struct entry_record *record, con
         .source = record->source,
         .origin = path > index ? origin : NULL,
         .path = path,
+        .is_page_url = pages,
+        .extensions = record->extensions,
         .page = record->page,
         .registered_at = record->registered_at,
         .changed_at = record->changed_at,
@@ -107,7 +111,7 @@ static int print_outcome(struct cli *cli, const struct change_result *result, ru
     struct str out = STR_INIT;
 
     if (arguments_has(&cli->arguments, "--json")) {
-        append_entry(&out, record, index, remarks);
+        append_entry(&out, record, index, names_kind(cli) == LIST_URLSET, remarks);
     } else {
         str_append_format(&out, "%s: %s in %s, page %u\n", record->loc, done, index, record->page);
         text_warn(record->loc, remarks);
@@ -117,11 +121,51 @@ static int print_outcome(struct cli *cli, const struct change_result *result, ru
     return EXIT_DONE;
 }
 
-int command_add(struct cli *cli)
+/* Reads --image and --alternate into `fragment`, and the entry's extensions from it: given, they
+ * are all. */
+static int read_extensions(const struct arguments *a, struct fragment *fragment,
+                           struct entry *entry)
+{
+    const char **images = arguments_values(a, "--image");
+    const char **alternates = arguments_values(a, "--alternate");
+    bool given = arguments_has(a, "--image") || arguments_has(a, "--alternate");
+    enum rule_code code = RULE_OK;
+    int status = EXIT_DONE;
+
+    if (images == NULL || alternates == NULL) {
+        status = cli_fail("--image", "out of memory");
+        given = false;
+    }
+    fragment_begin(fragment, false);
+    for (size_t i = 0; given && code == RULE_OK && images[i] != NULL; i++)
+        code = fragment_add_image(fragment, images[i], strlen(images[i]));
+    for (size_t i = 0; given && code == RULE_OK && alternates[i] != NULL; i++) {
+        size_t len = strcspn(alternates[i], "=");
+        const char *url = alternates[i] + len + (alternates[i][len] == '=');
+
+        code = fragment_add_alternate(fragment, alternates[i], len, url, strlen(url));
+    }
+    if (given && code == RULE_OK)
+        code = fragment_end(fragment);
+    if (code != RULE_OK)
+        status = cli_fail(a->words[0], "%s (%s)", fragment->why, rule_code_word(code));
+    else if (fragment->text.failed)
+        status = cli_fail(a->words[0], "out of memory");
+    else if (given)
+        entry->extensions = str_text(&fragment->text);
+    entry->extensions_state = given ? FIELD_SET : FIELD_ABSENT;
+    entry->remarks |= fragment->remarks;
+    free((void *)images);
+    free((void *)alternates);
+    return status;
+}
+
+static int add_entry(struct cli *cli, struct fragment *fragment)
 {
     const struct arguments *a = &cli->arguments;
     const char *source = arguments_value(a, "--source");
-    struct change change = {.kind = CHANGE_ENTRY_PUT, .source = source};
+    struct change change = {.kind = CHANGE_ENTRY_PUT, .list = names_kind(cli), .source = source};
+    bool pages = change.list == LIST_URLSET;
     struct change_result result;
     struct lastmod lastmod;
     struct url url;
@@ -131,6 +175,8 @@ int command_add(struct cli *cli)
         status = read_lastmod(arguments_value(a, "--lastmod"), &lastmod, &change.entry);
     if (status == EXIT_DONE)
         status = read_digest(arguments_value(a, "--digest"), &change.entry);
+    if (status == EXIT_DONE && pages)
+        status = read_extensions(a, fragment, &change.entry);
     if (status == EXIT_DONE && source != NULL &&
         entry_check_name(source, strlen(source)) != RULE_OK)
         return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
@@ -142,7 +188,9 @@ int command_add(struct cli *cli)
         return EXIT_COULD_NOT;
     change.entry.loc = url.text;
     change.entry.position = POSITION_NONE;
-    change.entry.index = arguments_value(a, "--index");
+    change.entry.index = arguments_value(a, pages ? "--urlset" : "--index");
+    if (pages && change.entry.index == NULL)
+        return cli_misuse("--urlset", "names the urlset that lists it, and is needed");
     status = session_apply(cli, &change, url.text, &result);
     if (status == EXIT_DONE)
         status = print_outcome(cli, &result, result.remarks | change.entry.remarks);
@@ -150,13 +198,29 @@ int command_add(struct cli *cli)
     return status;
 }
 
+int command_add(struct cli *cli)
+{
+    struct fragment *fragment = calloc(1, sizeof *fragment);
+    int status = fragment != NULL ? add_entry(cli, fragment) : cli_fail("add", "out of memory");
+
+    if (fragment != NULL)
+        fragment_done(fragment);
+    free(fragment);
+    return status;
+}
+
 int command_remove(struct cli *cli)
 {
-    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .max_removed = MAX_REMOVED_GUARDED};
+    struct change change = {.kind = CHANGE_ENTRY_REMOVE,
+                            .list = names_kind(cli),
+                            .index_name = arguments_value(&cli->arguments, "--urlset"),
+                            .max_removed = MAX_REMOVED_GUARDED};
     struct change_result result;
     struct url url;
     int status = read_loc(cli->arguments.words[0], &url, NULL);
 
+    if (status == EXIT_DONE && change.list == LIST_URLSET && change.index_name == NULL)
+        return cli_misuse("--urlset", "names the urlset that lists it, and is needed");
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
@@ -176,6 +240,7 @@ struct entry_listing {
     int index_width; /* 0: JSON or export */
     bool export;
     bool warned; /* what is odd is told behind the loc */
+    bool pages;  /* page URLs */
     bool headed;
 };
 
@@ -198,15 +263,16 @@ static void print_row(struct entry_listing *l, const struct entry_shown *entry)
 {
     if (!l->headed)
         printf("%s%-*s  %4s  %-*s  %s%s\n", ink_on(stdout, INK_HEADING), LASTMOD_WIDTH, "LASTMOD",
-               "PAGE", l->index_width, "INDEX", l->warned ? "LOC (WARNINGS)" : "LOC",
-               ink_off(stdout));
+               "PAGE", l->index_width, l->pages ? "URLSET" : "INDEX",
+               l->warned ? "LOC (WARNINGS)" : "LOC", ink_off(stdout));
     l->headed = true;
     str_append_format(&l->line, "%s%s", entry->origin != NULL ? entry->origin : "",
                       entry->path != NULL ? entry->path : "");
     printf("%-*s  %4u  %-*s  %s", LASTMOD_WIDTH, entry->lastmod != NULL ? entry->lastmod : "-",
            entry->page, l->index_width, str_text(&l->line), entry->loc);
     if (l->warned)
-        print_warnings(entry_lint(entry->loc, entry->lastmod, entry->origin));
+        print_warnings((l->pages ? entry_lint_page_url : entry_lint)(entry->loc, entry->lastmod,
+                                                                     entry->origin));
     putchar('\n');
 }
 
@@ -229,15 +295,17 @@ static bool print_entry(void *context, const struct entry_shown *entry)
     return !l->line.failed && !ferror(stdout);
 }
 
-static int widest_index(const struct registry *registry)
+static int widest_index(const struct registry *registry, enum list_kind kind)
 {
-    size_t widest = strlen("INDEX");
+    size_t widest = strlen(kind == LIST_URLSET ? "URLSET" : "INDEX");
 
     for (size_t i = 0; i < registry->site_count; i++) {
         const struct registry_site *site = &registry->sites[i];
+        size_t count;
+        const struct registry_index *lists = names_lists(site, kind, &count);
 
-        for (size_t j = 0; j < site->index_count; j++) {
-            size_t len = strlen(site->origin) + strlen(site->indexes[j].path);
+        for (size_t j = 0; j < count; j++) {
+            size_t len = strlen(site->origin) + strlen(lists[j].path);
 
             if (len > widest)
                 widest = len;
@@ -260,16 +328,20 @@ static int list_entries(struct cli *cli, bool json, bool export)
 {
     const char *contains = arguments_value(&cli->arguments, "--contains");
     size_t len = contains != NULL ? strlen(contains) : FILTER_MIN_CONTAINS;
-    struct entry_listing l = {.line = STR_INIT, .export = export};
-    struct backend_list list = {
-        .prefix = arguments_value(&cli->arguments, "--prefix"),
-        .filter = {.contains = contains, .warned = arguments_has(&cli->arguments, "--warned")}};
+    struct entry_listing l = {
+        .line = STR_INIT, .export = export, .pages = names_kind(cli) == LIST_URLSET};
+    struct backend_list list = {.prefix = arguments_value(&cli->arguments, "--prefix"),
+                                .filter = {.contains = contains,
+                                           .warned = arguments_has(&cli->arguments, "--warned"),
+                                           .page_urls = l.pages}};
     struct registry *registry;
     int status;
 
     l.warned = list.filter.warned;
     if (len < FILTER_MIN_CONTAINS || len > FILTER_MAX_CONTAINS)
         return cli_misuse("--contains", "must have from 3 to 200 bytes");
+    if (l.pages && !arguments_has(&cli->arguments, "--urlset"))
+        return cli_misuse("--urlset", "names the urlset that is listed, and is needed");
     status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
@@ -278,7 +350,7 @@ static int list_entries(struct cli *cli, bool json, bool export)
         return EXIT_COULD_NOT;
     status = names_index_option(cli, registry, &list.index);
     if (status == EXIT_DONE) {
-        l.index_width = json || export ? 0 : widest_index(registry);
+        l.index_width = json || export ? 0 : widest_index(registry, names_kind(cli));
         status = backend_list(cli->backend, &list, print_entry, &l);
     }
     if (status == EXIT_DONE && l.line.failed)

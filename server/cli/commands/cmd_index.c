@@ -5,7 +5,9 @@
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
+#include "server/rules/http/query.h"
 #include "server/rules/lastmod.h"
+#include "server/rules/page/extension.h"
 #include "server/rules/url.h"
 
 int command_index_add(struct cli *cli)
@@ -29,8 +31,79 @@ int command_index_add(struct cli *cli)
     return status;
 }
 
-/* The id of the index named; told where there is none. */
-static int find_index(struct cli *cli, const char *name, int64_t *out)
+/* ---- urlsets ----------------------------------------------------------------------------- */
+
+/* Reads --index, --max-pages and --expires into the change. */
+static int read_urlset(const struct arguments *a, struct change *change)
+{
+    const char *pages = arguments_value(a, "--max-pages"),
+               *expires = arguments_value(a, "--expires");
+    struct urlset_fields *urlset = &change->urlset;
+    uint64_t value = 0;
+
+    urlset->index = arguments_value(a, "--index");
+    if (pages != NULL && (!query_number(pages, LIMIT_URLSET_PAGES_MAX, &value) || value == 0))
+        return cli_misuse("--max-pages", "must be a number from 1 to %u", LIMIT_URLSET_PAGES_MAX);
+    urlset->max_pages = (uint32_t)value;
+    if (expires != NULL && strcmp(expires, "never") != 0 &&
+        !grant_read_span(expires, &urlset->expires_s))
+        return cli_misuse("--expires", "must be a span as 2d, 12h or 90m, or never");
+    urlset->set = (urlset->index != NULL ? URLSET_SET_INDEX : 0) |
+                  (pages != NULL ? URLSET_SET_MAX_PAGES : 0) |
+                  (expires != NULL ? URLSET_SET_EXPIRES : 0);
+    return EXIT_DONE;
+}
+
+/* Reads --with: words with commas between. */
+static int read_with(const char *text, unsigned *out)
+{
+    char word[16];
+
+    for (; text != NULL && *text != '\0'; text += *text == ',') {
+        size_t len = strcspn(text, ",");
+        unsigned bit;
+
+        snprintf(word, sizeof word, "%.*s", (int)(len < 15 ? len : 15), text);
+        bit = extension_named(word);
+        if (bit == 0)
+            return cli_misuse("--with", "\"%s\" %s", word,
+                              rule_code_sentence(RULE_EXTENSION_UNKNOWN));
+        *out |= bit;
+        text += len;
+    }
+    return EXIT_DONE;
+}
+
+int command_urlset_add(struct cli *cli)
+{
+    const struct arguments *a = &cli->arguments;
+    const char *url = a->words[0];
+    struct change change = {.kind = CHANGE_URLSET_ADD,
+                            .list = LIST_URLSET,
+                            .index_url = url,
+                            .page_pattern = arguments_value(a, "--pattern")};
+    struct change_result result;
+    int status;
+
+    if (url[0] == '/')
+        return cli_fail(url, "%s (%s)", rule_code_sentence(RULE_LOC_RELATIVE),
+                        rule_code_word(RULE_LOC_RELATIVE));
+    status = read_urlset(a, &change);
+    if (status == EXIT_DONE)
+        status = read_with(arguments_value(a, "--with"), &change.urlset.with);
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
+    if (status != EXIT_DONE)
+        return status;
+    status = session_apply(cli, &change, url, &result);
+    if (status == EXIT_DONE)
+        printf("%s: added\n", url);
+    change_result_done(&result);
+    return status;
+}
+
+/* The id of the list named; told where there is none. */
+static int find_list(struct cli *cli, const char *name, enum list_kind kind, int64_t *out)
 {
     struct registry *registry = backend_registry(cli->backend, 0);
     const struct registry_index *index;
@@ -38,7 +111,7 @@ static int find_index(struct cli *cli, const char *name, int64_t *out)
 
     if (registry == NULL)
         return EXIT_COULD_NOT;
-    status = names_index(registry, name, &index);
+    status = names_list(registry, name, kind, &index);
     if (status == EXIT_DONE)
         *out = index->id;
     registry_unref(registry);
@@ -48,32 +121,69 @@ static int find_index(struct cli *cli, const char *name, int64_t *out)
 int command_index_remove(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
-    struct change change = {.kind = CHANGE_INDEX_REMOVE};
+    struct change change = {.kind = CHANGE_INDEX_REMOVE, .list = names_kind(cli)};
     struct change_result result;
     int status = session_max_removed(cli, &change.max_removed);
 
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE)
-        status = find_index(cli, name, &change.index_id);
+        status = find_list(cli, name, change.list, &change.index_id);
     if (status != EXIT_DONE)
         return status;
     status = session_apply(cli, &change, name, &result);
     if (status == EXIT_DONE)
-        printf("%s: removed; entries that went with it: %" PRIu64 "\n", name, result.removed);
+        printf("%s: removed; %s that went with it: %" PRIu64 "\n", name,
+               change.list == LIST_URLSET ? "page URLs" : "entries", result.removed);
+    change_result_done(&result);
+    return status;
+}
+
+int command_urlset_set(struct cli *cli)
+{
+    const char *name = cli->arguments.words[0];
+    struct change change = {.kind = CHANGE_URLSET_UPDATE, .list = LIST_URLSET};
+    struct change_result result;
+    int status = read_urlset(&cli->arguments, &change);
+
+    if (status == EXIT_DONE && change.urlset.set == 0)
+        return cli_misuse(name, "name what is to change: --index, --max-pages or --expires");
+    if (status == EXIT_DONE)
+        status = session_max_removed(cli, &change.max_removed);
+    if (status == EXIT_DONE)
+        status = session_open(cli, false);
+    if (status == EXIT_DONE)
+        status = find_list(cli, name, LIST_URLSET, &change.index_id);
+    if (status != EXIT_DONE)
+        return status;
+    status = session_apply(cli, &change, name, &result);
+    if (status == EXIT_DONE)
+        printf("%s: changed; page URLs that left: %" PRIu64 "\n", name, result.removed);
     change_result_done(&result);
     return status;
 }
 
 /* ---- freeze and thaw ------------------------------------------------------------------- */
 
-/* What is meant by `name`: a site by its origin, else an index. */
+static bool is_urlset(struct cli *cli, const char *name)
+{
+    struct registry *registry = backend_registry(cli->backend, 0);
+    bool found =
+        registry != NULL && registry_list_by_name(registry, name, LIST_URLSET, NULL) != NULL;
+
+    registry_unref(registry);
+    return found;
+}
+
+/* What is meant by `name`: a site by its origin, a urlset, else an index. */
 static int find_either(struct cli *cli, const char *name, struct change *change)
 {
     struct url origin;
 
-    if (url_parse_origin(name, strlen(name), &origin) != RULE_OK)
-        return find_index(cli, name, &change->index_id);
+    if (url_parse_origin(name, strlen(name), &origin) != RULE_OK) {
+        change->list = is_urlset(cli, name) ? LIST_URLSET : LIST_INDEX;
+        return find_list(cli, name, change->list, &change->index_id);
+    }
     change->kind = CHANGE_SITE_UPDATE;
     return names_site_id(cli, name, &change->site_id);
 }
@@ -130,6 +240,28 @@ static int add_up(struct backend *b, const struct registry_index *index, struct 
     return status;
 }
 
+/* What a urlset has more. */
+static void append_urlset(struct str *out, const struct registry_site *site,
+                          const struct registry_index *urlset)
+{
+    struct str index_url = STR_INIT, with = STR_INIT;
+    char span[24];
+
+    for (size_t i = 0; i < site->index_count; i++)
+        if (site->indexes[i].id == urlset->of_index)
+            text_append_index_url(&index_url, site, &site->indexes[i]);
+    str_append_json_member(out, "index", index_url.len > 0 ? str_text(&index_url) : NULL);
+    for (size_t i = 0; i < EXTENSION_COUNT; i++)
+        if ((urlset->with & extensions[i].bit) != 0)
+            str_append_format(&with, "%s\"%s\"", with.len > 0 ? "," : "", extensions[i].word);
+    grant_write_span(urlset->expires_s, span);
+    str_append_format(out, ",\"with\":[%s],\"max_pages\":%" PRIu32, str_text(&with),
+                      urlset->max_pages);
+    str_append_json_member(out, "expires", urlset->expires_s > 0 ? span : NULL);
+    str_done(&with);
+    str_done(&index_url);
+}
+
 static void append_index(struct str *out, const struct registry_site *site,
                          const struct registry_index *index, const struct backend_page *totals,
                          const char *state, bool json)
@@ -145,6 +277,8 @@ static void append_index(struct str *out, const struct registry_site *site,
         str_append_text(out, "{\"url\":");
         str_append_json_text(out, str_text(&url));
         str_append_json_member(out, "page_pattern", index->page_pattern);
+        if (index->kind == LIST_URLSET)
+            append_urlset(out, site, index);
         output_append_json_count(out, "entries", totals->entries, totals->untold);
         str_append_format(out, ",\"pages\":%zu", index->page_count);
         output_append_json_count(out, "bytes", totals->bytes, totals->untold);
@@ -166,19 +300,22 @@ static void append_index(struct str *out, const struct registry_site *site,
 
 static int append_indexes(struct listing *l)
 {
+    enum list_kind kind = names_kind(l->backend->cli);
     int status = EXIT_DONE;
 
     for (size_t i = 0; status == EXIT_DONE && i < l->registry->site_count; i++) {
         const struct registry_site *site = &l->registry->sites[i];
+        size_t count;
+        const struct registry_index *lists = names_lists(site, kind, &count);
 
-        for (size_t j = 0; status == EXIT_DONE && j < site->index_count; j++) {
+        for (size_t j = 0; status == EXIT_DONE && j < count; j++) {
             struct backend_page totals;
             char state[INDEX_STATE_SIZE] = "";
 
-            status = add_up(l->backend, &site->indexes[j], &totals);
+            status = add_up(l->backend, &lists[j], &totals);
             if (status == EXIT_DONE && l->json)
-                status = backend_state(l->backend, &site->indexes[j], state);
-            append_index(&l->out, site, &site->indexes[j], &totals, state, l->json);
+                status = backend_state(l->backend, &lists[j], state);
+            append_index(&l->out, site, &lists[j], &totals, state, l->json);
         }
     }
     return status;
@@ -186,10 +323,13 @@ static int append_indexes(struct listing *l)
 
 int command_index_list(struct cli *cli)
 {
+    bool urlsets = names_kind(cli) == LIST_URLSET;
     char heading[80];
 
-    snprintf(heading, sizeof heading, "%10s  %5s  %12s  %-20s  %s", "ENTRIES", "PAGES", "BYTES",
-             "CHANGED", "URL");
-    return listing_print(cli, 0, heading, "no indexes yet; make one with `sitemapd index add URL`",
+    snprintf(heading, sizeof heading, "%10s  %5s  %12s  %-20s  %s", urlsets ? "URLS" : "ENTRIES",
+             "PAGES", "BYTES", "CHANGED", "URL");
+    return listing_print(cli, 0, heading,
+                         urlsets ? "no urlsets yet; make one with `sitemapd urlset add URL`"
+                                 : "no indexes yet; make one with `sitemapd index add URL`",
                          append_indexes);
 }

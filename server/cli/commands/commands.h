@@ -16,6 +16,8 @@ int command_site_remove(struct cli *cli);
 int command_index_add(struct cli *cli);
 int command_index_list(struct cli *cli);
 int command_index_remove(struct cli *cli);
+int command_urlset_add(struct cli *cli);
+int command_urlset_set(struct cli *cli);
 int command_freeze(struct cli *cli);
 int command_thaw(struct cli *cli);
 int command_add(struct cli *cli);

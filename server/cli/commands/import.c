@@ -36,7 +36,8 @@ struct import_group {
 struct import {
     struct cli *cli;
     const char *file;    /* as named in messages */
-    const char *index;   /* --index or NULL */
+    const char *index;   /* --index or --urlset, or NULL */
+    enum list_kind list; /* with --urlset page URLs are read, not sitemaps */
     const char *source;  /* --source: who owns all that is made; NULL: what a line says */
     const char *owner;   /* of what no line gives to another */
     struct str if_match; /* a field of If-Match; empty: without */
@@ -275,6 +276,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
 {
     struct change change = {
         .kind = import->replace ? CHANGE_REPLACE : CHANGE_BULK,
+        .list = import->list,
         .source = import->owner,
         .replace_source = import->replace && !import->anybodys ? import->owner : NULL,
         .rows = group->spool,
@@ -502,7 +504,8 @@ static int tell_unusable(const struct import *import, const struct reader_error 
         snprintf(where, sizeof where, "%s:%" PRIu64 ":%" PRIu64, import->file, error->line,
                  error->column);
     if (strcmp(error->code, "urlset-not-index") == 0)
-        hint = "; register the file itself with `sitemapd add URL`";
+        hint = "; register the file itself with `sitemapd add URL`, or take its page URLs with "
+               "--urlset URL";
     else if (strcmp(error->code, "too-many-entries") == 0)
         hint = "; max_bulk_entries in [limits] allows more";
     else if (strcmp(error->code, "body-too-large") == 0)
@@ -543,6 +546,7 @@ static int import_read(struct import *import, int fd)
     struct reading r = {.import = import, .spooled = SPOOL_OK};
     struct reader_options options = {
         .format = READER_AUTO,
+        .pages = import->list == LIST_URLSET,
         .lenient = true,
         .allow_gzip = true,
         .drop_lastmod = import->drop_lastmod,
@@ -591,7 +595,7 @@ static int read_if_match(struct cli *cli, struct import *import)
     if (state == NULL)
         return EXIT_DONE;
     if (import->index == NULL)
-        return cli_misuse("--if-match", "goes with --index, whose state it names");
+        return cli_misuse("--if-match", "goes with --index or --urlset, whose state it names");
     if (*state == '\0' || strspn(state, STATE_CHARS) != strlen(state))
         return cli_misuse("--if-match",
                           "\"%s\" is not a state, as `sitemapd index list --json` "
@@ -607,7 +611,12 @@ static int read_options(struct cli *cli, struct import *import)
     int status;
 
     import->file = strcmp(a->words[0], "-") == 0 ? "standard input" : a->words[0];
-    import->index = arguments_value(a, "--index");
+    import->index = arguments_value(a, "--urlset");
+    import->list = import->index != NULL ? LIST_URLSET : LIST_INDEX;
+    if (import->list == LIST_URLSET && arguments_has(a, "--index"))
+        return cli_misuse("--urlset", "goes not with --index");
+    if (import->list == LIST_INDEX)
+        import->index = arguments_value(a, "--index");
     import->source = arguments_value(a, "--source");
     import->replace = arguments_has(a, "--replace");
     import->skip = arguments_has(a, "--skip-invalid");
