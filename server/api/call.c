@@ -509,9 +509,9 @@ static const char *const lists[] = {"application/json", "application/x-ndjson", 
     }
 #define DOCUMENT .max_body_bytes = DOCUMENT_BYTES, .content_types = json
 /* A list of entries, or one: read as it comes. */
-#define UPLOAD(method_, noun_, begin_, ...)                                                        \
+#define UPLOAD(method_, path_, label_, begin_, ...)                                                \
     {                                                                                              \
-        .methods = (method_), .path = "/v1/" noun_, .label = noun_, .role = GRANT_WRITE,           \
+        .methods = (method_), .path = (path_), .label = (label_), .role = GRANT_WRITE,             \
         .max_body_bytes = LIST_BYTES, .content_types = lists, .call_size = &upload_size,           \
         .begin = (begin_), .body = upload_body, .finish = upload_finish, .done = call_done,        \
         __VA_ARGS__                                                                                \
@@ -526,9 +526,9 @@ const struct route routes_admin[] = {
     CALL(READ, HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list, .call_size = &copy_size,
          .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc", "contains",
                                   "warned")),
-    UPLOAD(HTTP_POST, "sitemaps", sitemaps_post_begin, .heeds_if_match = true,
+    UPLOAD(HTTP_POST, "/v1/sitemaps", "sitemaps", sitemaps_post_begin, .heeds_if_match = true,
            .parameters = PARAMETERS("on_error", "index", "source", "max_removed", "dry_run")),
-    UPLOAD(HTTP_PUT, "sitemaps", sitemaps_put_begin, .heeds_if_match = true,
+    UPLOAD(HTTP_PUT, "/v1/sitemaps", "sitemaps", sitemaps_put_begin, .heeds_if_match = true,
            .parameters =
                PARAMETERS("on_error", "index", "source", "prefix", "max_removed", "dry_run")),
     CALL(WRITE, HTTP_DELETE, "/v1/sitemaps", "sitemaps", sitemaps_delete, .heeds_if_match = true,
@@ -540,9 +540,10 @@ const struct route routes_admin[] = {
     CALL(READ, HTTP_GET, "/v1/urls", "urls", sitemaps_list, .pages = true, .call_size = &copy_size,
          .parameters = PARAMETERS("urlset", "prefix", "after", "limit", "source", "loc", "contains",
                                   "warned")),
-    UPLOAD(HTTP_POST, "urls", sitemaps_post_begin, .pages = true, .heeds_if_match = true,
+    UPLOAD(HTTP_POST, "/v1/urls", "urls", sitemaps_post_begin, .pages = true,
+           .heeds_if_match = true,
            .parameters = PARAMETERS("on_error", "urlset", "source", "max_removed", "dry_run")),
-    UPLOAD(HTTP_PUT, "urls", sitemaps_put_begin, .pages = true, .heeds_if_match = true,
+    UPLOAD(HTTP_PUT, "/v1/urls", "urls", sitemaps_put_begin, .pages = true, .heeds_if_match = true,
            .parameters =
                PARAMETERS("on_error", "urlset", "source", "prefix", "max_removed", "dry_run")),
     CALL(WRITE, HTTP_DELETE, "/v1/urls", "urls", sitemaps_delete, .pages = true,

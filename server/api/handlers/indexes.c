@@ -494,9 +494,7 @@ static void answer_changed(struct call *call)
                       call->change.index_id,
                       registry_is_frozen(registry, index) ? "true" : "false");
     reply_json(&call->request->reply, 200);
-    static const char *const words[2][2] = {{"index-thaw", "index-freeze"},
-                                            {"urlset-thaw", "urlset-freeze"}};
-    call_audit(call, words[!is_index(call)][call->change.frozen],
+    call_audit(call, call->change.frozen ? "index-freeze" : "index-thaw",
                self->url[0] != '\0' ? self->url : call->request->path_tail);
 }
 
@@ -515,7 +513,11 @@ static void answer_urlset_changed(struct call *call)
     call_append_rows(call);
     str_append_text(out, "}\n");
     reply_json(&call->request->reply, 200);
-    call_audit(call, "urlset-change", self->url[0] != '\0' ? self->url : call->request->path_tail);
+    call_audit(call,
+               call->change.kind == CHANGE_URLSET_UPDATE ? "urlset-change"
+               : call->change.frozen                     ? "urlset-freeze"
+                                                         : "urlset-thaw",
+               self->url[0] != '\0' ? self->url : call->request->path_tail);
 }
 
 /* PATCH of a urlset: `frozen` alone, or what it was made with. */
@@ -549,7 +551,7 @@ static enum handled patch_urlset(struct index_write *self)
     }
     call->change.frozen = fields[4].on;
     call->change.kind = fields[4].present ? CHANGE_INDEX_FREEZE : CHANGE_URLSET_UPDATE;
-    return call_write(call, fields[4].present ? answer_changed : answer_urlset_changed);
+    return call_write(call, answer_urlset_changed);
 }
 
 enum handled index_patch(void *context, struct request *request)
