@@ -1166,13 +1166,15 @@ def test_bodies_are_taken_as_their_schema_says(document, world, name):
 
 def test_examples_of_bodies_are_taken(document, world):
     site = world.site()
-    targets = {"changeSite": f"/v1/sites/{site['id']}", "replaceSitemaps": f"/v1/sitemaps?index={q(INDEX)}&max_removed=100&source=example"}
+    targets = {"changeSite": f"/v1/sites/{site['id']}", "replaceSitemaps": f"/v1/sitemaps?index={q(INDEX)}&max_removed=100&source=example",
+               "replaceUrls": f"/v1/urls?urlset={q(SAMPLE_URLSET)}&max_removed=100&source=example",
+               "changeUrlset": f"/v1/urlsets/{world.urlset()['id']}"}
     for name, (method, path, operation) in document.operations.items():
         for kind, content in operation.get("requestBody", {}).get("content", {}).items():
             for example in examples_of(document, content):
                 body = example.encode() if kind == NDJSON else json.dumps(example).encode()
                 reply = world.api(method, targets.get(name, path), body=body, content_type=kind)
-                assert reply.status in (200, 201) or (name == "addSite" and reply.status == 409), (name, example, reply)
+                assert reply.status in (200, 201) or (name in ("addSite", "addUrlset") and reply.status == 409), (name, example, reply)
 
 
 # ---- the document itself ------------------------------------------------------------------------
