@@ -69,6 +69,8 @@ static size_t stop(struct transfer *t, enum fetch_status status, const char *why
 
 /* ---- the head -------------------------------------------------------------------------- */
 
+static const char not_chunked[] = "a transfer encoding that is not chunked";
+
 static bool read_field(struct transfer *t, char *line)
 {
     struct fetch_reply *r = t->reply;
@@ -107,7 +109,7 @@ static bool read_head(struct transfer *t)
     t->headed = true;
     if (fetch_header(r, "Transfer-Encoding") != NULL &&
         !fetch_header_lists(r, "Transfer-Encoding", "chunked"))
-        return stop(t, FETCH_PROTOCOL, "a transfer encoding that is not chunked") > 0;
+        return stop(t, FETCH_PROTOCOL, not_chunked) > 0;
     return true;
 }
 
@@ -251,6 +253,8 @@ static enum fetch_status tell_protocol(struct transfer *t)
         return fail(r, FETCH_PROTOCOL, "a Content-Length that is no number");
     if (strstr(t->error, "without colon") != NULL)
         return fail(r, FETCH_PROTOCOL, "a header line without a colon");
+    if (strstr(t->error, "Transfer-Encoding") != NULL) /* 8.14 judges it before we see the line */
+        return fail(r, FETCH_PROTOCOL, not_chunked);
     if (strstr(t->error, "eader") != NULL) /* larger than libcurl itself takes, or with a NUL */
         return fail(r, FETCH_PROTOCOL, "the header is too large, or no HTTP");
     return fail(r, FETCH_PROTOCOL, "it answers something other than HTTP/1.1");
