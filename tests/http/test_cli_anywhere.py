@@ -37,6 +37,14 @@ LISTS = {
     "back.ndjson": f'{{"loc": "{ORIGIN}/n1.xml", "lastmod": "2020-01-02T03:04:05Z"}}\n',
     "empty.txt": "",
     "urlset.xml": '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>',
+    "pages.xml": '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"'
+    ' xmlns:xhtml="http://www.w3.org/1999/xhtml" xmlns:v="http://www.google.com/schemas/sitemap-video/1.1">'
+    f"<url><loc>{ORIGIN}/shop/1</loc><lastmod>2026-02-03</lastmod><changefreq>daily</changefreq>"
+    "<image:image><image:loc>https://cdn.example.net/1.jpg</image:loc></image:image>"
+    "<image:image><image:loc>relative.jpg</image:loc></image:image></url>"
+    f'<url><loc>{ORIGIN}/shop/2?a=1&amp;b=2</loc><xhtml:link rel="alternate" hreflang="de-ch" href="{ORIGIN}/de/2"/><v:video/></url></urlset>',
+    "pages.ndjson": json.dumps({"loc": ORIGIN + "/shop/3", "images": ["https://cdn.example.net/3.jpg"], "alternates": {"x-default": ORIGIN + "/"}}) + "\n",
+    "pages.txt": f"{ORIGIN}/shop/4\n{ORIGIN}/shop/5\n",
     "robots.txt": "User-agent: *\nDisallow: /private/\n",
 }
 SCRIPT = [
@@ -80,6 +88,27 @@ SCRIPT = [
     f"site remove {SHOP}", f"site remove {ORIGIN} --max-removed x", f"site update {ORIGIN} --check", f"site update {ORIGIN} --check", f"site update {ORIGIN} --no-check", "source add up --upstream https://nobody.example/i.xml", f"source add up --upstream {ORIGIN}/i.xml --poll 1h", "source add up --upstream https://a/i.xml", f"source add up --upstream {ORIGIN}/j.xml", f"source add 'a b' --upstream {ORIGIN}/i.xml", "source list", "source list --json", f"source set up --index {INDEX}", f"source set up --index {ORIGIN}/none.xml", "source list", "source set up --poll 2h --no-check", "source set up --poll 2h", "source set up --poll 1s", "source set up --serve", "source set up", "source set none --poll 1h", "source remove up", "source remove up",
     "token revoke nobody", "token list", "token list --json", "token revoke deploy", "token list", "token list --json", "backup there.db", "backup nowhere/there.db",
     "list", "index list", "export",
+]
+
+
+URLSETS = [
+    "urlset list", "urlset list --json", f"url list --urlset {ORIGIN}/products.xml", "url list",
+    f"urlset add {ORIGIN}/products.xml --with images,alternates", f"urlset add {ORIGIN}/products.xml", f"urlset add {ORIGIN}/plain.xml --max-pages 3 --expires 12w",
+    f"urlset add {ORIGIN}/x.xml --with videos", f"urlset add {ORIGIN}/x.xml --expires soon", f"urlset add {ORIGIN}/x.xml --max-pages 0", "urlset add /x.xml",
+    f"urlset add {ORIGIN}/x.xml --index {ORIGIN}/none.xml", "urlset add https://nowhere.example/x.xml", f"urlset add {INDEX}",
+    "urlset list", "urlset list --json", "index list",
+    f"url add {ORIGIN}/shop/0 --urlset /products.xml --lastmod 2026-01-31 --image https://cdn.example.net/0.jpg --alternate de={ORIGIN}/de/0 --json",
+    f"url add {ORIGIN}/shop/0 --urlset {ORIGIN}/products.xml", f"url add {ORIGIN}/shop/00", f"url add {ORIGIN}/shop/00 --urlset {ORIGIN}/none.xml",
+    f"url add {ORIGIN}/shop/00 --urlset /products.xml --image x", f"url add {ORIGIN}/shop/00 --urlset /products.xml --alternate x",
+    f"url add {ORIGIN}/shop/00 --urlset /plain.xml --image https://cdn.example.net/0.jpg", f"url add {SHOP}/x --urlset /products.xml", f"add {ORIGIN}/products.xml",
+    "import --urlset /products.xml pages.xml", "import --urlset /products.xml pages.ndjson", "import --urlset /products.xml pages.txt", "import --dry-run --urlset /plain.xml pages.txt",
+    "import --urlset /products.xml --index /sitemap_index.xml pages.txt", "import --urlset /none.xml pages.txt", "import --urlset /plain.xml pages.xml",
+    "url list --urlset /products.xml", "url list --urlset /products.xml --json", "url list --urlset /products.xml --contains shop/3 --json",
+    f"url list --urlset /products.xml --prefix {ORIGIN}/shop/2", "url list --urlset /products.xml --warned", "url export --urlset /products.xml", "list", "list --json",
+    f"render {ORIGIN}/products.xml", "import --replace --urlset /products.xml pages.txt", "import --replace --max-removed 9 --urlset /products.xml pages.txt",
+    f"url remove {ORIGIN}/shop/4", f"url remove {ORIGIN}/shop/4 --urlset /products.xml", f"url remove {ORIGIN}/shop/4 --urlset /products.xml",
+    "urlset set /products.xml", "urlset set /products.xml --max-pages 9", "urlset list --json", f"freeze {ORIGIN}/products.xml", f"url add {ORIGIN}/shop/9 --urlset /products.xml", "urlset list",
+    f"thaw {ORIGIN}/products.xml", "urlset remove /products.xml", "urlset remove /products.xml --max-removed 1", "urlset remove /products.xml", "urlset list", "list", f"render {ORIGIN}/products.xml",
 ]
 
 
@@ -133,9 +162,10 @@ def shown(place, command):
     return re.sub(r"\(revision \d+\)", "(revision N)", text)
 
 
-def test_one_script_two_backends(file, served):
+@pytest.mark.parametrize("script", [SCRIPT, URLSETS], ids=["entries", "urlsets"])
+def test_one_script_two_backends(file, served, script):
     differ = []
-    for line in SCRIPT:
+    for line in script:
         here, there = shown(file, file.run(line)), shown(served, served.run(line))
         if here != there:
             differ.append(f"=== {line}\n--- file:\n{here}--- server:\n{there}")
@@ -176,6 +206,28 @@ def test_of_two_that_saw_the_same_state_one_imports(kind, request):
     assert place.run(f"import --if-match {now} --index {INDEX} {first}.txt").code == 0
     replaced = place.run(f"import --replace --source '*' --max-removed 9 --if-match {now} --index {INDEX} {second}.txt")
     assert (replaced.code, "1 created, 0 updated, 0 unchanged, 1 removed" in replaced.out) == (0, True), replaced
+
+
+def test_a_copy_of_a_urlset_keeps_its_bytes(file, served):
+    """With images and alternates, which a sitemap brought, by NDJSON to a server; the page lists them."""
+    for place in (file, served):
+        assert place.run(f"urlset add {ORIGIN}/products.xml --with images,alternates").code == 0
+    for line in ("import --urlset /products.xml pages.xml", "import --urlset /products.xml pages.ndjson"):
+        assert file.run(line).code == 0
+    export = file.run("url export --urlset /products.xml").out
+    (served.folder / "copy.ndjson").write_text(export)
+    copied = served.run("import --replace --source * --urlset /products.xml copy.ndjson")
+    assert copied.code == 0, copied
+    assert served.run("url export --urlset /products.xml").out == export
+    page = served.server.get("/products.xml").body.decode()
+    assert page == served.run(f"render {ORIGIN}/products.xml").out == file.run(f"render {ORIGIN}/products.xml").out
+    assert page.splitlines()[2:] == [
+        f"<url><loc>{ORIGIN}/shop/1</loc><lastmod>2026-02-03</lastmod><image:image><image:loc>https://cdn.example.net/1.jpg</image:loc></image:image></url>",
+        f'<url><loc>{ORIGIN}/shop/2?a=1&amp;b=2</loc><xhtml:link rel="alternate" hreflang="de-CH" href="{ORIGIN}/de/2"/></url>',
+        f'<url><loc>{ORIGIN}/shop/3</loc><image:image><image:loc>https://cdn.example.net/3.jpg</image:loc></image:image>'
+        f'<xhtml:link rel="alternate" hreflang="x-default" href="{ORIGIN}/"/></url>',
+        "</urlset>",
+    ]
 
 
 def test_a_copy_keeps_its_bytes(file, served, tmp_path):
