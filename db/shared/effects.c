@@ -249,6 +249,11 @@ enum catalogue_status effects_reload(struct effects *e)
     return tables_load(&e->tables, e->db);
 }
 
+const struct tables *effects_tables(const struct effects *e)
+{
+    return &e->tables;
+}
+
 void effects_begin(struct effects *e)
 {
     str_clear(&e->raw);

@@ -30,6 +30,14 @@
 /* So much of one record: it gets the page cache of a bulk. */
 #define LARGE_BYTES (4u << 20)
 
+/* Digests that are kept for others to be compared with. */
+#define DIGESTS_KEPT 64
+
+struct member_digest {
+    uint64_t seq; /* 0: none */
+    uint8_t digest[DIGEST_BYTES];
+};
+
 struct member {
     struct catalogue *catalogue;      /* borrowed */
     struct shared_log *log, *looking; /* the writer's, the thread's; owned */
@@ -58,7 +66,10 @@ struct member {
     struct shared_position at;
     int64_t behind_since_ms;
     bool has_fetched; /* a snapshot lies ready */
-    int schema;       /* of the file */
+    struct member_digest digests[DIGESTS_KEPT], last_digest;
+    uint64_t mismatch_seq, replacements;
+    bool has_differed;
+    int schema; /* of the file */
     atomic_bool behind;
     atomic_bool stopping;
     _Atomic int64_t away_ms_since;
@@ -201,6 +212,18 @@ static enum catalogue_status write_at(struct member *m, const struct shared_posi
     return connection_status(run(m->write_at));
 }
 
+/* In the record's transaction, last. What cannot be read for it is no reason to fail. */
+static void take_digest(struct member *m, uint64_t seq)
+{
+    struct member_digest taken = {.seq = seq};
+    if (seq % DIGEST_EACH != 0 ||
+        digest_take(m->db, effects_tables(m->effects), seq, taken.digest) != CATALOGUE_OK)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->digests[seq / DIGEST_EACH % DIGESTS_KEPT] = m->last_digest = taken;
+    pthread_mutex_unlock(&m->lock);
+}
+
 /* Where the file is, which another process may have brought further. */
 static enum catalogue_status look_where(struct member *m)
 {
@@ -275,6 +298,8 @@ static bool end_record(void *context, const struct shared_record *record)
         m->applying = effects_apply_end(m->applier);
         if (m->applying == CATALOGUE_OK)
             m->applying = write_at(m, &record->position);
+        if (m->applying == CATALOGUE_OK && !effects_apply_migrated(m->applier))
+            take_digest(m, record->position.seq);
         if (m->applying == CATALOGUE_OK)
             m->applying = connection_status(run(m->commit));
     }
@@ -482,6 +507,7 @@ static enum catalogue_status append(void *context, struct tx *tx)
     /* From here on it is everybody's: where it cannot be written here, it comes as others' do. */
     if (write_at(m, &record.position) != CATALOGUE_OK)
         return CATALOGUE_OUTCOME_UNKNOWN;
+    take_digest(m, record.position.seq);
     set_where(m, &record.position);
     return CATALOGUE_OK;
 }
@@ -535,7 +561,7 @@ static enum catalogue_status replace(struct member *m)
 {
     char why[256] = "", node[SHARED_NODE_SIZE] = "", epoch[SHARED_EPOCH_SIZE] = "";
     enum catalogue_status status = join_replace(m->catalogue->path, m->db, why, sizeof why);
-    bool replaced = status == CATALOGUE_OK;
+    bool replaced = status == CATALOGUE_OK, joins = phase_of(m) == SHARED_JOINING;
     if (replaced)
         status = join_know(m->db, node, epoch);
     if (replaced && status == CATALOGUE_OK)
@@ -545,7 +571,8 @@ static enum catalogue_status replace(struct member *m)
     if (replaced)
         memcpy(m->state.epoch, epoch, sizeof m->state.epoch);
     m->has_fetched = false; /* behind the phase, or it is fetched again */
-    m->state.replaced += replaced;
+    m->state.replaced += replaced && !joins;
+    m->replacements += replaced;
     if (!replaced)
         snprintf(m->state.trouble, sizeof m->state.trouble, "%.250s", why);
     pthread_mutex_unlock(&m->lock);
@@ -944,10 +971,46 @@ void member_state(struct member *m, struct shared_state *out)
     out->away_ms = member_away_ms(m);
 }
 
+bool member_digest(struct member *m, uint64_t *seq, uint8_t digest[DIGEST_BYTES])
+{
+    pthread_mutex_lock(&m->lock);
+    *seq = m->last_digest.seq;
+    memcpy(digest, m->last_digest.digest, DIGEST_BYTES);
+    pthread_mutex_unlock(&m->lock);
+    return *seq != 0;
+}
+
+int member_compare_digest(struct member *m, uint64_t seq, const uint8_t digest[DIGEST_BYTES])
+{
+    pthread_mutex_lock(&m->lock);
+    const struct member_digest *own = &m->digests[seq / DIGEST_EACH % DIGESTS_KEPT];
+    int same = 0;
+    if (seq != 0 && own->seq == seq)
+        same = memcmp(own->digest, digest, DIGEST_BYTES) == 0 ? 1 : -1;
+    if (same < 0 && m->mismatch_seq != seq) {
+        m->mismatch_seq = seq;
+        m->state.digest_mismatches++;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return same;
+}
+
+void member_differs(struct member *m)
+{
+    pthread_mutex_lock(&m->lock);
+    bool again = m->has_differed || m->state.phase != SHARED_JOINED;
+    m->has_differed = true;
+    memset(m->digests, 0, sizeof m->digests);
+    memset(&m->last_digest, 0, sizeof m->last_digest);
+    pthread_mutex_unlock(&m->lock);
+    if (!again)
+        set_phase(m, SHARED_LEFT, "rows of this node differ from those that the others agree on");
+}
+
 uint64_t member_replaced(struct member *m)
 {
     pthread_mutex_lock(&m->lock);
-    uint64_t replaced = m->state.replaced;
+    uint64_t replaced = m->replacements;
     pthread_mutex_unlock(&m->lock);
     return replaced;
 }

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
+#include "db/shared/digest.h"
 #include "db/shared/log.h"
 #include "db/write/tx.h"
 
@@ -78,8 +79,15 @@ bool member_upgrade_is_due(const struct member *m);
 /* ---- any thread */
 
 void member_state(struct member *m, struct shared_state *out);
-/* How often a snapshot took the place of what was here. */
+/* How often a snapshot took the place of what was here, also of nothing. */
 uint64_t member_replaced(struct member *m);
+/* The digest (digest.h) of the last record that had one; false: none was taken since the start. */
+bool member_digest(struct member *m, uint64_t *seq, uint8_t digest[DIGEST_BYTES]);
+/* What another node told of a record. -1: it differs from what was here then; 0: nothing is known
+ * of it any more, or yet; 1: it is the same. */
+int member_compare_digest(struct member *m, uint64_t seq, const uint8_t digest[DIGEST_BYTES]);
+/* The others agree, and this node differs: once, it takes their state. */
+void member_differs(struct member *m);
 /* How long the log has been out of reach; 0: it is not. */
 int64_t member_away_ms(const struct member *m);
 

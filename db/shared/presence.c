@@ -143,9 +143,15 @@ static void drop_known(struct known *known, size_t count)
 }
 
 struct taking {
+    struct member *member;
+    const char *own;
     struct known *known;
     size_t count;
+    int same, other; /* nodes whose digest of a record is, or is not, what was here */
 };
+
+/* A node that was not heard of for so long says nothing about now. */
+#define SILENT_MS 60000
 
 static bool take_node(void *context, const struct shared_node *node)
 {
@@ -154,6 +160,11 @@ static bool take_node(void *context, const struct shared_node *node)
 
     if (grown == NULL)
         return false;
+    if (strcmp(node->name, t->own) != 0 && node->silent_ms < SILENT_MS) {
+        int compared = member_compare_digest(t->member, node->digest_seq, node->digest);
+        t->same += compared > 0;
+        t->other += compared < 0;
+    }
     t->known = grown;
     grown[t->count] = (struct known){.name = strdup(node->name),
                                      .release = strdup(node->release),
@@ -170,27 +181,30 @@ static void tell_and_list(struct presence *p, struct shared_log *log,
                           const struct shared_state *state)
 {
     struct shared_overview overview;
-    struct taking t = {0};
+    struct taking t = {.member = p->catalogue->member, .own = state->node};
     char *said;
 
     pthread_mutex_lock(&p->lock);
     said = strdup(p->said != NULL ? p->said : "");
     pthread_mutex_unlock(&p->lock);
-    const struct shared_node node = {.name = state->node,
-                                     .release = p->release,
-                                     .schema = SCHEMA_VERSION,
-                                     .applied = state->applied,
-                                     .state = said != NULL ? said : ""};
+    struct shared_node node = {.name = state->node,
+                               .release = p->release,
+                               .schema = SCHEMA_VERSION,
+                               .applied = state->applied,
+                               .state = said != NULL ? said : ""};
+    member_digest(t.member, &node.digest_seq, node.digest);
     enum shared_outcome outcome = log->calls->tell(log, &node, clock_now_ms() + CALL_MS);
     if (outcome == SHARED_YES)
         outcome = log->calls->list(log, take_node, &t, clock_now_ms() + CALL_MS);
     if (outcome == SHARED_YES) {
         pthread_mutex_lock(&p->lock);
-        struct taking old = {p->known, p->known_count};
+        struct taking old = {.known = p->known, .count = p->known_count};
         p->known = t.known;
         p->known_count = t.count;
         p->known_at = clock_now_ms();
         pthread_mutex_unlock(&p->lock);
+        if (t.other > 1 && t.same == 0)
+            member_differs(t.member);
         t = old;
     }
     drop_known(t.known, t.count);

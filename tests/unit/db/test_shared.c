@@ -6,6 +6,7 @@
 
 #include "tests/unit/db/write_stream.h"
 
+#include "db/file/handle.h"
 #include "db/file/schema.h"
 #include "db/shared/join.h"
 #include "db/shared/member.h"
@@ -394,6 +395,36 @@ static void a_row_that_differs_is_found_by_what_touches_it(void **state)
     cluster_close(&k);
 }
 
+static void rows_that_differ_are_found_by_their_digest(void **state)
+{
+    struct cluster k;
+    uint8_t digests[NODES][DIGEST_BYTES];
+    uint64_t seq;
+    (void)state;
+    cluster_open(&k);
+    assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
+    await_head(&k.nodes[2]);
+    run_sql(&k.nodes[2].f, "UPDATE sitemap SET digest = 'other'");
+    for (int i = 0; head() < DIGEST_EACH; i++)
+        assert_int_equal(
+            put_plain(&k.nodes[i % 2].f, ORIGIN "/m/b.xml", i % 2 ? "2026-01-01" : "2026-01-02")
+                .status,
+            CATALOGUE_OK);
+    for (int i = 0; i < NODES; i++) {
+        await_head(&k.nodes[i]);
+        assert_true(member_digest(k.nodes[i].f.c->member, &seq, digests[i]));
+        assert_int_equal(seq, DIGEST_EACH);
+    }
+    assert_int_equal(member_compare_digest(k.nodes[0].f.c->member, seq, digests[1]), 1);
+    assert_int_equal(member_compare_digest(k.nodes[0].f.c->member, seq + DIGEST_EACH, digests[1]),
+                     0);
+    assert_int_equal(member_compare_digest(k.nodes[2].f.c->member, seq, digests[1]), -1);
+    assert_int_equal(state_of(&k.nodes[2]).digest_mismatches, 1);
+    member_differs(k.nodes[2].f.c->member);
+    await(state_of(&k.nodes[2]).replaced == 1, "replaced");
+    cluster_close(&k);
+}
+
 /* ---- migrations */
 
 static const char *next_step(int version)
@@ -678,6 +709,7 @@ int main(void)
         cmocka_unit_test(who_is_killed_between_the_commits_has_it_from_the_log),
         cmocka_unit_test(who_is_ahead_of_the_log_replaces_itself),
         cmocka_unit_test(a_row_that_differs_is_found_by_what_touches_it),
+        cmocka_unit_test(rows_that_differ_are_found_by_their_digest),
         cmocka_unit_test(a_migration_is_a_record),
         cmocka_unit_test(a_copy_put_elsewhere_is_a_catalogue_of_its_own),
         cmocka_unit_test(files_agree_whatever_happens),

@@ -1,0 +1,105 @@
+#include "db/shared/digest.h"
+
+#include <gnutls/crypto.h>
+#include <string.h>
+
+#include "db/file/connection.h"
+
+struct digest {
+    sqlite3 *db;
+    gnutls_hash_hd_t hash;
+    uint64_t chance; /* of the record */
+    int left;        /* rows of the table */
+};
+
+static void add_value(struct digest *d, sqlite3_stmt *row, int column)
+{
+    int type = sqlite3_column_type(row, column);
+    int64_t number = type == SQLITE_INTEGER ? sqlite3_column_int64(row, column) : 0;
+    const void *bytes = NULL;
+    int32_t head[2] = {type, 0};
+    if (type == SQLITE_TEXT || type == SQLITE_BLOB || type == SQLITE_FLOAT) {
+        bytes = sqlite3_column_blob(row, column);
+        head[1] = sqlite3_column_bytes(row, column);
+    }
+    gnutls_hash(d->hash, head, sizeof head);
+    gnutls_hash(d->hash, &number, sizeof number);
+    if (bytes)
+        gnutls_hash(d->hash, bytes, (size_t)head[1]);
+}
+
+/* Rows on one side of the pivot. */
+static int add_rows(struct digest *d, const struct table *t, const char *by, const char *side,
+                    int64_t pivot)
+{
+    sqlite3_stmt *row = NULL;
+    char *sql = by ? sqlite3_mprintf("SELECT %s, * FROM \"%w\" WHERE %s %s ?1 ORDER BY %s LIMIT %d",
+                                     by, t->name, by, side, by, d->left)
+                   : sqlite3_mprintf("SELECT * FROM \"%w\" LIMIT %d", t->name, d->left);
+    int rc = sql ? sqlite3_prepare_v2(d->db, sql, -1, &row, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    if (rc == SQLITE_OK && by)
+        rc = sqlite3_bind_int64(row, 1, pivot);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        for (int i = 0; i < sqlite3_column_count(row); i++)
+            add_value(d, row, i);
+        d->left--;
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(row);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Anywhere between the first row and the last. */
+static int choose(struct digest *d, const struct table *t, const char *by, int64_t *pivot)
+{
+    sqlite3_stmt *row = NULL;
+    char *sql = sqlite3_mprintf("SELECT (SELECT min(%s) FROM \"%w\"), (SELECT max(%s) FROM \"%w\")",
+                                by, t->name, by, t->name);
+    int rc = sql ? sqlite3_prepare_v2(d->db, sql, -1, &row, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    *pivot = 0;
+    if (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        uint64_t first = (uint64_t)sqlite3_column_int64(row, 0);
+        uint64_t span = (uint64_t)sqlite3_column_int64(row, 1) - first;
+        *pivot = (int64_t)(first + (span == UINT64_MAX ? d->chance : d->chance % (span + 1)));
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(row);
+    return rc;
+}
+
+static int add_table(struct digest *d, const struct table *t)
+{
+    const char *by = t->has_rowid ? "rowid" : NULL; /* NULL: the first rows, in its order */
+    int64_t pivot = 0;
+    int rc = by ? choose(d, t, by, &pivot) : SQLITE_OK;
+    d->left = DIGEST_ROWS;
+    gnutls_hash(d->hash, t->name, strlen(t->name) + 1);
+    if (rc == SQLITE_OK)
+        rc = add_rows(d, t, by, ">=", pivot);
+    if (rc == SQLITE_OK && by && d->left > 0)
+        rc = add_rows(d, t, by, "<", pivot);
+    return rc;
+}
+
+/* Spreads the numbers of records, which are near each other, over all of them. */
+static uint64_t spread(uint64_t n)
+{
+    n = (n ^ n >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    n = (n ^ n >> 27) * UINT64_C(0x94d049bb133111eb);
+    return n ^ n >> 31;
+}
+
+enum catalogue_status digest_take(sqlite3 *db, const struct tables *tables, uint64_t seq,
+                                  uint8_t out[DIGEST_BYTES])
+{
+    struct digest d = {.db = db, .chance = spread(seq)};
+    if (gnutls_hash_init(&d.hash, GNUTLS_DIG_SHA256) != 0)
+        return CATALOGUE_NO_MEMORY;
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < tables->count; i++)
+        rc = add_table(&d, &tables->list[i]);
+    gnutls_hash_deinit(d.hash, out);
+    return connection_status(rc);
+}
