@@ -659,8 +659,8 @@ static enum catalogue_status gather_remarks(struct tx *tx, const struct put *put
     if (status != CATALOGUE_OK)
         return status;
     result->remarks |= put->entry->remarks | put->remarks;
-    result->remarks |= entry_lint(put->url.text, put->row.has_lastmod ? put->row.lastmod : NULL,
-                                  put->site->origin);
+    result->remarks |= (put->list == LIST_URLSET ? entry_lint_page_url : entry_lint)(
+        put->url.text, put->row.has_lastmod ? put->row.lastmod : NULL, put->site->origin);
     if (put->list == LIST_INDEX && occupancy_nearly_full(occupancy->site, put->site->max_pages))
         result->remarks |= RULE_BIT(RULE_SITE_NEARLY_FULL);
     return CATALOGUE_OK;

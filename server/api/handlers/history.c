@@ -56,16 +56,25 @@ static bool is_of_part(struct call *call)
     return true;
 }
 
-/* The index that the query names, where the token may see it. False: the reply is filled. */
+/* What a name is of: an index, or else a urlset. Their paths are never the same. */
+static const struct registry_index *find_list(const struct registry *registry, const char *name)
+{
+    const struct registry_index *list = registry_index_by_name(registry, name, NULL);
+
+    return list != NULL ? list : registry_list_by_name(registry, name, LIST_URLSET, NULL);
+}
+
+/* The index or urlset that the query names, where the token may see it. False: the reply is filled.
+ */
 static bool find_index(struct call *call, const struct registry *registry,
                        const struct registry_index **out)
 {
     const char *name = call_parameter(call, "index");
     int64_t only = call->request->grant.site_id;
 
-    *out = name != NULL ? registry_index_by_name(registry, name, NULL) : NULL;
+    *out = name != NULL ? find_list(registry, name) : NULL;
     if (*out == NULL && name != NULL)
-        *out = registry_index_by_id(registry, call_id(name));
+        *out = registry_list_by_id(registry, call_id(name));
     if (*out != NULL && (only == 0 || only == (*out)->site_id))
         return true;
     reply_problem(&call->request->reply, name == NULL ? 400 : 404,
@@ -502,6 +511,17 @@ static bool read_overwrite(struct call *call)
     return false;
 }
 
+/* A restore acts on what the name is of now. */
+static void find_kind(struct call *call)
+{
+    const struct site_map *routing = publisher_site_map(call->app->publisher);
+    const struct registry_index *list =
+        find_list(site_map_registry(routing), call->change.index_name);
+
+    call->change.list = list != NULL ? list->kind : LIST_INDEX;
+    publisher_site_map_done(routing);
+}
+
 static enum handled put_back(struct call *call, enum change_kind kind, const char *name,
                              const char *revision)
 {
@@ -522,6 +542,8 @@ static enum handled put_back(struct call *call, enum change_kind kind, const cha
                       "must name the index to restore");
         return HANDLED;
     }
+    if (kind == CHANGE_RESTORE)
+        find_kind(call);
     call->refuse = refuse_undone;
     return call_write(call, answer_undone);
 }

@@ -1,0 +1,86 @@
+"""Page URLs through the API: what a token may touch, and what is told of what it may not; a row's way
+through write, page, history and undo."""
+
+import urllib.parse
+
+import pytest
+
+from harness import INDEX, ORIGIN
+
+SHOP = "https://shop.example.org"
+URLSET, OTHER = ORIGIN + "/part/urls.xml", SHOP + "/urls.xml"
+q = lambda text: urllib.parse.quote(text, safe="")
+
+
+@pytest.fixture
+def server(start):
+    server = start(sites=(ORIGIN, SHOP))
+    for url in (URLSET, OTHER):
+        made = server.api("POST", "/v1/urlsets", {"url": url, "with": ["images"]})
+        assert made.status == 201, made
+        assert server.api("POST", "/v1/urls", {"loc": url.replace("urls.xml", "page"), "urlset": url}).status == 201
+    return server
+
+
+def token(server, name, *options):
+    made = server.cli("token", "add", name, *options)
+    assert made.code == 0, made
+    return made.out.strip()
+
+
+def told(reply):
+    """What of a refusal depends on what was asked: not on whether it exists."""
+    problem = reply.json()
+    return reply.status, problem["code"], problem.get("field")
+
+
+TENANTS = [("site", ["--site", ORIGIN, "--role", "admin"]), ("prefix", ["--prefix", ORIGIN + "/part/"]), ("own", ["--site", ORIGIN, "--own"])]
+
+
+@pytest.mark.parametrize("name, options", TENANTS)
+def test_what_is_anothers_is_as_what_is_not_there(server, name, options):
+    bearer = token(server, name, *options)
+    anothers = server.api("GET", "/v1/urls?urlset=" + q(OTHER)).json()["urls"][0]["id"]
+    urlset = [u["id"] for u in server.api("GET", "/v1/urlsets").json()["urlsets"] if u["url"] == OTHER][0]
+    for method, there, nowhere, body in (
+        ("GET", f"/v1/urls?urlset={q(OTHER)}", f"/v1/urls?urlset={q(SHOP + '/none.xml')}", None),
+        ("GET", f"/v1/urls/{anothers}", "/v1/urls/9-9-9", None),
+        ("GET", f"/v1/urlsets/{urlset}", "/v1/urlsets/999", None),
+        ("GET", f"/v1/render?urlset={q(OTHER)}", f"/v1/render?urlset={q(SHOP + '/none.xml')}", None),
+        ("PUT", f"/v1/urls?urlset={q(OTHER)}", f"/v1/urls?urlset={q(SHOP + '/none.xml')}", []),
+        ("POST", f"/v1/urls?urlset={q(OTHER)}", f"/v1/urls?urlset={q(SHOP + '/none.xml')}", {"loc": SHOP + "/x"}),
+        ("DELETE", f"/v1/urls?urlset={q(OTHER)}&loc={q(SHOP + '/page')}", f"/v1/urls?urlset={q(SHOP + '/none.xml')}&loc={q(SHOP + '/page')}", None),
+    ):
+        seen = [told(server.api(method, target, body, token=bearer)) for target in (there, nowhere)]
+        assert seen[0] == seen[1] and seen[0][0] >= 400, (method, there, seen)
+    assert [u["loc"] for u in server.api("GET", "/v1/urls?urlset=" + q(OTHER)).json()["urls"]] == [SHOP + "/page"]
+
+
+def test_a_prefix_writes_below_it_alone(server):
+    bearer = token(server, "part", "--prefix", ORIGIN + "/part/a/")
+    rows = lambda: {u["loc"]: u["source"] for u in server.api("GET", "/v1/urls?urlset=" + q(URLSET)).json()["urls"]}
+    write = lambda loc: server.api("POST", "/v1/urls", {"loc": loc, "urlset": URLSET}, token=bearer).status
+    assert write(ORIGIN + "/part/a/1") == 201 and write(ORIGIN + "/part/1") in (403, 404, 422)
+    assert rows() == {ORIGIN + "/part/page": "environment", ORIGIN + "/part/a/1": "part"}
+    seen = server.api("GET", "/v1/urls?urlset=" + q(URLSET), token=bearer).json()["urls"]
+    assert [u["loc"] for u in seen] == [ORIGIN + "/part/a/1"]
+
+
+def test_a_row_from_write_to_undo(server):
+    page = lambda: server.get("/part/urls.xml").body
+    before = page()
+    made = server.api("POST", "/v1/urls", {"loc": ORIGIN + "/part/n", "urlset": URLSET, "images": ["https://cdn.example.net/1.jpg"]})
+    assert made.status == 201 and made.json()["url"]["images"] == ["https://cdn.example.net/1.jpg"] and made["Location"].startswith("/v1/urls/")
+    assert b"<url><loc>https://www.example.com/part/n</loc><image:image><image:loc>https://cdn.example.net/1.jpg</image:loc></image:image></url>" in page()
+    stale = server.api("POST", "/v1/urls", {"loc": ORIGIN + "/part/n", "urlset": URLSET, "images": []}, headers=[("If-Match", '"x"')])
+    assert stale.status == 412
+    kept = server.api("POST", "/v1/urls", {"loc": ORIGIN + "/part/n", "urlset": URLSET, "lastmod": "2026-01-31T10:20:30Z"}).json()
+    assert (kept["updated"], kept["url"]["images"]) == (1, ["https://cdn.example.net/1.jpg"])
+    cleared = server.api("POST", "/v1/urls", {"loc": ORIGIN + "/part/n", "urlset": URLSET, "images": None}).json()
+    assert cleared["updated"] == 1 and "images" not in cleared["url"]
+    undone = server.api("POST", f"/v1/history/{cleared['revision']}/undo")
+    assert undone.status == 200 and b"<image:loc>" in page(), undone
+    restored = server.api("POST", f"/v1/restore?to={made.json()['revision'] - 1}&index={q(URLSET)}&max_removed=1")
+    assert restored.status == 200 and page() == before, restored
+    entry = server.api("GET", "/v1/sitemaps?loc=" + q(URLSET)).json()["sitemaps"][0]
+    assert entry["source"] == "urlset:/part/urls.xml" and entry["index"] == INDEX
