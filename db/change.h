@@ -49,6 +49,7 @@ enum change_kind {
     CHANGE_SPLIT,         /* what differs in a urlset from the file that is split into it: .rows */
     CHANGE_UNDO,          /* put back what one change changed: .revision, .overwrite, .dry_run */
     CHANGE_RESTORE,       /* an index as it was: .index_name, .revision, .overwrite, .dry_run */
+    CHANGE_EXPIRE,        /* internal: page URLs that are older than their urlset keeps, a batch */
     CHANGE_PURGE,         /* internal: rows of removed indexes, one small batch */
 };
 

@@ -313,6 +313,16 @@
     X(URLSET_UPDATE, "UPDATE sitemap_index SET of_index = ?2, max_pages = ?3, expires_s = ?4"      \
                      " WHERE id = ?1")                                                             \
     X(URLSET_OF_INDEX, "SELECT id FROM sitemap_index WHERE of_index = ?1 AND removed = 0 LIMIT 1") \
+    X(PURGE_AGES, "DELETE FROM urlset_age WHERE address IN (SELECT address FROM urlset_age"        \
+                  " WHERE address BETWEEN ?1 AND ?2 LIMIT ?3)")                                    \
+    X(AGE_DUE, "SELECT EXISTS (SELECT 1 FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"   \
+               " JOIN sitemap_index AS o ON o.id = i.of_index WHERE i.kind = 1"                    \
+               " AND i.expires_s > 0 AND i.removed = 0 AND s.removed = 0"                          \
+               " AND i.frozen = 0 AND s.frozen = 0 AND o.frozen = 0 AND EXISTS"                    \
+               " (SELECT 1 FROM urlset_age WHERE list = i.id AND at <= ?1 - i.expires_s))")        \
+    X(AGE_NEXT, "SELECT address FROM urlset_age WHERE list = ?1 AND at <= ?2"                      \
+                " ORDER BY at LIMIT 1")                                                            \
+    X(AGE_DROP, "DELETE FROM urlset_age WHERE address = ?1")                                       \
     X(AGE_PUT, "INSERT INTO urlset_age(address, list, at) VALUES (?1, ?2, ?3)"                     \
                " ON CONFLICT DO UPDATE SET at = excluded.at")                                      \
     X(INDEX_TOUCH, "UPDATE sitemap_index SET touched = ?2 WHERE id = ?1")                          \

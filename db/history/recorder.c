@@ -515,6 +515,8 @@ static const char *kind_word(const struct change *change)
         return "undo";
     case CHANGE_RESTORE:
         return "restore";
+    case CHANGE_EXPIRE:
+        return "expiry";
     case CHANGE_PURGE:
     case CHANGE_TOKEN_USED:
     case CHANGE_CRAWLERS:

@@ -13,6 +13,7 @@
 #include "db/history/recorder.h"
 #include "db/shared/member.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/urlset.h"
 #include "db/write/repeat.h"
 #include "server/base/clock.h"
 
@@ -574,6 +575,29 @@ static bool writer_forget_some(struct writer *w)
     return true;
 }
 
+static void expired(void *context, struct change_result *result)
+{
+    (void)context;
+    (void)result;
+}
+
+/* Between two batches of them. */
+#define WRITER_EXPIRE_MS 50
+
+/* Queues the removal of a batch of page URLs that are too old, as a change like any other's; true
+ * where it did. */
+static bool writer_expire_some(struct writer *w)
+{
+    static const struct change change = {.kind = CHANGE_EXPIRE, .by = "expiry", .via = "config"};
+    if (clock_now_ms() < w->expire_at_ms || writer_usable(w) != CATALOGUE_OK)
+        return false;
+    bool due = urlset_expiry_is_due(&w->tx);
+    w->expire_at_ms = clock_now_ms() + (due ? WRITER_EXPIRE_MS : WRITER_TRIM_MS);
+    if (due)
+        writer_submit(w, &change, expired, NULL);
+    return due;
+}
+
 /* Finds out whether a trouble is over, though nobody writes. What it writes must differ from what
  * is there: SQLite leaves a page alone that would stay the same, and the disk is not asked. */
 static void probe(struct writer *w)
@@ -821,15 +845,15 @@ static void *run(void *context)
         if (follow_others(w) && !queue_has(&w->queue, false) && !queue_has(&w->queue, true))
             continue;
         if (serve_queue(w)) {
-            if (takes_care(w) && !writer_trim_some(w))
+            if (takes_care(w) && !writer_expire_some(w) && !writer_trim_some(w))
                 writer_forget_some(w);
             continue;
         }
         if (queue_is_closed(&w->queue))
             return NULL;
         if (w->catalogue->options.server) {
-            if (takes_care(w) &&
-                (writer_purge_some(w) || writer_trim_some(w) || writer_forget_some(w)))
+            if (takes_care(w) && (writer_purge_some(w) || writer_expire_some(w) ||
+                                  writer_trim_some(w) || writer_forget_some(w)))
                 continue;
             writer_look_around(w);
         }

@@ -74,6 +74,7 @@ struct writer {
     struct log_index index;    /* as of the last look around */
     int64_t trim_at_ms;        /* when to look whether the history is too old */
     int64_t forget_at_ms;      /* and what is kept for repeats */
+    int64_t expire_at_ms;      /* and page URLs of urlsets */
     int64_t upgrade_at_ms;     /* shared: when to try the migration again */
 
     atomic_uint_fast64_t commits, batched, committed, held;

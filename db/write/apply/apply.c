@@ -137,6 +137,8 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
     status = tx_run(tx, ST_PURGE_BEGIN, index_id);
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_PURGE_LOCS, first, end, PURGE_ROWS);
+    if (status == CATALOGUE_OK && sqlite3_changes64(tx->db) == 0)
+        status = tx_run(tx, ST_PURGE_AGES, first, end, PURGE_ROWS);
     if (status != CATALOGUE_OK || sqlite3_changes64(tx->db) > 0)
         return status;
     status = tx_number(tx, ST_PURGE_LAST, -1, &last, first, end, PURGE_ROWS);
@@ -252,6 +254,8 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
     case CHANGE_UNDO:
     case CHANGE_RESTORE:
         return apply_undo(tx, change, result, keep);
+    case CHANGE_EXPIRE:
+        return apply_expire(tx, result);
     case CHANGE_PURGE: {
         bool more;
         return apply_purge(tx, result, &more);

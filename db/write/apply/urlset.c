@@ -226,6 +226,70 @@ enum catalogue_status urlset_note_age(struct tx *tx, const struct registry_index
     return tx_run(tx, ST_AGE_PUT, row->address, list->id, dated_at(row));
 }
 
+/* As few as leave others their turn: some ten milliseconds. */
+#define EXPIRE_ROWS 2000u
+
+/* What is noted of an address may be of a row that went, or was written anew since. */
+static enum catalogue_status expire_row(struct tx *tx, const struct registry_index *urlset,
+                                        int64_t address, struct change_result *result)
+{
+    struct put_row row;
+    char loc[LOC_MAX_CHARS + 1];
+    bool found;
+    sqlite3_stmt *at = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
+    if (!at)
+        return tx_failure(tx);
+    sqlite3_bind_int64(at, 1, address);
+    enum catalogue_status status = statement_first(at, &found);
+    if (found) {
+        const char *text = (const char *)sqlite3_column_text(at, 2);
+        snprintf(loc, sizeof loc, "%s", text ? text : "");
+        put_row_read(tx, at, &row);
+    }
+    sqlite3_reset(at);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (found && dated_at(&row) > tx->now - urlset->expires_s)
+        return urlset_note_age(tx, urlset, &row);
+    if (found) {
+        result->removed++;
+        result->changed = true;
+        status = put_take_out(tx, urlset, &row, loc);
+    }
+    return status == CATALOGUE_OK ? tx_run(tx, ST_AGE_DROP, address) : status;
+}
+
+enum catalogue_status apply_expire(struct tx *tx, struct change_result *result)
+{
+    const struct registry *r;
+    const struct registry_index *urlset;
+    uint32_t looked_at = 0;
+    enum catalogue_status status = tx_registry(tx, &r);
+    for (size_t s = 0; status == CATALOGUE_OK && s < r->site_count; s++) {
+        for (size_t i = 0; status == CATALOGUE_OK && i < r->sites[s].urlset_count; i++) {
+            urlset = &r->sites[s].urlsets[i];
+            if (urlset->expires_s == 0 || registry_is_frozen(r, urlset))
+                continue;
+            while (status == CATALOGUE_OK && looked_at < EXPIRE_ROWS) {
+                int64_t address = 0;
+                status = tx_number(tx, ST_AGE_NEXT, 0, &address, urlset->id,
+                                   tx->now - urlset->expires_s);
+                if (status != CATALOGUE_OK || address == 0)
+                    break;
+                status = expire_row(tx, urlset, address, result);
+                looked_at++;
+            }
+        }
+    }
+    return status;
+}
+
+bool urlset_expiry_is_due(struct tx *tx)
+{
+    int64_t due = 0;
+    return tx_number(tx, ST_AGE_DUE, 0, &due, tx_clock(tx)) == CATALOGUE_OK && due != 0;
+}
+
 /* ---- making and changing one */
 
 /* What a news sitemap is to have (Google: "articles created in the last two days"). */

@@ -39,6 +39,10 @@ enum catalogue_status urlset_return(struct tx *tx, const struct registry_index *
 /* Age, of urlsets with expires_s: it counts from the date of a row's news, else from its lastmod,
  * else from when it was registered. */
 bool urlset_is_expired(const struct tx *tx, const struct put *put);
+/* A batch of those that are older than their urlset keeps goes; and whether there is one, a read
+ * outside of a transaction. What is frozen waits. */
+enum catalogue_status apply_expire(struct tx *tx, struct change_result *result);
+bool urlset_expiry_is_due(struct tx *tx);
 /* The row was written at its address. */
 enum catalogue_status urlset_note_age(struct tx *tx, const struct registry_index *list,
                                       const struct put_row *row);

@@ -295,6 +295,201 @@ static void a_registered_sitemap_becomes_one(void **state)
     assert_int_equal(position_of(f, URLSET), 1);
 }
 
+static int64_t rows_of(struct write_fixture *f)
+{
+    return number_of(f, "SELECT count(*) FROM sitemap WHERE site < 0");
+}
+
+static void put_news(struct write_fixture *f, const char *loc, const char *date)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "<news:news><news:publication_date>%s</news:publication_date></news:news>", date);
+    struct change change = row_change(loc, "2026-09-09");
+    change.entry.extensions = text;
+    change.entry.extensions_state = FIELD_SET;
+    struct change_result result = apply_plain(f, &change);
+    assert_int_equal(result.status, CATALOGUE_OK);
+}
+
+static void old_news_leave(void **state)
+{
+    struct write_fixture *f = *state;
+    fixture_clock = 1789000000; /* 2026-09-10T00:26:40Z */
+    struct change_result made = make(f, URLSET, EXTENSION_NEWS);
+    assert_int_equal(
+        number_of(f, "SELECT expires_s FROM sitemap_index WHERE id = %d", (int)made.id), 2 * 86400);
+    assert_int_equal(put_row(f, ORIGIN "/shop/old", "2026-09-07").code, RULE_EXPIRED);
+    put_news(f, ORIGIN "/shop/first", "2026-09-09T00:00:00Z");
+    put_news(f, ORIGIN "/shop/second", "2026-09-10T00:00:00Z");
+    assert_int_equal(put_row(f, ORIGIN "/shop/undated", NULL).created, 1);
+
+    struct change expire = {.kind = CHANGE_EXPIRE};
+    assert_false(apply_plain(f, &expire).changed);
+    assert_int_equal(rows_of(f), 3);
+    fixture_clock = 1789000000 + 86400;
+    assert_int_equal(apply_plain(f, &expire).removed, 1);
+    assert_int_equal(date_of(f, URLSET), fixture_clock);
+    put_news(f, ORIGIN "/shop/second", "2026-09-11T00:00:00Z"); /* told anew, it stays */
+    fixture_clock = 1789000000 + 2 * 86400;
+    assert_int_equal(apply_plain(f, &expire).removed, 1);
+    assert_int_equal(rows_of(f), 1);
+    fixture_clock = 1789000000 + 3 * 86400;
+    assert_int_equal(apply_plain(f, &expire).removed, 1);
+    assert_int_equal(derived(f), 0);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM urlset_age"), 0);
+
+    /* Only what is empty can be told to expire. */
+    int64_t other = make(f, ORIGIN "/shop/other.xml", 0).id;
+    struct change change = row_change(ORIGIN "/shop/a", NULL);
+    change.entry.index = ORIGIN "/shop/other.xml";
+    assert_int_equal(apply_plain(f, &change).created, 1);
+    change = (struct change){.kind = CHANGE_URLSET_UPDATE,
+                             .index_id = other,
+                             .urlset = {.set = URLSET_SET_EXPIRES, .expires_s = 60}};
+    assert_int_equal(apply_plain(f, &change).status, CATALOGUE_CONFLICT);
+}
+
+static void a_page_of_news_has_a_thousand(void **state)
+{
+    struct write_fixture *f = *state;
+    assert_int_equal(make(f, URLSET, EXTENSION_NEWS).status, CATALOGUE_OK);
+    struct spool *rows = catalogue_spool(f->c, UINT64_MAX);
+    for (int i = 0; i < 2500; i++) {
+        char loc[64];
+        snprintf(loc, sizeof loc, ORIGIN "/shop/%d", i);
+        struct entry entry = {.loc = loc, .position = POSITION_NONE};
+        assert_int_equal(spool_add(rows, &entry), SPOOL_OK);
+    }
+    struct change change = {.kind = CHANGE_BULK,
+                            .list = LIST_URLSET,
+                            .index_name = URLSET,
+                            .source = "tests",
+                            .rows = rows};
+    assert_int_equal(apply_plain(f, &change).created, 2500);
+    assert_int_equal(number_of(f, "SELECT max(entries) FROM page WHERE index_id = 2"), 1000);
+    assert_int_equal(derived(f), 3);
+}
+
+/* Anything, against a naive model of the rows and of when each page changed last. */
+#define MODEL_LOCS 40
+
+struct model {
+    bool there[MODEL_LOCS];
+    char lastmod[MODEL_LOCS][16];
+    int64_t changed_at; /* of the one page */
+};
+
+static void model_loc(char out[64], int n)
+{
+    snprintf(out, 64, ORIGIN "/shop/%02d", n);
+}
+
+static void model_day(char out[16], unsigned n)
+{
+    snprintf(out, 16, "2026-01-%02u", n % 4 + 1);
+}
+
+/* One list as a replace, or upserted; returns whether a row is another than before. */
+static bool model_list(struct write_fixture *f, struct model *m, unsigned *seed, bool replace)
+{
+    struct spool *rows = catalogue_spool(f->c, UINT64_MAX);
+    bool named[MODEL_LOCS] = {false}, differs = false;
+    for (int i = 0; i < MODEL_LOCS; i++) {
+        char loc[64], day[16];
+        if (rand_r(seed) % 3 == 0)
+            continue;
+        model_loc(loc, i);
+        model_day(day, (unsigned)rand_r(seed));
+        struct entry entry = {
+            .loc = loc, .lastmod = day, .lastmod_state = FIELD_SET, .position = POSITION_NONE};
+        assert_int_equal(spool_add(rows, &entry), SPOOL_OK);
+        differs |= !m->there[i] || strcmp(m->lastmod[i], day) != 0;
+        named[i] = m->there[i] = true;
+        snprintf(m->lastmod[i], sizeof m->lastmod[i], "%s", day);
+    }
+    for (int i = 0; replace && i < MODEL_LOCS; i++) {
+        differs |= m->there[i] && !named[i];
+        m->there[i] = m->there[i] && named[i];
+    }
+    struct change change = {.kind = replace ? CHANGE_REPLACE : CHANGE_BULK,
+                            .list = LIST_URLSET,
+                            .index_name = URLSET,
+                            .source = "tests",
+                            .max_removed = MODEL_LOCS,
+                            .rows = rows};
+    struct change_result result = apply_plain(f, &change);
+    assert_int_equal(result.status, CATALOGUE_OK);
+    assert_int_equal(result.changed, differs);
+    return differs;
+}
+
+static bool model_single(struct write_fixture *f, struct model *m, unsigned *seed)
+{
+    int n = (int)(rand_r(seed) % MODEL_LOCS);
+    char loc[64], day[16];
+    model_loc(loc, n);
+    model_day(day, (unsigned)rand_r(seed));
+    bool there = m->there[n], same = there && strcmp(m->lastmod[n], day) == 0;
+    if (rand_r(seed) % 3 == 0) {
+        assert_int_equal(drop_row(f, loc).status, there ? CATALOGUE_OK : CATALOGUE_NOT_FOUND);
+        m->there[n] = false;
+        return there;
+    }
+    assert_int_equal(put_row(f, loc, day).changed, !same);
+    m->there[n] = true;
+    snprintf(m->lastmod[n], sizeof m->lastmod[n], "%s", day);
+    return !same;
+}
+
+static void model_compare(struct write_fixture *f, const struct model *m)
+{
+    int64_t count = 0;
+    for (int i = 0; i < MODEL_LOCS; i++) {
+        char loc[64];
+        model_loc(loc, i);
+        count += m->there[i];
+        assert_int_equal(number_of(f,
+                                   "SELECT count(*) FROM sitemap WHERE site < 0 AND loc = %Q"
+                                   " AND lastmod = %Q",
+                                   loc, m->lastmod[i]),
+                         m->there[i]);
+    }
+    assert_int_equal(rows_of(f), count);
+    assert_int_equal(derived(f), count > 0);
+    assert_int_equal(date_of(f, URLSET), count > 0 ? m->changed_at : 0);
+}
+
+static void whatever_is_done_the_entry_is_honest(void **state)
+{
+    struct write_fixture *f = *state;
+    struct model now = {.changed_at = 0}, before;
+    unsigned seed = 20260910;
+    f->options.history_keep_ms = 1u << 30;
+    f->options.history_max_bytes = 1u << 30;
+    fixture_reopen(f);
+    assert_int_equal(make(f, URLSET, 0).status, CATALOGUE_OK);
+    fixture_clock = 1789000000;
+    for (int step = 0; step < 150; step++) {
+        before = now;
+        fixture_clock += 10;
+        unsigned what = (unsigned)rand_r(&seed) % 10;
+        bool differs = what < 6   ? model_single(f, &now, &seed)
+                       : what < 8 ? model_list(f, &now, &seed, false)
+                                  : model_list(f, &now, &seed, true);
+        now.changed_at = differs ? fixture_clock : before.changed_at;
+        model_compare(f, &now);
+        if (!differs || rand_r(&seed) % 4 != 0)
+            continue;
+        fixture_clock += 10;
+        undo(f, revision_of(f));
+        now = before;
+        now.changed_at = fixture_clock;
+        model_compare(f, &now);
+    }
+    assert_consistent(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +502,9 @@ int main(void)
         TEST(it_moves_to_another_index),
         TEST(a_full_index_takes_no_row),
         TEST(a_registered_sitemap_becomes_one),
+        TEST(old_news_leave),
+        TEST(a_page_of_news_has_a_thousand),
+        TEST(whatever_is_done_the_entry_is_honest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
