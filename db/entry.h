@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/rules/entry.h"
+
 #define ENTRY_ID_SIZE 40 /* an id with its NUL */
 
 /* What a list lists: sitemaps, it is an index; or page URLs, it is a urlset: a sitemap that the
@@ -27,11 +29,6 @@ struct entry_record {
     uint64_t file_urls, file_bytes;
     char *file_newest_lastmod; /* owned; NULL: none */
 };
-
-/* The owner of the entry that a page of a urlset is in its index: this and the urlset's path. The
- * catalogue alone writes such an entry, with what makes, changes or empties its page: its lastmod
- * is when the page's content last changed. */
-#define URLSET_OWNER "urlset:"
 
 /* The state of an index's entries: the catalogue's epoch, a hyphen and the revision of the last
  * change of any of them, be it of a digest alone; 0: there was none. Two states never share one.

@@ -507,6 +507,7 @@ static const char schema_v10[] =
     " list INTEGER PRIMARY KEY,"
     " part_of INTEGER NOT NULL"
     ") STRICT;"
+    "CREATE INDEX sitemap_index_expires ON sitemap_index(id) WHERE expires_s > 0;"
     "CREATE TABLE indexnow("
     " site INTEGER PRIMARY KEY,"
     " revision INTEGER NOT NULL,"

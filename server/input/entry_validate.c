@@ -170,7 +170,10 @@ static enum rule_code judge_rest(const struct raw_entry *raw, struct validated_e
         out->index[raw->index_len] = '\0';
         entry->index = out->index;
     }
-    if (raw->source_len > 0) {
+    /* What an export has of a urlset's page is an entry as any where there is no such urlset. */
+    bool of_urlset = raw->source_len > strlen(URLSET_OWNER) &&
+                     memcmp(raw->source, URLSET_OWNER, strlen(URLSET_OWNER)) == 0;
+    if (raw->source_len > 0 && !of_urlset) {
         if (entry_check_name(raw->source, raw->source_len) != RULE_OK)
             return entry_validate_reject(raw, out, rejection, RULE_NAME, "source", NULL);
         memcpy(out->source, raw->source, raw->source_len);

@@ -15,6 +15,11 @@ enum field_state { FIELD_ABSENT, FIELD_NULL, FIELD_SET };
 
 #define POSITION_NONE UINT32_MAX
 
+/* The owner of the entry that a page of a urlset is in its index: this and the urlset's path. The
+ * catalogue alone writes such an entry, with what makes, changes or empties its page: its lastmod
+ * is when the page's content last changed. */
+#define URLSET_OWNER "urlset:"
+
 struct entry {
     const char *loc;     /* normalised by url_parse, NUL-terminated */
     const char *lastmod; /* normalised by lastmod_parse; NULL unless lastmod_state is FIELD_SET */

@@ -20,7 +20,8 @@ static bool refuse_if_met(const struct registry_site *site, const struct registr
     for (size_t i = 0; (other = registry_site_list(site, i)) != NULL; i++) {
         bool urlset = other->kind == LIST_URLSET;
         uint32_t most = urlset && other->max_pages > last ? other->max_pages : last;
-        if (strcmp(other->path, index->path) == 0 ||
+        bool same = strcmp(other->path, index->path) == 0;
+        if ((same && other->kind == index->kind) ||
             !scope_pages_meet(index->path, index->page_pattern, other->path, other->page_pattern,
                               most))
             continue;

@@ -64,13 +64,32 @@ static enum catalogue_status make_room(struct tx *tx, struct page_entry *e)
     return occupancy_index(tx, put->site->id, put->index->id, &put->occupancy);
 }
 
+static bool read_time(const char *text, size_t len, int64_t *out)
+{
+    struct lastmod time;
+    if (lastmod_parse(text, len, INT64_MAX / 2, &time, NULL) != RULE_OK)
+        return false;
+    *out = time.unix_seconds;
+    return true;
+}
+
+/* That of its page, which is now; but a clock that was set right does not take it back, or crawlers
+ * would skip the change. */
+static int64_t date_of(struct tx *tx, const struct put *put)
+{
+    int64_t now = tx_date(tx), had;
+    bool dated = put->row.found && put->row.source == put->owner && put->row.has_lastmod &&
+                 read_time(put->row.lastmod, strlen(put->row.lastmod), &had);
+    return dated && had > now && had - now <= CLOCK_SLACK_SECONDS ? had : now;
+}
+
 static enum catalogue_status write_entry(struct tx *tx, const struct registry_index *urlset,
                                          uint32_t number, bool dated, enum rule_code *code)
 {
     struct page_entry e;
     enum catalogue_status status = find_entry(tx, urlset, number, &e);
     if (status == CATALOGUE_OK && dated) {
-        lastmod_format_utc(tx_date(tx), e.lastmod);
+        lastmod_format_utc(date_of(tx, &e.put), e.lastmod);
         e.entry.lastmod = e.lastmod;
         e.entry.lastmod_state = FIELD_SET;
     }
@@ -185,15 +204,6 @@ enum catalogue_status urlset_return(struct tx *tx, const struct registry_index *
 /* ---- age */
 
 #define NEWS_DATE "<news:publication_date>"
-
-static bool read_time(const char *text, size_t len, int64_t *out)
-{
-    struct lastmod time;
-    if (lastmod_parse(text, len, INT64_MAX / 2, &time, NULL) != RULE_OK)
-        return false;
-    *out = time.unix_seconds;
-    return true;
-}
 
 static int64_t dated_at(const struct put_row *row)
 {
@@ -442,7 +452,9 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
         status = tx_registry(tx, &r);
     if (status == CATALOGUE_OK && moves)
         status = urlset_return(tx, registry_list_by_id(r, to.id), result);
-    if (result->status != CATALOGUE_OK)
-        *keep = false;
+    if (result->status != CATALOGUE_OK) {
+        *keep = result->changed = false;
+        result->updated = 0;
+    }
     return status;
 }
