@@ -476,8 +476,8 @@ static enum catalogue_status read_entry(struct poll *p, struct catalogue_view *v
 }
 
 /* A 304 in answer to what a source names moves nothing of its entry, which is looked up only where
- * the answer is another. False: it cannot be, or somebody wrote the entry since the poll began,
- * whose date a later poll is to see. */
+ * the answer is another, unless somebody waits for it. False: it cannot be, or somebody wrote the
+ * entry since the poll began, whose date a later poll is to see. */
 static bool read_entry_late(struct poll *p)
 {
     struct catalogue_view *view;
@@ -493,9 +493,6 @@ static bool read_entry_late(struct poll *p)
 /* It is polled again soon, and nothing comes of this poll. */
 static void put_again(struct poll *p)
 {
-    if (p->ask)
-        remote_ask_fail(p->ask, "it was written meanwhile; ask again");
-    p->ask = NULL;
     run_put(p->remote, p->host,
             (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
 }
@@ -957,7 +954,8 @@ static bool asks_what_is_new(const struct poll *p)
 }
 
 /* NOT_FOUND: it is watched no more. BUSY: as many of its site are polled as may be. */
-static enum catalogue_status read_child(struct poll *p, struct catalogue_view *view, int64_t id)
+static enum catalogue_status read_child(struct poll *p, struct catalogue_view *view, int64_t id,
+                                        bool asked)
 {
     struct check_record record;
     enum catalogue_status status = catalogue_view_registry(view, &p->registry);
@@ -977,7 +975,7 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
         return CATALOGUE_BUSY;
     if (!take_hosts(p))
         return CATALOGUE_NO_MEMORY;
-    return p->source && asks_what_is_new(p) && !(p->record.marks & CHECK_DATE_STALE)
+    return !asked && p->source && asks_what_is_new(p) && !(p->record.marks & CHECK_DATE_STALE)
                ? CATALOGUE_OK
                : read_entry(p, view);
 }
@@ -990,7 +988,7 @@ bool poll_child(struct remote *r, struct remote_host *host, struct due due,
     enum catalogue_status status =
         p ? catalogue_view_begin(r->catalogue, &view) : CATALOGUE_NO_MEMORY;
     if (status == CATALOGUE_OK) {
-        status = read_child(p, view, due.id);
+        status = read_child(p, view, due.id, asked != NULL);
         catalogue_view_end(view);
     }
     *later = status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND;
