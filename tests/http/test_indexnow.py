@@ -2,11 +2,12 @@
 
 import json
 import os
+import sqlite3
 import sys
 
 import pytest
 
-from harness import ORIGIN, Server
+from harness import ORIGIN, Server, eventually
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer  # noqa: E402
@@ -57,3 +58,41 @@ def test_keys_that_are_none(endpoint, tmp_path, key):
     server.start(expect_ready=False)
     assert server.process.wait(60) != 0
     assert "indexnow_key is not 8 to 128 letters, digits and dashes" in server.log()
+
+
+def told_to(server):
+    with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
+        return db.execute("SELECT revision FROM indexnow").fetchone()
+
+
+def test_page_urls_are_told(endpoint, tmp_path):
+    """What comes, changes and goes, once taken not again, also over a restart; what is refused is kept."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    server = Server(tmp_path, sites=(), config=config(endpoint) + (
+        f'[source "shop"]\ndirectory = {folder}\nurl = {ORIGIN}/\nsettle = 100ms\nrescan = 1s\nsplit = yes\n'))
+    rows = [f"{ORIGIN}/p/{i}" for i in range(50_100)]
+    put = lambda lines: ((folder / "part").write_text("".join(line + "\n" for line in lines)), (folder / "part").rename(folder / "all.txt"))
+    del endpoint.told[:]
+    server.start()
+    try:
+        eventually(lambda: told_to(server), "it begins with what comes next")
+        put(rows)
+        taken = lambda: [body for answered, body in endpoint.told if answered == 200]
+        eventually(lambda: sum(len(body["urlList"]) for body in taken()) == len(rows), "all are told", 180)
+        assert sorted(loc for body in taken() for loc in body["urlList"]) == sorted(rows)
+        assert all(len(body["urlList"]) <= 10_000 for body in taken())
+        assert {(body["host"], body["key"], body["keyLocation"]) for body in taken()} == {
+            (ORIGIN.partition("//")[2], KEY, f"{ORIGIN}/{KEY}.txt")}
+        endpoint.answer = 429
+        put(rows[1:] + [ORIGIN + "/p/new"])
+        eventually(lambda: "indexnow-failed" in server.log(), "it is not taken", 120)
+        endpoint.answer = 200
+        count = len(taken())
+        server.restart()  # begins anew with what was not taken
+        eventually(lambda: len(taken()) > count, "it is told again", 120)
+        assert taken()[-1]["urlList"] == [rows[0], ORIGIN + "/p/new"]
+        eventually(lambda: server.metrics()['sitemapd_indexnow_urls_total{result="told"}'] == 2, "it is counted")
+        assert len(taken()) == count + 1
+    finally:
+        server.stop()
