@@ -12,7 +12,7 @@ const entriesOf = (one) => to('entries', {index: one.url});
 const stateOf = (one) => (one.frozen ? badge('warn', 'Frozen') : soft('takes changes'));
 
 /* `acts`: with buttons. */
-export function indexColumns(acts, context) {
+export function indexColumns(acts, context, at = '/v1/indexes/') {
   return [
     ['Index', 'url', indexLink],
     ['Sitemaps', 'number', (one) => link(entriesOf(one), number(one.entries))],
@@ -20,9 +20,15 @@ export function indexColumns(acts, context) {
     ['Size', 'number', (one) => bytes(one.bytes)],
     ['Changed', '', (one) => ago(one.changed_at)],
     ['State', '', (one) => stateOf(one)],
-    ...(acts ? [['Actions', 'actions', (one) => freezeButton(context, '/v1/indexes/' + one.id, path(one.url), one.frozen)]] : []),
+    ...(acts ? [['Actions', 'actions', (one) => freezeButton(context, at + one.id, path(one.url), one.frozen)]] : []),
   ];
 }
+
+const urlsetColumns = (acts, context) => [
+  ['Urlset', 'url', (one) => outside(one.url)],
+  ['Page URLs', 'number', (one) => number(one.entries)],
+  ...indexColumns(acts, context, '/v1/urlsets/').slice(2),
+];
 
 function freezeButton(context, target, name, frozen) {
   const word = frozen ? 'Thaw' : 'Freeze';
@@ -61,7 +67,7 @@ function addIndex(context, site) {
   });
 }
 
-function siteSection(context, site, indexes) {
+function siteSection(context, site, indexes, urlsets) {
   return el('section', {},
     el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, site.origin), ' ', site.frozen ? badge('warn', 'Frozen') : null,
       context.may('admin') && el('span', {class: 'buttons'},
@@ -71,21 +77,23 @@ function siteSection(context, site, indexes) {
       ['May list files of', site.cross_hosts.length > 0 ? site.cross_hosts.join(', ') : null],
       ['Managed by', site.managed ? 'the configuration file' : null],
     ]),
-    indexes.length > 0 ? table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, true) : none('It has no index.'));
+    indexes.length > 0 ? table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, true) : none('It has no index.'),
+    urlsets.length > 0 && table('Urlsets of ' + site.origin, urlsetColumns(context.may('admin'), context), urlsets, true));
 }
 
 const SITES = 50;
 
 export async function sites(context, where) {
   const list = await get('/v1/sites', {limit: SITES, after: where.query.get('after')});
-  const indexes = await Promise.all(list.sites.map((site) => get('/v1/indexes', {site: site.origin})));
+  const all = (kind) => Promise.all(list.sites.map((site) => get('/v1/' + kind, {site: site.origin})));
+  const [indexes, urlsets] = [await all('indexes'), await all('urlsets')];
   return {
     title: 'Sites',
     content: [
       context.may('admin') && !context.me.site && buttons(button('Add a site', () => addSite(context), 'main')),
       list.sites.length === 0 && none('There is no site yet, and crawlers get 421.'),
       list.sites.map((site, i) => [
-        siteSection(context, site, indexes[i].indexes),
+        siteSection(context, site, indexes[i].indexes, urlsets[i].urlsets),
         indexes[i].next && el('p', {}, 'The first 100 indexes are listed.'),
       ]),
       list.next && el('p', {}, link(to('sites', {after: list.next}), 'More sites')),

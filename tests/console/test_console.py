@@ -323,6 +323,17 @@ def test_restore_asks_for_the_number_that_goes(console, server):
     assert server.api("GET", "/v1/indexes/" + index["id"]).json()["entries"] == 1
 
 
+def test_urlsets_stand_beside_indexes(console, server):
+    site = "https://urlsets.example.org"
+    server.api("POST", "/v1/sites", {"origin": site})
+    assert server.api("POST", "/v1/urlsets", {"url": site + "/products.xml"}).status == 201
+    assert server.api("POST", "/v1/urls", {"loc": site + "/hat", "urlset": site + "/products.xml"}).status == 201
+    console.open("sites", server.tokens["boss"])
+    console.wait_text("Urlsets of " + site)
+    row = next(row.text for row in console.all("tr") if "/products.xml" in row.text)
+    assert " 1 1 " in row.replace("\n", " "), row  # one page URL, on one page
+
+
 def test_freeze_and_thaw(console, server):
     console.open("index/1", server.tokens["boss"])
     console.press("Freeze")
