@@ -668,12 +668,12 @@ static enum catalogue_status append_migration(struct member *m, struct shared_re
     return status;
 }
 
-enum catalogue_status member_upgrade(struct member *m, bool by_hand, bool *moved)
+enum catalogue_status member_upgrade(struct member *m, bool *moved)
 {
     *moved = m->moved = false;
     enum catalogue_status status = may_go_on(m);
     if (status != CATALOGUE_OK || !member_upgrade_is_due(m) ||
-        (m->catalogue->options.shared.upgrade_by_hand && !by_hand))
+        m->catalogue->options.shared.upgrade_by_hand)
         return status;
     int64_t deadline_ms = clock_now_ms() + FOLLOW_MS;
     struct shared_take take = take_of(m);

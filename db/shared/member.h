@@ -73,7 +73,7 @@ bool member_is_behind(const struct member *m);
 enum catalogue_status member_follow(struct member *m, bool *moved);
 /* Appends the migration to this release's schema, where it is due and the operator does not do it.
  */
-enum catalogue_status member_upgrade(struct member *m, bool by_hand, bool *moved);
+enum catalogue_status member_upgrade(struct member *m, bool *moved);
 bool member_upgrade_is_due(const struct member *m);
 
 /* ---- any thread */

@@ -450,7 +450,7 @@ static bool follow_others(struct writer *w)
         member_follow(member, &moved);
     else if (member_upgrade_is_due(member) && clock_now_ms() >= w->upgrade_at_ms) {
         w->upgrade_at_ms = clock_now_ms() + WRITER_IDLE_MS;
-        member_upgrade(member, false, &moved);
+        member_upgrade(member, &moved);
     }
     if (moved && member_replaced(member) != replaced)
         atomic_store(&w->catalogue->replaced, true);
