@@ -380,7 +380,7 @@ static void app_announce(const struct app *app)
               SITEMAPD_VERSION, app->config->database, listener_address(app->public_listener),
               listener_address(app->admin_listener));
     const struct site_map *routing = publisher_site_map(app->context.publisher);
-    if (site_map_registry(routing)->site_count == 0)
+    if (site_map_registry(routing)->site_count == 0 && app->node == NULL)
         log_event(LOG_LEVEL_WARNING, "no-site",
                   "there is no site yet, and crawlers get 421: make one with `sitemapd site add "
                   "ORIGIN`, `serve --site ORIGIN`, a [site] section, or POST /v1/sites");
