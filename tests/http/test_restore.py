@@ -24,7 +24,7 @@ XML = "/sitemap_index.xml"
 SAVED = os.path.join(DATA, "saved")
 SCHEMA = os.path.join(os.path.dirname(DATA), "..", "..", "db", "file", "schema.h")
 NEWEST = int(re.search(r"#define SCHEMA_VERSION\s+(\d+)", pathlib.Path(SCHEMA).read_text(encoding="utf-8")).group(1))
-VERSIONS = sorted(os.path.basename(path)[:-6] for path in glob.glob(os.path.join(SAVED, "v*.db.gz")))
+VERSIONS = sorted((os.path.basename(path)[:-6] for path in glob.glob(os.path.join(SAVED, "v*.db.gz"))), key=lambda name: int(name[1:]))
 
 
 def read_facts(version):

@@ -43,13 +43,16 @@ add {SHOP}/archive/Ünï.xml --lastmod 2026-05
 index add {SHOP}/gone/index.xml
 add {SHOP}/gone/x.xml
 index remove {SHOP}/gone/index.xml --max-removed 1
-scan {maps} --url {SHOP}/maps/ --source maps""".splitlines():
+scan {maps} --url {SHOP}/maps/ --source maps
+urlset add {SHOP}/archive/urls.xml --index {SHOP}/archive/index.xml --with images
+url add {SHOP}/archive/a --urlset {SHOP}/archive/urls.xml --lastmod 2026-07-08
+url add {SHOP}/archive/b --urlset {SHOP}/archive/urls.xml --image {SHOP}/b.png""".splitlines():
     assert server.cli(*line.split()).code == 0, line
 shop = next(s["id"] for s in server.api("GET", "/v1/sites").json()["sites"] if s["origin"] == SHOP)
 assert server.api("PATCH", f"/v1/sites/{shop}", {"robots": "User-agent: *\nDisallow: /cart\n"}).status == 200
 facts = {"tokens": {"first": server.token, "saved": server.cli("token", "add", "saved", "--site", ORIGIN).out.strip()}, "pages": {}}
 time.sleep(1)  # what commands wrote is served within a fifth of a second
-for url in (INDEX, f"{SHOP}/sitemap_index.xml", f"{SHOP}/archive/index.xml"):
+for url in (INDEX, f"{SHOP}/sitemap_index.xml", f"{SHOP}/archive/index.xml", f"{SHOP}/archive/urls.xml"):
     host, path = url[8:].split("/", 1)
     reply = server.get(f"/{path}", {"Accept-Encoding": "identity"}, host=host)
     facts["pages"][url] = {"sha256": hashlib.sha256(reply.body).hexdigest(), "etag": reply["ETag"], "last_modified": reply["Last-Modified"]}
