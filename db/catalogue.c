@@ -68,6 +68,13 @@ static void name_as_given(const char *given, const char *kept, char *why, size_t
     snprintf(why, why_size, "%s%s", given, rest);
 }
 
+static bool start_presence(struct catalogue *c)
+{
+    struct presence *presence = presence_start(c);
+    atomic_store(&c->presence, presence);
+    return presence != NULL;
+}
+
 enum catalogue_status catalogue_open(const struct catalogue_options *options,
                                      struct catalogue **out, char *why, size_t why_size)
 {
@@ -99,7 +106,7 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }
-    if (c->member && options->server && !(c->presence = presence_start(c))) {
+    if (c->member && options->server && !start_presence(c)) {
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }
