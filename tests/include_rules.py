@@ -36,7 +36,8 @@ LIBC_FOLDERS = ("sys", "arpa", "netinet", "net", "linux", "asm", "bits")
 RULES = {
     "config": (("server/base", "server/rules"), ()),
     "db": (("server/base", "server/rules"), ("sqlite3",)),
-    "db/shared": (("db", "server/base", "server/rules"), ("gnutls", "libpq", "sqlite3", "zlib")),
+    "db/shared": (("db", "server/base", "server/rules"), ("gnutls", "sqlite3", "zlib")),
+    "db/shared/pg": (("db/shared", "server/base"), ("gnutls", "libpq")),
     "db/history": (("db", "server/base", "server/rules"), ("sqlite3", "zlib")),
     "server/base": ((), ()),
     "server/rules": (("server/base",), ("idn2",)),

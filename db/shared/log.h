@@ -1,6 +1,6 @@
 /* The log that the nodes of a shared catalogue have in common, as one of them sees it: the lock
  * that reaches over all machines, the order, durability. Internal to db/. On PostgreSQL:
- * db/shared/pg_log.c; unit tests put a log in memory in its place (struct shared_log_calls).
+ * db/shared/pg/pg_log.c; unit tests put a log in memory in its place (struct shared_log_calls).
  *
  * A handle is one connection, made at the first call that needs it and again after it was lost; one
  * thread at a time, but for `interrupt`. A node has several: the writer's, the follower's, one for

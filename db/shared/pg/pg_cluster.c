@@ -1,0 +1,209 @@
+/* The cluster as a whole: founded once, and looked at by people. */
+#include <assert.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "db/shared/pg/pg_log.h"
+#include "db/shared/pg/pg_schema.h"
+#include "server/base/clock.h"
+
+static enum shared_outcome said(struct pg_log *l, enum shared_outcome outcome, const char *what)
+{
+    snprintf(l->session.why, sizeof l->session.why, "%s", what);
+    return outcome;
+}
+
+void shared_log_name(const char *database, char *out, size_t size)
+{
+    PQconninfoOption *options = PQconninfoParse(database, NULL);
+    const char *host = NULL, *address = NULL, *name = NULL;
+
+    for (const PQconninfoOption *o = options; o && o->keyword; o++) {
+        if (strcmp(o->keyword, "host") == 0)
+            host = o->val;
+        else if (strcmp(o->keyword, "hostaddr") == 0)
+            address = o->val;
+        else if (strcmp(o->keyword, "dbname") == 0)
+            name = o->val;
+    }
+    snprintf(out, size, "%s at %s", name && *name ? name : "PostgreSQL",
+             host && *host         ? host
+             : address && *address ? address
+                                   : "this machine");
+    PQconninfoFree(options);
+}
+
+static void take_overview(const PGresult *all, const PGresult *last, struct shared_overview *out)
+{
+    size_t size;
+
+    *out = (struct shared_overview){
+        .synchronous = pg_get_integer(all, 0, 2) != 0,
+        .durable = pg_get_integer(all, 0, 3) != 0,
+        .first_seq = (uint64_t)pg_get_integer(all, 0, 4),
+        .head.seq = (uint64_t)pg_get_integer(all, 0, 5),
+        .bytes = (uint64_t)pg_get_integer(all, 0, 7),
+        .has_snapshot = PQntuples(last) == 1,
+    };
+    uint64_t total = (uint64_t)pg_get_integer(all, 0, 8);
+    const void *chain = pg_get_bytes(all, 0, 6, &size);
+
+    if (size == sizeof out->head.chain)
+        memcpy(out->head.chain, chain, size);
+    pg_get_text(all, 0, 0, out->epoch, sizeof out->epoch);
+    snprintf(out->server, sizeof out->server, "PostgreSQL %s", PQgetvalue(all, 0, 1));
+    out->bytes_since_snapshot = total;
+    if (!out->has_snapshot)
+        return;
+    out->snapshot.position.seq = (uint64_t)pg_get_integer(last, 0, 0);
+    chain = pg_get_bytes(last, 0, 1, &size);
+    if (size == sizeof out->snapshot.position.chain)
+        memcpy(out->snapshot.position.chain, chain, size);
+    out->snapshot.schema = (int)pg_get_integer(last, 0, 2);
+    out->snapshot.bytes = (uint64_t)pg_get_integer(last, 0, 3);
+    out->bytes_since_snapshot = total - (uint64_t)pg_get_integer(last, 0, 6);
+    out->snapshot_age_ms = pg_get_integer(last, 0, 7);
+}
+
+enum shared_outcome pg_log_overview(struct shared_log *log, struct shared_overview *out,
+                                    int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    struct pg_results r;
+    enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
+
+    if (outcome != SHARED_YES)
+        return outcome;
+    pg_send(&l->session, PG_OVERVIEW, NULL, 0);
+    pg_send(&l->session, PG_SNAPSHOT_LAST, NULL, 0);
+    outcome = pg_log_run(l, &r, deadline_ms);
+    if (outcome == SHARED_NO)
+        outcome = SHARED_AWAY;
+    else if (outcome == SHARED_YES && PQntuples(r.at[0]) != 1)
+        outcome = said(l, SHARED_FOREIGN, "the log has no record");
+    if (outcome == SHARED_YES)
+        take_overview(r.at[0], r.at[1], out);
+    pg_results_clear(&r);
+    return outcome;
+}
+
+/* --- founding --- */
+
+/* One statement of the transaction that founds. */
+static enum shared_outcome run_text(struct pg_log *l, const char *sql, int64_t deadline_ms)
+{
+    pg_send_text(&l->session, sql);
+    return pg_log_run(l, NULL, deadline_ms);
+}
+
+static enum shared_outcome grant(struct pg_log *l, const char *role, int64_t deadline_ms)
+{
+    char *quoted = PQescapeIdentifier(l->session.conn, role, strlen(role));
+    enum shared_outcome outcome = quoted ? SHARED_YES : SHARED_NO_MEMORY;
+
+    for (size_t i = 0; i < sizeof pg_grants / sizeof pg_grants[0] && outcome == SHARED_YES; i++) {
+        char sql[512];
+
+        snprintf(sql, sizeof sql, "%s%s", pg_grants[i], quoted);
+        outcome = run_text(l, sql, deadline_ms);
+    }
+    PQfreemem(quoted);
+    return outcome;
+}
+
+/* Record 0 has no body, and is there so that every node's first row can be what it has. */
+static void send_first(struct pg_log *l, const char *epoch, struct shared_position *start)
+{
+    static const uint8_t nothing[SHARED_CHAIN_BYTES];
+    uint8_t hash[SHARED_CHAIN_BYTES];
+    char id[SHARED_ID_SIZE];
+
+    shared_make_id(id);
+    gnutls_hash_fast(GNUTLS_DIG_SHA256, "", 0, hash);
+    start->seq = 0;
+    shared_chain(nothing, id, hash, start->chain);
+    struct pg_value cluster[] = {pg_integer(PG_LAYOUT), pg_text(epoch)};
+    struct pg_value record[] = {
+        pg_integer(0), pg_text(id),   pg_text(""),     pg_integer(0),
+        pg_integer(0), pg_integer(0), pg_integer(0),   pg_bytes(start->chain, SHARED_CHAIN_BYTES),
+        pg_integer(0), pg_integer(0), pg_bytes("", 0),
+    };
+
+    pg_send(&l->session, PG_CLUSTER_ADD, cluster, 2);
+    pg_send(&l->session, PG_RECORD_ADD, record, 11);
+}
+
+static enum shared_outcome make(struct pg_log *l, bool has_schema, const char *epoch,
+                                const char *grant_to, struct shared_position *start,
+                                int64_t deadline_ms)
+{
+    pg_send(&l->session, PG_BEGIN, NULL, 0);
+    enum shared_outcome outcome = pg_log_run(l, NULL, deadline_ms);
+
+    l->is_open = outcome == SHARED_YES;
+    if (outcome == SHARED_YES && !has_schema)
+        outcome = run_text(l, "CREATE SCHEMA sitemapd", deadline_ms);
+    for (size_t i = 0; i < sizeof pg_schema / sizeof pg_schema[0] && outcome == SHARED_YES; i++)
+        outcome = run_text(l, pg_schema[i], deadline_ms);
+    if (outcome == SHARED_YES && grant_to)
+        outcome = grant(l, grant_to, deadline_ms);
+    if (outcome == SHARED_YES) {
+        send_first(l, epoch, start);
+        outcome = pg_log_run(l, NULL, deadline_ms);
+    }
+    if (outcome == SHARED_YES) {
+        pg_send(&l->session, PG_COMMIT, NULL, 0);
+        outcome = pg_log_run(l, NULL, deadline_ms);
+        l->is_open = outcome != SHARED_YES;
+    }
+    return outcome;
+}
+
+/* A log that is there may be of this very cluster, whose founder did not hear of it. */
+static enum shared_outcome judge_founded(struct pg_log *l, const char *epoch,
+                                         struct shared_position *start, int64_t deadline_ms)
+{
+    struct shared_overview there;
+    enum shared_outcome outcome = pg_log_overview(&l->log, &there, deadline_ms);
+
+    if (outcome != SHARED_YES)
+        return outcome;
+    if (there.head.seq != 0 || strcmp(there.epoch, epoch) != 0)
+        return said(l, SHARED_NO, "there is a shared catalogue in this database already");
+    *start = there.head;
+    return SHARED_YES;
+}
+
+enum shared_outcome pg_log_found(struct shared_log *log, const char *epoch, const char *grant_to,
+                                 struct shared_position *start, int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    struct pg_results r;
+    bool has_schema = false, has_log = false;
+
+    assert(!l->is_open);
+    pg_session_drop(&l->session);
+    l->session.is_founding = true;
+    enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
+
+    l->session.is_founding = false;
+    if (outcome != SHARED_YES)
+        return outcome;
+    pg_send(&l->session, PG_FOUNDED, NULL, 0);
+    outcome = pg_log_run(l, &r, deadline_ms);
+    if (outcome == SHARED_YES) {
+        has_schema = pg_get_integer(r.at[0], 0, 0) != 0;
+        has_log = pg_get_integer(r.at[0], 0, 1) != 0;
+    }
+    pg_results_clear(&r);
+    if (outcome == SHARED_YES)
+        outcome = has_log ? judge_founded(l, epoch, start, deadline_ms)
+                          : make(l, has_schema, epoch, grant_to, start, deadline_ms);
+    if (outcome != SHARED_YES) {
+        l->is_open = false;
+        pg_session_drop(&l->session);
+    }
+    return outcome;
+}

@@ -1,0 +1,554 @@
+#include "db/shared/pg/pg_log.h"
+
+#include <assert.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+
+/* A transaction there ends after two seconds without a word (pg_statements.h). */
+#define KEEP_MS 500
+/* What an answer may take on its way. */
+#define ANSWER_MS 250
+
+int64_t pg_lock_key(const char *kind, const char *name)
+{
+    uint8_t hash[SHARED_CHAIN_BYTES];
+    char text[512];
+    int64_t key;
+    int n = snprintf(text, sizeof text, "sitemapd %s %s", kind, name);
+
+    if (n >= (int)sizeof text)
+        n = sizeof text - 1;
+    gnutls_hash_fast(GNUTLS_DIG_SHA256, text, (size_t)n, hash);
+    memcpy(&key, hash, sizeof key);
+    return (int64_t)__builtin_bswap64((uint64_t)key);
+}
+
+enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t deadline_ms)
+{
+    enum shared_outcome outcome = pg_session_run(&l->session, out, deadline_ms);
+
+    l->spoken_ms = clock_now_ms();
+    return outcome;
+}
+
+static void free_log(struct shared_log *log)
+{
+    struct pg_log *l = pg_log_of(log);
+
+    if (!l)
+        return;
+    pg_session_done(&l->session);
+    pg_log_forget_held(l);
+    shared_packer_free(l->packer);
+    shared_unpacker_free(l->unpacker);
+    free(l->node);
+    free(l);
+}
+
+static const char *why(const struct shared_log *log)
+{
+    return ((const struct pg_log *)log)->session.why;
+}
+
+static void interrupt(struct shared_log *log)
+{
+    pg_session_interrupt(&pg_log_of(log)->session);
+}
+
+static void rollback(struct shared_log *log)
+{
+    struct pg_log *l = pg_log_of(log);
+
+    if (!l->is_open)
+        return;
+    l->is_open = false;
+    if (!l->session.conn)
+        return;
+    pg_send(&l->session, PG_ROLLBACK, NULL, 0);
+    if (pg_log_run(l, NULL, clock_now_ms() + 1000) != SHARED_YES)
+        pg_session_drop(&l->session);
+}
+
+/* The transaction under way ends; what `outcome` was about, and why, is told on. */
+static enum shared_outcome abandon(struct pg_log *l, enum shared_outcome outcome)
+{
+    char said[PG_WHY_SIZE];
+
+    memcpy(said, l->session.why, sizeof said);
+    rollback(&l->log);
+    memcpy(l->session.why, said, sizeof said);
+    return outcome;
+}
+
+static enum shared_outcome keep(struct shared_log *log, int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+
+    if (!l->is_open || clock_now_ms() - l->spoken_ms < KEEP_MS)
+        return SHARED_YES;
+    pg_send(&l->session, PG_ASK, NULL, 0);
+    return pg_log_run(l, NULL, deadline_ms);
+}
+
+/* --- taking records --- */
+
+enum { SEQ, ID, NODE, SCHEMA, REVISION, SERIAL, AT, CHAIN, TOTAL, PARTS, BODY };
+
+static bool get_chain(const PGresult *r, int row, int column, uint8_t out[SHARED_CHAIN_BYTES])
+{
+    size_t size;
+    const void *bytes = pg_get_bytes(r, row, column, &size);
+
+    if (size != SHARED_CHAIN_BYTES)
+        return false;
+    memcpy(out, bytes, size);
+    return true;
+}
+
+static enum shared_outcome diverged(struct pg_log *l, uint64_t seq, const char *what)
+{
+    snprintf(l->session.why, sizeof l->session.why, "record %llu of the log %s",
+             (unsigned long long)seq, what);
+    return SHARED_DIVERGED;
+}
+
+/* What a step may take behind the caller's own work, which has no deadline: a large record is
+ * applied for longer than any call may last. */
+#define STEP_MS 5000
+
+static int64_t step_deadline(const struct pg_log *l)
+{
+    int64_t least_ms = clock_now_ms() + STEP_MS;
+    return l->deadline_ms > least_ms ? l->deadline_ms : least_ms;
+}
+
+/* Hands on a record's body; its hash shows what it was. */
+static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int row, uint64_t seq,
+                                     const struct shared_take *take,
+                                     uint8_t hash[SHARED_CHAIN_BYTES])
+{
+    int64_t parts = pg_get_integer(tail, row, PARTS);
+    enum shared_outcome outcome;
+    size_t size;
+
+    shared_unpacker_begin(l->unpacker);
+    const void *body = pg_get_bytes(tail, row, BODY, &size);
+
+    outcome = shared_unpacker_add(l->unpacker, body, size, take->bytes, take->context);
+    for (int64_t no = 0; no < parts && outcome == SHARED_YES; no++) {
+        struct pg_value values[] = {pg_integer((int64_t)seq), pg_integer(no)};
+        struct pg_results r;
+
+        pg_send(&l->session, PG_PART, values, 2);
+        outcome = pg_log_run(l, &r, step_deadline(l));
+        if (outcome == SHARED_NO)
+            outcome = SHARED_AWAY;
+        else if (outcome == SHARED_YES && PQntuples(r.at[0]) != 1)
+            outcome = diverged(l, seq, "is not whole");
+        if (outcome == SHARED_YES) {
+            body = pg_get_bytes(r.at[0], 0, 0, &size);
+            outcome = shared_unpacker_add(l->unpacker, body, size, take->bytes, take->context);
+        }
+        pg_results_clear(&r);
+    }
+    if (outcome == SHARED_YES)
+        outcome = shared_unpacker_end(l->unpacker, hash);
+    if (outcome == SHARED_DIVERGED && !l->session.why[0])
+        diverged(l, seq, "is damaged");
+    return outcome;
+}
+
+static enum shared_outcome take_record(struct pg_log *l, const PGresult *tail, int row,
+                                       const struct shared_take *take,
+                                       struct shared_position *reached)
+{
+    uint64_t seq = (uint64_t)pg_get_integer(tail, row, SEQ);
+    struct shared_record record = {.schema = (int)pg_get_integer(tail, row, SCHEMA),
+                                   .revision = (uint64_t)pg_get_integer(tail, row, REVISION),
+                                   .serial = pg_get_integer(tail, row, SERIAL),
+                                   .at = pg_get_integer(tail, row, AT),
+                                   .position.seq = seq};
+    uint8_t hash[SHARED_CHAIN_BYTES], chain[SHARED_CHAIN_BYTES];
+
+    pg_get_text(tail, row, ID, record.id, sizeof record.id);
+    pg_get_text(tail, row, NODE, record.node, sizeof record.node);
+    if (seq != reached->seq + 1 || strlen(record.id) != SHARED_ID_SIZE - 1 ||
+        !get_chain(tail, row, CHAIN, record.position.chain))
+        return diverged(l, reached->seq + 1, "is missing");
+    if (!take->begin(take->context, &record))
+        return SHARED_STOPPED;
+    enum shared_outcome outcome = take_body(l, tail, row, seq, take, hash);
+
+    if (outcome != SHARED_YES)
+        return outcome;
+    shared_chain(reached->chain, record.id, hash, chain);
+    if (memcmp(chain, record.position.chain, sizeof chain) != 0)
+        return diverged(l, seq, "is damaged");
+    if (!take->end(take->context, &record))
+        return SHARED_STOPPED;
+    *reached = record.position;
+    return keep(&l->log, step_deadline(l)) == SHARED_YES ? SHARED_YES : SHARED_AWAY;
+}
+
+/* The log does not begin with what we have: does it begin later, or never have it? */
+static enum shared_outcome judge_missing(struct pg_log *l, const struct shared_position *at)
+{
+    struct pg_results r;
+
+    pg_send(&l->session, PG_FIRST, NULL, 0);
+    enum shared_outcome outcome = pg_log_run(l, &r, l->deadline_ms);
+
+    if (outcome != SHARED_YES)
+        outcome = SHARED_AWAY;
+    else if ((uint64_t)pg_get_integer(r.at[0], 0, 0) > at->seq)
+        outcome = SHARED_TRIMMED;
+    else
+        outcome = diverged(l, at->seq, "is here, and not there");
+    pg_results_clear(&r);
+    return outcome;
+}
+
+/* The rows of PG_TAIL: the first must be `at`, the others are taken. */
+static enum shared_outcome take_tail(struct pg_log *l, const PGresult *tail,
+                                     const struct shared_position *at,
+                                     const struct shared_take *take,
+                                     struct shared_position *reached)
+{
+    uint8_t chain[SHARED_CHAIN_BYTES];
+    enum shared_outcome outcome = SHARED_YES;
+    int rows = PQntuples(tail);
+
+    *reached = *at;
+    if (rows == 0 || (uint64_t)pg_get_integer(tail, 0, SEQ) != at->seq)
+        return judge_missing(l, at);
+    if (!get_chain(tail, 0, CHAIN, chain) || memcmp(chain, at->chain, sizeof chain) != 0)
+        return diverged(l, at->seq, "is another one than here");
+    if (!l->unpacker && !(l->unpacker = shared_unpacker_new()))
+        return SHARED_NO_MEMORY;
+    for (int row = 1; row < rows && outcome == SHARED_YES; row++)
+        outcome = take_record(l, tail, row, take, reached);
+    return outcome;
+}
+
+static void send_tail(struct pg_log *l, const struct shared_position *at, uint64_t max_bytes,
+                      int64_t at_least)
+{
+    struct pg_value values[] = {pg_integer((int64_t)at->seq),
+                                pg_integer(max_bytes > INT32_MAX ? INT32_MAX : (int64_t)max_bytes),
+                                pg_integer(at_least)};
+
+    pg_send(&l->session, PG_TAIL, values, 3);
+    pg_send(&l->session, PG_HEAD, NULL, 0);
+}
+
+static enum shared_outcome tail(struct shared_log *log, const struct shared_position *at,
+                                uint64_t max_bytes, const struct shared_take *take, uint64_t *head,
+                                int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    struct shared_position reached;
+    struct pg_results r;
+    enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
+
+    assert(!l->is_open);
+    if (outcome != SHARED_YES)
+        return outcome;
+    l->deadline_ms = deadline_ms;
+    send_tail(l, at, max_bytes, 1);
+    outcome = pg_log_run(l, &r, deadline_ms);
+    if (outcome == SHARED_YES) {
+        uint64_t seen = (uint64_t)pg_get_integer(r.at[1], 0, 0);
+
+        outcome = take_tail(l, r.at[0], at, take, &reached);
+        if (outcome == SHARED_YES)
+            *head = seen > reached.seq ? seen : reached.seq;
+    } else if (outcome == SHARED_NO) {
+        outcome = SHARED_AWAY;
+    }
+    pg_results_clear(&r);
+    return outcome;
+}
+
+/* --- writing --- */
+
+/* Opens a transaction and takes the lock in it, as the first statements of a batch. The server is
+ * to say that it did not get it before we stop to listen. */
+static void send_lock(struct pg_log *l, int64_t deadline_ms)
+{
+    char timeout[24];
+    int64_t left = deadline_ms - clock_now_ms();
+    struct pg_value key = pg_integer(pg_lock_key("write", ""));
+
+    left -= left > 2 * ANSWER_MS ? ANSWER_MS : left / 2;
+    snprintf(timeout, sizeof timeout, "%lld", (long long)(left > 0 ? left : 1));
+    struct pg_value ms = pg_text(timeout);
+
+    pg_send(&l->session, PG_BEGIN, NULL, 0);
+    pg_send(&l->session, PG_LOCK_TIMEOUT, &ms, 1);
+    pg_send(&l->session, PG_LOCK, &key, 1);
+}
+
+static enum shared_outcome begin(struct shared_log *log, const struct shared_position *at,
+                                 uint64_t max_bytes, const struct shared_take *take,
+                                 int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    struct pg_results r;
+    enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
+
+    assert(!l->is_open);
+    if (outcome != SHARED_YES)
+        return outcome;
+    if (!l->packer && !(l->packer = shared_packer_new()))
+        return SHARED_NO_MEMORY;
+    l->deadline_ms = deadline_ms;
+    send_lock(l, deadline_ms);
+    send_tail(l, at, max_bytes, 0);
+    outcome = pg_log_run(l, &r, deadline_ms);
+    l->is_open = outcome == SHARED_YES || outcome == SHARED_NO;
+    if (outcome == SHARED_NO)
+        outcome = strcmp(l->session.sqlstate, "55P03") == 0 ? SHARED_BUSY : SHARED_AWAY;
+    if (outcome == SHARED_YES)
+        outcome = take_tail(l, r.at[3], at, take, &l->head);
+    if (outcome == SHARED_YES && (uint64_t)pg_get_integer(r.at[4], 0, 0) != l->head.seq)
+        outcome = SHARED_BEHIND;
+    if (outcome == SHARED_YES) {
+        l->total = (uint64_t)pg_get_integer(r.at[3], PQntuples(r.at[3]) - 1, TOTAL);
+        l->parts = 0;
+        shared_packer_begin(l->packer);
+    }
+    pg_results_clear(&r);
+    return outcome == SHARED_YES ? outcome : abandon(l, outcome);
+}
+
+static void send_part(struct pg_log *l, const void *part, size_t size)
+{
+    struct pg_value values[] = {pg_integer((int64_t)l->head.seq + 1), pg_integer(l->parts++),
+                                pg_bytes(part, size)};
+
+    pg_send(&l->session, PG_PART_ADD, values, 3);
+}
+
+static enum shared_outcome put_part(void *context, const void *part, size_t size)
+{
+    struct pg_log *l = context;
+
+    send_part(l, part, size);
+    return pg_log_run(l, NULL, l->deadline_ms);
+}
+
+static enum shared_outcome add(struct shared_log *log, const void *bytes, size_t size,
+                               int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+
+    assert(l->is_open);
+    l->deadline_ms = deadline_ms;
+    enum shared_outcome outcome = shared_packer_add(l->packer, bytes, size, put_part, l);
+
+    return outcome == SHARED_YES ? keep(log, deadline_ms) : outcome;
+}
+
+static enum shared_outcome older_are_gone(struct shared_log *log, int schema, int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    enum shared_outcome outcome = SHARED_YES;
+
+    assert(l->is_open);
+    for (int older = SHARED_FIRST_SCHEMA; older < schema && outcome == SHARED_YES; older++) {
+        char name[16];
+        struct pg_results r;
+
+        snprintf(name, sizeof name, "%d", older);
+        struct pg_value key = pg_integer(pg_lock_key("release", name));
+
+        pg_send(&l->session, PG_TRY_XACT, &key, 1);
+        outcome = pg_log_run(l, &r, deadline_ms);
+        if (outcome == SHARED_NO)
+            outcome = SHARED_AWAY;
+        else if (outcome == SHARED_YES && !pg_get_integer(r.at[0], 0, 0))
+            outcome = SHARED_NO;
+        pg_results_clear(&r);
+    }
+    return outcome;
+}
+
+/* What the server said to a batch with a COMMIT in it. Where it said anything but plainly yes or
+ * no, nobody knows: it may have stopped while it waited for its standby, and a wait that somebody
+ * cancelled ends in a success with a warning. */
+static enum shared_outcome judge_commit(const struct pg_session *s, enum shared_outcome outcome,
+                                        const PGresult *commit)
+{
+    static const char *const unsure[] = {"08", "57P0", "40003"};
+
+    if (outcome == SHARED_YES)
+        return s->warned                                                ? SHARED_UNKNOWN
+               : strcmp(PQcmdStatus((PGresult *)commit), "COMMIT") == 0 ? SHARED_YES
+                                                                        : SHARED_NO;
+    if (outcome != SHARED_NO || s->fatal)
+        return SHARED_UNKNOWN;
+    for (size_t i = 0; i < sizeof unsure / sizeof unsure[0]; i++)
+        if (strncmp(s->sqlstate, unsure[i], strlen(unsure[i])) == 0)
+            return SHARED_UNKNOWN;
+    return SHARED_NO;
+}
+
+static enum shared_outcome commit(struct shared_log *log, struct shared_record *record,
+                                  int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    uint8_t hash[SHARED_CHAIN_BYTES];
+    const void *rest;
+    size_t size;
+    struct pg_results r;
+
+    if (!l->is_open || !l->session.conn)
+        return abandon(l, SHARED_NO);
+    l->deadline_ms = deadline_ms;
+    if (shared_packer_end(l->packer, put_part, l, &rest, &size) != SHARED_YES)
+        return abandon(l, SHARED_NO);
+    shared_packer_hash(l->packer, hash);
+    record->position.seq = l->head.seq + 1;
+    shared_chain(l->head.chain, record->id, hash, record->position.chain);
+    if (l->parts > 0) {
+        send_part(l, rest, size);
+        size = 0;
+    }
+    struct pg_value values[] = {
+        pg_integer((int64_t)record->position.seq),
+        pg_text(record->id),
+        pg_text(record->node),
+        pg_integer(record->schema),
+        pg_integer((int64_t)record->revision),
+        pg_integer(record->serial),
+        pg_integer(record->at),
+        pg_bytes(record->position.chain, SHARED_CHAIN_BYTES),
+        pg_integer((int64_t)(l->total + shared_packer_packed(l->packer))),
+        pg_integer(l->parts),
+        pg_bytes(rest, size),
+    };
+    struct pg_value whose = pg_text(l->node ? l->node : "");
+
+    pg_send(&l->session, PG_RECORD_ADD, values, sizeof values / sizeof values[0]);
+    pg_send(&l->session, PG_NOTIFY, &whose, 1);
+    pg_send(&l->session, PG_COMMIT, NULL, 0);
+    size_t last = l->session.queued > 0 ? l->session.queued - 1 : 0;
+    enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
+
+    outcome = judge_commit(&l->session, outcome, r.at[last]);
+
+    pg_results_clear(&r);
+    if (outcome == SHARED_NO)
+        return abandon(l, outcome);
+    l->is_open = false;
+    if (outcome == SHARED_UNKNOWN)
+        pg_session_drop(&l->session);
+    return outcome;
+}
+
+/* The lock is free only when the transaction in doubt is over, be it that its server still waits
+ * for a standby; and the own commit, behind it, waits for what it waited for. */
+static enum shared_outcome settle(struct shared_log *log, const char *id, int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    struct pg_value which = pg_text(id);
+    struct pg_results r;
+
+    assert(!l->is_open);
+    pg_session_drop(&l->session);
+    if (pg_session_connect(&l->session, deadline_ms) != SHARED_YES)
+        return SHARED_UNKNOWN;
+    send_lock(l, deadline_ms);
+    pg_send(&l->session, PG_RECORD_HAS, &which, 1);
+    pg_send(&l->session, PG_MARK, NULL, 0);
+    pg_send(&l->session, PG_COMMIT, NULL, 0);
+    enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
+
+    outcome = judge_commit(&l->session, outcome, r.at[5]);
+    if (outcome == SHARED_YES) {
+        outcome = PQntuples(r.at[3]) > 0 ? SHARED_YES : SHARED_NO;
+    } else {
+        pg_session_drop(&l->session);
+        outcome = SHARED_UNKNOWN;
+    }
+    pg_results_clear(&r);
+    return outcome;
+}
+
+/* --- following --- */
+
+static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    struct pg_session *s = &l->session;
+
+    s->interruptible = true;
+    enum shared_outcome outcome = pg_session_connect(s, deadline_ms);
+
+    if (outcome == SHARED_YES && !s->is_listening) {
+        pg_send(s, PG_LISTEN, NULL, 0);
+        outcome = pg_log_run(l, NULL, deadline_ms);
+        if (outcome == SHARED_NO)
+            outcome = SHARED_AWAY;
+        s->is_listening = outcome == SHARED_YES; /* what came before is not told: look */
+    } else if (outcome == SHARED_YES) {
+        outcome = pg_session_wait(s, l->node, deadline_ms);
+    }
+    s->interruptible = false;
+    return outcome;
+}
+
+static const struct shared_log_calls calls = {
+    .free = free_log,
+    .why = why,
+    .interrupt = interrupt,
+    .begin = begin,
+    .add = add,
+    .keep = keep,
+    .older_are_gone = older_are_gone,
+    .commit = commit,
+    .rollback = rollback,
+    .settle = settle,
+    .tail = tail,
+    .wait = wait_for_news,
+    .snapshot_put = pg_log_snapshot_put,
+    .snapshot_get = pg_log_snapshot_get,
+    .trim = pg_log_trim,
+    .hold = pg_log_hold,
+    .is_held = pg_log_is_held,
+    .let_go = pg_log_let_go,
+    .lease = pg_log_lease,
+    .tell = pg_log_tell,
+    .list = pg_log_list,
+    .forget = pg_log_forget,
+    .overview = pg_log_overview,
+    .found = pg_log_found,
+};
+
+struct shared_log *shared_log_open_postgresql(const struct shared_log_options *options,
+                                              char *why_not, size_t why_size)
+{
+    struct pg_log *l = calloc(1, sizeof *l);
+
+    if (!l) {
+        snprintf(why_not, why_size, "no memory");
+        return NULL;
+    }
+    l->log.calls = &calls;
+    if (options->node && !(l->node = strdup(options->node))) {
+        snprintf(why_not, why_size, "no memory");
+        free(l);
+        return NULL;
+    }
+    if (!pg_session_init(&l->session, options)) {
+        snprintf(why_not, why_size, "%s", l->session.why);
+        free_log(&l->log);
+        return NULL;
+    }
+    return &l->log;
+}

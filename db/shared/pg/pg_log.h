@@ -1,0 +1,72 @@
+/* A log on PostgreSQL (pg_schema.h): what the files behind db/shared/log.h share. A transaction
+ * there is open from a `begin` that said yes to its `commit` or `rollback`; it holds the advisory
+ * lock "write", and every record is the row behind the last. */
+#ifndef SITEMAPD_DB_SHARED_PG_PG_LOG_H
+#define SITEMAPD_DB_SHARED_PG_PG_LOG_H
+
+#include "db/shared/log.h"
+#include "db/shared/pg/pg_session.h"
+#include "db/shared/record.h"
+
+struct pg_log {
+    struct shared_log log; /* first */
+    struct pg_session session;
+    char *node;                   /* or NULL */
+    struct shared_packer *packer; /* of the record under way; made by the first */
+    struct shared_unpacker *unpacker;
+
+    bool is_open;
+    struct shared_position head; /* the record before the one under way */
+    uint64_t total;              /* packed bytes up to it */
+    int64_t parts;               /* of the one under way, sent */
+    int64_t spoken_ms;           /* when the transaction last heard of us */
+    int64_t deadline_ms;         /* of the call under way */
+
+    struct pg_held {
+        char *name;
+        int64_t key;
+    } * held; /* by the connection `held_number` */
+    size_t held_count;
+    int64_t leased; /* a schema, or 0 */
+    uint64_t held_number;
+};
+
+static inline struct pg_log *pg_log_of(struct shared_log *log)
+{
+    return (struct pg_log *)log;
+}
+
+/* Advisory locks are numbers; kind and name make one. */
+int64_t pg_lock_key(const char *kind, const char *name);
+/* A batch: makes sure of a connection; then what is sent is run by pg_session_run. The
+ * transaction's last word is counted. */
+enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t deadline_ms);
+
+/* pg_presence.c */
+enum shared_outcome pg_log_hold(struct shared_log *log, const char *name, int64_t deadline_ms);
+bool pg_log_is_held(const struct shared_log *log, const char *name);
+void pg_log_let_go(struct shared_log *log, const char *name, int64_t deadline_ms);
+enum shared_outcome pg_log_lease(struct shared_log *log, int schema, int64_t deadline_ms);
+enum shared_outcome pg_log_tell(struct shared_log *log, const struct shared_node *node,
+                                int64_t deadline_ms);
+enum shared_outcome pg_log_list(struct shared_log *log,
+                                bool (*take)(void *context, const struct shared_node *node),
+                                void *context, int64_t deadline_ms);
+enum shared_outcome pg_log_forget(struct shared_log *log, const char *name, int64_t deadline_ms);
+void pg_log_forget_held(struct pg_log *l); /* the list alone */
+
+/* pg_snapshot.c */
+enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
+                                        const struct shared_snapshot *snapshot, int fd,
+                                        int64_t part_timeout_ms);
+enum shared_outcome pg_log_snapshot_get(struct shared_log *log, int fd,
+                                        struct shared_snapshot *snapshot, int64_t part_timeout_ms);
+enum shared_outcome pg_log_trim(struct shared_log *log, bool *more, int64_t deadline_ms);
+
+/* pg_cluster.c */
+enum shared_outcome pg_log_overview(struct shared_log *log, struct shared_overview *out,
+                                    int64_t deadline_ms);
+enum shared_outcome pg_log_found(struct shared_log *log, const char *epoch, const char *grant_to,
+                                 struct shared_position *start, int64_t deadline_ms);
+
+#endif

@@ -1,0 +1,579 @@
+#include "db/shared/pg/pg_session.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "db/shared/pg/pg_lookup.h"
+#include "db/shared/pg/pg_schema.h"
+#include "server/base/clock.h"
+
+/* One host of several may take no longer: it may be one whose packets go nowhere. */
+#define HOST_MS 2000
+
+static const char *const statement_sql[] = {
+#define X(name, sql) [PG_##name] = sql,
+    PG_STATEMENTS(X)
+#undef X
+};
+
+static void say(struct pg_session *s, const char *text)
+{
+    size_t n = 0;
+
+    while (*text == ' ')
+        text++;
+    while (text[n] && text[n] != '\n' &&
+           n < sizeof s->why - 1) /* libpq's texts have several lines */
+        n++;
+    memcpy(s->why, text, n);
+    s->why[n] = '\0';
+}
+
+/* --- values --- */
+
+struct pg_value pg_integer(int64_t value)
+{
+    struct pg_value v = {.bytes = NULL, .size = 8};
+
+    for (int i = 0; i < 8; i++)
+        v.integer[i] = (char)((uint64_t)value >> (56 - 8 * i));
+    return v;
+}
+
+struct pg_value pg_text(const char *text)
+{
+    return pg_bytes(text, strlen(text));
+}
+
+struct pg_value pg_bytes(const void *bytes, size_t size)
+{
+    return (struct pg_value){.bytes = size > 0 ? bytes : "", .size = (int)size};
+}
+
+int64_t pg_get_integer(const PGresult *r, int row, int column)
+{
+    const unsigned char *at = (const unsigned char *)PQgetvalue(r, row, column);
+    int size = PQgetlength(r, row, column);
+    uint64_t value = size > 0 && at[0] & 0x80 && size > 1 ? UINT64_MAX : 0;
+
+    for (int i = 0; i < size; i++)
+        value = value << 8 | at[i];
+    return (int64_t)value;
+}
+
+const void *pg_get_bytes(const PGresult *r, int row, int column, size_t *size)
+{
+    *size = (size_t)PQgetlength(r, row, column);
+    return PQgetvalue(r, row, column);
+}
+
+void pg_get_text(const PGresult *r, int row, int column, char *out, size_t out_size)
+{
+    snprintf(out, out_size, "%s", PQgetvalue(r, row, column));
+}
+
+/* --- where to --- */
+
+static const char *option_of(const struct pg_session *s, const char *keyword)
+{
+    for (const PQconninfoOption *o = s->options; o && o->keyword; o++)
+        if (strcmp(o->keyword, keyword) == 0)
+            return o->val && *o->val ? o->val : NULL;
+    return NULL;
+}
+
+static size_t count_of(const char *list)
+{
+    size_t n = list ? 1 : 0;
+
+    for (; list && *list; list++)
+        n += *list == ',';
+    return n;
+}
+
+/* The `at`th of a list, or its only one. Borrowed from `buffer`. */
+static const char *item_of(const char *list, size_t at, char *buffer, size_t size)
+{
+    if (!list)
+        return NULL;
+    if (count_of(list) == 1)
+        at = 0;
+    while (at > 0 && *list)
+        at -= *list++ == ',';
+    size_t n = strcspn(list, ",");
+
+    if (n >= size)
+        n = size - 1;
+    memcpy(buffer, list, n);
+    buffer[n] = '\0';
+    return n > 0 ? buffer : NULL;
+}
+
+bool pg_session_init(struct pg_session *s, const struct shared_log_options *options)
+{
+    char *why = NULL;
+    const char *node = options->node;
+
+    *s = (struct pg_session){.interrupt_fd = -1};
+    s->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->epoch = options->epoch ? strdup(options->epoch) : NULL;
+    if (asprintf(&s->application, node ? "sitemapd %s" : "sitemapd", node) < 0)
+        s->application = NULL;
+    if (s->interrupt_fd < 0 || !s->application || (options->epoch && !s->epoch)) {
+        say(s, "no memory or no descriptor");
+        return false;
+    }
+    s->options = PQconninfoParse(options->database, &why);
+    if (!s->options) {
+        say(s, why ? why : "no memory");
+        PQfreemem(why);
+        return false;
+    }
+    size_t by_name = count_of(option_of(s, "host"));
+    size_t by_address = count_of(option_of(s, "hostaddr"));
+
+    s->hosts = by_name > by_address ? by_name : by_address;
+    if (s->hosts == 0)
+        s->hosts = 1;
+    return true;
+}
+
+void pg_session_done(struct pg_session *s)
+{
+    pg_session_drop(s);
+    pg_lookup_free(s->lookup);
+    PQconninfoFree(s->options);
+    free(s->epoch);
+    free(s->application);
+    if (s->interrupt_fd >= 0)
+        close(s->interrupt_fd);
+}
+
+void pg_session_interrupt(struct pg_session *s)
+{
+    uint64_t one = 1;
+
+    if (write(s->interrupt_fd, &one, sizeof one) < 0)
+        return; /* full: it is readable */
+}
+
+void pg_session_drop(struct pg_session *s)
+{
+    PQfinish(s->conn); /* says goodbye without waiting: the socket never blocks */
+    s->conn = NULL;
+    s->queued = 0;
+    s->queue_failed = false;
+    s->is_listening = false;
+}
+
+/* --- waiting --- */
+
+/* Until the socket is ready for `events`: YES, AWAY behind the deadline, STOPPED. */
+static enum shared_outcome wait_socket(struct pg_session *s, short events, int64_t deadline_ms)
+{
+    struct pollfd fds[2] = {{.fd = PQsocket(s->conn), .events = events},
+                            {.fd = s->interrupt_fd, .events = POLLIN}};
+
+    for (;;) {
+        int64_t left = deadline_ms - clock_now_ms();
+
+        if (left < 0)
+            left = 0;
+        int n = poll(fds, s->interruptible ? 2 : 1, left > INT32_MAX ? INT32_MAX : (int)left);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n > 0 && s->interruptible && fds[1].revents)
+            return SHARED_STOPPED;
+        if (n > 0)
+            return SHARED_YES;
+        if (n < 0 || clock_now_ms() >= deadline_ms)
+            return SHARED_AWAY;
+    }
+}
+
+/* Sends what is to be sent and reads until the next result is whole. */
+static enum shared_outcome await_result(struct pg_session *s, int64_t deadline_ms)
+{
+    for (;;) {
+        int unsent = PQflush(s->conn);
+
+        if (!PQisBusy(s->conn))
+            return SHARED_YES;
+        if (unsent < 0) {
+            say(s, PQerrorMessage(s->conn));
+            return SHARED_AWAY;
+        }
+        enum shared_outcome ready = wait_socket(s, unsent ? POLLIN | POLLOUT : POLLIN, deadline_ms);
+
+        if (ready == SHARED_AWAY)
+            say(s, "PostgreSQL did not answer in time");
+        if (ready != SHARED_YES)
+            return ready;
+        if (!PQconsumeInput(s->conn)) {
+            say(s, PQerrorMessage(s->conn));
+            return SHARED_AWAY;
+        }
+    }
+}
+
+static void take_notice(void *context, const PGresult *notice)
+{
+    struct pg_session *s = context;
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+
+    if (severity && strcmp(severity, "WARNING") == 0) {
+        s->warned = true;
+        if (text)
+            say(s, text);
+    }
+}
+
+/* --- a batch --- */
+
+static void queue(struct pg_session *s, enum pg_statement statement, bool prepares, int sent)
+{
+    assert(s->queued < PG_BATCH_MAX);
+    if (sent)
+        s->queue[s->queued++] = (struct pg_queued){statement, prepares};
+    else
+        s->queue_failed = true;
+}
+
+void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_value *values,
+             int count)
+{
+    const char *bytes[16];
+    int sizes[16], formats[16];
+    char name[16];
+    bool prepares = !s->is_prepared[statement];
+
+    if (!s->conn || s->queue_failed)
+        return;
+    assert(count <= 16);
+    for (int i = 0; i < count; i++) {
+        bytes[i] = values[i].bytes ? values[i].bytes : values[i].integer;
+        sizes[i] = values[i].size;
+        formats[i] = 1;
+    }
+    snprintf(name, sizeof name, "s%d", statement);
+    if (prepares && !PQsendPrepare(s->conn, name, statement_sql[statement], 0, NULL)) {
+        s->queue_failed = true;
+        return;
+    }
+    s->is_prepared[statement] = true;
+    queue(s, statement, prepares,
+          PQsendQueryPrepared(s->conn, name, count, bytes, sizes, formats, 1));
+}
+
+void pg_send_text(struct pg_session *s, const char *sql)
+{
+    if (s->conn && !s->queue_failed)
+        queue(s, PG_TEXT, false, PQsendQueryParams(s->conn, sql, 0, NULL, NULL, NULL, NULL, 1));
+}
+
+static void note_error(struct pg_session *s, const PGresult *r)
+{
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    const char *severity = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+
+    if (severity && strcmp(severity, "ERROR") != 0)
+        s->fatal = true;
+    if (s->sqlstate[0])
+        return;
+    snprintf(s->sqlstate, sizeof s->sqlstate, "%s", state ? state : "");
+    say(s, text ? text : PQerrorMessage(s->conn));
+}
+
+/* The next result, the caller's; NULL where it did not come. */
+static PGresult *next_result(struct pg_session *s, int64_t deadline_ms,
+                             enum shared_outcome *outcome)
+{
+    for (int separators = 0; separators < 2; separators++) {
+        *outcome = await_result(s, deadline_ms);
+        if (*outcome != SHARED_YES)
+            return NULL;
+        PGresult *r = PQgetResult(s->conn);
+
+        if (r && PQresultStatus(r) == PGRES_FATAL_ERROR)
+            note_error(s, r);
+        /* libpq answers for ever about a connection that was lost in the middle of a pipeline. */
+        if (r && PQstatus(s->conn) != CONNECTION_BAD)
+            return r;
+        PQclear(r);
+        if (PQstatus(s->conn) == CONNECTION_BAD)
+            break;
+        /* Nothing stands between the results of two statements. */
+    }
+    if (!s->sqlstate[0])
+        say(s, PQerrorMessage(s->conn));
+    *outcome = SHARED_AWAY;
+    return NULL;
+}
+
+/* Takes the answer to a statement, with that to its preparing before it. */
+static enum shared_outcome take_answer(struct pg_session *s, const struct pg_queued *queued,
+                                       PGresult **out, int64_t deadline_ms)
+{
+    enum shared_outcome outcome = SHARED_YES;
+
+    if (queued->prepares) {
+        PGresult *r = next_result(s, deadline_ms, &outcome);
+
+        s->is_prepared[queued->statement] = r && PQresultStatus(r) == PGRES_COMMAND_OK;
+        PQclear(r);
+    }
+    if (outcome == SHARED_YES)
+        *out = next_result(s, deadline_ms, &outcome);
+    return outcome;
+}
+
+enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
+                                   int64_t deadline_ms)
+{
+    enum shared_outcome outcome = SHARED_AWAY;
+    struct pg_results results = {{NULL}};
+
+    s->warned = s->fatal = false;
+    s->sqlstate[0] = '\0';
+    if (!s->conn)
+        goto end;
+    say(s, "");
+    if (s->queue_failed || !PQpipelineSync(s->conn)) {
+        say(s, PQerrorMessage(s->conn));
+        pg_session_drop(s);
+        goto end;
+    }
+    for (size_t i = 0; i < s->queued; i++) {
+        outcome = take_answer(s, &s->queue[i], &results.at[i], deadline_ms);
+        if (outcome != SHARED_YES)
+            break;
+    }
+    if (outcome == SHARED_YES || s->queued == 0) {
+        PGresult *sync = next_result(s, deadline_ms, &outcome);
+
+        if (outcome == SHARED_YES && PQresultStatus(sync) != PGRES_PIPELINE_SYNC)
+            outcome = SHARED_AWAY; /* the commit that ends a batch without one of its own failed */
+        PQclear(sync);
+    }
+    if (outcome != SHARED_YES)
+        pg_session_drop(s);
+    else if (s->sqlstate[0])
+        outcome = SHARED_NO;
+    s->queued = 0;
+end:
+    if (out)
+        *out = results;
+    else
+        pg_results_clear(&results);
+    return outcome;
+}
+
+void pg_results_clear(struct pg_results *results)
+{
+    for (size_t i = 0; i < PG_BATCH_MAX; i++)
+        PQclear(results->at[i]);
+    *results = (struct pg_results){{NULL}};
+}
+
+enum shared_outcome pg_session_wait(struct pg_session *s, const char *own, int64_t deadline_ms)
+{
+    for (;;) {
+        bool told = false;
+
+        for (PGnotify *n; (n = PQnotifies(s->conn)); PQfreemem(n))
+            told |= !own || strcmp(n->extra, own) != 0;
+        if (told)
+            return SHARED_YES;
+        enum shared_outcome ready = wait_socket(s, POLLIN, deadline_ms);
+
+        if (ready == SHARED_AWAY)
+            return SHARED_YES; /* the deadline */
+        if (ready != SHARED_YES)
+            return ready;
+        if (!PQconsumeInput(s->conn)) {
+            say(s, PQerrorMessage(s->conn));
+            pg_session_drop(s);
+            return SHARED_AWAY;
+        }
+    }
+}
+
+/* --- connecting --- */
+
+/* One host of the options, as libpq takes it; a name with the addresses it stands for. */
+struct one_host {
+    const char *name, *address, *port; /* or NULL */
+    char names[PG_LOOKUP_MOST * PG_NAME_SIZE], addresses[PG_LOOKUP_MOST * 64], port_text[16];
+};
+
+static enum shared_outcome find_host(struct pg_session *s, size_t host, struct one_host *out,
+                                     int64_t deadline_ms)
+{
+    out->name = item_of(option_of(s, "host"), host, out->names, PG_NAME_SIZE);
+    out->address = item_of(option_of(s, "hostaddr"), host, out->addresses, sizeof out->addresses);
+    out->port = item_of(option_of(s, "port"), host, out->port_text, sizeof out->port_text);
+    if (out->address || !out->name || !pg_lookup_is_needed(out->name))
+        return SHARED_YES;
+    char name[PG_NAME_SIZE];
+
+    memcpy(name, out->names, sizeof name);
+    const char *trouble = pg_lookup(&s->lookup, name, deadline_ms, out->addresses, out->names);
+
+    if (trouble)
+        snprintf(s->why, sizeof s->why, "%s: %s", name, trouble);
+    out->address = out->addresses;
+    return trouble ? SHARED_AWAY : SHARED_YES;
+}
+
+/* What is told to libpq beside the options: of one host, and what is not said there. */
+static PGconn *start(struct pg_session *s, const struct one_host *host)
+{
+    static const struct {
+        const char *keyword, *value;
+    } unless_said[] = {
+        {"keepalives_idle", "5"},      {"keepalives_interval", "2"}, {"keepalives_count", "3"},
+        {"tcp_user_timeout", "10000"}, {"gssencmode", "disable"},
+    };
+    const char *keywords[64], *values[64];
+    size_t n = 0;
+
+    for (const PQconninfoOption *o = s->options; o->keyword && n < 48; o++) {
+        const char *value = strcmp(o->keyword, "host") == 0       ? host->name
+                            : strcmp(o->keyword, "hostaddr") == 0 ? host->address
+                            : strcmp(o->keyword, "port") == 0     ? host->port
+                                                                  : o->val;
+
+        if (value && *value) {
+            keywords[n] = o->keyword;
+            values[n++] = value;
+        }
+    }
+    for (size_t i = 0; i < sizeof unless_said / sizeof unless_said[0]; i++) {
+        if (!option_of(s, unless_said[i].keyword)) {
+            keywords[n] = unless_said[i].keyword;
+            values[n++] = unless_said[i].value;
+        }
+    }
+    keywords[n] = "target_session_attrs"; /* the last that is said counts */
+    values[n++] = "read-write";
+    keywords[n] = "client_encoding";
+    values[n++] = "UTF8";
+    keywords[n] = "fallback_application_name";
+    values[n++] = s->application;
+    keywords[n] = NULL;
+    values[n] = NULL;
+    return PQconnectStartParams(keywords, values, 0);
+}
+
+/* One host: until it lets in, refuses, or the time is over. */
+static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t deadline_ms)
+{
+    PostgresPollingStatusType step = PGRES_POLLING_WRITING;
+    struct one_host found;
+    enum shared_outcome outcome = find_host(s, host, &found, deadline_ms);
+
+    if (outcome != SHARED_YES)
+        return outcome;
+    s->conn = start(s, &found);
+    if (!s->conn)
+        return SHARED_NO_MEMORY;
+    while (PQstatus(s->conn) != CONNECTION_BAD && step != PGRES_POLLING_FAILED) {
+        if (step == PGRES_POLLING_OK && PQsetnonblocking(s->conn, 1) == 0 &&
+            PQenterPipelineMode(s->conn)) {
+            PQsetNoticeReceiver(s->conn, take_notice, s);
+            return SHARED_YES;
+        }
+        outcome = wait_socket(s, step == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms);
+        if (outcome != SHARED_YES)
+            break;
+        step = PQconnectPoll(s->conn);
+    }
+    say(s, outcome == SHARED_AWAY && PQstatus(s->conn) != CONNECTION_BAD
+               ? "PostgreSQL did not let in in time"
+               : PQerrorMessage(s->conn));
+    pg_session_drop(s);
+    return outcome == SHARED_STOPPED ? outcome : SHARED_AWAY;
+}
+
+/* The session is made what all rely on, and the log is looked at. */
+static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
+{
+    struct pg_results r;
+
+    memset(s->is_prepared, 0, sizeof s->is_prepared);
+    s->number++;
+    pg_send(s, PG_SETTINGS, NULL, 0);
+    if (!s->is_founding)
+        pg_send(s, PG_CLUSTER, NULL, 0);
+    enum shared_outcome outcome = pg_session_run(s, &r, deadline_ms);
+
+    if (outcome == SHARED_NO) {
+        bool is_missing = strcmp(s->sqlstate, "42P01") == 0 || strcmp(s->sqlstate, "3F000") == 0;
+
+        if (is_missing)
+            say(s, "there is no shared catalogue in this database");
+        outcome = is_missing || strcmp(s->sqlstate, "42501") == 0 ? SHARED_FOREIGN : SHARED_AWAY;
+    } else if (outcome == SHARED_YES && !s->is_founding) {
+        char epoch[SHARED_EPOCH_SIZE] = "";
+
+        if (PQntuples(r.at[1]) == 1)
+            pg_get_text(r.at[1], 0, 1, epoch, sizeof epoch);
+        if (!epoch[0] || pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {
+            say(s, "the shared catalogue in this database was made by another release");
+            outcome = SHARED_FOREIGN;
+        } else if (s->epoch && strcmp(s->epoch, epoch) != 0) {
+            say(s, "the shared catalogue in this database is another one");
+            outcome = SHARED_FOREIGN;
+        }
+    }
+    pg_results_clear(&r);
+    return outcome;
+}
+
+/* Whether the server has not ended the session meanwhile, as far as the kernel knows. What has come
+ * on it is read: notifications, or a farewell and then the end. */
+static bool is_alive(struct pg_session *s)
+{
+    struct pollfd fd = {.events = POLLIN};
+
+    if (!s->conn || PQstatus(s->conn) != CONNECTION_OK)
+        return false;
+    fd.fd = PQsocket(s->conn);
+    while (poll(&fd, 1, 0) > 0)
+        if (!PQconsumeInput(s->conn))
+            return false;
+    return true;
+}
+
+enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms)
+{
+    enum shared_outcome outcome = SHARED_AWAY;
+
+    if (is_alive(s))
+        return SHARED_YES;
+    pg_session_drop(s);
+    for (size_t tried = 0; tried < s->hosts && outcome == SHARED_AWAY; tried++) {
+        size_t host = (s->host + tried) % s->hosts;
+        int64_t limit = clock_now_ms() + HOST_MS;
+
+        if (limit > deadline_ms || s->hosts == 1)
+            limit = deadline_ms;
+        outcome = try_host(s, host, limit);
+        if (outcome == SHARED_YES) {
+            s->host = host;
+            outcome = enter(s, deadline_ms);
+            if (outcome != SHARED_YES)
+                pg_session_drop(s);
+        }
+    }
+    return outcome;
+}

@@ -1,0 +1,100 @@
+/* A session with PostgreSQL whose every step has an end: connecting, asking and waiting are poll(2)
+ * on libpq's socket until a deadline (clock_now_ms), and a session that missed one is dropped,
+ * since what it was asked may come yet. A stopped server still acknowledges TCP; only the own clock
+ * tells. (What libpq has no step for is the look-up of a host's name: the resolver's own limits
+ * hold.)
+ *
+ * Statements are sent in batches, one round trip each (libpq's pipeline mode), prepared at their
+ * first use. One thread, but for pg_session_interrupt. */
+#ifndef SITEMAPD_DB_SHARED_PG_PG_SESSION_H
+#define SITEMAPD_DB_SHARED_PG_PG_SESSION_H
+
+#include <libpq-fe.h>
+
+#include "db/shared/log.h"
+#include "db/shared/pg/pg_statements.h"
+
+#define PG_BATCH_MAX 16
+#define PG_WHY_SIZE  512
+
+struct pg_lookup;
+
+struct pg_session {
+    char *epoch;       /* or NULL */
+    char *application; /* how the server's views call the session */
+    PQconninfoOption *options;
+    size_t hosts;             /* that the options name; 1 where it names none */
+    size_t host;              /* the last that was good */
+    struct pg_lookup *lookup; /* of a host's name, or NULL */
+    PGconn *conn;             /* or NULL */
+    uint64_t
+        number; /* of the connection, one more with each: what it held went with the last one */
+    bool is_prepared[PG_STATEMENT_COUNT];
+    bool is_founding; /* there may be no log yet: it is not looked at */
+
+    struct pg_queued { /* sent and not answered */
+        enum pg_statement statement;
+        bool prepares; /* and its preparing before it */
+    } queue[PG_BATCH_MAX];
+    size_t queued;
+    bool queue_failed;
+
+    /* Of the last batch. */
+    bool warned;      /* the server said WARNING */
+    bool fatal;       /* and FATAL: the session is over, and what it was about may have happened */
+    char sqlstate[6]; /* of the first error; "" none */
+    char why[PG_WHY_SIZE];
+
+    int interrupt_fd; /* eventfd: readable for good once interrupted */
+    bool is_listening;
+    bool interruptible; /* the call under way ends with the interrupt */
+};
+
+/* False: `s->why` says why; pg_session_done is to be called all the same. */
+bool pg_session_init(struct pg_session *s, const struct shared_log_options *options);
+void pg_session_done(struct pg_session *s);
+void pg_session_interrupt(struct pg_session *s);
+
+/* Makes sure of a connection: to the host that was last good, or the next that takes writes; the
+ * log there is this epoch's. AWAY, FOREIGN, NO_MEMORY. Waits only where there is none. */
+enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms);
+void pg_session_drop(struct pg_session *s);
+
+/* A parameter in binary. */
+struct pg_value {
+    const void *bytes;
+    int size;
+    char integer[8];
+};
+struct pg_value pg_integer(int64_t value);
+struct pg_value pg_text(const char *text); /* borrowed */
+struct pg_value pg_bytes(const void *bytes, size_t size);
+
+/* Puts a statement into the batch under way. What goes wrong shows in pg_session_run. */
+void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_value *values,
+             int count);
+/* The same for a statement without parameters whose text is made. */
+void pg_send_text(struct pg_session *s, const char *sql);
+
+/* The results of a batch by their place in it; NULL where it did not come to that. */
+struct pg_results {
+    PGresult *at[PG_BATCH_MAX];
+};
+/* Sends the batch and takes its answers. YES: all went well. NO: the server refused one, and
+ * whatever came after it was not looked at. AWAY: the session is gone (dropped), what came of the
+ * batch is not known. STOPPED: interrupted, and dropped. `out` may be NULL; else it is to be
+ * cleared in any case. */
+enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
+                                   int64_t deadline_ms);
+void pg_results_clear(struct pg_results *results);
+
+/* Until a notification is there (YES, they are taken), the deadline (YES), an interrupt, or the
+ * session is lost. Those of `own` do not count. */
+enum shared_outcome pg_session_wait(struct pg_session *s, const char *own, int64_t deadline_ms);
+
+/* A field of a result: an integer or boolean of any size (0 for NULL), bytes, text into `out`. */
+int64_t pg_get_integer(const PGresult *r, int row, int column);
+const void *pg_get_bytes(const PGresult *r, int row, int column, size_t *size);
+void pg_get_text(const PGresult *r, int row, int column, char *out, size_t out_size);
+
+#endif

@@ -1,0 +1,232 @@
+/* The read side under the real writer: what it writes is found sound, watched, and survives a
+ * restore while everything runs. */
+#include "tests/unit/db/read/read_fixture.h"
+#include "tests/unit/scratch.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define S1 "https://www.example.com"
+
+static void apply(struct catalogue *c, const struct change *change)
+{
+    struct change_result result;
+
+    if (catalogue_apply(c, change, &result) != CATALOGUE_OK)
+        fail_msg("%s: %s", catalogue_status_word(result.status), result.detail);
+    entry_record_done(&result.entry);
+}
+
+static void put(struct catalogue *c, const char *name, const char *index)
+{
+    char loc[256];
+
+    snprintf(loc, sizeof loc, S1 "%s", name);
+    apply(c, &(struct change){.kind = CHANGE_ENTRY_PUT,
+                              .source = "tests",
+                              .entry = {.loc = loc, .index = index, .position = POSITION_NONE}});
+}
+
+static void print_problem(void *context, const char *sentence)
+{
+    (void)context;
+    print_error("%s\n", sentence);
+}
+
+static void is_sound(struct catalogue *c)
+{
+    uint64_t count;
+
+    assert_int_equal(catalogue_check(c, print_problem, NULL, &count), CATALOGUE_OK);
+    assert_int_equal(count, 0);
+}
+
+static uint64_t entries_now(struct catalogue *c)
+{
+    struct catalogue_revisions revisions;
+    struct catalogue_view *v;
+
+    assert_int_equal(catalogue_view_begin(c, &v), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_revisions(v, &revisions), CATALOGUE_OK);
+    catalogue_view_end(v);
+    return revisions.entries;
+}
+
+struct whole {
+    char folder[64], path[96], backup[96];
+    struct catalogue *c;
+};
+
+static void open_whole(struct whole *w)
+{
+    char why[256] = "";
+
+    scratch_name(w->folder, "sitemapd-whole");
+    assert_non_null(mkdtemp(w->folder));
+    snprintf(w->path, sizeof w->path, "%s/c.db", w->folder);
+    snprintf(w->backup, sizeof w->backup, "%s/backup.db", w->folder);
+    struct catalogue_options options = {.path = w->path,
+                                        .server = true,
+                                        .write_timeout_ms = 5000,
+                                        .max_queued = 100,
+                                        .default_max_pages = LIMIT_SITE_PAGES};
+    if (catalogue_open(&options, &w->c, why, sizeof why) != CATALOGUE_OK)
+        fail_msg("%s", why);
+    apply(w->c,
+          &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = S1, .max_pages = 500}});
+    apply(w->c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = S1 "/sitemap_index.xml"});
+    apply(w->c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = S1 "/shop/i.xml"});
+}
+
+static void close_whole(struct whole *w)
+{
+    char command[128];
+
+    catalogue_close(w->c);
+    snprintf(command, sizeof command, "rm -r '%s'", w->folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void what_the_writer_wrote_is_sound(void **state)
+{
+    struct whole w;
+    char name[64];
+    (void)state;
+
+    open_whole(&w);
+    is_sound(w.c);
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "/shop/%d&%d", i % 30, i % 30);
+        put(w.c, name, i % 3 == 0 ? S1 "/sitemap_index.xml" : NULL);
+    }
+    for (int i = 0; i < 30; i += 4) {
+        snprintf(name, sizeof name, S1 "/shop/%d&%d", i, i);
+        apply(w.c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .loc = name});
+    }
+    assert_int_equal(entries_now(w.c), 22);
+    is_sound(w.c);
+    apply(w.c, &(struct change){.kind = CHANGE_INDEX_REMOVE, .index_id = 2, .max_removed = 100});
+    is_sound(w.c);
+    for (int i = 0; i < 30 && entries_now(w.c) > 0; i++) {
+        snprintf(name, sizeof name, S1 "/shop/%d&%d", i, i);
+        struct change_result result;
+        catalogue_apply(w.c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .loc = name}, &result);
+        entry_record_done(&result.entry);
+    }
+    assert_int_equal(entries_now(w.c), 0);
+    is_sound(w.c);
+    apply(w.c, &(struct change){.kind = CHANGE_SITE_REMOVE, .site_id = 1, .max_removed = 100});
+    is_sound(w.c);
+    close_whole(&w);
+}
+
+struct watcher {
+    struct catalogue *c;
+    atomic_bool stop;
+    atomic_uint changed, lost, reopened;
+};
+
+static void *watch(void *context)
+{
+    struct watcher *watcher = context;
+
+    while (!atomic_load(&watcher->stop)) {
+        switch (catalogue_wait(watcher->c, 1000)) {
+        case CATALOGUE_WAIT_TIMEOUT:
+            break;
+        case CATALOGUE_WAIT_CHANGED:
+            atomic_fetch_add(&watcher->changed, 1);
+            break;
+        case CATALOGUE_WAIT_LOST:
+            atomic_fetch_add(&watcher->lost, 1);
+            break;
+        case CATALOGUE_WAIT_REOPENED:
+            atomic_fetch_add(&watcher->reopened, 1);
+            break;
+        }
+    }
+    return NULL;
+}
+
+static void reach(atomic_uint *counter, unsigned value)
+{
+    for (int i = 0; i < 2000 && atomic_load(counter) < value; i++)
+        usleep(10000);
+    assert_true(atomic_load(counter) >= value);
+}
+
+static bool is_writable(struct catalogue *c)
+{
+    struct change_result result;
+    enum catalogue_status status =
+        catalogue_apply(c,
+                        &(struct change){.kind = CHANGE_ENTRY_PUT,
+                                         .source = "tests",
+                                         .entry = {.loc = S1 "/after", .position = POSITION_NONE}},
+                        &result);
+
+    entry_record_done(&result.entry);
+    assert_true(status == CATALOGUE_OK || status == CATALOGUE_UNAVAILABLE);
+    return status == CATALOGUE_OK;
+}
+
+/* Nobody waits here: the writer notices by itself, and acknowledges nothing. */
+static void a_file_that_is_gone_takes_no_writes(void **state)
+{
+    struct whole w;
+    (void)state;
+
+    open_whole(&w);
+    assert_true(is_writable(w.c));
+    assert_int_equal(rename(w.path, w.backup), 0);
+    assert_false(is_writable(w.c));
+    assert_int_equal(rename(w.backup, w.path), 0);
+    close_whole(&w);
+}
+
+static void a_backup_is_restored_while_it_runs(void **state)
+{
+    struct watcher watcher = {0};
+    struct whole w;
+    pthread_t thread;
+    char why[256];
+    (void)state;
+
+    open_whole(&w);
+    put(w.c, "/a", NULL);
+    watcher.c = w.c;
+    assert_int_equal(pthread_create(&thread, NULL, watch, &watcher), 0);
+    for (unsigned round = 1; round <= 3; round++) {
+        unsigned changed = atomic_load(&watcher.changed);
+        assert_int_equal(catalogue_backup(w.c, w.backup, NULL, NULL, why, sizeof why),
+                         CATALOGUE_OK);
+        uint64_t backed_up = entries_now(w.c);
+        /* What is committed after the backup is in the log, and is not to come back. */
+        put(w.c, "/b", NULL);
+        put(w.c, "/c", NULL);
+        reach(&watcher.changed, changed + 1);
+        assert_int_equal(rename(w.backup, w.path), 0);
+        reach(&watcher.lost, round);
+        reach(&watcher.reopened, round);
+        assert_int_equal(entries_now(w.c), backed_up);
+        is_sound(w.c);
+        for (int i = 0; i < 1000 && !is_writable(w.c); i++)
+            usleep(10000);
+        assert_true(is_writable(w.c));
+        is_sound(w.c);
+    }
+    atomic_store(&watcher.stop, true);
+    catalogue_wake(w.c);
+    pthread_join(thread, NULL);
+    close_whole(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_writer_wrote_is_sound),
+        cmocka_unit_test(a_file_that_is_gone_takes_no_writes),
+        cmocka_unit_test(a_backup_is_restored_while_it_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/* Indexes and sites go at once, and their rows by and by. */
+#include "tests/unit/db/write/write_stream.h"
+
+static void an_index_goes_at_once_and_its_rows_later(void **state)
+{
+    struct write_fixture *f = *state;
+    int64_t shop = add_index(f, ORIGIN "/shop/index.xml");
+    bulk_numbered(f, "shop", 4500);
+    bulk_numbered(f, "blog", 10);
+    struct change change = {
+        .kind = CHANGE_INDEX_REMOVE, .index_id = shop, .max_removed = MAX_REMOVED_GUARDED};
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.code, RULE_SHRINK_GUARD);
+    assert_int_equal(r.would_remove, 4500);
+    change.max_removed = 4499;
+    assert_int_equal(apply(f, &change).code, RULE_SHRINK_GUARD);
+    change.max_removed = 4500;
+    r = apply(f, &change);
+    assert_int_equal(r.status, CATALOGUE_OK);
+    assert_int_equal(r.removed, 4500);
+    assert_int_equal(apply(f, &change).status, CATALOGUE_NOT_FOUND);
+    /* The page is told as changed, with what it had. */
+    assert_int_equal(number_of(f, "SELECT revision FROM page WHERE index_id = %lld", shop),
+                     revision_of(f));
+    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 4510);
+
+    /* A loc of it is free at once, and its id gone. */
+    assert_int_equal(drop(f, ORIGIN "/shop/1.xml").status, CATALOGUE_NOT_FOUND);
+    r = put(f, ORIGIN "/shop/1.xml", NULL);
+    assert_int_equal(r.created, 1);
+    assert_int_equal(r.entry.index_id, f->index);
+    entry_record_done(&r.entry);
+
+    /* The same path may be an index again. */
+    int64_t again = add_index(f, ORIGIN "/shop/index.xml");
+    assert_true(again > shop);
+    int64_t revision = revision_of(f);
+    struct change purge = {.kind = CHANGE_PURGE};
+    uint64_t purged = 0;
+    for (int i = 0; i < 5; i++) {
+        r = apply(f, &purge);
+        assert_int_equal(r.status, CATALOGUE_OK);
+        assert_true(r.removed <= 2000);
+        purged += r.removed;
+        put_plain(f, i % 2 ? ORIGIN "/p.xml" : ORIGIN "/q.xml", NULL);
+        if (i == 0)
+            revision = revision_of(f);
+    }
+    assert_int_equal(purged, 4499);
+    assert_int_equal(revision_of(f), revision + 1); /* of the puts */
+    assert_int_equal(number_of(f, "SELECT purged FROM sitemap_index WHERE id = %lld", shop), 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM segment WHERE index_id = %lld", shop), 0);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM page WHERE index_id = %lld", shop), 1);
+}
+
+static void a_site_goes_with_all_it_has(void **state)
+{
+    struct write_fixture *f = *state;
+    uint8_t hash[32] = {1};
+    int64_t second = add_site(f, "https://second.example", 10);
+    add_index(f, "https://second.example/a/index.xml");
+    add_index(f, "https://second.example/b/index.xml");
+    put_plain(f, "https://second.example/a/1.xml", NULL);
+    put_plain(f, "https://second.example/b/1.xml", NULL);
+    put_plain(f, ORIGIN "/1.xml", NULL);
+    struct change token = {.kind = CHANGE_TOKEN_ADD,
+                           .token.name = "second",
+                           .token.role = GRANT_ADMIN,
+                           .token_sha256 = hash,
+                           .token.site_id = second};
+    assert_int_equal(apply(f, &token).status, CATALOGUE_OK);
+    struct change change = {
+        .kind = CHANGE_SITE_REMOVE, .site_id = second, .max_removed = MAX_REMOVED_GUARDED};
+    struct change_result r = apply(f, &change);
+    assert_int_equal(r.code, RULE_SHRINK_GUARD);
+    assert_int_equal(r.would_remove, 2);
+    change.max_removed = 2;
+    assert_int_equal(apply(f, &change).removed, 2);
+    assert_int_equal(put_plain(f, "https://second.example/a/2.xml", NULL).code, RULE_SITE_UNKNOWN);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM token"), 0);
+    /* It may come again, as another. */
+    int64_t again = add_site(f, "https://second.example", 10);
+    assert_true(again > second);
+    add_index(f, "https://second.example/a/index.xml");
+    assert_int_equal(put_plain(f, "https://second.example/a/1.xml", NULL).created, 1);
+}
+
+static void the_server_purges_by_itself(void **state)
+{
+    struct write_fixture *f = *state;
+    f->options.server = true;
+    fixture_reopen(f);
+    int64_t shop = add_index(f, ORIGIN "/shop/index.xml");
+    bulk_numbered(f, "shop", 5000);
+    struct change change = {.kind = CHANGE_INDEX_REMOVE, .index_id = shop, .max_removed = 5000};
+    assert_int_equal(apply(f, &change).removed, 5000);
+    for (int i = 0; i < 200; i++) {
+        if (number_of(f, "SELECT purged FROM sitemap_index WHERE id = %lld", shop) == 1)
+            break;
+        usleep(50000);
+    }
+    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 0);
+    struct catalogue_stats stats;
+    catalogue_stats_get(f->c, &stats);
+    assert_true(stats.writable);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+        TEST(an_index_goes_at_once_and_its_rows_later),
+        TEST(a_site_goes_with_all_it_has),
+        TEST(the_server_purges_by_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
