@@ -34,6 +34,7 @@
 #include "db/status.h"
 
 struct recorder;
+struct tables;
 
 /* ---- recording */
 
@@ -49,7 +50,6 @@ void effects_free(struct effects *e);
 /* The tables are other ones now. */
 enum catalogue_status effects_reload(struct effects *e);
 /* The tables that it knows. Borrowed until the next reload. */
-struct tables;
 const struct tables *effects_tables(const struct effects *e);
 /* A transaction begins: what was recorded is forgotten, rows are recorded until effects_end or
  * effects_stop. */

@@ -12,6 +12,7 @@
 #include "db/file/schema.h"
 #include "db/shared/effects.h"
 #include "db/shared/join.h"
+#include "db/shared/migration.h"
 #include "db/write/writer.h"
 #include "server/base/clock.h"
 
@@ -605,59 +606,11 @@ bool member_upgrade_is_due(const struct member *m)
     return m->schema > 0 && m->schema < SCHEMA_VERSION;
 }
 
-/* What makes tables is run by every node; what fills them is told by its rows. Of a table that is a
- * node's own each does all. */
-static bool is_everyones(const char *sql)
-{
-    static const char *const makes[] = {"CREATE", "ALTER", "DROP", "PRAGMA"};
-    sql += strspn(sql, " \n;");
-    for (size_t i = 0; i < sizeof makes / sizeof *makes; i++)
-        if (strncmp(sql, makes[i], strlen(makes[i])) == 0)
-            return true;
-    return strstr(sql, " local_") != NULL;
-}
-
-/* Runs the statements one by one, each told as what it is. */
-static enum catalogue_status migrate(struct member *m, const char *sql)
-{
-    enum catalogue_status status = CATALOGUE_OK;
-    while (status == CATALOGUE_OK && sql[strspn(sql, " \n;")] != '\0') {
-        sqlite3_stmt *statement = NULL;
-        const char *rest = sql;
-        int rc = sqlite3_prepare_v2(m->db, sql, -1, &statement, &rest);
-        if (rc == SQLITE_OK && statement)
-            rc = sqlite3_step(statement);
-        sqlite3_finalize(statement);
-        if (rc != SQLITE_DONE && rc != SQLITE_ROW && rc != SQLITE_OK)
-            return connection_status(rc);
-        char *text = strndup(sql, (size_t)(rest - sql));
-        if (!text)
-            return CATALOGUE_NO_MEMORY;
-        if (is_everyones(text))
-            status = effects_add_sql(m->effects, text);
-        free(text);
-        sql = rest;
-    }
-    return status;
-}
-
-const char *(*member_step)(int version) = schema_step;
-
-static enum catalogue_status run_migrations(struct member *m)
-{
-    char version[64];
-    enum catalogue_status status = effects_add_schema(m->effects, SCHEMA_VERSION);
-    for (int step = m->schema; status == CATALOGUE_OK && step < SCHEMA_VERSION; step++)
-        status = migrate(m, member_step(step));
-    snprintf(version, sizeof version, "PRAGMA user_version=%d", SCHEMA_SHARED + SCHEMA_VERSION);
-    return status == CATALOGUE_OK ? migrate(m, version) : status;
-}
-
 /* Within the lock there, and a transaction here. */
 static enum catalogue_status append_migration(struct member *m, struct shared_record *record)
 {
     effects_begin(m->effects);
-    enum catalogue_status status = run_migrations(m);
+    enum catalogue_status status = migration_run(m->db, m->effects, m->schema);
     if (status == CATALOGUE_OK)
         status = effects_end(m->effects);
     effects_stop(m->effects);
@@ -742,7 +695,9 @@ static enum shared_outcome look(struct member *m)
 static bool fetch(struct member *m)
 {
     char why[256] = "";
-    struct join_node node = {.name = m->state.node, .epoch = m->state.epoch};
+    struct shared_state state;
+    member_state(m, &state);
+    const struct join_node node = {.name = state.node, .epoch = state.epoch};
     enum shared_outcome outcome =
         join_fetch(m->looking, m->catalogue->path, &node, why, sizeof why);
     if (outcome == SHARED_AWAY || outcome == SHARED_FOREIGN)
@@ -868,13 +823,26 @@ static bool open_logs(struct member *m, char *why, size_t why_size)
     return m->looking != NULL;
 }
 
+/* Again where the file was replaced, which may be another node's. */
+static enum catalogue_status know_node(struct member *m)
+{
+    char node[SHARED_NODE_SIZE], epoch[SHARED_EPOCH_SIZE];
+    memcpy(node, m->state.node, sizeof node); /* this thread alone writes it */
+    enum catalogue_status status = join_know(m->db, node, epoch);
+    pthread_mutex_lock(&m->lock);
+    memcpy(m->state.node, node, sizeof node);
+    memcpy(m->state.epoch, epoch, sizeof epoch);
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
 enum catalogue_status member_attach(struct member *m, struct tx *tx, char *why, size_t why_size)
 {
     m->tx = tx;
     m->db = tx->db;
     enum catalogue_status status = open_parts(m);
     if (status == CATALOGUE_OK)
-        status = join_know(m->db, m->state.node, m->state.epoch);
+        status = know_node(m);
     if (status == CATALOGUE_OK)
         status =
             connection_status(sqlite3_exec(m->db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL));

@@ -32,8 +32,6 @@
 
 struct member;
 
-/* What brings a file of this version to the next; tests put theirs here. */
-extern const char *(*member_step)(int version);
 /* How a log is opened; tests put theirs here, before any catalogue is opened. */
 extern struct shared_log *(*member_open_log)(const struct shared_log_options *options, char *why,
                                              size_t why_size);

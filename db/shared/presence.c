@@ -11,6 +11,7 @@
 #include "db/file/connection.h"
 #include "db/file/handle.h"
 #include "db/file/schema.h"
+#include "db/shared/join.h"
 #include "db/shared/log.h"
 #include "db/shared/member.h"
 #include "server/base/clock.h"
@@ -26,7 +27,6 @@
 #define PART_MS         30000
 #define SNAPSHOT_BYTES  (64u << 20) /* of the log since the last one */
 #define SNAPSHOT_AGE_MS (24 * 3600 * INT64_C(1000))
-#define SNAPSHOT_LOCK   "snapshot"
 #define SAID_MOST       65536u
 
 struct lead {
@@ -254,20 +254,11 @@ static bool is_due(const struct shared_overview *o)
 static bool read_position(const char *path, struct shared_snapshot *out)
 {
     sqlite3 *db = NULL;
-    sqlite3_stmt *statement = NULL;
-    bool shared, found = false;
+    bool shared, found = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE,
+                                         NULL) == SQLITE_OK &&
+                         schema_version(db, &out->schema, &shared) &&
+                         join_position(db, &out->position) == CATALOGUE_OK;
 
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
-        schema_version(db, &out->schema, &shared) &&
-        sqlite3_prepare_v2(db, "SELECT seq, chain FROM local_shared WHERE one = 1", -1, &statement,
-                           NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW &&
-        sqlite3_column_bytes(statement, 1) == SHARED_CHAIN_BYTES) {
-        out->position.seq = (uint64_t)sqlite3_column_int64(statement, 0);
-        memcpy(out->position.chain, sqlite3_column_blob(statement, 1), SHARED_CHAIN_BYTES);
-        found = true;
-    }
-    sqlite3_finalize(statement);
     sqlite3_close(db);
     return found;
 }
@@ -311,7 +302,7 @@ static void care(struct presence *p, struct shared_log *log)
     struct shared_overview overview;
     bool more = true;
 
-    if (log->calls->hold(log, SNAPSHOT_LOCK, clock_now_ms() + CALL_MS) != SHARED_YES ||
+    if (log->calls->hold(log, PRESENCE_SNAPSHOT_LOCK, clock_now_ms() + CALL_MS) != SHARED_YES ||
         log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) != SHARED_YES)
         return;
     if (is_due(&overview))
@@ -319,7 +310,7 @@ static void care(struct presence *p, struct shared_log *log)
     while (more && waits(p, 0, false))
         if (log->calls->trim(log, &more, clock_now_ms() + CALL_MS) != SHARED_YES)
             more = false;
-    log->calls->let_go(log, SNAPSHOT_LOCK, clock_now_ms() + CALL_MS);
+    log->calls->let_go(log, PRESENCE_SNAPSHOT_LOCK, clock_now_ms() + CALL_MS);
 }
 
 static void *take_care(void *context)

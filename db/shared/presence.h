@@ -18,9 +18,9 @@ struct presence *presence_start(struct catalogue *c);
 void presence_stop(struct presence *p);
 void presence_free(struct presence *p);
 
-/* Sends a file that nobody writes to as the log's newest snapshot. The caller holds the name for
- * it.
- */
+/* The name that who sends a snapshot holds. */
+#define PRESENCE_SNAPSHOT_LOCK "snapshot"
+/* Sends a file that nobody writes to as the log's newest snapshot. The caller holds that name. */
 enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path);
 
 /* ---- any thread; never wait. See db/shared.h. */

@@ -13,8 +13,7 @@
 #include "db/shared/presence.h"
 #include "server/base/clock.h"
 
-#define CALL_MS       10000
-#define SNAPSHOT_LOCK "snapshot"
+#define CALL_MS 10000
 
 static enum catalogue_status status_of(enum shared_outcome outcome)
 {
@@ -117,32 +116,20 @@ static enum shared_outcome found(struct founding *f, const char *grant_to,
 
 static enum catalogue_status mark(struct founding *f, const struct shared_position *start)
 {
-    char sql[64];
-    sqlite3_stmt *row = NULL;
-    bool good = sqlite3_exec(f->db, "PRAGMA synchronous=FULL; BEGIN IMMEDIATE", NULL, NULL, NULL) ==
-                SQLITE_OK;
+    const struct join_node node = {.name = f->node, .epoch = f->epoch};
 
-    if (good && sqlite3_prepare_v2(f->db,
-                                   "INSERT INTO local_shared(one, epoch, node, seq, chain)"
-                                   " VALUES (1, ?1, ?2, ?3, ?4)",
-                                   -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_text(row, 1, f->epoch, -1, SQLITE_STATIC);
-        sqlite3_bind_text(row, 2, f->node, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(row, 3, (sqlite3_int64)start->seq);
-        sqlite3_bind_blob(row, 4, start->chain, sizeof start->chain, SQLITE_STATIC);
-        good = sqlite3_step(row) == SQLITE_DONE;
-    }
-    sqlite3_finalize(row);
-    snprintf(sql, sizeof sql, "PRAGMA user_version=%d; COMMIT", SCHEMA_VERSION + SCHEMA_SHARED);
-    if (row == NULL || !good || sqlite3_exec(f->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+    if (sqlite3_exec(f->db, "PRAGMA synchronous=FULL", NULL, NULL, NULL) != SQLITE_OK)
         return fail_file(f);
-    return CATALOGUE_OK;
+    enum catalogue_status status = join_found(f->db, &node, start);
+    if (status != CATALOGUE_OK)
+        snprintf(f->why, f->why_size, "%s: %s", f->path, catalogue_status_word(status));
+    return status;
 }
 
 static enum catalogue_status put_snapshot(struct founding *f)
 {
     enum shared_outcome outcome =
-        f->log->calls->hold(f->log, SNAPSHOT_LOCK, clock_now_ms() + CALL_MS);
+        f->log->calls->hold(f->log, PRESENCE_SNAPSHOT_LOCK, clock_now_ms() + CALL_MS);
 
     if (outcome == SHARED_YES)
         outcome = presence_put_snapshot(f->log, f->path);

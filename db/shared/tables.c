@@ -106,7 +106,7 @@ enum catalogue_status tables_load(struct tables *t, sqlite3 *db)
 const struct table *tables_find(const struct tables *t, const char *name, size_t len)
 {
     for (size_t i = 0; i < t->count; i++)
-        if (strncmp(t->list[i].name, name, len) == 0 && t->list[i].name[len] == '\0')
+        if (strlen(t->list[i].name) == len && memcmp(t->list[i].name, name, len) == 0)
             return &t->list[i];
     return NULL;
 }

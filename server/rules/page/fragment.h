@@ -5,8 +5,9 @@
  *               title, license and geo_location are deprecated there and not kept.
  *   alternates  ("Localized versions of your pages", by sitemap) xhtml:link with hreflang (BCP 47,
  *               or x-default) and a whole URL of any host; each language once.
- *   news        ("News sitemaps") publication with name and language (ISO 639, two or three
- * letters, or zh-cn, zh-tw), publication_date (W3C Datetime, with a day) and title, all needed.
+ *   news        ("News sitemaps") publication with name and language (ISO 639: two or three
+ *               letters, or zh-cn, zh-tw), publication_date (W3C Datetime, with a day) and title,
+ *               all needed.
  *               access, genres, keywords and stock_tickers are documented no more and not kept.
  *
  * It is canonical: what is said in any way has one form.

@@ -10,6 +10,7 @@
 #include "db/file/schema.h"
 #include "db/shared/join.h"
 #include "db/shared/member.h"
+#include "db/shared/migration.h"
 #include "tests/unit/db/shared/memory_log.h"
 #include "tests/unit/db/shared/shared_dump.h"
 
@@ -460,7 +461,7 @@ static void a_migration_is_a_record(void **state)
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     all_agree(&k);
     make_older(&k);
-    member_step = next_step;
+    migration_step = next_step;
     memory.older_are_there = true;
     for (int i = 0; i < NODES; i++)
         node_start(&k.nodes[i]);
@@ -485,7 +486,7 @@ static void a_migration_is_a_record(void **state)
     for (int i = 1; i < NODES; i++)
         assert_equal_dumps(k.nodes[0].f.db, k.nodes[i].f.db);
     assert_int_equal(put_plain(&k.nodes[2].f, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_OK);
-    member_step = schema_step;
+    migration_step = schema_step;
     cluster_close(&k);
 }
 
