@@ -7,6 +7,7 @@
 #include "server/base/text.h"
 #include "server/doctor/visit.h"
 #include "server/input/reader.h"
+#include "server/rules/lastmod.h"
 #include "server/rules/scope.h"
 
 /* The answer to a plain GET with Accept-Encoding: gzip, as crawlers send it. */
@@ -441,12 +442,75 @@ static void visit_children(struct visit *v, struct found *f)
     visit_hosts_done(&hosts);
 }
 
+#define NOW_SECONDS 60
+
+static const char *lastmod_of(const struct found *f, size_t i)
+{
+    const char *loc = loc_of(f, i);
+    return loc + strlen(loc) + 1;
+}
+
+/* Several, and each dated with the minute of the answer. */
+static bool is_dated_now(const struct found *f)
+{
+    struct lastmod date;
+
+    for (size_t i = 0; i < f->count; i++)
+        if (strchr(lastmod_of(f, i), 'T') == NULL ||
+            lastmod_parse(lastmod_of(f, i), strlen(lastmod_of(f, i)), f->visit->options->now, &date,
+                          NULL) != RULE_OK ||
+            llabs(f->visit->options->now - date.unix_seconds) > NOW_SECONDS)
+            return false;
+    return f->count > 1;
+}
+
+/* Whether all have another date than in the answer before. */
+static bool all_moved(const struct found *f, const struct found *before)
+{
+    if (f->count != before->count)
+        return false;
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(loc_of(f, i), loc_of(before, i)) != 0 ||
+            strcmp(lastmod_of(f, i), lastmod_of(before, i)) == 0)
+            return false;
+    return true;
+}
+
+/* A site may have changed all over in the last minute: so it is asked again, a second later. */
+static void judge_now(struct visit *v, const struct found *f)
+{
+    const struct timespec second = {1, 100000000};
+    struct found again = {.visit = v, .locs = STR_INIT};
+    struct str before = v->body;
+    struct fetch_reply r;
+    struct url url = v->url;
+    unsigned hops;
+
+    if (!is_dated_now(f))
+        return;
+    nanosleep(&second, NULL);
+    v->body = (struct str)STR_INIT;
+    if (visit_follow(v, &url, GZIP_HEADERS, VISIT_MAX_PAGE, &r, &hops) == FETCH_OK &&
+        r.status == 200 && visit_decode(v, "gzip", NULL, &r, &v->body) && read_index(v, &again) &&
+        all_moved(&again, f))
+        visit_tell(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "claims-are-now"},
+                   "give the date of each sitemap's last change; `sitemapd migrate` shows how to "
+                   "mirror this index with true ones",
+                   "all its dates are the moment of the request, which tells crawlers nothing");
+    fetch_reply_done(&r);
+    str_done(&again.locs);
+    free(again.at);
+    str_done(&v->body);
+    v->body = before;
+}
+
 void visit_index(struct visit *v)
 {
     struct found f = {.visit = v, .locs = STR_INIT};
 
     if (read_index(v, &f)) {
         judge_entries(v, &f);
+        judge_now(v, &f);
         judge_address(v, &f);
         visit_children(v, &f);
     }
