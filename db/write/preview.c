@@ -201,7 +201,10 @@ enum catalogue_status preview_tell(struct preview *p, struct tx *tx, const struc
         return tell_removal(p, tx, change, result);
     const struct history_part *part;
     enum catalogue_status status = recorder_first_rows(tx->recorder, &part);
-    for (uint32_t i = 0; status == CATALOGUE_OK && part && i < part->count; i++)
+    /* A change in steps told rows of the steps before. */
+    for (uint32_t i = 0;
+         status == CATALOGUE_OK && part && i < part->count && result->told_count < CHANGE_ROWS_TOLD;
+         i++)
         if (is_seen(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
             status = tell_row(p, tx, part, &part->rows[i], result);
     return status;

@@ -612,7 +612,8 @@ static bool find_place(struct split *s)
     s->has_urlset = urlset != NULL;
     if (urlset != NULL) {
         s->place = *urlset;
-        return true;
+        return s->file->dry_run || !registry_is_frozen(s->registry, urlset) ||
+               end_with(s, SPLIT_BUSY); /* before the file is read for nothing */
     }
     enum rule_code code = registry_place(s->registry, &s->url, s->file->index, &place);
     if (code != RULE_OK)

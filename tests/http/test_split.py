@@ -1,9 +1,11 @@
 """[source] split: a file past the limits of a sitemap becomes a urlset at its URL."""
 
+import contextlib
 import gzip
 import random
 import re
 import sqlite3
+import threading
 import time
 
 import pytest
@@ -116,8 +118,14 @@ def test_nights(shop):
     assert shop.cli("check").code == 0
 
 
+def undone(server):
+    """(removed, which group) of each step that an undo had."""
+    with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
+        return db.execute("SELECT removed, part_of FROM history WHERE kind = 'undo' ORDER BY revision").fetchall()
+
+
 def test_killed_between_two_steps(shop):
-    """The next scan goes on, as one group of the history, which is undone together."""
+    """The next scan goes on, as one group of the history, which is undone together: in steps too, and after a kill in one."""
     shop.env["SITEMAPD_CATALOGUE_WRITE_TIMEOUT"] = "40ms"  # a step has a quarter of it
     put(shop, xml((url(i), "") for i in range(COUNT)))
     shop.start()
@@ -125,15 +133,53 @@ def test_killed_between_two_steps(shop):
     shop.kill()
     done = changes(shop)
     assert sum(row[0] for row in done) < COUNT, "it was killed before the last one"
-    shop.env["SITEMAPD_CATALOGUE_WRITE_TIMEOUT"] = "60s"
     shop.start()
     eventually(lambda: sum(row[0] for row in changes(shop)) == COUNT, "the next scan completes it", 120)
+    shop.env["SITEMAPD_CATALOGUE_WRITE_TIMEOUT"] = "60s"
+    eventually(lambda: shop.told("source-file-split"), "it is told")
+    shop.restart()
     assert sorted(listed(shop)) == sorted(url(i) for i in range(COUNT))
     steps = changes(shop)
     assert len({row[3] for row in steps}) == 1 and steps[0][3] != 0, "one group"
     last = shop.api("GET", "/v1/history?kind=split&limit=1").json()["changes"][0]["revision"]
     undo = f"/v1/history/{last}/undo"
     assert shop.api("POST", undo).json()["code"] == "source-decides"
+
+    whole = listed(shop)
+    assert shop.cli("freeze", ORIGIN + "/all.xml").code == 0
+    assert shop.api("POST", undo).json()["code"] == "shrink-guard", "the first step is judged as all of them"
+    assert not undone(shop) and listed(shop) == whole
+    dry = shop.api("POST", undo + f"?dry_run=1&max_removed={COUNT}").json()
+    assert (dry["removed"], len(dry["rows"])) == (COUNT, 1000), dry
+    assert not undone(shop) and listed(shop) == whole
+
+    def ask():
+        with contextlib.suppress(AssertionError, OSError):  # it has no answer
+            shop.api("POST", undo + f"?max_removed={COUNT}")
+
+    asked = threading.Thread(target=ask, daemon=True)
+    asked.start()
+    eventually(lambda: undone(shop), "the first step back")
+    shop.kill()
+    asked.join()
+    first = undone(shop)
+    gone = sum(row[0] for row in first)
+    assert gone < COUNT, "it was killed before the last one"
+    shop.start()
+    assert len(listed(shop)) == COUNT - gone, "each step is there or not"
+    answer = shop.api("POST", undo + f"?max_removed={COUNT}").json()
+    assert answer["removed"] == COUNT - gone and not pages(shop)
+    back = undone(shop)[len(first):]
+    assert len(back) > 1 and len({row[1] for row in back}) == 1 != back[0][1], "steps back are a group"
+    # Undone itself, what it took comes back where it was; and undone once more it is one whole for the guard.
+    again = shop.api("POST", f"/v1/history/{answer['revision']}/undo").json()
+    assert again["created"] == COUNT - gone and listed(shop) == whole[: COUNT - gone]
+    assert shop.api("POST", f"/v1/history/{again['revision']}/undo").json()["code"] == "shrink-guard"
+    assert shop.api("POST", f"/v1/history/{again['revision']}/undo?max_removed={COUNT}").json()["removed"] == COUNT - gone
+    assert shop.cli("check").code == 0
+    assert shop.cli("thaw", ORIGIN + "/all.xml").code == 0
+    eventually(lambda: len(listed(shop)) == COUNT, "its source says again what it has", 120)
+    assert shop.cli("check").code == 0
 
 
 def test_a_text_list_packed(shop):
@@ -143,6 +189,30 @@ def test_a_text_list_packed(shop):
     eventually(lambda: len(pages(shop)) == 2, "it is split", 120)
     assert list(pages(shop)) == [ORIGIN + "/list.xml", ORIGIN + "/list-2.xml"]
     assert gzip.decompress(shop.get("/list.xml.gz").body) == shop.get("/list.xml", {"Accept-Encoding": "identity"}).body
+
+
+def test_too_much_for_its_share_of_the_disk(shop):
+    """What is known of its rows has half of max_spool."""
+    shop.env["SITEMAPD_LIMITS_MAX_SPOOL"] = "1M"
+    put(shop, xml((url(i), "") for i in range(COUNT)))
+    shop.start()
+    eventually(lambda: problem(shop) == "split-too-large", "it is refused", 120)
+    assert not pages(shop) and not changes(shop)
+
+
+def test_by_the_command(shop):
+    """sitemapd scan: what it would do, and that it is done, without a server."""
+    shop.start()
+    shop.stop()
+    put(shop, xml((url(i), "") for i in range(COUNT)))
+    scan = ("scan", "shop", "--config", shop.folder / "sitemapd.conf")
+    dry = shop.cli(*scan, "--dry-run")
+    assert dry.code == 0 and "all.xml" in dry.out and not changes(shop), dry
+    done = shop.cli(*scan)
+    assert done.code == 0 and changes(shop) == [(COUNT, 0, 0, 0)], done
+    assert shop.cli(*scan).code == 0 and len(changes(shop)) == 1
+    shop.start()
+    assert listed(shop) == [url(i) for i in range(COUNT)]
 
 
 def test_without_the_setting(tmp_path):

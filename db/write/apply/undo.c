@@ -590,7 +590,7 @@ static enum catalogue_status judge_group(struct undo *u, struct occupancy_index 
         if (status == CATALOGUE_OK && guard_judge(u->tx, &guard, u->result))
             i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
     }
-    if (status == CATALOGUE_OK && !u->result->more)
+    if (status == CATALOGUE_OK && u->of_split && !u->result->more)
         status = tx_run(u->tx, ST_FILES_READ_AGAIN, u->split_by);
     return status;
 }
@@ -691,7 +691,7 @@ static enum catalogue_status hold_to_guard(struct undo *u)
                                    .after = i->entries,
                                    .removed = u->result->removed,
                                    .max_removed = u->change->max_removed};
-        if (u->of_split && is_urlset(u, i->id)) {
+        if ((u->of_split || u->group != 0) && is_urlset(u, i->id)) {
             status = judge_group(u, i);
             continue;
         }

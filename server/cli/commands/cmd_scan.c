@@ -87,6 +87,8 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
         .index = source->index,
         .patterns = plan->patterns,
         .excludes = plan->excludes,
+        .split = source->split,
+        .split_bytes = cli->config->max_spool_bytes / 2,
     };
     return EXIT_DONE;
 }

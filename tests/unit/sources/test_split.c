@@ -1,0 +1,137 @@
+/* A file that is split, under the program's own eyes: what is done to it between its two readings,
+ * and a disk that has no room for what is known of its rows. (The rest: tests/http/test_split.py.)
+ */
+#include "server/sources/split.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "server/sources/scan.h"
+#include "tests/unit/sources/world.h"
+
+#define ROWS 3000u
+
+static void write_rows(struct world *w, char first, const char *mode)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/all.txt", w->folder.path);
+    FILE *file = fopen(path, mode);
+    assert_non_null(file);
+    for (unsigned i = 0; i < ROWS; i++)
+        fprintf(file, ORIGIN "/s/%c%06u\n", first, i);
+    assert_int_equal(fclose(file), 0);
+}
+
+static enum split_status split(struct world *w, bool dry_run, struct split_result *out)
+{
+    struct url url;
+    char path[256];
+    assert_int_equal(url_parse(ORIGIN "/s/all.txt", strlen(ORIGIN "/s/all.txt"), &url, NULL),
+                     RULE_OK);
+    snprintf(path, sizeof path, "%s/all.txt", w->folder.path);
+    struct split_file file = {.catalogue = w->c,
+                              .fd = open(path, O_RDONLY | O_CLOEXEC),
+                              .url = &url,
+                              .source = "products",
+                              .index = INDEX,
+                              .now = 1789000000,
+                              .max_removed = MAX_REMOVED_GUARDED,
+                              .dry_run = dry_run};
+    assert_true(file.fd >= 0);
+    enum split_status status = split_run(&file, out);
+    close(file.fd);
+    return status;
+}
+
+/* The linker has all calls of catalogue_spool come here: when the second reading begins. */
+static struct world *to_change;
+
+struct spool *__real_catalogue_spool(const struct catalogue *c, uint64_t max_bytes);
+struct spool *__wrap_catalogue_spool(const struct catalogue *c, uint64_t max_bytes);
+struct spool *__wrap_catalogue_spool(const struct catalogue *c, uint64_t max_bytes)
+{
+    if (to_change != NULL)
+        write_rows(to_change, 'b', "r+"); /* in place, of the same length */
+    to_change = NULL;
+    return __real_catalogue_spool(c, max_bytes);
+}
+
+static void a_file_that_changes_between_its_readings(void **state)
+{
+    struct world w;
+    struct split_result out;
+    struct registry *registry;
+    (void)state;
+    world_open(&w, 50);
+    write_rows(&w, 'a', "w");
+    to_change = &w;
+    assert_int_equal(split(&w, false, &out), SPLIT_CHANGING);
+    assert_null(to_change);
+    assert_int_equal(catalogue_registry(w.c, &registry), CATALOGUE_OK);
+    assert_null(registry_list_by_name(registry, ORIGIN "/s/all.xml", LIST_URLSET, NULL));
+    registry_unref(registry);
+    assert_int_equal(split(&w, false, &out), SPLIT_DONE);
+    assert_int_equal(out.created, ROWS);
+    write_rows(&w, 'c', "a");
+    to_change = &w;
+    assert_int_equal(split(&w, false, &out), SPLIT_CHANGING);
+    assert_int_equal(split(&w, false, &out), SPLIT_DONE);
+    assert_int_equal(out.created, ROWS);
+    assert_int_equal(out.unchanged, ROWS);
+    world_close(&w);
+}
+
+static void a_disk_without_room(void **state)
+{
+    struct world w;
+    struct split_result out;
+    struct rlimit all, little = {.rlim_cur = 65536};
+    (void)state;
+    world_open(&w, 50);
+    for (char first = 'a'; first < 'z'; first++)
+        write_rows(&w, first, first == 'a' ? "w" : "a");
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+    little.rlim_max = all.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    assert_int_equal(split(&w, true, &out), SPLIT_REFUSED);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+    assert_string_equal(out.code, "no-space");
+    assert_int_equal(split(&w, true, &out), SPLIT_DONE);
+    assert_int_equal(out.created, 25 * ROWS);
+    world_close(&w);
+}
+
+/* Frozen, it is not even read. */
+static void a_frozen_urlset(void **state)
+{
+    struct world w;
+    struct split_result out;
+    struct change_result result;
+    struct registry *registry;
+    (void)state;
+    world_open(&w, 50);
+    write_rows(&w, 'a', "w");
+    assert_int_equal(split(&w, false, &out), SPLIT_DONE);
+    write_rows(&w, 'b', "a");
+    struct change freeze = {.kind = CHANGE_INDEX_FREEZE, .list = LIST_URLSET, .frozen = true};
+    assert_int_equal(catalogue_registry(w.c, &registry), CATALOGUE_OK);
+    freeze.index_id = registry_list_by_name(registry, ORIGIN "/s/all.xml", LIST_URLSET, NULL)->id;
+    registry_unref(registry);
+    assert_int_equal(catalogue_apply(w.c, &freeze, &result), CATALOGUE_OK);
+    assert_int_equal(split(&w, false, &out), SPLIT_BUSY);
+    assert_int_equal(out.bytes, 0);
+    assert_int_equal(split(&w, true, &out), SPLIT_DONE); /* what it would do is told */
+    assert_int_equal(out.created, ROWS);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_that_changes_between_its_readings),
+        cmocka_unit_test(a_disk_without_room),
+        cmocka_unit_test(a_frozen_urlset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
