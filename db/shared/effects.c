@@ -266,6 +266,7 @@ void effects_begin(struct effects *e)
 void effects_stop(struct effects *e)
 {
     e->listening = false;
+    e->status = CATALOGUE_OK;
 }
 
 enum catalogue_status effects_add_sql(struct effects *e, const char *sql)

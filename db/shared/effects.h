@@ -52,7 +52,8 @@ enum catalogue_status effects_reload(struct effects *e);
 /* The tables that it knows. Borrowed until the next reload. */
 const struct tables *effects_tables(const struct effects *e);
 /* A transaction begins: what was recorded is forgotten, rows are recorded until effects_end or
- * effects_stop. */
+ * effects_stop, which also forgets what failed: the next transaction's BEGIN is a statement, too.
+ */
 void effects_begin(struct effects *e);
 void effects_stop(struct effects *e);
 /* A statement that every node runs itself, behind what was recorded so far. The tables may be other

@@ -23,6 +23,7 @@ enum memory_fault {
     MEMORY_LOST,        /* nobody knows, and it is not there */
     MEMORY_UNKNOWN,     /* nobody knows, and it is there */
     MEMORY_NEVER_KNOWN, /* and nobody will say so in time */
+    MEMORY_BROKEN,      /* lost in the middle of a write, with the lock */
     MEMORY_AWAY,        /* nothing can be reached */
 };
 
@@ -122,6 +123,20 @@ static inline bool memory_is_away(struct memory_handle *h)
     bool away = memory_take_fault(h, false) == MEMORY_AWAY;
     pthread_mutex_unlock(&memory.lock);
     return away;
+}
+
+static inline bool memory_breaks(struct memory_handle *h)
+{
+    bool breaks = false;
+    pthread_mutex_lock(&memory.lock);
+    for (int i = 0; i < 8 && !breaks; i++) {
+        breaks =
+            memory.faults[i].fault == MEMORY_BROKEN && strcmp(memory.faults[i].node, h->node) == 0;
+        if (breaks)
+            memory.faults[i].fault = MEMORY_GOOD;
+    }
+    pthread_mutex_unlock(&memory.lock);
+    return breaks;
 }
 
 static inline void memory_chain(uint8_t out[SHARED_CHAIN_BYTES], const uint8_t *before,
@@ -278,7 +293,7 @@ static inline enum shared_outcome memory_add(struct shared_log *log, const void 
 {
     struct memory_handle *h = memory_of(log);
     (void)deadline_ms;
-    if (memory_is_away(h))
+    if (memory_is_away(h) || memory_breaks(h))
         return SHARED_AWAY;
     str_append(&h->body, bytes, size);
     return h->body.failed ? SHARED_NO_MEMORY : SHARED_YES;

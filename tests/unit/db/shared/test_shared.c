@@ -234,6 +234,7 @@ static void outcomes_are_told_as_they_are(void **state)
     } rows[] = {
         {MEMORY_NO, CATALOGUE_SHARED_AWAY, false},
         {MEMORY_LOST, CATALOGUE_SHARED_AWAY, false},
+        {MEMORY_BROKEN, CATALOGUE_SHARED_AWAY, false},
         {MEMORY_UNKNOWN, CATALOGUE_OK, true},
         {MEMORY_NEVER_KNOWN, CATALOGUE_OUTCOME_UNKNOWN, true},
     };
@@ -646,7 +647,8 @@ static void step_registry(struct cluster *k, struct write_fixture *f)
 
 static void step_trouble(struct cluster *k, int which)
 {
-    static const enum memory_fault faults[] = {MEMORY_NO, MEMORY_LOST, MEMORY_UNKNOWN};
+    static const enum memory_fault faults[] = {MEMORY_NO, MEMORY_LOST, MEMORY_UNKNOWN,
+                                               MEMORY_BROKEN};
     struct node *n = &k->nodes[which];
     char loc[64];
     snprintf(loc, sizeof loc, ORIGIN "/m/n/%u.xml", roll(k, LOCS));
@@ -660,7 +662,7 @@ static void step_trouble(struct cluster *k, int which)
         crash_between(k, which, loc);
         break;
     default:
-        memory_fault(n->name, faults[roll(k, 3)]);
+        memory_fault(n->name, faults[roll(k, 4)]);
     }
 }
 
