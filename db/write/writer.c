@@ -624,7 +624,8 @@ static void writer_look_around(struct writer *w)
     char ignored[512];
     server_lock_hold(&w->lock, w->catalogue->path, ignored, sizeof ignored);
     bool moved = log_index_moved(&w->index);
-    if (moved && tx_look(&w->tx) == CATALOGUE_OK) {
+    /* A lock file that was made again says nothing yet. */
+    if ((moved || !w->lock.noted) && tx_look(&w->tx) == CATALOGUE_OK) {
         writer_saw(w);
         outside_look(&w->outside, &w->tx);
     } else if (moved) {

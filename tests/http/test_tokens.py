@@ -63,6 +63,18 @@ class World:
     def index(self):
         return self.server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/x{next(self.number)}/index.xml"}).json()["id"]
 
+    def urlset(self, folder=""):
+        path = f"{folder}u{next(self.number)}.xml"
+        made = self.server.api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/{path}", "index": INDEX})
+        assert made.status == 201, made
+        return made.json()
+
+    def page_url(self, folder=""):
+        row = {"loc": f"{ORIGIN}/{folder}p{next(self.number)}", "urlset": self.urlset(folder)["url"]}
+        made = self.server.api("POST", "/v1/urls", row)
+        assert made.status == 201, made
+        return {**row, "path": made["Location"]}
+
     def spare(self):
         name = f"spare{next(self.number)}"
         self.token(name, "--site", ORIGIN)
@@ -123,6 +135,20 @@ CALLS = [
     ("GET", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", None), row(200, 200, 200, 200, 200, 200, 404)),
     ("PATCH", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", {"frozen": True}), ADMIN),
     ("DELETE", "/v1/indexes/{id}", lambda w: (f"/v1/indexes/{w.index()}", None), ADMIN),
+    ("GET", "/v1/urlsets", lambda w: ("/v1/urlsets", None), ALL),
+    ("POST", "/v1/urlsets", lambda w: ("/v1/urlsets", {"url": f"{ORIGIN}/u{next(w.number)}.xml", "index": INDEX}), row(201, 201, 403, 403, 403, 403, 403)),
+    ("GET", "/v1/urlsets/{id}", lambda w: (f"/v1/urlsets/{w.urlset()['id']}", None), row(200, 200, 200, 200, 200, 200, 404)),
+    ("PATCH", "/v1/urlsets/{id}", lambda w: (f"/v1/urlsets/{w.urlset()['id']}", {"frozen": True}), ADMIN),
+    ("DELETE", "/v1/urlsets/{id}", lambda w: (f"/v1/urlsets/{w.urlset()['id']}", None), ADMIN),
+    ("GET", "/v1/urls", lambda w: (f"/v1/urls?urlset={q(w.urlset()['url'])}", None), row(200, 200, 200, 200, 200, 200, 404)),
+    ("GET", "/v1/urls/{id}", lambda w: (w.page_url()["path"], None), row(200, 200, 200, 200, 200, 404, 404)),
+    ("GET", "/v1/urls/{id}", lambda w: (w.page_url("blog/")["path"], None), row(200, 200, 200, 200, 200, 200, 404)),
+    ("POST", "/v1/urls", lambda w: ("/v1/urls", {"loc": w.loc(), "urlset": w.urlset()["url"]}), row(201, 201, 201, 403, 201, 403, 403)),
+    ("POST", "/v1/urls", lambda w: ("/v1/urls", {"loc": w.loc("/blog/"), "urlset": w.urlset("blog/")["url"]}), row(201, 201, 201, 403, 201, 201, 403)),
+    ("PUT", "/v1/urls", lambda w: (f"/v1/urls?urlset={q(w.urlset()['url'])}", [{"loc": w.loc()}]), row(200, 200, 200, 403, 200, 403, 403)),
+    ("DELETE", "/v1/urls", lambda w: (f"/v1/urls?urlset={q((p := w.page_url())['urlset'])}&loc={q(p['loc'])}", None), row(204, 204, 204, 403, 403, 403, 403)),
+    ("DELETE", "/v1/urls/{id}", lambda w: (w.page_url()["path"], None), row(204, 204, 204, 403, 403, 404, 403)),
+    ("DELETE", "/v1/urls/{id}", lambda w: (w.page_url("blog/")["path"], None), row(204, 204, 204, 403, 403, 204, 403)),
     ("GET", "/v1/render", lambda w: w.made() and (f"/v1/render?index={q(INDEX)}", None), row(200, 200, 200, 200, 200, 404, 404)),
     ("GET", "/v1/backup", lambda w: ("/v1/backup", None), row(200, 403, 403, 403, 403, 403, 403)),
     ("GET", "/v1/sources", lambda w: ("/v1/sources", None), ALL),
@@ -145,7 +171,7 @@ CALLS = [
     ("GET", "/v1/tokens", lambda w: ("/v1/tokens", None), row(200, 200, 403, 403, 403, 403, 200)),
     ("DELETE", "/v1/tokens/{name}", lambda w: (f"/v1/tokens/{w.spare()}", None), row(204, 204, 403, 403, 403, 403, 404)),
 ]
-CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites", "needs-token-of-whole-site"}, 404: {"not-found", "index-unknown"}}
+CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites", "needs-token-of-whole-site"}, 404: {"not-found", "index-unknown", "urlset-unknown"}}
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda i: f"{CALLS[i][0]} {CALLS[i][1]} {i}")
