@@ -3,7 +3,7 @@
  * moves behind it by compare and set, and the next is gathered. What is not taken is tried again,
  * later and later; after a day of that, changes older than a day are given up and counted. Memory
  * is that of SENDING_MAX batches. A site that is told for the first time begins with the next
- * change: what is there already, crawlers have from its sitemaps. */
+ * change: what is there already, crawlers have from its sitemaps. Of several machines one tells. */
 #include "server/indexnow.h"
 
 #include <inttypes.h>
@@ -17,7 +17,8 @@
 #include "server/client/loop.h"
 #include "server/log/log.h"
 
-#define LOOK_MS        5000 /* what comes within it goes together */
+#define LEAD           "indexnow" /* of several nodes one tells */
+#define LOOK_MS        5000       /* what comes within it goes together */
 #define PACE_MS        1000
 #define RETRY_MIN_MS   30000
 #define RETRY_MAX_MS   3600000
@@ -296,14 +297,19 @@ static void move_on(struct told_site *s)
     s->seen = 0;
 }
 
+static void note_well(struct told_site *s)
+{
+    s->n->counts->failing -= s->failing_since != 0;
+    s->failing_since = 0;
+    s->tries = 0;
+}
+
 static void note_taken(struct told_site *s)
 {
-    if (s->failing_since != 0) {
+    if (s->failing_since != 0)
         log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are taken again by %s",
                   s->config->origin, s->config->indexnow_endpoint);
-        s->n->counts->failing--;
-    }
-    s->failing_since = 0;
+    note_well(s);
     s->n->counts->taken++;
     s->n->counts->urls += s->batch.count;
     s->next_at = clock_now_ms() + PACE_MS;
@@ -374,6 +380,18 @@ static void send_batch(struct told_site *s)
 
 /* ---- the thread ------------------------------------------------------------------------ */
 
+/* Another node tells: it finds in the catalogue what was not taken here. */
+static void stand_back(struct indexnow *n)
+{
+    for (size_t i = 0; i < n->site_count; i++) {
+        if (n->sites[i].sending)
+            continue;
+        note_well(&n->sites[i]);
+        batch_clear(&n->sites[i].batch);
+        n->sites[i].seen = 0;
+    }
+}
+
 /* Gathers where something was written since, or the next batch of what was. */
 static void look(struct indexnow *n)
 {
@@ -419,8 +437,12 @@ static void *run(void *context)
     while (!atomic_load(&n->stopping)) {
         int64_t now = clock_now_ms();
         if (now >= next_look) {
-            look(n);
-            send_again(n);
+            if (catalogue_leads(n->catalogue, LEAD)) {
+                look(n);
+                send_again(n);
+            } else {
+                stand_back(n);
+            }
             next_look = clock_now_ms() + LOOK_MS;
         }
         now = clock_now_ms();
@@ -458,7 +480,7 @@ static void free_indexnow(struct indexnow *n)
 {
     fetch_loop_free(n->loop);
     for (size_t i = 0; i < n->site_count; i++) {
-        n->counts->failing -= n->sites[i].failing_since != 0;
+        note_well(&n->sites[i]);
         batch_done(&n->sites[i].batch);
     }
     free(n->sites);
@@ -518,5 +540,6 @@ void indexnow_stop(struct indexnow *n)
     atomic_store(&n->stopping, true);
     fetch_loop_wake(n->loop);
     pthread_join(n->thread, NULL);
+    catalogue_lead_end(n->catalogue, LEAD);
     free_indexnow(n);
 }

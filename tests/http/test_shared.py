@@ -3,6 +3,7 @@ form of tests/shared/run."""
 
 import os
 import signal
+import sqlite3
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from harness import ORIGIN, Server, eventually, locs, problem, sitemapd, write_gzip
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from origin import Origin, answer  # noqa: E402
 from postgres import Server as PostgreSQL  # noqa: E402
 
 URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/%s</loc></url></urlset>'
@@ -210,6 +212,31 @@ def test_a_folder_is_led_by_a_node_that_has_it(cluster):
     leader.kill()
     write_gzip(folder / "b.xml.gz", URLSET % b"b")
     eventually(lambda: everywhere("b"), "another leads", within=60)
+
+
+def test_one_node_tells_search_engines(cluster):
+    """Refused twice, which is half a minute apart, by one node alone; killed, another begins with what was not taken."""
+    told, taken = [], []
+    with Origin() as endpoint:
+
+        def take(connection, _head):
+            told.append(1)
+            taken.extend([1] if len(told) > 2 else [])
+            connection.sendall(answer(200 if len(told) > 2 else 429, Connection="close"))
+
+        endpoint.answers["/indexnow"] = take
+        nodes = cluster.three(config=(
+            f'[fetch]\nallow_address = 127.0.0.2\n[site "main"]\norigin = {ORIGIN}\nindex = /sitemap_index.xml\n'
+            f"indexnow_key = 5f1c6a0e7d2b49c8\nindexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n"))
+        begun = lambda: sqlite3.connect(f"file:{nodes[0].database}?mode=ro", uri=True).execute("SELECT 1 FROM indexnow").fetchone()
+        eventually(begun, "it begins with what comes next", within=60)
+        assert nodes[1].api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/shop.xml"}).status == 201
+        assert nodes[1].api("POST", "/v1/urls", {"urlset": f"{ORIGIN}/shop.xml", "loc": f"{ORIGIN}/p/1"}).status == 201
+        eventually(lambda: len(told) == 2, "it is told again", within=120)
+        leaders = [node for node in nodes if "indexnow-failed" in node.log()]
+        assert len(leaders) == 1
+        leaders[0].kill()
+        eventually(lambda: taken, "another node tells", within=120)
 
 
 def test_commands_write_as_a_node_does(cluster):
