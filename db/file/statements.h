@@ -186,6 +186,7 @@
     X(INDEX_REMOVED_BY, "SELECT id FROM sitemap_index WHERE removed_by = ?1 AND id > ?2"           \
                         " ORDER BY id LIMIT 1")                                                    \
     X(INDEX_PATH, "SELECT path FROM sitemap_index WHERE id = ?1")                                  \
+    X(INDEX_KIND, "SELECT kind FROM sitemap_index WHERE id = ?1")                                  \
     X(REMOVED_LOC_ADD, "INSERT OR REPLACE INTO removed_loc(address, loc) SELECT ?1, ?2"            \
                        " FROM sitemap_index WHERE id = ?1 >> 32 AND removed_by <> 0")              \
     X(REMOVED_LOC_NEXT, "SELECT address, loc FROM removed_loc WHERE address BETWEEN ?1 AND ?2"     \

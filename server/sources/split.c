@@ -536,7 +536,6 @@ static bool make_urlset(struct split *s)
         .source = s->file->source,
         .via = "source",
         .grant = {.site_id = s->file->site_id},
-        .override_managed = true,
         .index_url = s->url.text,
         .urlset = {.index = s->file->index,
                    .with = NEW_URLSET | (s->has_news ? EXTENSION_NEWS : 0)},

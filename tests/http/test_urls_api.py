@@ -84,3 +84,19 @@ def test_a_row_from_write_to_undo(server):
     assert restored.status == 200 and page() == before, restored
     entry = server.api("GET", "/v1/sitemaps?loc=" + q(URLSET)).json()["sitemaps"][0]
     assert entry["source"] == "urlset:/part/urls.xml" and entry["index"] == INDEX
+
+
+def test_a_site_of_the_configuration_has_urlsets(start):
+    """Nothing in a configuration names them: they are made, changed, removed and brought back as those of any site."""
+    server = start(config=f'[site "main"]\norigin = {ORIGIN}\nindex = /sitemap_index.xml\n', sites=())
+    assert server.api("POST", "/v1/indexes", {"url": ORIGIN + "/part/index.xml"}).json()["code"] == "managed-by-config"
+    made = server.api("POST", "/v1/urlsets", {"url": URLSET})
+    assert made.status == 201, made
+    path = f"/v1/urlsets/{made.json()['id']}"
+    assert server.api("POST", "/v1/urls", {"loc": ORIGIN + "/part/a", "urlset": URLSET}).status == 201
+    assert server.api("PATCH", path, {"max_pages": 3}).status == 200
+    server.restart()
+    removed = server.api("DELETE", path + "?max_removed=1")
+    assert removed.status == 200, removed
+    assert server.api("POST", f"/v1/history/{removed.json()['revision']}/undo").status == 200
+    assert b"/part/a<" in server.get("/part/urls.xml").body

@@ -405,3 +405,9 @@ bool result_managed(struct change_result *result, const struct change *change,
     result->managed = true;
     return true;
 }
+
+bool result_list_managed(struct change_result *result, const struct change *change,
+                         const struct registry_site *site, enum list_kind kind)
+{
+    return kind != LIST_URLSET && result_managed(result, change, site);
+}

@@ -72,6 +72,9 @@ void result_decline(struct change_result *result, enum catalogue_status status,
 /* CONFLICT because the configuration manages the site. True where that is so. */
 bool result_managed(struct change_result *result, const struct change *change,
                     const struct registry_site *site);
+/* The same of a list of it. Urlsets are nobody's but the API's: a configuration names none. */
+bool result_list_managed(struct change_result *result, const struct change *change,
+                         const struct registry_site *site, enum list_kind kind);
 
 /* ---- indexes and sites together */
 

@@ -388,10 +388,10 @@ enum catalogue_status index_judge_new(struct tx *tx, const struct change *change
         result->id = existing->id;
         return CATALOGUE_OK;
     }
-    if (result_managed(result, change, site) ||
+    if (result_list_managed(result, change, site, list->kind) ||
         (!change->override_managed && result_frozen(result, change, site->frozen)))
         return CATALOGUE_OK;
-    if (!change->override_managed && has_as_many_as_may_be(site, list->kind, result))
+    if ((urlset || !change->override_managed) && has_as_many_as_may_be(site, list->kind, result))
         return CATALOGUE_OK;
     if (scope_check_index_path(path) != RULE_OK) {
         result_refuse(result, scope_check_index_path(path), "url");
@@ -510,7 +510,7 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
     enum catalogue_status status = index_find_asked(tx, change, change->list, result, &r, &index);
     if (status != CATALOGUE_OK || !index)
         return status;
-    if (result_managed(result, change, registry_site_by_id(r, index->site_id)) ||
+    if (result_list_managed(result, change, registry_site_by_id(r, index->site_id), index->kind) ||
         result_frozen(result, change, registry_freeze(r, index)) || has_urlsets(r, index, result))
         return CATALOGUE_OK;
     struct occupancy_index *occupancy;

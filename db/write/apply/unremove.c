@@ -66,16 +66,20 @@ static enum catalogue_status judge_index(struct unremove *u, int64_t index_id)
         refuse(u, "not-undoable", "the index's site was removed since; undo that first");
         return CATALOGUE_OK;
     }
-    if (result_managed(u->result, u->change, site) ||
+    int64_t kind = LIST_INDEX;
+    enum catalogue_status status = tx_number(u->tx, ST_INDEX_KIND, LIST_INDEX, &kind, index_id);
+    if (status != CATALOGUE_OK ||
+        result_list_managed(u->result, u->change, site, (enum list_kind)kind) ||
         result_frozen(u->result, u->change, site->frozen))
-        return CATALOGUE_OK;
-    enum catalogue_status status = read_text(u->tx, ST_INDEX_PATH, index_id, path, sizeof path);
+        return status;
+    status = read_text(u->tx, ST_INDEX_PATH, index_id, path, sizeof path);
     const struct registry_index *list;
     for (size_t i = 0; status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL; i++)
         if (strcmp(list->path, path) == 0)
             refuse(u, "taken-since", "another index or urlset has its URL by now");
-    if (site->index_count >= SITE_INDEXES_MAX && !is_refused(u))
-        refuse(u, "taken-since", "the site has as many indexes as it can have by now");
+    if (!is_refused(u) && (kind == LIST_URLSET ? site->urlset_count >= LIMIT_SITE_URLSETS
+                                               : site->index_count >= SITE_INDEXES_MAX))
+        refuse(u, "taken-since", "the site has as many indexes or urlsets as it can have by now");
     return status;
 }
 

@@ -433,8 +433,7 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     if (status != CATALOGUE_OK || !urlset)
         return status;
     result->id = urlset->id;
-    if (result_managed(result, change, registry_site_by_id(r, urlset->site_id)) ||
-        result_frozen(result, change, registry_freeze(r, urlset)))
+    if (result_frozen(result, change, registry_freeze(r, urlset)))
         return CATALOGUE_OK;
     status = judge_update(tx, change, r, urlset, &to, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
