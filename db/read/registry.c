@@ -552,7 +552,8 @@ const char *registry_place_why(const struct registry *r, enum rule_code code, co
         return rule_code_sentence(code);
     if (own->host_len != loc->host_len ||
         memcmp(own->text + own->host_at, loc->text + loc->host_at, loc->host_len) != 0)
-        return "is on another host than its index; the site's cross hosts alone may be listed too "
+        return "is on another host than its index or urlset; the site's cross hosts alone may be "
+               "listed too "
                "(cross_hosts, site update --add-cross-host)";
     if (own->https && !loc->https)
         return "is http, and its site is https: the host is right, the scheme is not; write https";

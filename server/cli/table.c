@@ -16,6 +16,10 @@
     {                                                                                              \
         "--urlset", "URL", "the urlset: its URL, or its path with one site"                        \
     }
+#define OPTION_ONLY_URLSET                                                                         \
+    {                                                                                              \
+        "--urlset", "URL", "only this urlset: its URL, or its path with one site"                  \
+    }
 #define OPTION_MAX_REMOVED                                                                         \
     {                                                                                              \
         "--max-removed", "N", "approve that up to N entries go (shrink guard)"                     \
@@ -212,14 +216,16 @@ const struct cli_command cli_commands[] = {
     {"urlset add", "URL", "make a sitemap that is kept from page URLs",
      "Makes a urlset: a sitemap, of as many pages as it takes, whose page URLs are registered one "
      "by one or in lists (url, import --urlset). Each of its pages is an entry of its index. Its "
-     "page URLs lie in its directory and below.",
+     "page URLs lie in its directory and below. How old one is, its news tell, else its lastmod, "
+     "else when it was registered; what is made with news is for news alone, since all page URLs "
+     "leave.",
      (const struct cli_option[]){
          {"--index", "URL", "whose entries its pages are (default: the deepest that holds it)"},
          {"--with", "WORDS", "what its page URLs may have: images,alternates,news; it stays"},
          {"--pattern", "P", "how further pages are named (default: {stem}-{n}{suffix})"},
          {"--max-pages", "N", "how many pages it may have (default: 1000)"},
          {"--expires", "SPAN",
-          "page URLs that are older leave: 12h (default: of news 2d, else none)"},
+          "page URLs that are older leave: 12h, never (default: of news 2d, else never)"},
          {0},
      },
      1, 1, command_urlset_add,
@@ -269,14 +275,18 @@ const struct cli_command cli_commands[] = {
          },
      .names = CLI_NAMES_URLSET, .pages = true},
     {"url add", "LOC", "register a page URL, or update it",
-     "Registers the page at LOC in a urlset, or updates it. What is not given stays as it is; of "
-     "images and alternates those that are given are all.",
+     "Registers the page at LOC in a urlset, or updates it. What is not given stays as it is; "
+     "images, alternates and news go together: where one of them is given, those given are all.",
      (const struct cli_option[]){
          OPTION_URLSET,
          {"--lastmod", "T", "when the page changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
          {"--digest", "D", "a hash of the page: lastmod moves only with it"},
          {"--image", "URL", "an image on the page; repeatable"},
          {"--alternate", "LANG=URL", "the page in another language; repeatable"},
+         {"--news-name", "TEXT", "of news the publication, which needs the three below, too"},
+         {"--news-language", "LANG", "its language: en, zh-cn"},
+         {"--news-date", "T", "when the article was published"},
+         {"--news-title", "TEXT", "the article's title"},
          {"--source", "NAME",
           "who owns it, where it is new (default: cli; on a server the token's name)"},
          OPTION_JSON,
@@ -288,6 +298,10 @@ const struct cli_command cli_commands[] = {
              {"A page that is new, or has changed:",
               "sitemapd url add https://www.example.com/shoes/1 --urlset /products.xml \\\n"
               "    --lastmod 2026-11-21T08:30:00Z"},
+             {"An article:",
+              "sitemapd url add https://www.example.com/news/1 --urlset /news.xml \\\n"
+              "    --news-name 'The Example Times' --news-language en \\\n"
+              "    --news-date 2026-11-21T08:30:00Z --news-title 'Shoes are back'"},
              {0},
          },
      .pages = true},
@@ -423,6 +437,8 @@ const struct cli_command cli_commands[] = {
          {"--skip-invalid", NULL, "apply the good entries, though some are refused"},
          {"--dry-run", NULL, "show what would change, write nothing"},
          {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
+         {"--drop-extensions", NULL,
+          "leave out images, alternates and news that the urlset was not made for"},
          {"--connect", "H:P", "ask this host and port for the URL, whatever DNS says"},
          OPTION_MAX_REMOVED,
          {"--if-match", "STATE",
@@ -443,6 +459,8 @@ const struct cli_command cli_commands[] = {
               "sitemapd import --replace --index /sitemap_index.xml list.txt"},
              {"Exactly this list, whoever registered what is there:",
               "sitemapd import --replace --source '*' --index /sitemap_index.xml list.txt"},
+             {"Exactly the page URLs of a sitemap that a plug-in wrote:",
+              "sitemapd import --replace --urlset /products.xml product-sitemap.xml"},
              {0},
          }},
     {"export", "", "write entries as NDJSON, for import",
@@ -481,7 +499,8 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"render", "URL", "print the page that the server would serve",
-     "Prints the index page at URL as the server would serve it; with one site a path will do.",
+     "Prints the page of an index or a urlset at URL as the server would serve it; with one site a "
+     "path will do.",
      NULL, 1, 1, command_render,
      .examples =
          (const struct cli_example[]){
@@ -546,6 +565,7 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          {"--site", "ORIGIN", "only what touched this site"},
          OPTION_INDEX,
+         OPTION_ONLY_URLSET,
          {"--by", "NAME", "only what this token, source or user changed"},
          {"--loc", "LOC", "only what touched this sitemap"},
          {"--since", "WHEN", "only from then on"},
@@ -567,11 +587,13 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "What was changed"},
     {"diff", "", "show what differs between two revisions",
-     "Shows what came (+), went (-) and differs (~), entry by entry, in all indexes or one.",
+     "Shows what came (+), went (-) and differs (~), entry by entry, in all indexes and urlsets or "
+     "one.",
      (const struct cli_option[]){
          {"--from", "REVISION", "as after this revision"},
          {"--to", "REVISION", "until after this one (default: now)"},
          OPTION_INDEX,
+         OPTION_ONLY_URLSET,
          OPTION_JSON,
          {0},
      },
@@ -585,13 +607,15 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"undo", "[REVISION]", "take a change back, or bring an index back",
-     "Puts back what the change of REVISION changed; or, with --index and --to, an index as it was "
-     "after a revision, whatever was changed since. Entries come back with their ids, dates and "
+     "Puts back what the change of REVISION changed; or, with --index or --urlset and --to, that "
+     "list as it was after a revision, whatever was changed since. Entries come back with their "
+     "ids, dates and "
      "places, pages with their bytes and tags. What somebody changed since is listed and stays. It "
      "is a change of its own, and is undone by undoing it. What a source found is undone while its "
      "index is frozen; at the thaw the source judges its files anew, so put those back before.",
      (const struct cli_option[]){
          {"--index", "URL", "bring this index back: its URL, or its path with one site"},
+         {"--urlset", "URL", "bring this urlset back, likewise"},
          {"--to", "REVISION", "to what it was after this one"},
          {"--dry-run", NULL, "tell what it would do, write nothing"},
          {"--overwrite", NULL, "put back also what somebody changed since"},
@@ -605,6 +629,8 @@ const struct cli_command cli_commands[] = {
              {"See first, then do it:", "sitemapd undo 124 --dry-run\nsitemapd undo 124"},
              {"An index as it was before the bad night:",
               "sitemapd undo --index /sitemap_index.xml --to 120"},
+             {"A urlset likewise, seen first:",
+              "sitemapd undo --urlset /products.xml --to 120 --dry-run"},
              {0},
          }},
     {"source add", "NAME", "have a folder or an upstream read",

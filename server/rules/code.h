@@ -26,10 +26,11 @@
     X(RULE_LOC_PERCENT, "loc-percent-encoding", "has a % that two hex digits do not follow")       \
     /* refusals: the place */                                                                      \
     X(RULE_SITE_UNKNOWN, "site-unknown", "belongs to no site of this catalogue")                   \
-    X(RULE_INDEX_UNKNOWN, "index-unknown", "is not an index of this catalogue")                    \
+    X(RULE_INDEX_UNKNOWN, "index-unknown", "names no index of this catalogue")                     \
     X(RULE_INDEX_NEEDED, "index-needed", "a cross host's loc needs an index named")                \
-    X(RULE_OUTSIDE_SITE, "outside-site", "is on another host than its index")                      \
-    X(RULE_OUTSIDE_DIRECTORY, "outside-directory", "is not in the index's directory or below it")  \
+    X(RULE_OUTSIDE_SITE, "outside-site", "is on another host than its index or urlset")            \
+    X(RULE_OUTSIDE_DIRECTORY, "outside-directory",                                                 \
+      "is not in the directory of its index or urlset, nor below")                                 \
     X(RULE_LOC_IS_PAGE, "loc-is-index-page",                                                       \
       "is the URL of an index page; an index may not list an index")                               \
     X(RULE_INDEX_COVERS_LOC, "index-covers-loc",                                                   \
@@ -44,7 +45,7 @@
     X(RULE_ALL_SITES, "needs-token-of-all-sites", "only a token for all sites may do that")        \
     X(RULE_OUTSIDE_TOKEN, "outside-token-scope", "is not this token's to change")                  \
     X(RULE_FROZEN, "frozen",                                                                       \
-      "its site or index is frozen; nothing changes there until it is thawed")                     \
+      "its site, index or urlset is frozen; nothing changes there until it is thawed")             \
     X(RULE_ORIGIN, "origin-malformed", "must be scheme://host[:port] and nothing more")            \
     X(RULE_HOST, "host-malformed", "must be host[:port]")                                          \
     X(RULE_ROBOTS, "robots-malformed", "must be the text of a robots.txt")                         \
@@ -52,7 +53,7 @@
     X(RULE_DUPLICATE, "duplicate", "stands more than once in this list; the first counts")         \
     X(RULE_OWNED_BY_ANOTHER, "owned-by-another",                                                   \
       "is registered by another source or by the API; it stays theirs")                            \
-    X(RULE_SHRINK_GUARD, "shrink-guard", "would drop too much of the index")                       \
+    X(RULE_SHRINK_GUARD, "shrink-guard", "would drop too much of the index or urlset")             \
     X(RULE_CHANGED_SINCE, "changed-since", "was changed since")                                    \
     X(RULE_LIST_TOO_LONG, "list-too-long",                                                         \
       "took so long that other sites' writes would not have had their turn in time; send it in "   \
@@ -81,21 +82,22 @@
     X(RULE_LASTMOD_SET_BACK, "lastmod-set-back",                                                   \
       "is more than a year before the one it had; crawlers distrust dates that go back")           \
     X(RULE_CROSS_HOST, "cross-host", "is on a cross host; Yandex ignores it")                      \
-    X(RULE_SCHEME_DIFFERS, "scheme-differs", "has another scheme than its index")                  \
+    X(RULE_SCHEME_DIFFERS, "scheme-differs", "has another scheme than its index or urlset")        \
     X(RULE_LOC_NORMALISED, "loc-normalised", "was rewritten to its normal form")                   \
     X(RULE_LOC_PADDED, "loc-padded", "had white space around it")                                  \
     X(RULE_SITE_NEARLY_FULL, "pages-nearly-used-up",                                               \
       "the site has 90 % of its index files or more")                                              \
     X(RULE_NAMESPACE, "namespace", "is not the sitemaps.org 0.9 namespace; taken as meant")        \
-    X(RULE_EXTRA_ELEMENT, "extra-element", "has no place here; ignored")                           \
+    X(RULE_EXTRA_ELEMENT, "extra-element", "an element that has no place here was ignored")        \
     /* remarks: a sitemap itself */                                                                \
     X(RULE_ONE_LASTMOD, "one-lastmod", "all of its pages bear the same lastmod: a build stamp")    \
     X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, and nothing but its content says so")         \
     /* refusals: page URLs and their urlsets */                                                    \
     X(RULE_URLSET_NEEDED, "urlset-needed", "a page URL needs a urlset named")                      \
-    X(RULE_URLSET_UNKNOWN, "urlset-unknown", "is not a urlset of this catalogue")                  \
+    X(RULE_URLSET_UNKNOWN, "urlset-unknown", "names no urlset of this catalogue")                  \
     X(RULE_URLSET_FULL, "urlset-full", "the urlset has as many pages as it may have")              \
-    X(RULE_EXTENSION_FOREIGN, "extension-foreign", "was not made for these extensions (with)")     \
+    X(RULE_EXTENSION_FOREIGN, "extension-foreign",                                                 \
+      "has an extension that its urlset was not made for (with)")                                  \
     X(RULE_EXTENSIONS_LONG, "extensions-too-long", "has more than 16384 bytes of extensions")      \
     X(RULE_EXPIRED, "expired", "is older than its urlset keeps page URLs")                         \
     X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset, which alone makes and removes it")      \

@@ -10,12 +10,14 @@ import socket
 import sqlite3
 import subprocess
 import threading
+import time
 
 import pytest
 
 from harness import BIN, environment, INDEX, ORIGIN, TOKEN, Connection, eventually, request_bytes, sitemapd
 
 SHOP = "https://shop.example.org"
+NOW = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 XML = "/sitemap_index.xml"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 LISTS = {
@@ -103,10 +105,18 @@ URLSETS = [
     f"url add {ORIGIN}/shop/00 --urlset /plain.xml --image https://cdn.example.net/0.jpg", f"url add {SHOP}/x --urlset /products.xml", f"add {ORIGIN}/products.xml",
     "import --urlset /products.xml pages.xml", "import --urlset /products.xml pages.ndjson", "import --urlset /products.xml pages.txt", "import --dry-run --urlset /plain.xml pages.txt",
     "import --urlset /products.xml --index /sitemap_index.xml pages.txt", "import --urlset /none.xml pages.txt", "import --urlset /plain.xml pages.xml",
+    "import --urlset /plain.xml --drop-extensions --dry-run pages.xml", "import --urlset /plain.xml --drop-extensions pages.ndjson", "import --drop-extensions pages.txt", "url export --urlset /plain.xml", "status --json",
     "url list --urlset /products.xml", "url list --urlset /products.xml --json", "url list --urlset /products.xml --contains shop/3 --json",
     f"url list --urlset /products.xml --prefix {ORIGIN}/shop/2", "url list --urlset /products.xml --warned", "url export --urlset /products.xml", "list", "list --json",
     f"render {ORIGIN}/products.xml", "import --replace --urlset /products.xml pages.txt", "import --replace --max-removed 9 --urlset /products.xml pages.txt",
     f"url remove {ORIGIN}/shop/4", f"url remove {ORIGIN}/shop/4 --urlset /products.xml", f"url remove {ORIGIN}/shop/4 --urlset /products.xml",
+    f"urlset add {ORIGIN}/news.xml --with news,images", f"urlset add {ORIGIN}/kept.xml --with news --expires never", "urlset list --json",
+    *(f"url add {ORIGIN}/n/1 --urlset /news.xml --news-name 'The Times' --news-date {date} {rest}" for date, rest in (
+        (NOW, ""), (NOW, "--news-language e --news-title T"), ("soon", "--news-language en --news-title T"), (NOW, "--news-language en --news-title 'A & B' --json"),
+        (NOW, "--news-language en --news-title T --image https://cdn.example.net/n.jpg"), ("2026-01-01", "--news-language en --news-title T"))),
+    f"render {ORIGIN}/news.xml", "site list", "diff --from 9 --urlset /products.xml", "diff --from 9 --urlset /none.xml", "diff --from 9 --urlset /products.xml --index /sitemap_index.xml", "diff --from 9",
+    "history --urlset /products.xml --kind undo", "history --urlset /product.xml", f"history --urlset /news.xml --site {SHOP}", "history 9 --urlset /news.xml", "undo --urlset /plain.xml --to 4", "undo --urlset /plain.xml --to 9 --dry-run",
+    "undo --urlset /none.xml --to 4", "undo --urlset /plain.xml", "undo 9 --urlset /plain.xml", "undo --urlset /plain.xml --index /sitemap_index.xml --to 9",
     "urlset set /products.xml", "urlset set /products.xml --max-pages 9", "urlset list --json", f"freeze {ORIGIN}/products.xml", f"url add {ORIGIN}/shop/9 --urlset /products.xml", "urlset list",
     f"thaw {ORIGIN}/products.xml", "urlset remove /products.xml", "urlset remove /products.xml --max-removed 1", "urlset remove /products.xml", "urlset list", "list", f"render {ORIGIN}/products.xml",
 ]

@@ -358,7 +358,8 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
     const struct registry *r;
     const struct registry_site *site;
     enum catalogue_status status = tx_registry(tx, &r);
-    if (fields->expires_s == 0 && (fields->with & EXTENSION_NEWS) != 0)
+    if ((fields->set & URLSET_SET_EXPIRES) == 0 && fields->expires_s == 0 &&
+        (fields->with & EXTENSION_NEWS) != 0)
         fresh.expires_s = NEWS_EXPIRES_S;
     if (status == CATALOGUE_OK)
         status = index_judge_new(tx, change, &fresh, path, &site, result);

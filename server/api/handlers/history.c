@@ -79,7 +79,7 @@ static bool find_index(struct call *call, const struct registry *registry,
         return true;
     reply_problem(&call->request->reply, name == NULL ? 400 : 404,
                   name == NULL ? "missing-parameter" : rule_code_word(RULE_INDEX_UNKNOWN), "index",
-                  "must name an index of this catalogue, by URL, path or id");
+                  "must name an index or urlset of this catalogue, by URL, path or id");
     return false;
 }
 
@@ -539,7 +539,7 @@ static enum handled put_back(struct call *call, enum change_kind kind, const cha
     change->index_name = call_parameter(call, "index");
     if (kind == CHANGE_RESTORE && change->index_name == NULL) {
         reply_problem(&call->request->reply, 400, "missing-parameter", "index",
-                      "must name the index to restore");
+                      "must name the index or urlset to restore");
         return HANDLED;
     }
     if (kind == CHANGE_RESTORE)

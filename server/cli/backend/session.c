@@ -318,6 +318,12 @@ static void write_hint(struct cli *cli, const struct change *change,
     case RULE_INDEX_NEEDED:
         snprintf(out, size, "; name it with --index URL");
         break;
+    case RULE_URLSET_UNKNOWN:
+        snprintf(out, size, "; `sitemapd urlset list` shows them");
+        break;
+    case RULE_EXTENSION_FOREIGN:
+        snprintf(out, size, "; `sitemapd urlset add --with` says what it is made for, once");
+        break;
     default:
         break;
     }

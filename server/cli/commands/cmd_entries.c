@@ -121,8 +121,31 @@ static int print_outcome(struct cli *cli, const struct change_result *result, ru
     return EXIT_DONE;
 }
 
-/* Reads --image and --alternate into `fragment`, and the entry's extensions from it: given, they
- * are all. */
+/* The options that tell of news, in the order of enum news_field. */
+static const char *const news_options[NEWS_FIELD_COUNT] = {"--news-name", "--news-language",
+                                                           "--news-date", "--news-title"};
+
+/* `*given`: there are some. */
+static enum rule_code read_news(const struct arguments *a, struct fragment *fragment, bool *given)
+{
+    enum rule_code code = RULE_OK;
+    bool begun = false;
+
+    for (size_t i = 0; code == RULE_OK && i < NEWS_FIELD_COUNT; i++) {
+        const char *text = arguments_value(a, news_options[i]);
+
+        if (text == NULL)
+            continue;
+        if (!begun)
+            fragment_begin_news(fragment);
+        begun = *given = true;
+        code = fragment_add_news(fragment, (enum news_field)i, text, strlen(text), time(NULL));
+    }
+    return code;
+}
+
+/* Reads --image, --alternate and those of news into `fragment`, and the entry's extensions from it:
+ * given, they are all. */
 static int read_extensions(const struct arguments *a, struct fragment *fragment,
                            struct entry *entry)
 {
@@ -132,11 +155,12 @@ static int read_extensions(const struct arguments *a, struct fragment *fragment,
     enum rule_code code = RULE_OK;
     int status = EXIT_DONE;
 
+    fragment_begin(fragment, false);
+    code = read_news(a, fragment, &given);
     if (images == NULL || alternates == NULL) {
         status = cli_fail("--image", "out of memory");
         given = false;
     }
-    fragment_begin(fragment, false);
     for (size_t i = 0; given && code == RULE_OK && images[i] != NULL; i++)
         code = fragment_add_image(fragment, images[i], strlen(images[i]));
     for (size_t i = 0; given && code == RULE_OK && alternates[i] != NULL; i++) {

@@ -67,16 +67,33 @@ static int read_loc(const struct cli *cli, struct url *url, const char **out)
     return EXIT_DONE;
 }
 
-/* The site and the index that are named; both 0 without. */
+/* "--index" or "--urlset", whichever is given; NULL: neither. */
+static const char *list_option(const struct cli *cli)
+{
+    return arguments_has(&cli->arguments, "--urlset")  ? "--urlset"
+           : arguments_has(&cli->arguments, "--index") ? "--index"
+                                                       : NULL;
+}
+
+/* At most one list is named. */
+static int check_lists(const struct cli *cli)
+{
+    return arguments_has(&cli->arguments, "--urlset") && arguments_has(&cli->arguments, "--index")
+               ? cli_misuse("--urlset", "goes not with --index")
+               : EXIT_DONE;
+}
+
+/* The site and the index or urlset that are named; both 0 without. */
 static int read_scope(struct cli *cli, struct history_query *query)
 {
     const char *origin = arguments_value(&cli->arguments, "--site");
+    const char *option = list_option(cli);
     struct registry *registry;
     const struct registry_site *site = NULL;
     const struct registry_index *index = NULL;
     int status = EXIT_DONE;
 
-    if (origin == NULL && !arguments_has(&cli->arguments, "--index"))
+    if (origin == NULL && option == NULL)
         return EXIT_DONE;
     registry = backend_registry(cli->backend, 0);
     if (registry == NULL)
@@ -86,7 +103,7 @@ static int read_scope(struct cli *cli, struct history_query *query)
     if (status == EXIT_DONE)
         status = names_index_option(cli, registry, &index);
     if (status == EXIT_DONE && site != NULL && index != NULL && index->site_id != site->id)
-        status = cli_misuse("--index", "is an index of another site than --site");
+        status = cli_misuse(option, "is of another site than --site");
     query->site_id = site != NULL ? site->id : index != NULL ? index->site_id : 0;
     query->index_id = index != NULL ? index->id : 0;
     registry_unref(registry);
@@ -117,7 +134,7 @@ static void print_counts(uint64_t created, uint64_t updated, uint64_t removed)
 
 static void print_heading(void)
 {
-    printf("%s%8s  %-20s  %-12s  %-16s  %-6s  %s%s\n", ink_on(stdout, INK_HEADING), "REVISION",
+    printf("%s%8s  %-20s  %-13s  %-16s  %-6s  %s%s\n", ink_on(stdout, INK_HEADING), "REVISION",
            "WHEN", "CHANGE", "BY", "VIA", "ENTRIES", ink_off(stdout));
 }
 
@@ -127,7 +144,7 @@ static void print_change(const struct history_change *change)
 
     lastmod_format_utc(change->at, at);
     printf("%8" PRIu64 "  %-20s  ", change->revision, at);
-    print_column(change->kind, 12);
+    print_column(change->kind, 13);
     print_column(*change->by != '\0' ? change->by : "-", 16);
     print_column(change->via, 6);
     print_counts(change->created, change->updated, change->removed);
@@ -299,11 +316,13 @@ static int show_many(struct cli *cli, struct telling *t)
 
 int command_history(struct cli *cli)
 {
-    static const char *const filters[] = {"--site",  "--index", "--by",  "--loc",
-                                          "--since", "--until", "--kind"};
+    static const char *const filters[] = {"--site", "--index", "--urlset", "--by",
+                                          "--loc",  "--since", "--until",  "--kind"};
     struct telling t = {.json = arguments_has(&cli->arguments, "--json"), .limit = DEFAULT_LIMIT};
-    int status = read_number_option(cli, "--limit", 1, &t.limit);
+    int status = check_lists(cli);
 
+    if (status == EXIT_DONE)
+        status = read_number_option(cli, "--limit", 1, &t.limit);
     if (status != EXIT_DONE)
         return status;
     if (cli->arguments.word_count == 0)
@@ -321,7 +340,7 @@ static int diff_index(struct cli *cli, const struct backend_diff *wanted, struct
     return backend_diff(cli->backend, wanted, tell_row, t);
 }
 
-/* The index that is named, else each. */
+/* The list that is named, else each. */
 static int diff_all(struct cli *cli, struct backend_diff *wanted, struct telling *t)
 {
     struct registry *registry = backend_registry(cli->backend, REGISTRY_HELD);
@@ -332,10 +351,10 @@ static int diff_all(struct cli *cli, struct backend_diff *wanted, struct telling
         status = diff_index(cli, wanted, t);
     else
         for (size_t i = 0; status == EXIT_DONE && i < registry->site_count; i++)
-            for (size_t k = 0; status == EXIT_DONE && k < registry->sites[i].index_count; k++) {
-                wanted->index = &registry->sites[i].indexes[k];
+            for (size_t k = 0; status == EXIT_DONE &&
+                               (wanted->index = registry_site_list(&registry->sites[i], k)) != NULL;
+                 k++)
                 status = diff_index(cli, wanted, t);
-            }
     registry_unref(registry);
     return status;
 }
@@ -344,11 +363,13 @@ int command_diff(struct cli *cli)
 {
     struct telling t = {.json = arguments_has(&cli->arguments, "--json")};
     struct backend_diff wanted = {0};
-    int status = EXIT_DONE;
+    int status;
 
     if (!arguments_has(&cli->arguments, "--from"))
         return cli_misuse("diff", "needs --from REVISION; `sitemapd history` shows the revisions");
-    status = read_number_option(cli, "--from", 0, &wanted.from);
+    status = check_lists(cli);
+    if (status == EXIT_DONE)
+        status = read_number_option(cli, "--from", 0, &wanted.from);
     if (status == EXIT_DONE)
         status = read_number_option(cli, "--to", 1, &wanted.to);
     if (status == EXIT_DONE && wanted.to != 0 && wanted.to < wanted.from)
@@ -366,15 +387,17 @@ int command_diff(struct cli *cli)
 
 /* ---- undo ------------------------------------------------------------------------------ */
 
-/* The URL of the index that --index names. */
-static int read_index(struct cli *cli, struct str *url)
+/* The list that is named, and its URL. */
+static int read_list(struct cli *cli, struct change *change, struct str *url)
 {
     struct registry *registry = backend_registry(cli->backend, 0);
     const struct registry_index *index = NULL;
     int status = registry == NULL ? EXIT_COULD_NOT : names_index_option(cli, registry, &index);
 
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE) {
         text_append_index_url(url, registry_site_by_id(registry, index->site_id), index);
+        change->list = index->kind;
+    }
     if (status == EXIT_DONE && url->failed)
         status = cli_fail("undo", "out of memory");
     registry_unref(registry);
@@ -461,16 +484,18 @@ static int apply(struct cli *cli, const struct change *change, const char *what)
     return status;
 }
 
-/* A revision is undone; an index goes back to one. */
+/* A revision is undone; an index or urlset goes back to one. */
 static int read_target(struct cli *cli, struct change *change)
 {
     const struct arguments *a = &cli->arguments;
-    bool index = arguments_has(a, "--index"), to = arguments_has(a, "--to");
+    bool list = list_option(cli) != NULL, to = arguments_has(a, "--to");
 
-    if (index != to || index == (a->word_count > 0))
-        return cli_misuse("undo", "takes back one change (undo REVISION), or brings an index back "
-                                  "to what it was (undo --index URL --to REVISION)");
-    if (!index)
+    if (check_lists(cli) != EXIT_DONE)
+        return EXIT_USAGE;
+    if (list != to || list == (a->word_count > 0))
+        return cli_misuse("undo", "takes back one change (undo REVISION), or brings an index or "
+                                  "urlset back to what it was (undo --index URL --to REVISION)");
+    if (!list)
         return read_number("REVISION", a->words[0], 1, &change->revision);
     change->kind = CHANGE_RESTORE;
     return read_number_option(cli, "--to", 0, &change->revision);
@@ -494,7 +519,7 @@ int command_undo(struct cli *cli)
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE && change.kind == CHANGE_RESTORE)
-        status = read_index(cli, &url);
+        status = read_list(cli, &change, &url);
     if (status == EXIT_DONE) {
         change.index_name = change.kind == CHANGE_RESTORE ? str_text(&url) : NULL;
         str_append_format(&what, "%s%srevision %" PRIu64, str_text(&url), url.len > 0 ? " to " : "",

@@ -157,8 +157,10 @@ int command_urlset_set(struct cli *cli)
     if (status != EXIT_DONE)
         return status;
     status = session_apply(cli, &change, name, &result);
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE && result.removed > 0)
         printf("%s: changed; page URLs that left: %" PRIu64 "\n", name, result.removed);
+    else if (status == EXIT_DONE)
+        printf("%s: changed\n", name);
     change_result_done(&result);
     return status;
 }

@@ -464,6 +464,9 @@ static void append_site_text(struct str *out, const struct registry_site *site)
     for (size_t i = 0; i < site->index_count; i++)
         str_append_format(out, "  index       %s%s\n", site->indexes[i].path,
                           site->indexes[i].frozen ? "  (frozen)" : "");
+    for (size_t i = 0; i < site->urlset_count; i++)
+        str_append_format(out, "  urlset      %s%s\n", site->urlsets[i].path,
+                          site->urlsets[i].frozen ? "  (frozen)" : "");
     for (size_t i = 0; i < site->cross_host_count; i++)
         str_append_format(out, "  cross host  %s\n", site->cross_hosts[i]);
     for (size_t i = 0; i < site->alias_host_count; i++)

@@ -8,8 +8,9 @@
 #include "server/cli/output.h"
 #include "server/rules/lastmod.h"
 
+/* Of all indexes, or of all urlsets. */
 struct summary {
-    size_t indexes;
+    size_t lists;
     uint64_t pages, entries, bytes;
     int64_t changed_at;
     bool untold; /* entries and bytes, to this token */
@@ -52,28 +53,37 @@ static void append_source(void *context, const struct backend_source *source)
     told->any = true;
 }
 
-static int sum_up(struct backend *b, const struct registry *registry, struct summary *out)
+static int add_list(struct backend *b, const struct registry_index *list, struct summary *out)
 {
-    for (size_t i = 0; i < registry->site_count; i++) {
-        const struct registry_site *site = &registry->sites[i];
+    out->lists++;
+    for (size_t n = 0; n < list->page_count; n++) {
+        struct backend_page page;
+        int status = backend_page(b, list, list->pages[n], &page);
 
-        out->indexes += site->index_count;
-        for (size_t k = 0; k < site->index_count; k++)
-            for (size_t n = 0; n < site->indexes[k].page_count; n++) {
-                struct backend_page page;
-                int status = backend_page(b, &site->indexes[k], site->indexes[k].pages[n], &page);
-
-                if (status != EXIT_DONE)
-                    return status;
-                out->pages++;
-                out->untold |= page.untold;
-                out->entries += page.entries;
-                out->bytes += page.bytes;
-                if (page.changed_at > out->changed_at)
-                    out->changed_at = page.changed_at;
-            }
+        if (status != EXIT_DONE)
+            return status;
+        out->pages++;
+        out->untold |= page.untold;
+        out->entries += page.entries;
+        out->bytes += page.bytes;
+        if (page.changed_at > out->changed_at)
+            out->changed_at = page.changed_at;
     }
     return EXIT_DONE;
+}
+
+static int sum_up(struct backend *b, const struct registry *registry, struct summary *indexes,
+                  struct summary *urlsets)
+{
+    const struct registry_index *list;
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < registry->site_count; i++)
+        for (size_t k = 0;
+             status == EXIT_DONE && (list = registry_site_list(&registry->sites[i], k)) != NULL;
+             k++)
+            status = add_list(b, list, list->kind == LIST_URLSET ? urlsets : indexes);
+    return status;
 }
 
 /* Names and reasons are not this program's own. */
@@ -90,24 +100,35 @@ static void print_lines(const char *text, const char *before)
     }
 }
 
-static void print_text(const struct backend *b, const struct backend_status *status, size_t sites,
-                       const struct summary *sum, const struct sources_told *sources)
+/* Ends a line that names how many lists there are. */
+static void print_sum(const struct summary *sum, const char *one, const char *many)
 {
     char changed[21] = "never";
 
     if (sum->changed_at != 0)
         lastmod_format_utc(sum->changed_at, changed);
+    printf(", %" PRIu64 " %s", sum->pages, plural(sum->pages, "page", "pages"));
+    if (!sum->untold)
+        printf(", %" PRIu64 " %s, %" PRIu64 " bytes", sum->entries, plural(sum->entries, one, many),
+               sum->bytes);
+    printf("; changed %s\n", changed);
+}
+
+static void print_text(const struct backend *b, const struct backend_status *status, size_t sites,
+                       const struct summary *indexes, const struct summary *urlsets,
+                       const struct sources_told *sources)
+{
     printf("%s%s%s: sitemapd %s, %s%s%s\n", ink_on(stdout, INK_HEADING), b->name, ink_off(stdout),
            status->version, ink_on(stdout, status->healthy ? INK_GOOD : INK_WARNING),
            status->healthy ? "well" : "not well", ink_off(stdout));
     print_lines(str_text(&status->reasons), "  ");
-    printf("%zu %s, %zu %s, %" PRIu64 " %s", sites, plural(sites, "site", "sites"), sum->indexes,
-           plural(sum->indexes, "index", "indexes"), sum->pages,
-           plural(sum->pages, "page", "pages"));
-    if (!sum->untold)
-        printf(", %" PRIu64 " %s, %" PRIu64 " bytes", sum->entries,
-               plural(sum->entries, "entry", "entries"), sum->bytes);
-    printf("; changed %s\n", changed);
+    printf("%zu %s, %zu %s", sites, plural(sites, "site", "sites"), indexes->lists,
+           plural(indexes->lists, "index", "indexes"));
+    print_sum(indexes, "entry", "entries");
+    if (urlsets->lists > 0) {
+        printf("%zu %s", urlsets->lists, plural(urlsets->lists, "urlset", "urlsets"));
+        print_sum(urlsets, "page URL", "page URLs");
+    }
     if (sources->any) {
         printf("sources:\n");
         print_lines(str_text(&sources->out), "");
@@ -115,7 +136,8 @@ static void print_text(const struct backend *b, const struct backend_status *sta
 }
 
 static void print_json(const struct backend *b, const struct backend_status *status, size_t sites,
-                       const struct summary *sum, const struct sources_told *sources)
+                       const struct summary *sum, const struct summary *urlsets,
+                       const struct sources_told *sources)
 {
     const char *reason = str_text(&status->reasons);
     struct str out = STR_INIT;
@@ -131,13 +153,15 @@ static void print_json(const struct backend *b, const struct backend_status *sta
             str_append_char(&out, ',');
         str_append_json(&out, reason, len);
     }
-    str_append_format(&out, "],\"sites\":%zu,\"indexes\":%zu,\"pages\":%" PRIu64, sites,
-                      sum->indexes, sum->pages);
+    str_append_format(&out, "],\"sites\":%zu,\"indexes\":%zu,\"pages\":%" PRIu64, sites, sum->lists,
+                      sum->pages);
     output_append_json_count(&out, "entries", sum->entries, sum->untold);
     output_append_json_count(&out, "bytes", sum->bytes, sum->untold);
     if (sum->changed_at != 0)
         lastmod_format_utc(sum->changed_at, changed);
     str_append_json_member(&out, "changed_at", sum->changed_at != 0 ? changed : NULL);
+    str_append_format(&out, ",\"urlsets\":%zu", urlsets->lists);
+    output_append_json_count(&out, "urls", urlsets->entries, urlsets->untold);
     str_append_format(&out, ",\"sources\":[%s]}\n", str_text(&sources->out));
     fputs(str_text(&out), stdout);
     str_done(&out);
@@ -149,19 +173,19 @@ int command_status(struct cli *cli)
     struct sources_told sources = {.json = json, .out = STR_INIT};
     struct backend_status health = {
         .reasons = STR_INIT, .source = append_source, .context = &sources};
-    struct summary sum = {0};
+    struct summary indexes = {0}, urlsets = {0};
     struct registry *registry = NULL;
     int status = session_open(cli, false);
 
     if (status != EXIT_DONE)
         return status;
     registry = backend_registry(cli->backend, REGISTRY_HELD);
-    status = registry == NULL ? EXIT_COULD_NOT : sum_up(cli->backend, registry, &sum);
+    status = registry == NULL ? EXIT_COULD_NOT : sum_up(cli->backend, registry, &indexes, &urlsets);
     if (status == EXIT_DONE)
         status = backend_status(cli->backend, &health);
     if (status == EXIT_DONE)
-        (json ? print_json : print_text)(cli->backend, &health, registry->site_count, &sum,
-                                         &sources);
+        (json ? print_json : print_text)(cli->backend, &health, registry->site_count, &indexes,
+                                         &urlsets, &sources);
     if (status == EXIT_DONE && !health.healthy)
         status = EXIT_COULD_NOT;
     registry_unref(registry);

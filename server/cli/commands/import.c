@@ -23,6 +23,7 @@
 #include "server/cli/output.h"
 #include "server/input/reader.h"
 #include "server/rules/findings.h"
+#include "server/rules/page/fragment.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
@@ -43,7 +44,10 @@ struct import {
     struct str if_match; /* a field of If-Match; empty: without */
     bool anybodys;       /* --source '*': a replace acts on the entries of all owners */
     bool replace, skip, dry_run, drop_lastmod;
-    uint64_t shown; /* of a dry run: rows printed */
+    bool drop_extensions; /* that the urlset, made for `with`, was not made for */
+    unsigned with;
+    uint64_t stripped; /* page URLs that lost some */
+    uint64_t shown;    /* of a dry run: rows printed */
     int64_t max_removed;
     struct registry *registry; /* replace without --index: tells which index a loc belongs to */
     size_t group_count;
@@ -173,6 +177,11 @@ static void tell_remedy(struct cli *cli, const struct findings *f, const char *f
             cli_note(file, "name the index with --index URL");
             return;
         }
+        if (item->code == RULE_EXTENSION_FOREIGN) {
+            cli_note(file, "--drop-extensions leaves out what the urlset was not made for; a "
+                           "urlset that may have it is made with `sitemapd urlset add --with`");
+            return;
+        }
         if (item->code == RULE_SITE_UNKNOWN && item->loc != NULL &&
             url_parse(item->loc, strlen(item->loc), &url, NULL) == RULE_OK) {
             if (!session_has_sites(cli))
@@ -243,20 +252,19 @@ static void tell(const struct import *import, const struct registry_site *site,
 static void import_tell_own(const struct import *import)
 {
     struct registry *registry = backend_registry(import->cli->backend, REGISTRY_HELD);
+    const struct registry_index *index;
     bool found = false;
 
     if (registry == NULL)
         return;
     for (size_t s = 0; s < registry->site_count; s++)
-        for (size_t i = 0; !found && i < registry->sites[s].index_count; i++) {
-            const struct registry_index *index = &registry->sites[s].indexes[i];
-
+        for (size_t i = 0; !found && (index = registry_site_list(&registry->sites[s], i)) != NULL;
+             i++)
             for (size_t n = 0; !found && n < index->page_count; n++) {
                 found = is_same(import, index, index->pages[n]);
                 if (found)
                     tell(import, &registry->sites[s], index, index->pages[n]);
             }
-        }
     registry_unref(registry);
 }
 
@@ -422,10 +430,23 @@ static struct import_group *find_group(struct reading *r, const struct entry *en
 
 /* ---- the reader's sink ----------------------------------------------------------------- */
 
+/* Leaves out what the urlset was not made for; what is left goes into `rest`. */
+static void strip(struct import *import, struct entry *entry, struct str *rest)
+{
+    if (!import->drop_extensions || entry->extensions_state != FIELD_SET ||
+        (extensions_of(entry->extensions) & ~import->with) == 0)
+        return;
+    fragment_append_part(rest, entry->extensions, import->with);
+    entry->extensions_state = rest->len > 0 ? FIELD_SET : FIELD_NULL;
+    entry->extensions = rest->len > 0 ? str_text(rest) : NULL;
+    import->stripped++;
+}
+
 static bool take_entry(void *context, const struct entry *entry)
 {
     struct reading *r = context;
     struct import_group *group;
+    struct str rest = STR_INIT;
     struct entry kept;
 
     if (!take_remarks(r->import, entry))
@@ -436,8 +457,12 @@ static bool take_entry(void *context, const struct entry *entry)
     kept = *entry;
     if (r->import->source != NULL)
         kept.source = NULL;
-    r->spooled = spool_add(group->spool, &kept);
-    return r->spooled == SPOOL_OK;
+    strip(r->import, &kept, &rest);
+    r->no_memory = rest.failed;
+    if (!rest.failed)
+        r->spooled = spool_add(group->spool, &kept);
+    str_done(&rest);
+    return !r->no_memory && r->spooled == SPOOL_OK;
 }
 
 static bool take_rejection(void *context, const struct rejection *rejection)
@@ -622,6 +647,9 @@ static int read_options(struct cli *cli, struct import *import)
     import->skip = arguments_has(a, "--skip-invalid");
     import->dry_run = arguments_has(a, "--dry-run");
     import->drop_lastmod = arguments_has(a, "--drop-lastmod");
+    import->drop_extensions = arguments_has(a, "--drop-extensions");
+    if (import->drop_extensions && import->list != LIST_URLSET)
+        return cli_misuse("--drop-extensions", "goes with --urlset");
     if (import->source != NULL && strcmp(import->source, "*") == 0) {
         if (!import->replace)
             return cli_misuse("--source", "'*' says whose entries --replace acts on; without it, "
@@ -640,6 +668,7 @@ static int read_options(struct cli *cli, struct import *import)
 static int prepare(struct cli *cli, struct import *import)
 {
     const struct registry_index *named;
+    int status;
 
     import->findings.max = cli->config->max_rejections;
     import->findings.examples = FINDINGS_EXAMPLES;
@@ -647,8 +676,12 @@ static int prepare(struct cli *cli, struct import *import)
     if (import->owner == NULL)
         return EXIT_COULD_NOT;
     import->registry = backend_registry(cli->backend, 0);
-    return import->registry == NULL ? EXIT_COULD_NOT
-                                    : names_index_option(cli, import->registry, &named);
+    if (import->registry == NULL)
+        return EXIT_COULD_NOT;
+    status = names_index_option(cli, import->registry, &named);
+    if (status == EXIT_DONE && import->list == LIST_URLSET)
+        import->with = named->with;
+    return status;
 }
 
 #define TELL_WAIT_MS 1000
@@ -784,6 +817,10 @@ static int apply_list(struct import *import)
     if (status == EXIT_DONE && good)
         status = import_apply(import, import->dry_run, &import->findings);
     tell_findings(import->cli, &import->findings, import->file);
+    if (import->stripped > 0)
+        cli_note(import->file,
+                 "%" PRIu64 " %s extensions that the urlset was not made for; they were dropped",
+                 import->stripped, plural(import->stripped, "page URL has", "page URLs have"));
     if (status != EXIT_DONE)
         return status;
     if (import->findings.refused > 0 && !import->skip)

@@ -1,0 +1,103 @@
+"""Page URLs by the command line: what a shop and a news site do with them, and what is told."""
+
+import json
+import time
+
+import pytest
+
+from harness import ORIGIN, sitemapd
+
+SHOP, PLAIN, NEWS = (f"{ORIGIN}/{name}.xml" for name in ("shop", "plain", "news"))
+ROWS = [
+    {"loc": ORIGIN + "/1", "lastmod": "2026-01-31T10:20:30Z", "images": ["https://cdn.example.net/1.jpg"], "alternates": {"de": ORIGIN + "/de/1"}},
+    {"loc": ORIGIN + "/2", "alternates": {"de": ORIGIN + "/de/2"}},
+    {"loc": ORIGIN + "/3", "images": ["https://cdn.example.net/3.jpg"]},
+]
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*words, code=0):
+        told = sitemapd(*words, database=str(tmp_path / "catalogue.db"))
+        assert told.code == code, told
+        return told
+
+    (tmp_path / "rows").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    run("site", "add", ORIGIN)
+    run("urlset", "add", SHOP, "--with", "images,alternates")
+    run("urlset", "add", PLAIN, "--with", "images")
+    run("urlset", "add", NEWS, "--with", "news")
+    return run
+
+
+def rows(run, urlset):
+    return {row["loc"].removeprefix(ORIGIN): row for row in map(json.loads, run("url", "list", "--urlset", urlset, "--json").out.splitlines())}
+
+
+def revision(run):
+    return json.loads(run("history", "--limit", "1", "--json").out)["revision"]
+
+
+def test_extensions_that_the_urlset_was_not_made_for(run, tmp_path):
+    refused = run("import", "--urlset", PLAIN, tmp_path / "rows", code=1)
+    assert "rows:1: https://www.example.com/1: has an extension that its urlset was not made for (with) (extension-foreign)" in refused.err
+    assert "--drop-extensions leaves out" in refused.err and "2 of 3 entries refused" in refused.err
+    told = run("import", "--urlset", PLAIN, "--drop-extensions", tmp_path / "rows")
+    assert "2 page URLs have extensions that the urlset was not made for; they were dropped" in told.err and "3 created" in told.out
+    kept = rows(run, PLAIN)
+    assert [kept[loc].get("images") for loc in ("/1", "/2", "/3")] == [["https://cdn.example.net/1.jpg"], None, ["https://cdn.example.net/3.jpg"]]
+    assert not any("alternates" in row for row in kept.values())
+    assert "rows: read 3: 0 created, 0 updated, 3 unchanged" in run("import", "--urlset", PLAIN, "--drop-extensions", tmp_path / "rows").out.replace(str(tmp_path) + "/", "")
+    whole = run("import", "--urlset", SHOP, "--drop-extensions", tmp_path / "rows")
+    assert "dropped" not in whole.err and rows(run, SHOP)["/1"]["alternates"] == {"de": ORIGIN + "/de/1"}
+
+
+def test_history_diff_and_undo_of_a_urlset(run, tmp_path):
+    run("import", "--urlset", SHOP, tmp_path / "rows")
+    before, page = revision(run), run("render", SHOP).out
+    run("url", "add", ORIGIN + "/4", "--urlset", SHOP)
+    run("url", "remove", ORIGIN + "/2", "--urlset", SHOP)
+    run("url", "add", ORIGIN + "/4", "--urlset", PLAIN)
+    kinds = [json.loads(line)["kind"] for line in run("history", "--urlset", SHOP, "--json").out.splitlines()]
+    assert kinds == ["removal", "registration", "list", "urlset-add"]
+    shop = f"- {ORIGIN}/2\n+ {ORIGIN}/4\n"
+    assert sorted(run("diff", "--from", str(before), "--urlset", SHOP).out.splitlines()) == sorted(shop.splitlines() + [f"+1 ~0 -1 since revision {before}"])
+    whole = [line.split("  ")[0] for line in run("diff", "--from", str(before)).out.splitlines()]
+    assert whole.count(f"+ {ORIGIN}/4") == 2 and f"- {ORIGIN}/2" in whole and f"+ {PLAIN}" in whole
+    told = run("undo", "--urlset", SHOP, "--to", str(before), "--dry-run")
+    assert f"{SHOP} to revision {before}: would put back +1 ~0 -1" in told.out and "/4" in "".join(rows(run, SHOP))
+    assert "put back +1 ~0 -1" in run("undo", "--urlset", SHOP, "--to", str(before), "--max-removed", "1").out
+    assert run("render", SHOP).out == page and "/4" in rows(run, PLAIN)
+    assert "goes not with --index" in run("undo", "--urlset", SHOP, "--index", SHOP, "--to", "1", code=2).err
+    assert "no urlset of this catalogue; did you mean" in run("history", "--urlset", SHOP[:-4] + "s.xml", code=1).err
+
+
+def test_an_article(run):
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    article = ["url", "add", ORIGIN + "/a", "--urlset", NEWS, "--news-name", "The Times", "--news-title", "A & B", "--news-date", now]
+    assert "news.publication.language is needed (field-missing)" in run(*article, code=1).err
+    run(*article, "--news-language", "en")
+    assert rows(run, NEWS)["/a"]["news"] == {"publication": {"name": "The Times", "language": "en"}, "publication_date": now, "title": "A & B"}
+    run("url", "add", ORIGIN + "/a", "--urlset", NEWS, "--lastmod", now)
+    assert rows(run, NEWS)["/a"]["news"]["title"] == "A & B"
+    old = [*article[:-1], "2026-01-01", "--news-language", "en"]
+    assert "(expired)" in run(*old, code=1).err
+    assert "(expired)" in run("url", "add", ORIGIN + "/b", "--urlset", NEWS, "--lastmod", "2026-01-01", code=1).err  # news or not
+    run("urlset", "add", ORIGIN + "/archive.xml", "--with", "news", "--expires", "never")
+    old[4] = ORIGIN + "/archive.xml"
+    run(*old)
+
+
+def test_what_is_told(run):
+    assert run("urlset", "set", SHOP, "--max-pages", "7").out == f"{SHOP}: changed\n"
+    run("url", "add", ORIGIN + "/1", "--urlset", SHOP)
+    assert "\n3 urlsets, 1 page, 1 page URL, " in run("status").out
+    status = json.loads(run("status", "--json").out)
+    assert (status["indexes"], status["entries"], status["urlsets"], status["urls"]) == (1, 1, 3, 1)
+    assert "  urlset      /shop.xml\n" in run("site", "list").out
+    for words, text in (
+        (["https://elsewhere.example/x", "--urlset", SHOP], "is on another host than its index or urlset"),
+        ([ORIGIN + "/1", "--urlset", ORIGIN + "/none.xml"], "/1: names no urlset of this catalogue (urlset-unknown); `sitemapd urlset list` shows them"),
+        ([ORIGIN + "/1", "--urlset", NEWS, "--image", ORIGIN + "/1.jpg"], "`sitemapd urlset add --with`"),
+    ):
+        assert text in run("url", "add", *words, code=1).err
