@@ -1,7 +1,7 @@
 /* A file that is past the limits of a sitemap is split: its page URLs become the rows of a urlset
- * at the file's own URL, and what differs from night to night is what is written. It is read twice
- * as a stream and judged as a whole before anything is applied; memory is bounded, and so is what
- * it takes of the disk. No log, no clock but the one for `stop`. */
+ * at the file's own URL, and what differs from night to night is what is written. It is read
+ * as a stream, now and then twice, and judged as a whole before anything is applied; memory is
+ * bounded, and so is what it takes of the disk. No log, no clock but the one for `stop`. */
 #ifndef SITEMAPD_SOURCES_SPLIT_H
 #define SITEMAPD_SOURCES_SPLIT_H
 
@@ -25,7 +25,9 @@ struct split_file {
     int64_t now;        /* Unix seconds */
     int64_t max_removed;
     bool dry_run;
-    uint64_t max_disk;       /* that it may take beside the catalogue; 0: no bound */
+    /* That it may take of the disk, beside the catalogue; 0: no bound. And a quarter of it more,
+     * for rows that are seldom read again. */
+    uint64_t max_disk;
     const atomic_bool *stop; /* may be NULL */
 };
 
