@@ -203,9 +203,29 @@ def check_console(root):
                     yield f"{path}:{number}: only {CONSOLE_ASKS} asks the server and keeps anything"
 
 
+def check_tests(root):
+    """A test that no CMakeLists.txt names is run by nobody."""
+    files, text = [], ""
+    for folder, folders, names in os.walk(os.path.join(root, "tests")):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if name == "CMakeLists.txt":
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    text += file.read()
+            elif re.fullmatch(r"tests/(?:unit/.*/test_\w+\.c|fuzz/fuzz_\w+\.c|http/test_\w+\.py)", path):
+                files.append((path, os.path.splitext(name)[0]))
+    http = {f"test_{name}" for name in re.findall(r"sitemapd_http_test\((\w+)", text)}
+    words = set(re.findall(r"\w+", text))
+    for path, name in files:
+        told = {name, name.removeprefix("test_"), name.removeprefix("test_routes_"), name.removeprefix("test_alloc_")}
+        if not (name in http if path.startswith("tests/http/") else told & words):
+            yield f"{path}:1: no CMakeLists.txt names it"
+
+
 def check(root):
     found = [f"{path}:{line}: {message}" for path in sources(root) for line, message in check_file(root, path)]
-    return found + list(check_console(root))
+    return found + list(check_console(root)) + list(check_tests(root))
 
 
 def main():

@@ -137,3 +137,11 @@ def test_the_console_is_held_to_its_own_rules(tmp_path, path, line, why):
     assert include_rules.check(str(tmp_path)) == []
     plant(tmp_path, {path: "/* */\n" + line + "\n"})
     assert [f"{path}:2: " in told and why in told for told in include_rules.check(str(tmp_path))] == [True]
+
+
+@pytest.mark.parametrize("path, names", [("tests/http/test_a.py", "sitemapd_http_test(a 60)"), ("tests/unit/db/test_a.c", "sitemapd_unit_test(test_a db)")])
+def test_a_test_that_nobody_runs_is_found(tmp_path, path, names):
+    plant(tmp_path, {**CLEAN, path: ""})
+    assert include_rules.check(str(tmp_path)) == [f"{path}:1: no CMakeLists.txt names it"]
+    plant(tmp_path, {"tests/CMakeLists.txt": names + "\n"})
+    assert include_rules.check(str(tmp_path)) == []

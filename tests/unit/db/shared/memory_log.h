@@ -441,7 +441,8 @@ static inline enum shared_outcome memory_hold(struct shared_log *log, const char
 static inline bool memory_is_held(const struct shared_log *log, const char *name)
 {
     pthread_mutex_lock(&memory.lock);
-    bool held = &memory.names[memory_name(name)].by->log == log;
+    const struct memory_handle *by = memory.names[memory_name(name)].by;
+    bool held = by && &by->log == log;
     pthread_mutex_unlock(&memory.lock);
     return held;
 }
