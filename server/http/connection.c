@@ -102,8 +102,7 @@ void peers_leave(struct peers *p, struct peer *peer)
 /* libmicrohttpd's own timeout counts idleness only: a client that drips a byte a second is never
  * idle. So one thread looks at all connections a few times a second and ends the sockets of those
  * that are past their deadline; their threads then see an end of stream and clean up. */
-#define SCAN_MS      250
-#define IDLE_SCAN_MS 1000 /* while there is nobody */
+#define SCAN_MS 250
 /* Ended in a row, under the lock that whoever connects waits for; then others have their turn. */
 #define CUT_MOST    128u
 #define CUT_SOON_MS 2
@@ -266,8 +265,7 @@ static void *run(void *context)
 
     pthread_mutex_lock(&l->connections_lock);
     while (!l->deadline_stop) {
-        int wait_ms = more ? CUT_SOON_MS : l->connection_count > 0 ? SCAN_MS : IDLE_SCAN_MS;
-        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, wait_ms);
+        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, more ? CUT_SOON_MS : SCAN_MS);
         pthread_cond_timedwait(&l->deadline_wake, &l->connections_lock, &until);
         int64_t now = clock_coarse_ms();
         more = scan(l, now);
