@@ -73,6 +73,13 @@ def test_wrong_usage(run, name, args):
     assert done.stderr.count("\n") == 1 and f"tests/{name}" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("name, wrong", [("bench/nights", "many"), ("bench/run", "--surplus"), ("bench/scale", "--surplus")])
+def test_benchmarks(run, name, wrong):
+    told, refused = run(name, ["--help"]), run(name, [wrong])
+    assert (told.returncode, told.stderr) == (0, "") and told.stdout.startswith(f"usage: {name[6:]} ")
+    assert (refused.returncode, refused.stdout) == (2, "") and f"{name[6:]}: error: " in refused.stderr
+
+
 @pytest.mark.parametrize("name, args", BUILD)
 def test_a_build_that_fails(run, name, args):
     """It is tried though a program of an earlier build may be there, and its words are shown."""

@@ -5,12 +5,17 @@ import email.utils
 import mmap
 import os
 import re
+import sqlite3
 import struct
+import sys
 import time
 
 import pytest
 
 from harness import ORIGIN, eventually
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from origin import Origin, answer  # noqa: E402
 
 XML = "/sitemap_index.xml"
 YEARS = 10 * 366 * 86400
@@ -121,3 +126,46 @@ def test_a_source_comes_back(start, clock, tmp_path, restarted):
     time.sleep(1.1)  # dates have seconds
     write("three", time.time() - 86400)
     eventually(lambda: scan() and date() > first, "it does not run backwards")
+
+
+def test_page_urls_leave_in_their_time(start, clock):
+    """Nobody writes: the writer takes out what is too old by itself."""
+    server = start(env=clock.environment)
+    urlset = ORIGIN + "/news.xml"
+    assert server.api("POST", "/v1/urlsets", {"url": urlset, "expires": "2d"}).status == 201
+    day = lambda ago: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago * 86400))
+    for name, ago in (("old", 1.5), ("new", 0.1)):
+        assert server.api("POST", "/v1/urls", {"loc": f"{ORIGIN}/{name}", "lastmod": day(ago), "urlset": urlset}).status == 201
+    assert re.findall("<loc>(.*?)</loc>", server.get("/news.xml").xml().decode()) == [ORIGIN + "/old", ORIGIN + "/new"]
+    clock.set(86400)
+    eventually(lambda: re.findall("<loc>(.*?)</loc>", server.get("/news.xml").xml().decode()) == [ORIGIN + "/new"], "two days old", 60)
+    clock.set(3 * 86400)
+    eventually(lambda: server.get(XML).status == 404 or b"news.xml" not in server.get(XML).xml(), "its page left the index", 60)
+    assert server.get("/news.xml").status == 404
+    changes = server.api("GET", "/v1/history").json()["changes"]
+    assert [(change["kind"], change["by"]) for change in changes[:2]] == [("expiry", "expiry")] * 2, changes[:2]
+    assert server.cli("check").code == 0
+
+
+def test_indexnow_gives_up_after_a_day(start, clock, tmp_path):
+    with Origin() as endpoint:
+        endpoint.answers["/indexnow"] = answer(503, Connection="close")
+        server = start(env=clock.environment, sites=(), config=(
+            f'[fetch]\nallow_address = 127.0.0.2\n[site "main"]\norigin = {ORIGIN}\nindexnow_key = 5f1c6a0e7d2b49c8\n'
+            f"indexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n"))
+        urlset = ORIGIN + "/pages.xml"
+        assert server.api("POST", "/v1/urlsets", {"url": urlset}).status == 201
+        told = lambda result: server.metrics()[f'sitemapd_indexnow_urls_total{{result="{result}"}}']
+        def begun():
+            with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
+                return db.execute("SELECT revision FROM indexnow").fetchone()
+
+        eventually(begun, "it begins with what comes next")
+        assert server.api("POST", "/v1/urls", {"loc": ORIGIN + "/a", "urlset": urlset}).status == 201
+        server.told("indexnow-failed")
+        assert told("given-up") == 0
+        first = begun()
+        clock.set(86400 + 3600)
+        eventually(lambda: told("given-up") == 1, "at the next try", 90)
+        assert told("told") == 0
+        assert begun() > first, "it goes on behind them"

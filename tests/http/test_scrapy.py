@@ -67,9 +67,9 @@ def site():
     thread.join()
 
 
-def crawl(url):
+def crawl(url, spider=SPIDER):
     done = subprocess.run(
-        [sys.executable, "-c", SPIDER, url], capture_output=True, timeout=seconds(50), env=environment({"HTTP_PROXY": "", "no_proxy": "*"})
+        [sys.executable, "-c", spider, url], capture_output=True, timeout=seconds(50), env=environment({"HTTP_PROXY": "", "no_proxy": "*"})
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     return json.loads(done.stdout.decode().splitlines()[-1])
@@ -101,3 +101,24 @@ def test_scrapy_crawls_it_all(start, site):
 
     site.RequestHandlerClass = Front
     assert crawl(site.origin + "/robots.txt") == wanted
+
+
+ONLY_SITEMAPS = """
+    def sitemap_filter(self, entries):
+        for entry in entries:
+            if "/p/" in entry["loc"]:
+                seen.append(entry["loc"])
+            else:
+                yield entry
+"""
+
+
+def test_from_robots_txt_to_every_page_url(start):
+    """A urlset of three pages (of news each has a thousand)."""
+    server = start(sites=())
+    own = f"http://{server.public}"
+    assert server.cli("site", "add", own).code == 0
+    assert server.api("POST", "/v1/urlsets", {"url": own + "/news.xml", "with": ["news"]}).status == 201
+    locs = sorted(f"{own}/p/{i}" for i in range(2100))
+    assert server.bulk([{"loc": loc, "urlset": own + "/news.xml"} for loc in locs], "/v1/urls").status == 200
+    assert crawl(own + "/robots.txt", SPIDER.replace("    def parse(self, response):\n        seen.append(response.url)\n", ONLY_SITEMAPS)) == locs
