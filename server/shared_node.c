@@ -68,6 +68,8 @@ static void append_digest(struct str *out, const struct config *config)
         add_list(digest, site->indexes, site->index_count);
         add_list(digest, site->cross_hosts, site->cross_host_count);
         add_list(digest, site->host_aliases, site->host_alias_count);
+        add_text(digest, site->indexnow_key);
+        add_text(digest, site->indexnow_endpoint);
         for (size_t k = 0; k < site->alias_count; k++) {
             add_text(digest, site->aliases[k].from);
             add_text(digest, site->aliases[k].to);
@@ -81,6 +83,7 @@ static void append_digest(struct str *out, const struct config *config)
         add_text(digest, source->url != NULL ? source->url : source->upstream);
         add_text(digest, source->index);
         add_text(digest, source->serve ? "serve" : "");
+        add_text(digest, source->split ? "split" : "");
     }
     token_digest_end(digest, sha256);
     str_append_format(out, "%s\"configuration\":\"", out->len > 1 ? "," : "");

@@ -61,7 +61,7 @@ static void append_urlset(struct str *out, const struct registry *registry,
                           const struct registry_site *site, const struct registry_index *urlset)
 {
     const struct registry_index *index = registry_index_by_id(registry, urlset->of_index);
-    const char *before = ",\"with\":[";
+    const char *before = "";
     char span[24];
 
     str_append_text(out, ",\"index\":");
@@ -69,6 +69,7 @@ static void append_urlset(struct str *out, const struct registry *registry,
         json_append_url(out, site->origin, index->path);
     else
         str_append_text(out, "null");
+    str_append_text(out, ",\"with\":[");
     for (size_t i = 0; i < EXTENSION_COUNT; i++) {
         if ((urlset->with & extensions[i].bit) == 0)
             continue;
@@ -76,8 +77,7 @@ static void append_urlset(struct str *out, const struct registry *registry,
         str_append_json_text(out, extensions[i].word);
         before = ",";
     }
-    str_append_text(out, *before == ',' && before[1] != '\0' ? ",\"with\":[]" : "]");
-    str_append_format(out, ",\"max_pages\":%" PRIu32, urlset->max_pages);
+    str_append_format(out, "],\"max_pages\":%" PRIu32, urlset->max_pages);
     grant_write_span(urlset->expires_s, span);
     str_append_json_member(out, "expires", urlset->expires_s > 0 ? span : NULL);
 }
