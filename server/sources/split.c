@@ -314,6 +314,11 @@ static bool drop_foreign(struct split *s, struct entry *row)
     return !s->part.failed || end_with(s, SPLIT_NO_MEMORY);
 }
 
+/* What a row lost. */
+#define DROPS                                                                                      \
+    (RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
+     RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_EXTENSION_DROPPED))
+
 static bool take_entry(void *context, const struct entry *read)
 {
     struct split *s = context;
@@ -329,7 +334,7 @@ static bool take_entry(void *context, const struct entry *read)
     hash_text(s, entry->extensions);
     if (s->gathers)
         return !bits_has(&s->wanted, at) || gather_row(s, entry);
-    s->out->extra += entry->remarks != 0;
+    s->out->extra += (entry->remarks & DROPS) != 0;
     if (!is_placed(s, entry->loc)) {
         s->out->bad++;
         return true;

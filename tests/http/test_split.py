@@ -95,6 +95,7 @@ def test_nights(shop):
     wanted = [loc for loc, _ in rows]
     wanted[7] = url("new")
     assert listed(shop) == wanted, "places are kept, and a free one taken"
+    assert f"all.xml: its {COUNT} page URLs are a urlset; left out: 1 refused, 1 repeated, 1 other elements and dates" in shop.told("source-file-split", 2)[-1]
     page = shop.get("/all.xml").xml().decode()
     assert f"<loc>{url('new')}</loc><image:image><image:loc>https://cdn.example.com/1.png</image:loc></image:image></url>" in page
     assert f"<loc>{url(9)}</loc><lastmod>2026-02-02</lastmod></url>" in page

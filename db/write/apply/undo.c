@@ -300,7 +300,7 @@ static bool is_for_source(struct undo *u, const struct registry_index *from,
         return false;
     refuse(u, "source-decides",
            "a source made this change, and its next scan would make it again; put its files back, "
-           "or freeze the index first: at the thaw they are judged anew");
+           "or freeze the index or urlset first: at the thaw they are judged anew");
     return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -279,9 +280,26 @@ static bool put_off_split(struct folder *f, const char *path)
     return true;
 }
 
+/* What of the file is not in the urlset; "" where all is. */
+static void tell_left_out(const struct split_result *split, char *out, size_t size)
+{
+    const struct {
+        uint64_t count;
+        const char *what;
+    } parts[] = {{split->bad, "refused"},
+                 {split->repeated, "repeated"},
+                 {split->extra, "other elements and dates"}};
+    *out = '\0';
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].count > 0)
+            snprintf(out + strlen(out), size - strlen(out), "%s%" PRIu64 " %s",
+                     *out == '\0' ? "left out: " : ", ", parts[i].count, parts[i].what);
+}
+
 static bool split(struct folder *f, struct record *kept, struct record *now, const struct url *loc)
 {
     const struct scan_options *options = f->pass->options;
+    char left_out[160];
     struct stat st;
     struct split_result out;
     struct split_file file = {.catalogue = options->catalogue,
@@ -322,7 +340,9 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     }
     now->file.state = SOURCE_FILE_IGNORED;
     now->file.lastmod = now->file.newest_lastmod = NULL;
-    now->file.urls = out.urls;
+    tell_left_out(&out, left_out, sizeof left_out);
+    now->file.detail = *left_out != '\0' ? left_out : NULL;
+    now->file.urls = out.urls - out.repeated;
     now->file.bytes = out.bytes;
     memcpy(now->file.hash, out.hash, sizeof now->file.hash);
     return scan_take(f->pass, kept, now);
