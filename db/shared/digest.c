@@ -9,7 +9,7 @@ struct digest {
     sqlite3 *db;
     gnutls_hash_hd_t hash;
     uint64_t chance; /* of the record */
-    int left;        /* rows of the table */
+    int left;        /* rows of the table, and KiB */
 };
 
 static void add_value(struct digest *d, sqlite3_stmt *row, int column)
@@ -26,6 +26,7 @@ static void add_value(struct digest *d, sqlite3_stmt *row, int column)
     gnutls_hash(d->hash, &number, sizeof number);
     if (bytes)
         gnutls_hash(d->hash, bytes, (size_t)head[1]);
+    d->left -= head[1] / 1024;
 }
 
 /* Rows on one side of the pivot. */
@@ -40,7 +41,7 @@ static int add_rows(struct digest *d, const struct table *t, const char *by, con
     sqlite3_free(sql);
     if (rc == SQLITE_OK && by)
         rc = sqlite3_bind_int64(row, 1, pivot);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+    while (rc == SQLITE_OK && d->left > 0 && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         for (int i = 0; i < sqlite3_column_count(row); i++)
             add_value(d, row, i);
         d->left--;

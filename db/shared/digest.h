@@ -12,7 +12,7 @@
 
 #define DIGEST_EACH  1024
 #define DIGEST_BYTES 32
-/* Of one table: some milliseconds of a large one. */
+/* Of one table: some milliseconds of a large one. Each KiB of a row counts as one more. */
 #define DIGEST_ROWS 2000
 
 /* In the transaction of record `seq`. */
