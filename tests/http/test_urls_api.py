@@ -100,3 +100,11 @@ def test_a_site_of_the_configuration_has_urlsets(start):
     assert removed.status == 200, removed
     assert server.api("POST", f"/v1/history/{removed.json()['revision']}/undo").status == 200
     assert b"/part/a<" in server.get("/part/urls.xml").body
+
+
+def test_hints_are_dropped_and_told_of_a_single_one(server):
+    row = {"loc": ORIGIN + "/part/h", "urlset": URLSET, "priority": 0.5, "changefreq": "daily"}
+    single = server.api("POST", "/v1/urls", row).json()
+    assert single["created"] == 1 and single["url"]["warnings"] == ["hint-dropped"], single
+    many = server.api("POST", "/v1/urls", [{**row, "loc": ORIGIN + f"/part/{i}"} for i in range(3)]).json()
+    assert many["created"] == 3 and many["warnings"] == [], many
