@@ -1,5 +1,6 @@
 /* The catalogue: where memory runs out, within SQLite too, a write is answered NO_MEMORY and
  * nothing of it is there, and the file stays whole. Reads: test_alloc_db_read.c. */
+#include "server/rules/page/extension.h"
 #include "tests/unit/alloc/db_world.h"
 
 #include <sqlite3.h>
@@ -137,6 +138,36 @@ static bool site_comes_and_goes(void *context)
     return apply(w, &gone);
 }
 
+/* With a row that has an extension, and the entry of its page. */
+static bool urlset_comes_and_goes(void *context)
+{
+    struct world *w = context;
+    static const char urlset[] = ORIGIN "/pages.xml";
+    struct change_result result;
+    struct change add = {
+        .kind = CHANGE_URLSET_ADD, .index_url = urlset, .urlset = {.with = EXTENSION_IMAGES}};
+    enum catalogue_status status = catalogue_apply(w->c, &add, &result);
+    if (status == CATALOGUE_OK)
+        w->site = result.id;
+    change_result_done(&result);
+    if (status != CATALOGUE_CONFLICT && !fine(status))
+        return false;
+    struct change row = {.kind = CHANGE_ENTRY_PUT,
+                         .list = LIST_URLSET,
+                         .source = "tests",
+                         .entry = {.loc = ORIGIN "/page",
+                                   .index = urlset,
+                                   .extensions_state = FIELD_SET,
+                                   .extensions = "<image:image><image:loc>" ORIGIN
+                                                 "/a.png</image:loc></image:image>",
+                                   .position = POSITION_NONE}};
+    if (!apply(w, &row))
+        return false;
+    struct change gone = {
+        .kind = CHANGE_INDEX_REMOVE, .list = LIST_URLSET, .index_id = w->site, .max_removed = 10};
+    return apply(w, &gone);
+}
+
 static bool token_comes_and_goes(void *context)
 {
     struct world *w = context;
@@ -209,6 +240,7 @@ static void test_writes(void **state)
         {"list", put_and_take_list},
         {"dry run", try_to_remove},
         {"site", site_comes_and_goes},
+        {"urlset", urlset_comes_and_goes},
         {"token", token_comes_and_goes},
     };
     struct world *w = world_make();
