@@ -151,8 +151,8 @@ struct shared_log_calls {
 
     /* --- following --- */
     /* What is newer than `at` without the lock: at least one record where there is one, then as
-     * long as no more than `max_bytes` (packed) have come. `*head` is the log's head. YES also
-     * where there is nothing new. */
+     * long as no more than `max_bytes` (packed) have come. `*head` is the log's head, also where
+     * a callback stopped. YES also where there is nothing new. */
     enum shared_outcome (*tail)(struct shared_log *log, const struct shared_position *at,
                                 uint64_t max_bytes, const struct shared_take *take, uint64_t *head,
                                 int64_t deadline_ms);

@@ -547,7 +547,10 @@ enum catalogue_status member_settle(struct member *m, int64_t deadline_ms)
     bool more = status == CATALOGUE_OK;
     while (more && status == CATALOGUE_OK)
         status = follow_step(m, deadline_ms, &more);
-    return status == CATALOGUE_OK ? status : CATALOGUE_OUTCOME_UNKNOWN;
+    if (status == CATALOGUE_OK)
+        return status;
+    pause_ms(m, SETTLE_PAUSE_MS); /* it is there, and cannot be written here: a full disk */
+    return CATALOGUE_OUTCOME_UNKNOWN;
 }
 
 /* ---- following */

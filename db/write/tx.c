@@ -268,10 +268,13 @@ enum catalogue_status tx_commit(struct tx *tx)
     enum catalogue_status status = changed ? stamp(tx) : CATALOGUE_OK;
     if (status == CATALOGUE_OK && tx->log)
         status = tx->log->append(tx->log->context, tx);
+    bool is_everybodys = status == CATALOGUE_OK && tx->log && effects_are_any(tx->log->effects);
     if (status == CATALOGUE_OK)
         status = run_plain(tx, ST_COMMIT);
     if (status == CATALOGUE_OK && !sqlite3_get_autocommit(tx->db))
         status = CATALOGUE_UNAVAILABLE;
+    if (status != CATALOGUE_OK && is_everybodys) /* whatever is missing here, it was applied */
+        status = CATALOGUE_OUTCOME_UNKNOWN;
     if (status != CATALOGUE_OK) {
         tx_rollback(tx);
         return status;

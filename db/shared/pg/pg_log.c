@@ -262,11 +262,10 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
     send_tail(l, at, max_bytes, 1);
     outcome = pg_log_run(l, &r, deadline_ms);
     if (outcome == SHARED_YES) {
-        uint64_t seen = (uint64_t)pg_get_integer(r.at[1], 0, 0);
-
+        *head = (uint64_t)pg_get_integer(r.at[1], 0, 0);
         outcome = take_tail(l, r.at[0], at, take, &reached);
-        if (outcome == SHARED_YES)
-            *head = seen > reached.seq ? seen : reached.seq;
+        if (outcome == SHARED_YES && reached.seq > *head)
+            *head = reached.seq;
     } else if (outcome == SHARED_NO) {
         outcome = SHARED_AWAY;
     }

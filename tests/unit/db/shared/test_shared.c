@@ -11,6 +11,7 @@
 #include "db/shared/join.h"
 #include "db/shared/member.h"
 #include "db/shared/migration.h"
+#include "db/write/writer.h"
 #include "tests/unit/db/shared/memory_log.h"
 #include "tests/unit/db/shared/shared_dump.h"
 
@@ -286,6 +287,37 @@ static void nothing_is_written_while_the_log_is_away(void **state)
     await(holds(n, ORIGIN "/m/there.xml"), "followed");
     assert_int_equal(put_plain(&n->f, ORIGIN "/m/away.xml", NULL).status, CATALOGUE_OK);
     assert_int_equal(state_of(n).away_ms, 0);
+    cluster_close(&k);
+}
+
+/* Once. */
+static int refuse_commit(void *context)
+{
+    sqlite3_commit_hook(context, NULL, NULL);
+    return 1;
+}
+
+static void refuse_local_commit(void *context, const char *name)
+{
+    struct node *n = context;
+    if (strcmp(n->name, name) != 0)
+        return;
+    memory.between = NULL;
+    sqlite3_commit_hook(n->f.c->writer->db, refuse_commit, n->f.c->writer->db);
+}
+
+/* As a full disk does: what stands in the log was applied, whatever the own file lacks. */
+static void what_is_in_the_log_is_not_refused(void **state)
+{
+    struct cluster k;
+    (void)state;
+    cluster_open(&k);
+    memory.context = &k.nodes[1];
+    memory.between = refuse_local_commit;
+    assert_int_equal(put_plain(&k.nodes[1].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
+    assert_null(memory.between);
+    for (int i = 0; i < NODES; i++)
+        await(holds(&k.nodes[i], ORIGIN "/m/a.xml"), "from the log");
     cluster_close(&k);
 }
 
@@ -708,6 +740,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_one_writes_all_have),
         cmocka_unit_test(outcomes_are_told_as_they_are),
+        cmocka_unit_test(what_is_in_the_log_is_not_refused),
         cmocka_unit_test(nothing_is_written_while_the_log_is_away),
         cmocka_unit_test(who_is_killed_between_the_commits_has_it_from_the_log),
         cmocka_unit_test(who_is_ahead_of_the_log_replaces_itself),
