@@ -66,8 +66,7 @@ static int read_with(const char *text, unsigned *out)
         snprintf(word, sizeof word, "%.*s", (int)(len < 15 ? len : 15), text);
         bit = extension_named(word);
         if (bit == 0)
-            return cli_misuse("--with", "\"%s\" %s", word,
-                              rule_code_sentence(RULE_EXTENSION_UNKNOWN));
+            return cli_misuse("--with", "\"%s\" is none of images, alternates and news", word);
         *out |= bit;
         text += len;
     }
