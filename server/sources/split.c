@@ -11,7 +11,8 @@
  *   apply   the urlset is made where it is not there; one change, which the writer takes in steps
  *
  * Rows are told apart by 128 bits of a hash with a random seed, which nobody can aim at; a row's
- * say by 64. Piles are PILES parts of one nameless file, each with a small buffer: so each part
+ * say by 64. Piles are PILES parts of one nameless file, each with a small buffer in which a loc
+ * stands once: few locs that come again and again make no pile that outgrows the others, so each
  * fits into memory, whatever the file. Where each row of the file stands in it is its number; a bit
  * for each tells whether it is to be written. */
 #include "server/sources/split.h"
@@ -212,9 +213,22 @@ static struct row_hash hash_row(const struct split *s, const char *loc, const ch
     return (struct row_hash){.loc = {hash.low64, hash.high64}, .say = say, .at = at};
 }
 
+/* The first of a loc is the one that counts. */
+static bool is_buffered(const struct pile *pile, const uint64_t loc[2])
+{
+    for (unsigned i = 0; i < pile->buffered; i++)
+        if (pile->buffer[i].loc[0] == loc[0] && pile->buffer[i].loc[1] == loc[1])
+            return true;
+    return false;
+}
+
 static bool add_row(struct split *s, const struct row_hash *row)
 {
     struct pile *pile = &s->piles[row->loc[1] % PILES + (row->kept ? PILES : 0)];
+    if (!row->kept && is_buffered(pile, row->loc)) {
+        s->out->repeated++;
+        return true;
+    }
     if (pile->buffered == BUFFERED && !write_block(s, pile))
         return false;
     pile->buffer[pile->buffered++] = *row;

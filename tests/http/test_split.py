@@ -216,6 +216,23 @@ def test_by_the_command(shop):
     assert listed(shop) == [url(i) for i in range(COUNT)]
 
 
+def test_what_comes_again_and_again_takes_no_room(tmp_path):
+    """Few locs in a small packed file of many rows: neither disk nor memory is theirs (a row takes 32 bytes of either)."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    again = "".join(url(i) + "\n" for i in range(5)).encode() * 100_000
+    (folder / "all.txt.gz").write_bytes(gzip.compress("".join(url(i) + "\n" for i in range(COUNT)).encode() + again, 6))
+    server = Server(tmp_path, sites=(), config=(
+        f'[site "main"]\norigin = {ORIGIN}\n[limits]\nmax_spool = 20M\n'
+        f'[source "shop"]\ndirectory = {folder}\nurl = {ORIGIN}/\nsettle = 100ms\nrescan = 1s\nsplit = yes\n'))
+    server.start()
+    try:
+        eventually(lambda: problem(server) or len(pages(server)) == 2, "it is split", 120)
+        assert problem(server) is None and listed(server) == [url(i) for i in range(COUNT)]
+    finally:
+        server.stop()
+
+
 def test_without_the_setting(tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site/all.xml").write_text(xml((url(i), "") for i in range(COUNT)))
