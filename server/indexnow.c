@@ -1,9 +1,11 @@
 /* A site's batch is what its history has behind the kept position, part by part: no more than
- * BATCH_MAX_URLS, each once. It stays at hand until it was taken (200, 202), then the position
- * moves behind it by compare and set, and the next is gathered. What is not taken is tried again,
- * later and later; after a day of that, changes older than a day are given up and counted. Memory
- * is that of SENDING_MAX batches. A site that is told for the first time begins with the next
- * change: what is there already, crawlers have from its sitemaps. Of several machines one tells. */
+ * BATCH_MAX_URLS and, by a part, BATCH_MAX_BYTES, each URL once. Sites have turns, and one looks at
+ * LOOK_PARTS at most: where these say nothing to tell, the position moves behind them alone. It
+ * stays at hand until it was taken (200, 202), then the position moves behind it by compare and
+ * set, and the next is gathered. What is not taken is tried again, later and later; after a day of
+ * that, changes older than a day are given up and counted. Memory is that of a batch for each site.
+ * A site that is told for the first time begins with the next change: what is there already,
+ * crawlers have from its sitemaps. Of several machines one tells. */
 #include "server/indexnow.h"
 
 #include <inttypes.h>
@@ -17,16 +19,21 @@
 #include "server/client/loop.h"
 #include "server/log/log.h"
 
-#define LEAD           "indexnow" /* of several nodes one tells */
-#define LOOK_MS        5000       /* what comes within it goes together */
-#define PACE_MS        1000
-#define RETRY_MIN_MS   30000
-#define RETRY_MAX_MS   3600000
-#define KEEP_SECONDS   86400
-#define TIMEOUT_MS     30000
-#define ANSWER_BYTES   65536
-#define BATCH_MAX_URLS 10000u
-#define SENDING_MAX    4u
+#define LEAD            "indexnow" /* of several nodes one tells */
+#define LOOK_MS         5000       /* what comes within it goes together */
+#define PACE_MS         1000
+#define RETRY_MIN_MS    30000
+#define RETRY_MAX_MS    3600000
+#define KEEP_SECONDS    86400
+#define TIMEOUT_MS      30000
+#define ANSWER_BYTES    65536
+#define BATCH_MAX_URLS  10000u
+#define BATCH_MAX_BYTES (2u << 20)
+#define SENDING_MAX     4u
+#define LOOK_PARTS      256u /* of about a thousand rows */
+/* So much of the history without anything to tell is worth a write. */
+#define PASSED_PARTS     64u
+#define PASSED_REVISIONS 1000u
 
 struct batch {
     struct indexnow_position from, to;
@@ -35,6 +42,8 @@ struct batch {
     size_t *places, count, room;
     struct str body;
     size_t given;
+    unsigned parts; /* that were looked at */
+    bool more;      /* there are others */
 };
 
 struct told_site {
@@ -57,7 +66,7 @@ struct indexnow {
     struct fetch_loop *loop;
     pthread_t thread;
     atomic_bool stopping;
-    size_t site_count;
+    size_t site_count, turn; /* whose is next */
     struct told_site *sites;
     unsigned sending;
 };
@@ -68,6 +77,8 @@ static void batch_clear(struct batch *b)
 {
     b->to = b->from = (struct indexnow_position){0};
     b->newest_at = 0;
+    b->parts = 0;
+    b->more = false;
     str_clear(&b->texts);
     str_clear(&b->body);
     b->count = 0;
@@ -130,7 +141,12 @@ static void gather_row(void *context, const struct entry_record *before,
     g->failed |= b->texts.failed;
 }
 
-/* The parts of a change from the batch's end on, as far as they fit. True where it came to the
+static bool is_full(const struct batch *b)
+{
+    return b->count >= BATCH_MAX_URLS || b->texts.len >= BATCH_MAX_BYTES || b->parts >= LOOK_PARTS;
+}
+
+/* The parts of a change from the batch's end on, as far as they fit. `*whole` where it came to the
  * change's end. */
 static enum catalogue_status gather_change(struct gathering *g, struct catalogue_view *view,
                                            int64_t list_id, bool *whole)
@@ -139,17 +155,20 @@ static enum catalogue_status gather_change(struct gathering *g, struct catalogue
     enum catalogue_status status = CATALOGUE_OK;
     bool more = true;
 
+    *whole = false;
     while (status == CATALOGUE_OK && more && !g->failed) {
         size_t before = b->count, text = b->texts.len;
+        if (is_full(b))
+            return status;
         status = catalogue_view_history_rows(view, b->to.revision, list_id, b->to.parts + 1,
                                              gather_row, g, &more);
         if (b->count > BATCH_MAX_URLS && before > 0) {
             b->count = before;
             b->texts.len = text;
-            *whole = false;
             return status;
         }
         b->to.parts++;
+        b->parts++;
     }
     *whole = true;
     return status;
@@ -183,9 +202,9 @@ static void tell_gap(const struct told_site *s)
               s->config->origin);
 }
 
-/* Fills the batch with what is new since its `from`. */
+/* Fills the batch with what is new since its `from`; the catalogue is at `revision`. */
 static enum catalogue_status gather_all(struct gathering *g, struct catalogue_view *view,
-                                        int64_t site_id)
+                                        int64_t site_id, uint64_t revision)
 {
     struct batch *b = &g->site->batch;
     uint64_t first, next = 0;
@@ -197,11 +216,17 @@ static enum catalogue_status gather_all(struct gathering *g, struct catalogue_vi
             tell_gap(g->site);
         b->to = (struct indexnow_position){first, 0};
     }
-    while (status == CATALOGUE_OK && whole && !g->failed && b->count < BATCH_MAX_URLS) {
+    b->more = true;
+    while (status == CATALOGUE_OK && whole && !g->failed && !is_full(b)) {
         int64_t at;
         status = catalogue_view_indexnow_next(view, site_id, b->to.revision, &next, &at);
-        if (status != CATALOGUE_OK || next == 0)
+        if (status != CATALOGUE_OK)
             break;
+        if (next == 0) {
+            b->to = (struct indexnow_position){revision + 1, 0};
+            b->more = false;
+            break;
+        }
         if (next != b->to.revision)
             b->to = (struct indexnow_position){next, 0};
         status = gather_change(g, view, 0, &whole);
@@ -260,11 +285,13 @@ static enum catalogue_status gather(struct told_site *s, struct catalogue_view *
         b->to.revision = revision + 1;
         return move_to(s, site->id);
     }
-    status = gather_all(&g, view, site->id);
-    if (status != CATALOGUE_OK || b->count == 0) {
-        b->count = 0;
+    status = gather_all(&g, view, site->id, revision);
+    if (status != CATALOGUE_OK)
         return status;
-    }
+    if (b->count == 0)
+        return b->parts >= PASSED_PARTS || b->to.revision - b->from.revision >= PASSED_REVISIONS
+                   ? move_to(s, site->id)
+                   : CATALOGUE_OK;
     make_body(s);
     return b->body.failed ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
 }
@@ -392,6 +419,11 @@ static void stand_back(struct indexnow *n)
     }
 }
 
+static struct told_site *whose_turn(struct indexnow *n, size_t i)
+{
+    return &n->sites[(n->turn + i) % n->site_count];
+}
+
 /* Gathers where something was written since, or the next batch of what was. */
 static void look(struct indexnow *n)
 {
@@ -405,17 +437,17 @@ static void look(struct indexnow *n)
     if (status == CATALOGUE_OK)
         status = catalogue_view_registry(view, &registry);
     for (size_t i = 0; status == CATALOGUE_OK && i < n->site_count; i++) {
-        struct told_site *s = &n->sites[i];
+        struct told_site *s = whose_turn(n, i);
         if (s->batch.count > 0 || s->seen == now.revision || n->sending >= SENDING_MAX ||
             s->next_at > clock_now_ms())
             continue;
-        status = gather(s, view, registry, now.revision);
-        if (status == CATALOGUE_OK && s->batch.count == 0)
-            s->seen = now.revision;
-        else if (status == CATALOGUE_OK)
+        enum catalogue_status gathered = gather(s, view, registry, now.revision);
+        if (gathered != CATALOGUE_OK)
+            batch_clear(&s->batch); /* what is wrong with one site's history is its own */
+        else if (s->batch.count > 0)
             send_batch(s);
-        else
-            batch_clear(&s->batch);
+        else if (!s->batch.more)
+            s->seen = now.revision;
     }
     registry_unref(registry);
     catalogue_view_end(view);
@@ -423,10 +455,12 @@ static void look(struct indexnow *n)
 
 static void send_again(struct indexnow *n)
 {
-    for (size_t i = 0; i < n->site_count && n->sending < SENDING_MAX; i++)
-        if (n->sites[i].batch.count > 0 && !n->sites[i].sending &&
-            n->sites[i].next_at <= clock_now_ms())
-            send_batch(&n->sites[i]);
+    for (size_t i = 0; i < n->site_count && n->sending < SENDING_MAX; i++) {
+        struct told_site *s = whose_turn(n, i);
+        if (s->batch.count > 0 && !s->sending && s->next_at <= clock_now_ms())
+            send_batch(s);
+    }
+    n->turn += n->site_count > 0;
 }
 
 static void *run(void *context)

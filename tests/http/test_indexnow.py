@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness import ORIGIN, Server, eventually
+from harness import ORIGIN, Server, eventually, sitemapd
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer  # noqa: E402
@@ -63,6 +63,29 @@ def test_keys_that_are_none(endpoint, tmp_path, key):
 def told_to(server):
     with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
         return db.execute("SELECT revision FROM indexnow").fetchone()
+
+
+def test_what_is_no_news_is_passed_once(endpoint, tmp_path):
+    """A long history without anything to tell is not read again with each look: the position moves behind it."""
+    server = Server(tmp_path, config=config(endpoint), sites=())
+    rows = lambda digest: [{"loc": f"{ORIGIN}/p/{i}", "digest": digest} for i in range(70_000)]
+    put = lambda digest: server.bulk(rows(digest), f"/v1/urls?urlset={ORIGIN}/all.xml", "PUT")
+    told = lambda: sum(len(body["urlList"]) for _, body in endpoint.told)
+    endpoint.answer = 200
+    del endpoint.told[:]
+    for made in (("site", "add", ORIGIN), ("urlset", "add", ORIGIN + "/all.xml")):
+        assert sitemapd(*made, database=server.database).code == 0
+    server.start()
+    try:
+        eventually(lambda: told_to(server), "it begins with what comes next")
+        assert put("1").status == 200
+        eventually(lambda: told() == 70_000, "what came is told", 180)
+        changed = put("2").json()
+        assert changed["updated"] == 70_000, changed
+        eventually(lambda: told_to(server)[0] > changed["revision"], "it is passed", 60)
+        assert told() == 70_000
+    finally:
+        server.stop()
 
 
 def test_page_urls_are_told(endpoint, tmp_path):
