@@ -138,6 +138,9 @@ struct shared_log_calls {
     /* The transaction there ends by itself after two seconds without a word. Cheap: asks only where
      * half a second has passed. `begin` does it between records, `add` for itself. */
     enum shared_outcome (*keep)(struct shared_log *log, int64_t deadline_ms);
+    /* For how long another node has been seen to wait for the end of the transaction, 0: none.
+     * `keep` looks; who once waits, waits on. */
+    int64_t (*awaited_ms)(const struct shared_log *log);
     /* YES where no node with a release older than this schema has a lease; none gets one until the
      * transaction ends. NO: one has. Within begin and commit. */
     enum shared_outcome (*older_are_gone)(struct shared_log *log, int schema, int64_t deadline_ms);

@@ -16,8 +16,12 @@
 #include "db/write/writer.h"
 #include "server/base/clock.h"
 
-/* What the lock's holder still applies with the others waiting; more is followed without it. */
-#define ENTER_BYTES (1u << 20)
+/* What the lock's holder still applies with the others waiting; more is followed without it.
+ * Meanwhile another may take the lock, for a list again: who has waited for so long applies more.
+ */
+#define ENTER_BYTES      (1u << 20)
+#define ENTER_LATE_BYTES (64u << 20)
+#define LATE_MS          3000
 /* Followed at a time; then writes have a turn. */
 #define FOLLOW_BYTES (8u << 20)
 /* A call that follows; a COMMIT there, which may wait for another machine. */
@@ -51,7 +55,8 @@ struct member {
     struct effects *effects;
     struct effects_applier *applier;
     sqlite3_stmt *read_at, *write_at, *begin, *commit, *rollback;
-    bool entered; /* a transaction is open there */
+    bool entered;           /* a transaction is open there */
+    int64_t waits_since_ms; /* for one; 0: it does not */
     char last_id[SHARED_ID_SIZE];
     /* Of a record that is being applied. */
     bool skips, moved, migrated;
@@ -435,13 +440,17 @@ enum catalogue_status member_enter(struct member *m, int64_t deadline_ms, bool *
     if (status == CATALOGUE_OK && m->schema < SCHEMA_VERSION)
         status = CATALOGUE_UPGRADE_PENDING;
     enum shared_outcome outcome = SHARED_BEHIND;
+    if (m->waits_since_ms == 0)
+        m->waits_since_ms = clock_now_ms();
     while (status == CATALOGUE_OK && outcome == SHARED_BEHIND) {
         status = look_where(m);
         if (status != CATALOGUE_OK)
             break;
         struct shared_take take = take_of(m);
         struct shared_position at = where(m);
-        outcome = m->log->calls->begin(m->log, &at, ENTER_BYTES, &take, deadline_ms);
+        bool late = clock_now_ms() - m->waits_since_ms >= LATE_MS;
+        outcome = m->log->calls->begin(m->log, &at, late ? ENTER_LATE_BYTES : ENTER_BYTES, &take,
+                                       deadline_ms);
         status = end_applying(m, outcome);
         bool more = outcome == SHARED_BEHIND;
         if (more)
@@ -454,7 +463,14 @@ enum catalogue_status member_enter(struct member *m, int64_t deadline_ms, bool *
     m->entered = outcome == SHARED_YES;
     if (status != CATALOGUE_OK)
         member_leave(m);
+    if (status != CATALOGUE_BUSY)
+        m->waits_since_ms = 0;
     return status;
+}
+
+int64_t member_awaited_ms(const struct member *m)
+{
+    return m->entered ? m->log->calls->awaited_ms(m->log) : 0;
 }
 
 /* Commits what was recorded there. Where the file is then is written before, too: what is left to

@@ -60,6 +60,8 @@ void member_detach(struct member *m);
  * db/status.h. `*moved` where anything was applied: what was read before is no longer so. */
 enum catalogue_status member_enter(struct member *m, int64_t deadline_ms, bool *moved);
 void member_leave(struct member *m);
+/* Since it was entered: for how long another node has been seen to wait for the lock, 0: none. */
+int64_t member_awaited_ms(const struct member *m);
 /* After OUTCOME_UNKNOWN of tx_commit: asks until the deadline, then applies what is there. OK: it
  * was applied, and is here. SHARED_AWAY: it never will be. */
 enum catalogue_status member_settle(struct member *m, int64_t deadline_ms);

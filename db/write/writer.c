@@ -241,8 +241,10 @@ static bool is_pressed(void *context, int64_t site_id)
 {
     struct writer *w = context;
     int64_t half_ms = w->catalogue->options.write_timeout_ms / 2, now_ms = clock_now_ms();
+    const struct member *member = w->catalogue->member;
     return now_ms - atomic_load(&w->busy_since_ms) >= half_ms &&
-           queue_presses(&w->queue, site_id, now_ms + half_ms);
+           (queue_presses(&w->queue, site_id, now_ms + half_ms) ||
+            (member && member_awaited_ms(member) >= half_ms));
 }
 
 /* Opens the connection and all that hangs on it. */

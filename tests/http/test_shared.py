@@ -5,6 +5,7 @@ import os
 import signal
 import sqlite3
 import sys
+import threading
 
 import pytest
 
@@ -121,6 +122,29 @@ def test_what_one_takes_all_serve(cluster):
     assert c.api("POST", f"/v1/history/{revision}/undo").status == 200
     equal([a, b, c])
     assert loc("two") in served(a)
+
+
+def test_a_list_does_not_outlast_who_waits_on_another_node(cluster):
+    """The lock reaches over all nodes, and so does the bound of what a site's token may keep others waiting."""
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})
+    b = cluster.node("b")
+    joined(a), joined(b)
+    shop = "https://shop.example.net"
+    assert a.api("POST", "/v1/sites", {"origin": shop}).status == 201
+    made = sitemapd("token", "add", "shop", "--site", shop, "--shared", cluster.postgres.url(), database=a.database)
+    assert made.code == 0, made
+    body = "".join(f'{{"loc":"{shop}/{i:0500}.xml"}}\n' for i in range(400_000)).encode()
+    replies = []
+    sender = threading.Thread(target=lambda: replies.append(
+        a.api("POST", "/v1/sitemaps", body=body, content_type="application/x-ndjson", token=made.out.strip())))
+    sender.start()
+    i = 0
+    while sender.is_alive():  # one of them waits behind the list
+        i += 1
+        assert b.register(loc(i)).status == 201
+    sender.join()
+    problem(replies[0], 413, "list-too-long")
+    equal([a, b])
 
 
 def test_without_postgresql_all_is_served_and_nothing_taken(cluster):

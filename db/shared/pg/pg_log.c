@@ -30,10 +30,7 @@ int64_t pg_lock_key(const char *kind, const char *name)
 
 enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t deadline_ms)
 {
-    enum shared_outcome outcome = pg_session_run(&l->session, out, deadline_ms);
-
-    l->spoken_ms = clock_now_ms();
-    return outcome;
+    return pg_session_run(&l->session, out, deadline_ms);
 }
 
 static void free_log(struct shared_log *log)
@@ -88,11 +85,25 @@ static enum shared_outcome abandon(struct pg_log *l, enum shared_outcome outcome
 static enum shared_outcome keep(struct shared_log *log, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
+    struct pg_value key = pg_integer(pg_lock_key("write", ""));
+    struct pg_results r;
 
-    if (!l->is_open || clock_now_ms() - l->spoken_ms < KEEP_MS)
+    if (!l->is_open || clock_now_ms() - l->asked_ms < KEEP_MS)
         return SHARED_YES;
-    pg_send(&l->session, PG_ASK, NULL, 0);
-    return pg_log_run(l, NULL, deadline_ms);
+    l->asked_ms = clock_now_ms();
+    pg_send(&l->session, PG_ASK, &key, 1);
+    enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
+    if (outcome == SHARED_YES && l->awaited_since_ms == 0 && pg_get_integer(r.at[0], 0, 0) > 0)
+        l->awaited_since_ms = l->asked_ms;
+    pg_results_clear(&r);
+    return outcome;
+}
+
+static int64_t awaited_ms(const struct shared_log *log)
+{
+    const struct pg_log *l = (const struct pg_log *)log;
+
+    return l->is_open && l->awaited_since_ms != 0 ? clock_now_ms() - l->awaited_since_ms : 0;
 }
 
 /* --- taking records --- */
@@ -310,6 +321,8 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
     send_tail(l, at, max_bytes, 0);
     outcome = pg_log_run(l, &r, deadline_ms);
     l->is_open = outcome == SHARED_YES || outcome == SHARED_NO;
+    l->asked_ms = clock_now_ms();
+    l->awaited_since_ms = 0;
     if (outcome == SHARED_NO)
         outcome = strcmp(l->session.sqlstate, "55P03") == 0 ? SHARED_BUSY : SHARED_AWAY;
     if (outcome == SHARED_YES)
@@ -509,6 +522,7 @@ static const struct shared_log_calls calls = {
     .begin = begin,
     .add = add,
     .keep = keep,
+    .awaited_ms = awaited_ms,
     .older_are_gone = older_are_gone,
     .commit = commit,
     .rollback = rollback,

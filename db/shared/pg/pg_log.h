@@ -19,7 +19,8 @@ struct pg_log {
     struct shared_position head; /* the record before the one under way */
     uint64_t total;              /* packed bytes up to it */
     int64_t parts;               /* of the one under way, sent */
-    int64_t spoken_ms;           /* when the transaction last heard of us */
+    int64_t asked_ms;            /* when the transaction last heard a question of us */
+    int64_t awaited_since_ms;    /* since when another is known to wait for its lock; 0: none is */
     int64_t deadline_ms;         /* of the call under way */
 
     struct pg_held {
@@ -38,8 +39,7 @@ static inline struct pg_log *pg_log_of(struct shared_log *log)
 
 /* Advisory locks are numbers; kind and name make one. */
 int64_t pg_lock_key(const char *kind, const char *name);
-/* A batch: makes sure of a connection; then what is sent is run by pg_session_run. The
- * transaction's last word is counted. */
+/* A batch: makes sure of a connection; then what is sent is run by pg_session_run. */
 enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t deadline_ms);
 
 /* pg_presence.c */

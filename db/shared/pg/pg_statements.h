@@ -18,7 +18,10 @@
     X(BEGIN, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")                                   \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
-    X(ASK, "SELECT 1")                                                                             \
+    /* How many sessions wait for the advisory lock $1. */                                         \
+    X(ASK, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND"         \
+           " objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1::bigint AND database ="   \
+           " (SELECT oid FROM pg_database WHERE datname = current_database())")                    \
     X(LOCK_TIMEOUT, "SELECT set_config('lock_timeout', $1::text, false)")                          \
     X(LOCK, "SELECT pg_advisory_xact_lock($1::bigint)")                                            \
     /* The caller's own record ($1) without its body; then what it may take ($2 bytes, but $3      \

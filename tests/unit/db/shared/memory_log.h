@@ -306,6 +306,12 @@ static inline enum shared_outcome memory_keep(struct shared_log *log, int64_t de
     return SHARED_YES;
 }
 
+static inline int64_t memory_awaited_ms(const struct shared_log *log)
+{
+    (void)log;
+    return 0;
+}
+
 static inline enum shared_outcome memory_older(struct shared_log *log, int schema,
                                                int64_t deadline_ms)
 {
@@ -512,6 +518,7 @@ static const struct shared_log_calls memory_calls = {
     .begin = memory_begin,
     .add = memory_add,
     .keep = memory_keep,
+    .awaited_ms = memory_awaited_ms,
     .older_are_gone = memory_older,
     .commit = memory_commit,
     .rollback = memory_rollback,
