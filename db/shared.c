@@ -42,3 +42,9 @@ void catalogue_lead_end(struct catalogue *c, const char *name)
     if (c->presence)
         presence_lead_end(c->presence, name);
 }
+
+void catalogue_lead_leave(struct catalogue *c, const char *name, bool leaves)
+{
+    if (c->presence)
+        presence_lead_leave(c->presence, name, leaves);
+}

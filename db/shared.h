@@ -74,6 +74,9 @@ void catalogue_shared_say(struct catalogue *c, const char *state);
  * Never waits. Always true where the catalogue is not shared. Thread safe. */
 bool catalogue_leads(struct catalogue *c, const char *name);
 void catalogue_lead_end(struct catalogue *c, const char *name);
+/* Whether this node leaves the name to others from now on, who are better at it; it does not ask
+ * for it meanwhile. Thread safe, never waits. */
+void catalogue_lead_leave(struct catalogue *c, const char *name, bool leaves);
 
 /* ---- commands: of no open catalogue ------------------------------------------------------- */
 

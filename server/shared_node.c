@@ -14,11 +14,13 @@
 #include "server/configured.h"
 #include "server/crypto/token.h"
 #include "server/log/log.h"
+#include "server/sources/remote/remote.h"
 
 #define LOOK_MS       1000
 #define SAY_EACH_MS   10000 /* folders come and go */
 #define RETRY_MOST_MS 60000
 #define DIGEST_CHARS  16
+#define SILENT_MS     30000 /* nodes tell every ten seconds */
 
 struct shared_node {
     struct catalogue *catalogue;
@@ -92,6 +94,36 @@ static void append_digest(struct str *out, const struct config *config)
     str_append_char(out, '"');
 }
 
+/* Who leads the polls needs the upstreams: a node leaves them to one that is told of more. */
+static const char upstreams_key[] = "\"upstreams\":";
+
+static size_t count_upstreams(const struct config *config)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < config->source_count; i++)
+        count += config->sources[i].upstream != NULL;
+    return count;
+}
+
+static void note_upstreams(void *context, const struct shared_member *member)
+{
+    const char *at = strstr(member->state, upstreams_key);
+    size_t *most = context;
+    size_t theirs = at != NULL ? strtoul(at + strlen(upstreams_key), NULL, 10) : 0;
+
+    if (member->silent_ms < SILENT_MS && theirs > *most)
+        *most = theirs;
+}
+
+static void leave_polls(struct shared_node *n)
+{
+    size_t most = 0;
+
+    catalogue_shared_members(n->catalogue, note_upstreams, &most);
+    catalogue_lead_leave(n->catalogue, REMOTE_LEAD, most > count_upstreams(n->config));
+}
+
 static bool is_missing(const struct config_source *source)
 {
     struct stat found;
@@ -109,6 +141,7 @@ static void say(struct shared_node *n, const struct config *config)
         return;
     str_append_char(&out, '{');
     append_digest(&out, config);
+    str_append_format(&out, ",%s%zu", upstreams_key, count_upstreams(config));
     for (size_t i = 0; i < config->source_count; i++)
         if (is_missing(&config->sources[i]))
             names[count++] = config->sources[i].named.name;
@@ -208,6 +241,7 @@ static void look(struct shared_node *n)
     if (!catalogue_shared_state(n->catalogue, &state))
         return;
     tell_changes(n, &state);
+    leave_polls(n);
     if (now >= n->say_at) {
         say(n, n->config);
         n->say_at = now + SAY_EACH_MS;

@@ -5,9 +5,19 @@
 #include "db/file/connection.h"
 #include "db/file/schema_versions.h"
 
+#ifdef SCHEMA_OF_NEXT
+#define SCHEMA_NEXT                                                                                \
+    , "ALTER TABLE site ADD COLUMN next INTEGER NOT NULL DEFAULT 7;"                               \
+      "CREATE TABLE next(one INTEGER PRIMARY KEY, chance INTEGER NOT NULL) STRICT;"                \
+      "INSERT INTO next VALUES (1, random());"
+#else
+#define SCHEMA_NEXT
+#endif
+
 /* Step N brings a file of version N to N + 1. Released steps never change. */
-static const char *const migrations[] = {schema_v1, schema_v2, schema_v3, schema_v4, schema_v5,
-                                         schema_v6, schema_v7, schema_v8, schema_v9, schema_v10};
+static const char *const migrations[] = {
+    schema_v1, schema_v2, schema_v3, schema_v4, schema_v5,
+    schema_v6, schema_v7, schema_v8, schema_v9, schema_v10 SCHEMA_NEXT};
 _Static_assert(sizeof migrations / sizeof *migrations == SCHEMA_VERSION,
                "one migration for each version");
 

@@ -7,7 +7,11 @@
 #include "db/catalogue.h"
 
 #define SCHEMA_APPLICATION_ID 0x534d4150 /* "SMAP", PRAGMA application_id */
-#define SCHEMA_VERSION        10         /* PRAGMA user_version */
+#ifdef SCHEMA_OF_NEXT                    /* tests: as if the next release had one more */
+#define SCHEMA_VERSION 11
+#else
+#define SCHEMA_VERSION 10 /* PRAGMA user_version */
+#endif
 
 /* Added to the version of a shared catalogue's file: who does not know of sharing takes it for one
  * of a newer version, and leaves it alone. */

@@ -172,7 +172,7 @@ struct shared_log_calls {
     enum shared_outcome (*snapshot_get)(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms);
     /* Drops records that are older than the last but one snapshot and than a day, some at a time;
-     * `*more` where there are more. */
+     * `*more` where there are more. Nodes that were silent for a day are forgotten. */
     enum shared_outcome (*trim)(struct shared_log *log, bool *more, int64_t deadline_ms);
 
     /* --- what lives as long as the connection --- */
@@ -197,7 +197,9 @@ struct shared_log_calls {
     enum shared_outcome (*overview)(struct shared_log *log, struct shared_overview *out,
                                     int64_t deadline_ms);
     /* Makes the log of a new cluster, with record 0; `grant_to` (a role, or NULL) gets what a node
-     * needs and no more. NO: there is one already. `*start` is where the founding node is then. */
+     * needs and no more. One that has no record, no snapshot and no node was left by a founder that
+     * was killed: it is made anew, and the connection then holds SHARED_SNAPSHOT_NAME. NO: there is
+     * one already, or it may not be made. `*start` is where the founding node is then. */
     enum shared_outcome (*found)(struct shared_log *log, const char *epoch, const char *grant_to,
                                  struct shared_position *start, int64_t deadline_ms);
 };
@@ -205,6 +207,9 @@ struct shared_log_calls {
 struct shared_log {
     const struct shared_log_calls *calls;
 };
+
+/* Who sends a snapshot holds this name. */
+#define SHARED_SNAPSHOT_NAME "snapshot"
 
 struct shared_log_options {
     const char *database; /* postgresql://… or "host=… dbname=…"; several hosts are tried in turn */

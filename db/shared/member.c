@@ -230,15 +230,23 @@ static void take_digest(struct member *m, uint64_t seq)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Where the file is, which another process may have brought further. */
+static enum catalogue_status open_parts(struct member *m);
+
+/* Where the file is, which another process may have brought further, and to a newer form. */
 static enum catalogue_status look_where(struct member *m)
 {
-    struct shared_position at;
-    bool found;
+    struct shared_position at, known = where(m);
+    bool found, shared;
+    int schema;
     enum catalogue_status status = read_at(m, &at, &found);
-    if (status == CATALOGUE_OK && found)
-        set_where(m, &at);
-    return status;
+    if (status != CATALOGUE_OK || !found)
+        return status;
+    set_where(m, &at);
+    if (at.seq == known.seq)
+        return CATALOGUE_OK;
+    if (!schema_version(m->db, &schema, &shared))
+        return CATALOGUE_UNAVAILABLE;
+    return schema == m->schema ? CATALOGUE_OK : open_parts(m);
 }
 
 /* ---- applying what others wrote */
@@ -319,8 +327,6 @@ static bool end_record(void *context, const struct shared_record *record)
     m->migrated |= !m->skips && effects_apply_migrated(m->applier);
     return true;
 }
-
-static enum catalogue_status open_parts(struct member *m);
 
 /* After a call that applied: what is half done goes, and what does not fit is divergence. */
 static enum catalogue_status end_applying(struct member *m, enum shared_outcome outcome)

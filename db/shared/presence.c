@@ -31,7 +31,7 @@
 
 struct lead {
     struct lead *next;
-    bool wanted, held;
+    bool wanted, held, left;
     char name[];
 };
 
@@ -302,7 +302,7 @@ static void care(struct presence *p, struct shared_log *log)
     struct shared_overview overview;
     bool more = true;
 
-    if (log->calls->hold(log, PRESENCE_SNAPSHOT_LOCK, clock_now_ms() + CALL_MS) != SHARED_YES ||
+    if (log->calls->hold(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS) != SHARED_YES ||
         log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) != SHARED_YES)
         return;
     if (is_due(&overview))
@@ -310,7 +310,7 @@ static void care(struct presence *p, struct shared_log *log)
     while (more && waits(p, 0, false))
         if (log->calls->trim(log, &more, clock_now_ms() + CALL_MS) != SHARED_YES)
             more = false;
-    log->calls->let_go(log, PRESENCE_SNAPSHOT_LOCK, clock_now_ms() + CALL_MS);
+    log->calls->let_go(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
 }
 
 static void *take_care(void *context)
@@ -341,17 +341,37 @@ static struct lead *find_lead(struct presence *p, const char *name)
     return lead;
 }
 
-bool presence_leads(struct presence *p, const char *name)
+/* NULL: no memory. */
+static struct lead *know_lead(struct presence *p, const char *name)
 {
-    pthread_mutex_lock(&p->lock);
     struct lead *lead = find_lead(p, name);
     size_t size = strlen(name) + 1;
+
     if (lead == NULL && (lead = calloc(1, sizeof *lead + size)) != NULL) {
         memcpy(lead->name, name, size);
         lead->next = p->leads;
         p->leads = lead;
     }
-    if (lead != NULL && !lead->wanted) {
+    return lead;
+}
+
+void presence_lead_leave(struct presence *p, const char *name, bool leaves)
+{
+    pthread_mutex_lock(&p->lock);
+    struct lead *lead = know_lead(p, name);
+    if (lead != NULL) {
+        lead->left = leaves;
+        if (leaves)
+            lead->wanted = lead->held = false;
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool presence_leads(struct presence *p, const char *name)
+{
+    pthread_mutex_lock(&p->lock);
+    struct lead *lead = know_lead(p, name);
+    if (lead != NULL && !lead->wanted && !lead->left) {
         lead->wanted = p->asked = true;
         pthread_cond_broadcast(&p->wakes);
     }

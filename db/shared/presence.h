@@ -18,8 +18,6 @@ struct presence *presence_start(struct catalogue *c);
 void presence_stop(struct presence *p);
 void presence_free(struct presence *p);
 
-/* The name that who sends a snapshot holds. */
-#define PRESENCE_SNAPSHOT_LOCK "snapshot"
 /* Sends a file that nobody writes to as the log's newest snapshot. The caller holds that name. */
 enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path);
 
@@ -27,6 +25,7 @@ enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *pa
 
 bool presence_leads(struct presence *p, const char *name);
 void presence_lead_end(struct presence *p, const char *name);
+void presence_lead_leave(struct presence *p, const char *name, bool leaves);
 void presence_say(struct presence *p, const char *state);
 void presence_members(struct presence *p,
                       void (*each)(void *context, const struct shared_member *member),

@@ -98,22 +98,6 @@ static enum catalogue_status open_file(struct founding *f)
     return status == CATALOGUE_OK ? CATALOGUE_OK : fail_file(f);
 }
 
-/* A command that was killed behind it left a log of this very file in which nothing is yet. */
-static enum shared_outcome found(struct founding *f, const char *grant_to,
-                                 struct shared_position *start)
-{
-    struct shared_overview o;
-    int64_t deadline = clock_now_ms() + CALL_MS;
-    enum shared_outcome outcome = f->log->calls->found(f->log, f->epoch, grant_to, start, deadline);
-
-    if (outcome == SHARED_NO && f->log->calls->overview(f->log, &o, deadline) == SHARED_YES &&
-        strcmp(o.epoch, f->epoch) == 0 && !o.has_snapshot && o.head.seq == 0) {
-        *start = o.head;
-        return SHARED_YES;
-    }
-    return outcome;
-}
-
 static enum catalogue_status mark(struct founding *f, const struct shared_position *start)
 {
     const struct join_node node = {.name = f->node, .epoch = f->epoch};
@@ -129,7 +113,7 @@ static enum catalogue_status mark(struct founding *f, const struct shared_positi
 static enum catalogue_status put_snapshot(struct founding *f)
 {
     enum shared_outcome outcome =
-        f->log->calls->hold(f->log, PRESENCE_SNAPSHOT_LOCK, clock_now_ms() + CALL_MS);
+        f->log->calls->hold(f->log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
 
     if (outcome == SHARED_YES)
         outcome = presence_put_snapshot(f->log, f->path);
@@ -157,7 +141,8 @@ enum catalogue_status catalogue_share_init(const char *path, const char *databas
         status = f.log != NULL ? CATALOGUE_OK : CATALOGUE_UNAVAILABLE;
     }
     if (status == CATALOGUE_OK) {
-        enum shared_outcome outcome = found(&f, grant_to, &start);
+        enum shared_outcome outcome =
+            f.log->calls->found(f.log, f.epoch, grant_to, &start, clock_now_ms() + CALL_MS);
         status = outcome == SHARED_YES ? CATALOGUE_OK : fail(f.log, outcome, why, why_size);
     }
     if (status == CATALOGUE_OK)

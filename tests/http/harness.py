@@ -264,9 +264,9 @@ class Command:
         return f"<exit {self.code} out={self.out[:2000]!r} err={self.err[:2000]!r}>"
 
 
-def sitemapd(*args, database=None, env=None, input=None, cwd=None):
+def sitemapd(*args, database=None, env=None, input=None, cwd=None, binary=BIN):
     """Runs the program to its end. Its end by a signal or a sanitizer is never expected."""
-    assert BIN, "SITEMAPD_BIN is not set"
+    assert binary, "SITEMAPD_BIN is not set"
     args = list(args)
     if database:
         args += ["--database", str(database)]
@@ -274,7 +274,7 @@ def sitemapd(*args, database=None, env=None, input=None, cwd=None):
         input = input.encode("utf-8", "surrogateescape")
     done = Command(
         subprocess.run(
-            [BIN] + [str(a) for a in args],
+            [binary] + [str(a) for a in args],
             input=input if input is not None else b"",
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -316,14 +316,15 @@ class Server:
         if token:
             self.env["SITEMAPD_TOKEN"] = token
         self.log_path = os.path.join(str(folder), "serve.log")
+        self.binary = BIN
         self.process = None
         self.ready_line = None
 
     def start(self, expect_ready=True):
-        assert BIN, "SITEMAPD_BIN is not set"
+        assert self.binary, "SITEMAPD_BIN is not set"
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [BIN, "serve", "--database", self.database] + self.args,
+                [self.binary, "serve", "--database", self.database] + self.args,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -9,13 +9,14 @@ import threading
 
 import pytest
 
-from harness import ORIGIN, Server, eventually, locs, problem, sitemapd, write_gzip
+from harness import ORIGIN, Server, ask, eventually, locs, problem, sitemapd, write_gzip
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer  # noqa: E402
+from origin import Origin, answer, index, urlset  # noqa: E402
 from postgres import Server as PostgreSQL  # noqa: E402
 
 URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/%s</loc></url></urlset>'
+NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")  # the program as if its catalogue had a newer form
 
 
 def loc(name):
@@ -38,11 +39,12 @@ class Cluster:
         os.makedirs(self.folder / name, exist_ok=True)
         return str(self.folder / name / "catalogue.db")
 
-    def node(self, name, *args, config="", env=None, **more):
+    def node(self, name, *args, config="", env=None, binary=None, **more):
         """A server that shares; its file is empty but for that of "a"."""
         config += f"\n[shared]\ndatabase = {self.postgres.url()}\nnode = {name}\n"
         self.database(name)
         node = Server(self.folder / name, *args, sites=(), config=config, env=env, **more)
+        node.binary = binary or node.binary
         self.nodes[name] = node
         return node.start()
 
@@ -287,3 +289,112 @@ def test_metrics_tell_of_the_log(cluster):
     assert values["sitemapd_shared_joined"] == 1 and values["sitemapd_shared_appended_total"] >= 1
     assert values["sitemapd_shared_applied_record"] == values["sitemapd_shared_head_record"]
     assert values["sitemapd_shared_away_seconds"] == 0
+
+
+def test_what_nobody_knew_a_key_answers_on_any_node(cluster):
+    """A commit that waits for a standby which is not there: applied or not, nobody can say."""
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})
+    b = cluster.node("b")
+    joined(b)
+    call = ("POST", "/v1/sitemaps", {"loc": loc("one")})
+    key = {"Idempotency-Key": "k1"}
+    cluster.postgres.set(synchronous_standby_names="'nobody'")
+    problem(a.api(*call, headers=key), 504, "outcome-unknown")
+    cluster.postgres.set(synchronous_standby_names="''")
+    for node in (b, a):  # it was applied, once
+        eventually(lambda node=node: loc("one") in served(node), "applied", within=60)
+        again = node.api(*call, headers=key)
+        assert again.status == 201 and again["Idempotency-Replayed"] == "true", again.body
+    equal([a, b])
+
+
+def test_upstreams_are_polled_by_a_node_that_has_them(cluster):
+    with Origin() as shop:
+        base = f"http://{shop.address}:{shop.port}"
+        shop.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        shop.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        site = f'[fetch]\nallow_address = {shop.address}\n[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\n'
+        a = cluster.node("a", config=site)  # leads first
+        b = cluster.node("b", config=f'{site}[source "shop"]\nupstream = {base}/list.xml\n')
+        joined(b)
+        listed = lambda node: base.encode() + b"/a.xml" in ask(node.public, "GET", "/sitemap_index.xml", host=f"{shop.address}:{shop.port}").body
+        eventually(lambda: listed(b) and listed(a), "polled", within=90)
+
+
+def test_what_init_is_refused_for_is_told(cluster):
+    database = cluster.database("d")
+    cluster.postgres.sql("CREATE ROLE lesser LOGIN", "postgres")
+    cluster.postgres.sql("CREATE DATABASE other", "postgres")
+    lesser = sitemapd("share", "init", "--shared", cluster.postgres.url("other", "lesser"), database=database)
+    assert lesser.code == 1 and "permission denied" in lesser.err, lesser
+    nobody = sitemapd("share", "init", "--shared", cluster.postgres.url("other"), "--grant-to", "nobody-there", database=database)
+    assert nobody.code == 1 and "nobody-there" in nobody.err, nobody
+    assert sitemapd("share", "init", "--shared", cluster.postgres.url("other"), "--grant-to", "lesser", database=database).code == 0
+    told = sitemapd("share", "status", "--shared", cluster.postgres.url("other", "lesser"))
+    assert told.code == 0 and "no node has served it yet" in told.out, told
+
+
+def schema(node):
+    with sqlite3.connect(f"file:{node.database}?mode=ro", uri=True) as db:
+        return db.execute("PRAGMA user_version").fetchone()[0] % 1_000_000
+
+
+def chance(node):
+    with sqlite3.connect(f"file:{node.database}?mode=ro", uri=True) as db:
+        return db.execute("SELECT chance FROM next").fetchone()
+
+
+def renewed(node):
+    """The node, stopped, and started as the next release."""
+    node.stop()
+    node.binary = NEXT
+    return node.start()
+
+
+def newer_on_older(cluster, node, writer):
+    """It follows and serves, and takes no write."""
+    joined(node)
+    eventually(lambda: "upgrade-pending" in reasons(node), "told", within=60)
+    assert ready(node)[0] == 200
+    problem(node.register(loc("refused")), 503, "upgrade-pending")
+    assert writer.register(loc("older-writes")).status in (200, 201)
+    eventually(lambda: loc("older-writes") in served(node), "followed", within=60)
+    for path in ("/v1/sites", "/v1/sitemaps", "/v1/history", "/v1/indexes", "/v1/sources", "/v1/crawlers"):
+        assert node.api("GET", path).status == 200, path
+
+
+def test_nodes_are_upgraded_one_after_another(cluster):
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.register(loc("one")).status == 201
+    before = schema(a)
+    newer_on_older(cluster, renewed(b), a)
+    c = cluster.node("c", binary=NEXT)  # a newer one joins the older ones
+    newer_on_older(cluster, c, a)
+    renewed(a)  # the last: the catalogue gets its form by itself
+    for node in (a, b, c):
+        eventually(lambda node=node: node.register(loc(f"by-{id(node)}")).status in (200, 201), "writes", within=60)
+        eventually(lambda node=node: "upgrade-pending" not in reasons(node), "told no more", within=60)
+    equal([a, b, c])
+    assert [schema(node) for node in (a, b, c)] == [before + 1] * 3
+    assert len({chance(node) for node in (a, b, c)}) == 1  # one node's, not each one's own
+    late = cluster.node("d")  # an older release comes too late
+    eventually(lambda: "upgrade-needed" in reasons(late), "it is told to be upgraded", within=60)
+
+
+def test_an_upgrade_by_hand(cluster):
+    by_hand = {"SITEMAPD_SHARED_UPGRADE": "manual"}
+    a, b = cluster.node("a", env=by_hand), cluster.node("b", env=by_hand)
+    joined(b)
+    newer_on_older(cluster, renewed(b), a)
+    refused = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
+    assert refused.code == 1 and "older release" in refused.err, refused
+    renewed(a)
+    eventually(lambda: "upgrade-pending" in reasons(a), "told", within=60)
+    problem(a.register(loc("two")), 503, "upgrade-pending")
+    done = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
+    assert done.code == 0, done
+    for node in (a, b):
+        eventually(lambda node=node: node.register(loc("two")).status in (200, 201), "writes", within=60)
+    equal([a, b])
+    assert schema(a) == schema(b) and chance(a) == chance(b)

@@ -143,8 +143,8 @@ def test_founding_happens_once(nodes, founder, database):
     again = nodes(database, "again", "-")
     assert again("found", EPOCH) == "yes"  # who did not hear of it asks again
     assert again.last["chain"] == founder.last["chain"]
-    assert again("found", "f" * 32) == "no" and "already" in again.last["why"]
     assert founder.write("one") == "yes"
+    assert again("found", "f" * 32) == "no" and "already" in again.last["why"]
     assert again("found", EPOCH) == "no"
 
 
@@ -498,6 +498,17 @@ def make_file(path, size, seed=b""):
     with open(path, "wb") as file:
         file.write(os.urandom(size // 2) + seed * (size // 2 // max(1, len(seed))))
     return path
+
+
+def test_what_a_killed_founder_left_is_made_anew(nodes, founder, database, tmp_path):
+    """Nobody could join a log that has no snapshot, no record and no node."""
+    other, third = nodes(database, "other"), nodes(database, "third")
+    assert other("found", "e" * 32) == "yes" and other.last["chain"] != founder.last["chain"]
+    assert founder("put", make_file(tmp_path / "late", 1000)) != "yes"  # it is no longer its log
+    assert third("found", "f" * 32) == "no"  # the other is about to send its own
+    assert other("put", make_file(tmp_path / "first", 1000)) == "yes", other.last
+    other("let_go", "snapshot")
+    assert third("found", "f" * 32) == "no"
 
 
 def test_a_snapshot_goes_up_and_comes_down(nodes, founder, database, server, tmp_path):

@@ -135,20 +135,12 @@ static void send_first(struct pg_log *l, const char *epoch, struct shared_positi
     pg_send(&l->session, PG_RECORD_ADD, record, 11);
 }
 
-static enum shared_outcome make(struct pg_log *l, bool has_schema, const char *epoch,
-                                const char *grant_to, struct shared_position *start,
-                                int64_t deadline_ms)
+/* The end of the transaction that founds. */
+static enum shared_outcome finish(struct pg_log *l, const char *epoch, const char *grant_to,
+                                  struct shared_position *start, int64_t deadline_ms)
 {
-    pg_send(&l->session, PG_BEGIN, NULL, 0);
-    enum shared_outcome outcome = pg_log_run(l, NULL, deadline_ms);
+    enum shared_outcome outcome = grant_to ? grant(l, grant_to, deadline_ms) : SHARED_YES;
 
-    l->is_open = outcome == SHARED_YES;
-    if (outcome == SHARED_YES && !has_schema)
-        outcome = run_text(l, "CREATE SCHEMA sitemapd", deadline_ms);
-    for (size_t i = 0; i < sizeof pg_schema / sizeof pg_schema[0] && outcome == SHARED_YES; i++)
-        outcome = run_text(l, pg_schema[i], deadline_ms);
-    if (outcome == SHARED_YES && grant_to)
-        outcome = grant(l, grant_to, deadline_ms);
     if (outcome == SHARED_YES) {
         send_first(l, epoch, start);
         outcome = pg_log_run(l, NULL, deadline_ms);
@@ -161,8 +153,54 @@ static enum shared_outcome make(struct pg_log *l, bool has_schema, const char *e
     return outcome;
 }
 
+static enum shared_outcome make(struct pg_log *l, bool has_schema, const char *epoch,
+                                const char *grant_to, struct shared_position *start,
+                                int64_t deadline_ms)
+{
+    pg_send(&l->session, PG_BEGIN, NULL, 0);
+    enum shared_outcome outcome = pg_log_run(l, NULL, deadline_ms);
+
+    l->is_open = outcome == SHARED_YES;
+    if (outcome == SHARED_YES && !has_schema)
+        outcome = run_text(l, "CREATE SCHEMA sitemapd", deadline_ms);
+    for (size_t i = 0; i < sizeof pg_schema / sizeof pg_schema[0] && outcome == SHARED_YES; i++)
+        outcome = run_text(l, pg_schema[i], deadline_ms);
+    return outcome == SHARED_YES ? finish(l, epoch, grant_to, start, deadline_ms) : outcome;
+}
+
+static const char founded_already[] = "there is a shared catalogue in this database already";
+
+/* In a transaction that it begins: what a founder left that sent no snapshot: nobody could join it.
+ * Should that one go on after all, its snapshot is of no record of the log, and is not taken. NO:
+ * it is more than that. */
+static enum shared_outcome take_away(struct pg_log *l, int64_t deadline_ms)
+{
+    struct pg_results r;
+    enum shared_outcome outcome = pg_log_hold(&l->log, SHARED_SNAPSHOT_NAME, deadline_ms);
+
+    if (outcome == SHARED_NO)
+        return said(l, outcome, founded_already);
+    if (outcome != SHARED_YES)
+        return outcome;
+    pg_send(&l->session, PG_BEGIN, NULL, 0);
+    outcome = pg_log_run(l, NULL, deadline_ms);
+    l->is_open = outcome == SHARED_YES;
+    if (outcome != SHARED_YES)
+        return outcome;
+    pg_send(&l->session, PG_UNFOUND, NULL, 0);
+    outcome = pg_log_run(l, &r, deadline_ms);
+    if (outcome == SHARED_YES && strcmp(PQcmdTuples(r.at[0]), "1") != 0)
+        outcome = said(l, SHARED_NO, founded_already);
+    pg_results_clear(&r);
+    if (outcome == SHARED_YES) {
+        pg_send(&l->session, PG_UNFOUND_LOG, NULL, 0);
+        outcome = pg_log_run(l, NULL, deadline_ms);
+    }
+    return outcome;
+}
+
 /* A log that is there may be of this very cluster, whose founder did not hear of it. */
-static enum shared_outcome judge_founded(struct pg_log *l, const char *epoch,
+static enum shared_outcome judge_founded(struct pg_log *l, const char *epoch, const char *grant_to,
                                          struct shared_position *start, int64_t deadline_ms)
 {
     struct shared_overview there;
@@ -170,10 +208,11 @@ static enum shared_outcome judge_founded(struct pg_log *l, const char *epoch,
 
     if (outcome != SHARED_YES)
         return outcome;
-    if (there.head.seq != 0 || strcmp(there.epoch, epoch) != 0)
-        return said(l, SHARED_NO, "there is a shared catalogue in this database already");
     *start = there.head;
-    return SHARED_YES;
+    if (there.head.seq == 0 && strcmp(there.epoch, epoch) == 0)
+        return SHARED_YES;
+    outcome = take_away(l, deadline_ms);
+    return outcome == SHARED_YES ? finish(l, epoch, grant_to, start, deadline_ms) : outcome;
 }
 
 enum shared_outcome pg_log_found(struct shared_log *log, const char *epoch, const char *grant_to,
@@ -199,7 +238,7 @@ enum shared_outcome pg_log_found(struct shared_log *log, const char *epoch, cons
     }
     pg_results_clear(&r);
     if (outcome == SHARED_YES)
-        outcome = has_log ? judge_founded(l, epoch, start, deadline_ms)
+        outcome = has_log ? judge_founded(l, epoch, grant_to, start, deadline_ms)
                           : make(l, has_schema, epoch, grant_to, start, deadline_ms);
     if (outcome != SHARED_YES) {
         l->is_open = false;

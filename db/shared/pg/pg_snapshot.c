@@ -266,5 +266,7 @@ enum shared_outcome pg_log_trim(struct shared_log *log, bool *more, int64_t dead
     if (outcome == SHARED_YES)
         *more = strtol(PQcmdTuples(r.at[0]), NULL, 10) >= TRIM_ROWS;
     pg_results_clear(&r);
+    if (outcome == SHARED_YES && !*more)
+        outcome = ask(l, PG_NODES_FORGET, NULL, 0, NULL, deadline_ms - clock_now_ms());
     return outcome;
 }

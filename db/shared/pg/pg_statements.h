@@ -61,6 +61,7 @@
                  " greatest(0, extract(epoch FROM now() - seen) * 1000)::bigint"                   \
                  " FROM sitemapd.node ORDER BY name")                                              \
     X(NODE_FORGET, "DELETE FROM sitemapd.node WHERE name = $1::text")                              \
+    X(NODES_FORGET, "DELETE FROM sitemapd.node WHERE seen < now() - interval '1 day'")             \
     X(SNAPSHOT_LAST, "SELECT seq, chain, schema, bytes, parts, sha, total,"                        \
                      " greatest(0, extract(epoch FROM now() - taken_at) * 1000)::bigint"           \
                      " FROM sitemapd.snapshot ORDER BY seq DESC LIMIT 1")                          \
@@ -95,6 +96,10 @@
                 " (SELECT seq, chain, total FROM sitemapd.log ORDER BY seq DESC LIMIT 1) last")    \
     X(FOUNDED, "SELECT to_regnamespace('sitemapd') IS NOT NULL,"                                   \
                " to_regclass('sitemapd.cluster') IS NOT NULL")                                     \
+    X(UNFOUND, "DELETE FROM sitemapd.cluster WHERE NOT EXISTS (SELECT 1 FROM sitemapd.snapshot)"   \
+               " AND NOT EXISTS (SELECT 1 FROM sitemapd.node)"                                     \
+               " AND (SELECT max(seq) FROM sitemapd.log) = 0")                                     \
+    X(UNFOUND_LOG, "DELETE FROM sitemapd.log")                                                     \
     X(CLUSTER_ADD, "INSERT INTO sitemapd.cluster(layout, epoch) VALUES($1::bigint, $2::text)")
 
 enum pg_statement {

@@ -38,6 +38,9 @@ struct remote_settings {
 struct source_made;
 struct remote_settings remote_settings_of(const struct source_made *made);
 
+/* What the node that polls of a shared catalogue leads (catalogue_leads). */
+#define REMOTE_LEAD "remote"
+
 /* The bounds of all polls, [fetch]. Strings borrowed; copied. */
 struct remote_bounds {
     const char *agent; /* User-Agent, whole: "sitemapd/VERSION (+contact)" */

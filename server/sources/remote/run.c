@@ -738,7 +738,7 @@ static void look_at_clock(struct remote *r, int64_t now_ms)
 static void look_who_leads(struct remote *r)
 {
     bool led = r->leads;
-    r->leads = catalogue_leads(r->catalogue, "remote");
+    r->leads = catalogue_leads(r->catalogue, REMOTE_LEAD);
     if (r->leads && !led && r->followed)
         r->load = true;
     r->followed = !r->leads;
