@@ -83,13 +83,17 @@ static int64_t date_of(struct tx *tx, const struct put *put)
     return dated && had > now && had - now <= CLOCK_SLACK_SECONDS ? had : now;
 }
 
+#define UNDATED   (-1)
+#define DATED_NOW 0
+
+/* `at`: when the page changed; or one of those. */
 static enum catalogue_status write_entry(struct tx *tx, const struct registry_index *urlset,
-                                         uint32_t number, bool dated, enum rule_code *code)
+                                         uint32_t number, int64_t at, enum rule_code *code)
 {
     struct page_entry e;
     enum catalogue_status status = find_entry(tx, urlset, number, &e);
-    if (status == CATALOGUE_OK && dated) {
-        lastmod_format_utc(date_of(tx, &e.put), e.lastmod);
+    if (status == CATALOGUE_OK && at != UNDATED) {
+        lastmod_format_utc(at == DATED_NOW ? date_of(tx, &e.put) : at, e.lastmod);
         e.entry.lastmod = e.lastmod;
         e.entry.lastmod_state = FIELD_SET;
     }
@@ -143,7 +147,7 @@ enum catalogue_status urlset_take(struct tx *tx, const struct registry_index *li
     bool comes = list->kind == LIST_URLSET && occupancy_is_empty(occupancy, position);
     enum catalogue_status status = occupancy_take(tx, occupancy, position, weight);
     if (status == CATALOGUE_OK && comes)
-        status = write_entry(tx, list, position / LIMIT_PAGE_ENTRIES + 1, false, &code);
+        status = write_entry(tx, list, position / LIMIT_PAGE_ENTRIES + 1, UNDATED, &code);
     return status == CATALOGUE_OK && code != RULE_OK ? CATALOGUE_CORRUPT : status;
 }
 
@@ -163,7 +167,7 @@ enum catalogue_status urlset_settle(struct tx *tx)
         if (urlset && page->entries == 0)
             status = drop_entry(tx, urlset, page->number);
         else if (urlset)
-            status = write_entry(tx, urlset, page->number, true, &code);
+            status = write_entry(tx, urlset, page->number, DATED_NOW, &code);
         if (code != RULE_OK)
             status = CATALOGUE_CORRUPT;
     }
@@ -193,9 +197,12 @@ enum catalogue_status urlset_return(struct tx *tx, const struct registry_index *
     enum rule_code code = RULE_OK;
     enum catalogue_status status = open_urlset(tx, urlset, &occupancy);
     for (uint32_t i = 0; status == CATALOGUE_OK && code == RULE_OK && i < occupancy->page_count;
-         i++)
-        if (occupancy->pages[i]->entries > 0)
-            status = write_entry(tx, urlset, i + 1, true, &code);
+         i++) {
+        const struct occupancy_page *page = occupancy->pages[i];
+        if (page->entries > 0)
+            status =
+                write_entry(tx, urlset, i + 1, page->dirty ? DATED_NOW : page->changed_at, &code);
+    }
     if (status == CATALOGUE_OK && code != RULE_OK)
         result_refuse(result, code, "index");
     return status;
