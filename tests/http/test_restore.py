@@ -23,7 +23,7 @@ from harness import DATA, INDEX, ORIGIN, Server, ask, eventually, locs, problem,
 XML = "/sitemap_index.xml"
 SAVED = os.path.join(DATA, "saved")
 SCHEMA = os.path.join(os.path.dirname(DATA), "..", "..", "db", "file", "schema.h")
-NEWEST = int(re.search(r"#define SCHEMA_VERSION\s+(\d+)", pathlib.Path(SCHEMA).read_text(encoding="utf-8")).group(1))
+NEWEST = int(re.search(r"#define SCHEMA_VERSION\s+(\d+) /\* PRAGMA user_version", pathlib.Path(SCHEMA).read_text(encoding="utf-8")).group(1))
 VERSIONS = sorted((os.path.basename(path)[:-6] for path in glob.glob(os.path.join(SAVED, "v*.db.gz"))), key=lambda name: int(name[1:]))
 
 
