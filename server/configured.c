@@ -154,8 +154,9 @@ static void note_token(void *context, const char *name, size_t len)
 static void note_member(void *context, const struct shared_member *member)
 {
     struct elsewhere *e = context;
-    if (strcmp(member->name, e->own) == 0 || member->silent_ms > GONE_MS || *member->state == '\0')
+    if (strcmp(member->name, e->own) == 0 || member->silent_ms > GONE_MS)
         return;
+    /* Who has not told yet may declare whatever is there. */
     e->any_site |= !nodes_read_names(member->state, "sites", note_site, e);
     e->any_token |= !nodes_read_names(member->state, "tokens", note_token, e);
 }

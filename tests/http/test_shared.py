@@ -222,6 +222,19 @@ def test_configurations_that_differ_are_told_and_undo_nothing(cluster):
     problem(b.api("PATCH", f"/v1/sites/{next(s['id'] for s in b.api('GET', '/v1/sites').json()['sites'] if s['managed'])}", {"cross_hosts": []}), 409, "managed-by-config")
 
 
+def test_what_a_node_declared_stays_before_it_tells_of_it(cluster):
+    site = "[site \"{}\"]\norigin = https://{}.example\n"
+    managed = lambda node: {s["origin"] for s in node.api("GET", "/v1/sites").json()["sites"] if s["managed"]}
+    a = cluster.node("a", config=site.format("one", "one"))
+    eventually(lambda: managed(a) == {"https://one.example"}, "declared")
+    a.stop()
+    cluster.postgres.sql("UPDATE sitemapd.node SET state = '' WHERE name = 'a'")
+    b = cluster.node("b", config=site.format("two", "two"))
+    joined(b)
+    eventually(lambda: "https://two.example" in managed(b), "declared")
+    assert managed(b) == {"https://one.example", "https://two.example"}
+
+
 def test_a_folder_is_led_by_a_node_that_has_it(cluster):
     folder, missing = cluster.folder / "files", cluster.folder / "none"
     folder.mkdir()
