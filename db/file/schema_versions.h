@@ -470,8 +470,8 @@ static const char schema_v9[] =
     " at INTEGER NOT NULL"
     ") STRICT;";
 
-/* Version 10 of the schema, as the step from version 9. Not released yet. As before, only what is
- * small is written.
+/* Version 10 of the schema, as the step from version 9. Never changed once released. As before,
+ * only what is small is written.
  *
  * Urlsets: lists of kind 1. Their rows stand in `sitemap` too, with a site of -list id, so that a
  * loc is unique within its urlset; extensions is their canonical XML. of_index, extensions,
