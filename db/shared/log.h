@@ -220,8 +220,6 @@ struct shared_log_options {
 /* Connects to nobody yet. NULL: `why` (of `why_size`) says what is wrong with the options. */
 struct shared_log *shared_log_open_postgresql(const struct shared_log_options *options, char *why,
                                               size_t why_size);
-/* How a log is told to people, by hosts and database: no user, no password. */
-void shared_log_name(const char *database, char *out, size_t size);
 
 /* A random UUID. */
 void shared_make_id(char out[SHARED_ID_SIZE]);

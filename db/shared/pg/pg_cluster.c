@@ -15,26 +15,6 @@ static enum shared_outcome said(struct pg_log *l, enum shared_outcome outcome, c
     return outcome;
 }
 
-void shared_log_name(const char *database, char *out, size_t size)
-{
-    PQconninfoOption *options = PQconninfoParse(database, NULL);
-    const char *host = NULL, *address = NULL, *name = NULL;
-
-    for (const PQconninfoOption *o = options; o && o->keyword; o++) {
-        if (strcmp(o->keyword, "host") == 0)
-            host = o->val;
-        else if (strcmp(o->keyword, "hostaddr") == 0)
-            address = o->val;
-        else if (strcmp(o->keyword, "dbname") == 0)
-            name = o->val;
-    }
-    snprintf(out, size, "%s at %s", name && *name ? name : "PostgreSQL",
-             host && *host         ? host
-             : address && *address ? address
-                                   : "this machine");
-    PQconninfoFree(options);
-}
-
 static void take_overview(const PGresult *all, const PGresult *last, struct shared_overview *out)
 {
     size_t size;
