@@ -19,7 +19,7 @@ static const char *environment_value(const char *name)
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* The state folder of this platform; see config_init. */
+/* The state folder of this platform; see config_new. */
 static char *default_database(void)
 {
     const char *folder = environment_value("STATE_DIRECTORY"), *home;
@@ -39,48 +39,23 @@ static char *default_database(void)
     return len < 0 ? NULL : path;
 }
 
-bool config_init(struct config *c)
+struct config *config_new(void)
 {
+    struct config *c = calloc(1, sizeof *c);
     struct mistakes m = {0};
 
-    memset(c, 0, sizeof *c);
+    if (c == NULL)
+        return NULL;
     atomic_init(&c->references, 1);
     c->set_by = calloc(config_settings_count, sizeof *c->set_by);
     c->database = default_database();
-    if (c->set_by == NULL || c->database == NULL) {
-        config_done(c);
-        return false;
-    }
     for (size_t i = 0; i < config_settings_count; i++)
         if (config_settings[i].fallback != NULL)
             setting_assign(&config_settings[i], c, config_settings[i].fallback, &m);
-    if (m.count > 0) { /* only memory can lack: a test reads every fallback */
-        config_done(c);
-        return false;
-    }
-    return true;
-}
-
-void config_done(struct config *c)
-{
-    if (c == NULL)
-        return;
-    for (size_t i = 0; i < config_settings_count; i++)
-        setting_clear(&config_settings[i], c);
-    for (size_t i = 0; i < config_sections_count; i++)
-        sections_done(c, &config_sections[i]);
-    free(c->set_by);
-    free(c->file);
-    memset(c, 0, sizeof *c);
-}
-
-struct config *config_new(void)
-{
-    struct config *c = malloc(sizeof *c);
-
-    if (c == NULL || config_init(c))
+    /* Only memory can lack: a test reads every fallback. */
+    if (c->set_by != NULL && c->database != NULL && m.count == 0)
         return c;
-    free(c);
+    config_unref(c);
     return NULL;
 }
 
@@ -94,7 +69,12 @@ void config_unref(struct config *c)
 {
     if (c == NULL || atomic_fetch_sub(&c->references, 1) > 1)
         return;
-    config_done(c);
+    for (size_t i = 0; i < config_settings_count; i++)
+        setting_clear(&config_settings[i], c);
+    for (size_t i = 0; i < config_sections_count; i++)
+        sections_done(c, &config_sections[i]);
+    free(c->set_by);
+    free(c->file);
     free(c);
 }
 
@@ -118,8 +98,8 @@ void config_wipe_token(struct config *c)
         explicit_bzero(variable, strlen(variable));
 }
 
-void config_assign(struct config *c, const struct setting *s, enum setting_level level,
-                   const char *text, struct mistakes *m)
+static void assign_one(struct config *c, const struct setting *s, enum setting_level level,
+                       const char *text, struct mistakes *m)
 {
     struct config_set_by *by = &c->set_by[s - config_settings];
 
@@ -136,20 +116,25 @@ void config_assign(struct config *c, const struct setting *s, enum setting_level
     setting_assign(s, c, text, m);
 }
 
-void config_assign_words(struct config *c, const struct setting *s, enum setting_level level,
-                         const char *text, struct mistakes *m)
+void config_assign(struct config *c, const struct setting *s, enum setting_level level,
+                   const char *text, struct mistakes *m)
 {
-    char *copy = strdup(text), *rest, *word;
+    char *copy, *rest, *word;
 
+    if (s->count_offset == 0) {
+        assign_one(c, s, level, text, m);
+        return;
+    }
+    copy = strdup(text);
     if (copy == NULL) {
         mistakes_add(m, "out of memory");
         return;
     }
     word = strtok_r(copy, " \t\r\n", &rest);
     if (word == NULL)
-        config_assign(c, s, level, "", m); /* says what is missing */
+        assign_one(c, s, level, "", m); /* says what is missing */
     for (; word != NULL; word = strtok_r(NULL, " \t\r\n", &rest))
-        config_assign(c, s, level, word, m);
+        assign_one(c, s, level, word, m);
     free(copy);
 }
 
@@ -188,10 +173,7 @@ bool config_read_environment(struct config *c, config_report *report, void *cont
 
         if (value == NULL)
             continue;
-        if (s->count_offset != 0)
-            config_assign_words(c, s, LEVEL_ENVIRONMENT, value, &m);
-        else
-            config_assign(c, s, LEVEL_ENVIRONMENT, value, &m);
+        config_assign(c, s, LEVEL_ENVIRONMENT, value, &m);
         good = good && m.count == 0;
     }
     for (char **variable = environ; *variable != NULL; variable++) {
@@ -224,6 +206,6 @@ bool config_set(struct config *c, const char *name, const char *value, config_re
         mistakes_add(&m, "is no setting");
         return false;
     }
-    config_assign(c, s, LEVEL_FLAG, value, &m);
+    assign_one(c, s, LEVEL_FLAG, value, &m);
     return m.count == 0;
 }

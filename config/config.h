@@ -1,7 +1,6 @@
 /* The configuration: every setting, its default, and where it may come from.
  * flag over environment over file over default. */
-#ifndef SITEMAPD_CONFIG_CONFIG_H
-#define SITEMAPD_CONFIG_CONFIG_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -64,7 +63,9 @@ struct config_source {
     char **excludes;
     bool watch;
     uint32_t rescan_ms, settle_ms;
-    bool serve, split;
+    bool serve;
+    size_t split_count;
+    char **split; /* of a folder yes or no, see config_source_splits; of an upstream URLs */
 };
 
 /* [token "name"]: a token of the API whose hash lies in a file. */
@@ -172,13 +173,11 @@ struct config {
  * name is then in the message. */
 typedef void config_report(void *context, const char *file, unsigned line, const char *message);
 
-/* Fills the defaults. The database's is in the platform's state directory: $STATE_DIRECTORY,
+/* With the defaults. The database's is in the platform's state directory: $STATE_DIRECTORY,
  * else /var/lib/sitemapd for root, else $XDG_STATE_HOME/sitemapd or ~/.local/state/sitemapd,
- * in it catalogue.db. False when out of memory. */
-bool config_init(struct config *c);
-/* The same on the heap, shared by reference: whoever keeps a pointer, or any string in it, beyond
- * a call holds a reference. A reload makes another and changes nothing in this one. NULL when out
- * of memory. */
+ * in it catalogue.db. Shared by reference: whoever keeps a pointer, or any string in it, beyond a
+ * call holds one. A reload makes another and changes nothing in this one. NULL when out of memory.
+ */
 struct config *config_new(void);
 struct config *config_ref(struct config *c);
 /* The last one frees all. Takes NULL. */
@@ -195,6 +194,8 @@ bool config_read_environment(struct config *c, config_report *report, void *cont
  * Order among the four sources does not matter: a weaker one never overrides a stronger. */
 bool config_set(struct config *c, const char *name, const char *value, config_report *report,
                 void *context);
+/* Of a folder: whether files past the limits are split. */
+bool config_source_splits(const struct config_source *source);
 /* Judges the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
 /* How long a write may wait: what is set, else what the kind of catalogue needs. In a shared one a
@@ -235,7 +236,3 @@ void config_compare(const struct config *a, const struct config *b, config_diffe
 /* Overwrites the token here and in the environment (/proc/PID/environ shows that memory), once its
  * hash is taken. `token` is then an empty text. Before any thread reads the environment. */
 void config_wipe_token(struct config *c);
-/* Frees all that it holds. Takes a half-filled one. */
-void config_done(struct config *c);
-
-#endif

@@ -133,7 +133,7 @@ static void refuse_key(struct file_reader *r, const char *key)
 {
     bool named = r->kind == SECTION_NAMED;
     const struct setting *table = named ? r->table->settings : config_settings;
-    size_t count = named ? *r->table->setting_count : config_settings_count;
+    size_t count = named ? r->table->setting_count : config_settings_count;
     const char *section = named ? r->table->section : r->section, *elsewhere = NULL;
     struct suggestion near = {0};
 
@@ -178,8 +178,6 @@ static void assign_key(struct file_reader *r, const char *key, const char *value
 
     if (s == NULL)
         refuse_key(r, key);
-    else if (s->in_file && s->count_offset != 0)
-        config_assign_words(r->config, s, LEVEL_FILE, value, &r->mistakes);
     else if (s->in_file)
         config_assign(r->config, s, LEVEL_FILE, value, &r->mistakes);
     else if (s->kind == SETTING_SECRET)

@@ -3,93 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sections that stand many times, each with a name: [site "…"], [source "…"]. */
-
-const struct section_table config_sections[] = {
-    {"site", config_site_settings, &config_site_settings_count, sizeof(struct config_site),
-     offsetof(struct config, sites), offsetof(struct config, site_count)},
-    {"source", config_source_settings, &config_source_settings_count, sizeof(struct config_source),
-     offsetof(struct config, sources), offsetof(struct config, source_count)},
-    {"token", config_token_settings, &config_token_settings_count, sizeof(struct config_token),
-     offsetof(struct config, tokens), offsetof(struct config, token_count)},
-    {"crawler", config_crawler_settings, &config_crawler_settings_count,
-     sizeof(struct config_crawler), offsetof(struct config, crawler_rules),
-     offsetof(struct config, crawler_count)},
-};
-const size_t config_sections_count = sizeof config_sections / sizeof *config_sections;
-
-const struct section_table *section_find(const char *section, size_t len)
-{
-    for (size_t i = 0; i < config_sections_count; i++)
-        if (strlen(config_sections[i].section) == len &&
-            strncmp(config_sections[i].section, section, len) == 0)
-            return &config_sections[i];
-    return NULL;
-}
-
-const struct setting *section_setting(const struct section_table *t, const char *key)
-{
-    for (size_t i = 0; i < *t->setting_count; i++)
-        if (strcmp(t->settings[i].key, key) == 0)
-            return &t->settings[i];
-    return NULL;
-}
-
-size_t section_count(const struct config *c, const struct section_table *t)
-{
-    return *(const size_t *)(const void *)((const char *)c + t->count_offset);
-}
-
-struct config_named *section_at(const struct config *c, const struct section_table *t, size_t at)
-{
-    char *const *array = (char *const *)(const void *)((const char *)c + t->array_offset);
-
-    return (struct config_named *)(void *)(*array + at * t->size);
-}
-
-static void section_done(const struct section_table *t, struct config_named *section)
-{
-    for (size_t i = 0; i < *t->setting_count; i++)
-        setting_clear(&t->settings[i], section);
-    free(section->name);
-    free(section->seen);
-    memset(section, 0, t->size);
-}
-
-struct config_named *section_new(struct config *c, const struct section_table *t, const char *name,
-                                 unsigned line)
-{
-    void **array = (void **)(void *)((char *)c + t->array_offset);
-    size_t *count = (size_t *)(void *)((char *)c + t->count_offset);
-    void *grown = reallocarray(*array, *count + 1, t->size);
-    struct mistakes m = {0};
-
-    if (grown == NULL)
-        return NULL;
-    *array = grown;
-    struct config_named *section = section_at(c, t, *count);
-    memset(section, 0, t->size);
-    section->line = line;
-    section->name = strdup(name);
-    section->seen = calloc(*t->setting_count, sizeof *section->seen);
-    for (size_t i = 0; i < *t->setting_count; i++)
-        if (t->settings[i].fallback != NULL)
-            setting_assign_list(&t->settings[i], section, t->settings[i].fallback, &m);
-    if (section->name == NULL || section->seen == NULL || m.count > 0) {
-        section_done(t, section);
-        return NULL;
-    }
-    ++*count;
-    return section;
-}
-
-void sections_done(struct config *c, const struct section_table *t)
-{
-    for (size_t i = 0; i < section_count(c, t); i++)
-        section_done(t, section_at(c, t, i));
-    free(*(void **)(void *)((char *)c + t->array_offset));
-}
-
 /* The table of settings. What is here is all there is: config/sitemapd.conf documents each line of
  * it (a test compares), the environment's names are in it, and flags name settings by it. */
 
@@ -149,7 +62,8 @@ const struct setting config_settings[] = {
      .doc = "Answer only to the hosts of sites (421 to others), even while there is but one site."},
     {"server", "page_style", SETTING_BOOL, IN(page_style), .fallback = "no",
      LIVE("SITEMAPD_SERVER_PAGE_STYLE"),
-     .doc = "Index pages say how a browser shows them, in an instruction that crawlers skip."},
+     .doc = "Pages of indexes and urlsets say how a browser shows them, in an instruction that "
+            "crawlers skip."},
     {"server", "cache_control", SETTING_HEADER, IN(cache_control),
      .fallback = "public, max-age=300, s-maxage=3600, stale-while-revalidate=86400, "
                  "stale-if-error=604800",
@@ -275,7 +189,8 @@ const struct setting config_settings[] = {
     {"fetch", "allow_address", SETTING_IP_RANGE, LIST(allow_addresses, allow_address_count),
      LIVE("SITEMAPD_FETCH_ALLOW_ADDRESS"),
      .doc = "Addresses that may be asked beside those of the public internet, or ranges as "
-            "10.0.0.0/8, separated by spaces. They are open to every site's sources. Repeatable."},
+            "10.0.0.0/8, separated by spaces. They are open to the sources and sites of this file, "
+            "not to what API or commands make on other sites. Repeatable."},
     {"fetch", "source_root", SETTING_PATH, LIST(source_roots, source_root_count),
      LIVE("SITEMAPD_FETCH_SOURCE_ROOT"),
      .doc = "A folder below which sources may read that are made by the API with a token for all "
@@ -297,7 +212,7 @@ const size_t config_settings_count = sizeof config_settings / sizeof *config_set
 
 #define SITE_SETTING(key_, kind_) .section = "site", .key = key_, .kind = kind_, .in_file = true
 
-const struct setting config_site_settings[] = {
+static const struct setting site_settings[] = {
     {SITE_SETTING("origin", SETTING_ORIGIN), IN_SITE(origin),
      .doc = "Scheme and host of the site. Required."},
     {SITE_SETTING("index", SETTING_INDEX_PATH), SITE_LIST(indexes, index_count),
@@ -315,8 +230,8 @@ const struct setting config_site_settings[] = {
     {SITE_SETTING("robots_file", SETTING_PATH), IN_SITE(robots_file),
      .doc = "The site's own robots.txt, served with the Sitemap lines behind it."},
     /* 500 is Search Console's cap on submissions; server/rules/limits.h has it too. */
-    {SITE_SETTING("max_indexes", SETTING_COUNT), IN_SITE(max_indexes), .min = 1, .max = 100000,
-     .fallback = "500",
+    {SITE_SETTING("max_indexes", SETTING_COUNT), IN_SITE(max_indexes), .min = 1,
+     .max = LIMIT_SITE_PAGES_MAX, .fallback = "500",
      .doc = "Index files that the site may have, pages of all indexes together."},
     {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
      .doc = "Whether sitemaps that are registered are read where they are, and told when broken."},
@@ -330,12 +245,10 @@ const struct setting config_site_settings[] = {
      .doc = "A folder below which sources may read that the site's own admin token makes. "
             "Repeatable."},
 };
-const size_t config_site_settings_count =
-    sizeof config_site_settings / sizeof *config_site_settings;
 
 #define SOURCE_SETTING(key_, kind_) .section = "source", .key = key_, .kind = kind_, .in_file = true
 
-const struct setting config_source_settings[] = {
+static const struct setting source_settings[] = {
     {SOURCE_SETTING("directory", SETTING_PATH), IN_SOURCE(directory),
      .doc = "The folder that is read, with all folders below it. This or upstream is required."},
     {SOURCE_SETTING("url", SETTING_FOLDER_URL), IN_SOURCE(url),
@@ -357,9 +270,10 @@ const struct setting config_source_settings[] = {
      .doc = "How long the folder must be quiet before its changes are published, all at once."},
     {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
      .doc = "Whether the files themselves are served on the public listener."},
-    {SOURCE_SETTING("split", SETTING_BOOL), IN_SOURCE(split), .fallback = "no",
+    {SOURCE_SETTING("split", SETTING_WORDS), SOURCE_LIST(split, split_count),
      .doc = "Whether a file that is past the limits of a sitemap is split: its page URLs are kept "
-            "as a urlset at its URL (docs/urls.md). Else it is refused."},
+            "as a urlset at its URL (docs/urls.md). Else it is refused. With an upstream the URLs "
+            "of sitemaps to which that may happen, separated by spaces. Repeatable."},
     {SOURCE_SETTING("upstream", SETTING_URL), IN_SOURCE(upstream),
      .doc = "In place of a folder: the URL of a sitemap index elsewhere, which is kept in step "
             "with."},
@@ -378,15 +292,13 @@ const struct setting config_source_settings[] = {
      .doc = "A file with basic USER:PASSWORD or bearer TOKEN for the upstream's host. Refused "
             "where others can read it."},
 };
-const size_t config_source_settings_count =
-    sizeof config_source_settings / sizeof *config_source_settings;
 
 #define TOKEN_SETTING(key_, kind_) .section = "token", .key = key_, .kind = kind_, .in_file = true
 #define IN_TOKEN(field_)                                                                           \
     .offset = offsetof(struct config_token, field_),                                               \
     .width = sizeof((struct config_token *)0)->field_
 
-const struct setting config_token_settings[] = {
+static const struct setting token_settings[] = {
     {TOKEN_SETTING("sha256_file", SETTING_PATH), IN_TOKEN(sha256_file),
      .doc = "A file with the token's SHA-256 in hex, as sha256sum prints it. Required."},
     {TOKEN_SETTING("site", SETTING_ORIGIN), IN_TOKEN(site),
@@ -400,15 +312,13 @@ const struct setting config_token_settings[] = {
     {TOKEN_SETTING("expires", SETTING_WORD), IN_TOKEN(expires),
      .doc = "A date or time from which on it is nothing. By default never."},
 };
-const size_t config_token_settings_count =
-    sizeof config_token_settings / sizeof *config_token_settings;
 
 #define CRAWLER_LIST(field_, count_)                                                               \
     .section = "crawler", .in_file = true, .offset = offsetof(struct config_crawler, field_),      \
     .width = sizeof((struct config_crawler *)0)->field_,                                           \
     .count_offset = offsetof(struct config_crawler, count_)
 
-const struct setting config_crawler_settings[] = {
+static const struct setting crawler_settings[] = {
     {.key = "match",
      .kind = SETTING_WORDS,
      CRAWLER_LIST(match, match_count),
@@ -420,8 +330,95 @@ const struct setting config_crawler_settings[] = {
      .doc = "A file of the addresses that it comes from: JSON as search engines publish it, or one "
             "range on each line. Who says its name from elsewhere is an impostor. Repeatable."},
 };
-const size_t config_crawler_settings_count =
-    sizeof config_crawler_settings / sizeof *config_crawler_settings;
+
+/* Sections that stand many times, each with a name: [site "…"], [source "…"]. */
+
+#define SECTION(word, array, count)                                                                \
+    {                                                                                              \
+#word, word##_settings, sizeof word##_settings / sizeof *word##_settings,                  \
+            sizeof(struct config_##word), offsetof(struct config, array),                          \
+            offsetof(struct config, count)                                                         \
+    }
+
+const struct section_table config_sections[] = {
+    SECTION(site, sites, site_count),
+    SECTION(source, sources, source_count),
+    SECTION(token, tokens, token_count),
+    SECTION(crawler, crawler_rules, crawler_count),
+};
+const size_t config_sections_count = sizeof config_sections / sizeof *config_sections;
+
+const struct section_table *section_find(const char *section, size_t len)
+{
+    for (size_t i = 0; i < config_sections_count; i++)
+        if (strlen(config_sections[i].section) == len &&
+            strncmp(config_sections[i].section, section, len) == 0)
+            return &config_sections[i];
+    return NULL;
+}
+
+const struct setting *section_setting(const struct section_table *t, const char *key)
+{
+    for (size_t i = 0; i < t->setting_count; i++)
+        if (strcmp(t->settings[i].key, key) == 0)
+            return &t->settings[i];
+    return NULL;
+}
+
+size_t section_count(const struct config *c, const struct section_table *t)
+{
+    return *(const size_t *)(const void *)((const char *)c + t->count_offset);
+}
+
+struct config_named *section_at(const struct config *c, const struct section_table *t, size_t at)
+{
+    char *const *array = (char *const *)(const void *)((const char *)c + t->array_offset);
+
+    return (struct config_named *)(void *)(*array + at * t->size);
+}
+
+static void section_done(const struct section_table *t, struct config_named *section)
+{
+    for (size_t i = 0; i < t->setting_count; i++)
+        setting_clear(&t->settings[i], section);
+    free(section->name);
+    free(section->seen);
+    memset(section, 0, t->size);
+}
+
+struct config_named *section_new(struct config *c, const struct section_table *t, const char *name,
+                                 unsigned line)
+{
+    void **array = (void **)(void *)((char *)c + t->array_offset);
+    size_t *count = (size_t *)(void *)((char *)c + t->count_offset);
+    void *grown = reallocarray(*array, *count + 1, t->size);
+    struct mistakes m = {0};
+
+    if (grown == NULL)
+        return NULL;
+    *array = grown;
+    struct config_named *section = section_at(c, t, *count);
+    memset(section, 0, t->size);
+    section->line = line;
+    section->name = strdup(name);
+    section->seen = calloc(t->setting_count, sizeof *section->seen);
+    for (size_t i = 0; i < t->setting_count; i++)
+        if (t->settings[i].fallback != NULL)
+            setting_assign(&t->settings[i], section, t->settings[i].fallback, &m);
+    if (section->name == NULL || section->seen == NULL || m.count > 0) {
+        section_done(t, section);
+        return NULL;
+    }
+    ++*count;
+    return section;
+}
+
+void sections_done(struct config *c, const struct section_table *t)
+{
+    for (size_t i = 0; i < section_count(c, t); i++)
+        section_done(t, section_at(c, t, i));
+    free(*(void **)(void *)((char *)c + t->array_offset));
+}
 
 const struct setting *setting_find(const char *section, const char *key)
 {

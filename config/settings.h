@@ -1,7 +1,6 @@
 /* The settings: one table that the file, the environment and flags all go through. Internal to
  * config/ and its tests. */
-#ifndef SITEMAPD_CONFIG_SETTINGS_H
-#define SITEMAPD_CONFIG_SETTINGS_H
+#pragma once
 
 #include "config/config.h"
 
@@ -55,26 +54,17 @@ struct config_set_by {
 
 extern const struct setting config_settings[]; /* of struct config */
 extern const size_t config_settings_count;
-extern const struct setting config_site_settings[]; /* of struct config_site, section "site" */
-extern const size_t config_site_settings_count;
-extern const struct setting config_source_settings[]; /* of struct config_source, "source" */
-extern const size_t config_source_settings_count;
-
-extern const struct setting config_token_settings[]; /* of struct config_token, "token" */
-extern const size_t config_token_settings_count;
-extern const struct setting config_crawler_settings[]; /* of struct config_crawler, "crawler" */
-extern const size_t config_crawler_settings_count;
 
 /* A section that stands many times, each with a name of its own. */
 struct section_table {
     const char *section;
     const struct setting *settings;
-    const size_t *setting_count;
+    size_t setting_count;
     size_t size;                       /* of one, which begins with struct config_named */
     size_t array_offset, count_offset; /* in struct config */
 };
 
-extern const struct section_table config_sections[];
+extern const struct section_table config_sections[]; /* site, source, token, crawler */
 extern const size_t config_sections_count;
 
 /* The table of a section's word; NULL where it is no named section. */
@@ -103,19 +93,21 @@ void mistakes_add(struct mistakes *m, const char *format, ...)
 
 /* The setting with this section and key; NULL where there is none. */
 const struct setting *setting_find(const char *section, const char *key);
-/* Puts `text` into the field of `base` (a struct config or a section): a list grows by it.
- * Mistakes are told; then the field keeps what it held. */
+/* Puts `text` into the field of `base` (a struct config or a section): a list grows by it,
+ * one of words (SETTING_WORDS) by each. Mistakes are told; then the field keeps what it held. */
 void setting_assign(const struct setting *s, void *base, const char *text, struct mistakes *m);
-/* The same; a list whose elements are words grows by each. */
-void setting_assign_list(const struct setting *s, void *base, const char *text, struct mistakes *m);
 /* Frees what the field holds and zeroes it. */
 void setting_clear(const struct setting *s, void *base);
 
-/* Puts `text` into `c` unless a stronger level has set it; `line` as in struct config_set_by. */
+/* Puts `text`, of a list its elements between blanks, into `c` unless a stronger level has set it.
+ */
 void config_assign(struct config *c, const struct setting *s, enum setting_level level,
                    const char *text, struct mistakes *m);
-/* The same for a list whose elements stand between blanks. */
-void config_assign_words(struct config *c, const struct setting *s, enum setting_level level,
-                         const char *text, struct mistakes *m);
 
-#endif
+/* ---- the little grammars of values that others read, too; false where `text` is malformed, and
+ * `*out` is left alone then. Pure, thread safe. */
+
+/* yes, no, on, off, true, false, in any case. */
+bool value_bool(const char *text, bool *out);
+/* Milliseconds: a decimal with ms, s, m, h or d behind it; 0 needs none. */
+bool value_duration(const char *text, uint64_t *out);

@@ -1,6 +1,5 @@
 /* "Did you mean": the known word that a mistyped one is closest to. */
-#ifndef SITEMAPD_CONFIG_SUGGEST_H
-#define SITEMAPD_CONFIG_SUGGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ struct suggestion {
 
 /* Weighs one more candidate for `typed`. Start with {NULL, 0}. */
 void suggest_consider(struct suggestion *s, const char *typed, const char *candidate);
-
-#endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "config/settings.h"
+#include "server/base/file.h"
 #include "server/rules/entry.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
@@ -267,6 +268,77 @@ static void judge_other_kind(const struct config_source *source, struct mistakes
                          source->upstream != NULL ? "a directory" : "an upstream");
 }
 
+bool config_source_splits(const struct config_source *source)
+{
+    bool splits = false;
+
+    return source->split_count == 1 && value_bool(source->split[0], &splits) && splits;
+}
+
+/* Of all.xml, all.xml.gz and all.txt there is one urlset (server/sources/split.c): each would undo
+ * what the other did. */
+static bool ends_in(const char *url, size_t len, const char *suffix)
+{
+    size_t suffix_len = strlen(suffix);
+
+    return len > suffix_len && memcmp(url + len - suffix_len, suffix, suffix_len) == 0;
+}
+
+static size_t without_suffix(const char *url)
+{
+    size_t len = strlen(url);
+
+    len -= ends_in(url, len, ".gz") ? strlen(".gz") : 0;
+    return len - (ends_in(url, len, ".xml") || ends_in(url, len, ".txt") ? strlen(".xml") : 0);
+}
+
+static bool is_one_urlset(const char *url, const char *other)
+{
+    size_t len = without_suffix(url);
+
+    return without_suffix(other) == len && strncmp(url, other, len) == 0;
+}
+
+/* Those of `source` from those of itself, or of one before it. */
+static void judge_splits_apart(const struct config_source *source,
+                               const struct config_source *before, struct mistakes *m)
+{
+    bool itself = source == before;
+    char whose[128];
+
+    snprintf(whose, sizeof whose, "[source \"%.100s\"] ", before->named.name);
+    for (size_t i = 0; i < source->split_count; i++)
+        for (size_t j = 0; j < (itself ? i : before->split_count); j++) {
+            const char *one = before->split[j], *other = source->split[i];
+
+            if (is_one_urlset(one, other) && !(itself && strcmp(one, other) == 0))
+                mistakes_add(
+                    m,
+                    "[source \"%s\"]: split names \"%.200s\" and %s\"%.200s\", which would "
+                    "be one urlset; name one of them",
+                    source->named.name, itself ? one : other, itself ? "" : whose,
+                    itself ? other : one);
+        }
+}
+
+static void judge_split(const struct config_source *source, struct mistakes *m)
+{
+    struct url url;
+    bool is_word;
+
+    if (source->upstream == NULL &&
+        (source->split_count > 1 ||
+         (source->split_count == 1 && !value_bool(source->split[0], &is_word))))
+        mistakes_add(m, "[source \"%s\"]: split must be yes or no (also on, off, true, false)",
+                     source->named.name);
+    for (size_t i = 0; source->upstream != NULL && i < source->split_count; i++)
+        if (url_parse(source->split[i], strlen(source->split[i]), &url, NULL) != RULE_OK)
+            mistakes_add(m,
+                         "[source \"%s\"]: split must be the URL of a sitemap that the upstream "
+                         "names, as https://www.example.com/products.xml, not \"%.200s\"",
+                         source->named.name, source->split[i]);
+}
+
 static void judge_upstream(const struct config_source *source, struct mistakes *m)
 {
     char secret[CONFIG_CREDENTIALS_SIZE], why[256];
@@ -317,6 +389,8 @@ static void judge_source(const struct config_source *source, struct mistakes *m)
     }
     if (source->upstream != NULL || source->directory != NULL)
         judge_other_kind(source, m);
+    if (source->upstream != NULL || source->directory != NULL)
+        judge_split(source, m);
     if (source->upstream != NULL)
         judge_upstream(source, m);
     else if (!upstream)
@@ -349,6 +423,9 @@ static void judge_sources(const struct config *c, struct mistakes *m)
     for (size_t i = 0; i < c->source_count; i++) {
         m->line = c->sources[i].named.line;
         judge_source(&c->sources[i], m);
+        for (size_t j = 0; c->sources[i].upstream != NULL && j <= i; j++)
+            if (c->sources[j].upstream != NULL)
+                judge_splits_apart(&c->sources[i], &c->sources[j], m);
     }
 }
 
@@ -369,29 +446,20 @@ static bool parse_sha256(const char *text, uint8_t out[32])
 
 static const char *read_sha256(const char *path, struct config_grant *out)
 {
-    char text[80] = "";
-    struct stat found;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t len = -1;
-
-    if (fd >= 0 && fstat(fd, &found) == 0 && !S_ISREG(found.st_mode))
-        errno = EINVAL;
-    else if (fd >= 0)
-        len = read(fd, text, sizeof text - 1);
-    int why = errno;
-    if (fd >= 0)
-        close(fd);
-    if (len < 0) {
+    size_t len;
+    char *text = file_read(path, FILE_PLAIN, 79, &len, NULL);
+    if (text == NULL)
         snprintf(out->why, sizeof out->why, "sha256_file %.80s cannot be read: %.40s", path,
-                 strerror(why));
-        return out->why;
-    }
-    if (parse_sha256(text, out->sha256))
-        return NULL;
-    snprintf(out->why, sizeof out->why,
-             "sha256_file %.60s holds no SHA-256 in hex; make it by printf %%s TOKEN | sha256sum",
-             path);
-    return out->why;
+                 strerror(errno));
+    else if (parse_sha256(text, out->sha256))
+        out->why[0] = '\0';
+    else
+        snprintf(out->why, sizeof out->why,
+                 "sha256_file %.60s holds no SHA-256 in hex; make it by printf %%s TOKEN | "
+                 "sha256sum",
+                 path);
+    free(text);
+    return out->why[0] != '\0' ? out->why : NULL;
 }
 
 /* Its site: the one that is named, else that of the prefix's origin. */

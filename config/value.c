@@ -1,4 +1,6 @@
-#include "config/value.h"
+/* From a value's text to the field of its setting: the little grammars, a table of kinds, which is
+ * behind reading a value, comparing two and freeing one, and what a mistake is told. */
+#include "config/settings.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -58,7 +60,8 @@ static bool multiply(uint64_t value, uint64_t factor, uint64_t *out)
     return true;
 }
 
-bool value_count(const char *text, uint64_t *out)
+/* A decimal, digits only. */
+static bool value_count(const char *text, uint64_t *out)
 {
     uint64_t value;
 
@@ -68,7 +71,8 @@ bool value_count(const char *text, uint64_t *out)
     return true;
 }
 
-bool value_size(const char *text, uint64_t *out)
+/* Bytes: a decimal, alone or with K, M, G or T behind it (powers of 1,024). */
+static bool value_size(const char *text, uint64_t *out)
 {
     static const char units[] = "KMGT";
     uint64_t value, factor = 1;
@@ -142,7 +146,19 @@ static bool clear_host_bits(uint8_t *bytes, size_t size, uint64_t bits)
     return any;
 }
 
-enum value_range value_ip_range(const char *text, char whole[VALUE_RANGE_SIZE])
+enum value_range {
+    VALUE_RANGE_GOOD,
+    VALUE_RANGE_MALFORMED,
+    VALUE_RANGE_TOO_LONG_4, /* more than 32 bits */
+    VALUE_RANGE_TOO_LONG_6, /* more than 128 */
+    VALUE_RANGE_HOST_BITS,  /* bits behind its prefix are set */
+};
+
+#define VALUE_RANGE_SIZE 50 /* of the longest, with its NUL */
+
+/* An IPv4 address or an IPv6 one without brackets, alone or with `/bits` behind it. HOST_BITS
+ * writes the range that the address lies in to `whole`. */
+static enum value_range value_ip_range(const char *text, char whole[VALUE_RANGE_SIZE])
 {
     char address[INET6_ADDRSTRLEN];
     uint8_t bytes[sizeof(struct in6_addr)];
@@ -199,7 +215,8 @@ static size_t bracketed_len(const char *text)
     return inet_pton(AF_INET6, address, &parsed) == 1 ? len + 2 : 0;
 }
 
-bool value_is_address(const char *text)
+/* `1.2.3.4:80` or `[::1]:80`; port 0 to 65535. */
+static bool value_is_address(const char *text)
 {
     char host[64];
     size_t len = bracketed_len(text);
@@ -218,21 +235,24 @@ bool value_is_address(const char *text)
     return text[len] == ':' && is_port(text + len + 1);
 }
 
-bool value_is_host(const char *text)
+/* `host` or `host:port`: letters, digits, hyphens and dots, or a bracketed IPv6 address. */
+static bool value_is_host(const char *text)
 {
     char normal[HOST_MAX_CHARS + 7];
 
     return url_parse_host(text, strlen(text), normal) == RULE_OK;
 }
 
-bool value_is_origin(const char *text)
+/* `http://host[:port]` or https, a slash behind it allowed. */
+static bool value_is_origin(const char *text)
 {
     struct url origin;
 
     return url_parse_origin(text, strlen(text), &origin) == RULE_OK;
 }
 
-bool value_is_url_path(const char *text)
+/* Begins with a slash and has neither blanks nor `?` nor `#`. */
+static bool value_is_url_path(const char *text)
 {
     if (text[0] != '/')
         return false;
@@ -279,7 +299,8 @@ static bool value_is_index_name(const char *text)
            value_is_index_path(url.text + url.origin_len);
 }
 
-bool value_is_pattern(const char *text)
+/* {stem}, {n}, {suffix}: each once, in this order, something between the first two, no slash. */
+static bool value_is_pattern(const char *text)
 {
     return scope_check_pattern(text) == RULE_OK;
 }
@@ -299,7 +320,19 @@ static bool is_any(const char *text)
     return *text != '\0';
 }
 
-const struct setting_trait setting_traits[] = {
+enum setting_storage {
+    STORED_PLAIN, /* `width` bytes, which own nothing */
+    STORED_TEXT,  /* a char *, owned; NULL: none */
+    STORED_ALIAS, /* a struct config_alias, whose texts are owned (list only) */
+};
+
+/* By kind. */
+static const struct setting_trait {
+    enum setting_storage storage;
+    bool (*holds)(
+        const char *text); /* STORED_TEXT, but for choices and ranges: whether it may be `text` */
+    const char *must;      /* what a text that it does not take is told */
+} setting_traits[] = {
     [SETTING_WORD] = {STORED_TEXT, value_is_word,
                       "must be visible ASCII characters without spaces"},
     [SETTING_PATH] = {STORED_TEXT, is_any, "must not be empty"},
@@ -358,7 +391,8 @@ static void *setting_field(const struct setting *s, void *base)
     return (char *)base + s->offset;
 }
 
-size_t *setting_count(const struct setting *s, void *base)
+/* How many elements a list has. */
+static size_t *setting_count(const struct setting *s, void *base)
 {
     return (size_t *)(void *)((char *)base + s->count_offset);
 }
@@ -382,21 +416,6 @@ static void *setting_list_grow(const struct setting *s, void *base, size_t size)
 static bool texts_equal(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-static bool values_equal(enum setting_storage storage, const void *a, const void *b, size_t width)
-{
-    const struct config_alias *x = a, *y = b;
-
-    switch (storage) {
-    case STORED_TEXT:
-        return texts_equal(*(char *const *)a, *(char *const *)b);
-    case STORED_ALIAS:
-        return texts_equal(x->from, y->from) && texts_equal(x->to, y->to);
-    case STORED_PLAIN:
-        break;
-    }
-    return memcmp(a, b, width) == 0;
 }
 
 static void value_free(enum setting_storage storage, void *value)
@@ -423,20 +442,19 @@ static size_t element_size(enum setting_storage storage)
     return storage == STORED_ALIAS ? sizeof(struct config_alias) : sizeof(char *);
 }
 
-bool setting_equal(const struct setting *s, const void *a, const void *b)
+/* Whether both configurations hold the same; lists, which are of texts, element by element. */
+static bool setting_equal(const struct setting *s, const struct config *a, const struct config *b)
 {
-    enum setting_storage storage = setting_traits[s->kind].storage;
-    size_t size = element_size(storage);
-    const char *x, *y;
+    const void *x = field_of(s, a), *y = field_of(s, b);
 
     if (s->count_offset == 0)
-        return values_equal(storage, field_of(s, a), field_of(s, b), s->width);
+        return setting_traits[s->kind].storage == STORED_TEXT
+                   ? texts_equal(*(char *const *)x, *(char *const *)y)
+                   : memcmp(x, y, s->width) == 0;
     if (count_of(s, a) != count_of(s, b))
         return false;
-    x = *(const char *const *)field_of(s, a);
-    y = *(const char *const *)field_of(s, b);
     for (size_t i = 0; i < count_of(s, a); i++)
-        if (!values_equal(storage, x + i * size, y + i * size, size))
+        if (!texts_equal((*(char **const *)x)[i], (*(char **const *)y)[i]))
             return false;
     return true;
 }
@@ -704,15 +722,10 @@ static void assign_number(const struct setting *s, void *base, const char *text,
         *(uint32_t *)setting_field(s, base) = (uint32_t)value; /* max fits: a test sees to it */
 }
 
-void setting_assign_list(const struct setting *s, void *base, const char *text, struct mistakes *m)
+static void assign_words(const struct setting *s, void *base, const char *text, struct mistakes *m)
 {
-    char *copy, *rest, *word;
+    char *copy = strdup(text), *rest, *word;
 
-    if (s->kind != SETTING_WORDS) {
-        setting_assign(s, base, text, m);
-        return;
-    }
-    copy = strdup(text);
     if (copy == NULL) {
         mistakes_add(m, "out of memory");
         return;
@@ -742,7 +755,7 @@ void setting_assign(const struct setting *s, void *base, const char *text, struc
         assign_alias(s, base, text, m);
         return;
     case SETTING_WORDS:
-        setting_assign_list(s, base, text, m);
+        assign_words(s, base, text, m);
         return;
     default:
         assign_text(s, base, text, m);

@@ -1,6 +1,5 @@
 #include "db/catalogue.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>

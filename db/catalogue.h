@@ -8,8 +8,7 @@
  * consistent revision; catalogue_wait tells when there is something newer. Once a view showed
  * revision R, nothing <= R appears later. Strings order by bytes. Times are Unix seconds, the
  * engine's. */
-#ifndef SITEMAPD_DB_CATALOGUE_H
-#define SITEMAPD_DB_CATALOGUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -154,5 +153,3 @@ int64_t catalogue_changed_at(const struct catalogue *c);
 /* Whether a file was served from the path before this one, perhaps by another server: crawlers may
  * hold what was told of it. Of a server's handle. Thread safe, never waits. */
 bool catalogue_was_served(const struct catalogue *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* Writes: what may be changed, what came of it, and the queue to the one writer. Part of
  * db/catalogue.h, whose rules hold: a write is submitted and answered later. */
-#ifndef SITEMAPD_DB_CHANGE_H
-#define SITEMAPD_DB_CHANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +41,7 @@ enum change_kind {
     CHANGE_SOURCE_UPDATE, /* .made.name, and the fields of .made_set */
     CHANGE_SOURCE_REMOVE, /* .made.name: it is not read any more; its entries stay */
     CHANGE_CRAWLERS,      /* .crawlers: the node's own, no revision */
+    CHANGE_CRAWLERS_TELL, /* .crawlers: to the other nodes, no revision */
     CHANGE_INDEXNOW,      /* .indexnow: how far is told; no revision */
     CHANGE_CONFIGURE,     /* what a configuration declares: .declared, .declared_count */
     CHANGE_CHECK,         /* what polls came to: .checks; a revision only where a date moved */
@@ -239,6 +239,11 @@ struct change_row {
 /* Frees what it owns and makes it empty. */
 void change_row_done(struct change_row *row);
 
+/* What splits did to page URLs, and of how many files. */
+struct split_sums {
+    uint64_t files, created, updated, removed;
+};
+
 struct change_result {
     enum catalogue_status status;
     enum rule_code code;      /* RULE_OK unless status is REFUSED */
@@ -257,6 +262,7 @@ struct change_result {
     uint64_t frozen;           /* scan: files held back because their index is frozen */
     uint64_t spared;           /* replace of one source, no prefix: entries of the index that
                                   others own, which it left alone */
+    struct split_sums splits;  /* a scan's, and its own to tell: the files that it split */
     uint64_t revision;         /* the catalogue's after it: its own where it wrote something, else
                                   that of the last change before it that did */
     bool changed;              /* something was written (a revision was made) */
@@ -305,5 +311,3 @@ enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *
 enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct change *change,
                                               void (*tell)(void *context, uint64_t rows_done),
                                               void *context, struct change_result *result);
-
-#endif

@@ -2,15 +2,13 @@
  * watched, with how its last poll went and when the next one is due, and one for each list of a
  * remote source. Part of db/catalogue.h: read through a view, written by CHANGE_CHECK. Rows make no
  * revision; the dates of entries that a poll moves do. */
-#ifndef SITEMAPD_DB_CHECK_H
-#define SITEMAPD_DB_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "db/status.h"
-#include "server/rules/limits.h"
 
 /* How a sitemap was found by its last poll that said anything. Numbers are kept: append. */
 enum check_state {
@@ -40,11 +38,12 @@ enum check_remark {
     CHECK_VALIDATORS_LIE = 4,    /* 304 though its content was another */
     CHECK_LASTMOD_UNFOUNDED = 8, /* its registered date moved and its content did not */
     CHECK_DROPPED = 16,          /* three polls agree that it is none: its entry left the index */
-    CHECK_DATE_STALE = 32,  /* its content changed, and its date in the index could not be moved */
-    CHECK_REMARKS_END = 64, /* the next one's number */
+    CHECK_DATE_STALE = 32,   /* its content changed, and its date in the index could not be moved */
+    CHECK_SPLIT = 64,        /* it is past the limits: its page URLs are a urlset */
+    CHECK_REMARKS_END = 128, /* the next one's number */
 };
 /* "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded", "dropped",
- * "date-stale". Static. */
+ * "date-stale", "split". Static. */
 const char *check_remark_word(enum check_remark remark);
 
 /* One row. Strings of a view are valid until its next call, those of a write for the call; NULL
@@ -67,9 +66,10 @@ struct check_record {
     int64_t next_at;     /* when it is due */
     uint32_t interval_s; /* between polls while it is good */
     uint32_t failures;   /* polls in a row in its present trouble */
-    int64_t checked_at, good_at, changed_at;
-    int64_t full_at;               /* last read without being asked for what is new only */
-    int64_t since;                 /* in this state */
+    int64_t checked_at, good_at;
+    int64_t changed_at; /* of a list: the Date of the answer that was read last */
+    int64_t full_at;    /* last read without being asked for what is new only; an undo changes it */
+    int64_t since;      /* in this state */
     uint64_t hash[2], dateless[2]; /* of the content, and of it without page dates; 0, 0: none */
     uint64_t urls, bytes;
     uint64_t line;
@@ -86,6 +86,9 @@ enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
 /* The watched sitemap at a site's normalised loc. */
 enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
                                                   const char *loc, struct check_record *out);
+/* The watched sitemap of a remote source at a normalised loc. */
+enum catalogue_status catalogue_view_check_of(struct catalogue_view *v, const char *source,
+                                              const char *loc, struct check_record *out);
 /* The list of a remote source. */
 enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const char *source,
                                                 struct check_record *out);
@@ -103,9 +106,8 @@ enum catalogue_status
 catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filter,
                       bool (*each)(void *context, const struct check_record *record),
                       void *context);
-/* How many children of the site (0: any) and source (NULL: any) are in each state. */
-enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, int64_t site_id,
-                                                  const char *source,
+/* How many children of the source (NULL: any) are in each state. */
+enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,
                                                   uint64_t counts[CHECK_STATES]);
 
 /* What there is to watch and what is watched, for who polls. */
@@ -120,16 +122,17 @@ struct check_due {
 enum catalogue_status
 catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
                           bool (*each)(void *context, const struct check_due *row), void *context);
+typedef bool unwatched_each(void *context, int64_t site_id, const char *loc);
 /* Calls `each` for what a source's list names and has no row: files of `source` from behind the
  * path `after` (NULL: the first), `looked` of them at most; `*last` gets the last path looked at
  * (LOC_MAX_CHARS + 1 bytes), "" once there is no more. */
-enum catalogue_status catalogue_view_unwatched_files(
-    struct catalogue_view *v, const char *source, const char *after, size_t looked, char *last,
-    bool (*each)(void *context, int64_t site_id, const char *loc), void *context);
+enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, const char *source,
+                                                     const char *after, size_t looked, char *last,
+                                                     unwatched_each *each, void *context);
 /* The same for a site's entries by loc that no source owns which reads for itself. */
-enum catalogue_status catalogue_view_unwatched_entries(
-    struct catalogue_view *v, int64_t site_id, const char *after, size_t looked, char *last,
-    bool (*each)(void *context, int64_t site_id, const char *loc), void *context);
+enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v, int64_t site_id,
+                                                       const char *after, size_t looked, char *last,
+                                                       unwatched_each *each, void *context);
 /* Rows by id, lists too, from behind the id `after`, `looked` of them at most, and whether anything
  * names them: a file of their source, an entry; a list is its own. `*last` gets the last id looked
  * at, 0 once there is no more. */
@@ -154,8 +157,9 @@ struct check_write {
      * and has no digest; of a child with a source, where that source still owns it. NULL: it stays.
      */
     const char *lastmod_to, *lastmod_from;
+    /* RESULT: full_at when the poll began. Where it is another by now, what the poll found may have
+     * been undone since: it dates nothing, and is to be found again as if it were new. */
+    int64_t full_from;
     enum check_write_kind kind;
 };
 #define CHECK_WRITES_MAX 256u /* in one change: some milliseconds */
-
-#endif

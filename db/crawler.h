@@ -1,36 +1,63 @@
-/* What is kept of crawlers between two runs of the server: the node's own, in no revision. Part of
- * db/catalogue.h. Plain values. */
-#ifndef SITEMAPD_DB_CRAWLER_H
-#define SITEMAPD_DB_CRAWLER_H
+/* What is kept of crawlers between two runs of the server, and what the nodes of a shared catalogue
+ * tell each other of it; in no revision. Part of db/catalogue.h. Plain values. */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CRAWLER_KEPT_NAME 33u /* with its NUL */
-#define CRAWLER_KEPT_LAGS 48u
+#include "db/shared.h"
 
-/* What a crawler holds of a page; see struct crawler_row of server/crawlers. */
-struct crawler_page_kept {
-    char crawler[CRAWLER_KEPT_NAME];
-    bool held;
+#define CRAWLER_KEPT_NAME 33u /* with its NUL */
+/* What a crawler knows of a page. */
+struct crawler_row {
+    uint8_t crawler; /* its place among the names of server/crawlers; not kept */
+    bool held;       /* it has fetched it whole once */
     uint16_t status;
-    uint32_t page, ok, not_modified, other;
+    int64_t fetched_at;
+    int64_t held_changed_at; /* of the version that it holds */
+    int64_t stale_since;     /* the first change since then; 0: it holds the present version */
+    uint32_t ok, not_modified, other;
+};
+struct crawler_held {
+    struct crawler_row row;
     int64_t index_id;
+    uint32_t page;
     uint64_t held_stamp;
-    int64_t held_changed_at, stale_since, fetched_at;
 };
 
+/* How long changes were not seen, in ranges of seconds that grow by a third or a half. */
+#define CRAWLER_LAG_CELLS 48u
+struct crawler_lags {
+    uint32_t cells[CRAWLER_LAG_CELLS];
+    uint32_t max_s;
+};
 /* The sum of a day. */
-struct crawler_day_kept {
-    char crawler[CRAWLER_KEPT_NAME];
-    int32_t day; /* since 1970-01-01 */
+struct crawler_day {
+    uint8_t crawler; /* as above */
+    int32_t day;     /* since 1970-01-01, UTC */
     int64_t site_id;
     uint32_t ok, not_modified, other, impostors;
     uint64_t bytes;
     int64_t last_fetch_at;
-    uint32_t lag_max_s;
-    uint32_t lags[CRAWLER_KEPT_LAGS];
+    struct crawler_lags lags;
+};
+
+/* Both as they are kept, by the crawler's name. */
+struct crawler_page_kept {
+    char crawler[CRAWLER_KEPT_NAME];
+    struct crawler_held is;
+};
+struct crawler_day_kept {
+    char crawler[CRAWLER_KEPT_NAME];
+    char node[SHARED_NODE_NAME_SIZE]; /* of what was told; else "" */
+    struct crawler_day is;
+};
+
+/* Whose rows a file has. */
+struct crawlers_begun {
+    int64_t since;                    /* 0: it has none */
+    char node[SHARED_NODE_NAME_SIZE]; /* "": they were counted alone */
 };
 
 /* Visits of a day that a log tells, which the ledger is to take in: of a page, or (index_id 0) of
@@ -59,9 +86,14 @@ struct crawler_log {
     int64_t at;
 };
 
-/* A part of it, for CHANGE_CRAWLERS: rows that replace those of the same key. */
+/* A part of it, for CHANGE_CRAWLERS: rows that replace those of the same key. Only the node's own
+ * is written: a shared catalogue need not be reached for it. For CHANGE_CRAWLERS_TELL, of one that
+ * is shared, the first four say all: what is kept here and was not told yet is told to the other
+ * nodes, a bounded part of it; nothing is written where they know it all. */
 struct crawlers_kept {
     const char *epoch; /* of the catalogue that they are of: in another nothing is written */
+    const char *node;  /* whose rows they are, and no other's in this file; NULL: the one server's
+                          or, of what logs tell, whosever are there */
     int64_t since;     /* when counting began */
     /* Drops what is of pages that are gone, and days before this one; 0: not now. */
     int32_t tidy_before_day;
@@ -74,5 +106,3 @@ struct crawlers_kept {
     const struct crawler_visits *visits;
     const struct crawler_log *log;
 };
-
-#endif

@@ -1,12 +1,8 @@
 /* One entry as the catalogue holds it: what reads and writes answer with. Part of
  * db/catalogue.h. */
-#ifndef SITEMAPD_DB_ENTRY_H
-#define SITEMAPD_DB_ENTRY_H
+#pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
-
-#include "server/rules/entry.h"
 
 #define ENTRY_ID_SIZE 40 /* an id with its NUL */
 
@@ -24,10 +20,6 @@ struct entry_record {
     uint32_t position;
     uint32_t page; /* number, from 1 */
     int64_t registered_at, changed_at;
-    /* What its file holds, where a directory source reads it. */
-    bool has_file;
-    uint64_t file_urls, file_bytes;
-    char *file_newest_lastmod; /* owned; NULL: none */
 };
 
 /* The state of an index's entries: the catalogue's epoch, a hyphen and the revision of the last
@@ -40,5 +32,3 @@ void entry_record_done(struct entry_record *record);
 /* Writes the entry's strong etag (quotes included) to `out`, 40 bytes: it changes whenever any
  * field of the entry does. */
 void catalogue_entry_etag(const struct entry_record *record, char out[40]);
-
-#endif

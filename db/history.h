@@ -1,7 +1,6 @@
 /* The history: what each change did, by whom, read from a view. Part of db/catalogue.h, whose rules
  * hold. What is older than catalogue_view_history_from tells is not there, or not whole. */
-#ifndef SITEMAPD_DB_HISTORY_H
-#define SITEMAPD_DB_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +41,8 @@ typedef void history_each_shortened(void *context, int64_t site_id, uint64_t fro
 enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
                                                        history_each_shortened *each, void *context);
 
+typedef void history_each_change(void *context, const struct history_change *change);
+
 /* Changes, the newest first. With a site or index, the counts are of that alone. */
 struct history_query {
     int64_t site_id;  /* 0: any */
@@ -57,10 +58,10 @@ struct history_query {
 #define HISTORY_LOOK_MAX 2000u
 /* Calls `each` for what is found. It ends at the limit, or where it has looked at HISTORY_LOOK_MAX:
  * then `*next` is where to go on (`after`), else 0. */
-enum catalogue_status
-catalogue_view_history(struct catalogue_view *v, const struct history_query *query,
-                       void (*each)(void *context, const struct history_change *change),
-                       void *context, uint64_t *looked_at, uint64_t *next);
+enum catalogue_status catalogue_view_history(struct catalogue_view *v,
+                                             const struct history_query *query,
+                                             history_each_change *each, void *context,
+                                             uint64_t *looked_at, uint64_t *next);
 
 /* What a change did to one entry; NULL: it was not there. Valid for the call. */
 typedef void history_each_row(void *context, const struct entry_record *before,
@@ -68,10 +69,9 @@ typedef void history_each_row(void *context, const struct entry_record *before,
 
 /* One change; NOT_FOUND where the history does not have it, or it touched nothing of the site (0:
  * any). */
-enum catalogue_status
-catalogue_view_history_change(struct catalogue_view *v, uint64_t revision, int64_t site_id,
-                              void (*each)(void *context, const struct history_change *change),
-                              void *context);
+enum catalogue_status catalogue_view_history_change(struct catalogue_view *v, uint64_t revision,
+                                                    int64_t site_id, history_each_change *each,
+                                                    void *context);
 /* Its rows of the site (0: any) in one part, about a thousand, in the order in which they were
  * written; parts count from 1. `*more` where there is another part. An entry that was touched again
  * much later in the change is told again. */
@@ -96,5 +96,3 @@ struct history_difference {
  * many locs were made to share their hash. */
 enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v,
                                                   const struct history_difference *wanted);
-
-#endif

@@ -1,10 +1,8 @@
 /* How far the page URLs of a site's urlsets were told to search engines (IndexNow), and what comes
  * next. Part of db/catalogue.h, whose rules hold. It makes no revision, and is the catalogue's, not
  * a node's: whoever tells on goes on where another ended. */
-#ifndef SITEMAPD_DB_INDEXNOW_H
-#define SITEMAPD_DB_INDEXNOW_H
+#pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "db/status.h"
@@ -32,5 +30,3 @@ enum catalogue_status catalogue_view_indexnow(struct catalogue_view *v, int64_t 
  * no news of their pages. */
 enum catalogue_status catalogue_view_indexnow_next(struct catalogue_view *v, int64_t site_id,
                                                    uint64_t revision, uint64_t *next, int64_t *at);
-
-#endif

@@ -1,8 +1,7 @@
 /* The registry: an immutable picture of the catalogue's small things (sites, hosts, indexes, which
  * pages exist, tokens) at one revision. Built by catalogue_view_registry, shared by reference
  * counting, never changed. All read functions are thread safe. */
-#ifndef SITEMAPD_DB_REGISTRY_H
-#define SITEMAPD_DB_REGISTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,6 +63,13 @@ static inline const struct registry_index *registry_site_list(const struct regis
     i -= site->index_count;
     return i < site->urlset_count ? &site->urlsets[i] : NULL;
 }
+
+/* The same, both kinds together by path; *at is {0} at first. NULL past the last. */
+struct registry_list_at {
+    size_t index, urlset;
+};
+const struct registry_index *registry_next_list(const struct registry_site *site,
+                                                struct registry_list_at *at);
 
 struct registry_token {
     int64_t id;
@@ -177,5 +183,3 @@ struct entry_shown registry_show_entry(const struct registry *r, const struct en
  * placement's (may be NULL): more than the code's own sentence. Static. */
 const char *registry_place_why(const struct registry *r, enum rule_code code, const struct url *loc,
                                const struct registry_site *site);
-
-#endif

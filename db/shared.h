@@ -2,8 +2,7 @@
  * behind is in db/shared/. Each node keeps the whole catalogue in a file of its own; PostgreSQL
  * gives the lock, the order and durability. A catalogue of one machine pays nothing for it: all
  * here is then false, empty and OK. */
-#ifndef SITEMAPD_DB_SHARED_H
-#define SITEMAPD_DB_SHARED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,10 +40,16 @@ struct shared_state {
     uint64_t applied, head; /* records: here, and known of in the log */
     int64_t behind_ms;      /* since when it has not been at the head; 0: it is */
     int64_t away_ms;        /* since when PostgreSQL has not answered; 0: it does */
+    bool catching_up;       /* a first snapshot is here, and not yet all that was newer then */
     bool upgrade_pending;   /* a newer form waits for older releases, or for `share upgrade` */
     bool asked;             /* PostgreSQL has been, for the next one: */
     bool synchronous;       /* what is acknowledged lies on another machine of PostgreSQL's, too */
-    char trouble[256];      /* a sentence of what is wrong; "": nothing */
+    int64_t refused_ms;     /* since when the log has refused what is written; 0: it does not */
+    int64_t waiting_ms;     /* how long a commit there has waited for a synchronous standby */
+    int64_t namesake_ms;    /* since when a node of the same name has been connected; 0: none is */
+    /* Sentences of what is wrong; "": nothing to say. */
+    char trouble[256]; /* for anybody: no name or address of PostgreSQL's */
+    char said[256];    /* the same in its words, for the log */
     /* Counters since the start. */
     uint64_t appended, applied_records, refused, unknown, settled, replaced, snapshots;
     uint64_t digest_mismatches;
@@ -52,7 +57,14 @@ struct shared_state {
 /* Thread safe, never waits. False where it is not shared (phase is SHARED_ALONE then). */
 bool catalogue_shared_state(struct catalogue *c, struct shared_state *out);
 
-/* A node as the others know it, told every ten seconds; for people. */
+/* So long no commit waits for a standby that is there. */
+#define SHARED_WAITING_MS 5000
+/* So long PostgreSQL may keep a connection whose machine is gone (pg_statements.def). */
+#define SHARED_NAMESAKE_MS 30000
+
+/* A node that was not heard of for so long says nothing about now: they tell every ten seconds. */
+#define SHARED_SILENT_MS 60000
+/* A node as the others know it; for people. */
 struct shared_member {
     const char *name, *release;
     int schema;
@@ -60,10 +72,9 @@ struct shared_member {
     int64_t silent_ms;
     const char *state; /* what it said of itself: JSON, or "" */
 };
+typedef void shared_member_each(void *context, const struct shared_member *member);
 /* Calls `each` for every node, this one included, by name; from memory, never waits. Borrowed. */
-void catalogue_shared_members(struct catalogue *c,
-                              void (*each)(void *context, const struct shared_member *member),
-                              void *context);
+void catalogue_shared_members(struct catalogue *c, shared_member_each *each, void *context);
 /* What this node says of itself to the others from now on; JSON, copied, at most 64 KiB. Thread
  * safe, never waits. */
 void catalogue_shared_say(struct catalogue *c, const char *state);
@@ -85,6 +96,9 @@ void catalogue_lead_leave(struct catalogue *c, const char *name, bool leaves);
  * NULL: that user itself. CONFLICT where there is a shared catalogue already, there or here. */
 enum catalogue_status catalogue_share_init(const char *path, const char *database,
                                            const char *grant_to, char *why, size_t why_size);
+/* Gives `role` what a node needs of the one that is there: for the user who made its tables. */
+enum catalogue_status catalogue_share_grant(const char *database, const char *role, char *why,
+                                            size_t why_size);
 /* As the node whose file is at `path`: appends the migration to this release's form. BUSY where an
  * older release works on it, as long as a write waits. */
 enum catalogue_status catalogue_share_upgrade(const char *path, const char *database, char *why,
@@ -94,14 +108,12 @@ enum catalogue_status catalogue_share_upgrade(const char *path, const char *data
 struct shared_told {
     char epoch[33], server[64];
     bool synchronous, durable;
+    uint64_t waiting; /* sessions whose commit waits for a synchronous standby */
     uint64_t first, head, log_bytes;
     bool has_snapshot;
     uint64_t snapshot_at, snapshot_bytes;
     int64_t snapshot_age_ms;
 };
 enum catalogue_status catalogue_share_status(const char *database, struct shared_told *out,
-                                             void (*each)(void *context,
-                                                          const struct shared_member *member),
-                                             void *context, char *why, size_t why_size);
-
-#endif
+                                             shared_member_each *each, void *context, char *why,
+                                             size_t why_size);

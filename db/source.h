@@ -1,13 +1,10 @@
 /* What the catalogue keeps of directory sources: each file as it was last read, and how the last
  * scan went. A scan is one change: entries and files move in one transaction, or not at all. */
-#ifndef SITEMAPD_DB_SOURCE_H
-#define SITEMAPD_DB_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "server/rules/limits.h"
 
 /* What a file is to the index. */
 enum source_file_state {
@@ -108,5 +105,3 @@ enum { SOURCE_SETTINGS(SOURCE_SETTING_BIT) };
 #define SOURCES_MADE_MAX          200u
 #define SOURCES_MADE_MAX_ONE_SITE 20u   /* that a token for one site can make there */
 #define SOURCE_MADE_LIST_BYTES    4096u /* of patterns, and of excludes */
-
-#endif

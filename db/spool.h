@@ -1,8 +1,7 @@
 /* A spool: the judged rows of a change, entries or files of a source, on their way to the writer. A
  * few lie in memory, many in a bounded, nameless file, so that no slow sender holds the write lock
  * and a list of any size has bounded memory. One thread at a time. */
-#ifndef SITEMAPD_DB_SPOOL_H
-#define SITEMAPD_DB_SPOOL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,3 @@ void spool_rewind(struct spool *s);
 int spool_next(struct spool *s, struct entry *out);
 int spool_next_file(struct spool *s, struct source_file *out);
 void spool_free(struct spool *s);
-
-#endif

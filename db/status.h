@@ -1,6 +1,5 @@
 /* What a call of the catalogue came to. Part of db/catalogue.h. */
-#ifndef SITEMAPD_DB_STATUS_H
-#define SITEMAPD_DB_STATUS_H
+#pragma once
 
 enum catalogue_status {
     CATALOGUE_OK,
@@ -24,5 +23,3 @@ enum catalogue_status {
 
 /* A stable word: "ok", "not-found", "conflict", … Static. */
 const char *catalogue_status_word(enum catalogue_status status);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads: views of one consistent revision. Part of db/catalogue.h. */
-#ifndef SITEMAPD_DB_VIEW_H
-#define SITEMAPD_DB_VIEW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,7 +39,7 @@ enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct r
 enum catalogue_status catalogue_registry(struct catalogue *c, struct registry **out);
 
 struct page_record {
-    int64_t index_id;
+    int64_t index_id, site_id;
     uint32_t number; /* from 1 */
     uint32_t entries;
     uint64_t bytes; /* as counted for the limit, see render_entry_bytes */
@@ -56,11 +55,11 @@ struct page_record {
     unsigned with; /* of a urlset, see struct registry_index */
 };
 
-/* Calls `each` for every page with revision > `since`, by revision, then index and number, at most
- * `limit` (0: all). Tombstones of removed indexes included; for those the index may be unknown to
- * the registry: `url` is the page's URL all the same. A false from `each` ends it (OK). */
+/* Calls `each` for every page with revision > `since`, by revision, then index and number.
+ * Tombstones of removed indexes included; for those the index may be unknown to the registry: `url`
+ * is the page's URL all the same. A false from `each` ends it (OK). */
 enum catalogue_status catalogue_view_pages_since(
-    struct catalogue_view *v, uint64_t since, size_t limit,
+    struct catalogue_view *v, uint64_t since,
     bool (*each)(void *context, const struct page_record *page, const char *url), void *context);
 /* One page. NOT_FOUND where it never was. A page of a removed index has `removed` set. */
 enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
@@ -81,6 +80,14 @@ enum catalogue_status catalogue_view_positions(
     bool (*each)(void *context, uint32_t position, const char *loc, size_t loc_len,
                  const char *lastmod, const char *extensions, size_t extensions_len),
     void *context);
+/* The same for the rows of one source, from the position `first` on, at most `limit`. A false from
+ * `each` ends it (OK). */
+enum catalogue_status catalogue_view_positions_of(struct catalogue_view *v, int64_t index_id,
+                                                  const char *source, uint32_t first, size_t limit,
+                                                  bool (*each)(void *context, uint32_t position,
+                                                               const char *loc, const char *lastmod,
+                                                               const char *extensions),
+                                                  void *context);
 
 /* One entry. The caller frees `out` with entry_record_done. NOT_FOUND for stale or foreign ids. */
 enum catalogue_status catalogue_view_entry_by_id(struct catalogue_view *v, const char *id,
@@ -91,6 +98,7 @@ enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int6
 enum catalogue_status catalogue_view_row_by_loc(struct catalogue_view *v, int64_t urlset_id,
                                                 const char *loc, struct entry_record *out);
 
+typedef bool entry_each(void *context, const struct entry_record *record);
 /* Lists entries: of one index by position, or of all by index id and position. `after` is the
  * cursor of an entry (catalogue_entry_cursor), NULL to begin: entries added or removed meanwhile
  * neither repeat nor hide others. `prefix` (NULL: any) filters by loc and is then ordered by loc.
@@ -103,9 +111,8 @@ struct entry_list {
     const char *after;
     size_t limit; /* 0: all */
 };
-enum catalogue_status
-catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
-                    bool (*each)(void *context, const struct entry_record *record), void *context);
+enum catalogue_status catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
+                                          entry_each *each, void *context);
 #define ENTRY_CURSOR_SIZE 4200
 /* The cursor that continues behind `record` in a list with these filters (text, URL-safe). */
 void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,
@@ -127,21 +134,32 @@ struct entry_searched {
     bool more;                    /* it ended before the index did, and goes on behind `next` */
     char next[ENTRY_CURSOR_SIZE]; /* where there is more */
 };
-enum catalogue_status
-catalogue_view_search(struct catalogue_view *v, const struct entry_search *search,
-                      bool (*each)(void *context, const struct entry_record *record), void *context,
-                      struct entry_searched *out);
+enum catalogue_status catalogue_view_search(struct catalogue_view *v,
+                                            const struct entry_search *search, entry_each *each,
+                                            void *context, struct entry_searched *out);
 
 /* When somebody asked this node with the token last, to the hour (Unix seconds); 0: never. */
 enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,
                                                 int64_t *out);
 
-/* What is kept of crawlers in this catalogue's epoch: since when (0: nothing is), and all rows. */
-enum catalogue_status
-catalogue_view_crawlers(struct catalogue_view *v, int64_t *since,
-                        void (*page)(void *context, const struct crawler_page_kept *row),
-                        void (*day)(void *context, const struct crawler_day_kept *row),
-                        void *context);
+/* What is kept of crawlers, in this catalogue's epoch: since when (0: nothing is) and whose it is,
+ * and all rows. */
+enum catalogue_status catalogue_view_crawlers_begun(struct catalogue_view *v,
+                                                    struct crawlers_begun *out);
+typedef void crawler_page_each(void *context, const struct crawler_page_kept *row);
+typedef void crawler_day_each(void *context, const struct crawler_day_kept *row);
+enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_page_each *page,
+                                              crawler_day_each *day, void *context);
+/* What the nodes of a shared catalogue told of them: how often (a number that differs whenever the
+ * rows do; 0: nothing) and since when they count; and all rows, those of this node, too. Pages have
+ * no counts. */
+enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, int64_t *times,
+                                                    int64_t *since);
+enum catalogue_status catalogue_view_crawlers_told(struct catalogue_view *v,
+                                                   crawler_page_each *page, crawler_day_each *day,
+                                                   void *context);
+/* Whether anything that is kept was not told yet. Of a catalogue of this release's form. */
+enum catalogue_status catalogue_view_crawlers_untold(struct catalogue_view *v, bool *any);
 
 /* The visits that the ledger is to take in, in this catalogue's epoch; `*last` is the id of the
  * last one, 0: there is none. */
@@ -155,22 +173,19 @@ enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
                                                                const struct crawler_log *log),
                                                   void *context);
 
-/* The files of a source, by path (bytes). A false from `each` ends it (OK). A name that is no
- * source has none. */
+/* The files of a source, by path (bytes): all, or only those with remarks or that are refused (the
+ * time is that of as many as `each` takes), or that are split (all are looked at). A false from
+ * `each` ends it (OK). A name that is no source has none. */
+enum source_files {
+    SOURCE_FILES_ALL,
+    SOURCE_FILES_REMARKED,
+    SOURCE_FILES_REFUSED,
+    SOURCE_FILES_SPLIT
+};
+typedef bool source_file_each(void *context, const struct source_file *file);
 enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,
-                                                  bool (*each)(void *context,
-                                                               const struct source_file *file),
+                                                  enum source_files which, source_file_each *each,
                                                   void *context);
-/* Of these only those with remarks, or only those that are refused: the time is that of as many as
- * `each` takes. */
-enum catalogue_status catalogue_view_source_remarked(struct catalogue_view *v, const char *source,
-                                                     bool (*each)(void *context,
-                                                                  const struct source_file *file),
-                                                     void *context);
-enum catalogue_status catalogue_view_source_refused(struct catalogue_view *v, const char *source,
-                                                    bool (*each)(void *context,
-                                                                 const struct source_file *file),
-                                                    void *context);
 /* The one file at this path; `*found` is false where there is none. Strings are valid until the
  * next call on this view. */
 enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
@@ -179,5 +194,3 @@ enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const
 /* How a source stands; all zero for a name that is no source. */
 enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
                                                   struct source_state *out);
-
-#endif

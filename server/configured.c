@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/api/handlers/nodes.h"
+#include "server/base/file.h"
 #include "server/base/str.h"
 #include "server/crypto/token.h"
 #include "server/log/log.h"
@@ -388,44 +388,17 @@ struct policies {
     char **robots;                 /* of each site; owned */
 };
 
-/* NULL with errno. Whatever took a file's place since the configuration was judged: a pipe is not
- * waited for. */
-static FILE *open_file(const char *path)
-{
-    struct stat found;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return NULL;
-    bool plain = fstat(fd, &found) == 0 && S_ISREG(found.st_mode);
-    FILE *file = plain ? fdopen(fd, "r") : NULL;
-    if (file == NULL) {
-        close(fd);
-        errno = plain ? ENOMEM : EINVAL; /* fdopen fails for nothing else here */
-    }
-    return file;
-}
-
 static char *read_robots(const char *path)
 {
-    char *text = NULL;
-    FILE *file = open_file(path);
-    if (file != NULL)
-        text = malloc(ROBOTS_MAX_BYTES + 2);
-    size_t len = file == NULL || text == NULL ? 0 : fread(text, 1, ROBOTS_MAX_BYTES + 1, file);
-    const char *why = NULL;
-    if (file == NULL || text == NULL || ferror(file))
-        why = strerror(errno);
-    else /* as the API and the command line judge a site's own */
-        why = robots_fault(text, len);
-    if (file != NULL)
-        fclose(file);
-    if (why != NULL || text == NULL) {
-        log_failure(path, "robots_file: %s", why);
-        free(text);
-        return NULL;
-    }
-    text[len] = '\0';
-    return text;
+    size_t len = 0;
+    char *text = file_read(path, FILE_PLAIN, ROBOTS_MAX_BYTES + 1, &len, NULL);
+    /* As the API and the command line judge a site's own. */
+    const char *why = text == NULL ? strerror(errno) : robots_fault(text, len);
+    if (why == NULL)
+        return text;
+    log_failure(path, "robots_file: %s", why);
+    free(text);
+    return NULL;
 }
 
 static void policies_free(struct publish_policies *public)

@@ -1,10 +1,8 @@
 /* What a start makes sure of in the catalogue: the configuration's sites, those of `--site`, and a
  * token. Each is safe to repeat: a second start changes nothing. */
-#ifndef SITEMAPD_CONFIGURED_H
-#define SITEMAPD_CONFIGURED_H
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "config/config.h"
 #include "db/catalogue.h"
@@ -29,5 +27,3 @@ struct publish_policies *configured_policies(struct config *config);
 /* Who is a crawler, by what is built in and what the configuration says; its files are read now.
  * NULL: one of them is no list of ranges, which is logged, or no memory. */
 struct crawler_names *configured_crawlers(const struct config *config);
-
-#endif

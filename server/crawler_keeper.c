@@ -13,14 +13,19 @@
 
 /* What is written goes in small changes, so that no other write waits for long. A kill -9 loses the
  * visits of a minute. Rows are the node's own: they make no revision, and nothing is published for
- * their sake. */
+ * their sake.
+ *
+ * A node of a shared catalogue tells the others what it wrote, as soon as the log can be reached,
+ * and learns what they told: of a page what is newer, of a day each one's sum. What it told itself
+ * it learns as well, and before it tells: so one whose file is lost, or older, goes on from there.
+ */
 
 #define EACH_SECONDS    60
 #define PAGES_AT_A_TIME 500u
 #define DAYS_AT_A_TIME  100u
 #define DAY_SECONDS     86400
+#define JOIN_SECONDS    1 /* until it has joined */
 
-static_assert(LAG_CELLS == CRAWLER_KEPT_LAGS, "what is kept of lags");
 static_assert(CRAWLER_NAME_MAX < CRAWLER_KEPT_NAME, "what is kept of names");
 
 struct crawler_keeper {
@@ -31,7 +36,12 @@ struct crawler_keeper {
     pthread_cond_t wake;
     bool stopping; /* lock */
     /* The thread's, then the stop's. */
-    bool tidied, told;
+    bool told;
+    int32_t tidied_day;         /* 0: not yet */
+    size_t written;             /* pages, since it was tidied */
+    bool joined;                /* nothing is waited for before others' rows are known */
+    bool tidied;                /* since what was told was */
+    struct shared_state shared; /* of a shared catalogue; else its node is "" */
     int64_t taken_in; /* up to here what logs told is in the ledger, and is still to go; 0: none */
     struct crawler_held held[PAGES_AT_A_TIME];
     struct crawler_day sums[DAYS_AT_A_TIME];
@@ -46,52 +56,34 @@ static void copy_name(const struct crawler_keeper *k, size_t crawler, char out[C
     snprintf(out, CRAWLER_KEPT_NAME, "%s", crawlers_name(k->crawlers, crawler));
 }
 
-static void fill_page(const struct crawler_keeper *k, const struct crawler_held *from,
-                      struct crawler_page_kept *to)
+static int32_t this_day(void)
 {
-    *to = (struct crawler_page_kept){
-        .held = from->row.held,
-        .status = from->row.status,
-        .page = from->page,
-        .ok = from->row.ok,
-        .not_modified = from->row.not_modified,
-        .other = from->row.other,
-        .index_id = from->index_id,
-        .held_stamp = from->held_stamp,
-        .held_changed_at = from->row.held_changed_at,
-        .stale_since = from->row.stale_since,
-        .fetched_at = from->row.fetched_at,
-    };
-    copy_name(k, from->row.crawler, to->crawler);
+    return (int32_t)(time(NULL) / DAY_SECONDS);
 }
 
-static void fill_day(const struct crawler_keeper *k, const struct crawler_day *from,
-                     struct crawler_day_kept *to)
+/* What is gone is dropped once a day, and earlier where much was written. */
+static bool tidy_is_due(const struct crawler_keeper *k)
 {
-    *to = (struct crawler_day_kept){
-        .day = from->day,
-        .site_id = from->site_id,
-        .ok = from->ok,
-        .not_modified = from->not_modified,
-        .other = from->other,
-        .impostors = from->impostors,
-        .bytes = from->bytes,
-        .last_fetch_at = from->last_fetch_at,
-        .lag_max_s = from->lags.max_s,
-    };
-    memcpy(to->lags, from->lags.cells, sizeof to->lags);
-    copy_name(k, from->crawler, to->crawler);
+    return k->tidied_day != this_day() || k->written >= CRAWLERS_MAX_ROWS;
+}
+
+static enum catalogue_status apply(struct crawler_keeper *k, const struct change *change)
+{
+    struct change_result result;
+    enum catalogue_status status = catalogue_apply(k->catalogue, change, &result);
+    change_result_done(&result);
+    return status;
 }
 
 static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages, size_t days)
 {
-    int32_t today = (int32_t)(time(NULL) / DAY_SECONDS);
-    struct change_result result;
-    struct change change = {
+    bool tidies = tidy_is_due(k);
+    const struct change change = {
         .kind = CHANGE_CRAWLERS,
         .crawlers = {.epoch = epoch,
+                     .node = k->shared.node,
                      .since = crawlers_since(k->crawlers),
-                     .tidy_before_day = k->tidied ? 0 : today - CRAWLERS_KEEP_DAYS + 1,
+                     .tidy_before_day = tidies ? this_day() - CRAWLERS_KEEP_DAYS + 1 : 0,
                      .page_count = pages,
                      .day_count = days,
                      .pages = k->pages,
@@ -99,22 +91,31 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
                      .visits_taken = k->taken_in},
     };
 
-    for (size_t i = 0; i < pages; i++)
-        fill_page(k, &k->held[i], &k->pages[i]);
-    for (size_t i = 0; i < days; i++)
-        fill_day(k, &k->sums[i], &k->days[i]);
-    enum catalogue_status status = catalogue_apply(k->catalogue, &change, &result);
-    change_result_done(&result);
+    for (size_t i = 0; i < pages; i++) {
+        k->pages[i].is = k->held[i];
+        copy_name(k, k->held[i].row.crawler, k->pages[i].crawler);
+    }
+    for (size_t i = 0; i < days; i++) {
+        k->days[i].is = k->sums[i];
+        copy_name(k, k->sums[i].crawler, k->days[i].crawler);
+    }
+    enum catalogue_status status = apply(k, &change);
     if (status != CATALOGUE_OK && !k->told)
         log_event(LOG_LEVEL_WARNING, "crawlers-not-kept",
                   "what crawlers fetched cannot be written to the catalogue now: %s; it is tried "
                   "again each minute",
                   catalogue_status_word(status));
     k->told = status != CATALOGUE_OK;
-    k->tidied |= status == CATALOGUE_OK;
-    if (status == CATALOGUE_OK)
-        k->taken_in = 0;
-    return status == CATALOGUE_OK;
+    if (status != CATALOGUE_OK)
+        return false;
+    if (tidies) {
+        k->tidied_day = this_day();
+        k->written = 0;
+        k->tidied = true;
+    }
+    k->written += pages;
+    k->taken_in = 0;
+    return true;
 }
 
 static void write_news(struct crawler_keeper *k)
@@ -150,13 +151,78 @@ static enum catalogue_status take_in(struct crawler_keeper *k)
     return status;
 }
 
+/* ---- a shared catalogue -------------------------------------------------------------------- */
+
+/* What is kept may be gone: a snapshot took the file's place. */
+static void look(struct crawler_keeper *k)
+{
+    struct crawlers_begun begun;
+    struct catalogue_view *view;
+
+    if (catalogue_view_begin(k->catalogue, &view) != CATALOGUE_OK)
+        return;
+    if (catalogue_view_crawlers_begun(view, &begun) == CATALOGUE_OK && begun.since == 0)
+        crawlers_take_again(k->crawlers);
+    crawlers_learn(k->crawlers, view, k->shared.node, true);
+    catalogue_view_end(view);
+}
+
+static bool is_untold(struct crawler_keeper *k)
+{
+    struct catalogue_view *view;
+    bool untold = false;
+
+    if (catalogue_view_begin(k->catalogue, &view) != CATALOGUE_OK)
+        return false;
+    catalogue_view_crawlers_untold(view, &untold);
+    catalogue_view_end(view);
+    return untold;
+}
+
+static void tell_nodes(struct crawler_keeper *k)
+{
+    char epoch[CRAWLERS_EPOCH_SIZE];
+    enum catalogue_status status = CATALOGUE_OK;
+
+    crawlers_epoch(k->crawlers, epoch);
+    while (status == CATALOGUE_OK && catalogue_shared_state(k->catalogue, &k->shared) &&
+           k->shared.phase == SHARED_JOINED && k->shared.away_ms == 0 &&
+           !k->shared.upgrade_pending && is_untold(k)) {
+        const struct change change = {
+            .kind = CHANGE_CRAWLERS_TELL,
+            .crawlers = {.epoch = epoch,
+                         .node = k->shared.node,
+                         .since = crawlers_since(k->crawlers),
+                         .tidy_before_day = k->tidied ? this_day() - CRAWLERS_KEEP_DAYS + 1 : 0},
+        };
+        status = apply(k, &change);
+        k->tidied &= status != CATALOGUE_OK;
+    }
+}
+
+/* The thread's, each minute, and at the stop. */
+static void keep_news(struct crawler_keeper *k)
+{
+    bool shared = catalogue_shared_state(k->catalogue, &k->shared);
+
+    if (shared && k->shared.phase == SHARED_JOINING)
+        return;
+    if (shared)
+        look(k);
+    write_news(k);
+    if (shared)
+        tell_nodes(k);
+    k->joined = true;
+}
+
 static void *keep(void *context)
 {
     struct crawler_keeper *k = context;
 
     pthread_mutex_lock(&k->lock);
     while (!k->stopping) {
-        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, EACH_SECONDS * 1000);
+        struct timespec until =
+            clock_after_ms(CLOCK_MONOTONIC, 1000 * (k->joined ? EACH_SECONDS : JOIN_SECONDS));
         while (!k->stopping &&
                pthread_cond_clockwait(&k->wake, &k->lock, CLOCK_MONOTONIC, &until) == 0)
             continue;
@@ -164,7 +230,7 @@ static void *keep(void *context)
             break;
         pthread_mutex_unlock(&k->lock);
         take_in(k);
-        write_news(k);
+        keep_news(k);
         pthread_mutex_lock(&k->lock);
     }
     pthread_mutex_unlock(&k->lock);
@@ -173,14 +239,18 @@ static void *keep(void *context)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static enum catalogue_status read_kept(struct catalogue *catalogue, struct crawlers *crawlers)
+static enum catalogue_status read_kept(struct crawler_keeper *k)
 {
     struct catalogue_view *view;
-    enum catalogue_status status = catalogue_view_begin(catalogue, &view);
+    bool shared = catalogue_shared_state(k->catalogue, &k->shared);
+    enum catalogue_status status = catalogue_view_begin(k->catalogue, &view);
 
     if (status != CATALOGUE_OK)
         return status;
-    status = crawlers_put_kept(crawlers, view);
+    status = crawlers_put_kept(k->crawlers, view, shared ? k->shared.node : NULL);
+    if (status == CATALOGUE_OK && shared)
+        status = crawlers_learn(k->crawlers, view, k->shared.node, true);
+    k->joined = !shared;
     catalogue_view_end(view);
     return status;
 }
@@ -192,12 +262,11 @@ struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct 
 
     if (k == NULL)
         goto failed;
-    status = read_kept(catalogue, crawlers);
-    if (status != CATALOGUE_OK)
-        goto failed;
     k->catalogue = catalogue;
     k->crawlers = crawlers;
-    status = take_in(k);
+    status = read_kept(k);
+    if (status == CATALOGUE_OK)
+        status = take_in(k);
     if (status != CATALOGUE_OK)
         goto failed;
     pthread_mutex_init(&k->lock, NULL);
@@ -223,7 +292,7 @@ void crawler_keeper_stop(struct crawler_keeper *k)
     pthread_cond_signal(&k->wake);
     pthread_mutex_unlock(&k->lock);
     pthread_join(k->thread, NULL);
-    write_news(k);
+    keep_news(k);
     pthread_cond_destroy(&k->wake);
     pthread_mutex_destroy(&k->lock);
     free(k);

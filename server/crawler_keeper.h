@@ -1,7 +1,6 @@
 /* Keeps what the crawlers' ledger knows in the catalogue: read at the start, written behind by a
  * thread, once a minute while there is anything new, and at the stop. */
-#ifndef SITEMAPD_CRAWLER_KEEPER_H
-#define SITEMAPD_CRAWLER_KEEPER_H
+#pragma once
 
 #include "db/catalogue.h"
 #include "server/crawlers/crawlers.h"
@@ -13,5 +12,3 @@ struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct 
 /* Ends the thread and writes what is new, once nothing is served and while the catalogue still
  * takes writes. Takes NULL. */
 void crawler_keeper_stop(struct crawler_keeper *k);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the process may do: less than it was started with, before it reads from the network. */
-#ifndef SITEMAPD_PRIVILEGES_H
-#define SITEMAPD_PRIVILEGES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ bool privileges_drop(const char *user, const char *database);
 /* No core dump, no debugger of another process of the same user: memory holds requests with their
  * tokens, and the private key. Once all that is opened by /proc/self or /dev/stderr is open. */
 void privileges_hide_memory(void);
-
-#endif

@@ -1,4 +1,4 @@
-#include "server/reload.h"
+#include "server/serve_state.h"
 
 #include <time.h>
 
@@ -7,7 +7,6 @@
 #include "server/crawlers/crawlers.h"
 #include "server/log/log.h"
 #include "server/pages/publisher.h"
-#include "server/serve_state.h"
 #include "server/shared_node.h"
 
 static void tell_mistake(void *context, const char *file, unsigned line, const char *message)

@@ -132,6 +132,8 @@ static void tell_failure(const struct completion *c)
 
     if (problem != NULL && (strcmp(problem, "stopping") == 0 || strcmp(problem, "cancelled") == 0))
         return;
+    if (problem == NULL && c->status == 503) /* /readyz: what it says has lines of its own */
+        return;
     if (!may_tell(c->request->now, &left_out))
         return;
     if (left_out > 0)

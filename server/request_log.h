@@ -1,7 +1,6 @@
 /* What the logs tell of requests: a line of the access log for each, and one of the log for each
  * that the server itself failed; and the crawlers' ledger. */
-#ifndef SITEMAPD_SERVER_REQUEST_LOG_H
-#define SITEMAPD_SERVER_REQUEST_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ struct completion;
 /* The listeners' `completed` hooks (context: struct app_context). */
 void request_log_public(void *context, const struct completion *completion);
 void request_log_admin(void *context, const struct completion *completion);
-
-#endif

@@ -1,6 +1,5 @@
 #include "server/serve.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,17 +22,16 @@
 #include "server/crawlers/crawlers.h"
 #include "server/crypto/token.h"
 #include "server/http/address.h"
-#include "server/indexnow.h"
 #include "server/log/log.h"
 #include "server/pages/publisher.h"
 #include "server/pages/workers.h"
 #include "server/privileges.h"
-#include "server/reload.h"
 #include "server/request_log.h"
 #include "server/serve_state.h"
 #include "server/shared_node.h"
 #include "server/sockets.h"
 #include "server/sources/sources.h"
+#include "server/tell/indexnow.h"
 
 /* The protocol is one datagram; libsystemd would bring a dozen libraries for it. */
 static void send_text(const char *text)
@@ -287,9 +285,8 @@ static bool app_start_listeners(struct app *app)
     return true;
 }
 
-static void tell_remark(void *context, const char *file, const char *text)
+static void tell_remark(const char *file, const char *text)
 {
-    (void)context;
     log_event(LOG_LEVEL_WARNING, "tls-warning", "%s: %s", file, text);
 }
 
@@ -297,8 +294,7 @@ static bool load_pair(const char *cert, const char *key, struct tls_pair **out)
 {
     char why[512];
     *out = NULL;
-    if (cert == NULL ||
-        tls_pair_load(cert, key, time(NULL), out, tell_remark, NULL, why, sizeof why))
+    if (cert == NULL || tls_pair_load(cert, key, time(NULL), out, tell_remark, why, sizeof why))
         return true;
     log_failure("tls", "%s", why);
     return false;
@@ -511,8 +507,8 @@ static void note_page(void *context, const char *epoch, const struct page_record
     else if (page->removed)
         crawlers_page_gone(context, page->index_id, page->number);
     else
-        crawlers_page_is(context, page->index_id, page->number, page->revision, page->stamp,
-                         page->changed_at);
+        crawlers_page_is(context, page->site_id, page->index_id, page->number, page->revision,
+                         page->stamp, page->changed_at);
 }
 
 static bool start_crawlers(struct app *app)

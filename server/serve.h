@@ -1,7 +1,6 @@
 /* The assembly: the one place that sees every part. Opens the catalogue, starts publisher and
  * listeners, and ends them in the order that loses nothing. */
-#ifndef SITEMAPD_SERVE_H
-#define SITEMAPD_SERVE_H
+#pragma once
 
 struct config;
 struct config_reader;
@@ -9,5 +8,3 @@ struct config_reader;
 /* Serves until SIGTERM or SIGINT; SIGHUP reloads through `again`. `config` is borrowed; references
  * that are taken are given back. Returns the process's exit status. */
 int app_serve(struct config *config, const struct config_reader *again);
-
-#endif

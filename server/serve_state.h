@@ -1,6 +1,5 @@
 /* The running server: what its start, its reload and its stop share. Internal to the assembly. */
-#ifndef SITEMAPD_SERVE_STATE_H
-#define SITEMAPD_SERVE_STATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -50,15 +49,15 @@ void app_notify_ready(const struct app *app);
 /* A reload begins; notify_ready ends it. */
 void notify_reloading(void);
 
-/* The bound of a stop: whatever the disk or a write does, the process ends. Part of the assembly.
- */
+/* SIGHUP: the configuration is read again (reload.c), on the main thread, once the server is up. A
+ * bad one is refused whole, every mistake logged, and the old one stays. What cannot change in a
+ * running server is told. */
+void reload(struct app *app);
 
-struct catalogue;
+/* The bound of a stop: whatever the disk or a write does, the process ends. */
 
 /* Work that was taken is finished, for so long. */
 #define STOP_LIMIT_ABANDON_MS 20000u
 /* Then what is not committed is given up and answered; and after this the process ends as it is,
  * which loses nothing that was acknowledged. */
 #define STOP_LIMIT_END_MS 10000u
-
-#endif

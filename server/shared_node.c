@@ -21,6 +21,7 @@
 #define RETRY_MOST_MS 60000
 #define DIGEST_CHARS  16
 #define SILENT_MS     30000 /* nodes tell every ten seconds */
+#define RETELL_MS     2000  /* twice as long each time */
 
 struct shared_node {
     struct catalogue *catalogue;
@@ -34,6 +35,8 @@ struct shared_node {
     uint32_t retry_ms;
     struct shared_state told; /* as the log has it */
     bool told_any, told_synchronous;
+    int64_t retell_at, retell_ms; /* while it is away: what it says then may be another thing */
+    char away_said[256];
 };
 
 /* ---- what it says of itself ---------------------------------------------------------------- */
@@ -85,7 +88,9 @@ static void append_digest(struct str *out, const struct config *config)
         add_text(digest, source->url != NULL ? source->url : source->upstream);
         add_text(digest, source->index);
         add_text(digest, source->serve ? "serve" : "");
-        add_text(digest, source->split ? "split" : "");
+        add_text(digest, config_source_splits(source) ? "split" : "");
+        for (size_t k = 0; source->upstream != NULL && k < source->split_count; k++)
+            add_text(digest, source->split[k]);
     }
     token_digest_end(digest, sha256);
     str_append_format(out, "%s\"configuration\":\"", out->len > 1 ? "," : "");
@@ -106,6 +111,38 @@ static size_t count_upstreams(const struct config *config)
     return count;
 }
 
+struct wanting {
+    struct shared_state own;
+    const char *source;
+    bool told, wanted;
+};
+
+static void note_wanted(void *context, const char *name, size_t len)
+{
+    struct wanting *w = context;
+
+    w->wanted |= strlen(w->source) == len && memcmp(name, w->source, len) == 0;
+}
+
+static void note_wanting(void *context, const struct shared_member *member)
+{
+    struct wanting *w = context;
+
+    w->told = true;
+    if (strcmp(member->name, w->own.node) != 0)
+        w->wanted |= !nodes_read_names(member->state, "remotes", note_wanted, w);
+}
+
+bool shared_node_others_want(struct catalogue *c, const char *source)
+{
+    struct wanting w = {.source = source};
+
+    if (!catalogue_shared_state(c, &w.own))
+        return false;
+    catalogue_shared_members(c, note_wanting, &w);
+    return w.wanted || !w.told;
+}
+
 static void note_upstreams(void *context, const struct shared_member *member)
 {
     const char *at = strstr(member->state, upstreams_key);
@@ -116,12 +153,14 @@ static void note_upstreams(void *context, const struct shared_member *member)
         *most = theirs;
 }
 
+/* What a poll finds is of no site before the sites are declared. */
 static void leave_polls(struct shared_node *n)
 {
     size_t most = 0;
 
     catalogue_shared_members(n->catalogue, note_upstreams, &most);
-    catalogue_lead_leave(n->catalogue, REMOTE_LEAD, most > count_upstreams(n->config));
+    catalogue_lead_leave(n->catalogue, REMOTE_LEAD,
+                         !n->declared || most > count_upstreams(n->config));
 }
 
 static bool is_missing(const struct config_source *source)
@@ -146,6 +185,11 @@ static void say(struct shared_node *n, const struct config *config)
         if (is_missing(&config->sources[i]))
             names[count++] = config->sources[i].named.name;
     nodes_say_names(&out, "without", names, count);
+    count = 0;
+    for (size_t i = 0; i < config->source_count; i++)
+        if (config->sources[i].upstream != NULL)
+            names[count++] = config->sources[i].named.name;
+    nodes_say_names(&out, "remotes", names, count);
     for (count = 0; count < config->token_count; count++)
         names[count] = config->tokens[count].named.name;
     nodes_say_names(&out, "tokens", names, count);
@@ -189,19 +233,62 @@ static void tell_phase(const struct shared_node *n, const struct shared_state *n
     (void)n;
 }
 
+/* The first thing that is seen of a server that goes is a lost connection; why it lets nobody in,
+ * the next try tells. */
+static void tell_away(struct shared_node *n, const struct shared_state *now, bool was_away)
+{
+    int64_t now_ms = clock_now_ms();
+
+    if (!was_away)
+        n->retell_ms = RETELL_MS / 2;
+    else if (now_ms < n->retell_at || strcmp(now->said, n->away_said) == 0)
+        return;
+    log_event(LOG_LEVEL_ERROR, "shared-away",
+              "PostgreSQL cannot be used: %s. Pages are served, writes answer 503",
+              now->said[0] != '\0' ? now->said : "it does not answer");
+    memcpy(n->away_said, now->said, sizeof n->away_said);
+    n->retell_ms *= 2;
+    n->retell_at = now_ms + n->retell_ms;
+}
+
+static void tell_writes(const struct shared_node *n, const struct shared_state *now)
+{
+    bool refused = n->told_any && n->told.refused_ms > 0;
+    bool waited = n->told_any && n->told.waiting_ms > SHARED_WAITING_MS;
+
+    if (now->refused_ms > 0 && !refused)
+        log_event(LOG_LEVEL_ERROR, "shared-refused",
+                  "PostgreSQL refuses what this node writes: %s. Pages are served, writes answer "
+                  "503",
+                  now->said);
+    if (now->waiting_ms > SHARED_WAITING_MS && !waited)
+        log_event(LOG_LEVEL_ERROR, "shared-standby-missing",
+                  "commits of PostgreSQL wait for a synchronous standby that does not answer: "
+                  "pages are served, writes wait and answer 503 or 504 until it is back, or "
+                  "synchronous_standby_names is another");
+    if (now->waiting_ms <= SHARED_WAITING_MS && waited && now->away_ms == 0)
+        log_event(LOG_LEVEL_INFO, "shared-standby-back",
+                  "commits of PostgreSQL do not wait any more");
+}
+
 static void tell_changes(struct shared_node *n, const struct shared_state *now)
 {
     bool away = now->away_ms > 0, was_away = n->told_any && n->told.away_ms > 0;
 
     if (!n->told_any || now->phase != n->told.phase)
         tell_phase(n, now);
-    if (away && !was_away)
-        log_event(LOG_LEVEL_ERROR, "shared-away",
-                  "PostgreSQL does not answer: pages are served, writes answer 503. %s",
-                  now->trouble);
+    tell_writes(n, now);
+    if (away)
+        tell_away(n, now, was_away);
     if (!away && was_away)
         log_event(LOG_LEVEL_INFO, "shared-back", "PostgreSQL answers again; at record %" PRIu64,
                   now->applied);
+    if (now->namesake_ms > SHARED_NAMESAKE_MS &&
+        !(n->told_any && n->told.namesake_ms > SHARED_NAMESAKE_MS))
+        log_event(LOG_LEVEL_ERROR, "shared-name-taken",
+                  "another node is called %s, too: give one of them another name (node in "
+                  "[shared]); until then the nodes are not told apart",
+                  now->node);
     if (now->upgrade_pending && !(n->told_any && n->told.upgrade_pending))
         log_event(LOG_LEVEL_WARNING, "shared-upgrade-pending",
                   "the catalogue has an older release's form, which nodes still use or "
@@ -275,6 +362,7 @@ struct shared_node *shared_node_start(struct catalogue *c, struct config *config
         return NULL;
     n->catalogue = c;
     n->config = config_ref(config);
+    leave_polls(n);
     pthread_mutex_init(&n->lock, NULL);
     pthread_cond_init(&n->wake, NULL);
     if (pthread_create(&n->thread, NULL, run, n) == 0)

@@ -1,8 +1,7 @@
 /* A server as a node of a shared catalogue: what waits until it has joined, which is what the
  * configuration declares; what it says of itself to the other nodes; and what the log tells of
  * PostgreSQL. */
-#ifndef SITEMAPD_SHARED_NODE_H
-#define SITEMAPD_SHARED_NODE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,7 +15,8 @@ struct shared_node *shared_node_start(struct catalogue *c, struct config *config
 /* Declares what `config` says, now where the node has joined, else when it has. False, told, where
  * it is refused; then the old one stays. */
 bool shared_node_reconfigure(struct shared_node *n, struct config *config);
+/* Whether the configuration of another node has a remote source of this name, as far as nodes told;
+ * one that has not told yet, or told too much, may have any. Thread safe, never waits. */
+bool shared_node_others_want(struct catalogue *c, const char *source);
 /* Takes NULL. */
 void shared_node_stop(struct shared_node *n);
-
-#endif

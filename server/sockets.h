@@ -1,8 +1,7 @@
 /* How many connections each listener may have, so that there are always descriptors for the
  * catalogue: clients of one listener must starve neither the other nor the files. Thread safe but
  * for descriptors_raise. */
-#ifndef SITEMAPD_SOCKETS_H
-#define SITEMAPD_SOCKETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ struct sockets {
 bool sockets_open(const struct config *config, struct sockets *out);
 /* Closes those that no listener took. */
 void sockets_close(struct sockets *s);
-
-#endif

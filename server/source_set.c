@@ -16,6 +16,7 @@
 #include "server/pages/publisher.h"
 #include "server/pages/served_file.h"
 #include "server/rules/limits.h"
+#include "server/shared_node.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
@@ -100,6 +101,7 @@ static bool read_credentials(struct source_plan *p, const struct config_source *
 
 static bool add_upstream(struct source_plan *p, const struct config_source *from)
 {
+    bool failed = false;
     struct remote_settings *to = &p->remotes[p->remote_count++];
     *to = (struct remote_settings){
         .name = from->named.name,
@@ -110,8 +112,12 @@ static bool add_upstream(struct source_plan *p, const struct config_source *from
         .poll_s = from->poll_ms / 1000,
         .check = from->check,
         .drop_after_s = from->drop_after_ms / 1000,
+        .splits = terminated(p, from->split, from->split_count, &failed),
+        .split_bytes = p->config->max_spool_bytes / 2,
         .managed = true,
     };
+    if (failed)
+        return false;
     return from->credentials_file == NULL || read_credentials(p, from, to);
 }
 
@@ -132,7 +138,7 @@ static bool add_configured(struct source_plan *p, const struct config_source *fr
         .rescan_ms = from->rescan_ms,
         .settle_ms = from->settle_ms,
         .serve = from->serve,
-        .split = from->split,
+        .split = config_source_splits(from),
         .split_bytes = p->config->max_spool_bytes / 2, /* as one site's lists */
         .managed = true,
     };
@@ -491,6 +497,7 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
         .event_context = set,
         .moved = tell_moved,
         .moved_context = set,
+        .wanted_elsewhere = shared_node_others_want,
     };
     struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");

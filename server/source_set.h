@@ -1,15 +1,13 @@
 /* The sources of a running server: the folders' threads, the one of the remote ones, and the files
  * that are served. Two steps end it: the threads first, so that nobody waits for a scan; the rest
  * once no request can ask for a file any more. */
-#ifndef SITEMAPD_SOURCE_SET_H
-#define SITEMAPD_SOURCE_SET_H
+#pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "config/config.h"
 #include "db/catalogue.h"
-#include "server/notify.h"
+#include "server/tell/notify.h"
 
 struct cache;
 struct publisher;
@@ -52,5 +50,3 @@ void source_set_tell(struct source_set *set, notify_tell *told, void *context);
 void source_set_end(struct source_set *set);
 /* After the listeners have stopped. Takes NULL. */
 void source_set_free(struct source_set *set);
-
-#endif

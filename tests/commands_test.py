@@ -51,7 +51,7 @@ def run(tmp_path):
         clean = {key: value for key, value in os.environ.items() if key not in ("SITEMAPD_BIN", "JOBS")}
         clean.update(env, PATH=f"{tools}:{os.environ['PATH']}", TMPDIR=str(tmp_path))
         return subprocess.run(
-            [os.path.join(ROOT, "tests", name), *args], cwd=str(tmp_path), env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+            [os.path.join(ROOT, "tests", name), *args], cwd=str(tmp_path), env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
         )
 
     return run
@@ -134,7 +134,7 @@ def test_a_signal_to_run_alone(run, tmp_path, number, long, hold):
     )
     started = []
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while len(started) < 2 and time.monotonic() < end:
             time.sleep(0.02)
             started = pids.read_text().split() if pids.exists() else []
@@ -163,7 +163,7 @@ def quickstart(run, tmp_path):
     def start(serve, *args):
         (tree / "serve").write_text(serve)
         env = {**os.environ, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}"}
-        return subprocess.run([tree / "deploy" / "quickstart", *args], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        return subprocess.run([tree / "deploy" / "quickstart", *args], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
 
     yield start
     start("", "stop")

@@ -62,7 +62,7 @@ class Machine:
     def run(self, *command):
         env = {"PATH": str(self.tools), "DPKG_ADMINDIR": str(self.dpkg), "TMPDIR": str(self.folder), "ASKED": str(self.asked)}
         self.asked.write_text("")
-        done = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        done = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         return done, self.asked.read_text().splitlines()
 
     def install(self, *names):

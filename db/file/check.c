@@ -151,11 +151,13 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
 static void check_fetches(struct check *check)
 {
     check_for_rows(check,
-                   "SELECT f.loc, f.source, s.id IS NOT NULL, f.site, f.list, f.state,"
-                   " coalesce(length(f.hash), 16), coalesce(length(f.dateless), 16),"
-                   " min(f.next_at, f.interval_s, f.failures, f.checked_at, f.good_at,"
-                   "  f.changed_at, f.full_at, f.since, f.urls, f.bytes, f.line) < 0"
-                   " FROM fetch AS f LEFT JOIN source AS s ON s.id = f.source",
+                   "SELECT " CHECK_LOC(
+                       "f") ", f.source, s.id IS NOT NULL, f.site, f.list, f.state,"
+                            " coalesce(length(f.hash), 16), coalesce(length(f.dateless), 16),"
+                            " min(f.next_at, f.interval_s, f.failures, f.checked_at, f.changed_at,"
+                            "  f.checked_at - max(f.good_ago, f.full_ago, f.since_ago),"
+                            "  f.urls, f.bytes, f.line) < 0"
+                            " FROM fetch AS f LEFT JOIN source AS s ON s.id = f.source",
                    "polls", on_fetch);
 }
 
@@ -587,15 +589,25 @@ static void on_schema(struct check *check, sqlite3_stmt *row)
     check_report(check, "the schema: %s is %s", text_of(row, 0), text_of(row, 1));
 }
 
+/* The tables of a catalogue of this file's form, which where it is shared may be an earlier one. */
+static int make_fresh(struct check *check, sqlite3 *fresh)
+{
+    int version;
+    bool shared;
+
+    if (!schema_version(check->db, &version, &shared))
+        return SQLITE_NOMEM;
+    return schema_make(fresh, version);
+}
+
 /* Compares with a catalogue made this moment: a dropped index would let a loc stand twice. */
 static void check_schema(struct check *check)
 {
-    char why[256];
     sqlite3 *fresh = NULL;
     sqlite3_stmt *row = NULL;
     int rc = sqlite3_open_v2(":memory:", &fresh, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 
-    if (rc != SQLITE_OK || schema_prepare(fresh, ":memory:", why, sizeof why) != CATALOGUE_OK ||
+    if (rc != SQLITE_OK || make_fresh(check, fresh) != SQLITE_OK ||
         sqlite3_prepare_v2(fresh, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL", -1,
                            &row, NULL) != SQLITE_OK) {
         check->failure = CATALOGUE_NO_MEMORY;

@@ -15,19 +15,6 @@ static void note_waiting(struct checkpoint *cp)
     atomic_store(&cp->wal_bytes, (uint64_t)waiting * (uint64_t)cp->frame_bytes);
 }
 
-static int on_commit(void *context, sqlite3 *db, const char *name, int frames)
-{
-    struct checkpoint *cp = context;
-    (void)db;
-    (void)name;
-    if (frames < cp->frames)
-        cp->next = cp->done = 0; /* the log began anew */
-    cp->frames = frames;
-    cp->pending = true;
-    note_waiting(cp);
-    return SQLITE_OK;
-}
-
 static int read_page_bytes(sqlite3 *db)
 {
     sqlite3_stmt *row = NULL;
@@ -37,24 +24,6 @@ static int read_page_bytes(sqlite3 *db)
         bytes = sqlite3_column_int(row, 0);
     sqlite3_finalize(row);
     return bytes > 0 ? bytes : 4096;
-}
-
-void checkpoint_attach(struct checkpoint *cp, sqlite3 *db, bool server)
-{
-    cp->db = db;
-    cp->frame_bytes = read_page_bytes(db) + FRAME_HEADER_BYTES;
-    cp->frames = cp->done = 0;
-    cp->next = 0;
-    cp->pending = false;
-    cp->wal_size = 0;
-    memset(&cp->wal_time, 0, sizeof cp->wal_time);
-    atomic_store(&cp->wal_bytes, 0);
-    sqlite3_wal_hook(db, on_commit, cp);
-    if (server) {
-        char sql[64];
-        snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%d", CHECKPOINT_WAL_KEPT);
-        sqlite3_exec(db, sql, NULL, NULL, NULL);
-    }
 }
 
 static bool stat_wal(const struct checkpoint *cp, struct stat *out)
@@ -67,11 +36,13 @@ static bool stat_wal(const struct checkpoint *cp, struct stat *out)
     return stat(wal, out) == 0;
 }
 
-static void run(struct checkpoint *cp, int mode)
+static void run(struct checkpoint *cp, int mode, int wait_ms)
 {
     int in_log = -1, done = -1;
     uint64_t began_ns = clock_now_ns();
+    cp->until_ms = clock_now_ms() + wait_ms;
     int rc = sqlite3_wal_checkpoint_v2(cp->db, "main", mode, &in_log, &done);
+    cp->until_ms = 0;
     atomic_fetch_add(&cp->count, 1);
     histogram_add(&cp->took_ns, &histogram_times, clock_now_ns() - began_ns);
     /* Readers may hold some of it back, or another process be at it: later, when it has grown. */
@@ -91,11 +62,69 @@ static void run(struct checkpoint *cp, int mode)
     }
 }
 
+/* Of the frames that are there; what came in one piece has the next transaction first, which may
+ * find no reader. */
+static bool is_too_long(const struct checkpoint *cp)
+{
+    int length = CHECKPOINT_WAL_LONG / cp->frame_bytes;
+    int at = cp->wait_at > 0 ? cp->wait_at : length;
+    return cp->next > 0 && cp->frames >= (cp->hurries ? at + length : at);
+}
+
 void checkpoint_after_commit(struct checkpoint *cp)
 {
     int due = cp->next > 0 ? cp->next : CHECKPOINT_WAL_BYTES / cp->frame_bytes;
-    if (cp->pending && cp->frames >= due)
-        run(cp, SQLITE_CHECKPOINT_PASSIVE);
+    int length = CHECKPOINT_WAL_LONG / cp->frame_bytes;
+    if (cp->pending && is_too_long(cp)) {
+        int wait_ms = cp->frames / length * CHECKPOINT_WAIT_MS;
+        cp->wait_at = cp->frames + length;
+        run(cp, SQLITE_CHECKPOINT_RESTART,
+            wait_ms < CHECKPOINT_WAIT_MAX_MS ? wait_ms : CHECKPOINT_WAIT_MAX_MS);
+    } else if (cp->pending && cp->frames >= due) {
+        run(cp, SQLITE_CHECKPOINT_PASSIVE, 0);
+    }
+}
+
+void checkpoint_make_room(struct checkpoint *cp)
+{
+    struct stat wal;
+    if (clock_now_ms() < cp->room_at_ms || !stat_wal(cp, &wal) || wal.st_size == 0)
+        return;
+    cp->room_at_ms = clock_now_ms() + CHECKPOINT_ROOM_MS;
+    run(cp, SQLITE_CHECKPOINT_TRUNCATE, CHECKPOINT_WAIT_MAX_MS);
+}
+
+static int on_commit(void *context, sqlite3 *db, const char *name, int frames)
+{
+    struct checkpoint *cp = context;
+    (void)db;
+    (void)name;
+    if (frames < cp->frames)
+        cp->next = cp->wait_at = cp->done = 0; /* the log began anew */
+    cp->frames = frames;
+    cp->pending = true;
+    note_waiting(cp);
+    if (cp->follows)
+        checkpoint_after_commit(cp);
+    return SQLITE_OK;
+}
+
+void checkpoint_attach(struct checkpoint *cp, sqlite3 *db, bool server)
+{
+    cp->db = db;
+    cp->frame_bytes = read_page_bytes(db) + FRAME_HEADER_BYTES;
+    cp->frames = cp->done = 0;
+    cp->next = cp->wait_at = 0;
+    cp->pending = false;
+    cp->wal_size = 0;
+    memset(&cp->wal_time, 0, sizeof cp->wal_time);
+    atomic_store(&cp->wal_bytes, 0);
+    sqlite3_wal_hook(db, on_commit, cp);
+    if (server) {
+        char sql[64];
+        snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%d", CHECKPOINT_WAL_KEPT);
+        sqlite3_exec(db, sql, NULL, NULL, NULL);
+    }
 }
 
 void checkpoint_when_idle(struct checkpoint *cp)
@@ -106,11 +135,11 @@ void checkpoint_when_idle(struct checkpoint *cp)
     if (wal.st_size == cp->wal_size && wal.st_mtim.tv_sec == cp->wal_time.tv_sec &&
         wal.st_mtim.tv_nsec == cp->wal_time.tv_nsec)
         return;
-    run(cp, SQLITE_CHECKPOINT_PASSIVE);
+    run(cp, SQLITE_CHECKPOINT_TRUNCATE, 0);
 }
 
 void checkpoint_at_close(struct checkpoint *cp)
 {
     if (cp->pending)
-        run(cp, SQLITE_CHECKPOINT_TRUNCATE);
+        run(cp, SQLITE_CHECKPOINT_TRUNCATE, CHECKPOINT_WAIT_MAX_MS);
 }

@@ -15,7 +15,7 @@
 /* Its mounts are local (ntfs-3g, virtiofs, an encrypted folder) or remote: their type tells. */
 #define FUSE_TYPE 0x65735546UL
 
-const char *network_name_of_type(unsigned long type)
+static const char *name_of_type(unsigned long type)
 {
     static const struct {
         unsigned long type;
@@ -28,14 +28,13 @@ const char *network_name_of_type(unsigned long type)
         {0x7461636f, "OCFS2"}, {0x47504653, "GPFS"},  {0x19830326, "BeeGFS"},
         {0xaad7aaea, "PanFS"}, {0x20030528, "PVFS2"}, {0x786f4256, "VirtualBox folder"},
     };
-    /* f_type is signed on some platforms: compare the low 32 bits. */
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].type == (type & 0xffffffffUL))
+        if (known[i].type == type)
             return known[i].name;
     return NULL;
 }
 
-const char *network_name_of_mount(const char *mount_type)
+static const char *name_of_mount(const char *mount_type)
 {
     static const char *const known[] = {"sshfs",  "glusterfs", "s3fs",   "rclone",  "davfs2",
                                         "davfs",  "gcsfuse",   "goofys", "juicefs", "ceph",
@@ -48,7 +47,7 @@ const char *network_name_of_mount(const char *mount_type)
     return NULL;
 }
 
-bool network_find_mount(FILE *mountinfo, dev_t device, char *out, size_t size)
+static bool find_mount(FILE *mountinfo, dev_t device, char *out, size_t size)
 {
     char *line = NULL;
     size_t room = 0;
@@ -69,29 +68,32 @@ bool network_find_mount(FILE *mountinfo, dev_t device, char *out, size_t size)
     return found;
 }
 
-static const char *fuse_mount(const char *path)
+const char *network_name(unsigned long type, dev_t device, FILE *mountinfo)
 {
-    char type[64];
-    struct stat st;
-    const char *name = NULL;
-    FILE *mountinfo = stat(path, &st) == 0 ? fopen("/proc/self/mountinfo", "re") : NULL;
+    char mount[64];
 
-    if (mountinfo == NULL)
-        return NULL;
-    if (network_find_mount(mountinfo, st.st_dev, type, sizeof type))
-        name = network_name_of_mount(type);
-    fclose(mountinfo);
-    return name;
+    /* f_type is signed on some platforms: the low 32 bits count. */
+    type &= 0xffffffffUL;
+    if (type != FUSE_TYPE)
+        return name_of_type(type);
+    return mountinfo != NULL && find_mount(mountinfo, device, mount, sizeof mount)
+               ? name_of_mount(mount)
+               : NULL;
 }
 
 const char *network_filesystem(const char *path)
 {
     struct statfs fs;
+    struct stat st;
 
-    if (statfs(path, &fs) != 0)
+    if (statfs(path, &fs) != 0 || stat(path, &st) != 0)
         return NULL;
-    unsigned long type = (unsigned long)fs.f_type & 0xffffffffUL;
-    return type == FUSE_TYPE ? fuse_mount(path) : network_name_of_type(type);
+    bool fuse = (unsigned long)fs.f_type == FUSE_TYPE;
+    FILE *mountinfo = fuse ? fopen("/proc/self/mountinfo", "re") : NULL;
+    const char *name = network_name((unsigned long)fs.f_type, st.st_dev, mountinfo);
+    if (mountinfo != NULL)
+        fclose(mountinfo);
+    return name;
 }
 
 bool file_identity_read(const char *path, struct file_identity *out)

@@ -2,8 +2,7 @@
  * share, which no network filesystem has (https://www.sqlite.org/wal.html, "Disadvantages"): two
  * hosts would corrupt the file without a word, and locks are not to be trusted on many of them.
  * Internal to db/. Thread safe. */
-#ifndef SITEMAPD_DB_FILE_FILESYSTEM_H
-#define SITEMAPD_DB_FILE_FILESYSTEM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,11 +13,9 @@
 /* The filesystem's name where `path` (which exists) lies on one, else NULL. Static. */
 const char *network_filesystem(const char *path);
 
-/* The parts of it, for its tests. By statfs's f_type; by the type of a mount (fuse.sshfs). */
-const char *network_name_of_type(unsigned long type);
-const char *network_name_of_mount(const char *mount_type);
-/* Writes the type of the mount of `device` to `out`, reading proc_pid_mountinfo(5). */
-bool network_find_mount(FILE *mountinfo, dev_t device, char *out, size_t size);
+/* The same of what the kernel says, which its tests make up: f_type of statfs(2), and where that is
+ * FUSE's, the mount of `device` in proc_pid_mountinfo(5) (NULL: it cannot be read). */
+const char *network_name(unsigned long type, dev_t device, FILE *mountinfo);
 
 /* Which file a path names. Of no use once nobody has that file open: its number may be given anew.
  * Internal to db/. */
@@ -46,5 +43,3 @@ struct space {
 
 /* Looks, at most once in SPACE_LOOK_MS; may wait for the file system. `now_ms`: monotonic. */
 void space_look(struct space *s, const char *path, int64_t now_ms);
-
-#endif

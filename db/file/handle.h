@@ -4,13 +4,11 @@
  * Lifetimes: catalogue_open makes writer, then views, then watch; catalogue_close frees them in
  * reverse, so that the writer's connection is the last one of this handle. Every field but the
  * atomics is constant from the return of catalogue_open on. */
-#ifndef SITEMAPD_DB_FILE_HANDLE_H
-#define SITEMAPD_DB_FILE_HANDLE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "db/catalogue.h"
 #include "db/file/filesystem.h"
@@ -65,5 +63,3 @@ void writer_poke(struct catalogue *c);
 
 /* The writer calls catalogue_wake() after each commit that made a revision, and when it has
  * followed. */
-
-#endif

@@ -3,23 +3,6 @@
 #include <stdio.h>
 
 #include "db/file/connection.h"
-#include "db/file/schema_versions.h"
-
-#ifdef SCHEMA_OF_NEXT
-#define SCHEMA_NEXT                                                                                \
-    , "ALTER TABLE site ADD COLUMN next INTEGER NOT NULL DEFAULT 7;"                               \
-      "CREATE TABLE next(one INTEGER PRIMARY KEY, chance INTEGER NOT NULL) STRICT;"                \
-      "INSERT INTO next VALUES (1, random());"
-#else
-#define SCHEMA_NEXT
-#endif
-
-/* Step N brings a file of version N to N + 1. Released steps never change. */
-static const char *const migrations[] = {
-    schema_v1, schema_v2, schema_v3, schema_v4, schema_v5,
-    schema_v6, schema_v7, schema_v8, schema_v9, schema_v10 SCHEMA_NEXT};
-_Static_assert(sizeof migrations / sizeof *migrations == SCHEMA_VERSION,
-               "one migration for each version");
 
 static enum catalogue_status fail(sqlite3 *db, const char *path, int rc, char *why, size_t why_size)
 {
@@ -96,17 +79,26 @@ bool schema_version(sqlite3 *db, int *version, bool *shared)
     return true;
 }
 
-const char *schema_step(int version)
-{
-    return migrations[version];
-}
-
-/* Inside the transaction: the steps from `version` on, and the row of a new catalogue. */
-static int migrate(sqlite3 *db, int64_t version, bool shared)
+static int step_on(sqlite3 *db, int64_t from, int64_t to)
 {
     int rc = SQLITE_OK;
-    for (int64_t step = version; rc == SQLITE_OK && step < SCHEMA_VERSION; step++)
-        rc = sqlite3_exec(db, migrations[step], NULL, NULL, NULL);
+    for (int64_t step = from; rc == SQLITE_OK && step < to && step < SCHEMA_VERSION; step++)
+        rc = sqlite3_exec(db, schema_step((int)step), NULL, NULL, NULL);
+    return rc;
+}
+
+int schema_make(sqlite3 *db, int version)
+{
+    if (version < SCHEMA_WHOLE)
+        return step_on(db, 0, version);
+    int rc = sqlite3_exec(db, schema_whole, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? step_on(db, SCHEMA_WHOLE, version) : rc;
+}
+
+/* Inside the transaction: the steps from `version` on, or all of a new catalogue. */
+static int migrate(sqlite3 *db, int64_t version, bool shared)
+{
+    int rc = version == 0 ? schema_make(db, SCHEMA_VERSION) : step_on(db, version, SCHEMA_VERSION);
     if (rc == SQLITE_OK && version == 0)
         rc = sqlite3_exec(db,
                           "INSERT INTO catalogue(one, epoch, revision, registry_revision, serial,"

@@ -1,6 +1,5 @@
 /* The tables of a catalogue file and its forward-only migrations. Internal to db/. */
-#ifndef SITEMAPD_DB_FILE_SCHEMA_H
-#define SITEMAPD_DB_FILE_SCHEMA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -8,9 +7,9 @@
 
 #define SCHEMA_APPLICATION_ID 0x534d4150 /* "SMAP", PRAGMA application_id */
 #ifdef SCHEMA_OF_NEXT                    /* tests: as if the next release had one more */
-#define SCHEMA_VERSION 11
+#define SCHEMA_VERSION 13
 #else
-#define SCHEMA_VERSION 10 /* PRAGMA user_version */
+#define SCHEMA_VERSION 12 /* PRAGMA user_version */
 #endif
 
 /* Added to the version of a shared catalogue's file: who does not know of sharing takes it for one
@@ -37,7 +36,10 @@ enum catalogue_status schema_prepare_shared(struct sqlite3 *db, const char *path
 /* The file's version, without SCHEMA_SHARED; `*shared` whether it had that. False: the engine
  * failed. */
 bool schema_version(struct sqlite3 *db, int *version, bool *shared);
+/* Makes the tables of a version up to SCHEMA_VERSION in an empty database: the engine's status. */
+int schema_make(struct sqlite3 *db, int version);
+/* The statements that make the tables of version SCHEMA_WHOLE at once. */
+#define SCHEMA_WHOLE 12
+extern const char schema_whole[];
 /* The statements that bring a file of this version to the next. */
 const char *schema_step(int version);
-
-#endif

@@ -13,8 +13,7 @@
  * of its last 200. Where more were made since, as perhaps at a power cut, which takes back what was
  * remembered, the file is another one too, which costs its readers a list of changes from the
  * start, and no more. */
-#ifndef SITEMAPD_DB_FILE_SERVER_LOCK_H
-#define SITEMAPD_DB_FILE_SERVER_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void server_lock_done(struct server_lock *lock);
 /* Whether a process serves the database at `path` now. Not for a process that may hold the lock:
  * it would lose it. Thread safe. */
 bool server_lock_is_held(const char *path);
-
-#endif

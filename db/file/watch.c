@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "db/file/connection.h"
+#include "db/read/view_pool.h"
 #include "server/base/clock.h"
 
 /* A file that was replaced (a backup renamed into place) leaves the old one's write-ahead log at
@@ -91,13 +92,12 @@ static int watch_adopt(struct watch *w, sqlite3 *db, const struct file_identity 
 
 /* Opens the path, provided that it names `file` before and after. NULL: see `*status`, `why`. */
 static sqlite3 *watch_open_path(struct watch *w, const struct file_identity *file,
-                                enum connection_mode mode, enum catalogue_status *status, char *why,
-                                size_t why_size)
+                                enum catalogue_status *status, char *why, size_t why_size)
 {
     struct file_identity now;
     sqlite3 *db;
 
-    *status = connection_open(w->catalogue->path, mode, &db, why, why_size);
+    *status = connection_open(w->catalogue->path, CONNECTION_READ, &db, why, why_size);
     if (*status != CATALOGUE_OK)
         return NULL;
     if (file_identity_read(w->catalogue->path, &now) && file_identity_equal(&now, file))
@@ -154,7 +154,7 @@ static bool watch_find_catalogue(struct watch *w, const struct file_identity *fi
     if (!file_identity_equal(file, &w->file))
         clear_stale_log(w);
     /* For reading, which leaves the file as it is until we know it to be ours. */
-    db = watch_open_path(w, file, CONNECTION_READ, &status, why, sizeof why);
+    db = watch_open_path(w, file, &status, why, sizeof why);
     if (db == NULL)
         return false;
     bool found = is_catalogue(db);
@@ -178,7 +178,7 @@ static bool watch_reopen(struct watch *w)
             writer_reopen(w->catalogue);
         return false;
     }
-    db = watch_open_path(w, &file, CONNECTION_READ, &status, why, sizeof why);
+    db = watch_open_path(w, &file, &status, why, sizeof why);
     if (db == NULL)
         return false;
     if (is_catalogue(db) && watch_adopt(w, db, &file) == SQLITE_OK)
@@ -370,7 +370,7 @@ enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *w
         status = CATALOGUE_UNAVAILABLE;
         goto fail;
     }
-    db = watch_open_path(w, &file, CONNECTION_READ, &status, why, why_size);
+    db = watch_open_path(w, &file, &status, why, why_size);
     if (db == NULL)
         goto fail;
     int rc = watch_adopt(w, db, &file);

@@ -1,7 +1,6 @@
 /* The watch: what tells whether there is something newer, and its connection to the file. Internal
  * to the watch: watch.c waits, opens the file and finds it again. */
-#ifndef SITEMAPD_DB_FILE_WATCH_H
-#define SITEMAPD_DB_FILE_WATCH_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -9,8 +8,6 @@
 
 #include "db/file/connection.h"
 #include "db/file/handle.h"
-#include "db/file/log_index.h"
-#include "db/read/view_pool.h"
 
 struct watch {
     struct catalogue *catalogue; /* constant */
@@ -28,5 +25,3 @@ struct watch {
     int files_fd;     /* inotify of the file and its log; -1: none */
     int64_t moved_ms; /* when it last told of something, or a look found something */
 };
-
-#endif

@@ -313,10 +313,9 @@ enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v,
     if (wanted->from + 1 < first)
         return CATALOGUE_NOT_FOUND;
     sqlite3_stmt *row = view_statement(
-        v, VIEW_HISTORY_BETWEEN,
-        "SELECT h.revision, h.parts FROM history_index AS i CROSS JOIN history AS h"
-        " ON h.revision = i.revision WHERE i.site = ?1 AND i.revision > ?3 AND i.revision <= ?4"
-        " AND i.index_id = ?2 ORDER BY i.revision");
+        v, "SELECT h.revision, h.parts FROM history_index AS i CROSS JOIN history AS h"
+           " ON h.revision = i.revision WHERE i.site = ?1 AND i.revision > ?3 AND i.revision <= ?4"
+           " AND i.index_id = ?2 ORDER BY i.revision");
     int rc = view_bind(row, "iiii", wanted->site_id, wanted->index_id, (int64_t)wanted->from,
                        (int64_t)wanted->to);
     status = view_status(v, rc);

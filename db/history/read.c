@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "db/indexnow.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
 
@@ -60,8 +61,7 @@ enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int6
                                                   uint64_t *from)
 {
     sqlite3_stmt *row = view_statement(
-        v, VIEW_HISTORY_FROM,
-        "SELECT max(history_from, iif(?1 = 0, 0, " SINCE_OF("?1") ")) FROM catalogue");
+        v, "SELECT max(history_from, iif(?1 = 0, 0, " SINCE_OF("?1") ")) FROM catalogue");
     int rc = view_bind(row, "i", site_id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
@@ -74,9 +74,8 @@ enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
                                                        history_each_shortened *each, void *context)
 {
     sqlite3_stmt *row = view_statement(
-        v, VIEW_HISTORY_SHORTENED,
-        "SELECT site, since FROM history_site WHERE since > (SELECT history_from FROM catalogue)"
-        " ORDER BY since DESC LIMIT ?1");
+        v, "SELECT site, since FROM history_site WHERE since > (SELECT history_from FROM catalogue)"
+           " ORDER BY since DESC LIMIT ?1");
     int rc = view_bind(row, "i", (int64_t)HISTORY_SHORTENED_TOLD);
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
         rc = sqlite3_step(row);
@@ -94,11 +93,9 @@ enum catalogue_status history_read_part(struct catalogue_view *v, uint64_t revis
 {
     sqlite3_stmt *row =
         number == 0
-            ? view_statement(v, VIEW_HISTORY_FEW,
-                             "SELECT few FROM history WHERE revision = ?1"
-                             " AND few IS NOT NULL AND ?2 = 0")
-            : view_statement(v, VIEW_HISTORY_PART,
-                             "SELECT rows FROM history_rows WHERE revision = ?1 AND part = ?2");
+            ? view_statement(v, "SELECT few FROM history WHERE revision = ?1"
+                                " AND few IS NOT NULL AND ?2 = 0")
+            : view_statement(v, "SELECT rows FROM history_rows WHERE revision = ?1 AND part = ?2");
     int rc = view_bind(row, "ii", (int64_t)revision, (int64_t)number);
     *found = false;
     if (rc == SQLITE_OK)
@@ -118,7 +115,7 @@ static enum catalogue_status name_source(struct history_namer *n, int64_t id)
 {
     if (n->known && n->id == id)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = view_statement(n->v, VIEW_HISTORY_SOURCE, "SELECT " OWNER_NAME("?1"));
+    sqlite3_stmt *row = view_statement(n->v, "SELECT " OWNER_NAME("?1"));
     int rc = view_bind(row, "i", id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
@@ -132,15 +129,15 @@ static enum catalogue_status name_source(struct history_namer *n, int64_t id)
     return view_status(n->v, rc);
 }
 
-enum catalogue_status history_site_of(struct history_namer *n, const struct history_row *row,
-                                      int64_t *site)
+/* The site that a row is of: of a page URL its urlset's. */
+static enum catalogue_status site_of(struct history_namer *n, const struct history_row *row,
+                                     int64_t *site)
 {
     *site = row->site;
     if (row->site >= 0)
         return CATALOGUE_OK;
     if (n->urlset != -row->site) {
-        sqlite3_stmt *found =
-            view_statement(n->v, VIEW_HISTORY_SITE, "SELECT site FROM sitemap_index WHERE id = ?1");
+        sqlite3_stmt *found = view_statement(n->v, "SELECT site FROM sitemap_index WHERE id = ?1");
         int rc = view_bind(found, "i", -row->site);
         if (rc == SQLITE_OK)
             rc = sqlite3_step(found);
@@ -163,7 +160,7 @@ static enum catalogue_status make_record(struct history_namer *n, const struct h
     int64_t site;
     enum catalogue_status status = name_source(n, image->source);
     if (status == CATALOGUE_OK)
-        status = history_site_of(n, row, &site);
+        status = site_of(n, row, &site);
     if (status != CATALOGUE_OK)
         return status;
     memcpy(source, n->name, sizeof n->name);
@@ -204,8 +201,8 @@ enum catalogue_status history_tell_row(struct history_namer *n, const struct his
 static enum catalogue_status count_parts(struct catalogue_view *v, uint64_t revision, bool *found,
                                          uint64_t *parts)
 {
-    sqlite3_stmt *row = view_statement(
-        v, VIEW_HISTORY_PARTS, "SELECT parts FROM history AS h WHERE revision = ?1 AND" IS_KEPT);
+    sqlite3_stmt *row =
+        view_statement(v, "SELECT parts FROM history AS h WHERE revision = ?1 AND" IS_KEPT);
     int rc = view_bind(row, "i", (int64_t)revision);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
@@ -229,7 +226,7 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
         status = history_read_part(v, revision, parts > 0 ? number : 0, &part, &found);
     for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++) {
         int64_t site;
-        status = history_site_of(&namer, &part.rows[i], &site);
+        status = site_of(&namer, &part.rows[i], &site);
         if (status == CATALOGUE_OK && (site_id == 0 || site == site_id))
             status = history_tell_row(&namer, &part, &part.rows[i], each, context);
     }
@@ -240,13 +237,12 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
 
 /* ---- changes */
 
-enum catalogue_status
-catalogue_view_history_change(struct catalogue_view *v, uint64_t revision, int64_t site_id,
-                              void (*each)(void *context, const struct history_change *change),
-                              void *context)
+enum catalogue_status catalogue_view_history_change(struct catalogue_view *v, uint64_t revision,
+                                                    int64_t site_id, history_each_change *each,
+                                                    void *context)
 {
     sqlite3_stmt *row = view_statement(
-        v, VIEW_HISTORY_CHANGE,
+        v,
         "SELECT " CHANGE_COLUMNS "," SITE_COLUMNS " FROM history AS h LEFT JOIN history_index AS i"
         " ON i.revision = h.revision AND i.site = ?2 WHERE h.revision = ?1 AND" IS_KEPT
         " AND (?2 = 0 OR (i.site IS NOT NULL AND h.revision >= " SINCE_OF(
@@ -286,7 +282,7 @@ static enum catalogue_status part_has(struct search *s, uint64_t revision, uint6
         int64_t site = 0;
         if (strcmp(s->part.text.data + row->loc.at, loc) != 0)
             continue;
-        status = history_site_of(&s->namer, row, &site);
+        status = site_of(&s->namer, row, &site);
         *has = status == CATALOGUE_OK && (s->query->site_id == 0 || site == s->query->site_id);
     }
     return status;
@@ -299,9 +295,8 @@ static enum catalogue_status touches_loc(struct search *s, uint64_t revision, ui
     if (parts == 0)
         return part_has(s, revision, 0, has);
     *has = false;
-    sqlite3_stmt *row =
-        view_statement(s->v, VIEW_HISTORY_FILTERS,
-                       "SELECT part, filter FROM history_rows WHERE revision = ?1 ORDER BY part");
+    sqlite3_stmt *row = view_statement(
+        s->v, "SELECT part, filter FROM history_rows WHERE revision = ?1 ORDER BY part");
     int rc = view_bind(row, "i", (int64_t)revision);
     enum catalogue_status status = view_status(s->v, rc);
     while (status == CATALOGUE_OK && !*has && (rc = sqlite3_step(row)) == SQLITE_ROW) {
@@ -334,11 +329,11 @@ static bool fits(const struct history_query *query, const struct history_change 
 static sqlite3_stmt *select_changes(struct search *s)
 {
     if (s->query->site_id == 0)
-        return view_statement(s->v, VIEW_HISTORY_ALL,
+        return view_statement(s->v,
                               "SELECT " CHANGE_COLUMNS " FROM history AS h WHERE h.revision < ?1"
                               " AND" IS_KEPT " AND ?2 = 0 AND ?3 = 0 ORDER BY h.revision DESC");
     return view_statement(
-        s->v, VIEW_HISTORY_OF_SITE,
+        s->v,
         "SELECT " CHANGE_COLUMNS "," SITE_COLUMNS " FROM history_index AS i CROSS JOIN history AS h"
         " ON h.revision = i.revision WHERE i.site = ?2 AND i.revision < ?1"
         " AND (?3 = 0 OR i.index_id = ?3)"
@@ -346,10 +341,10 @@ static sqlite3_stmt *select_changes(struct search *s)
                                              " GROUP BY i.revision ORDER BY i.revision DESC");
 }
 
-enum catalogue_status
-catalogue_view_history(struct catalogue_view *v, const struct history_query *query,
-                       void (*each)(void *context, const struct history_change *change),
-                       void *context, uint64_t *looked_at, uint64_t *next)
+enum catalogue_status catalogue_view_history(struct catalogue_view *v,
+                                             const struct history_query *query,
+                                             history_each_change *each, void *context,
+                                             uint64_t *looked_at, uint64_t *next)
 {
     struct search s = {.v = v, .query = query, .namer = {.v = v}};
     sqlite3_stmt *row = select_changes(&s);
@@ -382,4 +377,48 @@ catalogue_view_history(struct catalogue_view *v, const struct history_query *que
     history_part_done(&s.part);
     *looked_at = s.looked_at;
     return status == CATALOGUE_OK ? view_status(v, rc) : status;
+}
+
+/* ---- how far IndexNow was told */
+
+static int64_t first_of(sqlite3_stmt *row, int *rc, int64_t *second)
+{
+    int64_t first = 0;
+
+    if (*rc == SQLITE_OK)
+        *rc = sqlite3_step(row);
+    if (*rc == SQLITE_ROW) {
+        first = sqlite3_column_int64(row, 0);
+        *second = sqlite3_column_int64(row, 1);
+    }
+    sqlite3_reset(row);
+    return first;
+}
+
+enum catalogue_status catalogue_view_indexnow(struct catalogue_view *v, int64_t site_id,
+                                              struct indexnow_position *out)
+{
+    sqlite3_stmt *row = view_statement(v, "SELECT revision, parts FROM indexnow WHERE site = ?1");
+    int rc = view_bind(row, "i", site_id);
+    int64_t parts = 0;
+
+    out->revision = (uint64_t)first_of(row, &rc, &parts);
+    out->parts = (uint64_t)parts;
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_indexnow_next(struct catalogue_view *v, int64_t site_id,
+                                                   uint64_t revision, uint64_t *next, int64_t *at)
+{
+    /* A list is looked up by each change of the site, and a change by its number. */
+    sqlite3_stmt *row = view_statement(
+        v, "SELECT h.revision, h.at FROM history_index AS i CROSS JOIN sitemap_index AS l"
+           " ON l.id = i.index_id CROSS JOIN history AS h ON h.revision = i.revision"
+           " WHERE i.site = ?1 AND i.revision >= ?2 AND l.kind = 1 AND h.kind <> 'expiry'"
+           " ORDER BY i.revision LIMIT 1");
+    int rc = view_bind(row, "ii", site_id, (int64_t)revision);
+
+    *at = 0;
+    *next = (uint64_t)first_of(row, &rc, at);
+    return view_status(v, rc);
 }

@@ -1,10 +1,9 @@
 /* Parts of the history as a view has them, for those who tell of it. Internal to db/history/. */
-#ifndef SITEMAPD_DB_HISTORY_READ_H
-#define SITEMAPD_DB_HISTORY_READ_H
+#pragma once
 
-#include "db/entry.h"
 #include "db/history.h"
 #include "db/history/rows.h"
+#include "server/rules/entry.h"
 #include "server/rules/limits.h"
 
 /* Reads a part, or, where there are none, the few rows in the change's own line (`number` 0), into
@@ -22,13 +21,7 @@ struct history_namer {
     char name[HISTORY_OWNER_SIZE];
 };
 
-/* The site that a row is of: of a page URL its urlset's. */
-enum catalogue_status history_site_of(struct history_namer *n, const struct history_row *row,
-                                      int64_t *site);
-
 /* Tells one row of the part. */
 enum catalogue_status history_tell_row(struct history_namer *n, const struct history_part *part,
                                        const struct history_row *row, history_each_row *each,
                                        void *context);
-
-#endif

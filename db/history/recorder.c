@@ -462,77 +462,55 @@ const char *const history_kinds[] = {"registration",
                                      "split",
                                      NULL};
 
+static const char *const words[] = {
+    [CHANGE_ENTRY_PUT] = "registration",
+    [CHANGE_ENTRY_REMOVE] = "removal",
+    [CHANGE_BULK] = "list",
+    [CHANGE_REPLACE] = "replace",
+    [CHANGE_SITE_ADD] = "site-add",
+    [CHANGE_SITE_UPDATE] = "site-update",
+    [CHANGE_SITE_REMOVE] = "site-remove",
+    [CHANGE_INDEX_ADD] = "index-add",
+    [CHANGE_INDEX_REMOVE] = "index-remove",
+    [CHANGE_URLSET_ADD] = "urlset-add",
+    [CHANGE_URLSET_UPDATE] = "urlset-update",
+    [CHANGE_TOKEN_ADD] = "token-add",
+    [CHANGE_INDEX_FREEZE] = "index-freeze",
+    [CHANGE_TOKEN_REVOKE] = "token-revoke",
+    [CHANGE_SOURCE_ADD] = "source-add",
+    [CHANGE_SOURCE_UPDATE] = "source-update",
+    [CHANGE_SOURCE_REMOVE] = "source-remove",
+    [CHANGE_CONFIGURE] = "configure",
+    [CHANGE_CHECK] = "check",
+    [CHANGE_SCAN] = "scan",
+    [CHANGE_SPLIT] = "split",
+    [CHANGE_UNDO] = "undo",
+    [CHANGE_RESTORE] = "restore",
+    [CHANGE_EXPIRE] = "expiry",
+};
+
 static const char *kind_word(const struct change *change)
 {
-    switch (change->kind) {
-    case CHANGE_ENTRY_PUT:
-        return "registration";
-    case CHANGE_ENTRY_REMOVE:
-        return "removal";
-    case CHANGE_BULK:
-        return "list";
-    case CHANGE_REPLACE:
-        return "replace";
-    case CHANGE_SITE_ADD:
-        return "site-add";
-    case CHANGE_SITE_UPDATE:
-        if (change->site.set == SITE_SET_FROZEN)
-            return change->site.frozen ? "site-freeze" : "site-thaw";
-        return "site-update";
-    case CHANGE_SITE_REMOVE:
-        return "site-remove";
-    case CHANGE_INDEX_ADD:
-        return "index-add";
-    case CHANGE_INDEX_REMOVE:
-        return change->list == LIST_URLSET ? "urlset-remove" : "index-remove";
-    case CHANGE_URLSET_ADD:
-        return "urlset-add";
-    case CHANGE_URLSET_UPDATE:
-        return "urlset-update";
-    case CHANGE_TOKEN_ADD:
-        return "token-add";
-    case CHANGE_INDEX_FREEZE:
-        if (change->list == LIST_URLSET)
-            return change->frozen ? "urlset-freeze" : "urlset-thaw";
-        return change->frozen ? "index-freeze" : "index-thaw";
-    case CHANGE_TOKEN_REVOKE:
-        return "token-revoke";
-    case CHANGE_SOURCE_ADD:
-        return "source-add";
-    case CHANGE_SOURCE_UPDATE:
-        return "source-update";
-    case CHANGE_SOURCE_REMOVE:
-        return "source-remove";
-    case CHANGE_CONFIGURE:
-        return "configure";
-    case CHANGE_CHECK:
-        return "check";
-    case CHANGE_SCAN:
-        return "scan";
-    case CHANGE_SPLIT:
-        return "split";
-    case CHANGE_UNDO:
-        return "undo";
-    case CHANGE_RESTORE:
-        return "restore";
-    case CHANGE_EXPIRE:
-        return "expiry";
-    case CHANGE_PURGE:
-    case CHANGE_TOKEN_USED:
-    case CHANGE_CRAWLERS:
-    case CHANGE_INDEXNOW:
-        break;
-    }
-    return "other";
+    bool urlset = change->list == LIST_URLSET;
+    if (change->kind == CHANGE_SITE_UPDATE && change->site.set == SITE_SET_FROZEN)
+        return change->site.frozen ? "site-freeze" : "site-thaw";
+    if (change->kind == CHANGE_INDEX_FREEZE && !change->frozen)
+        return urlset ? "urlset-thaw" : "index-thaw";
+    if (change->kind == CHANGE_INDEX_FREEZE && urlset)
+        return "urlset-freeze";
+    if (change->kind == CHANGE_INDEX_REMOVE && urlset)
+        return "urlset-remove";
+    bool known = change->kind < sizeof words / sizeof *words && words[change->kind] != NULL;
+    return known ? words[change->kind] : "other";
 }
 
-/* Where the change does not say. */
+/* What a source does within a command is the command's, as its scans are. */
 static const char *via_of(const struct tx *tx, const struct change *change)
 {
-    if (change->via)
-        return change->via;
     if (!tx->options->server)
         return "cli";
+    if (change->via)
+        return change->via;
     if (change->kind == CHANGE_SCAN || change->kind == CHANGE_SPLIT || change->kind == CHANGE_CHECK)
         return "source";
     return change->kind == CHANGE_CONFIGURE || change->override_managed ? "config" : "api";
@@ -690,8 +668,8 @@ enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int6
     return keep_file(r, tx, row);
 }
 
-enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t site,
-                                            const char *loc)
+enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t source,
+                                            int64_t site, const char *loc)
 {
     if (!r || !r->active)
         return CATALOGUE_OK;
@@ -701,6 +679,7 @@ enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, i
     sqlite3_bind_int64(row, 1, revision_of(tx));
     sqlite3_bind_int64(row, 2, site);
     statement_bind_text(row, 3, loc);
+    sqlite3_bind_int64(row, 4, source);
     return keep_file(r, tx, row);
 }
 

@@ -12,8 +12,7 @@
  * a part has HISTORY_PART_ROWS and what one statement adds. An entry that a change touches again
  * much later stands in two parts, in order; who puts rows back goes through them from the last one
  * on. */
-#ifndef SITEMAPD_DB_HISTORY_RECORDER_H
-#define SITEMAPD_DB_HISTORY_RECORDER_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -68,8 +67,8 @@ enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t i
  * NULL: no recorder. */
 enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int64_t source,
                                          const char *path, const void *hash, size_t hash_len);
-enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t site,
-                                            const char *loc);
+enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t source,
+                                            int64_t site, const char *loc);
 /* The change is whole: where it wrote something, its rows and the line on itself are written, for
  * the revision that tx_end_change gives it next. */
 enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,
@@ -87,5 +86,3 @@ void recorder_drop(struct recorder *r);
 enum catalogue_status recorder_trim(struct tx *tx, bool *more, uint64_t *dropped);
 /* Whether recorder_trim would find something: reads only, outside of a transaction. */
 bool recorder_trim_is_due(struct tx *tx);
-
-#endif

@@ -6,10 +6,10 @@
  * four bytes, then the rows. A row: a byte of flags; what is a number as a variable-length one; of
  * a loc how many bytes it shares with the one before, and the rest; of an image what differs from
  * the one before it, a lastmod of the usual form as a number. Most rows of a list are so made of
- * some twenty bytes, which deflating would cost more than writing; rows of long texts are deflated.
+ * some twenty bytes, which deflating would cost more than writing; longer and shorter ones are
+ * deflated.
  */
-#ifndef SITEMAPD_DB_HISTORY_ROWS_H
-#define SITEMAPD_DB_HISTORY_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +84,3 @@ bool history_part_filter(const struct history_part *part, struct str *out);
 bool history_part_unpack(struct history_part *part, const void *bytes, size_t len);
 /* False where no row of the filter's part is of this loc; true: one may be. */
 bool history_filter_has(const void *filter, size_t filter_len, const char *loc, size_t len);
-
-#endif

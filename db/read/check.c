@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "db/file/schema.h"
 #include "db/file/statements.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
@@ -39,6 +40,8 @@ const char *check_remark_word(enum check_remark remark)
         return "dropped";
     case CHECK_DATE_STALE:
         return "date-stale";
+    case CHECK_SPLIT:
+        return "split";
     case CHECK_REMARKS_END:
         break;
     }
@@ -46,12 +49,23 @@ const char *check_remark_word(enum check_remark remark)
 }
 
 #define CHECK_COLUMNS                                                                              \
-    "k.id, k.site, coalesce((SELECT name FROM source WHERE id = k.source), ''), k.list, k.loc,"    \
-    " k.state, k.status, k.marks, k.next_at, k.interval_s, k.failures, k.checked_at, k.good_at,"   \
-    " k.changed_at, k.full_at, k.since, k.etag, k.last_modified, k.hash, k.dateless, k.urls,"      \
-    " k.bytes, k.newest_lastmod, k.one_lastmod, k.remarks, k.problem, k.detail, k.line"
-#define CHECKS "SELECT " CHECK_COLUMNS " FROM fetch AS k"
-#define NAMED  "(SELECT id FROM source WHERE name = ?1)"
+    CHECK_COLUMNS_BY("k.checked_at - k.good_ago", "k.checked_at - k.full_ago",                     \
+                     "k.checked_at - k.since_ago")
+#define CHECK_COLUMNS_BY(good_at, full_at, since)                                                  \
+    "k.id, k.site, coalesce((SELECT name FROM source WHERE id = k.source), ''), "                  \
+    "k.list, " CHECK_LOC(                                                                          \
+        "k") ","                                                                                   \
+             " k.state, k.status, k.marks, k.next_at, k.interval_s, k.failures, "                  \
+             "k.checked_at, " good_at ", k.changed_at, " full_at ", " since                        \
+             ", k.etag, k.last_modified, k.hash,"                                                  \
+             " coalesce(k.dateless, k.hash), k.urls,"                                              \
+             " k.bytes, k.newest_lastmod, k.one_lastmod, k.remarks, k.problem, k.detail, k.line"
+#define CHECKS    "SELECT " CHECK_COLUMNS " FROM fetch AS k"
+#define CHECKS_11 "SELECT " CHECK_COLUMNS_BY("k.good_at", "k.full_at", "k.since") " FROM fetch AS k"
+#define BY_LOC                                                                                     \
+    " WHERE k.list = 0 AND k.site = ?1 AND k.source IN (SELECT 0 UNION ALL SELECT source"          \
+    " FROM fetch WHERE list = 1) AND " CHECK_AT("k", "?2")
+#define NAMED "(SELECT id FROM source WHERE name = ?1)"
 
 static const char *text_of(sqlite3_stmt *row, int column)
 {
@@ -117,7 +131,7 @@ static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *ro
 enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
                                            struct check_record *out)
 {
-    sqlite3_stmt *row = view_statement(v, VIEW_CHECK, CHECKS " WHERE k.id = ?1");
+    sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.id = ?1");
 
     return take_one(v, row, view_bind(row, "i", id), out);
 }
@@ -125,17 +139,30 @@ enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
 enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
                                                   const char *loc, struct check_record *out)
 {
-    sqlite3_stmt *row = view_statement(v, VIEW_CHECK_BY_LOC,
-                                       CHECKS " WHERE k.site = ?1 AND k.loc = ?2 AND k.list = 0");
+    int version;
+    bool shared;
+    if (!schema_version(v->db, &version, &shared))
+        return CATALOGUE_UNAVAILABLE;
+    /* Entries are shown with theirs by a node that waits for older releases, too. */
+    sqlite3_stmt *row =
+        version < 12 ? view_statement(v, CHECKS_11 BY_LOC) : view_statement(v, CHECKS BY_LOC);
 
     return take_one(v, row, view_bind(row, "it", site_id, loc), out);
+}
+
+enum catalogue_status catalogue_view_check_of(struct catalogue_view *v, const char *source,
+                                              const char *loc, struct check_record *out)
+{
+    sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.list = 0 AND k.source = " NAMED
+                                                 " AND " CHECK_AT("k", "?2"));
+
+    return take_one(v, row, view_bind(row, "tt", source, loc), out);
 }
 
 enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const char *source,
                                                 struct check_record *out)
 {
-    sqlite3_stmt *row =
-        view_statement(v, VIEW_CHECK_LIST, CHECKS " WHERE k.source = " NAMED " AND k.list = 1");
+    sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.source = " NAMED " AND k.list = 1");
 
     return take_one(v, row, view_bind(row, "t", source), out);
 }
@@ -143,20 +170,17 @@ enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const 
 static sqlite3_stmt *filtered(struct catalogue_view *v, const struct check_filter *f)
 {
     if (f->dropped)
-        return view_statement(v, VIEW_CHECKS_DROPPED,
-                              CHECKS " INDEXED BY fetch_dropped WHERE k.source = " NAMED
-                                     " AND k.marks >= 16 AND k.marks & 16 AND k.id > ?2"
-                                     " ORDER BY k.id LIMIT ?3");
-    if (f->state >= 0)
-        return view_statement(v, VIEW_CHECKS_OF_STATE,
-                              CHECKS " INDEXED BY fetch_state WHERE"
-                                     " (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                     " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
-                                     " AND k.state = ?5 ORDER BY k.id LIMIT ?3");
-    return view_statement(v, VIEW_CHECKS,
-                          CHECKS " WHERE (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                 " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
-                                 " ORDER BY k.id LIMIT ?3");
+        return view_statement(v, CHECKS " INDEXED BY fetch_dropped WHERE k.source = " NAMED
+                                        " AND k.marks >= 16 AND k.marks & 16 AND k.id > ?2"
+                                        " ORDER BY k.id LIMIT ?3");
+    if (f->state > CHECK_GOOD) /* nearly all are good or new, which no index has */
+        return view_statement(v, CHECKS " INDEXED BY fetch_state WHERE k.state > 1 AND"
+                                        " (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
+                                        " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
+                                        " AND k.state = ?5 ORDER BY k.id LIMIT ?3");
+    return view_statement(v, CHECKS " WHERE (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
+                                    " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
+                                    " AND (?5 < 0 OR k.state = ?5) ORDER BY k.id LIMIT ?3");
 }
 
 enum catalogue_status
@@ -169,7 +193,7 @@ catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filte
 
     if (rc == SQLITE_OK && !filter->dropped)
         rc = sqlite3_bind_int64(row, 4, filter->site_id);
-    if (rc == SQLITE_OK && !filter->dropped && filter->state >= 0)
+    if (rc == SQLITE_OK && !filter->dropped)
         rc = sqlite3_bind_int64(row, 5, filter->state);
     bool ended = false;
     while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
@@ -183,14 +207,13 @@ catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filte
     return view_status(v, rc);
 }
 
-enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, int64_t site_id,
-                                                  const char *source, uint64_t counts[CHECK_STATES])
+enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,
+                                                  uint64_t counts[CHECK_STATES])
 {
-    sqlite3_stmt *row = view_statement(v, VIEW_CHECK_COUNTS,
-                                       "SELECT state, count(*) FROM fetch AS k WHERE k.list = 0"
-                                       " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                       " AND (?2 = 0 OR k.site = ?2) GROUP BY state");
-    int rc = view_bind(row, "ti", source, site_id);
+    sqlite3_stmt *row = view_statement(v, "SELECT state, count(*) FROM fetch AS k WHERE k.list = 0"
+                                          " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
+                                          " GROUP BY state");
+    int rc = view_bind(row, "t", source);
 
     memset(counts, 0, CHECK_STATES * sizeof *counts);
     while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
@@ -208,10 +231,10 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
                           bool (*each)(void *context, const struct check_due *row), void *context)
 {
     sqlite3_stmt *row =
-        view_statement(v, VIEW_CHECKS_DUE,
-                       "SELECT id, site, next_at, coalesce((SELECT name FROM source"
-                       " WHERE id = k.source), ''), interval_s, state, loc FROM fetch AS k"
-                       " WHERE id > ?1 AND list = 0 ORDER BY id LIMIT ?2");
+        view_statement(v, "SELECT id, site, next_at, coalesce((SELECT name FROM source"
+                          " WHERE id = k.source), ''), interval_s, state, " CHECK_LOC(
+                              "k") " FROM fetch AS k"
+                                   " WHERE id > ?1 AND list = 0 ORDER BY id LIMIT ?2");
     int rc = view_bind(row, "ii", after, (int64_t)limit);
     bool ended = false;
 
@@ -233,8 +256,7 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
 
 /* Rows of (where it is, site, loc, whether it is wanted), in the order of the first. */
 static enum catalogue_status look(struct catalogue_view *v, sqlite3_stmt *row, int rc, char *last,
-                                  bool (*each)(void *context, int64_t site_id, const char *loc),
-                                  void *context)
+                                  unwatched_each *each, void *context)
 {
     bool ended = false;
 
@@ -252,32 +274,35 @@ static enum catalogue_status look(struct catalogue_view *v, sqlite3_stmt *row, i
     return view_status(v, rc);
 }
 
-enum catalogue_status catalogue_view_unwatched_files(
-    struct catalogue_view *v, const char *source, const char *after, size_t looked, char *last,
-    bool (*each)(void *context, int64_t site_id, const char *loc), void *context)
+enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, const char *source,
+                                                     const char *after, size_t looked, char *last,
+                                                     unwatched_each *each, void *context)
 {
     sqlite3_stmt *row = view_statement(
-        v, VIEW_UNWATCHED_FILES,
+        v,
         "SELECT f.path, f.site, f.loc, f.site IS NOT NULL AND NOT EXISTS (SELECT 1 FROM fetch AS k"
-        " WHERE k.site = f.site AND k.loc = f.loc AND k.list = 0 AND k.source = f.source)"
-        " FROM source_file AS f WHERE f.source = " NAMED
-        " AND f.path > ?2 ORDER BY f.path LIMIT ?3");
+        " WHERE k.list = 0 AND k.source = f.source AND k.site = f.site AND " CHECK_AT(
+            "k", "f.loc") ")"
+                          " FROM source_file_row AS f WHERE f.source = " NAMED
+                          " AND f.path > ?2 ORDER BY f.path LIMIT ?3");
 
     return look(v, row, view_bind(row, "tti", source, after ? after : "", (int64_t)looked), last,
                 each, context);
 }
 
-enum catalogue_status catalogue_view_unwatched_entries(
-    struct catalogue_view *v, int64_t site_id, const char *after, size_t looked, char *last,
-    bool (*each)(void *context, int64_t site_id, const char *loc), void *context)
+enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v, int64_t site_id,
+                                                       const char *after, size_t looked, char *last,
+                                                       unwatched_each *each, void *context)
 {
     sqlite3_stmt *row = view_statement(
-        v, VIEW_UNWATCHED_ENTRIES,
+        v,
         "SELECT e.loc, e.site, e.loc, NOT EXISTS (SELECT 1 FROM fetch AS k"
-        " WHERE k.site = e.site AND k.loc = e.loc AND k.list = 0)"
-        " AND e.source >= 0 AND e.source NOT IN (SELECT source FROM source_state)"
-        " AND " ENTRY_ROW_LIVE
-        " FROM sitemap AS e WHERE e.site = ?1 AND e.loc > ?2 ORDER BY e.loc LIMIT ?3");
+        " WHERE k.list = 0 AND k.source = 0 AND k.site = e.site AND " CHECK_AT(
+            "k",
+            "e.loc") ")"
+                     " AND e.source >= 0 AND e.source NOT IN (SELECT source FROM source_state)"
+                     " AND " ENTRY_ROW_LIVE
+                     " FROM sitemap AS e WHERE e.site = ?1 AND e.loc > ?2 ORDER BY e.loc LIMIT ?3");
 
     return look(v, row, view_bind(row, "iti", site_id, after ? after : "", (int64_t)looked), last,
                 each, context);
@@ -289,12 +314,15 @@ catalogue_view_checks_named(struct catalogue_view *v, int64_t after, size_t look
                             void *context)
 {
     sqlite3_stmt *row = view_statement(
-        v, VIEW_CHECKS_NAMED,
-        "SELECT k.id, k.site, (SELECT name FROM source WHERE id = k.source), k.list, k.list = 1"
-        " OR EXISTS (SELECT 1 FROM source_file AS f WHERE f.source = k.source AND f.path = k.loc)"
-        " OR (k.source = 0 AND EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site = k.site"
-        " AND e.loc = k.loc AND " ENTRY_ROW_LIVE "))"
-        " FROM fetch AS k WHERE k.id > ?1 ORDER BY k.id LIMIT ?2");
+        v, "SELECT k.id, k.site, (SELECT name FROM source WHERE id = k.source), k.list, k.list = 1"
+           " OR k.listed = 1 OR EXISTS (SELECT 1 FROM source_file_row AS f"
+           " WHERE f.source = k.source AND f.path = " CHECK_LOC(
+               "k") ")"
+                    " OR (k.source = 0 AND EXISTS (SELECT 1 FROM sitemap AS e WHERE e.site = k.site"
+                    " AND e.loc = " CHECK_LOC(
+                        "k") " AND " ENTRY_ROW_LIVE
+                             " AND e.source NOT IN (SELECT source FROM source_state)))"
+                             " FROM fetch AS k WHERE k.id > ?1 ORDER BY k.id LIMIT ?2");
     int rc = view_bind(row, "ii", after, (int64_t)looked);
     bool ended = false;
 

@@ -12,7 +12,7 @@ struct listing {
     int64_t source_id; /* 0: any */
     size_t listed;
     bool ended; /* the limit is reached, or `each` said so */
-    bool (*each)(void *context, const struct entry_record *record);
+    entry_each *each;
     void *context;
 };
 
@@ -25,9 +25,7 @@ static enum catalogue_status emit_rows(struct listing *l, sqlite3_stmt *row, int
             rc = sqlite3_errcode(l->v->db) == SQLITE_NOMEM ? SQLITE_NOMEM : SQLITE_CORRUPT;
             break;
         }
-        rc = entry_row_borrow_file(l->v, VIEW_LIST_FILE, entry_row_source(row), &record);
-        if (rc != SQLITE_OK)
-            break;
+        rc = SQLITE_OK;
         l->listed++;
         l->ended = !l->each(l->context, &record) || l->listed == l->list->limit;
     }
@@ -36,19 +34,12 @@ static enum catalogue_status emit_rows(struct listing *l, sqlite3_stmt *row, int
 }
 
 /* The id of the next index or site with id >= `from`; 0 where there is none. */
-static enum catalogue_status next_id(struct listing *l, enum view_statement which, const char *sql,
-                                     int64_t from, int64_t *out)
+static enum catalogue_status next_id(struct listing *l, const char *sql, int64_t from, int64_t *out)
 {
-    sqlite3_stmt *row = view_statement(l->v, which, sql);
+    sqlite3_stmt *row = view_statement(l->v, sql);
 
-    *out = 0;
-    int rc = view_bind(row, "iii", from, l->list->site_id, l->list->index_id);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
-        *out = sqlite3_column_int64(row, 0);
-    sqlite3_reset(row);
-    return view_status(l->v, rc);
+    return view_number(l->v, row, view_bind(row, "iii", from, l->list->site_id, l->list->index_id),
+                       out);
 }
 
 /* ---- by position ----------------------------------------------------------------------- */
@@ -58,10 +49,9 @@ static enum catalogue_status next_id(struct listing *l, enum view_statement whic
  * it leaves out the first source): lists are rare, writes are not. */
 static enum catalogue_status list_index(struct listing *l, int64_t index_id, int64_t first)
 {
-    sqlite3_stmt *row = view_statement(l->v, VIEW_LIST_POSITIONS,
-                                       "SELECT " ENTRY_ROW_COLUMNS
-                                       " FROM sitemap AS e WHERE e.address BETWEEN ?1 AND ?2"
-                                       " AND (?3 = 0 OR e.source = ?3) ORDER BY e.address");
+    sqlite3_stmt *row = view_statement(l->v, "SELECT " ENTRY_ROW_COLUMNS
+                                             " FROM sitemap AS e WHERE e.address BETWEEN ?1 AND ?2"
+                                             " AND (?3 = 0 OR e.source = ?3) ORDER BY e.address");
 
     int rc = view_bind(row, "iii", first, id_address(index_id, UINT32_MAX), l->source_id);
     return emit_rows(l, row, rc);
@@ -80,7 +70,7 @@ static enum catalogue_status list_by_position(struct listing *l, const struct cu
         enum catalogue_status status;
         if (l->list->index_id > from)
             from = l->list->index_id;
-        status = next_id(l, VIEW_NEXT_INDEX, sql, from, &index_id);
+        status = next_id(l, sql, from, &index_id);
         if (status != CATALOGUE_OK || index_id == 0)
             return status;
         first = id_address(index_id, 0);
@@ -111,11 +101,10 @@ void entry_prefix_end(const char *prefix, char out[LOC_MAX_CHARS + 1])
 static enum catalogue_status list_site(struct listing *l, int64_t site_id, const char *after_loc)
 {
     sqlite3_stmt *row =
-        view_statement(l->v, VIEW_LIST_LOCS,
-                       "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e WHERE e.site = ?1"
-                       " AND e.loc >= ?2 AND e.loc < ?3 AND +e.loc > ?4"
-                       " AND (?5 = 0 OR e.address >> 32 = ?5) AND (?6 = 0 OR e.source = ?6)"
-                       " AND " ENTRY_ROW_LIVE " ORDER BY e.loc");
+        view_statement(l->v, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e WHERE e.site = ?1"
+                             " AND e.loc >= ?2 AND e.loc < ?3 AND +e.loc > ?4"
+                             " AND (?5 = 0 OR e.address >> 32 = ?5) AND (?6 = 0 OR e.source = ?6)"
+                             " AND " ENTRY_ROW_LIVE " ORDER BY e.loc");
     char end[LOC_MAX_CHARS + 1];
     const char *begin = l->list->prefix;
 
@@ -151,7 +140,7 @@ static enum catalogue_status list_by_loc(struct listing *l, const struct cursor 
         enum catalogue_status status;
         if (l->list->site_id > from)
             from = l->list->site_id;
-        status = next_id(l, VIEW_NEXT_SITE, sql, from, &site_id);
+        status = next_id(l, sql, from, &site_id);
         if (status != CATALOGUE_OK || site_id == 0)
             return status;
         status = list_site(l, site_id, after != NULL && site_id == after->owner ? after->loc : "");
@@ -168,19 +157,12 @@ enum catalogue_status entry_find_source(struct catalogue_view *v, const struct e
                                         int64_t *out)
 {
     sqlite3_stmt *row = view_statement(
-        v, VIEW_SOURCE,
-        "SELECT id FROM source WHERE name = ?1 UNION ALL SELECT -id FROM sitemap_index"
-        " WHERE ?1 = '" URLSET_OWNER "' || path AND kind = 1 AND removed = 0"
-        " AND (?2 = 0 OR site = ?2) AND (?3 = 0 OR of_index = ?3) LIMIT 1");
+        v, "SELECT id FROM source WHERE name = ?1 UNION ALL SELECT -id FROM sitemap_index"
+           " WHERE ?1 = '" URLSET_OWNER "' || path AND kind = 1 AND removed = 0"
+           " AND (?2 = 0 OR site = ?2) AND (?3 = 0 OR of_index = ?3) LIMIT 1");
 
-    *out = 0;
-    int rc = view_bind(row, "tii", list->source, list->site_id, list->index_id);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
-        *out = sqlite3_column_int64(row, 0);
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    return view_number(v, row, view_bind(row, "tii", list->source, list->site_id, list->index_id),
+                       out);
 }
 
 enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct entry_list *list,
@@ -189,20 +171,13 @@ enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct en
     *out = list->site_id;
     if (list->index_id == 0)
         return CATALOGUE_OK;
-    sqlite3_stmt *row = view_statement(
-        v, VIEW_SCOPE, "SELECT iif(kind = 1, -id, site) FROM sitemap_index WHERE id = ?1");
-    int rc = view_bind(row, "i", list->index_id);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_ROW)
-        *out = sqlite3_column_int64(row, 0);
-    sqlite3_reset(row);
-    return view_status(v, rc);
+    sqlite3_stmt *row =
+        view_statement(v, "SELECT iif(kind = 1, -id, site) FROM sitemap_index WHERE id = ?1");
+    return view_number(v, row, view_bind(row, "i", list->index_id), out);
 }
 
-enum catalogue_status
-catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
-                    bool (*each)(void *context, const struct entry_record *record), void *context)
+enum catalogue_status catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
+                                          entry_each *each, void *context)
 {
     struct listing l = {.v = v, .list = list, .each = each, .context = context};
     enum cursor_kind kind = list->prefix != NULL ? CURSOR_LOC : CURSOR_POSITION;
@@ -218,6 +193,37 @@ catalogue_view_list(struct catalogue_view *v, const struct entry_list *list,
     if (kind == CURSOR_LOC)
         return list_by_loc(&l, list->after != NULL ? &cursor : NULL);
     return list_by_position(&l, list->after != NULL ? &cursor : NULL);
+}
+
+enum catalogue_status catalogue_view_positions_of(struct catalogue_view *v, int64_t index_id,
+                                                  const char *source, uint32_t first, size_t limit,
+                                                  bool (*each)(void *context, uint32_t position,
+                                                               const char *loc, const char *lastmod,
+                                                               const char *extensions),
+                                                  void *context)
+{
+    struct entry_list list = {.index_id = index_id, .source = source};
+    int64_t source_id;
+    enum catalogue_status status = entry_find_source(v, &list, &source_id);
+    if (status != CATALOGUE_OK || source_id == 0)
+        return status;
+    sqlite3_stmt *row = view_statement(v, "SELECT address, loc, lastmod, extensions FROM sitemap"
+                                          " WHERE address BETWEEN ?1 AND ?2 AND source = ?3"
+                                          " ORDER BY address");
+    int rc = view_bind(row, "iii", id_address(index_id, first), id_address(index_id, UINT32_MAX),
+                       source_id);
+    bool ended = limit == 0;
+    for (size_t i = 0; rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW; i++) {
+        const char *loc = (const char *)sqlite3_column_text(row, 1);
+        rc = loc != NULL ? SQLITE_OK : SQLITE_NOMEM;
+        ended = loc == NULL ||
+                !each(context, id_address_position(sqlite3_column_int64(row, 0)), loc,
+                      (const char *)sqlite3_column_text(row, 2),
+                      (const char *)sqlite3_column_text(row, 3)) ||
+                i + 1 == limit;
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
 }
 
 void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,

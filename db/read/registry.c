@@ -155,6 +155,22 @@ const struct source_made *registry_source(const struct registry *r, const char *
     return NULL;
 }
 
+const struct registry_index *registry_next_list(const struct registry_site *site,
+                                                struct registry_list_at *at)
+{
+    const struct registry_index *index =
+        at->index < site->index_count ? &site->indexes[at->index] : NULL;
+    const struct registry_index *urlset =
+        at->urlset < site->urlset_count ? &site->urlsets[at->urlset] : NULL;
+
+    if (urlset != NULL && (index == NULL || strcmp(urlset->path, index->path) < 0)) {
+        at->urlset++;
+        return urlset;
+    }
+    at->index += index != NULL;
+    return index;
+}
+
 const struct registry_index *registry_list_by_id(const struct registry *r, int64_t id)
 {
     const struct registry_store *store = registry_store_of(r);
@@ -413,6 +429,8 @@ static const struct registry_index *list_of_page(const struct registry *r, uint3
     size_t directory = directory_len(loc);
     uint32_t hash = map_hash(store_path_basis(site), path, directory);
 
+    if (find_directory(store, site, path, directory, hash) == NULL)
+        return NULL;
     for (size_t len = directory; len < loc->path_len && len < INDEX_PATH_MAX_CHARS; len++) {
         const struct registry_index *index = find_stem(store, site, path, len, hash);
         if (index != NULL &&
@@ -464,7 +482,7 @@ static const struct registry_index *deepest_index(const struct registry *r, uint
         if (path[at] != '/')
             continue;
         directory = find_directory(store, site, path, at + 1, hash);
-        if (directory != NULL)
+        if (directory != NULL && store->by_directory[directory->first]->kind == LIST_INDEX)
             deepest = store->by_directory[directory->first];
     }
     return deepest;

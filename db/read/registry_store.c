@@ -229,11 +229,13 @@ static int compare_directories(const void *a, const void *b)
     if (order == 0)
         order = compare_bytes(x->path, scope_directory_len(x->path, strlen(x->path)), y->path,
                               scope_directory_len(y->path, strlen(y->path)));
+    if (order == 0) /* a urlset lists nothing by scope */
+        order = (x->kind == LIST_URLSET) - (y->kind == LIST_URLSET);
     return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
 }
 
-/* Groups the indexes by site and directory: what holds a loc, and what could have a page of its
- * name, is then found by the directories of the loc, however many indexes there are. */
+/* Groups the lists by site and directory: what holds a loc, and what could have a page of its
+ * name, is then found by the directories of the loc, however many lists there are. */
 static bool build_directories(struct registry_store *store)
 {
     bool failed = false;
@@ -242,10 +244,9 @@ static bool build_directories(struct registry_store *store)
     store->directories = new_array(store->index_count, sizeof *store->directories, &failed);
     if (failed || !map_reserve(&store->directory_map, store->index_count))
         return false;
-    size_t count = 0; /* a urlset lists nothing by scope */
-    for (size_t i = 0; i < store->index_count; i++)
-        if (store->indexes[i].kind == LIST_INDEX)
-            store->by_directory[count++] = &store->indexes[i];
+    size_t count = store->index_count;
+    for (size_t i = 0; i < count; i++)
+        store->by_directory[i] = &store->indexes[i];
     qsort((void *)store->by_directory, count, sizeof *store->by_directory, compare_directories);
 
     for (size_t i = 0; i < count; i++) {

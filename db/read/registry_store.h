@@ -3,8 +3,7 @@
  *
  * Invariants after registry_store_seal: nothing changes but `references`; every pointer of the
  * public struct leads into this store. */
-#ifndef SITEMAPD_DB_READ_REGISTRY_STORE_H
-#define SITEMAPD_DB_READ_REGISTRY_STORE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdatomic.h>
@@ -30,12 +29,12 @@ struct host_claim {
     uint32_t same_host; /* of the first of a host: how many there are */
 };
 
-/* The indexes of one site that lie in one directory. */
+/* The lists of one site that lie in one directory. */
 struct directory {
     const char *path; /* up to and with its last slash; not NUL-terminated */
     uint32_t path_len;
     uint32_t site;         /* ordinal in registry.sites */
-    uint32_t first, count; /* of registry_store.by_directory, by id ascending */
+    uint32_t first, count; /* of by_directory, indexes before urlsets, each by id ascending */
 };
 
 /* A site's robots.txt: as large as 500 KiB, and shared by all registries that have it. */
@@ -113,5 +112,3 @@ size_t store_split_host(const char *host, uint16_t *port);
  * not changed since is taken from it, so that no change waits for all sites' to be read. */
 enum catalogue_status registry_load(sqlite3 *db, const struct registry *before,
                                     struct registry **out);
-
-#endif

@@ -179,14 +179,9 @@ bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out)
     out->source = (char *)(uintptr_t)sqlite3_column_text(row, 5);
     out->registered_at = sqlite3_column_int64(row, 7);
     out->changed_at = sqlite3_column_int64(row, 8);
-    out->extensions = (char *)(uintptr_t)sqlite3_column_text(row, 10);
+    out->extensions = (char *)(uintptr_t)sqlite3_column_text(row, 9);
     id_format(out->index_id, out->position, sqlite3_column_int64(row, 6), out->id);
     return out->loc != NULL && out->source != NULL;
-}
-
-int64_t entry_row_source(sqlite3_stmt *row)
-{
-    return sqlite3_column_int64(row, 9);
 }
 
 static bool copy_text(char *const from, char **to)
@@ -205,7 +200,6 @@ static bool copy_record(const struct entry_record *from, struct entry_record *ou
     copied = copy_text(from->digest, &out->digest) && copied;
     copied = copy_text(from->source, &out->source) && copied;
     copied = copy_text(from->extensions, &out->extensions) && copied;
-    copied = copy_text(from->file_newest_lastmod, &out->file_newest_lastmod) && copied;
     if (!copied)
         entry_record_done(out);
     return copied;
@@ -220,10 +214,8 @@ void entry_record_done(struct entry_record *record)
     free(record->digest);
     free(record->source);
     free(record->extensions);
-    free(record->file_newest_lastmod);
     record->loc = record->lastmod = record->digest = record->source = NULL;
     record->extensions = NULL;
-    record->file_newest_lastmod = NULL;
 }
 
 /* Steps to the only row of a bound statement and copies it. */
@@ -241,9 +233,6 @@ static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *ro
         status = view_status(v, rc);
     else if (!entry_row_borrow(row, &record))
         status = sqlite3_errcode(v->db) == SQLITE_NOMEM ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
-    else if ((rc = entry_row_borrow_file(v, VIEW_ENTRY_FILE, entry_row_source(row), &record)) !=
-             SQLITE_OK)
-        status = view_status(v, rc);
     else
         status = copy_record(&record, out) ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
     sqlite3_reset(row);
@@ -260,9 +249,8 @@ enum catalogue_status catalogue_view_entry_by_id(struct catalogue_view *v, const
 
     if (!id_parse(id, &index, &position, &serial))
         return CATALOGUE_NOT_FOUND;
-    row = view_statement(v, VIEW_ENTRY_BY_ADDRESS,
-                         "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
-                         " WHERE e.address = ?1 AND e.serial = ?2 AND " ENTRY_ROW_LIVE);
+    row = view_statement(v, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
+                            " WHERE e.address = ?1 AND e.serial = ?2 AND " ENTRY_ROW_LIVE);
     rc = view_bind(row, "ii", id_address(index, position), serial);
     return take_one(v, row, rc, out);
 }
@@ -270,9 +258,8 @@ enum catalogue_status catalogue_view_entry_by_id(struct catalogue_view *v, const
 enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int64_t site_id,
                                                   const char *loc, struct entry_record *out)
 {
-    sqlite3_stmt *row = view_statement(v, VIEW_ENTRY_BY_LOC,
-                                       "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
-                                       " WHERE e.site = ?1 AND e.loc = ?2 AND " ENTRY_ROW_LIVE);
+    sqlite3_stmt *row = view_statement(v, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
+                                          " WHERE e.site = ?1 AND e.loc = ?2 AND " ENTRY_ROW_LIVE);
 
     int rc = view_bind(row, "it", site_id, loc);
     return take_one(v, row, rc, out);

@@ -1,8 +1,7 @@
 /* The opaque text id of an entry: index, position and serial. Found by its address without an
  * index of its own, and never valid for another entry, since a serial is given once.
  * Internal to db/. Pure functions, thread safe. */
-#ifndef SITEMAPD_DB_READ_ROW_H
-#define SITEMAPD_DB_READ_ROW_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -62,6 +61,60 @@ bool cursor_parse(const char *text, struct cursor *out);
 
 /* The columns that make an entry record, and reading them. Internal to db/, the read side. */
 
+/* Of a row `k` of `fetch`: its loc, which is kept without the origin of its site where it begins
+ * with that, whether it is of a loc, and how that is kept. */
+#define CHECK_LOC(k)                                                                               \
+    "(iif(substr(" k ".loc, 1, 1) = '/', (SELECT origin FROM site WHERE id = " k ".site), '')"     \
+    " || " k ".loc)"
+#define CHECK_AT(k, text)                                                                          \
+    "(" k ".loc IN (" text ", substr(" text ", 8 + instr(substr(" text ", 9), '/')))"              \
+    " AND " CHECK_LOC(k) " = " text ")"
+#define CHECK_KEPT_LOC(site_id, text)                                                              \
+    "coalesce((SELECT substr(" text ", length(origin) + 1) FROM site WHERE id = " site_id          \
+    " AND substr(" text ", 1, length(origin) + 1) = origin || '/'), " text ")"
+
+/* What is known of the files of sources. Of a sitemap that a remote source lists and polls, its row
+ * of `fetch` tells it (listed); each other has a row of source_file_row. Together they are the view
+ * source_file, which finds no path by an index: FILE_AT does. A claim is '' where it is as lastmod:
+ * FILE_CLAIM_TEXT says it. */
+#define FILE_CLAIM_TEXT "iif(claim = '', lastmod, claim)"
+#define FILE_KEPT_COLUMNS                                                                          \
+    "source, path, site, loc, state, refused, device, inode, size, mtime_ns, hash, lastmod, urls," \
+    " bytes, newest_lastmod, one_lastmod, future, problem, detail, line, \"column\","              \
+    " problem_since, remarks, claim"
+/* How `fetch` keeps a date, and that as text. One in UTC to the second is the number of Unix
+ * seconds where it was written with a Z, and less than 0 where with +00:00; any other is a text. */
+#define DATE_KEPT(text)                                                                            \
+    "iif(" text " > '1971', CASE " text " WHEN strftime('%Y-%m-%dT%H:%M:%SZ', " text               \
+    ", '+0 seconds')"                                                                              \
+    " THEN CAST(strftime('%s', " text ") AS INTEGER)"                                              \
+    " WHEN strftime('%Y-%m-%dT%H:%M:%S+00:00', " text ", '+0 seconds')"                            \
+    " THEN -CAST(strftime('%s', " text ") AS INTEGER) ELSE " text " END, " text ")"
+#define DATE_TEXT(kept)                                                                            \
+    "iif(typeof(" kept ") <> 'integer', " kept ", strftime(iif(" kept                              \
+    " > 0, '%Y-%m-%dT%H:%M:%SZ', '%Y-%m-%dT%H:%M:%S+00:00'), abs(" kept "), 'unixepoch'))"
+/* What the source of a row `k` of `fetch` claims, and which date it knows. */
+#define CHECK_CLAIM   DATE_TEXT("k.claim")
+#define CHECK_LASTMOD "iif(k.lastmod = '', " CHECK_CLAIM ", " DATE_TEXT("k.lastmod") ")"
+
+#define FILE_OF_CHECK FILE_OF_CHECK_BY("")
+#define FILE_OF_CHECK_BY(index)                                                                    \
+    "SELECT k.source, " CHECK_LOC("k") ", k.site, " CHECK_LOC(                                     \
+        "k") ", 0, 0, 0, 0, 0, 0, k.hash, "                                                        \
+             " " CHECK_LASTMOD ", k.urls, k.bytes, k.newest_lastmod, k.one_lastmod,"               \
+             " 0, NULL, NULL, 0, 0, 0, k.remarks, " CHECK_CLAIM " FROM fetch AS k" index           \
+             " WHERE k.list = 0 AND k.listed = 1"
+#define FILE_AT(source_id, text)                                                                   \
+    "(SELECT " FILE_KEPT_COLUMNS " FROM source_file_row WHERE source = " source_id                 \
+    " AND path = " text " UNION ALL " FILE_OF_CHECK " AND k.source = " source_id                   \
+    " AND " CHECK_AT("k", text) ")"
+
+/* The rows of the files of a source that an entry is of. What is elsewhere is found by its path. */
+#define FILE_ROWS_OF(columns, source_id, site_id, text)                                            \
+    "SELECT " columns " FROM source_file_row WHERE +source = " source_id " AND site = " site_id    \
+    " AND loc = " text " AND loc <> path UNION ALL SELECT " columns " FROM source_file_row"        \
+    " WHERE source = " source_id " AND path = " text " AND site = " site_id " AND loc = path"
+
 /* The name of the owner of an entry: of a source, or, of a page of a urlset, the urlset's. */
 #define OWNER_NAME(source)                                                                         \
     "iif(" source " >= 0, (SELECT name FROM source WHERE id = " source "),"                        \
@@ -71,23 +124,15 @@ bool cursor_parse(const char *text, struct cursor *out);
 #define ENTRY_ROW_COLUMNS                                                                          \
     "e.address, iif(e.site > 0, e.site, (SELECT site FROM sitemap_index WHERE id = -e.site)),"     \
     " e.loc, e.lastmod, e.digest, " OWNER_NAME("e.source") ", e.serial, e.registered_at,"          \
-                                                           " e.changed_at, e.source, e.extensions"
+                                                           " e.changed_at, e.extensions"
 /* True for rows of an index and site that were not removed: what is being purged never shows. */
 #define ENTRY_ROW_LIVE                                                                             \
     "(SELECT i.removed = 0 AND s.removed = 0 FROM sitemap_index AS i"                              \
     " JOIN site AS s ON s.id = i.site WHERE i.id = e.address >> 32)"
 
 /* Fills `*out` with strings that are the row's: valid until its next step or reset, not to be
- * freed. False where the row is damaged or memory ran out (sqlite3_errcode tells). What its file
- * holds is looked up by the next. */
+ * freed. False where the row is damaged or memory ran out (sqlite3_errcode tells). */
 bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out);
-/* The owner of the entry that the row is. */
-int64_t entry_row_source(sqlite3_stmt *row);
-/* Adds what the entry's file holds, by the statement `which`; the string is valid as long as that
- * stands on its row. Costs a lookup where its source has files, next to nothing where it has not. A
- * result code of the engine. */
-int entry_row_borrow_file(struct catalogue_view *v, enum view_statement which, int64_t source,
-                          struct entry_record *record);
 
 /* The least text that is behind every one with this prefix. Locs are ASCII, so that a byte more
  * than the last one is never more than 0x80. */
@@ -104,5 +149,3 @@ enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct en
     "SELECT max(touched, coalesce((SELECT max(revision) FROM page WHERE index_id = ?1), 0))"       \
     " FROM sitemap_index WHERE id = ?1"
 void index_state_format(const char *epoch, uint64_t revision, char out[INDEX_STATE_SIZE]);
-
-#endif

@@ -19,15 +19,15 @@ struct searching {
     int64_t scope;     /* what its rows have as their site */
     bool looks_up;
     uint64_t effort, found;
-    bool (*each)(void *context, const struct entry_record *record);
+    entry_each *each;
     void *context;
 };
 
 /* Reads a found row whole and tells it. */
 static int tell(struct searching *s, int64_t address, bool *ended)
 {
-    sqlite3_stmt *row = view_statement(
-        s->v, VIEW_ENTRY_AT, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e WHERE e.address = ?1");
+    sqlite3_stmt *row =
+        view_statement(s->v, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e WHERE e.address = ?1");
     struct entry_record record;
 
     int rc = view_bind(row, "i", address);
@@ -35,13 +35,12 @@ static int tell(struct searching *s, int64_t address, bool *ended)
         rc = sqlite3_step(row);
     if (rc == SQLITE_ROW && !entry_row_borrow(row, &record))
         rc = sqlite3_errcode(s->v->db) == SQLITE_NOMEM ? SQLITE_NOMEM : SQLITE_CORRUPT;
-    if (rc == SQLITE_ROW)
-        rc = entry_row_borrow_file(s->v, VIEW_LIST_FILE, entry_row_source(row), &record);
-    else if (rc == SQLITE_DONE)
-        rc = SQLITE_CORRUPT; /* the index on locs has it, the table has not */
-    if (rc == SQLITE_OK) {
+    if (rc == SQLITE_ROW) {
+        rc = SQLITE_OK;
         s->found++;
         *ended = !s->each(s->context, &record) || s->found == s->search->list.limit;
+    } else if (rc == SQLITE_DONE) {
+        rc = SQLITE_CORRUPT; /* the index on locs has it, the table has not */
     }
     sqlite3_reset(row);
     return rc;
@@ -85,10 +84,9 @@ static int look(struct searching *s, sqlite3_stmt *row, bool *ended)
 
 static sqlite3_stmt *by_position(struct searching *s, const struct cursor *after, int *rc)
 {
-    sqlite3_stmt *row = view_statement(s->v, VIEW_SEARCH_POSITIONS,
-                                       "SELECT e.address, e.loc, e.lastmod, e.source"
-                                       " FROM sitemap AS e WHERE e.address BETWEEN ?1 AND ?2"
-                                       " ORDER BY e.address");
+    sqlite3_stmt *row = view_statement(s->v, "SELECT e.address, e.loc, e.lastmod, e.source"
+                                             " FROM sitemap AS e WHERE e.address BETWEEN ?1 AND ?2"
+                                             " ORDER BY e.address");
     int64_t index = s->search->list.index_id, first = id_address(index, 0);
 
     if (after != NULL)
@@ -101,13 +99,12 @@ static sqlite3_stmt *by_position(struct searching *s, const struct cursor *after
 static sqlite3_stmt *by_loc(struct searching *s, const struct cursor *after,
                             char end[LOC_MAX_CHARS + 1], int *rc)
 {
-    sqlite3_stmt *row = view_statement(s->v, VIEW_SEARCH_LOCS,
-                                       "SELECT e.address, e.loc,"
-                                       " CASE WHEN ?5 THEN e.lastmod END,"
-                                       " CASE WHEN ?6 THEN e.source END"
-                                       " FROM sitemap AS e WHERE e.site = ?1"
-                                       " AND e.loc >= ?2 AND e.loc < ?3 AND +e.loc > ?4"
-                                       " ORDER BY e.loc");
+    sqlite3_stmt *row = view_statement(s->v, "SELECT e.address, e.loc,"
+                                             " CASE WHEN ?5 THEN e.lastmod END,"
+                                             " CASE WHEN ?6 THEN e.source END"
+                                             " FROM sitemap AS e WHERE e.site = ?1"
+                                             " AND e.loc >= ?2 AND e.loc < ?3 AND +e.loc > ?4"
+                                             " ORDER BY e.loc");
     const char *begin = s->search->list.prefix, *after_loc = after != NULL ? after->loc : "";
 
     entry_prefix_end(begin, end);
@@ -135,10 +132,9 @@ static enum catalogue_status run(struct searching *s, const struct cursor *after
     return view_status(s->v, rc);
 }
 
-enum catalogue_status
-catalogue_view_search(struct catalogue_view *v, const struct entry_search *search,
-                      bool (*each)(void *context, const struct entry_record *record), void *context,
-                      struct entry_searched *out)
+enum catalogue_status catalogue_view_search(struct catalogue_view *v,
+                                            const struct entry_search *search, entry_each *each,
+                                            void *context, struct entry_searched *out)
 {
     struct searching s = {.v = v, .search = search, .out = out, .each = each, .context = context};
     struct cursor cursor;

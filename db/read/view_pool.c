@@ -10,17 +10,23 @@
 
 /* ---- connections ----------------------------------------------------------------------- */
 
-sqlite3_stmt *view_statement(struct catalogue_view *v, enum view_statement which, const char *sql)
+sqlite3_stmt *view_statement(struct catalogue_view *v, const char *sql)
 {
-    sqlite3_stmt **statement = &v->statements[which];
+    size_t at = (size_t)((uintptr_t)sql / 16 % VIEW_STATEMENTS), tried = 0;
 
-    if (*statement == NULL) {
-        *statement = connection_prepare(v->db, sql);
-    } else {
-        sqlite3_reset(*statement);
-        sqlite3_clear_bindings(*statement);
+    for (; v->statements[at].sql != NULL && v->statements[at].sql != sql; tried++) {
+        if (tried == VIEW_STATEMENTS)
+            return NULL; /* more texts than there are places: a fault of ours */
+        at = (at + 1) % VIEW_STATEMENTS;
     }
-    return *statement;
+    if (v->statements[at].prepared != NULL) {
+        sqlite3_reset(v->statements[at].prepared);
+        sqlite3_clear_bindings(v->statements[at].prepared);
+        return v->statements[at].prepared;
+    }
+    v->statements[at].sql = sql;
+    v->statements[at].prepared = connection_prepare(v->db, sql);
+    return v->statements[at].prepared;
 }
 
 int view_bind(sqlite3_stmt *row, const char *types, ...)
@@ -39,6 +45,17 @@ int view_bind(sqlite3_stmt *row, const char *types, ...)
     return rc;
 }
 
+enum catalogue_status view_number(struct catalogue_view *v, sqlite3_stmt *row, int rc, int64_t *out)
+{
+    *out = 0;
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
 enum catalogue_status view_status(struct catalogue_view *v, int sqlite_result)
 {
     int result = sqlite_result;
@@ -53,18 +70,17 @@ enum catalogue_status view_status(struct catalogue_view *v, int sqlite_result)
 
 static void close_view(struct catalogue_view *v)
 {
-    for (size_t i = 0; i < VIEW_STATEMENT_COUNT; i++) {
-        sqlite3_finalize(v->statements[i]);
-        v->statements[i] = NULL;
-    }
+    for (size_t i = 0; i < VIEW_STATEMENTS; i++)
+        sqlite3_finalize(v->statements[i].prepared);
+    memset(v->statements, 0, sizeof v->statements);
     connection_close(v->db);
     v->db = NULL;
     v->broken = false;
 }
 
-static int run(struct catalogue_view *v, enum view_statement which, const char *sql)
+static int run(struct catalogue_view *v, const char *sql)
 {
-    sqlite3_stmt *statement = view_statement(v, which, sql);
+    sqlite3_stmt *statement = view_statement(v, sql);
     int rc = statement != NULL ? sqlite3_step(statement) : sqlite3_extended_errcode(v->db);
 
     if (statement != NULL)
@@ -76,14 +92,13 @@ static int run(struct catalogue_view *v, enum view_statement which, const char *
 static enum catalogue_status begin_read(struct catalogue_view *v)
 {
     sqlite3_stmt *row;
-    enum catalogue_status status = view_status(v, run(v, VIEW_BEGIN, "BEGIN"));
+    enum catalogue_status status = view_status(v, run(v, "BEGIN"));
     int rc;
 
-    v->file_owner = 0;
     if (status != CATALOGUE_OK)
         return status;
-    row = view_statement(v, VIEW_CATALOGUE,
-                         "SELECT epoch, revision, registry_revision FROM catalogue WHERE one = 1");
+    row =
+        view_statement(v, "SELECT epoch, revision, registry_revision FROM catalogue WHERE one = 1");
     rc = row != NULL ? sqlite3_step(row) : SQLITE_ERROR;
     if (rc == SQLITE_ROW) {
         const char *epoch = (const char *)sqlite3_column_text(row, 0);
@@ -244,10 +259,10 @@ void catalogue_view_end(struct catalogue_view *v)
         return;
     pool = v->pool;
     /* A statement that is not reset would keep the transaction, and with it the log, alive. */
-    for (size_t i = 0; i < VIEW_STATEMENT_COUNT; i++)
-        sqlite3_reset(v->statements[i]);
+    for (size_t i = 0; i < VIEW_STATEMENTS; i++)
+        sqlite3_reset(v->statements[i].prepared);
     if (v->db != NULL && !v->broken && !sqlite3_get_autocommit(v->db))
-        view_status(v, run(v, VIEW_COMMIT, "COMMIT"));
+        view_status(v, run(v, "COMMIT"));
     if (v->broken || (v->db != NULL && !sqlite3_get_autocommit(v->db)))
         close_view(v);
     pthread_mutex_lock(&pool->lock);

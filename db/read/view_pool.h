@@ -8,94 +8,31 @@
  * 3. No connection is opened to a file that is not the one the watch vouched for. The path of a
  *    replaced file still has the old one's write-ahead log beside it, which the engine would read
  *    into the new file; the watch clears it away first (file/watch.c). */
-#ifndef SITEMAPD_DB_READ_VIEW_POOL_H
-#define SITEMAPD_DB_READ_VIEW_POOL_H
+#pragma once
 
 #include <pthread.h>
 #include <sqlite3.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "db/catalogue.h"
 #include "db/file/filesystem.h"
 
-/* The statements that a view keeps prepared. */
-enum view_statement {
-    VIEW_BEGIN,
-    VIEW_COMMIT,
-    VIEW_CATALOGUE,
-    VIEW_ENTRIES,
-    VIEW_PAGES_SINCE,
-    VIEW_PAGE,
-    VIEW_INDEX_STATE,
-    VIEW_SEGMENTS_SINCE,
-    VIEW_POSITIONS,
-    VIEW_ENTRY_BY_ADDRESS,
-    VIEW_ENTRY_BY_LOC,
-    VIEW_SOURCE,
-    VIEW_SCOPE,
-    VIEW_NEXT_INDEX,
-    VIEW_NEXT_SITE,
-    VIEW_LIST_POSITIONS,
-    VIEW_LIST_LOCS,
-    VIEW_SEARCH_POSITIONS,
-    VIEW_SEARCH_LOCS,
-    VIEW_ENTRY_AT,
-    VIEW_SOURCE_FILES,
-    VIEW_SOURCE_REMARKED,
-    VIEW_SOURCE_REFUSED,
-    VIEW_SOURCE_FILE,
-    VIEW_SOURCE_STATE,
-    VIEW_TOKEN_USED,
-    VIEW_CRAWLERS,
-    VIEW_CRAWLER_PAGES,
-    VIEW_CRAWLER_DAYS,
-    VIEW_CRAWLER_VISITS,
-    VIEW_CRAWLER_LOGS,
-    VIEW_CHECK,
-    VIEW_CHECK_BY_LOC,
-    VIEW_CHECK_LIST,
-    VIEW_CHECKS,
-    VIEW_CHECKS_OF_STATE,
-    VIEW_CHECKS_DROPPED,
-    VIEW_CHECK_COUNTS,
-    VIEW_CHECKS_DUE,
-    VIEW_UNWATCHED_FILES,
-    VIEW_UNWATCHED_ENTRIES,
-    VIEW_CHECKS_NAMED,
-    VIEW_OWNER_HAS_FILES,
-    VIEW_ENTRY_FILE, /* of a single entry; and of one in a list, whose `each` may ask for others */
-    VIEW_LIST_FILE,
-    VIEW_HISTORY_FROM,
-    VIEW_HISTORY_SHORTENED,
-    VIEW_HISTORY_FEW,
-    VIEW_HISTORY_PART,
-    VIEW_HISTORY_PARTS,
-    VIEW_HISTORY_SOURCE,
-    VIEW_HISTORY_SITE,
-    VIEW_HISTORY_CHANGE,
-    VIEW_HISTORY_FILTERS,
-    VIEW_HISTORY_ALL,
-    VIEW_HISTORY_OF_SITE,
-    VIEW_HISTORY_BETWEEN,
-    VIEW_INDEXNOW,
-    VIEW_INDEXNOW_NEXT,
-    VIEW_STATEMENT_COUNT
-};
+/* Statements that a view keeps prepared: twice as many as there are in db/; more would fail. */
+#define VIEW_STATEMENTS 128
 
 struct catalogue_view {
-    struct view_pool *pool;                         /* constant */
-    bool lent;                                      /* the pool's lock */
-    sqlite3 *db;                                    /* NULL: not open */
-    sqlite3_stmt *statements[VIEW_STATEMENT_COUNT]; /* NULL: not prepared yet */
+    struct view_pool *pool; /* constant */
+    bool lent;              /* the pool's lock */
+    sqlite3 *db;            /* NULL: not open */
+    struct {
+        const char *sql; /* NULL: none is here */
+        sqlite3_stmt *prepared;
+    } statements[VIEW_STATEMENTS]; /* by the address of their text, which is a literal */
     uint64_t generation;
     bool broken; /* the engine failed: closed at view_end */
     /* As read at view_begin. */
     char epoch[33];
     uint64_t revision, registry_revision;
-    /* Of an entry's source, the last one asked for within this view; 0: none yet. */
-    int64_t file_owner;
-    bool file_owner_has;
 };
 
 struct view_pool {
@@ -122,14 +59,16 @@ void view_pool_renew(struct view_pool *pool, const struct file_identity *identit
 enum catalogue_status view_pool_connect(struct view_pool *pool, sqlite3 **out, char *why,
                                         size_t why_size);
 
-/* The statement `which`, reset and unbound; prepared from `sql` at its first use. NULL on failure:
+/* The statement of `sql`, a literal, reset and unbound; prepared at its first use. NULL on failure:
  * then view_status(v, SQLITE_ERROR) tells. A statement serves one caller at a time, so no `each`
- * may call the function that calls it. */
-sqlite3_stmt *view_statement(struct catalogue_view *v, enum view_statement which, const char *sql);
+ * may call a function that has the same text. */
+sqlite3_stmt *view_statement(struct catalogue_view *v, const char *sql);
 /* Binds the parameters from the first on: 'i' exactly an int64_t, 't' a text (borrowed; NULL:
  * NULL). A result code of the engine; SQLITE_ERROR where `row` is NULL. */
 int view_bind(sqlite3_stmt *row, const char *types, ...);
+/* The first column of the first row, 0 where there is none; resets. `rc` is what binding came to.
+ */
+enum catalogue_status view_number(struct catalogue_view *v, sqlite3_stmt *row, int rc,
+                                  int64_t *out);
 /* Maps a result, and remembers where it means that the connection is not to be used again. */
 enum catalogue_status view_status(struct catalogue_view *v, int sqlite_result);
-
-#endif

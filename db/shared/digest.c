@@ -104,3 +104,23 @@ enum catalogue_status digest_take(sqlite3 *db, const struct tables *tables, uint
     gnutls_hash_deinit(d.hash, out);
     return connection_status(rc);
 }
+
+void digests_keep(struct digests *d, const struct digest_of *taken)
+{
+    d->kept[taken->seq / DIGEST_EACH % DIGESTS_KEPT] = d->last = *taken;
+}
+
+int digests_compare(struct digests *d, uint64_t seq, const uint8_t digest[DIGEST_BYTES],
+                    uint64_t *mismatches)
+{
+    const struct digest_of *own = &d->kept[seq / DIGEST_EACH % DIGESTS_KEPT];
+    if (seq == 0 || own->seq != seq)
+        return 0;
+    if (memcmp(own->bytes, digest, DIGEST_BYTES) == 0)
+        return 1;
+    if (d->mismatch_seq != seq) {
+        d->mismatch_seq = seq;
+        ++*mismatches;
+    }
+    return -1;
+}

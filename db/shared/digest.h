@@ -2,8 +2,7 @@
  * digest of some rows of each table; which ones the record's number says, so that all take the same
  * and come round to all rows in time. Its cost has a bound, however large the catalogue. Internal
  * to db/shared. */
-#ifndef SITEMAPD_DB_SHARED_DIGEST_H
-#define SITEMAPD_DB_SHARED_DIGEST_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -19,4 +18,18 @@
 enum catalogue_status digest_take(sqlite3 *db, const struct tables *tables, uint64_t seq,
                                   uint8_t out[DIGEST_BYTES]);
 
-#endif
+/* Those of the last records that had one, for others to be compared with; zeroed: none. */
+#define DIGESTS_KEPT 64
+struct digest_of {
+    uint64_t seq; /* 0: none */
+    uint8_t bytes[DIGEST_BYTES];
+};
+struct digests {
+    struct digest_of kept[DIGESTS_KEPT], last;
+    uint64_t mismatch_seq;
+};
+void digests_keep(struct digests *d, const struct digest_of *taken);
+/* What another node told of a record. -1: it differs from what was here then, and is counted once;
+ * 0: nothing is known of it any more, or yet; 1: it is the same. */
+int digests_compare(struct digests *d, uint64_t seq, const uint8_t digest[DIGEST_BYTES],
+                    uint64_t *mismatches);

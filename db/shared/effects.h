@@ -23,8 +23,7 @@
  *   SQL     text: a statement that each node runs itself, of a migration
  *   SCHEMA  version: what follows is the migration to it
  * The key is the rowid, or without one the values of the primary key. */
-#ifndef SITEMAPD_DB_SHARED_EFFECTS_H
-#define SITEMAPD_DB_SHARED_EFFECTS_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -47,9 +46,7 @@ struct effects *effects_new(sqlite3 *db, struct recorder *recorder, effects_sink
                             void *context);
 /* Listens no more. Takes NULL. */
 void effects_free(struct effects *e);
-/* The tables are other ones now. */
-enum catalogue_status effects_reload(struct effects *e);
-/* The tables that it knows. Borrowed until the next reload. */
+/* The tables that it knows. Borrowed until a statement was added. */
 const struct tables *effects_tables(const struct effects *e);
 /* A transaction begins: what was recorded is forgotten, rows are recorded until effects_end or
  * effects_stop, which also forgets what failed: the next transaction's BEGIN is a statement, too.
@@ -70,6 +67,14 @@ void effects_fail(struct effects *e, enum catalogue_status status);
 /* Records no more, and hands the rest to the sink: the stream is whole. */
 enum catalogue_status effects_end(struct effects *e);
 
+/* What brings a file of this version to the next; tests put theirs here. */
+extern const char *(*migration_step)(int version);
+/* Brings the file from version `from` to this release's, statement by statement, each recorded as
+ * what it is: what makes tables is run by every node, what fills them is told by its rows, and of a
+ * table that is a node's own (local_) each does all. In a transaction of the caller's, between
+ * effects_begin and effects_end. */
+enum catalogue_status migration_run(sqlite3 *db, struct effects *effects, int from);
+
 /* ---- applying */
 
 struct effects_applier;
@@ -88,5 +93,3 @@ enum catalogue_status effects_apply_end(struct effects_applier *a);
 bool effects_apply_migrated(const struct effects_applier *a);
 /* What the last failure was about, for people. */
 const char *effects_apply_why(const struct effects_applier *a);
-
-#endif

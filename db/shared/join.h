@@ -1,8 +1,7 @@
 /* How a node comes to a shared catalogue, and back to it where its past is not the log's: a
  * snapshot is fetched into a file beside the catalogue's, made this node's, and put in the place of
  * all that the catalogue's file holds. Internal to db/shared. */
-#ifndef SITEMAPD_DB_SHARED_JOIN_H
-#define SITEMAPD_DB_SHARED_JOIN_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ enum shared_outcome join_fetch(struct shared_log *log, const char *path,
 /* Puts it in the place of what `db` (the catalogue at `path`, no transaction open) holds: in one
  * transaction, so that readers keep what they see. It is gone then. */
 enum catalogue_status join_replace(const char *path, sqlite3 *db, char *why, size_t why_size);
-
-#endif

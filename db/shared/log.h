@@ -24,8 +24,7 @@
  * must be `at` itself, by its chain. A primary that crashed while it waited for its standby shows,
  * once it is back, a record which is gone after the next failover: without this nobody would
  * notice. */
-#ifndef SITEMAPD_DB_SHARED_LOG_H
-#define SITEMAPD_DB_SHARED_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,18 +36,27 @@
 #define SHARED_EPOCH_SIZE   33
 #define SHARED_FIRST_SCHEMA 10 /* of a file that can be shared */
 
+/* Sites have turns for what has the writer for itself (a "list"), on a node and among all nodes.
+ * Who has one together is a site group: the sites whose ids differ by a multiple of SITE_GROUPS.
+ * Its number, id % SITE_GROUPS, is a `site_group` in the writer's queue (queue.h), at `begin` and
+ * in the line of all nodes (pg_line.c); group 0 is also who writes for all sites. */
+#define SITE_GROUPS   256
+#define NO_SITE_GROUP (-1) /* what is no list, or nobody's place */
+
 enum shared_outcome {
-    SHARED_YES,      /* done */
-    SHARED_NO,       /* not done, and never will be; the server or another node said so */
-    SHARED_UNKNOWN,  /* commit, settle: it may be there or not */
-    SHARED_AWAY,     /* out of reach or lost, or the deadline passed: of a write nothing is there */
-    SHARED_BUSY,     /* another node kept the lock until the deadline */
-    SHARED_BEHIND,   /* begin: there is more than `max_bytes` newer; follow first */
-    SHARED_DIVERGED, /* `at` is not in the log, or what follows it is damaged: my past is not its
-                        past */
-    SHARED_TRIMMED,  /* the log begins behind `at`: only a snapshot helps */
-    SHARED_FOREIGN,  /* no log is there, or one of another epoch, or of a newer layout */
-    SHARED_STOPPED,  /* a callback returned false, or `interrupt` */
+    SHARED_YES,     /* done */
+    SHARED_NO,      /* not done, and never will be; the server or another node said so */
+    SHARED_UNKNOWN, /* commit, settle: it may be there or not */
+    SHARED_AWAY,    /* out of reach or lost, or the deadline passed: of a write nothing is there */
+    SHARED_BUSY,    /* another node kept the lock until the deadline, or a list of it goes first */
+    SHARED_ELSEWHERE, /* begin: a list of the same site group has its turn, or waits for it,
+                         elsewhere */
+    SHARED_BEHIND,    /* begin: there is more than `max_bytes` newer; follow first */
+    SHARED_DIVERGED,  /* `at` is not in the log, or what follows it is damaged: my past is not its
+                         past */
+    SHARED_TRIMMED,   /* the log begins behind `at`: only a snapshot helps */
+    SHARED_FOREIGN,   /* no log is there, or one of another epoch, or of a newer layout */
+    SHARED_STOPPED,   /* a callback returned false, or `interrupt` */
     SHARED_NO_MEMORY,
 };
 /* A stable word: "yes", "no", "unknown", "away", … Static. */
@@ -107,6 +115,8 @@ struct shared_overview {
     char server[64];    /* the engine's name and version */
     bool synchronous;   /* what is acknowledged is on another machine too */
     bool durable;       /* it waits for its own disk: fsync and full_page_writes */
+    uint64_t waiting;   /* sessions of this role whose commit waits for a synchronous standby */
+    int64_t waiting_ms; /* the longest of them */
     uint64_t first_seq; /* the oldest that is kept */
     struct shared_position head;
     uint64_t bytes; /* of the bodies that are kept, packed */
@@ -124,22 +134,35 @@ struct shared_log_calls {
     /* Why the last call came to what it did, in one line without secrets; "" where nothing is to be
      * said. Borrowed until the next call. */
     const char *(*why)(const struct shared_log *log);
+    /* What the server said then, for anybody: no name, address or setting. "": it said nothing.
+     * Static. */
+    const char *(*gist)(const struct shared_log *log);
     /* Any thread, also from a signal's: a `wait` or a snapshot under way, and each later one, ends
      * with SHARED_STOPPED at once. For good. */
     void (*interrupt)(struct shared_log *log);
 
     /* --- writing --- */
+    /* A list (`site_group`: whose; NO_SITE_GROUP: it is none) never waits behind another node's,
+     * nor while one of them takes over what the last list wrote: BUSY at once, and those may see
+     * that it waits (`awaited_ms`). It then has its group's place in the line, which it keeps until
+     * it was its turn or `pass` gives it up: a group has one among all nodes, so it waits for one
+     * list of each other group. ELSEWHERE: it is had by another node. From its `begin` on, and from
+     * BEHIND of what is no list, other nodes' lists stay out until `pass`. */
     enum shared_outcome (*begin)(struct shared_log *log, const struct shared_position *at,
-                                 uint64_t max_bytes, const struct shared_take *take,
+                                 uint64_t max_bytes, int site_group, const struct shared_take *take,
                                  int64_t deadline_ms);
+    /* Other nodes' lists may go on; to be called once what waited here behind a list was written.
+     * `waits`: a list of this node goes on waiting. Asks nobody where there is nothing to pass.
+     * True where there was, and a list waits elsewhere. */
+    bool (*pass)(struct shared_log *log, bool waits, int64_t deadline_ms);
     /* So many bytes more of the record under way; they are packed, and sent a MiB at a time. */
     enum shared_outcome (*add)(struct shared_log *log, const void *bytes, size_t size,
                                int64_t deadline_ms);
     /* The transaction there ends by itself after two seconds without a word. Cheap: asks only where
      * half a second has passed. `begin` does it between records, `add` for itself. */
     enum shared_outcome (*keep)(struct shared_log *log, int64_t deadline_ms);
-    /* For how long another node has been seen to wait for the end of the transaction, 0: none.
-     * `keep` looks; who once waits, waits on. */
+    /* For how long another node has been seen to wait for the end of the transaction, be it with a
+     * list, 0: none. `keep` looks; who once waits, waits on. */
     int64_t (*awaited_ms)(const struct shared_log *log);
     /* YES where no node with a release older than this schema has a lease; none gets one until the
      * transaction ends. NO: one has. Within begin and commit. */
@@ -171,14 +194,15 @@ struct shared_log_calls {
     /* The newest one, written to the file from its beginning. NO: there is none. */
     enum shared_outcome (*snapshot_get)(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms);
-    /* Drops records that are older than the last but one snapshot and than a day, some at a time;
-     * `*more` where there are more. Nodes that were silent for a day are forgotten. */
+    /* Drops records that are older than the last but one snapshot, and than a day or have a GiB
+     * behind them (a node that lacks them takes a snapshot), some at a time; `*more` where there
+     * are more. Nodes that were silent for a week are forgotten. */
     enum shared_outcome (*trim)(struct shared_log *log, bool *more, int64_t deadline_ms);
 
     /* --- what lives as long as the connection --- */
     /* Leadership: YES where the name is this connection's now (also where it was already; asks
-     * nobody then), NO where another has it. Held until the connection is lost: `tell` shows
-     * whether it is. */
+     * nobody then), NO where another has it. Held until the connection is lost, which it is after
+     * half a minute in which nothing is asked by it: `tell` shows whether it is. */
     enum shared_outcome (*hold)(struct shared_log *log, const char *name, int64_t deadline_ms);
     bool (*is_held)(const struct shared_log *log, const char *name); /* as far as known; no wait */
     void (*let_go)(struct shared_log *log, const char *name, int64_t deadline_ms);
@@ -202,6 +226,8 @@ struct shared_log_calls {
      * one already, or it may not be made. `*start` is where the founding node is then. */
     enum shared_outcome (*found)(struct shared_log *log, const char *epoch, const char *grant_to,
                                  struct shared_position *start, int64_t deadline_ms);
+    /* Gives a role what a node needs, of a log that is there. NO: who asks may not. */
+    enum shared_outcome (*grant)(struct shared_log *log, const char *role, int64_t deadline_ms);
 };
 
 struct shared_log {
@@ -223,5 +249,3 @@ struct shared_log *shared_log_open_postgresql(const struct shared_log_options *o
 
 /* A random UUID. */
 void shared_make_id(char out[SHARED_ID_SIZE]);
-
-#endif

@@ -13,21 +13,19 @@
  *
  * So the file is always the log up to local_shared.seq, which is written in each record's own local
  * transaction, and nothing else. What others wrote is followed in the same way, by the writer's
- * thread. A thread of the member's only waits and looks: it tells the writer that there is
- * something, and fetches a snapshot where the file is empty or its past is not the log's. The
- * writer then puts it in the place of all that the file holds, in one transaction: readers keep
- * what they see until they look again.
+ * thread. A thread of the member's only waits and looks (lookout.h). A snapshot that it fetched the
+ * writer puts in the place of all that the file holds, in one transaction: readers keep what they
+ * see until they look again.
  *
  * A migration is a record: one node runs it and sends what it did, statements and rows. */
-#ifndef SITEMAPD_DB_SHARED_MEMBER_H
-#define SITEMAPD_DB_SHARED_MEMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "db/catalogue.h"
-#include "db/shared/digest.h"
 #include "db/shared/log.h"
+#include "db/shared/standing.h"
 #include "db/write/tx.h"
 
 struct member;
@@ -55,13 +53,24 @@ void member_stop(struct member *m);
 enum catalogue_status member_attach(struct member *m, struct tx *tx, char *why, size_t why_size);
 /* Before tx_done. */
 void member_detach(struct member *m);
-/* Before tx_begin: the lock, and what is newer is applied. OK: tx_commit or tx_rollback follows, or
- * member_leave where tx_begin failed. BUSY: another node has the lock. Else see SHARED_… in
- * db/status.h. `*moved` where anything was applied: what was read before is no longer so. */
-enum catalogue_status member_enter(struct member *m, int64_t deadline_ms, bool *moved);
+/* Before tx_begin: the lock, and what is newer is applied. `site_group`: as begin of log.h. OK:
+ * tx_commit or tx_rollback follows, or member_leave where tx_begin failed. BUSY: another node has
+ * the lock, or a list of one goes first. Else see SHARED_… in db/status.h. `*moved` where anything
+ * was applied: what was read before is no longer so. */
+enum catalogue_status member_enter(struct member *m, int site_group, int64_t deadline_ms,
+                                   bool *moved);
+/* Where that came to BUSY: the group's turn is a list's on another node. */
+bool member_group_is_elsewhere(const struct member *m);
+/* Before a tx_begin whose transaction is rolled back: what is newer is applied, without the lock.
+ * BUSY: there was more than the time was enough for. */
+enum catalogue_status member_catch_up(struct member *m, int64_t deadline_ms, bool *moved);
 void member_leave(struct member *m);
-/* Since it was entered: for how long another node has been seen to wait for the lock, 0: none. */
-int64_t member_awaited_ms(const struct member *m);
+/* What waited behind a list was written, or there is none: other nodes' lists go on. `waits`: there
+ * are lists here. True where a list waits elsewhere, too. Cheap where there was no list. */
+bool member_pass(struct member *m, bool waits);
+/* Since it was entered: for how long another node has been seen to wait for the lock; without the
+ * lock, for how long what another wrote has waited to be applied here. 0: none. */
+int64_t member_awaited_ms(struct member *m);
 /* After OUTCOME_UNKNOWN of tx_commit: asks until the deadline, then applies what is there. OK: it
  * was applied, and is here. SHARED_AWAY: it never will be. */
 enum catalogue_status member_settle(struct member *m, int64_t deadline_ms);
@@ -76,19 +85,5 @@ enum catalogue_status member_follow(struct member *m, bool *moved);
 enum catalogue_status member_upgrade(struct member *m, bool *moved);
 bool member_upgrade_is_due(const struct member *m);
 
-/* ---- any thread */
-
-void member_state(struct member *m, struct shared_state *out);
-/* How often a snapshot took the place of what was here, also of nothing. */
-uint64_t member_replaced(struct member *m);
-/* The digest (digest.h) of the last record that had one; false: none was taken since the start. */
-bool member_digest(struct member *m, uint64_t *seq, uint8_t digest[DIGEST_BYTES]);
-/* What another node told of a record. -1: it differs from what was here then; 0: nothing is known
- * of it any more, or yet; 1: it is the same. */
-int member_compare_digest(struct member *m, uint64_t seq, const uint8_t digest[DIGEST_BYTES]);
-/* The others agree, and this node differs: once, it takes their state. */
-void member_differs(struct member *m);
-/* How long the log has been out of reach; 0: it is not. */
-int64_t member_away_ms(const struct member *m);
-
-#endif
+/* What any thread may ask and say of it. */
+struct standing *member_standing(struct member *m);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "db/file/connection.h"
 #include "db/file/handle.h"
 #include "db/file/schema.h"
 #include "db/shared/join.h"
@@ -28,6 +27,7 @@
 #define SNAPSHOT_BYTES  (64u << 20) /* of the log since the last one */
 #define SNAPSHOT_AGE_MS (24 * 3600 * INT64_C(1000))
 #define SAID_MOST       65536u
+#define LEAD_MS         20000 /* it counts for so long: a node that stood still leads nothing */
 
 struct lead {
     struct lead *next;
@@ -58,6 +58,7 @@ struct presence {
     size_t known_count;
     int64_t known_at;
     bool asked_there, synchronous;
+    int64_t waiting_ms, namesake_since_ms, held_at;
     uint64_t snapshots;
 };
 
@@ -110,13 +111,15 @@ static struct lead *next_lead(struct presence *p, struct lead *after, bool *want
     return lead;
 }
 
-static void hold_names(struct presence *p, struct shared_log *log)
+/* A node that can write nothing leaves all to the others. */
+static void hold_names(struct presence *p, struct shared_log *log, bool can_write)
 {
     bool wanted = false, away = false;
 
     for (struct lead *l = NULL; (l = next_lead(p, l, &wanted)) != NULL;) {
         bool held = !away && log->calls->is_held(log, l->name);
 
+        wanted = wanted && can_write;
         if (!wanted && held)
             log->calls->let_go(log, l->name, clock_now_ms() + CALL_MS);
         else if (wanted && !held && !away) {
@@ -126,6 +129,7 @@ static void hold_names(struct presence *p, struct shared_log *log)
         }
         pthread_mutex_lock(&p->lock);
         l->held = wanted && held && l->wanted;
+        p->held_at = clock_now_ms();
         pthread_mutex_unlock(&p->lock);
     }
 }
@@ -143,15 +147,12 @@ static void drop_known(struct known *known, size_t count)
 }
 
 struct taking {
-    struct member *member;
+    struct standing *standing;
     const char *own;
     struct known *known;
     size_t count;
     int same, other; /* nodes whose digest of a record is, or is not, what was here */
 };
-
-/* A node that was not heard of for so long says nothing about now. */
-#define SILENT_MS 60000
 
 static bool take_node(void *context, const struct shared_node *node)
 {
@@ -160,8 +161,8 @@ static bool take_node(void *context, const struct shared_node *node)
 
     if (grown == NULL)
         return false;
-    if (strcmp(node->name, t->own) != 0 && node->silent_ms < SILENT_MS) {
-        int compared = member_compare_digest(t->member, node->digest_seq, node->digest);
+    if (strcmp(node->name, t->own) != 0 && node->silent_ms < SHARED_SILENT_MS) {
+        int compared = standing_compare_digest(t->standing, node->digest_seq, node->digest);
         t->same += compared > 0;
         t->other += compared < 0;
     }
@@ -181,7 +182,7 @@ static void tell_and_list(struct presence *p, struct shared_log *log,
                           const struct shared_state *state)
 {
     struct shared_overview overview;
-    struct taking t = {.member = p->catalogue->member, .own = state->node};
+    struct taking t = {.standing = member_standing(p->catalogue->member), .own = state->node};
     char *said;
 
     pthread_mutex_lock(&p->lock);
@@ -192,7 +193,7 @@ static void tell_and_list(struct presence *p, struct shared_log *log,
                                .schema = SCHEMA_VERSION,
                                .applied = state->applied,
                                .state = said != NULL ? said : ""};
-    member_digest(t.member, &node.digest_seq, node.digest);
+    standing_digest(t.standing, &node.digest_seq, node.digest);
     enum shared_outcome outcome = log->calls->tell(log, &node, clock_now_ms() + CALL_MS);
     if (outcome == SHARED_YES)
         outcome = log->calls->list(log, take_node, &t, clock_now_ms() + CALL_MS);
@@ -204,18 +205,36 @@ static void tell_and_list(struct presence *p, struct shared_log *log,
         p->known_at = clock_now_ms();
         pthread_mutex_unlock(&p->lock);
         if (t.other > 1 && t.same == 0)
-            member_differs(t.member);
+            standing_differs(t.standing);
         t = old;
     }
     drop_known(t.known, t.count);
     free(said);
-    if (outcome == SHARED_YES &&
-        log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) == SHARED_YES) {
-        pthread_mutex_lock(&p->lock);
+    if (outcome == SHARED_YES)
+        outcome = log->calls->overview(log, &overview, clock_now_ms() + CALL_MS);
+    pthread_mutex_lock(&p->lock);
+    if (outcome == SHARED_YES) {
         p->asked_there = true;
         p->synchronous = overview.synchronous;
-        pthread_mutex_unlock(&p->lock);
     }
+    p->waiting_ms = outcome == SHARED_YES ? overview.waiting_ms : 0;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Whether it is the only one of its name: a file was copied with what it keeps, or a configuration.
+ */
+static void hold_own_name(struct presence *p, struct shared_log *log, const char *node)
+{
+    char name[SHARED_NODE_SIZE + 8];
+
+    snprintf(name, sizeof name, "node %s", node);
+    enum shared_outcome outcome = log->calls->hold(log, name, clock_now_ms() + CALL_MS);
+    pthread_mutex_lock(&p->lock);
+    if (outcome != SHARED_NO)
+        p->namesake_since_ms = 0;
+    else if (p->namesake_since_ms == 0)
+        p->namesake_since_ms = clock_now_ms();
+    pthread_mutex_unlock(&p->lock);
 }
 
 static void *hold_and_tell(void *context)
@@ -227,7 +246,7 @@ static void *hold_and_tell(void *context)
         struct shared_state state;
         struct shared_log *log;
 
-        member_state(p->catalogue->member, &state);
+        standing_state(member_standing(p->catalogue->member), &state);
         log = open_log(p, &state, &p->telling);
         if (log == NULL)
             continue;
@@ -236,8 +255,8 @@ static void *hold_and_tell(void *context)
             tell_and_list(p, log, &state);
             tell_at = clock_now_ms() + TELL_EACH_MS;
         }
-        if (state.phase == SHARED_JOINED)
-            hold_names(p, log);
+        hold_own_name(p, log, state.node);
+        hold_names(p, log, state.phase == SHARED_JOINED && !state.upgrade_pending);
     } while (waits(p, TURN_MS, true));
     return NULL;
 }
@@ -279,15 +298,36 @@ enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *pa
     return outcome;
 }
 
+struct copying {
+    struct shared_log *log;
+    int64_t asked_at;
+};
+
+/* The name is kept while a large file is copied. */
+static void note_copied(void *context, uint64_t done, uint64_t total)
+{
+    struct copying *c = context;
+    struct shared_overview ignored;
+
+    (void)done;
+    (void)total;
+    if (clock_now_ms() - c->asked_at < TELL_EACH_MS)
+        return;
+    c->log->calls->overview(c->log, &ignored, clock_now_ms() + CALL_MS);
+    c->asked_at = clock_now_ms();
+}
+
 /* The copy lies beside the file for as long as it is sent. */
 static void take_snapshot(struct presence *p, struct shared_log *log)
 {
     char *copy, why[256];
+    struct copying copying = {log, clock_now_ms()};
 
     if (asprintf(&copy, "%s.snapshot", p->catalogue->path) < 0)
         return;
     unlink(copy); /* of a process that was killed */
-    if (catalogue_backup(p->catalogue, copy, NULL, NULL, why, sizeof why) == CATALOGUE_OK &&
+    if (catalogue_backup(p->catalogue, copy, note_copied, &copying, why, sizeof why) ==
+            CATALOGUE_OK &&
         presence_put_snapshot(log, copy) == SHARED_YES) {
         pthread_mutex_lock(&p->lock);
         p->snapshots++;
@@ -321,7 +361,7 @@ static void *take_care(void *context)
         struct shared_state state;
         struct shared_log *log = NULL;
 
-        member_state(p->catalogue->member, &state);
+        standing_state(member_standing(p->catalogue->member), &state);
         if (state.phase == SHARED_JOINED && state.away_ms == 0)
             log = open_log(p, &state, &p->caring);
         if (log != NULL)
@@ -375,7 +415,7 @@ bool presence_leads(struct presence *p, const char *name)
         lead->wanted = p->asked = true;
         pthread_cond_broadcast(&p->wakes);
     }
-    bool leads = lead != NULL && lead->held;
+    bool leads = lead != NULL && lead->held && clock_now_ms() - p->held_at < LEAD_MS;
     pthread_mutex_unlock(&p->lock);
     return leads;
 }
@@ -401,9 +441,7 @@ void presence_say(struct presence *p, const char *state)
     pthread_mutex_unlock(&p->lock);
 }
 
-void presence_members(struct presence *p,
-                      void (*each)(void *context, const struct shared_member *member),
-                      void *context)
+void presence_members(struct presence *p, shared_member_each *each, void *context)
 {
     pthread_mutex_lock(&p->lock);
     int64_t since = clock_now_ms() - p->known_at;
@@ -421,6 +459,8 @@ void presence_fill(struct presence *p, struct shared_state *out)
     pthread_mutex_lock(&p->lock);
     out->asked = p->asked_there;
     out->synchronous = p->synchronous;
+    out->waiting_ms = p->waiting_ms;
+    out->namesake_ms = p->namesake_since_ms != 0 ? clock_now_ms() - p->namesake_since_ms + 1 : 0;
     out->snapshots = p->snapshots;
     pthread_mutex_unlock(&p->lock);
 }

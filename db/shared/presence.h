@@ -1,8 +1,7 @@
 /* What a node is for the others as long as it is connected: the lease of its release, the names
  * that it leads, its row among the nodes; and the snapshots, which one node takes for all. On
  * connections and threads of its own, so that no write waits for it. Internal to db/. */
-#ifndef SITEMAPD_DB_SHARED_PRESENCE_H
-#define SITEMAPD_DB_SHARED_PRESENCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,10 +26,6 @@ bool presence_leads(struct presence *p, const char *name);
 void presence_lead_end(struct presence *p, const char *name);
 void presence_lead_leave(struct presence *p, const char *name, bool leaves);
 void presence_say(struct presence *p, const char *state);
-void presence_members(struct presence *p,
-                      void (*each)(void *context, const struct shared_member *member),
-                      void *context);
+void presence_members(struct presence *p, shared_member_each *each, void *context);
 /* Fills in what of the state is its: synchronous, snapshots. */
 void presence_fill(struct presence *p, struct shared_state *out);
-
-#endif

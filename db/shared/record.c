@@ -15,17 +15,12 @@
 const char *shared_outcome_word(enum shared_outcome outcome)
 {
     static const char *const words[] = {
-        [SHARED_YES] = "yes",
-        [SHARED_NO] = "no",
-        [SHARED_UNKNOWN] = "unknown",
-        [SHARED_AWAY] = "away",
-        [SHARED_BUSY] = "busy",
-        [SHARED_BEHIND] = "behind",
-        [SHARED_DIVERGED] = "diverged",
-        [SHARED_TRIMMED] = "trimmed",
-        [SHARED_FOREIGN] = "foreign",
-        [SHARED_STOPPED] = "stopped",
-        [SHARED_NO_MEMORY] = "no-memory",
+        [SHARED_YES] = "yes",         [SHARED_NO] = "no",
+        [SHARED_UNKNOWN] = "unknown", [SHARED_AWAY] = "away",
+        [SHARED_BUSY] = "busy",       [SHARED_ELSEWHERE] = "elsewhere",
+        [SHARED_BEHIND] = "behind",   [SHARED_DIVERGED] = "diverged",
+        [SHARED_TRIMMED] = "trimmed", [SHARED_FOREIGN] = "foreign",
+        [SHARED_STOPPED] = "stopped", [SHARED_NO_MEMORY] = "no-memory",
     };
 
     return words[outcome];

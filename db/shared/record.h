@@ -2,8 +2,7 @@
  * what every log has in common. A body is told in pieces of any size and lies there packed (zlib,
  * level 1) in parts of at most a MiB; its hash is that of the packed bytes, so that it does not
  * depend on who unpacks them. One thread. */
-#ifndef SITEMAPD_DB_SHARED_RECORD_H
-#define SITEMAPD_DB_SHARED_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,5 +46,3 @@ enum shared_outcome shared_unpacker_add(struct shared_unpacker *u, const void *p
                                         void *context);
 /* YES where the body ended exactly there, with its hash; DIVERGED otherwise. */
 enum shared_outcome shared_unpacker_end(struct shared_unpacker *u, uint8_t out[SHARED_CHAIN_BYTES]);
-
-#endif

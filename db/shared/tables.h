@@ -1,7 +1,6 @@
 /* The tables that all nodes of a shared catalogue hold alike, as effects name them: all but
  * SQLite's own and those named local_. Internal to db/shared. */
-#ifndef SITEMAPD_DB_SHARED_TABLES_H
-#define SITEMAPD_DB_SHARED_TABLES_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ enum catalogue_status tables_load(struct tables *t, sqlite3 *db);
 void tables_done(struct tables *t);
 /* By any `len` bytes, as a stream has them. NULL: there is none. */
 const struct table *tables_find(const struct tables *t, const char *name, size_t len);
-
-#endif

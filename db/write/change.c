@@ -2,7 +2,6 @@
  * who submitted it. It is walked twice, first to count and then to copy, and each pointer of struct
  * change has its row here. */
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "db/write/writer.h"
@@ -152,6 +151,7 @@ static void keep_all(struct block *block, struct change *c)
     c->token_sha256 = keep(block, c->token_sha256, 32);
     c->key_sha256 = keep(block, c->key_sha256, 32);
     c->crawlers.epoch = keep_text(block, c->crawlers.epoch);
+    c->crawlers.node = keep_text(block, c->crawlers.node);
     c->crawlers.pages =
         keep(block, c->crawlers.pages, c->crawlers.page_count * sizeof *c->crawlers.pages);
     c->crawlers.days =

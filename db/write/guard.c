@@ -58,6 +58,12 @@ bool guard_approved(const struct tx *tx, const struct guard_case *c)
     return too_much(tx, c) && within_approval(c);
 }
 
+static const char *nouns(const struct guard_case *c)
+{
+    return c->of_urlset ? plural(c->removed, "page URL", "page URLs")
+                        : plural(c->removed, "entry", "entries");
+}
+
 bool guard_judge(const struct tx *tx, const struct guard_case *c, struct change_result *result)
 {
     if (!too_much(tx, c) || within_approval(c))
@@ -68,8 +74,7 @@ bool guard_judge(const struct tx *tx, const struct guard_case *c, struct change_
     snprintf(result->detail, sizeof result->detail,
              "would remove %" PRIu64 " %s and leave %" PRIu64 ", where there were up to %" PRIu64
              " in the last %d days; max_removed=%" PRIu64 " allows it",
-             c->removed, plural(c->removed, "entry", "entries"), c->after, c->peak, GUARD_DAYS,
-             c->removed);
+             c->removed, nouns(c), c->after, c->peak, GUARD_DAYS, c->removed);
     return false;
 }
 

@@ -4,8 +4,7 @@
  * set starts it again. What an index loses to another by a move is lost to it all the same: the
  * only move of a registration, a list or a replace is a single removal, several are a set. Internal
  * to db/; one thread, the writer's. */
-#ifndef SITEMAPD_DB_WRITE_GUARD_H
-#define SITEMAPD_DB_WRITE_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +23,7 @@ struct guard_case {
     uint64_t after;   /* entries then */
     uint64_t removed; /* how many of those now would be gone */
     int64_t max_removed;
+    bool of_urlset; /* they are page URLs */
 };
 
 /* The most entries the index had within GUARD_DAYS, as lowered by single removals. Call it before
@@ -44,5 +44,3 @@ void guard_single_removal(struct occupancy_index *index);
 /* Writes the day's peak of a dirty index; for occupancy_write. */
 enum catalogue_status guard_write_peak(struct tx *tx, const struct occupancy_index *index,
                                        int64_t changed_at);
-
-#endif

@@ -5,8 +5,7 @@
  * True only for the revision that the writer knows (tx.h); dropped whole otherwise, and after a
  * rollback. Pages are loaded with their index, segments with the first change in their page, taken
  * positions with the first search in their segment. */
-#ifndef SITEMAPD_DB_WRITE_OCCUPANCY_H
-#define SITEMAPD_DB_WRITE_OCCUPANCY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -165,5 +164,3 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
 /* Loads the counts of the page's segments. */
 enum catalogue_status occupancy_load_segments(struct tx *tx, const struct occupancy_index *index,
                                               struct occupancy_page *page);
-
-#endif

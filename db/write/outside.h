@@ -2,8 +2,7 @@
  * Each transaction of the writer begins with a look at the revision, and an idle writer looks once
  * a second; revisions that it did not make itself are told (catalogue_options.event) with the
  * indexes that they changed. Internal to the writer: its thread only. */
-#ifndef SITEMAPD_DB_WRITE_OUTSIDE_H
-#define SITEMAPD_DB_WRITE_OUTSIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ enum catalogue_status outside_look(struct outside *o, struct tx *tx);
 void outside_committed(struct outside *o, const struct tx *tx);
 /* Hands over what was seen, unless it did so just now. */
 void outside_tell(struct outside *o, const struct catalogue_options *options, int64_t now_ms);
-
-#endif

@@ -5,8 +5,7 @@
  * what the first ones were: what they are at the end is read at the end, so that memory has a bound
  * however often the change touches them. A removal of an index or a site touches no rows, its purge
  * does; its first rows are read. */
-#ifndef SITEMAPD_DB_WRITE_PREVIEW_H
-#define SITEMAPD_DB_WRITE_PREVIEW_H
+#pragma once
 
 #include "db/write/apply/apply.h"
 
@@ -22,5 +21,3 @@ enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const stru
 enum catalogue_status preview_tell(struct preview *p, struct tx *tx, const struct change *change,
                                    struct change_result *result);
 void preview_done(struct preview *p, struct tx *tx);
-
-#endif

@@ -26,7 +26,7 @@ bool queue_init(struct queue *q, size_t max)
     line_init(&q->alone);
     q->depth = 0;
     q->turns = 0;
-    memset(q->shares, 0, sizeof q->shares);
+    memset(q->groups, 0, sizeof q->groups);
     q->max = max ? max : QUEUE_MAX_DEFAULT;
     q->closed = false;
     q->poked = false;
@@ -59,22 +59,22 @@ void queue_done(struct queue *q)
     pthread_cond_destroy(&q->dated);
 }
 
-static struct queue_share *share_of(struct queue *q, const struct write_request *request)
+static struct queue_group *group_of(struct queue *q, const struct write_request *request)
 {
-    return &q->shares[(uint64_t)request->change.grant.site_id % QUEUE_SHARES];
+    return &q->groups[(uint64_t)request->change.grant.site_id % SITE_GROUPS];
 }
 
 /* One site's tokens have half of the places: nobody's writes, however many, leave others none. */
 static bool has_place(struct queue *q, const struct write_request *request)
 {
     return q->depth < q->max &&
-           (request->change.grant.site_id == 0 || share_of(q, request)->waiting < (q->max + 1) / 2);
+           (request->change.grant.site_id == 0 || group_of(q, request)->waiting < (q->max + 1) / 2);
 }
 
 static void note_taken(struct queue *q, const struct write_request *request)
 {
     q->depth--;
-    share_of(q, request)->waiting--;
+    group_of(q, request)->waiting--;
 }
 
 enum queue_answer queue_push(struct queue *q, struct write_request *request)
@@ -87,7 +87,7 @@ enum queue_answer queue_push(struct queue *q, struct write_request *request)
         answer = QUEUE_FULL;
     } else {
         line_append(apply_alone(request->change.kind) ? &q->alone : &q->small, request);
-        share_of(q, request)->waiting++;
+        group_of(q, request)->waiting++;
         if (q->depth++ == 0)
             pthread_cond_signal(&q->dated);
         pthread_cond_signal(&q->arrived);
@@ -123,6 +123,17 @@ void queue_wait(struct queue *q, int timeout_ms)
     pthread_mutex_unlock(&q->lock);
 }
 
+void queue_wait_small(struct queue *q, int timeout_ms)
+{
+    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, timeout_ms);
+    pthread_mutex_lock(&q->lock);
+    while (!q->small.first && !q->poked &&
+           pthread_cond_timedwait(&q->arrived, &q->lock, &until) == 0)
+        continue;
+    q->poked = false;
+    pthread_mutex_unlock(&q->lock);
+}
+
 bool queue_is_closed(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
@@ -147,36 +158,45 @@ bool queue_has(struct queue *q, bool alone)
     return has;
 }
 
-/* The first one of whoever has waited longest for a turn comes to the front. */
-static void bring_forward(struct queue *q, struct request_line *line)
+/* Of those that go alone the first one of whoever has waited longest for a turn. */
+static struct write_request **find_next(struct queue *q, bool dry)
 {
-    struct write_request **best = &line->first, *request;
-    for (struct write_request **at = best; *at; at = &(*at)->next)
-        if (share_of(q, *at)->turn < share_of(q, *best)->turn)
+    struct write_request **best = NULL, **at = &q->alone.first;
+    for (; *at; at = &(*at)->next)
+        if ((!dry || (*at)->change.dry_run) &&
+            (!best || group_of(q, *at)->turn < group_of(q, *best)->turn))
             best = at;
-    request = *best;
-    if (best == &line->first)
-        return;
+    return best ? best : at;
+}
+
+static bool bring_forward(struct queue *q, bool dry)
+{
+    struct request_line *line = &q->alone;
+    struct write_request **best = find_next(q, dry), *request = *best;
+    if (!request || best == &line->first)
+        return request != NULL;
     *best = request->next;
     if (!*best)
         line->last = best;
     request->next = line->first;
     line->first = request;
+    return true;
 }
 
-struct write_request *queue_take(struct queue *q, bool alone, size_t max)
+struct write_request *queue_take(struct queue *q, enum queue_turn turn)
 {
-    struct request_line *line = alone ? &q->alone : &q->small;
+    struct request_line *line = turn == QUEUE_SMALL ? &q->small : &q->alone;
     struct write_request *first, **end;
-    size_t count = 0;
+    size_t count = 0, max = QUEUE_BATCH_MAX;
     pthread_mutex_lock(&q->lock);
-    if (alone && line->first) {
-        bring_forward(q, line);
-        share_of(q, line->first)->turn = ++q->turns;
+    if (turn != QUEUE_SMALL) {
+        max = bring_forward(q, turn == QUEUE_DRY) ? 1 : 0;
+        if (max > 0)
+            group_of(q, line->first)->turn = ++q->turns;
     }
     first = line->first;
     end = &line->first;
-    while (*end && count < (alone ? 1 : max)) {
+    while (*end && count < max) {
         note_taken(q, *end);
         end = &(*end)->next;
         count++;
@@ -188,6 +208,50 @@ struct write_request *queue_take(struct queue *q, bool alone, size_t max)
         *end = NULL;
     pthread_mutex_unlock(&q->lock);
     return count > 0 ? first : NULL;
+}
+
+struct write_request *queue_take_own(struct queue *q)
+{
+    struct write_request *found, **at;
+    pthread_mutex_lock(&q->lock);
+    at = &q->alone.first;
+    while (*at && !apply_is_own((*at)->change.kind))
+        at = &(*at)->next;
+    found = *at;
+    if (found) {
+        note_taken(q, found);
+        *at = found->next;
+        if (!*at)
+            q->alone.last = at;
+        found->next = NULL;
+    }
+    pthread_mutex_unlock(&q->lock);
+    return found;
+}
+
+bool queue_next_is_dry(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    const struct write_request *next = *find_next(q, false);
+    bool dry = next && next->change.dry_run;
+    pthread_mutex_unlock(&q->lock);
+    return dry;
+}
+
+int queue_next_group(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    const struct write_request *next = *find_next(q, false);
+    int site_group = next ? (int)(group_of(q, next) - q->groups) : NO_SITE_GROUP;
+    pthread_mutex_unlock(&q->lock);
+    return site_group;
+}
+
+void queue_skip_group(struct queue *q, int site_group)
+{
+    pthread_mutex_lock(&q->lock);
+    q->groups[site_group].turn = ++q->turns;
+    pthread_mutex_unlock(&q->lock);
 }
 
 static void take_expired(struct queue *q, struct request_line *line, int64_t now_ms,
@@ -229,7 +293,7 @@ void queue_give_back(struct queue *q, bool alone, struct write_request *list)
     pthread_mutex_lock(&q->lock);
     for (; *end; end = &(*end)->next) {
         q->depth++;
-        share_of(q, *end)->waiting++;
+        group_of(q, *end)->waiting++;
     }
     *end = line->first;
     if (!line->first)
@@ -245,7 +309,7 @@ void queue_go_on(struct queue *q, struct write_request *request)
     request->next = NULL;
     pthread_mutex_lock(&q->lock);
     line_append(&q->alone, request);
-    share_of(q, request)->waiting++;
+    group_of(q, request)->waiting++;
     q->depth++;
     pthread_mutex_unlock(&q->lock);
 }

@@ -1,8 +1,7 @@
 /* The writes that wait for the writer: bounded, each with a deadline, after which it is taken out
  * and can no more be applied. Two lines: small changes, which share transactions, and those that
  * need one alone. Internal to db/. Thread safe unless it says otherwise. */
-#ifndef SITEMAPD_DB_WRITE_QUEUE_H
-#define SITEMAPD_DB_WRITE_QUEUE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -10,11 +9,12 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
+#include "db/shared/log.h"
 
 /* Waiting writes where catalogue_options.max_queued is 0. */
 #define QUEUE_MAX_DEFAULT 10000u
-/* Sites whose ids differ by a multiple of it have one share together. */
-#define QUEUE_SHARES 256u
+/* Changes of one group commit: bounds how long the first waits for the last. */
+#define QUEUE_BATCH_MAX 512
 
 struct write_request {
     struct change change; /* what it points to is in `block`, its rows are its own */
@@ -32,8 +32,8 @@ struct request_line {
     struct write_request **last;
 };
 
-/* What one site's tokens have of the queue; those for all sites have one, too. */
-struct queue_share {
+/* What the tokens of one site group (log.h) have of the queue. */
+struct queue_group {
     uint64_t turn;  /* when it last had the writer for itself */
     size_t waiting; /* of those in the queue */
 };
@@ -45,13 +45,16 @@ struct queue {
     pthread_cond_t dated;             /* an earlier deadline came, or it is over */
     size_t depth, max;
     uint64_t turns;
-    struct queue_share shares[QUEUE_SHARES];
+    struct queue_group groups[SITE_GROUPS];
     bool closed;
     bool poked;
     bool over; /* for who waits for deadlines */
 };
 
 enum queue_answer { QUEUE_TAKEN, QUEUE_FULL, QUEUE_CLOSED };
+
+/* Whose turn it is: small changes', one's that goes alone, or of these a dry run's. */
+enum queue_turn { QUEUE_SMALL, QUEUE_ALONE, QUEUE_DRY };
 
 bool queue_init(struct queue *q, size_t max);
 void queue_done(struct queue *q);
@@ -63,14 +66,24 @@ void queue_close(struct queue *q);
 void queue_poke(struct queue *q);
 /* Waits until something is queued, it was poked or closed, or the time is over. */
 void queue_wait(struct queue *q, int timeout_ms);
+/* The same for small changes alone. */
+void queue_wait_small(struct queue *q, int timeout_ms);
 bool queue_is_closed(struct queue *q);
 size_t queue_depth(struct queue *q);
 /* True where there is a small change, or one that goes alone. */
 bool queue_has(struct queue *q, bool alone);
-/* Up to `max` small changes in order of arrival, or one that goes alone: of the site (by its token)
- * that has had none for longest, so that nobody's lists, however many, hold up another's for longer
- * than one of them takes. NULL where none waits. The caller owns the list. */
-struct write_request *queue_take(struct queue *q, bool alone, size_t max);
+/* Up to QUEUE_BATCH_MAX small changes in order of arrival, or one that goes alone: of the site (by
+ * its token) that has had none for longest, so that nobody's lists, however many, hold up another's
+ * for longer than one of them takes. NULL where none waits. The caller owns the list. */
+struct write_request *queue_take(struct queue *q, enum queue_turn turn);
+/* True where the next one that goes alone is a dry run. */
+bool queue_next_is_dry(struct queue *q);
+/* The first that writes only what is the node's own; NULL where none waits. */
+struct write_request *queue_take_own(struct queue *q);
+/* The site group whose turn it is to go alone; NO_SITE_GROUP: none waits. */
+int queue_next_group(struct queue *q);
+/* It has its turn elsewhere: here others come first. */
+void queue_skip_group(struct queue *q, int site_group);
 /* All whose deadline has passed. */
 struct write_request *queue_take_expired(struct queue *q, int64_t now_ms);
 /* Puts back what was taken last, before all that came since: it waits as if it had stayed. */
@@ -83,5 +96,3 @@ bool queue_presses(struct queue *q, int64_t site_id, int64_t until_ms);
 /* Waits until a deadline has passed. False once queue_end_expiry was called. */
 bool queue_wait_expired(struct queue *q);
 void queue_end_expiry(struct queue *q);
-
-#endif

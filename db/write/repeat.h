@@ -1,8 +1,7 @@
 /* Changes that may be sent twice (struct change, .key): what came of the first is kept in its own
  * transaction, so that it is known exactly where the change is. A day of them, REPEAT_ROWS and
  * REPEAT_BYTES of a token, the oldest of which make room. Internal to db/; the writer's thread. */
-#ifndef SITEMAPD_DB_WRITE_REPEAT_H
-#define SITEMAPD_DB_WRITE_REPEAT_H
+#pragma once
 
 #include "db/write/tx.h"
 
@@ -21,5 +20,3 @@ enum catalogue_status repeat_keep(struct tx *tx, const struct change *change,
 bool repeat_purge_is_due(struct tx *tx);
 /* Drops a small batch of it. */
 enum catalogue_status repeat_purge(struct tx *tx);
-
-#endif

@@ -8,8 +8,7 @@
  * Invariant: between tx_begin and tx_commit every change of an entry goes through the occupancy,
  * so that pages, segments and peaks are written once, last before COMMIT. They bear the revision of
  * the transaction's last change: nobody ever sees the file at one of those before it. */
-#ifndef SITEMAPD_DB_WRITE_TX_H
-#define SITEMAPD_DB_WRITE_TX_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -90,6 +89,8 @@ struct tx {
     /* Of the row that was read last (put_row_read). */
     char extensions[EXTENSIONS_MAX_BYTES + 1];
 
+    size_t expire_turn; /* of the registry's sites: whose page URLs expire first the next time */
+
     /* The last source name resolved. */
     char source_name[TX_SOURCE_CACHE];
     int64_t source_id; /* 0: none cached */
@@ -143,5 +144,3 @@ void tx_registry_touch(struct tx *tx);
 
 /* The id of a source's name, 0 where there is none and `make` is false. */
 enum catalogue_status tx_source(struct tx *tx, const char *name, bool make, int64_t *id);
-
-#endif

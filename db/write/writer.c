@@ -1,6 +1,5 @@
 #include "db/write/writer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +10,18 @@
 #include "db/file/connection.h"
 #include "db/file/schema.h"
 #include "db/history/recorder.h"
+#include "db/shared/effects.h"
 #include "db/shared/member.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/urlset.h"
-#include "db/write/repeat.h"
 #include "server/base/clock.h"
 
-/* Changes of one group commit: bounds how long the first waits for the last. */
-#define WRITER_BATCH_MAX 512
-/* The same by time: what has not had its turn then waits for the next transaction, and can expire
- * meanwhile. */
+/* QUEUE_BATCH_MAX by time: what has not had its turn then waits for the next transaction, and can
+ * expire meanwhile. */
 #define WRITER_BATCH_MS 100
 /* Between two looks at a lock that another process holds. */
 #define WRITER_LOCK_STEP_MS 5
-/* How often it is looked whether the history is too old, or what is kept for repeats. */
-#define WRITER_TRIM_MS 5000
+/* Shared: how long a list waits between two looks whether it is its turn. */
+#define WRITER_LIST_MS 100
 /* Shared: how long a write waits for a PostgreSQL that fails over, and for one of its calls; and
  * how long a stop waits for what came of a write. */
 #define WRITER_AWAY_MS   5000
@@ -34,7 +30,7 @@
 
 const struct histogram_bounds catalogue_batches = {
     .count = 9,
-    .upper = {1, 2, 5, 10, 20, 50, 100, 200, WRITER_BATCH_MAX},
+    .upper = {1, 2, 5, 10, 20, 50, 100, 200, QUEUE_BATCH_MAX},
 };
 
 static void read_space(const struct space *s, struct catalogue_stats *out)
@@ -111,15 +107,17 @@ void writer_stats(struct writer *w, struct catalogue_stats *out)
 
 /* ---- the file */
 
-/* Called by the engine while another process holds the lock. Requests go on expiring meanwhile; who
- * abandons all need not wait for it. */
+/* Called by the engine while another process holds the lock, or readers are in the log. Requests go
+ * on expiring meanwhile; who abandons all need not wait for it. */
 static int on_busy(void *context, int attempt)
 {
     struct writer *w = context;
+    bool checkpoints = w->checkpoint.until_ms != 0;
+    int64_t until_ms = checkpoints ? w->checkpoint.until_ms : w->lock_until_ms;
     (void)attempt;
-    if (clock_now_ms() >= w->lock_until_ms || atomic_load(&w->shared.abandoned))
+    if (clock_now_ms() >= until_ms || atomic_load(&w->shared.abandoned))
         return 0;
-    if (w->waits_for_queue && queue_depth(&w->queue) == 0)
+    if (!checkpoints && w->waits_for_queue && queue_depth(&w->queue) == 0)
         return 0;
     if (atomic_load(&w->catalogue->lost))
         return 0;
@@ -156,7 +154,7 @@ static struct served served_now(const struct writer *w)
 }
 
 /* Takes note of the file's state, which is as the last transaction or look found or left it. */
-static void writer_saw(struct writer *w)
+void writer_saw(struct writer *w)
 {
     struct served now = served_now(w);
 
@@ -241,7 +239,7 @@ static bool is_pressed(void *context, int64_t site_id)
 {
     struct writer *w = context;
     int64_t half_ms = w->catalogue->options.write_timeout_ms / 2, now_ms = clock_now_ms();
-    const struct member *member = w->catalogue->member;
+    struct member *member = w->catalogue->member;
     return now_ms - atomic_load(&w->busy_since_ms) >= half_ms &&
            (queue_presses(&w->queue, site_id, now_ms + half_ms) ||
             (member && member_awaited_ms(member) >= half_ms));
@@ -302,7 +300,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
 }
 
 /* OK while the path still names the file that is open. */
-static enum catalogue_status writer_usable(struct writer *w)
+enum catalogue_status writer_usable(struct writer *w)
 {
     if (!w->db || atomic_load(&w->catalogue->lost))
         return CATALOGUE_UNAVAILABLE;
@@ -324,6 +322,14 @@ static void writer_note(struct writer *w, enum catalogue_status status, const ch
         snprintf(w->trouble, sizeof w->trouble, "%s%s%.200s", catalogue_status_word(status),
                  why && *why ? ": " : "", why ? why : "");
     pthread_mutex_unlock(&w->trouble_lock);
+}
+
+/* What was to be written on the open file and was not; where its log filled the disk, it goes. */
+void writer_note_failed(struct writer *w, enum catalogue_status status, const char *why)
+{
+    writer_note(w, status, why);
+    if (status == CATALOGUE_NO_SPACE)
+        checkpoint_make_room(&w->checkpoint);
 }
 
 /* Which file was opened at last, and whether for good. */
@@ -404,17 +410,35 @@ static void note_moved(struct writer *w)
     catalogue_wake(w->catalogue);
 }
 
-/* The lock that reaches over all machines, and the file at the log's head. Other processes of this
- * one are waited for shortly: all nodes wait with us. */
-static enum catalogue_status enter_shared(struct writer *w)
+static void follows(struct writer *w, bool on)
 {
+    w->checkpoint.follows = on && w->catalogue->options.server;
+}
+
+/* The lock that reaches over all machines, which a dry run has no need of, and the file at the
+ * log's head. Other processes on this machine are waited for shortly: all nodes wait with us. */
+static enum catalogue_status enter_shared(struct writer *w, enum queue_turn turn)
+{
+    struct member *member = w->catalogue->member;
     bool moved;
     w->waits_for_queue = false;
     w->lock_until_ms = clock_now_ms() + WRITER_SHARED_MS;
-    enum catalogue_status status =
-        member_enter(w->catalogue->member, clock_now_ms() + WRITER_SHARED_MS, &moved);
+    follows(w, true);
+    w->checkpoint.hurries = true;
+    enum catalogue_status status;
+    int site_group = turn == QUEUE_ALONE ? queue_next_group(&w->queue) : NO_SITE_GROUP;
+    if (turn == QUEUE_DRY) {
+        member_pass(member, false); /* nobody's list waits for who looks on */
+        status = member_catch_up(member, w->lock_until_ms, &moved);
+    } else {
+        status = member_enter(member, site_group, w->lock_until_ms, &moved);
+    }
+    if (site_group != NO_SITE_GROUP && member_group_is_elsewhere(member))
+        queue_skip_group(&w->queue, site_group);
+    follows(w, false);
     if (moved)
         note_moved(w);
+    w->checkpoint.hurries = false;
     return status;
 }
 
@@ -424,18 +448,23 @@ static enum catalogue_status settle(struct writer *w)
     int64_t until_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;
     enum catalogue_status status = CATALOGUE_OUTCOME_UNKNOWN;
     bool stops = false;
-    while (status == CATALOGUE_OUTCOME_UNKNOWN && clock_now_ms() < until_ms) {
+    while ((status == CATALOGUE_OUTCOME_UNKNOWN || status == CATALOGUE_NO_SPACE) &&
+           clock_now_ms() < until_ms) {
         if (!stops && queue_is_closed(&w->queue)) {
             stops = true;
             until_ms = clock_now_ms() + WRITER_STOP_MS;
         }
         int64_t step_ms = clock_now_ms() + WRITER_SHARED_MS;
+        follows(w, true);
         status = member_settle(w->catalogue->member, step_ms < until_ms ? step_ms : until_ms);
+        follows(w, false);
+        if (status == CATALOGUE_NO_SPACE)
+            checkpoint_make_room(&w->checkpoint);
         if (atomic_load(&w->shared.abandoned))
             break;
     }
     note_moved(w);
-    return status;
+    return status == CATALOGUE_NO_SPACE ? CATALOGUE_OUTCOME_UNKNOWN : status;
 }
 
 /* Applies what others wrote; true where there may be more. */
@@ -445,16 +474,19 @@ static bool follow_others(struct writer *w)
     bool moved = false;
     if (!member || writer_usable(w) != CATALOGUE_OK)
         return false;
-    uint64_t replaced = member_replaced(member);
+    uint64_t replaced = standing_now(member_standing(member)).replacements;
     w->waits_for_queue = false;
     w->lock_until_ms = clock_now_ms() + WRITER_SHARED_MS;
-    if (member_is_behind(member))
-        member_follow(member, &moved);
-    else if (member_upgrade_is_due(member) && clock_now_ms() >= w->upgrade_at_ms) {
+    if (member_is_behind(member)) {
+        follows(w, true);
+        if (member_follow(member, &moved) == CATALOGUE_NO_SPACE)
+            checkpoint_make_room(&w->checkpoint);
+        follows(w, false);
+    } else if (member_upgrade_is_due(member) && clock_now_ms() >= w->upgrade_at_ms) {
         w->upgrade_at_ms = clock_now_ms() + WRITER_IDLE_MS;
         member_upgrade(member, &moved);
     }
-    if (moved && member_replaced(member) != replaced)
+    if (moved && standing_now(member_standing(member)).replacements != replaced)
         atomic_store(&w->catalogue->replaced, true);
     if (moved)
         note_moved(w);
@@ -466,19 +498,9 @@ void writer_poke(struct catalogue *c)
     queue_poke(&c->writer->queue);
 }
 
-/* BEGIN; `for_queue`: while the requests still wait there. */
-static enum catalogue_status writer_begin(struct writer *w, bool for_queue)
+static enum catalogue_status begin_here(struct writer *w, int64_t lock_until_ms)
 {
-    if (atomic_load(&w->shared.abandoned))
-        return CATALOGUE_CANCELLED;
-    uint32_t timeout_ms = w->catalogue->options.write_timeout_ms;
-    if (w->catalogue->member) {
-        enum catalogue_status entered = enter_shared(w);
-        if (entered != CATALOGUE_OK)
-            return entered;
-    }
-    w->waits_for_queue = for_queue;
-    w->lock_until_ms = for_queue ? clock_now_ms() + timeout_ms : 0;
+    w->lock_until_ms = lock_until_ms;
     enum catalogue_status status = tx_begin(&w->tx);
     if (status == CATALOGUE_OK) {
         status = outside_look(&w->outside, &w->tx);
@@ -490,159 +512,45 @@ static enum catalogue_status writer_begin(struct writer *w, bool for_queue)
     return status;
 }
 
+/* Lists of other nodes come before those that wait here. */
+static void put_lists_off(struct writer *w)
+{
+    w->list_at_ms = clock_now_ms() + WRITER_LIST_MS;
+}
+
+/* What waited here for the end of a list, this node's or another's, was written. */
+static void pass_lists(struct writer *w)
+{
+    if (w->catalogue->member && w->db &&
+        member_pass(w->catalogue->member, queue_has(&w->queue, true)))
+        put_lists_off(w);
+}
+
+/* BEGIN; `for_queue`: while the requests still wait there. */
+enum catalogue_status writer_begin(struct writer *w, bool for_queue, enum queue_turn turn)
+{
+    if (atomic_load(&w->shared.abandoned))
+        return CATALOGUE_CANCELLED;
+    uint32_t timeout_ms = w->catalogue->options.write_timeout_ms;
+    if (w->catalogue->member) {
+        enum catalogue_status entered = enter_shared(w, turn);
+        if (entered != CATALOGUE_OK)
+            return entered;
+    }
+    w->waits_for_queue = for_queue;
+    enum catalogue_status status = begin_here(w, for_queue ? clock_now_ms() + timeout_ms : 0);
+    if (status == CATALOGUE_OK && turn == QUEUE_DRY && w->tx.log)
+        effects_stop(w->tx.log->effects); /* nobody is told: it is rolled back */
+    return status;
+}
+
 /* COMMIT, and what others are told of it. */
-static enum catalogue_status writer_commit(struct writer *w)
+enum catalogue_status writer_commit(struct writer *w)
 {
     enum catalogue_status status = tx_commit(&w->tx);
     if (status == CATALOGUE_OK)
         outside_committed(&w->outside, &w->tx);
     return status;
-}
-
-/* Looked for by a read of its own: an idle writer must not take the lock from others. */
-static bool has_purge_work(struct writer *w)
-{
-    int64_t index_id = 0;
-    return apply_purge_find(&w->tx, &index_id) == CATALOGUE_OK && index_id != 0;
-}
-
-/* Drops a batch of a removed index's rows; true where there may be more. */
-static bool writer_purge_some(struct writer *w)
-{
-    if (!w->purge_pending || writer_usable(w) != CATALOGUE_OK)
-        return false;
-    w->purge_pending = has_purge_work(w);
-    if (!w->purge_pending || writer_begin(w, false) != CATALOGUE_OK)
-        return false;
-    struct change_result ignored = {.status = CATALOGUE_OK};
-    bool more = false;
-    enum catalogue_status status = apply_purge(&w->tx, &ignored, &more);
-    if (status == CATALOGUE_OK)
-        status = writer_commit(w);
-    else
-        tx_rollback(&w->tx);
-    if (status == CATALOGUE_OK) {
-        w->purge_pending = more;
-        checkpoint_after_commit(&w->checkpoint);
-    }
-    return status == CATALOGUE_OK && more;
-}
-
-/* Drops a batch of what the history no longer keeps; true where there may be more. `now` is only
- * looked at where the time has come: between writes this costs a comparison. */
-static bool writer_trim_some(struct writer *w)
-{
-    struct tx *tx = &w->tx;
-    bool full = tx->history_bytes > (int64_t)w->catalogue->options.history_max_bytes;
-    if ((!full && clock_now_ms() < w->trim_at_ms) || writer_usable(w) != CATALOGUE_OK)
-        return false;
-    w->trim_at_ms = clock_now_ms() + WRITER_TRIM_MS;
-    bool more = false;
-    uint64_t dropped = 0;
-    if (!recorder_trim_is_due(tx) || writer_begin(w, false) != CATALOGUE_OK)
-        return false;
-    enum catalogue_status status = recorder_trim(tx, &more, &dropped);
-    if (status == CATALOGUE_OK)
-        status = writer_commit(w);
-    else
-        tx_rollback(tx);
-    if (status != CATALOGUE_OK)
-        return false;
-    atomic_fetch_add(&w->history_dropped, dropped);
-    writer_saw(w);
-    checkpoint_after_commit(&w->checkpoint);
-    if (more)
-        w->trim_at_ms = 0;
-    return more;
-}
-
-/* Drops a batch of what is kept for repeats and is too old; true where there may be more. */
-static bool writer_forget_some(struct writer *w)
-{
-    struct tx *tx = &w->tx;
-    if (clock_now_ms() < w->forget_at_ms || writer_usable(w) != CATALOGUE_OK)
-        return false;
-    w->forget_at_ms = clock_now_ms() + WRITER_TRIM_MS;
-    if (!repeat_purge_is_due(tx) || writer_begin(w, false) != CATALOGUE_OK)
-        return false;
-    enum catalogue_status status = repeat_purge(tx);
-    if (status == CATALOGUE_OK)
-        status = writer_commit(w);
-    else
-        tx_rollback(tx);
-    if (status != CATALOGUE_OK)
-        return false;
-    checkpoint_after_commit(&w->checkpoint);
-    w->forget_at_ms = 0;
-    return true;
-}
-
-static void expired(void *context, struct change_result *result)
-{
-    (void)context;
-    (void)result;
-}
-
-/* Between two batches of them. */
-#define WRITER_EXPIRE_MS 50
-
-/* Queues the removal of a batch of page URLs that are too old, as a change like any other's; true
- * where it did. */
-static bool writer_expire_some(struct writer *w)
-{
-    static const struct change change = {.kind = CHANGE_EXPIRE, .by = "expiry", .via = "config"};
-    if (clock_now_ms() < w->expire_at_ms || writer_usable(w) != CATALOGUE_OK)
-        return false;
-    bool due = urlset_expiry_is_due(&w->tx);
-    w->expire_at_ms = clock_now_ms() + (due ? WRITER_EXPIRE_MS : WRITER_TRIM_MS);
-    if (due)
-        writer_submit(w, &change, expired, NULL);
-    return due;
-}
-
-/* Finds out whether a trouble is over, though nobody writes. What it writes must differ from what
- * is there: SQLite leaves a page alone that would stay the same, and the disk is not asked. */
-static void probe(struct writer *w)
-{
-    enum catalogue_status status = writer_begin(w, false);
-    if (status == CATALOGUE_OK) {
-        sqlite3_stmt *row = tx_statement(&w->tx, ST_LOCAL_PROBE);
-        status = row ? statement_run(row) : tx_failure(&w->tx);
-        if (status == CATALOGUE_OK)
-            status = writer_commit(w);
-        else
-            tx_rollback(&w->tx);
-    }
-    writer_note(w, status, w->tx.why);
-}
-
-static void writer_look_around(struct writer *w)
-{
-    if (clock_now_ms() < w->idle_at_ms)
-        return;
-    w->idle_at_ms = clock_now_ms() + WRITER_IDLE_MS;
-    if (writer_usable(w) != CATALOGUE_OK)
-        return;
-    char ignored[512];
-    server_lock_hold(&w->lock, w->catalogue->path, ignored, sizeof ignored);
-    bool moved = log_index_moved(&w->index);
-    /* A lock file that was made again says nothing yet. */
-    if ((moved || !w->lock.noted) && tx_look(&w->tx) == CATALOGUE_OK) {
-        writer_saw(w);
-        outside_look(&w->outside, &w->tx);
-    } else if (moved) {
-        log_index_forget(&w->index);
-    }
-    if (moved || w->idle_at_ms >= w->purge_at_ms) { /* maybe another process removed an index */
-        w->purge_pending = true;
-        w->purge_at_ms = w->idle_at_ms + WRITER_TRIM_MS;
-    }
-    checkpoint_when_idle(&w->checkpoint);
-    pthread_mutex_lock(&w->trouble_lock);
-    bool writable = w->writable;
-    pthread_mutex_unlock(&w->trouble_lock);
-    if (!writable)
-        probe(w);
 }
 
 /* ---- one transaction */
@@ -716,6 +624,9 @@ static void carry_out(struct writer *w, struct write_request *list)
             put_off(w, r);
     }
     bool changed = tx->revision != before;
+    /* Where PostgreSQL did not take it, the statement that ended by that is not the cause. */
+    if (status != CATALOGUE_OK && tx->log && effects_status(tx->log->effects) != CATALOGUE_OK)
+        status = effects_status(tx->log->effects);
     if (status != CATALOGUE_OK || !keep) {
         tx_rollback(tx);
     } else {
@@ -733,7 +644,7 @@ static void carry_out(struct writer *w, struct write_request *list)
         else if (atomic_load(&w->shared.abandoned))
             status = CATALOGUE_CANCELLED;
         if (status != CATALOGUE_CANCELLED)
-            writer_note(w, status, why);
+            writer_note_failed(w, status, why);
         writer_answer_failed(w, list, status, why);
         return;
     }
@@ -766,66 +677,118 @@ static void set_cache(struct writer *w, int kib)
 static bool fails_over(const struct writer *w)
 {
     struct shared_state state;
-    member_state(w->catalogue->member, &state);
+    standing_state(member_standing(w->catalogue->member), &state);
     return state.phase == SHARED_JOINED && state.away_ms < WRITER_AWAY_MS;
 }
 
-/* One transaction of small changes, or of the next one that goes alone. */
-static void take_turn(struct writer *w, bool alone)
+/* Of the time that a write may wait here one has had three quarters. */
+static bool is_near_its_end(struct writer *w)
 {
+    static const int64_t nobody = -1;
+    int64_t quarter_ms = w->catalogue->options.write_timeout_ms / 4;
+    return queue_presses(&w->queue, nobody, clock_now_ms() + quarter_ms);
+}
+
+/* One transaction of small changes, or of the next one that goes alone. */
+static void take_turn(struct writer *w, enum queue_turn turn)
+{
+    bool alone = turn != QUEUE_SMALL;
     enum catalogue_status status = writer_usable(w);
     if (status != CATALOGUE_OK) {
         static const char gone[] = "the catalogue file is gone or was replaced";
         writer_note(w, status, gone);
-        writer_answer_failed(w, queue_take(&w->queue, alone, WRITER_BATCH_MAX), status, gone);
+        writer_answer_failed(w, queue_take(&w->queue, turn), status, gone);
         return;
     }
-    status = writer_begin(w, true);
+    status = writer_begin(w, true, turn);
     if (status == CATALOGUE_SHARED_AWAY && fails_over(w)) {
         writer_note(w, status, "PostgreSQL cannot be reached");
         struct timespec pause = {0, 10 * WRITER_LOCK_STEP_MS * 1000000L};
         nanosleep(&pause, NULL);
         return;
     }
+    if (status == CATALOGUE_BUSY && w->catalogue->member && alone) {
+        put_lists_off(w);
+        return;
+    }
     if (status == CATALOGUE_BUSY) {
-        /* Those whose time is over were answered; the others try again. */
-        writer_note(w, status, "another process holds the lock");
+        /* Those whose time is over were answered; the others try again: of a shared catalogue at
+         * once, since PostgreSQL serves those who wait for its lock in their order. Behind another
+         * node's list that is no trouble yet. */
+        if (!w->catalogue->member || is_near_its_end(w))
+            writer_note(w, status, "another process holds the lock");
+        w->alone_next = false; /* they waited for a list: none of this node goes before them */
         struct timespec pause = {0, WRITER_LOCK_STEP_MS * 1000000L};
-        nanosleep(&pause, NULL);
+        if (!w->catalogue->member)
+            nanosleep(&pause, NULL);
         return;
     }
     if (status != CATALOGUE_OK) {
         if (status != CATALOGUE_CANCELLED)
-            writer_note(w, status, w->tx.why);
-        writer_answer_failed(w, queue_take(&w->queue, alone, WRITER_BATCH_MAX), status, w->tx.why);
+            writer_note_failed(w, status, w->tx.why);
+        writer_answer_failed(w, queue_take(&w->queue, turn), status, w->tx.why);
+        if (!alone) /* others' lists wait for what can be written, not for as long as any come */
+            pass_lists(w);
         return;
     }
-    struct write_request *list = queue_take(&w->queue, alone, WRITER_BATCH_MAX);
+    struct write_request *list = queue_take(&w->queue, turn);
     if (!list) {
         tx_commit(&w->tx);
         return;
     }
     if (alone)
         set_cache(w, WRITER_BULK_CACHE_KIB);
+    w->alone_next = !alone;
     atomic_store(&w->busy_since_ms, clock_now_ms());
     carry_out(w, list);
     atomic_store(&w->busy_since_ms, 0);
     if (alone) {
         set_cache(w, WRITER_CACHE_KIB);
         sqlite3_db_release_memory(w->db);
+        w->give_back_at_ms = clock_now_ms() + WRITER_GIVE_BACK_MS;
     }
+    if (!alone)
+        pass_lists(w);
     if (w->catalogue->options.server)
         checkpoint_after_commit(&w->checkpoint);
+}
+
+/* Of a shared catalogue: what is the node's own waits for no other machine. True where there was
+ * any. */
+static bool serve_own(struct writer *w)
+{
+    struct write_request *request = NULL;
+    if (w->catalogue->member && writer_usable(w) == CATALOGUE_OK &&
+        !atomic_load(&w->shared.abandoned))
+        request = queue_take_own(&w->queue);
+    if (!request)
+        return false;
+    w->waits_for_queue = false;
+    enum catalogue_status status =
+        begin_here(w, clock_now_ms() + w->catalogue->options.write_timeout_ms);
+    if (status == CATALOGUE_OK)
+        carry_out(w, request);
+    else
+        writer_answer_failed(w, request, status, w->tx.why);
+    return true;
 }
 
 /* True where there was something to do. */
 static bool serve_queue(struct writer *w)
 {
     bool small = queue_has(&w->queue, false), alone = queue_has(&w->queue, true);
+    if (!small)
+        pass_lists(w);
     if (!small && !alone)
         return false;
-    bool turn = alone && (w->alone_next || !small);
-    w->alone_next = !turn;
+    int64_t wait_ms = w->list_at_ms - clock_now_ms();
+    if (!small && wait_ms > 0) {
+        queue_wait_small(&w->queue, (int)wait_ms);
+        return true;
+    }
+    enum queue_turn turn = QUEUE_SMALL;
+    if (alone && wait_ms <= 0 && (w->alone_next || !small))
+        turn = queue_next_is_dry(&w->queue) ? QUEUE_DRY : QUEUE_ALONE;
     take_turn(w, turn);
     return true;
 }
@@ -847,18 +810,19 @@ static void *run(void *context)
         outside_tell(&w->outside, &w->catalogue->options, clock_now_ms());
         if (follow_others(w) && !queue_has(&w->queue, false) && !queue_has(&w->queue, true))
             continue;
+        if (serve_own(w))
+            continue;
         if (serve_queue(w)) {
-            if (takes_care(w) && !writer_expire_some(w) && !writer_trim_some(w))
-                writer_forget_some(w);
+            if (takes_care(w))
+                care_some(w);
             continue;
         }
         if (queue_is_closed(&w->queue))
             return NULL;
         if (w->catalogue->options.server) {
-            if (takes_care(w) && (writer_purge_some(w) || writer_expire_some(w) ||
-                                  writer_trim_some(w) || writer_forget_some(w)))
+            if (takes_care(w) && (care_purge_some(w) || care_some(w)))
                 continue;
-            writer_look_around(w);
+            care_look_around(w);
         }
         queue_wait(&w->queue, WRITER_IDLE_MS);
     }
@@ -869,7 +833,7 @@ static void *answer_expired(void *context)
     struct writer *w = context;
     while (queue_wait_expired(&w->queue)) {
         struct write_request *expired = queue_take_expired(&w->queue, clock_now_ms());
-        if (w->catalogue->member && member_away_ms(w->catalogue->member) > 0)
+        if (w->catalogue->member && standing_away_ms(member_standing(w->catalogue->member)) > 0)
             writer_answer_failed(w, expired, CATALOGUE_SHARED_AWAY, "PostgreSQL cannot be reached");
         else
             writer_answer_failed(w, expired, CATALOGUE_BUSY,

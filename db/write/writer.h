@@ -9,8 +9,7 @@
  * 2. Requests are taken from the queue only once BEGIN has succeeded (or can't): while another
  *    process holds the lock they wait in the queue, and each expires at its own deadline.
  * 3. BUSY, UNAVAILABLE, … are answered only for what is not, and will not be, in the file. */
-#ifndef SITEMAPD_DB_WRITE_WRITER_H
-#define SITEMAPD_DB_WRITE_WRITER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,8 +19,8 @@
 
 #include "db/catalogue.h"
 #include "db/file/checkpoint.h"
+#include "db/file/connection.h"
 #include "db/file/handle.h"
-#include "db/file/log_index.h"
 #include "db/file/server_lock.h"
 #include "db/write/outside.h"
 #include "db/write/queue.h"
@@ -35,6 +34,8 @@ void change_keep(struct change *change, void *room);
 #define WRITER_TIMEOUT_DEFAULT_MS 10000u
 /* How often an idle writer looks around: other processes' log, removed indexes, trouble. */
 #define WRITER_IDLE_MS 1000
+/* How often it is looked whether something is too old. */
+#define WRITER_TRIM_MS 5000
 /* A server's writer gives way to the threads that answer crawlers. A thread that wakes within its
  * own last share of the core is not let in before the next tick (4 ms), and a list keeps the core
  * for seconds: of equal weight, one GET in a hundred waited for that (docs/benchmarks.md). Alone,
@@ -45,6 +46,9 @@ void change_keep(struct change *change, void *room);
 /* The engine's page cache: for small changes, and for a bulk, after which it is given back. */
 #define WRITER_CACHE_KIB      4096
 #define WRITER_BULK_CACHE_KIB 65536
+/* What a list has freed lies in the allocator's arenas until that is asked to give it to the
+ * kernel: so long after the last list, by a writer with nothing to do. */
+#define WRITER_GIVE_BACK_MS 3000
 
 struct writer {
     struct catalogue *catalogue;
@@ -69,13 +73,16 @@ struct writer {
     bool purge_pending;        /* there may be rows of removed indexes */
     int64_t lock_until_ms;     /* how long the busy handler waits */
     bool waits_for_queue;      /* and gives up when nothing is queued any more */
+    int64_t give_back_at_ms;   /* what the last list has freed; 0: given */
     int64_t idle_at_ms;        /* when to look around again */
     int64_t purge_at_ms;       /* when what was removed may be old enough */
     struct log_index index;    /* as of the last look around */
     int64_t trim_at_ms;        /* when to look whether the history is too old */
     int64_t forget_at_ms;      /* and what is kept for repeats */
     int64_t expire_at_ms;      /* and page URLs of urlsets */
+    atomic_bool expires;       /* a batch of these waits */
     int64_t upgrade_at_ms;     /* shared: when to try the migration again */
+    int64_t list_at_ms;        /* shared: when what goes alone may try again */
 
     atomic_uint_fast64_t commits, batched, committed, held;
     atomic_uint_fast64_t history_bytes, history_from, history_dropped;
@@ -106,4 +113,23 @@ void writer_submit(struct writer *w, const struct change *change, change_done *d
 void writer_abandon(struct writer *w);
 void writer_stats(struct writer *w, struct catalogue_stats *out);
 
-#endif
+/* For what the writer's thread does besides (care.c): whether there is a file to write to; a
+ * transaction's begin, for what is queued or not, its commit, and that it failed; and that the
+ * file changed. */
+enum catalogue_status writer_usable(struct writer *w);
+enum catalogue_status writer_begin(struct writer *w, bool for_queue, enum queue_turn turn);
+enum catalogue_status writer_commit(struct writer *w);
+void writer_saw(struct writer *w);
+void writer_note_failed(struct writer *w, enum catalogue_status status, const char *why);
+
+/* care.c: what the writer does between writes, a bounded batch at a time: rows of removed indexes,
+ * page URLs that are too old, history and kept answers beyond their bounds; and what an idle one
+ * looks at. Each is called by the writer's thread, in no transaction. */
+
+/* Drops a batch of a removed index's rows. True where there may be more. */
+bool care_purge_some(struct writer *w);
+/* Drops a batch of whatever is too old, or queues its removal. True where it did. */
+bool care_some(struct writer *w);
+/* Once in WRITER_IDLE_MS: what other processes did, memory to give back, the log's length, and
+ * whether a trouble is over. */
+void care_look_around(struct writer *w);

@@ -214,7 +214,7 @@ static void print_settings(void)
         }
     for (size_t i = 0; i < config_sections_count; i++)
         print_section(config_sections[i].section, true, config_sections[i].settings,
-                      *config_sections[i].setting_count);
+                      config_sections[i].setting_count);
 }
 
 /* ---- the template ---------------------------------------------------------------------- */

@@ -5,8 +5,7 @@
  * one is always let in: behind a reverse proxy all callers share one address, and a stranger's
  * guesses must not lock the others out. Made tokens have 256 bits; no rate of guessing finds one.
  */
-#ifndef SITEMAPD_API_AUTH_H
-#define SITEMAPD_API_AUTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ bool auth_holds(const struct registry *registry, struct request *request, int64_
  * itself, or as nobody else who may write there, so that what is another's in an answer is
  * another's. False, with the reply filled (403). By the registry in memory; thread safe. */
 bool auth_may_own(const struct app_context *app, struct request *request, const char *name);
-
-#endif

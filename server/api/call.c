@@ -401,6 +401,27 @@ int64_t call_id(const char *text)
     return (int64_t)id;
 }
 
+bool call_site(struct call *call, const struct registry *registry, const struct registry_site **out)
+{
+    const char *name = call_parameter(call, "site");
+    const struct grant *grant = &call->request->grant;
+    struct url origin;
+
+    *out = grant->site_id != 0 ? registry_site_by_id(registry, grant->site_id) : NULL;
+    if (name != NULL) {
+        if (url_parse_origin(name, strlen(name), &origin) == RULE_OK)
+            *out = registry_site_by_origin(registry, origin.text);
+        else
+            *out = registry_site_by_id(registry, call_id(name));
+    }
+    if ((name == NULL && grant->site_id == 0) ||
+        (*out != NULL && grant_has_site(grant, (*out)->id)))
+        return true;
+    reply_problem(&call->request->reply, 404, rule_code_word(RULE_SITE_UNKNOWN), "site",
+                  "is not a site of this catalogue");
+    return false;
+}
+
 /* ---- replies ----------------------------------------------------------------------------- */
 
 void call_reply_with_tag(struct call *call, const char *etag)
@@ -459,8 +480,9 @@ void call_append_rows(struct call *call)
                                  row->after.loc != NULL ? &row->after : NULL,
                                  site_map_registry(routing));
     }
+    bool counts_itself = call->change.kind == CHANGE_URLSET_UPDATE; /* and no row */
     str_append_format(out, "],\"rows_total\":%" PRIu64,
-                      result->created + result->updated + result->removed);
+                      result->created + result->removed + (counts_itself ? 0 : result->updated));
     publisher_site_map_done(routing);
 }
 
@@ -608,7 +630,7 @@ const struct route routes_admin[] = {
     CALL(READ, HTTP_GET, "/v1/crawlers", "crawlers", crawlers_list,
          .parameters = PARAMETERS("site")),
     CALL(READ, HTTP_GET, "/v1/crawlers/{name}/pages", "crawler-pages", crawler_pages,
-         .parameters = PARAMETERS("index", "stale", "after", "limit")),
+         .parameters = PARAMETERS("index", "urlset", "stale", "after", "limit")),
 
     CALL(READ, HTTP_GET, "/v1/token", "token", token_get, .parameters = NULL),
     CALL(ADMIN, HTTP_GET, "/v1/tokens", "tokens", tokens_list,

@@ -6,8 +6,7 @@
  *    once and never while an answer is pending, so whether the client is still there changes
  *    nothing.
  * 2. After request_resume neither the call nor the request is touched. */
-#ifndef SITEMAPD_API_CALL_H
-#define SITEMAPD_API_CALL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -100,6 +99,10 @@ bool call_set_options(struct call *call);
  * it is none. */
 struct url;
 bool call_url(struct call *call, const char *name, const char *text, struct url *out);
+/* The site that the query's `site` names, by origin or id, or that the token is for; NULL: every
+ * site. False, with the reply filled (404), where there is none. */
+bool call_site(struct call *call, const struct registry *registry,
+               const struct registry_site **out);
 /* Reads a site's or index's id; 0 where the text is none. */
 int64_t call_id(const char *text);
 
@@ -120,5 +123,3 @@ void call_append_rows(struct call *call);
 /* One line in the log for a write that changed something: who, what. For `answer`; the log takes
  * it without waiting. `action` is static. */
 void call_audit(struct call *call, const char *action, const char *subject);
-
-#endif

@@ -1,8 +1,7 @@
 /* Answers that are too long for memory: made on the disk first, at its speed, and then sent, so
  * that a slow client holds neither a reader of the catalogue nor its log. Few at once, on threads
  * of their own, so that other calls do not wait for them. Internal to server/api/. */
-#ifndef SITEMAPD_API_COPY_H
-#define SITEMAPD_API_COPY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -41,5 +40,3 @@ bool copy_room(struct copy *copy, size_t bytes);
 /* Appends to the answer. False where there is no room, or the server is about to stop: `make` then
  * ends, and the reply is made of what went wrong. */
 bool copy_write(struct copy *copy, const char *bytes, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* What went wrong, as HTTP: the one place where the words of the catalogue, the rules and the
  * readers get a status. Each fills a reply with an RFC 9457 problem. Internal to server/api/. */
-#ifndef SITEMAPD_API_ERRORS_H
-#define SITEMAPD_API_ERRORS_H
+#pragma once
 
 #include "db/catalogue.h"
 #include "server/http/request.h"
@@ -32,5 +31,3 @@ void errors_reply_not_found(struct reply *reply, const char *what);
  * as JSON text. */
 void errors_add_member(struct reply *reply, const char *name, const char *json);
 void errors_add_number(struct reply *reply, const char *name, uint64_t value);
-
-#endif

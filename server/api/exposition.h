@@ -1,8 +1,7 @@
 /* The Prometheus text format 0.0.4, by hand
  * (https://prometheus.io/docs/instrumenting/exposition_formats/). A family is announced once, its
  * samples follow at once. Names are written out whole, so that they can be searched for. */
-#ifndef SITEMAPD_API_EXPOSITION_H
-#define SITEMAPD_API_EXPOSITION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ void metric_gauge(struct str *out, const char *name, const char *help, uint64_t 
  * seconds; all else as it is. */
 void metric_histogram(struct str *out, const char *name, struct labels labels,
                       const struct histogram_bounds *bounds, const struct histogram_values *values);
-
-#endif

@@ -1,6 +1,5 @@
 /* The entry object of the API, as server/rules/entry.h writes it. Internal to server/api/. */
-#ifndef SITEMAPD_API_JSON_H
-#define SITEMAPD_API_JSON_H
+#pragma once
 
 #include "db/catalogue.h"
 #include "server/base/str.h"
@@ -24,5 +23,3 @@ void json_append_url(struct str *out, const char *origin, const char *path);
 void entry_json_append_time(struct str *out, int64_t unix_seconds);
 /* Appends ,"name": and that; 0 is no time: null. */
 void json_append_time_member(struct str *out, const char *name, int64_t unix_seconds);
-
-#endif

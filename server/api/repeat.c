@@ -1,6 +1,5 @@
 #include "server/api/repeat.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

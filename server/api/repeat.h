@@ -6,8 +6,7 @@
  * can part the two. So `answer` of a call with a key runs on the writer's thread, where the request
  * is nobody else's; it tells of sites and indexes by call_registry alone. Internal to server/api/.
  */
-#ifndef SITEMAPD_API_REPEAT_H
-#define SITEMAPD_API_REPEAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ bool repeat_answer(struct call *call);
 /* For call_audit: true while the answer is being made to be kept; the line is written later. */
 bool repeat_notes_audit(struct call *call, const char *action, const char *subject);
 void repeat_done(struct call *call);
-
-#endif

@@ -1,7 +1,6 @@
 /* The handlers: public pages and robots.txt; the admin API under /v1; health, metrics, OpenAPI.
  * They see no socket: each takes a struct request and fills its reply. */
-#ifndef SITEMAPD_API_ROUTES_H
-#define SITEMAPD_API_ROUTES_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,7 +29,7 @@ struct copy_use {
     atomic_uint made, open;
 };
 
-/* What search engines were told of page URLs (server/indexnow.h), for metrics. */
+/* What search engines were told of page URLs (server/tell/indexnow.h), for metrics. */
 struct indexnow_counts {
     _Atomic uint64_t urls, lost, taken, refused; /* page URLs; requests */
     atomic_int failing;                          /* sites that are told to nobody now */
@@ -97,5 +96,3 @@ bool routes_authorise(void *context, struct request *request);
 /* Removes the copies of the catalogue that a process which was killed left half made beside it. Its
  * server's lock is held: nobody else makes any. */
 void copies_remove_left(const char *database);
-
-#endif

@@ -1,14 +1,11 @@
 #include "server/api/upload.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "server/api/auth.h"
 #include "server/api/errors.h"
-#include "server/api/json.h"
 #include "server/rules/http/query.h"
 
 #define UPLOAD_INLINE_BYTES 65536u /* up to here a body is read on the HTTP thread */
@@ -26,14 +23,18 @@ const size_t upload_size = sizeof(struct upload);
     (RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_DUPLICATE) |                                 \
      RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
      RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) | RULE_BIT(RULE_LOC_AMP))
+/* Those that it names once, with the first line: who sends one sends all lines so. */
+#define TOLD_ONCE RULE_BIT(RULE_HINT_DROPPED)
 
 static bool take_entry(void *context, const struct entry *entry)
 {
     struct upload *upload = context;
+    rule_set once = entry->remarks & TOLD_ONCE & ~upload->told_once;
 
     upload->spooled = spool_add(upload->spool, entry);
     if (upload->spooled == SPOOL_OK)
-        findings_remark(&upload->findings, entry->line, entry->loc, entry->remarks & TOLD);
+        findings_remark(&upload->findings, entry->line, entry->loc, (entry->remarks & TOLD) | once);
+    upload->told_once |= once;
     return upload->spooled == SPOOL_OK;
 }
 

@@ -3,8 +3,7 @@
  * transaction takes it: a small one at its end on the HTTP thread, a large or compressed one piece
  * by piece on the workers, while the sender waits, so that neither memory nor a thread is held by a
  * slow one. Internal to server/api/. */
-#ifndef SITEMAPD_API_UPLOAD_H
-#define SITEMAPD_API_UPLOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +29,7 @@ struct upload {
     bool over;                /* it failed: what still comes is read and dropped, so that the
                                  sender gets to read the answer */
     struct findings findings; /* the reader's, then the catalogue's too */
+    rule_set told_once;       /* what was, of that which is named once */
     struct url prefix;        /* PUT: normalised */
     /* Called once the body was read without error, on an HTTP thread or a worker: submits. The
      * request is answered later in any case. */
@@ -43,5 +43,3 @@ bool upload_is_single(const struct upload *upload);
 /* The routes' `body` and `finish` hooks. */
 enum handled upload_body(void *context, struct request *request, const void *bytes, size_t len);
 enum handled upload_finish(void *context, struct request *request);
-
-#endif

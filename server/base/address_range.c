@@ -7,22 +7,13 @@
 
 static const uint8_t mapped_prefix[12] = {[10] = 0xff, [11] = 0xff};
 
-/* IPv4 as ::ffff:a.b.c.d, so that one comparison does for both. */
-static bool parse_mapped(const char *text, uint8_t out[16], bool *v4)
+bool address_bytes(const char *text, uint8_t out[16])
 {
-    *v4 = inet_pton(AF_INET, text, out + 12) == 1;
-    if (*v4) {
+    if (inet_pton(AF_INET, text, out + 12) == 1) {
         memcpy(out, mapped_prefix, sizeof mapped_prefix);
         return true;
     }
     return inet_pton(AF_INET6, text, out) == 1;
-}
-
-bool address_bytes(const char *text, uint8_t out[16])
-{
-    bool v4;
-
-    return parse_mapped(text, out, &v4);
 }
 
 bool address_bytes_are_v4(const uint8_t bytes[16])
@@ -34,14 +25,14 @@ bool address_range_parse(const char *text, struct address_range *out)
 {
     char host[INET6_ADDRSTRLEN];
     size_t len = strcspn(text, "/");
-    bool v4;
 
     if (len >= sizeof host)
         return false;
     memcpy(host, text, len);
     host[len] = '\0';
-    if (!parse_mapped(host, out->bytes, &v4))
+    if (!address_bytes(host, out->bytes))
         return false;
+    bool v4 = strchr(host, ':') == NULL;
     unsigned most = v4 ? 32 : 128;
     out->bits = most;
     if (text[len] == '/') {
@@ -73,7 +64,7 @@ bool address_ranges_hold(const struct address_range *ranges, size_t count, const
 {
     uint8_t bytes[16];
 
-    if (!address_bytes(peer, bytes))
+    if (count == 0 || !address_bytes(peer, bytes))
         return false;
     for (size_t i = 0; i < count; i++)
         if (address_range_holds(&ranges[i], bytes))

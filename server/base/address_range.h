@@ -1,7 +1,6 @@
 /* "10.0.0.7", "fd00::/8": ranges of addresses. One of IPv6 holds no IPv4 address, not even ::/0,
  * unless it lies within ::ffff:0:0/96. Pure functions, thread safe. */
-#ifndef SITEMAPD_BASE_ADDRESS_RANGE_H
-#define SITEMAPD_BASE_ADDRESS_RANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool address_range_parse(const char *text, struct address_range *out);
 bool address_range_holds(const struct address_range *range, const uint8_t bytes[16]);
 /* Whether one of them holds the address that the text is. */
 bool address_ranges_hold(const struct address_range *ranges, size_t count, const char *peer);
-
-#endif

@@ -1,8 +1,7 @@
 /* The clocks: one function for each that is read. Durations, deadlines and ages are of the
  * monotonic clock, which nobody sets; what people and files are told is Unix time. Any thread, no
  * error. */
-#ifndef SITEMAPD_BASE_CLOCK_H
-#define SITEMAPD_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -52,5 +51,3 @@ static inline struct timespec clock_after_ms(clockid_t which, int64_t ms)
 
     return (struct timespec){.tv_sec = ns / CLOCK_SECOND_NS, .tv_nsec = ns % CLOCK_SECOND_NS};
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Histograms: how many of the values measured so far lie in which range, and their sum. Whole
  * numbers in a base unit of the caller's (nanoseconds, changes); what a reader is shown is scaled
  * where it is written. Fixed size, no allocation. */
-#ifndef SITEMAPD_BASE_HISTOGRAM_H
-#define SITEMAPD_BASE_HISTOGRAM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ void histogram_add(struct histogram *h, const struct histogram_bounds *bounds, u
 void histogram_collect(const struct histogram *h, struct histogram_values *out);
 /* All values: the sum of the cells. */
 uint64_t histogram_count(const struct histogram_values *values);
-
-#endif

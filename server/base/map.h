@@ -8,8 +8,7 @@
  *
  * All zero is an empty map. Nothing is taken out: who removes things makes another. One that does
  * not change is thread safe. */
-#ifndef SITEMAPD_BASE_MAP_H
-#define SITEMAPD_BASE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ static inline uint32_t map_hash(uint32_t hash, const char *bytes, size_t len)
         hash = (hash ^ (unsigned char)bytes[i]) * 16777619u;
     return hash;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What the kernel says of this process: memory, descriptors, CPU time. Read from /proc/self, which
  * is memory: no disk is waited for. */
-#ifndef SITEMAPD_BASE_PROCESS_H
-#define SITEMAPD_BASE_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ struct process_usage {
 
 /* False where /proc is not there; then nothing is known. Thread safe. */
 bool process_usage_read(struct process_usage *out);
-
-#endif

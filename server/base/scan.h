@@ -1,7 +1,6 @@
 /* A cursor over borrowed text, for the small grammars of dates and header fields. Each function
  * takes what it names and moves on, or returns false and stays where it was. */
-#ifndef SITEMAPD_BASE_SCAN_H
-#define SITEMAPD_BASE_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ static inline void scan_skip_blanks(struct scan *s)
     while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
         s->at++;
 }
-
-#endif

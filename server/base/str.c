@@ -1,5 +1,6 @@
 #include "server/base/str.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,17 @@ void str_append_json_member(struct str *s, const char *name, const char *text)
 {
     str_append_format(s, ",\"%s\":", name);
     str_append_json_text(s, text);
+}
+
+void str_append_json_texts(struct str *s, const char *name, const char *const *texts, size_t count)
+{
+    str_append_format(s, ",\"%s\":[", name);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            str_append_char(s, ',');
+        str_append_json_text(s, texts[i]);
+    }
+    str_append_char(s, ']');
 }
 
 const char *str_text(const struct str *s)

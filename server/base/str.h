@@ -2,10 +2,8 @@
  *
  * All functions: O(1) amortised, no errno, not thread safe for one object. After a failed
  * allocation the contents stay as they were, `failed` is set, and later appends do nothing. */
-#ifndef SITEMAPD_BASE_STR_H
-#define SITEMAPD_BASE_STR_H
+#pragma once
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +35,8 @@ void str_append_json(struct str *s, const char *text, size_t len);
 void str_append_json_text(struct str *s, const char *text);
 /* Appends `,"name":"text"`: a member behind another. */
 void str_append_json_member(struct str *s, const char *name, const char *text);
+/* The same of texts: `,"name":["…"]`. */
+void str_append_json_texts(struct str *s, const char *name, const char *const *texts, size_t count);
 /* The text, never NULL: "" where nothing was appended. Borrowed until the next append. */
 const char *str_text(const struct str *s);
 /* Empties, keeps the memory, clears `failed`. */
@@ -56,5 +56,3 @@ bool utf8_is_valid(const char *text, size_t len);
 
 /* True where the character of `char_len` bytes at `text` is a control: C0, DEL or C1. */
 bool utf8_is_control(const char *text, size_t char_len);
-
-#endif

@@ -1,6 +1,5 @@
 /* Character classes of ASCII alone: <ctype.h> follows the locale, protocols do not. */
-#ifndef SITEMAPD_BASE_TEXT_H
-#define SITEMAPD_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -114,5 +113,3 @@ static inline const char *plural(uint64_t count, const char *one, const char *ma
 {
     return count == 1 ? one : many;
 }
-
-#endif

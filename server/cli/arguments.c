@@ -60,10 +60,25 @@ static const struct cli_option *find_anywhere(const struct parse *p, const char 
 
 /* ---- gathering ------------------------------------------------------------------------- */
 
+/* Whoever may list processes reads their arguments: what `ps` shows of a URL from now on has stars
+ * in the place of its password. */
+static void take_value(struct given_option *given, char *value)
+{
+    char *host = strstr(value, "://"), *end = host != NULL ? strpbrk(host + 3, "@/?#") : NULL;
+    char *password =
+        end != NULL && *end == '@' ? memchr(host + 3, ':', (size_t)(end - host - 3)) : NULL;
+
+    given->value = value;
+    if (password == NULL || (given->hidden = strdup(value)) == NULL)
+        return;
+    given->value = given->hidden;
+    memset(password + 1, '*', (size_t)(end - password - 1));
+}
+
 /* Takes the option at argv[*at] and moves `*at` to its last word. */
 static bool take_option(struct parse *p, int argc, char **argv, int *at)
 {
-    const char *word = argv[*at], *equals = strchr(word, '=');
+    char *word = argv[*at], *equals = strchr(word, '=');
     size_t len = equals != NULL ? (size_t)(equals - word) : strlen(word);
     struct given_option *given = &p->out->given[p->out->given_count];
     const struct cli_option *option;
@@ -86,12 +101,12 @@ static bool take_option(struct parse *p, int argc, char **argv, int *at)
     if (option->value == NULL)
         return equals == NULL || wrong(p, "%s: takes no value", option->name);
     if (equals != NULL) {
-        given->value = equals + 1;
+        take_value(given, equals + 1);
         return true;
     }
     if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0)
         return wrong(p, "%s: needs a value: %s %s", option->name, option->name, option->value);
-    given->value = argv[++*at];
+    take_value(given, argv[++*at]);
     return true;
 }
 
@@ -284,6 +299,8 @@ bool arguments_parse(int argc, char **argv, const struct cli_command *commands,
 void arguments_done(struct arguments *a)
 {
     free(a->words);
+    for (size_t i = 0; i < a->given_count; i++)
+        free(a->given[i].hidden);
     free(a->given);
     memset(a, 0, sizeof *a);
 }

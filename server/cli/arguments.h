@@ -1,7 +1,6 @@
 /* The words of the command line: what the commands are, which options each takes, and what was
  * given. Internal to server/cli/ and its tests. */
-#ifndef SITEMAPD_CLI_ARGUMENTS_H
-#define SITEMAPD_CLI_ARGUMENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +39,7 @@ struct cli_command {
 struct given_option {
     const char *name;
     const char *value; /* NULL for a switch */
+    char *hidden;      /* the value, where it is no longer in argv; owned */
 };
 
 struct arguments {
@@ -74,5 +74,3 @@ const char **arguments_values(const struct arguments *a, const char *name);
 
 /* `sitemapd --help`, or with a command or group named its own. */
 void help_print(const struct arguments *a, const struct cli_command *commands);
-
-#endif

@@ -1,7 +1,6 @@
 /* The command line: reads the words, finds the command, runs it. Commands work on the catalogue
  * file directly, whether or not a server runs on it. */
-#ifndef SITEMAPD_CLI_CLI_H
-#define SITEMAPD_CLI_CLI_H
+#pragma once
 
 enum { EXIT_DONE = 0, EXIT_COULD_NOT = 1, EXIT_USAGE = 2 };
 
@@ -14,5 +13,3 @@ typedef int cli_serve(struct config *config, const struct config_reader *again);
 
 /* Runs the command that argv names; returns the exit status. */
 int cli_main(int argc, char **argv, cli_serve *serve);
-
-#endif

@@ -11,6 +11,7 @@
 #include "config/suggest.h"
 #include "server/cli/backend/backend.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 
 /* What may stand where help says FILE, DIR, … */
 enum offer {
@@ -192,7 +193,7 @@ static void take_value(struct cli *cli, const struct cli_option *o, const char *
         sprintf(path, "%s%s", home, value + 1);
         value = path; /* lives as long as the process, like argv */
     }
-    a->given[a->given_count++] = (struct given_option){o->name, value};
+    a->given[a->given_count++] = (struct given_option){.name = o->name, .value = value};
 }
 
 static void take_word(struct line *line, const char *word)
@@ -281,7 +282,7 @@ static void offer_names(struct cli *cli, enum offer kind, const char *typed, con
     struct registry *registry = NULL;
 
     if (session_open(cli, false) == EXIT_DONE)
-        registry = backend_registry(cli->backend, 0);
+        registry = session_registry(cli, 0);
     if (registry == NULL)
         return;
     for (size_t i = 0; i < registry->site_count; i++) {

@@ -1,10 +1,10 @@
-/* What people name on the command line, found in the registry. */
+#include "server/cli/names.h"
+
 #include <string.h>
 
 #include "config/suggest.h"
 #include "server/base/str.h"
 #include "server/cli/backend/backend.h"
-#include "server/cli/backend/session.h"
 #include "server/cli/output.h"
 
 int names_unknown(const char *name, const char *what, const char *near, const char *shown_by)
@@ -41,7 +41,7 @@ int names_site(const struct registry *registry, const char *origin,
 int names_site_id(const struct cli *cli, const char *origin, int64_t *out)
 {
     const struct registry_site *site;
-    struct registry *registry = backend_registry(cli->backend, 0);
+    struct registry *registry = session_registry(cli, 0);
     int status;
 
     if (registry == NULL)
@@ -111,12 +111,6 @@ int names_list(const struct registry *registry, const char *name, enum list_kind
                       str_text(&near), urlset ? "urlset list" : "index list");
     str_done(&near);
     return status;
-}
-
-int names_index(const struct registry *registry, const char *name,
-                const struct registry_index **out)
-{
-    return names_list(registry, name, LIST_INDEX, out);
 }
 
 int names_index_option(const struct cli *cli, const struct registry *registry,

@@ -126,7 +126,7 @@ int listing_print(struct cli *cli, unsigned want, const char *heading, const cha
     if (status != EXIT_DONE)
         return status;
     l.backend = cli->backend;
-    registry = backend_registry(cli->backend, want | REGISTRY_HELD);
+    registry = session_registry(cli, want | REGISTRY_HELD);
     l.registry = registry;
     if (registry == NULL)
         return EXIT_COULD_NOT;

@@ -1,7 +1,6 @@
 /* Colours, only where a person looks: on a terminal that can (TERM is set and not "dumb") and
  * without NO_COLOR (https://no-color.org). Internal to server/cli/. */
-#ifndef SITEMAPD_CLI_OUTPUT_H
-#define SITEMAPD_CLI_OUTPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ void text_append_index_url(struct str *out, const struct registry_site *site,
                            const struct registry_index *index);
 /* Prints each remark on stderr: `sitemapd: LOC: warning: sentence (word)`. */
 void text_warn(const char *what, rule_set remarks);
-
-#endif

@@ -240,7 +240,8 @@ const struct cli_command cli_commands[] = {
      .topic = "Page URLs", .pages = true},
     {"urlset set", "URL", "change a urlset",
      "Changes what is named. With a shorter --expires older page URLs leave at once: held by the "
-     "shrink guard.",
+     "shrink guard. A urlset that keeps its page URLs for good is given an --expires only while it "
+     "is empty.",
      (const struct cli_option[]){
          {"--index", "URL", "another index, of the same site"},
          {"--max-pages", "N", "how many pages it may have"},
@@ -513,8 +514,9 @@ const struct cli_command cli_commands[] = {
     {"crawlers", "[NAME]", "show which crawlers have seen all changes",
      "Shows each crawler that came: its last fetch, up to when it has seen all changes, and of how "
      "many pages it holds the present version, an earlier one (stale) or none. With NAME the pages "
-     "of the indexes that it reads. A running server writes it to the catalogue once a minute; "
-     "--server asks it for what it knows now.",
+     "of the indexes and urlsets that it reads. A running server writes it to the catalogue once a "
+     "minute; "
+     "--server asks it for what it knows now. Of several machines it is what all of them saw.",
      (const struct cli_option[]){
          {"--site", "ORIGIN", "only this site's pages"},
          {"--stale", NULL, "only what lacks the present version"},
@@ -727,7 +729,7 @@ const struct cli_command cli_commands[] = {
      "changes is made there, with a first snapshot that others join by. Refused while a server "
      "works on it, and where there is a shared catalogue already.",
      (const struct cli_option[]){
-         {"--if-absent", NULL, "nothing is to be done where there is a shared catalogue already"},
+         {"--if-absent", NULL, "no log is made where there is a shared catalogue already"},
          {"--grant-to", "ROLE",
           "the role that nodes come as, where this one makes the tables only"},
          {0},
@@ -793,7 +795,9 @@ const struct cli_command cli_commands[] = {
      "of the other hosts that it lists, and a sample of its sitemaps, by the same rules as those "
      "of a source. Tells each check as ok, note (it may be meant so), warning or wrong, with URL, "
      "line and what to do. With --json each is an object: level, check, code (stable words), what, "
-     "todo, url, line, column, count. Exit 1 where something is wrong, 0 otherwise.",
+     "todo, url, line, column, count. With --server it also tells what that server says of itself, "
+     "which no crawler sees: of several machines, which of them lacks a folder. Exit 1 where "
+     "something is wrong, 0 otherwise.",
      (const struct cli_option[]){
          {"--sample", "N", "sitemaps of the index to fetch (default: 5)"},
          {"--connect", "H:P", "ask this host and port, whatever DNS says: the server behind a CDN"},

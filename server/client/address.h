@@ -2,8 +2,7 @@
  * internet, and what the operator allows besides. Judged is the very address that is connected to,
  * so that no spelling of a private one and no name that changes its mind gets by. Pure functions,
  * thread safe. */
-#ifndef SITEMAPD_CLIENT_ADDRESS_H
-#define SITEMAPD_CLIENT_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ bool address_is_public(const uint8_t bytes[16]);
  * other text or NULL counts for nothing. An address of no internet family is refused. */
 bool address_allowed(const struct address_guard *guard, const char *literal, size_t literal_len,
                      const struct sockaddr *address);
-
-#endif

@@ -6,6 +6,8 @@
 #include <strings.h>
 
 #include "server/client/transfer.h"
+#include "server/rules/http/freshness.h"
+#include "server/rules/http/negotiate.h"
 
 struct fetch_session {
     CURL *easy; /* its connections outlive a reset */
@@ -79,6 +81,17 @@ const char *fetch_header(const struct fetch_reply *reply, const char *name)
         if (strcasecmp(reply->headers[i].name, name) == 0)
             return reply->headers[i].value;
     return NULL;
+}
+
+int64_t fetch_retry_after(const struct fetch_reply *reply, int64_t now)
+{
+    const char *date = fetch_header(reply, "Date");
+    int64_t from = now, seconds = -1;
+
+    if (date != NULL)
+        http_date_parse(date, now, &from);
+    freshness_retry_after(fetch_header(reply, "Retry-After"), from, &seconds);
+    return seconds;
 }
 
 bool fetch_header_lists(const struct fetch_reply *reply, const char *name, const char *word)

@@ -1,8 +1,7 @@
 /* The one HTTP/1.1 client of the house, on libcurl: plain or TLS, bounded in time and bytes. It
  * shows an answer as it came, encodings included, follows no redirect, and takes nothing from the
  * environment: no proxy, no .netrc. Bodies stream both ways. */
-#ifndef SITEMAPD_CLIENT_CLIENT_H
-#define SITEMAPD_CLIENT_CLIENT_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -53,7 +52,8 @@ struct fetch_request {
     /* "host:port" to connect to where that is not where the URL's name points; NULL: it is. Host,
      * SNI and certificate stay the URL's. An address there is allowed by itself. */
     const char *connect;
-    /* Judges the very address that is connected to; NULL: any may be. */
+    /* Judges the very address that is connected to, also where the connection was kept; NULL: any
+     * may be. */
     const struct address_guard *guard;
     const char *ca_file; /* PEM, in place of the system's trust; NULL: that */
     const char *ca_more; /* PEM, beside the system's trust; NULL: none. Not with ca_file */
@@ -110,7 +110,8 @@ void fetch_session_free(struct fetch_session *session);
 
 /* The header's value; of several the first; NULL where there is none. Borrowed. */
 const char *fetch_header(const struct fetch_reply *reply, const char *name);
+/* How many seconds the answer asks to wait before one asks again (Retry-After), counted from its
+ * own Date, or from `now` (Unix seconds) where it has none; -1 where it does not say. */
+int64_t fetch_retry_after(const struct fetch_reply *reply, int64_t now);
 /* True where the list header names `word`, whatever its case, parameters aside. */
 bool fetch_header_lists(const struct fetch_reply *reply, const char *name, const char *word);
-
-#endif

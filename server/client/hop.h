@@ -1,12 +1,11 @@
 /* Redirects, followed by hand: each hop is a new request, and none leads where the first could not
- * have gone. Pure functions, thread safe. */
-#ifndef SITEMAPD_CLIENT_HOP_H
-#define SITEMAPD_CLIENT_HOP_H
+ * have gone. What an answer asks for is a pure function, thread safe; who asks one thing at a time
+ * has it done by fetch_follow. */
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
-#include "server/rules/url.h"
+#include "server/client/client.h"
 
 #define HOP_MAX 3u
 
@@ -33,4 +32,21 @@ enum hop_verdict hop_next(unsigned status, const char *location, const struct ur
  * Static. */
 const char *hop_sentence(enum hop_verdict verdict);
 
-#endif
+/* One request and the redirects behind it, on the thread that asks: for commands. */
+struct follow {
+    /* Of the first request; each hop is made as it, but that `credentials`, `connect` and `ca_more`
+     * stay with its URL's origin. */
+    const struct fetch_request *request;
+    hop_allowed *allowed;
+    /* Told each answer, the last one included, with what comes of it; NULL: nobody. */
+    void (*each)(void *context, const struct url *url, enum fetch_status status,
+                 const struct fetch_reply *reply, enum hop_verdict verdict);
+    void *context; /* of both */
+    /* What came of it. */
+    struct url last; /* that was asked */
+    unsigned hops;
+    enum hop_verdict verdict; /* HOP_END, or why the redirect in the reply is not followed */
+};
+
+/* As fetch. The reply is the last one's; fetch_reply_done is due. */
+enum fetch_status fetch_follow(struct follow *f, struct fetch_reply *reply);

@@ -6,7 +6,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/client/transfer.h"
 
@@ -114,11 +113,6 @@ void fetch_loop_remove(struct fetch_loop *loop, struct fetch_transfer *f)
 {
     end_transfer(loop, f, CURLE_ABORTED_BY_CALLBACK);
     free_transfer(f);
-}
-
-size_t fetch_loop_running(const struct fetch_loop *loop)
-{
-    return loop->count;
 }
 
 void fetch_loop_free(struct fetch_loop *loop)

@@ -8,8 +8,7 @@
  *     }
  *     fetch_loop_free(loop);
  */
-#ifndef SITEMAPD_CLIENT_LOOP_H
-#define SITEMAPD_CLIENT_LOOP_H
+#pragma once
 
 #include "server/client/client.h"
 
@@ -36,8 +35,6 @@ struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetc
                                       fetch_done *done);
 /* Drops it, wherever it is; `done` is not called. Not from within `take`: return false there. */
 void fetch_loop_remove(struct fetch_loop *loop, struct fetch_transfer *transfer);
-/* How many are under way. */
-size_t fetch_loop_running(const struct fetch_loop *loop);
 
 /* Moves on what can be moved, waits until there is something to do, `timeout_ms` at most, or
  * somebody wakes it, moves that on, and calls what is done. `timeout_ms` 0: does not wait. False
@@ -46,5 +43,3 @@ bool fetch_loop_poll(struct fetch_loop *loop, int timeout_ms);
 /* Ends the wait of a fetch_loop_poll, this one's or the next. Any thread, as long as the loop is
  * there. */
 void fetch_loop_wake(struct fetch_loop *loop);
-
-#endif

@@ -5,7 +5,9 @@
  * connection using TLSv1.3 / …"); where it says it otherwise, "TLS" is told. */
 #include "server/client/transfer.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -460,14 +462,22 @@ static void set_plain(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 }
 
+/* The host of `connect`; NULL, 0: there is none. */
+static const char *connect_host(const struct fetch_request *q, size_t *len)
+{
+    const char *colon = q->connect != NULL ? strrchr(q->connect, ':') : NULL;
+
+    *len = colon != NULL ? (size_t)(colon - q->connect) : 0;
+    return colon != NULL ? q->connect : NULL;
+}
+
 /* Every connection is made by a socket from here, whatever the name, its spelling or the resolver
  * said a moment ago. A refused address is passed over: the host may have others. */
 static curl_socket_t on_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 {
     struct transfer *t = context;
-    const char *literal = t->request->connect,
-               *colon = literal != NULL ? strrchr(literal, ':') : NULL;
-    size_t len = colon != NULL ? (size_t)(colon - literal) : 0;
+    size_t len;
+    const char *literal = connect_host(t->request, &len);
 
     (void)purpose;
     if (address_allowed(t->request->guard, literal, len, &to->addr))
@@ -478,12 +488,40 @@ static curl_socket_t on_socket(void *context, curlsocktype purpose, struct curl_
     return CURL_SOCKET_BAD;
 }
 
+/* A connection that is kept was made under another request's guard, or settings of before. */
+static int on_connected(void *context, char *to, char *from, int to_port, int from_port)
+{
+    struct transfer *t = context;
+    size_t len;
+    const char *literal = connect_host(t->request, &len);
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address = {.any.sa_family = AF_UNSPEC};
+
+    (void)from;
+    (void)to_port;
+    (void)from_port;
+    if (inet_pton(AF_INET, to, &address.v4.sin_addr) == 1)
+        address.any.sa_family = AF_INET;
+    else if (inet_pton(AF_INET6, to, &address.v6.sin6_addr) == 1)
+        address.any.sa_family = AF_INET6;
+    if (address_allowed(t->request->guard, literal, len, &address.any))
+        return CURL_PREREQFUNC_OK;
+    snprintf(t->refused, sizeof t->refused, "%s", to);
+    t->stopped = tell_refused(t);
+    return CURL_PREREQFUNC_ABORT;
+}
+
 static void set_guard(struct transfer *t)
 {
     if (t->request->guard == NULL)
         return;
     curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_socket);
     curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_connected);
+    curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
 }
 
 static void set_method(struct transfer *t)

@@ -1,8 +1,7 @@
 /* One request and its answer as libcurl sees them: an easy handle made ready, and what came of it
  * in our words. client.c performs one at a time; loop.c, which drives several, puts `easy` into a
  * multi handle between transfer_begin and transfer_end. Internal to server/client/. */
-#ifndef SITEMAPD_CLIENT_TRANSFER_H
-#define SITEMAPD_CLIENT_TRANSFER_H
+#pragma once
 
 #include <curl/curl.h>
 #include <netinet/in.h>
@@ -42,5 +41,3 @@ struct transfer_quiet {
 };
 void transfer_quiet_begin(struct transfer_quiet *quiet);
 void transfer_quiet_end(const struct transfer_quiet *quiet);
-
-#endif

@@ -15,7 +15,7 @@ export class Problem extends Error {
   }
 }
 
-const ended = new EventTarget();
+let ended = null;
 
 export function hasToken() {
   return sessionStorage.getItem(KEY) !== null;
@@ -29,11 +29,11 @@ export function keepToken(token) {
 export function forgetToken(why) {
   if (!hasToken()) return;
   sessionStorage.removeItem(KEY);
-  ended.dispatchEvent(new CustomEvent('ended', {detail: why}));
+  ended(why);
 }
 
 export function onForgotten(then) {
-  ended.addEventListener('ended', (event) => then(event.detail));
+  ended = then;
 }
 
 function target(path, query) {
@@ -85,107 +85,75 @@ export function getTagged(path, query) {
   return ask('GET', path, {query});
 }
 
-export async function post(path, options) {
-  return (await ask('POST', path, options)).value;
-}
+const by = (method) => async (path, options) => (await ask(method, path, options)).value;
 
-export async function put(path, options) {
-  return (await ask('PUT', path, options)).value;
-}
-
-export async function patch(path, json) {
-  return (await ask('PATCH', path, {json})).value;
-}
-
-export async function remove(path, options) {
-  return (await ask('DELETE', path, options)).value;
-}
+export const post = by('POST'), put = by('PUT'), patch = by('PATCH'), remove = by('DELETE');
 
 /* ---- what changes meanwhile ---- */
 
 const WAIT_SECONDS = 50;
 const PAUSE_FIRST = 1000, PAUSE_MOST = 30000;
 
-let poll = null;
+let tell = null, since = null, stop = null;
 
-function pause(ms, signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-}
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/* From `since` up to what is there now; nothing is told of it. */
-async function catchUp(since, signal) {
+/* From `from` up to what is there now; nothing is told of it. */
+async function catchUp(from, signal) {
   for (;;) {
-    const reply = await get('/v1/changes', {since}, signal);
+    const reply = await get('/v1/changes', {since: from}, signal);
     if (reply.pages.length === 0) return reply.next;
-    since = reply.next;
+    from = reply.next;
   }
 }
 
-/* Tells `then` of changed index pages, by URL; null: it is not known which. One long poll, while the tab
- * is seen: a browser has six connections to a host for all its tabs. */
-async function watch(then, state, signal) {
+/* Tells of changed index pages, by URL; null: it is not known which. One long poll, while the tab is seen: a
+ * browser has six connections to a host for all its tabs. */
+async function watch(signal) {
   let wait = PAUSE_FIRST;
   while (!signal.aborted) {
     try {
-      if (state.since === null) state.since = await catchUp('0', signal);
-      const reply = await get('/v1/changes', {since: state.since, wait: WAIT_SECONDS}, signal);
-      state.since = reply.next;
+      if (since === null) since = await catchUp('0', signal);
+      const reply = await get('/v1/changes', {since, wait: WAIT_SECONDS}, signal);
+      since = reply.next;
       wait = PAUSE_FIRST;
       const urls = reply.pages.map((page) => page.url).filter((url) => url.endsWith('.xml'));
-      if (urls.length > 0) then(urls);
+      if (urls.length > 0) tell(urls);
     } catch (error) {
       if (signal.aborted || error.status === 401 || error.status === 403) return;
-      if (error.status === 410) state.since = null;
+      if (error.status === 410) since = null;
       if (error.code === 'too-many-waiting') wait = PAUSE_MOST;
-      if (error.status === 410 || error.code === 'too-many-waiting') then(null);
-      await pause(wait, signal);
+      if (error.status === 410 || error.code === 'too-many-waiting') tell(null);
+      await pause(wait);
       wait = Math.min(2 * wait, PAUSE_MOST);
     }
   }
 }
 
-/* Begins, and goes on whenever the tab is seen again; the earlier one ends. */
-export function follow(then) {
-  unfollow();
-  const state = {since: null, stop: null};
-  const end = () => {
-    if (state.stop) state.stop.abort();
-    state.stop = null;
-  };
-  const turn = () => {
-    end();
-    if (document.hidden) return;
-    state.stop = new AbortController();
-    watch(then, state, state.stop.signal);
-  };
-  document.addEventListener('visibilitychange', turn);
-  poll = {state, turn, end() {
-    document.removeEventListener('visibilitychange', turn);
-    end();
-  }};
-  turn();
+function turn() {
+  stop?.abort();
+  if (!tell || document.hidden) return;
+  stop = new AbortController();
+  watch(stop.signal);
 }
 
-export function unfollow() {
-  if (poll) poll.end();
-  poll = null;
+document.addEventListener('visibilitychange', turn);
+
+/* Goes on whenever the tab is seen again; null: ends. */
+export function follow(then) {
+  tell = then;
+  since = null;
+  turn();
 }
 
 /* What is there by now is not told: who calls this reads all anew behind it. */
 export async function skip() {
-  const mine = poll;
-  if (!mine || mine.state.since === null) return;
-  if (mine.state.stop) mine.state.stop.abort();
+  if (since === null) return;
+  stop.abort();
   try {
-    mine.state.since = await catchUp(mine.state.since);
+    since = await catchUp(since);
   } catch {
-    mine.state.since = null; /* the next poll begins anew, or the view says what is wrong */
+    since = null; /* the next poll begins anew, or the view says what is wrong */
   }
-  if (mine === poll) mine.turn();
+  turn();
 }

@@ -41,16 +41,12 @@ const NUMBER = new Intl.NumberFormat('en-GB');
 const DAY = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short', year: 'numeric'});
 const CLOCK = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
 
-export function number(n) {
-  return n === null || n === undefined ? 'unknown' : NUMBER.format(n);
-}
+export const number = (n) => n == null ? 'unknown' : NUMBER.format(n);
 
-export function count(n, one, many) {
-  return number(n) + ' ' + (n === 1 ? one : many);
-}
+export const count = (n, one, many = one + 's') => number(n) + ' ' + (n === 1 ? one : many);
 
 export function bytes(n) {
-  if (n === null || n === undefined) return 'unknown';
+  if (n == null) return 'unknown';
   let unit = 0;
   while (n >= 1000 && unit < 3) {
     n /= 1000;
@@ -67,16 +63,11 @@ export function span(seconds) {
   return Math.round(seconds / 86400) + ' days';
 }
 
-function isToday(date) {
-  return DAY.format(date) === DAY.format(new Date());
-}
-
 /* "14:02" today, "21 Nov 2026, 14:02" else; UTC as the title. */
 export function time(iso, none = 'never') {
   if (!iso) return soft(none);
-  const date = new Date(iso);
-  const text = isToday(date) ? 'today, ' + CLOCK.format(date) : DAY.format(date) + ', ' + CLOCK.format(date);
-  return el('time', {datetime: iso, title: iso}, text);
+  const date = new Date(iso), day = DAY.format(date);
+  return el('time', {datetime: iso, title: iso}, day === DAY.format(new Date()) ? 'today' : day, ', ', CLOCK.format(date));
 }
 
 export function ago(iso, none = 'never') {
@@ -93,50 +84,42 @@ export const none = (...text) => el('p', {class: 'none'}, text);
 
 export const codeOf = (text) => el('code', {}, text);
 export const buttons = (...all) => el('p', {class: 'buttons'}, all);
-export const lines = (all) => el('ul', {class: 'lines'}, all.map((one) => el('li', {}, one)));
+export const lines = (all, kind = 'lines') => el('ul', {class: kind}, all.map((one) => el('li', {}, one)));
+export const further = (next, hash, text) => next && el('p', {}, link(hash, text));
 
 /* The address of a view: to('entries', {index: …}). */
 export const to = (view, query) => `#/${view}?${new URLSearchParams(query)}`;
 
 /* A state is a word in a frame: never told by its colour alone. */
-export function badge(kind, text) {
-  return el('span', {class: 'badge ' + kind}, text);
-}
+export const badge = (kind, text) => el('span', {class: 'badge ' + kind}, text);
 
-export function link(hash, ...children) {
-  return el('a', {href: hash}, children);
-}
+export const link = (hash, ...children) => el('a', {href: hash}, children);
 
 /* To a public address, in a tab of its own. */
-export function outside(url, ...children) {
-  return el('a', {href: url, target: '_blank', rel: 'noopener noreferrer', class: 'url'}, children.length > 0 ? children : url);
-}
+export const outside = (url, ...children) => el('a', {href: url, target: '_blank', rel: 'noopener noreferrer', class: 'url'}, children.length > 0 ? children : url);
 
 /* `of`: what it acts on, where many buttons have the same text. */
-export function button(text, onclick, kind = '', of = null) {
-  return el('button', {type: 'button', class: kind || null, onclick, 'aria-label': of && text + ' ' + of}, text);
-}
+export const button = (text, onclick, kind, of) => el('button', {type: 'button', class: kind || null, onclick, 'aria-label': of && text + ' ' + of}, text);
 
-export function section(title, ...children) {
-  return el('section', {}, el('h2', {}, title), children);
-}
+export const section = (title, ...children) => el('section', {}, el('h2', {}, title), children);
 
 /* columns: [[name, kind, cell(row)], …]; kind: 'number', 'url', 'actions', ''. On a narrow screen each row is
- * a list of names and values; the roles say that it is a table all the same. `quiet`: a heading
- * says already what it is. */
-export function table(caption, columns, rows, quiet = false) {
+ * a list of names and values; the roles say that it is a table all the same. `empty` is said where there
+ * is no row; `loud`: no heading says what it is, so the caption is seen. */
+export function table(caption, columns, rows, empty, loud) {
+  if (rows.length === 0) return none(empty);
   const name = ([text, kind]) => el('th', {scope: 'col', role: 'columnheader', class: kind || null}, text);
   const cell = ([text, kind, of], row) =>
     el('td', {role: 'cell', class: kind || null, 'data-name': text}, el('span', {class: 'value'}, of(row)));
   return el('table', {role: 'table'},
-    el('caption', {class: quiet && 'unseen'}, caption),
+    el('caption', {class: !loud && 'unseen'}, caption),
     el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, columns.map(name))),
     el('tbody', {role: 'rowgroup'}, rows.map((row) => el('tr', {role: 'row'}, columns.map((column) => cell(column, row))))));
 }
 
-/* [[name, value], …]; a value that is null is left out. */
+/* [[name, value], …]; a value that is null or false is left out. */
 export function facts(pairs) {
-  const known = pairs.filter(([, value]) => (value ?? null) !== null);
+  const known = pairs.filter(([, value]) => (value ?? false) !== false);
   return known.length > 0 && el('dl', {class: 'facts'}, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
 }
 
@@ -151,9 +134,7 @@ export function chart(title, days, series) {
     el('figcaption', {}, series.map((one) => el('span', {class: 'key ' + one.kind}, one.name)), el('span', {}, `${days[0].day} to ${days.at(-1).day}, at most ${number(most)} a day`)));
 }
 
-export function alertBox(problem) {
-  return el('div', {class: 'alert', role: 'alert'}, problemText(problem));
-}
+export const alertBox = (problem) => el('div', {class: 'alert', role: 'alert'}, problemText(problem));
 
 function problemText(problem) {
   const detail = problem.message.charAt(0).toUpperCase() + problem.message.slice(1);
@@ -167,18 +148,27 @@ function problemText(problem) {
 
 let serial = 0;
 
-/* {label, name, hint, type, value, options: [[value, text], …]}: {node, input} */
+/* {label, name, hint, type, value, options: [[value, text] or [group, [[value, text], …]], …]}: {node, input} */
 export function field({label, name, hint, options, value, ...more}) {
   const id = 'f' + ++serial;
   const about = hint ? id + 'h' : null;
+  const option = ([v, text]) => (Array.isArray(text) ? el('optgroup', {label: v}, text.map(option)) : el('option', {value: v, selected: v === value}, text));
   const input = options
-    ? el('select', {id, name, 'aria-describedby': about, ...more}, options.map(([v, text]) => el('option', {value: v, selected: v === value}, text)))
+    ? el('select', {id, name, 'aria-describedby': about, ...more}, options.map(option))
     : el('input', {id, name, type: 'text', value, 'aria-describedby': about, autocomplete: 'off', spellcheck: 'false', ...more});
   return {input, node: el('p', {class: 'field'}, el('label', {for: id}, label), input, hint ? el('span', {class: 'hint', id: about}, hint) : null)};
 }
 
-export const indexField = (indexes, value, all = 'All') =>
-  field({label: 'Index', name: 'index', value: value || '', options: [['', all], ...indexes.map((one) => [one.url, one.url])]});
+export const searchForm = (fields, send) => el('form', {class: 'search', role: 'search', novalidate: true, onsubmit(event) {
+  event.preventDefault();
+  send();
+}}, fields.map(({node}) => node), el('p', {class: 'field buttons'}, el('button', {type: 'submit', class: 'main'}, 'Search')));
+
+/* Of indexes and urlsets. */
+export const listField = (name, lists, value, all = 'All') => {
+  const [urlsets, indexes] = [true, false].map((is) => lists.filter((one) => 'with' in one === is).map((one) => [one.url, one.url]));
+  return field({label: 'Index or urlset', name, value, options: [['', all], ...indexes, ['Urlsets', urlsets]].filter(([, text]) => text.length > 0)});
+};
 
 export function check({label, name, checked}) {
   const id = 'f' + ++serial;
@@ -188,15 +178,15 @@ export function check({label, name, checked}) {
 
 /* A dialog with a form. `run` does it; what it throws is told at the field that is to blame; false: it
  * stays open. The native dialog gives the focus back to where it was. */
-export function dialog({title, content, action, danger, run, cancel = 'Cancel'}) {
+export function dialog({title, content, action, danger, run}) {
   const id = 'd' + ++serial;
   const alert = el('div', {class: 'alert', id: id + 'a', role: 'alert'});
   const body = el('div', {class: 'body'}, content);
   const submit = el('button', {type: 'submit', class: danger ? 'danger' : 'main'}, action);
   const form = el('form', {novalidate: true}, el('h2', {id}, title), body, alert,
-    el('p', {class: 'buttons'}, action ? submit : null, button(cancel, () => node.close())));
+    buttons(submit, button('Cancel', () => node.close())));
   const node = el('dialog', {'aria-labelledby': id}, form);
-  const self = {node, body, submit, alert, close: () => node.close()};
+  const self = {submit};
   let busy = false;
 
   const blame = (name) => {
@@ -243,7 +233,7 @@ export function dialog({title, content, action, danger, run, cancel = 'Cancel'})
 export function approval(wouldRemove, what) {
   const typed = field({
     label: `Type ${wouldRemove} to go on`, name: 'max_removed', inputmode: 'numeric',
-    hint: `${what} would remove ${count(wouldRemove, 'entry', 'entries')}, more of the index than the shrink guard lets go by itself.`,
+    hint: `${what} would remove ${count(wouldRemove, 'URL')}, more than the shrink guard lets go by itself.`,
   });
   return {
     node: el('div', {class: 'approval'}, typed.node),

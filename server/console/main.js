@@ -10,12 +10,12 @@ import {crawler, crawlers} from './view_crawlers.js';
 import {change, history} from './view_history.js';
 import {access} from './view_access.js';
 
-const VIEWS = {overview, entries, entry, sites, index, sources, checks, problems, crawlers, crawler, history, change, access};
+const VIEWS = {overview, entries, entry, url: entry, sites, index, urlset: index, sources, checks, problems, crawlers, crawler, history, change, access};
 const NAV = [
   ['overview', 'Overview'], ['entries', 'Sitemaps'], ['sites', 'Sites'], ['sources', 'Sources'],
   ['crawlers', 'Crawlers'], ['history', 'History'], ['problems', 'Problems'], ['access', 'Access'],
 ];
-const PART_OF = {entry: 'entries', index: 'sites', checks: 'sources', crawler: 'crawlers', change: 'history'};
+const PART_OF = {entry: 'entries', url: 'entries', index: 'sites', urlset: 'sites', checks: 'sources', crawler: 'crawlers', change: 'history'};
 /* A tab that nobody has looked at for so long forgets its token. */
 const HIDDEN_MS = 30 * 60 * 1000;
 
@@ -50,7 +50,7 @@ function note(urls) {
     refresh();
     return;
   }
-  say(count(changed, 'change', 'changes') + ' of index pages since this was read.');
+  say(count(changed, 'change') + ' of index pages since this was read.');
   show.hidden = false;
 }
 
@@ -82,7 +82,7 @@ const context = {
 function signedOut(why) {
   me = null;
   shown++;
-  api.unfollow();
+  api.follow(null);
   forgetChanges();
   say();
   nav.hidden = who.hidden = true;
@@ -156,15 +156,11 @@ function address() {
 }
 
 function markNav(view) {
-  for (const item of nav.children) {
-    if (item.dataset.view === (PART_OF[view] || view)) item.setAttribute('aria-current', 'page');
-    else item.removeAttribute('aria-current');
-  }
+  for (const item of nav.children)
+    item.ariaCurrent = item.dataset.view === (PART_OF[view] || view) ? 'page' : null;
 }
 
-function missing() {
-  return {title: 'There is no such view', content: el('p', {}, link('#/overview', 'To the overview'))};
-}
+const missing = () => ({title: 'There is no such view', content: link('#/overview', 'To the overview')});
 
 /* `moved`: another view, so the focus goes to its beginning. */
 async function render(moved) {
@@ -193,12 +189,8 @@ async function render(moved) {
   if (made.begin) made.begin();
   if (moved && !said) say();
   said = false;
-  if (moved) {
-    main.focus({preventScroll: true});
-    scrollTo(0, 0);
-  } else if (within) {
-    main.focus({preventScroll: true});
-  }
+  if (moved || within) main.focus({preventScroll: true});
+  if (moved) scrollTo(0, 0);
 }
 
 /* The same view anew, where it stands; what was said stays, and one's own change is no news. */

@@ -1,7 +1,7 @@
 /* Access: who one is, and for role admin the tokens and the end of one. None is made here: who could
  * make tokens by a stolen one would keep a way in. */
 import {get, remove} from './api.js';
-import {badge, button, codeOf, dialog, el, facts, link, none, section, table, time, to} from './dom.js';
+import {badge, button, codeOf, dialog, el, facts, further, none, section, table, time, to} from './dom.js';
 
 const ROLES = {read: 'to look', write: 'to register, change and remove, too', admin: 'also sites, indexes, freezing and tokens'};
 
@@ -31,15 +31,15 @@ export async function access(context, where) {
       section('You', facts([
         ['Token', me.name], ['Role', `${me.role}: ${ROLES[me.role]}`], ['For', scope(me)], ['Expires', time(me.expires_at)],
       ])),
-      list && section('Tokens', list.tokens.length > 0 ? table('Tokens of the catalogue', [
+      list && section('Tokens', table('Tokens of the catalogue', [
         ['Name', '', (one) => el('strong', {}, one.name)],
         ['Role', '', (one) => one.role],
         ['For', '', scope],
         ['Used last, to the hour', '', (one) => time(one.last_used_at)],
         ['Expires', '', (one) => time(one.expires_at)],
         ['Actions', 'actions', (one) => (one.managed ? badge('', 'by configuration') : button('End', () => endDialog(context, one), '', one.name))],
-      ], list.tokens, true) : none('There is none in the catalogue.'),
-      list.next && el('p', {}, link(to('access', {after: list.next}), 'More tokens'))),
+      ], list.tokens, 'There is none in the catalogue.'),
+      further(list.next, to('access', {after: list.next}), 'More tokens')),
       none('A token is made on the machine: ', codeOf('sitemapd token add NAME --role read')),
     ],
   };

@@ -1,6 +1,6 @@
 /* Crawlers: up to when each has seen all changes, in words; one of them with its pages and its days. */
 import {get} from './api.js';
-import {ago, badge, buttons, chart, count, el, facts, link, none, number, section, soft, span, table, time, to} from './dom.js';
+import {ago, badge, buttons, chart, count, el, facts, further, link, none, number, section, soft, span, table, time, to} from './dom.js';
 
 /* As it calls itself: Googlebot, Bingbot, YandexBot, GPTBot. */
 export const named = (name) => name.replace(/^(cc|gpt|oai)|^./, (begin) => begin.toUpperCase())
@@ -20,7 +20,7 @@ export function crawlerSentence(one, linked = true) {
     stateOf(one), ' ', linked ? crawlerLink(one) : named(one.name),
     one.seen_up_to ? [one.never > 0 ? ` has seen ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} that it fetches up to ` : ' has seen everything up to ', time(one.seen_up_to)] : ' has seen no page whole',
     one.stale > 0 ? ['; ', count(one.stale, 'page has', 'pages have'), ' changed since, the first ', ago(one.stale_since)] : null,
-    one.never > 0 ? ['; ', count(one.never, 'other', 'others'), ' it has never fetched'] : null,
+    one.never > 0 ? ['; ', count(one.never, 'other'), ' it has never fetched'] : null,
     '.',
   ];
 }
@@ -59,7 +59,7 @@ function daysTable(one) {
     ['Unchanged (304)', 'number', (day) => number(day.not_modified)],
     ['Others', 'number', (day) => number(day.other)],
     ['Impostors', 'number', (day) => number(day.impostors)],
-  ], one.days.slice().reverse(), true);
+  ], one.days.slice().reverse());
 }
 
 function note(answer) {
@@ -74,7 +74,7 @@ export async function crawlers() {
     title: 'Crawlers',
     content: [
       note(answer),
-      answer.crawlers.length > 0 ? table('Crawlers that came', [
+      table('Crawlers that came', [
         ['Crawler', '', crawlerLink],
         ['State', '', stateOf],
         ['Has seen them up to', '', (one) => time(one.seen_up_to, 'nothing whole yet')],
@@ -83,7 +83,7 @@ export async function crawlers() {
         ['Behind', 'number', (one) => number(one.stale)],
         ['Never fetched', 'number', (one) => number(one.never)],
         ['Usual delay', '', (one) => (one.lag.changes > 0 ? span(one.lag.p50_s) : soft('unknown'))],
-      ], answer.crawlers, true) : answer.since && none('None has come yet.'),
+      ], answer.crawlers, answer.since && 'None has come yet.'),
     ],
   };
 }
@@ -101,7 +101,7 @@ export async function crawler(context, where) {
   return {
     title: named(one.name),
     content: [
-      el('p', {class: 'lead'}, crawlerSentence(one, false)),
+      el('p', {}, crawlerSentence(one, false)),
       facts([
         ['Came last', time(one.last_fetch_at)],
         ['Verified', verified(one)],
@@ -111,15 +111,15 @@ export async function crawler(context, where) {
       section('Its pages',
         buttons(
           [[{}, 'All pages'], [{stale: '1'}, 'Only those behind']].map(([query, text]) => el('a', {href: here(query), 'aria-current': stale === 'stale' in query && 'true'}, text))),
-        list.pages.length > 0 ? table('Pages as it has them', [
+        table('Pages as it has them', [
           ['Page', 'url', (page) => page.url],
           ['State', '', (page) => (page.fetched_at === null ? badge('', 'Never fetched') : page.stale_since ? badge('warn', 'Behind') : page.held_changed_at ? badge('good', 'Up to date') : badge('warn', 'Not whole'))],
           ['Fetched', '', (page) => ago(page.fetched_at)],
           ['Answered', 'number', (page) => (page.status === null ? '' : String(page.status))],
           ['It has the version of', '', (page) => time(page.held_changed_at, 'none')],
           ['The page changed', '', (page) => time(page.changed_at)],
-        ], list.pages, true) : none(stale ? 'None: it has all that it fetches as they are now.' : 'None.'),
-        list.next && el('p', {}, link(here({...(stale ? {stale: '1'} : {}), after: list.next}), 'More pages'))),
+        ], list.pages, stale ? 'None: it has all that it fetches as they are now.' : 'None.'),
+        further(list.next, here({...(stale ? {stale: '1'} : {}), after: list.next}), 'More pages')),
       section('Its days', days.length > 0
         ? [days.length > 1 && chart(`Fetches of ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES),
           el('details', {open: days.length < 8}, el('summary', {}, 'The numbers'), daysTable(one))]

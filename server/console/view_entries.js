@@ -1,10 +1,26 @@
-/* Sitemaps: 100 at a time by cursor, never all; found by how the URL begins (at once), by what it
- * contains or its warnings (looked through, in steps); one entry; register, change, remove. */
+/* Sitemaps of indexes and page URLs of urlsets: 100 at a time by cursor, never all; found by how the URL begins
+ * (at once), by what it contains or its warnings (looked through, in steps); one; register, change, remove. */
 import {get, getTagged, post, remove} from './api.js';
-import {ago, alertBox, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, indexField, link, none, number, outside, soft, table, time, to} from './dom.js';
+import {ago, alertBox, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, lines, link, listField, none, number, outside, searchForm, section, soft, table, time, to} from './dom.js';
 
 const LIMIT = 100;
 const TYPING_MS = 250;
+
+const SITEMAP = {calls: '/v1/sitemaps', list: 'index', one: 'sitemap', many: 'sitemaps', word: 'sitemap', view: 'entry'};
+const PAGE_URL = {calls: '/v1/urls', list: 'urlset', one: 'url', many: 'urls', word: 'page URL', view: 'url'};
+
+export const isUrlset = (list) => 'with' in list;
+/* Of a row, or of a list; none: of an index. */
+export const nounOf = (one) => (one && ('urlset' in one || isUrlset(one)) ? PAGE_URL : SITEMAP);
+export const listOf = (row) => row[nounOf(row).list];
+/* A page of a urlset, which is an entry of an index and nobody's to change. */
+export const isPage = (row) => row.source.startsWith('urlset:');
+export const rowLink = (row) => link(`#/${nounOf(row).view}/${row.id}`, row.loc);
+
+export async function readLists() {
+  const [{indexes}, {urlsets}] = await Promise.all(['indexes', 'urlsets'].map((kind) => get('/v1/' + kind, {limit: 1000})));
+  return [...indexes, ...urlsets];
+}
 
 /* What the codes of `warnings` mean for who reads the index. */
 const WARNINGS = {
@@ -22,9 +38,7 @@ const WARNINGS = {
   'pages-nearly-used-up': 'The site has 90 % of its index files or more.',
 };
 
-function warningText(code) {
-  return WARNINGS[code] || code;
-}
+const warningText = (code) => WARNINGS[code] || code;
 
 /* How a sitemap was found where it is. */
 export const CHECKS = {
@@ -32,37 +46,32 @@ export const CHECKS = {
   broken: ['bad', 'Broken'], refused: ['warn', 'Refused to this server'], unreachable: ['bad', 'Unreachable'],
 };
 
-export function checkBadge(found) {
-  return badge(...(CHECKS[found.state] || ['', found.state]));
-}
+export const checkBadge = (found) => badge(...(CHECKS[found.state] || ['', found.state]));
 
-/* ---- changing one ---- */
+const warned = (entry) => entry.warnings.length > 0 ? ' Worth a look: ' + entry.warnings.map(warningText).join(' ') : '';
 
-function warned(entry) {
-  return entry.warnings.length > 0 ? ' Worth a look: ' + entry.warnings.map(warningText).join(' ') : '';
-}
-
-function registerDialog(context, indexes) {
-  const loc = field({label: 'URL of the sitemap', name: 'loc', type: 'url', hint: 'Absolute, with https and host.'});
+function registerDialog(context, lists, chosen) {
+  const {calls, list, one, word} = nounOf(chosen);
+  const loc = field({label: 'URL', name: 'loc', type: 'url', hint: 'Absolute, with https and host.'});
   const lastmod = field({label: 'Last modified (may be empty)', name: 'lastmod', hint: 'As 2026-11-22T08:30:00Z, or a date.'});
-  const where = indexField(indexes, '', 'The one whose directory holds it');
+  const where = listField(list, lists.filter((other) => nounOf(other).list === list), chosen && list === 'urlset' && chosen.url, list === 'index' ? 'The one whose directory holds it' : 'Choose one');
   dialog({
-    title: 'Register a sitemap', content: [loc.node, lastmod.node, where.node], action: 'Register',
+    title: 'Register a ' + word, content: [loc.node, lastmod.node, where.node], action: 'Register',
     async run() {
       const json = {loc: loc.input.value.trim()};
       if (lastmod.input.value.trim() !== '') json.lastmod = lastmod.input.value.trim();
-      if (where.input.value !== '') json.index = where.input.value;
-      const answer = await post('/v1/sitemaps', {json});
-      const made = answer.sitemap;
+      if (where.input.value !== '') json[list] = where.input.value;
+      const answer = await post(calls, {json});
+      const made = answer[one];
       context.done((answer.created ? 'Registered. ' : answer.updated ? 'It was there; changed. ' : 'It was there already. ') +
-        `It is in ${made.index}, page ${made.page}.` + warned(made));
+        `It is in ${listOf(made)}, page ${made.page}.` + warned(made));
     },
   });
 }
 
-async function readTagged(context, id) {
+async function readTagged(context, row) {
   try {
-    return await getTagged('/v1/sitemaps/' + id);
+    return await getTagged(`${nounOf(row).calls}/${row.id}`);
   } catch (error) {
     context.say(error.status === 404 ? 'It is not there any more.' : error.message);
     if (error.status === 404) context.refresh();
@@ -70,54 +79,71 @@ async function readTagged(context, id) {
   }
 }
 
-async function editDialog(context, id) {
-  const found = await readTagged(context, id);
+async function editDialog(context, row) {
+  const found = await readTagged(context, row);
   if (!found) return;
-  const {value: one, etag} = found;
+  const {value: one, etag} = found, noun = nounOf(one);
   const lastmod = field({label: 'Last modified', name: 'lastmod', value: one.lastmod || '', hint: 'As 2026-11-22T08:30:00Z, or a date. Empty: none is told to crawlers.'});
   dialog({
     title: 'Change the date', content: [el('p', {class: 'url'}, one.loc), lastmod.node], action: 'Save',
     async run() {
       const text = lastmod.input.value.trim();
-      const answer = await post('/v1/sitemaps', {json: {loc: one.loc, lastmod: text === '' ? null : text}, match: etag});
-      context.done((answer.updated ? 'Saved.' : 'That is the date it had.') + warned(answer.sitemap));
+      const answer = await post(noun.calls, {json: {loc: one.loc, [noun.list]: listOf(one), lastmod: text === '' ? null : text}, match: etag});
+      context.done((answer.updated ? 'Saved.' : 'That is the date it had.') + warned(answer[noun.one]));
     },
   });
 }
 
-async function removeDialog(context, id, then) {
-  const found = await readTagged(context, id);
+async function removeDialog(context, row, then) {
+  const found = await readTagged(context, row);
   if (!found) return;
+  const {calls, list, word} = nounOf(row);
   dialog({
-    title: 'Remove this sitemap?', danger: true, action: 'Remove',
-    content: [el('p', {class: 'url'}, found.value.loc), el('p', {}, 'It leaves the index. The file itself stays where it is.')],
+    title: `Remove this ${word}?`, danger: true, action: 'Remove',
+    content: [el('p', {class: 'url'}, found.value.loc), el('p', {}, `It leaves the ${list}. ${list === 'index' ? 'The file' : 'The page'} itself stays where it is.`)],
     async run() {
-      await remove('/v1/sitemaps/' + id, {match: found.etag});
+      await remove(`${calls}/${row.id}`, {match: found.etag});
       context.say(context.hasHistory() ? 'Removed. It can be undone under History.' : 'Removed.');
       then();
     },
   });
 }
 
-/* ---- the list ---- */
+/* "3 images, de, fr, news: The title" */
+const extensions = ({images, alternates, news}) => [
+  images && count(images.length, 'image'), alternates && Object.keys(alternates).join(', '), news && 'news: ' + news.title,
+].filter(Boolean).join(', ');
 
-function columnsOf(context, again) {
-  const columns = [
-    ['URL', 'url', (one) => link('#/entry/' + one.id, one.loc)],
+const UNITS = {m: 60e3, h: 3600e3, d: 86400e3, w: 604800e3};
+
+/* When it leaves by itself; no later than a Date may be. */
+function leaves(row, {expires}) {
+  const since = +new Date(row.news?.publication_date || row.lastmod || row.registered_at);
+  return new Date(Math.min(since + parseInt(expires) * UNITS[expires.at(-1)], 864e13)).toISOString();
+}
+
+const actionsOf = (context, one, then) => (isPage(one)
+  ? link(to('entries', {index: new URL(one.index).origin + one.source.slice(7)}), 'Its page URLs')
+  : context.may('write') && [
+    button('Change', () => editDialog(context, one), '', one.loc), ' ',
+    button('Remove', () => removeDialog(context, one, then), '', one.loc),
+  ]);
+
+function columnsOf(context, chosen, rows, again) {
+  const urlset = chosen && isUrlset(chosen) && chosen;
+  return [
+    ['URL', 'url', rowLink],
     ['Last modified', '', (one) => (one.lastmod ? el('span', {class: 'date'}, one.lastmod) : soft('none'))],
+    urlset && urlset.with.length > 0 && ['Has', 'has', (one) => extensions(one) || soft('none')],
     ['Page', 'number', (one) => number(one.page)],
     ['Source', '', (one) => one.source],
     ['Changed', '', (one) => ago(one.changed_at)],
+    urlset && urlset.expires && ['Leaves', '', (one) => ago(leaves(one, urlset))],
     ['State', '', (one) => (one.warnings.length > 0
       ? el('ul', {class: 'warnings'}, one.warnings.map((code) => el('li', {title: warningText(code)}, badge('warn', code))))
       : soft('fine'))],
-  ];
-  if (context.may('write'))
-    columns.push(['Actions', 'actions', (one) => [
-      button('Change', () => editDialog(context, one.id), '', one.loc), ' ',
-      button('Remove', () => removeDialog(context, one.id, again), '', one.loc),
-    ]]);
-  return columns;
+    (context.may('write') || rows.some(isPage)) && ['Actions', 'actions', (one) => actionsOf(context, one, again)],
+  ].filter(Boolean);
 }
 
 /* A person leaves the scheme and host away; "?": of which site? */
@@ -127,97 +153,64 @@ function wholeUrl(text, origin) {
 }
 
 export async function entries(context, where) {
-  const indexes = (await get('/v1/indexes', {limit: 1000})).indexes;
+  const lists = await readLists();
   const asked = where.query;
-  const index = indexField(indexes, asked.get('index'));
-  const mode = field({label: 'URL', name: 'mode', value: asked.get('mode') || 'prefix', options: [['prefix', 'begins with'], ['loc', 'is exactly'], ['contains', 'contains']]});
-  const text = field({label: 'Text', name: 'text', value: asked.get('text') || '', type: 'search'});
-  const source = field({label: 'Source', name: 'source', value: asked.get('source') || ''});
+  const index = listField('index', lists, asked.get('index'), 'All indexes');
+  const mode = field({label: 'URL', name: 'mode', value: asked.get('mode'), options: [['prefix', 'begins with'], ['loc', 'is exactly'], ['contains', 'contains']]});
+  const text = field({label: 'Text', name: 'text', value: asked.get('text'), type: 'search'});
+  const source = field({label: 'Source', name: 'source', value: asked.get('source')});
   const only = check({label: 'With warnings only', name: 'warned', checked: asked.get('warned') === '1'});
   const results = el('div', {class: 'results'});
-  const form = el('form', {class: 'search', role: 'search', novalidate: true},
-    index.node, mode.node, text.node, source.node, only.node,
-    el('p', {class: 'field buttons'}, el('button', {type: 'submit', class: 'main'}, 'Search')));
   let behind = []; /* the cursors of the lists before this one */
   let run = 0;
 
   const values = () => {
-    const chosen = indexes.find((one) => one.url === index.input.value);
-    const origin = chosen ? chosen.site : new Set(indexes.map((one) => one.site)).size === 1 ? indexes[0].site : '?';
-    return {chosen, mode: mode.input.value, origin, raw: text.input.value.trim(), text: wholeUrl(text.input.value.trim(), origin), source: source.input.value.trim(), warned: only.input.checked};
+    const chosen = lists.find((one) => one.url === index.input.value);
+    const origin = chosen ? chosen.site : new Set(lists.map((one) => one.site)).size === 1 ? lists[0].site : '?';
+    return {chosen, noun: nounOf(chosen), mode: mode.input.value, origin, raw: text.input.value.trim(), text: wholeUrl(text.input.value.trim(), origin), source: source.input.value.trim(), warned: only.input.checked};
   };
   const queryOf = (v, after) => ({
-    index: index.input.value, source: v.source, limit: LIMIT, after, warned: v.warned ? '1' : null,
+    [v.noun.list]: index.input.value, source: v.source, limit: LIMIT, after, warned: v.warned ? '1' : null,
     [v.mode]: v.mode === 'contains' ? v.raw : v.text,
   });
   const scans = (v) => v.warned || (v.mode === 'contains' && v.raw !== '');
 
-  /* What the list says of itself, above it. */
-  const caption = (v, list, from) => {
-    if (list.length === 0) return 'No sitemap';
-    const plain = v.raw === '' && v.source === '' && !v.warned && v.chosen && v.chosen.entries !== null;
-    return `${number(from + 1)} to ${number(from + list.length)}` + (plain ? ` of ${number(v.chosen.entries)}` : '') + ' sitemaps';
-  };
-
-  const showList = (v, list, next, from, extra) => {
-    fill(results,
-      extra,
-      list.length > 0 ? table(caption(v, list, from), columnsOf(context, () => context.skip().then(() => load(true))), list)
-        : none(v.raw || v.source || v.warned ? 'None is like that.' : 'None is registered yet.'),
-      buttons(
-        behind.length > 0 && button('Back', () => { behind.pop(); load(true); }),
-        next && button('Next ' + LIMIT, () => { behind.push(next); load(true); })));
-  };
-
-  /* Goes on until there is a page full, it is stopped, or all was looked at. */
-  const scan = async (v, mine) => {
-    const list = [];
-    let after = behind.at(-1) || null, looked = 0, stopped = false;
-    const total = v.chosen.entries;
-    const stop = button('Stop', () => { stopped = true; });
-    const said = el('span', {});
-    const bar = el('p', {class: 'progress', role: 'status'}, said, ' ', stop);
-    fill(results, bar);
-    do {
-      const answer = await get('/v1/sitemaps', {...queryOf(v, after), limit: LIMIT - list.length});
-      if (mine !== run || !results.isConnected) return;
-      list.push(...answer.sitemaps);
-      looked += answer.looked_at || 0;
-      after = answer.next;
-      said.textContent = `${number(looked)}${total !== null ? ' of ' + number(total) : ''} looked at, ${count(list.length, 'found', 'found')}.`;
-      while (document.hidden && results.isConnected) await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, {once: true}));
-    } while (after && list.length < LIMIT && !stopped);
-    showList(v, list, after, behind.length * LIMIT, none(said.textContent + (stopped && after ? ' Stopped.' : '')));
-  };
-
+  /* Where it looks through, it goes on until there is a page full, it is stopped, or all was looked at. */
   const load = async (moved) => {
-    const mine = ++run;
-    const v = values();
+    const mine = ++run, v = values(), slow = scans(v), found = [], from = behind.length * LIMIT;
+    let after = behind.at(-1), looked = 0, stopped = false;
+    adder.textContent = 'Register a ' + v.noun.word;
+    const wrong = slow && !v.chosen ? 'Choose an index or a urlset: this search looks at each of its entries'
+      : v.mode !== 'contains' && v.text.startsWith('?') && 'There are several sites: choose an index or a urlset, or write the whole URL';
+    if (wrong) return fill(results, alertBox(new Error(wrong)));
+    const total = v.chosen ? v.chosen.entries : null, said = el('span');
+    if (slow) fill(results, el('p', {class: 'progress', role: 'status'}, said, ' ', button('Stop', () => { stopped = true; })));
     try {
-      if (scans(v) && !v.chosen) {
-        fill(results, alertBox(new Error('Choose an index: this search looks at each of its entries')));
-        return;
-      }
-      if (v.mode !== 'contains' && v.text.startsWith('?')) {
-        fill(results, alertBox(new Error('There are several sites: choose an index, or write the whole URL')));
-        return;
-      }
-      if (scans(v)) {
-        await scan(v, mine);
-      } else {
-        const answer = await get('/v1/sitemaps', queryOf(v, behind.at(-1)));
-        if (mine !== run) return;
-        showList(v, answer.sitemaps, answer.next, behind.length * LIMIT);
-      }
-      if (moved && mine === run) {
-        const top = results.querySelector('table');
-        if (top) top.scrollIntoView({block: 'nearest'});
-        if (document.activeElement === document.body) document.getElementById('main').focus({preventScroll: true});
-      }
+      do {
+        const answer = await get(v.noun.calls, {...queryOf(v, after), limit: LIMIT - found.length});
+        if (mine !== run || (slow && !results.isConnected)) return;
+        found.push(...answer[v.noun.many]);
+        looked += answer.looked_at || 0;
+        after = answer.next;
+        said.textContent = `${number(looked)}${total !== null ? ' of ' + number(total) : ''} looked at, ${number(found.length)} found.`;
+        while (slow && document.hidden && results.isConnected) await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, {once: true}));
+      } while (slow && after && found.length < LIMIT && !stopped);
     } catch (error) {
       if (!('status' in error)) throw error;
       if (mine === run) fill(results, alertBox(error));
+      return;
     }
+    const asked = v.raw || v.source || v.warned;
+    fill(results,
+      slow && none(said.textContent + (stopped && after ? ' Stopped.' : '')),
+      table(`${number(from + 1)} to ${number(from + found.length)}${asked || total === null ? '' : ' of ' + number(total)} ${v.noun.word}s`,
+        columnsOf(context, v.chosen, found, () => context.skip().then(() => load(true))), found, asked ? 'None is like that.' : 'None is registered yet.', true),
+      buttons(
+        behind.length > 0 && button('Back', () => { behind.pop(); load(true); }),
+        after && button('Next ' + LIMIT, () => { behind.push(after); load(true); })));
+    if (!moved) return;
+    results.querySelector('table')?.scrollIntoView({block: 'nearest'});
+    if (document.activeElement === document.body) document.getElementById('main').focus({preventScroll: true});
   };
   /* The address keeps the question, so that it can be reloaded or sent on. */
   const search = () => {
@@ -228,11 +221,11 @@ export async function entries(context, where) {
     return load(false);
   };
   let typing = 0;
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
+  const form = searchForm([index, mode, text, source, only], () => {
     clearTimeout(typing);
     search();
   });
+  const adder = button('', () => registerDialog(context, lists, values().chosen), 'main');
   form.addEventListener('input', () => {
     clearTimeout(typing);
     if (mode.input.value === 'prefix') typing = setTimeout(search, TYPING_MS);
@@ -242,11 +235,9 @@ export async function entries(context, where) {
   return {
     title: 'Sitemaps',
     begin: () => slow && load(false),
-    content: [context.may('write') && buttons(button('Register a sitemap', () => registerDialog(context, indexes), 'main')), form, results],
+    content: [context.may('write') && buttons(adder), form, results],
   };
 }
-
-/* ---- one ---- */
 
 const CHECK_FACTS = [
   ['status', 'Answered', number], ['detail', 'Says', String], ['line', 'Line', number], ['checked_at', 'Checked', time],
@@ -254,33 +245,36 @@ const CHECK_FACTS = [
 ];
 
 function checkFacts(found) {
-  return [
-    el('h2', {}, 'The file itself, as it was found'),
+  return section('The file itself, as it was found',
     el('p', {}, checkBadge(found), ' ', [found.code, ...found.remarks].map((code) => code && [codeOf(code), ' '])),
-    facts(CHECK_FACTS.map(([name, label, say]) => [label, found[name] ? say(found[name]) : null])),
-  ];
+    facts(CHECK_FACTS.map(([name, label, say]) => [label, found[name] ? say(found[name]) : null])));
 }
 
 export async function entry(context, where) {
-  const one = await get('/v1/sitemaps/' + encodeURIComponent(where.id));
+  const noun = where.view === 'url' ? PAGE_URL : SITEMAP;
+  const one = await get(`${noun.calls}/${encodeURIComponent(where.id)}`);
+  const urlset = noun === PAGE_URL && (await readLists()).find((list) => list.url === one.urlset);
   const problem = (await get('/v1/sources')).sources.filter((source) => source.name === one.source)
     .flatMap((source) => source.problems.map((found) => ({found, url: source.url + found.path}))).find(({url}) => url === one.loc);
   return {
-    title: 'Sitemap',
+    title: noun === SITEMAP ? 'Sitemap' : 'Page URL',
     content: [
-      el('p', {class: 'lead'}, outside(one.loc)),
+      el('p', {}, outside(one.loc)),
       facts([
         ['Last modified', one.lastmod || 'none is told'],
-        ['In the index', one.index], ['Page', number(one.page)],
+        ['In the ' + noun.list, link(to('entries', {index: listOf(one)}), listOf(one))], ['Page', number(one.page)],
         ['Source', one.source], ['Digest', one.digest],
         ['Registered', time(one.registered_at)], ['Changed', time(one.changed_at)],
+        ['Leaves', urlset && urlset.expires && time(leaves(one, urlset))],
       ]),
-      one.warnings.length > 0 && [el('h2', {}, 'Worth a look'), el('ul', {}, one.warnings.map((code) => el('li', {}, warningText(code), ' ', codeOf(code))))],
-      problem && [el('h2', {}, 'Refused by its source'), el('p', {}, `Line ${problem.found.line}, column ${problem.found.column}: ${problem.found.detail} `, codeOf(problem.found.code), '. The index shows its last good content.')],
+      one.images && section('Images', lines(one.images.map((url) => outside(url)))),
+      one.alternates && section('In other languages', lines(Object.entries(one.alternates).map(([lang, url]) => [badge('', lang), ' ', outside(url)]))),
+      one.news && section('News', facts([['Title', one.news.title], ['Published', time(one.news.publication_date)], ['Publication', `${one.news.publication.name} (${one.news.publication.language})`]])),
+      one.warnings.length > 0 && section('Worth a look', lines(one.warnings.map((code) => [warningText(code), ' ', codeOf(code)]))),
+      problem && section('Refused by its source', el('p', {}, `Line ${problem.found.line}, column ${problem.found.column}: ${problem.found.detail} `, codeOf(problem.found.code), '. The index shows its last good content.')),
       one.check && checkFacts(one.check),
       buttons(
-        context.may('write') && button('Change the date', () => editDialog(context, one.id)),
-        context.may('write') && button('Remove', () => removeDialog(context, one.id, () => context.go('#/entries')), 'danger'),
+        actionsOf(context, one, () => context.go('#/entries')),
         context.hasHistory() && link(to('history', {loc: one.loc}), 'Its history')),
     ],
   };

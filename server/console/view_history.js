@@ -1,25 +1,25 @@
 /* History: what changed, by whom, with its rows; back again, always tried first (a dry run), then done. */
 import {get, post} from './api.js';
-import {approval, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, indexField, link, none, number, section, soft, table, time, to} from './dom.js';
+import {approval, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, further, lines, link, listField, none, number, searchForm, section, soft, table, time, to} from './dom.js';
+import {isPage, listOf, readLists, rowLink} from './view_entries.js';
 import {countsOf, countsText} from './view_sites.js';
 
 const KINDS = {
   registration: 'registered one', removal: 'removed one', list: 'sent a list', replace: 'replaced a list', scan: 'read its files', check: 'found new dates',
-  undo: 'undid a change', restore: 'put an index back', configure: 'read the configuration',
-  'site-add': 'added a site', 'site-update': 'changed a site', 'site-remove': 'removed a site', 'site-freeze': 'froze a site', 'site-thaw': 'thawed a site',
-  'index-add': 'added an index', 'index-remove': 'removed an index', 'index-freeze': 'froze an index', 'index-thaw': 'thawed an index',
-  'source-add': 'added a source', 'source-update': 'changed a source', 'source-remove': 'removed a source', 'token-add': 'added a token', 'token-revoke': 'ended a token',
+  split: 'split a large file', expiry: 'let old page URLs go', undo: 'undid a change', restore: 'put an index back', configure: 'read the configuration',
 };
-/* Of no sitemaps, and not to be undone. */
-const isOther = (kind) => kind === 'configure' || (kind.includes('-') && !/^(site|index)-remove$/.test(kind));
+const DID = {add: 'added', update: 'changed', remove: 'removed', freeze: 'froze', thaw: 'thawed', revoke: 'ended'};
+for (const [what, verbs] of Object.entries({'a site': 'add update remove freeze thaw', 'an index': 'add remove freeze thaw', 'a urlset': 'add update remove freeze thaw', 'a source': 'add update remove', 'a token': 'add revoke'}))
+  for (const verb of verbs.split(' ')) KINDS[what.split(' ')[1] + '-' + verb] = DID[verb] + ' ' + what;
+/* Of no rows, and not to be undone. */
+const isOther = (kind) => kind === 'configure' || (kind.includes('-') && !/^(site|index|urlset)-remove$/.test(kind));
 const BIG = 1000; /* kept in the tab */
 const ROWS = 100; /* shown at once */
 const SLOW = 100000; /* so many rows take a while */
 
 const changeLink = (one) => link('#/change/' + one.revision, 'change ' + one.revision);
 const kindText = (one) => KINDS[one.kind] || one.kind;
-const VIA = {api: 'by the API', cli: 'by a command', source: 'by reading', config: 'by the configuration'};
-const viaText = (one) => VIA[one.via] || one.via;
+const viaText = (one) => 'by ' + ({api: 'the API', cli: 'a command', source: 'reading', config: 'the configuration'}[one.via] || one.via);
 
 function sums(one) {
   return isOther(one.kind) ? [] : [[one.created, '+', 'new'], [one.updated, '~', 'changed'], [one.removed, '−', 'removed']].filter(([n]) => n > 0)
@@ -36,22 +36,18 @@ const columns = [
   ['When', '', (one) => time(one.at)],
   ['Who', '', (one) => [el('strong', {}, one.by || ''), ' ', soft(viaText(one))]],
   ['What', '', (one) => [kindText(one), one.undoes ? [' (', link('#/change/' + one.undoes, 'change ' + one.undoes), ')'] : null, one.note ? el('span', {class: 'note'}, one.note) : null]],
-  ['Sitemaps', '', (one) => (sums(one).length > 0 ? sums(one) : soft('none'))],
+  ['Rows', '', (one) => (sums(one).length > 0 ? sums(one) : soft('none'))],
   ['Change', 'number', (one) => link('#/change/' + one.revision, String(one.revision))],
 ];
 
 export async function history(context, where) {
   const asked = where.query;
-  const indexes = (await get('/v1/indexes', {limit: 1000})).indexes;
-  const index = indexField(indexes, asked.get('index'));
-  const by = field({label: 'Token or source', name: 'by', value: asked.get('by') || ''});
-  const kind = field({label: 'What', name: 'kind', value: asked.get('kind') || '', options: [['', 'Anything'], ...Object.entries(KINDS)]});
-  const loc = field({label: 'URL of a sitemap', name: 'loc', value: asked.get('loc') || ''});
+  const index = listField('index', await readLists(), asked.get('index'));
+  const by = field({label: 'Token or source', name: 'by', value: asked.get('by')});
+  const kind = field({label: 'What', name: 'kind', value: asked.get('kind'), options: [['', 'Anything'], ...Object.entries(KINDS)]});
+  const loc = field({label: 'URL', name: 'loc', value: asked.get('loc')});
   const question = () => Object.fromEntries([index, by, kind, loc].map(({input}) => [input.name, input.value.trim()]).filter(([, value]) => value !== ''));
-  const form = el('form', {class: 'search', role: 'search', novalidate: true, onsubmit: (event) => {
-    event.preventDefault();
-    context.go(to('history', question()));
-  }}, index.node, by.node, kind.node, loc.node, el('p', {class: 'field buttons'}, el('button', {type: 'submit', class: 'main'}, 'Search')));
+  const form = searchForm([index, by, kind, loc], () => context.go(to('history', question())));
   const results = el('div', {class: 'results'});
   const found = [];
   let next = null, from = 0;
@@ -66,7 +62,7 @@ export async function history(context, where) {
       from = answer.from_revision;
     } while (next && found.length === had);
     fill(results,
-      found.length > 0 ? table('Changes, the newest first', columns, found) : none('No change is like that.'),
+      table('Changes, the newest first', columns, found, 'No change is like that.', true),
       next ? buttons(found.length < BIG ? button('Earlier ones', more) : `These are ${BIG}; narrow the search for earlier ones.`)
         : from > 1 && none(`What was before change ${from} is not kept any more.`));
   };
@@ -79,10 +75,8 @@ export async function history(context, where) {
 function conflictsOf(answer, overwrite) {
   if (answer.conflicts_total === 0) return null;
   return [
-    el('p', {}, overwrite.input.checked
-      ? `${count(answer.conflicts_total, 'sitemap was', 'sitemaps were')} changed since and would be put back, too.`
-      : `${count(answer.conflicts_total, 'sitemap was', 'sitemaps were')} changed since and would stay as they are:`),
-    el('ul', {class: 'rows'}, answer.conflicts.slice(0, 10).map((one) => el('li', {class: 'url'}, one.loc))),
+    el('p', {}, `${count(answer.conflicts_total, 'row was', 'rows were')} changed since and would ${overwrite.input.checked ? 'be put back, too.' : 'stay as they are:'}`),
+    lines(answer.conflicts.slice(0, 10).map((one) => el('span', {class: 'url'}, one.loc)), 'rows'),
     overwrite.node,
   ];
 }
@@ -129,33 +123,30 @@ function undoDialog(context, one) {
   backDialog(context, {
     title: `Undo change ${one.revision}`, done: 'Undone', path: `/v1/history/${one.revision}/undo`, query: () => ({}),
     before: [el('p', {}, `What ${one.by || 'the server'} did (${kindText(one)}) is taken back, by a change of its own. First you see what that would be; nothing is written.`),
-      totalOf(one) >= SLOW && none(`It has ${number(totalOf(one))} sitemaps: each of the two steps may take half a minute or more.`)],
+      totalOf(one) >= SLOW && none(`It has ${number(totalOf(one))} rows: each of the two steps may take half a minute or more.`)],
   });
 }
 
 export function restoreDialog(context, index, revision) {
   const to = field({label: 'As it was after change', name: 'to', value: revision === null ? '' : String(revision), inputmode: 'numeric', hint: 'A number of the history. What others registered elsewhere is not touched.'});
   backDialog(context, {
-    title: 'Put the index back as it was', done: 'Put back', path: '/v1/restore', query: () => ({index, to: to.input.value.trim()}),
+    title: `Put ${new URL(index).pathname} back as it was`, done: 'Put back', path: '/v1/restore', query: () => ({index, to: to.input.value.trim()}),
     before: [el('p', {class: 'url'}, index), to.node],
   });
 }
 
-/* ---- one change ---- */
-
-const FIELDS = [['lastmod', 'last modified'], ['digest', 'digest'], ['source', 'source'], ['index', 'index'], ['page', 'page']];
-const valueOf = (side, name) => (side[name] === null ? 'none' : String(side[name]));
+const FIELDS = {lastmod: 'last modified', digest: 'digest', source: 'source', index: 'index', page: 'page', images: 'images', alternates: 'other languages', news: 'news'};
+const valueOf = (side, name) => (side[name] ? [side[name]].flat().map((one) => (typeof one === 'object' ? JSON.stringify(one) : one)).join(' ') : 'none');
 
 function difference(row) {
   if (row.before === null) return ['last modified ', valueOf(row.after, 'lastmod')];
   if (row.after === null) return ['last modified was ', valueOf(row.before, 'lastmod')];
-  const lines = FIELDS.filter(([name]) => row.before[name] !== row.after[name])
-    .map(([name, text]) => el('li', {}, text, ': ', el('del', {}, valueOf(row.before, name)), ' → ', el('ins', {}, valueOf(row.after, name))));
-  return lines.length > 0 ? el('ul', {class: 'rows'}, lines) : 'only what is not shown here';
+  const all = Object.entries(FIELDS).map(([name, text]) => [text, valueOf(row.before, name), valueOf(row.after, name)]).filter(([, before, after]) => before !== after);
+  return all.length > 0 ? lines(all.map(([text, before, after]) => [text, ': ', el('del', {}, before), ' → ', el('ins', {}, after)]), 'rows') : 'only what is not shown here';
 }
 
 const rowColumns = [
-  ['URL', 'url', (row) => (row.after ? link('#/entry/' + row.after.id, row.loc) : row.loc)],
+  ['URL', 'url', (row) => (row.after ? rowLink(row.after) : row.loc)],
   ['What', '', (row) => (row.before === null ? badge('good', 'New') : row.after === null ? badge('bad', 'Removed') : badge('', 'Changed'))],
   ['How', '', difference],
 ];
@@ -166,25 +157,25 @@ export async function change(context, where) {
   let n = 0;
   const more = () => {
     n += ROWS;
-    fill(shown, table(`${count(Math.min(n, one.rows.length), 'row', 'rows')} of ${number(totalOf(one))}`, rowColumns, one.rows.slice(0, n)),
+    fill(shown, table(`${count(Math.min(n, one.rows.length), 'row')} of ${number(one.next || where.query.has('after') ? totalOf(one) : one.rows.length)}`, rowColumns, one.rows.slice(0, n), 'It has none.', true),
       n < one.rows.length ? el('p', {}, button(`Next ${ROWS}`, more))
-        : one.next && el('p', {}, link(`#/change/${one.revision}?after=${one.next}`, 'More rows')));
+        : further(one.next, `#/change/${one.revision}?after=${one.next}`, 'More rows'));
     if (n > ROWS) shown.querySelectorAll('tbody a')[n - ROWS]?.focus();
   };
   more();
-  const names = new Set(one.rows.map((row) => (row.after || row.before).index));
+  const names = new Set(one.rows.filter((row) => !isPage(row.after || row.before)).map((row) => listOf(row.after || row.before)));
   return {
     title: 'Change ' + one.revision,
     content: [
       facts([
         ['When', time(one.at)], ['Who', one.by], ['What', kindText(one)], ['How', viaText(one)],
         ['Undoes', one.undoes ? link('#/change/' + one.undoes, 'change ' + one.undoes) : null],
-        ['Sitemaps', sums(one).length > 0 ? sums(one) : 'none'], ['Note', one.note], ['Request', one.request_id ? codeOf(one.request_id) : null],
+        ['Rows', sums(one).length > 0 ? sums(one) : 'none'], ['Note', one.note], ['Request', one.request_id ? codeOf(one.request_id) : null],
       ]),
       context.may('write') && buttons(
         !isOther(one.kind) && button('Undo it', () => undoDialog(context, one)),
         [...names].slice(0, 3).map((index) => button('Put ' + new URL(index).pathname + ' back to here', () => restoreDialog(context, index, one.revision)))),
-      section('Its sitemaps', one.rows.length > 0 ? shown : none('It has none.'),),
+      section('Its rows', shown),
     ],
   };
 }

@@ -1,6 +1,6 @@
 /* Overview: is all well, how much there is, who has seen it, what was done last. */
 import {get} from './api.js';
-import {ago, badge, codeOf, count, el, lines, link, none, number, section, table, time, to} from './dom.js';
+import {ago, badge, codeOf, count, el, further, lines, link, none, number, section, table, time, to} from './dom.js';
 import {crawlerSentence} from './view_crawlers.js';
 import {changeLine} from './view_history.js';
 import {indexColumns} from './view_sites.js';
@@ -8,14 +8,15 @@ import {badText, sourceBadge} from './view_sources.js';
 
 const INDEXES = 20, CHANGES = 5;
 
+const SITES = ['sites', 'To the sites'], SOURCE = ['sources', 'To the source'];
 /* Where to do what about a reason of /readyz. */
 const ADVICE = {
-  'no-site': ['sites', 'To the sites'],
-  'source-failing': ['sources', 'To the source'],
-  'source-held': ['sources', 'To the source'],
+  'no-site': SITES,
+  'source-failing': SOURCE,
+  'source-held': SOURCE,
   'source-problems': ['problems', 'Which and why'],
   'source-checks': ['checks', 'Which and why'],
-  frozen: ['sites', 'To the sites'],
+  frozen: SITES,
 };
 
 function adviceOf({code, detail}) {
@@ -32,15 +33,13 @@ export function healthBox(health) {
       el('li', {}, reason.detail.replace(/(; GET|: make one with) .*/, '').replace(/^(\S+:) answers/, '$1 its list answers'), '. ', adviceOf(reason), ' ', codeOf(reason.code)))));
 }
 
-function tile(value, name, hash) {
-  return el('a', {class: 'tile', href: hash}, el('strong', {}, value), ' ', el('span', {}, name));
-}
+const tile = (n, more, name, hash) => el('a', {class: 'tile', href: hash}, el('strong', {}, number(n), more && ' or more'), ' ', el('span', {}, n === 1 ? name : name + 's'));
 
 function sourceLine(source) {
-  return [sourceBadge(source), ' ', link('#/sources', source.name), ': ', count(source.listed, 'sitemap listed', 'sitemaps listed'),
-    source.problems_total > 0 ? ', ' + count(source.problems_total, 'refused', 'refused') : '',
+  return [sourceBadge(source), ' ', link('#/sources', source.name), ': ', count(source.listed, 'sitemap') + ' listed',
+    source.problems_total > 0 ? ', ' + number(source.problems_total) + ' refused' : '',
     badText(source),
-    source.held_removals > 0 ? ', ' + count(source.held_removals, 'removal held', 'removals held') : '',
+    source.held_removals > 0 ? ', ' + count(source.held_removals, 'removal') + ' held' : '',
     '; last good scan ', ago(source.last_good_scan_at), '.'];
 }
 
@@ -50,25 +49,20 @@ export async function overview(context) {
     context.hasHistory() ? get('/v1/history', {limit: CHANGES}) : {changes: []},
   ]);
   const indexes = list.indexes;
-  const more = list.next ? ' or more' : '';
   const entries = indexes.some((one) => one.entries === null) ? null : indexes.reduce((sum, one) => sum + one.entries, 0);
   const pages = indexes.reduce((sum, one) => sum + one.pages.length, 0);
-  const newest = indexes.map((one) => one.changed_at).filter(Boolean).sort().pop();
   const content = [
     healthBox(health),
     el('div', {class: 'tiles'},
-      tile(number(entries) + more, entries === 1 ? 'sitemap' : 'sitemaps', '#/entries'),
-      tile(number(pages) + more, pages === 1 ? 'index page' : 'index pages', '#/sites'),
-      tile(number(sites.sites.length) + (sites.next ? ' or more' : ''), sites.sites.length === 1 ? 'site' : 'sites', '#/sites')),
-    el('p', {}, 'Last change of an index: ', time(newest), '.'),
+      tile(entries, list.next, 'sitemap', '#/entries'),
+      tile(pages, list.next, 'index page', '#/sites'),
+      tile(sites.sites.length, sites.next, 'site', '#/sites')),
     section('Crawlers', crawlers.crawlers.length > 0
       ? lines(crawlers.crawlers.map((one) => crawlerSentence(one)))
       : none(crawlers.since ? ['None has come since ', time(crawlers.since), '.'] : 'Visits are not counted: crawlers = no.')),
     sources.sources.length > 0 && section('Sources', lines(sources.sources.map(sourceLine))),
-    section('Indexes', indexes.length > 0
-      ? [table('Indexes of all sites', indexColumns(false), indexes.slice(0, INDEXES), true),
-        (indexes.length > INDEXES || list.next) && el('p', {}, link('#/sites', 'All sites and indexes'))]
-      : none('There is no index yet. ', link('#/sites', 'Sites'))),
+    section('Indexes', table('Indexes of all sites', indexColumns(false), indexes.slice(0, INDEXES), 'There is no index yet.'),
+      further(indexes.length > INDEXES || list.next, '#/sites', 'All sites and indexes')),
     context.hasHistory() && section('Latest changes', history.changes.length > 0
       ? [lines(history.changes.map(changeLine)), el('p', {}, link('#/history', 'All changes'))]
       : none('None is kept.')),

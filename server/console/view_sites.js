@@ -1,33 +1,37 @@
 /* Sites and their indexes: how much each holds, freeze and thaw, a new one; one index with its pages,
  * who holds which version of them, and a list that replaces it. */
 import {get, getTagged, patch, post, put} from './api.js';
-import {ago, approval, badge, button, buttons, bytes, count, dialog, el, facts, field, fill, link, none, number, outside, section, soft, table, time, to} from './dom.js';
+import {ago, approval, badge, button, buttons, bytes, count, dialog, el, facts, field, fill, further, lines, link, none, number, outside, section, soft, table, time, to} from './dom.js';
 import {named} from './view_crawlers.js';
+import {isUrlset, nounOf} from './view_entries.js';
 import {restoreDialog} from './view_history.js';
 
 const path = (url) => (url ? new URL(url).pathname : '');
-const indexLink = (one) => link('#/index/' + one.id, one.url);
+const pathOf = (one) => (isUrlset(one) ? '/v1/urlsets/' : '/v1/indexes/') + one.id;
 const entriesOf = (one) => to('entries', {index: one.url});
 
 const stateOf = (one) => (one.frozen ? badge('warn', 'Frozen') : soft('takes changes'));
 
 /* `acts`: with buttons. */
-export function indexColumns(acts, context, at = '/v1/indexes/') {
+export function indexColumns(acts, context) {
   return [
-    ['Index', 'url', indexLink],
+    ['Index', 'url', (one) => link('#/index/' + one.id, one.url)],
     ['Sitemaps', 'number', (one) => link(entriesOf(one), number(one.entries))],
     ['Pages', 'number', (one) => number(one.pages.length)],
     ['Size', 'number', (one) => bytes(one.bytes)],
     ['Changed', '', (one) => ago(one.changed_at)],
     ['State', '', (one) => stateOf(one)],
-    ...(acts ? [['Actions', 'actions', (one) => freezeButton(context, at + one.id, path(one.url), one.frozen)]] : []),
+    ...(acts ? [['Actions', 'actions', (one) => freezeButton(context, pathOf(one), path(one.url), one.frozen)]] : []),
   ];
 }
 
+const withOf = (one) => [one.with.join(', ') || soft('dates alone'), one.expires && `; they leave after ${one.expires}`];
+
 const urlsetColumns = (acts, context) => [
-  ['Urlset', 'url', (one) => outside(one.url)],
-  ['Page URLs', 'number', (one) => number(one.entries)],
-  ...indexColumns(acts, context, '/v1/urlsets/').slice(2),
+  ['Urlset', 'url', (one) => link('#/urlset/' + one.id, one.url)],
+  ['Page URLs', 'number', (one) => link(entriesOf(one), number(one.entries))],
+  ['May have', '', withOf],
+  ...indexColumns(acts, context).slice(2),
 ];
 
 function freezeButton(context, target, name, frozen) {
@@ -39,46 +43,42 @@ function freezeButton(context, target, name, frozen) {
       : 'Nothing changes there until it is thawed: writes are refused, sources hold what they find. Crawlers are served on.'),
     action: word,
     async run() {
-      const now = (await patch(target, {frozen: !frozen})).frozen;
+      const now = (await patch(target, {json: {frozen: !frozen}})).frozen;
       context.done(now === frozen ? `${name} stays frozen, since its site is.` : `${name} is ${frozen ? 'thawed' : 'frozen'}.`);
     },
   }), '', name);
 }
 
-function addSite(context) {
-  const origin = field({label: 'Origin', name: 'origin', hint: 'Scheme and host, as the public sees it. It gets an index at /sitemap_index.xml.'});
+const adder = (context, what, call, about, said) => button('Add ' + what, () => {
+  const {input, node} = field(about);
   dialog({
-    title: 'Add a site', content: origin.node, action: 'Add',
+    title: 'Add ' + what, content: node, action: 'Add',
     async run() {
-      await post('/v1/sites', {json: {origin: origin.input.value.trim()}});
-      context.done('The site is there. Its web server must pass /robots.txt and the index on to this server.');
+      await post(call, {json: {[about.name]: input.value.trim()}});
+      context.done(said);
     },
   });
-}
+});
 
-function addIndex(context, site) {
-  const url = field({label: 'URL', name: 'url', value: site.origin + '/', hint: 'Ends in .xml. It takes what is registered in its directory and below.'});
-  dialog({
-    title: 'Add an index', content: url.node, action: 'Add',
-    async run() {
-      await post('/v1/indexes', {json: {url: url.input.value.trim()}});
-      context.done('The index is there.');
-    },
-  });
-}
+const addSite = (context) => adder(context, 'a site', '/v1/sites',
+  {label: 'Origin', name: 'origin', hint: 'Scheme and host, as the public sees it. It gets an index at /sitemap_index.xml.'},
+  'The site is there. Its web server must pass /robots.txt and the index on to this server.');
+
+const addIndex = (context, site) => adder(context, 'an index', '/v1/indexes',
+  {label: 'URL', name: 'url', value: site.origin + '/', hint: 'Ends in .xml. It takes what is registered in its directory and below.'}, 'The index is there.');
 
 function siteSection(context, site, indexes, urlsets) {
   return el('section', {},
     el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, site.origin), ' ', site.frozen ? badge('warn', 'Frozen') : null,
       context.may('admin') && el('span', {class: 'buttons'},
-        button('Add an index', () => addIndex(context, site)), freezeButton(context, '/v1/sites/' + site.id, site.origin, site.frozen))),
+        addIndex(context, site), freezeButton(context, '/v1/sites/' + site.id, site.origin, site.frozen))),
     facts([
       ['Also answers as', site.host_aliases.length > 0 ? site.host_aliases.join(', ') : null],
       ['May list files of', site.cross_hosts.length > 0 ? site.cross_hosts.join(', ') : null],
       ['Managed by', site.managed ? 'the configuration file' : null],
     ]),
-    indexes.length > 0 ? table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, true) : none('It has no index.'),
-    urlsets.length > 0 && table('Urlsets of ' + site.origin, urlsetColumns(context.may('admin'), context), urlsets, true));
+    table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, 'It has no index.'),
+    urlsets.length > 0 && table('Urlsets of ' + site.origin, urlsetColumns(context.may('admin'), context), urlsets, '', true));
 }
 
 const SITES = 50;
@@ -90,41 +90,37 @@ export async function sites(context, where) {
   return {
     title: 'Sites',
     content: [
-      context.may('admin') && !context.me.site && buttons(button('Add a site', () => addSite(context), 'main')),
+      context.may('admin') && !context.me.site && buttons(addSite(context)),
       list.sites.length === 0 && none('There is no site yet, and crawlers get 421.'),
       list.sites.map((site, i) => [
         siteSection(context, site, indexes[i].indexes, urlsets[i].urlsets),
-        indexes[i].next && el('p', {}, 'The first 100 indexes are listed.'),
+        (indexes[i].next || urlsets[i].next) && none('The first 100 are listed.'),
       ]),
-      list.next && el('p', {}, link(to('sites', {after: list.next}), 'More sites')),
+      further(list.next, to('sites', {after: list.next}), 'More sites'),
     ],
   };
 }
 
-/* ---- one index ---- */
-
 const HOLDERS = 8;
 
 /* {page's URL: {has: [name], lacks: [name]}} of the crawlers that read it. */
-async function readHolders(id) {
+async function readHolders(one) {
   const known = (await get('/v1/crawlers')).crawlers.slice(0, HOLDERS);
-  const answers = await Promise.all(known.map((one) => get(`/v1/crawlers/${encodeURIComponent(one.name)}/pages`, {index: id, limit: 1000})));
+  const answers = await Promise.all(known.map(({name}) => get(`/v1/crawlers/${encodeURIComponent(name)}/pages`, {[nounOf(one).list]: one.id, limit: 1000})));
   const of = new Map();
   answers.forEach((answer, i) => {
     for (const page of answer.pages) {
       if (!of.has(page.url)) of.set(page.url, {has: [], lacks: []});
       const held = of.get(page.url);
-      if (page.held_changed_at !== null && page.stale_since === null) held.has.push(named(known[i].name));
-      else held.lacks.push(named(known[i].name));
+      (page.held_changed_at && !page.stale_since ? held.has : held.lacks).push(named(known[i].name));
     }
   });
   return of;
 }
 
 function holdersText(held) {
-  if (!held) return soft('no crawler yet');
-  return [held.has.length > 0 && ['has it: ', held.has.join(', ')], held.has.length > 0 && held.lacks.length > 0 && '; ',
-    held.lacks.length > 0 && ['not yet: ', held.lacks.join(', ')]];
+  if (!held) return soft('none known');
+  return [['has it: ', held.has], ['not yet: ', held.lacks]].filter(([, names]) => names[0]).map(([what, names]) => what + names.join(', ')).join('; ');
 }
 
 /* A text list becomes NDJSON here; NDJSON stays as it is. */
@@ -134,10 +130,11 @@ function asLines(text) {
 }
 
 function replaceDialog(context, one, tag) {
-  const file = field({label: 'File', name: 'file', type: 'file', hint: 'One URL on each line, or NDJSON with loc and lastmod. Of what your token registered the index then has exactly these.'});
+  const {calls, list} = nounOf(one);
+  const file = field({label: 'File', name: 'file', type: 'file', hint: `One URL on each line, or NDJSON with loc and lastmod. Of what your token registered the ${list} then has exactly these.`});
   const told = el('div', {role: 'status'});
   let ready = null, allowed = null;
-  const send = (dry, max) => put('/v1/sitemaps', {query: {index: one.url, dry_run: dry, max_removed: max}, body: ready, type: 'application/x-ndjson', match: tag});
+  const send = (dry, max) => put(calls, {query: {[list]: one.url, dry_run: dry, max_removed: max}, body: ready, type: 'application/x-ndjson', match: tag});
   const tell = (answer) => fill(told, countsOf(answer));
   file.input.addEventListener('change', () => {
     ready = allowed = null;
@@ -182,38 +179,41 @@ export function countsOf(answer) {
   const rows = (answer.rows || []).slice(0, 10);
   return [
     el('p', {}, 'This would be: ', countsText(answer), '.'),
-    rows.length > 0 && el('ul', {class: 'rows'}, rows.map((row) => el('li', {}, badge('', kind(row)), ' ', el('span', {class: 'url'}, row.loc)))),
+    lines(rows.map((row) => [badge('', kind(row)), ' ', el('span', {class: 'url'}, row.loc)]), 'rows'),
     answer.rows_total > rows.length && none(`and ${number(answer.rows_total - rows.length)} more`),
   ];
 }
 
 export async function index(context, where) {
-  const {value: one, etag} = await getTagged('/v1/indexes/' + encodeURIComponent(where.id));
-  const holders = await readHolders(one.id);
+  const {value: one, etag} = await getTagged(`/v1/${where.view === 'urlset' ? 'urlsets' : 'indexes'}/` + encodeURIComponent(where.id));
+  const paged = isUrlset(one), many = paged ? 'Page URLs' : 'Sitemaps';
+  const holders = await readHolders(one);
   return {
-    title: 'Index ' + path(one.url),
+    title: (paged ? 'Urlset ' : 'Index ') + path(one.url),
     content: [
-      el('p', {class: 'lead'}, outside(one.url)),
+      el('p', {}, outside(one.url)),
       facts([
         ['Site', one.site],
-        ['Sitemaps', link(entriesOf(one), number(one.entries))],
+        ['Its pages are in', paged && link(to('entries', {index: one.index}), one.index)],
+        [many, link(entriesOf(one), number(one.entries))],
+        ['They may have', paged && withOf(one)],
         ['Size', bytes(one.bytes)],
         ['Changed', time(one.changed_at)],
         ['State', stateOf(one)],
       ]),
       buttons(
-        link(entriesOf(one), 'Its sitemaps'),
+        link(entriesOf(one), 'Its ' + (paged ? 'page URLs' : 'sitemaps')),
         context.hasHistory() && link(to('history', {index: one.url}), 'Its history'),
         context.may('write') && button('Replace by a file', () => replaceDialog(context, one, etag)),
         context.may('write') && context.hasHistory() && button('Put back as it was', () => restoreDialog(context, one.url, null)),
-        context.may('admin') && freezeButton(context, '/v1/indexes/' + one.id, path(one.url), one.frozen)),
-      section('Pages', one.pages.length > 0 ? table(count(one.pages.length, 'page', 'pages') + ', as crawlers see them', [
+        context.may('admin') && freezeButton(context, pathOf(one), path(one.url), one.frozen)),
+      section('Pages', table(count(one.pages.length, 'page') + ', as crawlers see them', [
         ['Page', 'url', (page) => outside(page.url)],
-        ['Sitemaps', 'number', (page) => number(page.entries)],
+        [many, 'number', (page) => number(page.entries)],
         ['Size', 'number', (page) => bytes(page.bytes)],
         ['Changed', '', (page) => ago(page.changed_at)],
         ['Crawlers', '', (page) => holdersText(holders.get(page.url))],
-      ], one.pages) : none('It is empty: crawlers get a page without entries.')),
+      ], one.pages, 'It is empty: crawlers get a page without entries.', true)),
     ],
   };
 }

@@ -1,30 +1,31 @@
 /* Sources: how each folder or list stands, a scan now, removals that the guard holds. Problems: all
  * that waits for somebody, in one place. */
 import {get, post} from './api.js';
-import {ago, approval, badge, button, buttons, codeOf, count, dialog, el, facts, lines, link, none, number, section, table, time, to} from './dom.js';
+import {ago, approval, badge, button, buttons, codeOf, count, dialog, el, facts, further, lines, link, none, number, section, table, time, to} from './dom.js';
 import {CHECKS, checkBadge} from './view_entries.js';
 import {healthBox} from './view_overview.js';
 import {countsText} from './view_sites.js';
 
 const place = (found) => (found.line > 0 ? `${number(found.line)}, column ${number(found.column)}` : 'the file itself');
 
-const problemColumns = [
+const columnsOf = (what) => [
   ['File', 'url', (found) => found.path],
-  ['What is wrong', '', (found) => [found.detail, ' ', codeOf(found.code)]],
+  [what, '', (found) => [found.detail, ' ', codeOf(found.code)]],
   ['Line', 'place', place],
+];
+const problemColumns = [
+  ...columnsOf('What is wrong'),
   ['Since', '', (found) => time(found.since)],
   ['In the index', '', (found) => (found.listed ? 'its last good content' : 'not yet')],
 ];
 const remarkColumns = [
-  ['File', 'url', (found) => found.path],
-  ['What crawlers may mind', '', (found) => [found.detail, ' ', codeOf(found.code)]],
-  ['Line', 'place', place],
+  ...columnsOf('What crawlers may mind'),
   ['Times', 'number', (found) => number(found.count)],
 ];
 
 function tableOf(source, total, what, columns, rows) {
   return rows.length > 0 && [
-    table(`${count(total, `file of ${source.name} is`, `files of ${source.name} are`)} ${what}`, columns, rows),
+    table(`${count(total, `file of ${source.name} is`, `files of ${source.name} are`)} ${what}`, columns, rows, '', true),
     rows.length === 100 && none('The first 100 are listed.')];
 }
 
@@ -53,22 +54,19 @@ function letGoDialog(context, source) {
   dialog({title: 'Let the held removals go', content: allowed.node, action: 'Remove them', danger: true, run: () => scan(context, source, allowed.read())});
 }
 
-const checksOf = (query) => to('checks', query);
-
 /* "Good 12, Gone 1" */
 function foundText(states, source) {
   const some = Object.entries(states).filter(([, n]) => n > 0);
-  return some.length === 0 ? 'not yet' : some.map(([state, n], i) => [i > 0 && ', ', link(checksOf({source, state}), CHECKS[state][1], ' ', number(n))]);
+  return some.length === 0 ? 'not yet' : some.map(([state, n], i) => [i > 0 && ', ', link(to('checks', {source, state}), CHECKS[state][1], ' ', number(n))]);
 }
 
 /* ", 2 gone": of what is elsewhere, that which crawlers meet, too. */
 export const badText = (source) => Object.entries(source.checks || {}).filter(([state, n]) => n > 0 && CHECKS[state][0] === 'bad')
-  .map(([state, n]) => [', ', link(checksOf({source: source.name, state}), `${number(n)} ${CHECKS[state][1].toLowerCase()}`)]);
+  .map(([state, n]) => [', ', link(to('checks', {source: source.name, state}), `${number(n)} ${CHECKS[state][1].toLowerCase()}`)]);
 
 export function sourceBadge(source) {
-  const bad = badText(source).length > 0;
   return source.failure ? badge('bad', 'Failing') : source.scanning ? badge('', 'Being read')
-    : bad || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
+    : badText(source).length > 0 || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
 }
 
 function sourceSection(context, source) {
@@ -82,7 +80,7 @@ function sourceSection(context, source) {
     facts([
       ['Folder', source.directory], ['List', source.upstream], ['On the web', source.url],
       ['Its sitemaps were found', source.checks ? foundText(source.checks, source.name) : null],
-      [source.upstream ? 'In the list' : 'Files', source.files === undefined ? null : `${number(source.files)}, of these in the index ${number(source.listed)}`],
+      [source.upstream ? 'In the list' : 'Files', source.files === undefined ? null : `${number(source.files)}, of these in the index ${number(source.listed)}${source.split_files?.length ? ', split into urlsets ' + number(source.split_files.length) : ''}`],
       ['Sitemaps', link(to('entries', {source: source.name, ...(source.index ? {index: source.index} : {})}), 'those of this source')],
       ['Last good scan', ago(source.last_good_scan_at)], ['Next look', source.next_poll_at ? time(source.next_poll_at) : null],
       ['Told of changes', source.watching === 'inotify' ? 'at once' : source.watching === 'rescans-only' ? 'by rescans only' : source.watching ? 'by rescans: the limit of watches is reached' : null],
@@ -127,16 +125,14 @@ export async function checks(context, where) {
   return {
     title: 'How sitemaps were found',
     content: [
-      rest.source && el('p', {class: 'lead'}, 'Those of ', rest.source, '. ', link('#/checks', 'Of all')),
+      rest.source && el('p', {}, 'Those of ', rest.source, '. ', link('#/checks', 'Of all')),
       buttons([[undefined, [, 'All']], ...Object.entries(CHECKS)].map(([name, [, text]]) =>
-        el('a', {href: checksOf(name ? {...rest, state: name} : rest), 'aria-current': name === state && 'true'}, text))),
-      list.checks.length > 0 ? table('Sitemaps that are read where they are', columns, list.checks, true) : none(state ? 'None is like that.' : 'None is looked at: a source with an upstream has that done.'),
-      list.next && el('p', {}, link(checksOf({...asked, after: list.next}), 'More')),
+        el('a', {href: to('checks', name ? {...rest, state: name} : rest), 'aria-current': name === state && 'true'}, text))),
+      table('Sitemaps that are read where they are', columns, list.checks, state ? 'None is like that.' : 'None is looked at: a source with an upstream has that done.'),
+      further(list.next, to('checks', {...asked, after: list.next}), 'More'),
     ],
   };
 }
-
-/* ---- problems ---- */
 
 export async function problems(context) {
   const [health, list, indexes] = await Promise.all([get('/readyz'), get('/v1/sources'), get('/v1/indexes')]);
@@ -148,7 +144,7 @@ export async function problems(context) {
       section('Files of sources', told.length > 0 ? told.map(findings) : none('None is refused, and none is worth a look.')),
       section('Sitemaps elsewhere',
         list.sources.filter((one) => one.checks).map((one) => el('p', {}, one.name, ': ', foundText(one.checks, one.name))),
-        el('p', {}, link(checksOf({}), 'How all were found'), ', where a source or a site has them looked at.')),
+        el('p', {}, link(to('checks', {}), 'How all were found'), ', where a source or a site has them looked at.')),
       section('Registered sitemaps', indexes.indexes.length > 0
         ? [el('p', {}, 'Those that were accepted with a warning, by index:'),
           lines(indexes.indexes.map((one) => link(to('entries', {index: one.url, warned: '1'}), one.url)))]

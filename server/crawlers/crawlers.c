@@ -40,7 +40,12 @@ struct crawlers {
     struct ledger *ledger;
     struct days *days;
     atomic_uint_fast64_t untracked;
-    int64_t since;
+    atomic_int_fast64_t since;
+    pthread_mutex_t others_lock; /* held from crawlers_others_begin to _end */
+    struct days *others_next;    /* others_lock; NULL: none */
+    int64_t others_times;        /* others_lock */
+    pthread_rwlock_t told_lock;
+    struct days *others; /* told_lock; NULL: there are none */
     pthread_mutex_t epoch_lock;
     char epoch[CRAWLERS_EPOCH_SIZE]; /* epoch_lock */
 };
@@ -86,7 +91,9 @@ struct crawlers *crawlers_new(struct crawler_names *names, int64_t now)
         return NULL;
     pthread_rwlock_init(&c->names_lock, NULL);
     pthread_mutex_init(&c->epoch_lock, NULL);
-    c->since = now;
+    pthread_mutex_init(&c->others_lock, NULL);
+    pthread_rwlock_init(&c->told_lock, NULL);
+    atomic_store(&c->since, now);
     c->ledger = ledger_new();
     c->days = days_new();
     if (c->ledger == NULL || c->days == NULL || !give_slots(c, names)) {
@@ -119,6 +126,9 @@ void crawlers_free(struct crawlers *c)
     crawler_names_free(c->names);
     ledger_free(c->ledger);
     days_free(c->days);
+    days_free(c->others);
+    pthread_rwlock_destroy(&c->told_lock);
+    pthread_mutex_destroy(&c->others_lock);
     pthread_rwlock_destroy(&c->names_lock);
     pthread_mutex_destroy(&c->epoch_lock);
     free(c);
@@ -200,6 +210,16 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
         add(&c->untracked);
 }
 
+/* Returns those that were told so far. */
+static struct days *tell_others(struct crawlers *c, struct days *others)
+{
+    pthread_rwlock_wrlock(&c->told_lock);
+    struct days *old = c->others;
+    c->others = others;
+    pthread_rwlock_unlock(&c->told_lock);
+    return old;
+}
+
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
 {
     pthread_mutex_lock(&c->epoch_lock);
@@ -210,13 +230,17 @@ void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
         return;
     ledger_clear(c->ledger);
     days_clear(c->days);
+    pthread_mutex_lock(&c->others_lock);
+    days_free(tell_others(c, NULL));
+    c->others_times = 0;
+    pthread_mutex_unlock(&c->others_lock);
 }
 
-void crawlers_page_is(struct crawlers *c, int64_t index_id, uint32_t page, uint64_t revision,
-                      uint64_t stamp, int64_t changed_at)
+void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uint32_t page,
+                      uint64_t revision, uint64_t stamp, int64_t changed_at)
 {
     const struct ledger_page is = {index_id, page, revision, stamp, changed_at};
-    ledger_page_is(c->ledger, &is); /* where there is no room its visits are untracked */
+    ledger_page_is(c->ledger, site_id, &is); /* where there is no room its visits are untracked */
 }
 
 void crawlers_page_gone(struct crawlers *c, int64_t index_id, uint32_t page)
@@ -249,7 +273,7 @@ bool crawlers_is_verified(struct crawlers *c, size_t at)
 
 int64_t crawlers_since(const struct crawlers *c)
 {
-    return c->since;
+    return atomic_load(&c->since);
 }
 
 size_t crawlers_page(struct crawlers *c, int64_t index_id, uint32_t page, int64_t *changed_at,
@@ -262,6 +286,10 @@ void crawlers_each_day(struct crawlers *c,
                        void (*each)(void *context, const struct crawler_day *day), void *context)
 {
     days_each(c->days, each, context);
+    pthread_rwlock_rdlock(&c->told_lock);
+    if (c->others != NULL)
+        days_each(c->others, each, context);
+    pthread_rwlock_unlock(&c->told_lock);
 }
 
 /* ---- keeping ------------------------------------------------------------------------------- */
@@ -341,7 +369,44 @@ void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, in
 
 void crawlers_put_since(struct crawlers *c, int64_t since)
 {
-    c->since = since;
+    int_fast64_t was = atomic_load(&c->since);
+    while (since < was && !atomic_compare_exchange_weak(&c->since, &was, since))
+        continue;
+}
+
+/* Others' sums are made beside those that are told, and then take their place. */
+bool crawlers_others_begin(struct crawlers *c, int64_t times)
+{
+    pthread_mutex_lock(&c->others_lock);
+    if (times == 0 || times != c->others_times)
+        c->others_next = days_new();
+    if (c->others_next != NULL)
+        return true;
+    pthread_mutex_unlock(&c->others_lock);
+    return false;
+}
+
+void crawlers_others_day(struct crawlers *c, const char *name, const struct crawler_day *day,
+                         int64_t now)
+{
+    size_t slot = crawlers_find(c, name);
+    struct crawler_day with_slot = *day;
+    if (slot == 0)
+        return;
+    with_slot.crawler = (uint8_t)slot;
+    days_add(c->others_next, &with_slot, now);
+}
+
+void crawlers_others_end(struct crawlers *c, int64_t times)
+{
+    struct days *old = c->others_next;
+    if (times != 0) {
+        old = tell_others(c, c->others_next);
+        c->others_times = times;
+    }
+    c->others_next = NULL;
+    pthread_mutex_unlock(&c->others_lock);
+    days_free(old);
 }
 
 void crawlers_totals(struct crawlers *c, struct crawlers_totals *out)

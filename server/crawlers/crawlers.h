@@ -5,11 +5,10 @@
  * the crawler's own addresses as far as these are configured. A HEAD, an error or a reply that was
  * cut off is a visit and moves nothing. No address, user agent or URL is kept.
  *
- * All in memory of a fixed size; what finds no room is counted (untracked). Thread safe; nothing
- * that a request calls allocates, waits for anything but short locks, or reads the disk or the
- * clock. Times are Unix seconds, passed in. */
-#ifndef SITEMAPD_CRAWLERS_CRAWLERS_H
-#define SITEMAPD_CRAWLERS_CRAWLERS_H
+ * All in memory of a fixed size, which the sites share; what finds no room is counted (untracked).
+ * Thread safe; nothing that a request calls allocates, waits for anything but short locks, or reads
+ * the disk or the clock. Times are Unix seconds, passed in. */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +23,7 @@
 #define CRAWLERS_MAX_PAGES    32768u
 #define CRAWLERS_MAX_DAY_ROWS 16384u
 #define CRAWLERS_KEEP_DAYS    90
+#define CRAWLERS_SHARES       4096u /* sites share room by their ids modulo this */
 #define CRAWLERS_CODINGS      5u
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -77,8 +77,8 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
 /* A page is now so; told before it is served. `catalogue_is` comes before the pages of another
  * catalogue: where the epoch is another one all that is known of pages and days is dropped. */
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch);
-void crawlers_page_is(struct crawlers *c, int64_t index_id, uint32_t page, uint64_t revision,
-                      uint64_t stamp, int64_t changed_at);
+void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uint32_t page,
+                      uint64_t revision, uint64_t stamp, int64_t changed_at);
 /* It has no entries any more. */
 void crawlers_page_gone(struct crawlers *c, int64_t index_id, uint32_t page);
 
@@ -92,42 +92,18 @@ size_t crawlers_find(const struct crawlers *c, const char *name); /* 0: none */
 bool crawlers_is_verified(struct crawlers *c, size_t at);
 int64_t crawlers_since(const struct crawlers *c); /* when counting began */
 
-/* What a crawler knows of a page. */
-struct crawler_row {
-    uint8_t crawler;
-    bool held; /* it has fetched it whole once */
-    uint16_t status;
-    int64_t fetched_at;
-    int64_t held_changed_at; /* of the version that it holds */
-    int64_t stale_since;     /* the first change since then; 0: it holds the present version */
-    uint32_t ok, not_modified, other;
-};
 /* The rows of a page, at most CRAWLERS_MAX; how many. *changed_at: of the present version. */
 size_t crawlers_page(struct crawlers *c, int64_t index_id, uint32_t page, int64_t *changed_at,
                      struct crawler_row rows[CRAWLERS_MAX]);
 
-/* How long changes were not seen, in ranges of seconds that grow by a third or a half. */
-#define LAG_CELLS 48u
-struct crawler_lags {
-    uint32_t cells[LAG_CELLS];
-    uint32_t max_s;
-};
 void crawler_lags_add(struct crawler_lags *to, const struct crawler_lags *from);
 /* How many; and the upper end of the range in which the one lies that `percent` do not exceed, 0
  * where there is none. */
 uint64_t crawler_lags_count(const struct crawler_lags *lags);
 uint32_t crawler_lags_percentile(const struct crawler_lags *lags, unsigned percent);
 
-struct crawler_day {
-    uint8_t crawler;
-    int32_t day; /* since 1970-01-01, UTC */
-    int64_t site_id;
-    uint32_t ok, not_modified, other, impostors;
-    uint64_t bytes;
-    int64_t last_fetch_at;
-    struct crawler_lags lags;
-};
-/* Calls `each` for every day's sum, in no order; not under a lock. */
+/* Calls `each` for every day's sum, in no order; one of other nodes comes apart. Under a lock that
+ * crawlers_others_end and this alone take. */
 void crawlers_each_day(struct crawlers *c,
                        void (*each)(void *context, const struct crawler_day *day), void *context);
 
@@ -137,24 +113,28 @@ void crawlers_each_day(struct crawlers *c,
 /* The epoch that crawlers_catalogue_is told last, "" before. */
 void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE]);
 
-struct crawler_held {
-    struct crawler_row row;
-    int64_t index_id;
-    uint32_t page;
-    uint64_t held_stamp;
-};
 /* What has changed since it was taken, at most `max` (1 at least), from *at (0 at first) on; how
  * many. Fewer than `max`: that was all. For one thread. */
 size_t crawlers_take_pages(struct crawlers *c, size_t *at, struct crawler_held out[], size_t max);
 size_t crawlers_take_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max);
 /* What was taken could not be kept: all is to be taken again. */
 void crawlers_take_again(struct crawlers *c);
-/* What was kept; before anything is fetched, once the pages are told. Who has no name any more,
- * pages that are gone and days that are too old are passed over. */
+/* What was kept, here or by another node: of a page what is newer is taken over, of a day's sum all
+ * where it counts more. Once the pages are told. Who has no name any more, pages that are gone and
+ * days that are too old are passed over. */
 void crawlers_put_page(struct crawlers *c, const char *name, const struct crawler_held *held);
 void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,
                       int64_t now);
+/* Counting began then, if not before. */
 void crawlers_put_since(struct crawlers *c, int64_t since);
+/* What other nodes counted, to be told with one's own from crawlers_others_end on: all of it, each
+ * time. Between the two no other thread is in here. False: that of so many `times` (0: it is not
+ * asked) is known already, or memory is out; then `end` is not called. */
+bool crawlers_others_begin(struct crawlers *c, int64_t times);
+void crawlers_others_day(struct crawlers *c, const char *name, const struct crawler_day *day,
+                         int64_t now);
+/* `times` 0: it is not to be told, and what was told before is. */
+void crawlers_others_end(struct crawlers *c, int64_t times);
 
 /* Takes in what a log told (its page as it was then); as crawlers_put_day where it is too old. In
  * no metric: these are of what the server itself answered. */
@@ -175,5 +155,3 @@ struct crawlers_totals {
     struct crawler_counts of[CRAWLERS_MAX];
 };
 void crawlers_totals(struct crawlers *c, struct crawlers_totals *out);
-
-#endif

@@ -2,10 +2,15 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* One table of fixed size, hashed by site, crawler and day, with chains; one lock. The first fetch
- * of a new day frees what is older than CRAWLERS_KEEP_DAYS. */
+/* One table of fixed size, hashed by site, crawler and day, with chains; one lock. The first call
+ * on a new day frees what is older than CRAWLERS_KEEP_DAYS.
+ *
+ * Where it is full the site that has the most sums gives its oldest one to a site that has fewer; a
+ * site that has as many as any gives an older one of its own. So no site pushes out the sums of
+ * another that has fewer, whatever names come to it. No sum goes back and forth: each gift makes
+ * two sites more equal, each of a site to itself makes its days newer. Today's are still counted,
+ * and stay: begun anew they would be kept in the place of what they were. */
 
 #define BUCKETS     8192u
 #define DAY_SECONDS 86400
@@ -13,7 +18,8 @@
 
 struct sum {
     struct crawler_day is;
-    uint32_t next;
+    uint32_t next;         /* in its bucket, or in the free list */
+    uint32_t next_of_site; /* in its share's list */
     bool used;
     bool taken; /* as it is: nothing has changed since */
 };
@@ -23,6 +29,7 @@ struct days {
     int32_t newest;
     uint32_t free, used; /* those behind `used` were never taken */
     uint32_t buckets[BUCKETS];
+    uint32_t first_of[CRAWLERS_SHARES], count_of[CRAWLERS_SHARES];
     struct sum sums[CRAWLERS_MAX_DAY_ROWS + 1];
 };
 
@@ -51,47 +58,117 @@ static uint32_t bucket_of(uint8_t crawler, int64_t site_id, int32_t day)
     return (uint32_t)((h >> 32) % BUCKETS);
 }
 
+static uint32_t share_of(int64_t site_id)
+{
+    return (uint32_t)((uint64_t)site_id % CRAWLERS_SHARES);
+}
+
+/* `*link` leads to it in its share's list. */
+static void drop(struct days *d, uint32_t *link)
+{
+    uint32_t at = *link;
+    struct sum *sum = &d->sums[at];
+    uint32_t *in_bucket = &d->buckets[bucket_of(sum->is.crawler, sum->is.site_id, sum->is.day)];
+
+    while (*in_bucket != at)
+        in_bucket = &d->sums[*in_bucket].next;
+    *in_bucket = sum->next;
+    *link = sum->next_of_site;
+    d->count_of[share_of(sum->is.site_id)]--;
+    *sum = (struct sum){.next = d->free};
+    d->free = at;
+}
+
 static void expire(struct days *d, int32_t before)
 {
-    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
-        uint32_t *link = &d->buckets[bucket];
-        while (*link != 0) {
-            uint32_t at = *link;
-            struct sum *sum = &d->sums[at];
-            if (sum->is.day >= before) {
-                link = &sum->next;
-                continue;
-            }
-            *link = sum->next;
-            *sum = (struct sum){.next = d->free};
-            d->free = at;
-        }
+    for (uint32_t share = 0; share < CRAWLERS_SHARES; share++) {
+        uint32_t *link = &d->first_of[share];
+        while (*link != 0)
+            if (d->sums[*link].is.day < before)
+                drop(d, link);
+            else
+                link = &d->sums[*link].next_of_site;
     }
+}
+
+static void today_is(struct days *d, int64_t now)
+{
+    int32_t day = (int32_t)(now / DAY_SECONDS);
+
+    if (day > d->newest) {
+        d->newest = day;
+        expire(d, day - CRAWLERS_KEEP_DAYS + 1);
+    }
+}
+
+/* A link that leads to 0: it has none. */
+static uint32_t *oldest_of(struct days *d, uint32_t share)
+{
+    uint32_t *oldest = &d->first_of[share];
+
+    for (uint32_t *link = oldest; *link != 0; link = &d->sums[*link].next_of_site)
+        if (d->sums[*link].is.day < d->sums[*oldest].is.day)
+            oldest = link;
+    return oldest;
+}
+
+/* Drops a sum for one of that share and day. False: none gives way to it. */
+static bool make_room(struct days *d, uint32_t share, int32_t day)
+{
+    uint32_t most = share;
+
+    for (uint32_t other = 0; other < CRAWLERS_SHARES; other++)
+        if (d->count_of[other] > d->count_of[most])
+            most = other;
+    if (d->count_of[most] < d->count_of[share] + 2) /* else the two would only change places */
+        most = share;
+    uint32_t *link = oldest_of(d, most);
+    if (*link == 0 || d->sums[*link].is.day >= (most == share ? day : d->newest))
+        return false;
+    drop(d, link);
+    return true;
+}
+
+static uint64_t count_all(const struct crawler_day *day)
+{
+    return (uint64_t)day->ok + day->not_modified + day->other + day->impostors;
+}
+
+/* NULL: no room. */
+static struct sum *find_or_make(struct days *d, uint8_t crawler, int64_t site_id, int32_t day)
+{
+    uint32_t bucket = bucket_of(crawler, site_id, day);
+
+    for (uint32_t at = d->buckets[bucket]; at != 0; at = d->sums[at].next) {
+        const struct crawler_day *is = &d->sums[at].is;
+        if (is->day == day && is->site_id == site_id && is->crawler == crawler)
+            return &d->sums[at];
+    }
+    uint32_t share = share_of(site_id);
+    if (d->free == 0 && d->used == CRAWLERS_MAX_DAY_ROWS && !make_room(d, share, day))
+        return NULL;
+    uint32_t at = d->free;
+    d->free = d->sums[at].next; /* of place 0, which is none, it is 0 */
+    if (at == 0)
+        at = ++d->used;
+    d->sums[at] = (struct sum){.is = {.crawler = crawler, .day = day, .site_id = site_id},
+                               .next = d->buckets[bucket],
+                               .next_of_site = d->first_of[share],
+                               .used = true};
+    d->buckets[bucket] = at;
+    d->first_of[share] = at;
+    d->count_of[share]++;
+    return &d->sums[at];
 }
 
 /* NULL: no room. It is about to change. */
 static struct crawler_day *sum_of(struct days *d, uint8_t crawler, int64_t site_id, int32_t day)
 {
-    uint32_t bucket = bucket_of(crawler, site_id, day);
-
-    for (uint32_t at = d->buckets[bucket]; at != 0; at = d->sums[at].next) {
-        struct crawler_day *is = &d->sums[at].is;
-        if (is->day == day && is->site_id == site_id && is->crawler == crawler) {
-            d->sums[at].taken = false;
-            return is;
-        }
-    }
-    uint32_t at = d->free;
-    d->free = d->sums[at].next; /* of place 0, which is none, it is 0 */
-    if (at == 0 && d->used < CRAWLERS_MAX_DAY_ROWS)
-        at = ++d->used;
-    if (at == 0)
+    struct sum *sum = find_or_make(d, crawler, site_id, day);
+    if (sum == NULL)
         return NULL;
-    d->sums[at] = (struct sum){.is = {.crawler = crawler, .day = day, .site_id = site_id},
-                               .next = d->buckets[bucket],
-                               .used = true};
-    d->buckets[bucket] = at;
-    return &d->sums[at].is;
+    sum->taken = false;
+    return &sum->is;
 }
 
 /* 1; 2; 3; 4 and 5; 6 and 7; 8 to 11; 12 to 15; … */
@@ -101,7 +178,7 @@ static size_t lag_cell(uint64_t seconds)
         return 0;
     unsigned high = 63u - (unsigned)__builtin_clzll(seconds);
     size_t cell = 2 * high + (seconds >> (high - 1) & 1) - 1;
-    return cell < LAG_CELLS ? cell : LAG_CELLS - 1;
+    return cell < CRAWLER_LAG_CELLS ? cell : CRAWLER_LAG_CELLS - 1;
 }
 
 static uint64_t lag_upper(size_t cell)
@@ -123,7 +200,7 @@ static void add_lag(struct crawler_lags *lags, int64_t seconds)
 
 void crawler_lags_add(struct crawler_lags *to, const struct crawler_lags *from)
 {
-    for (size_t i = 0; i < LAG_CELLS; i++)
+    for (size_t i = 0; i < CRAWLER_LAG_CELLS; i++)
         to->cells[i] += from->cells[i];
     if (from->max_s > to->max_s)
         to->max_s = from->max_s;
@@ -132,7 +209,7 @@ void crawler_lags_add(struct crawler_lags *to, const struct crawler_lags *from)
 uint64_t crawler_lags_count(const struct crawler_lags *lags)
 {
     uint64_t count = 0;
-    for (size_t i = 0; i < LAG_CELLS; i++)
+    for (size_t i = 0; i < CRAWLER_LAG_CELLS; i++)
         count += lags->cells[i];
     return count;
 }
@@ -140,7 +217,7 @@ uint64_t crawler_lags_count(const struct crawler_lags *lags)
 uint32_t crawler_lags_percentile(const struct crawler_lags *lags, unsigned percent)
 {
     uint64_t count = crawler_lags_count(lags), wanted = (count * percent + 99) / 100, sum = 0;
-    for (size_t i = 0; i < LAG_CELLS; i++) {
+    for (size_t i = 0; i < CRAWLER_LAG_CELLS; i++) {
         sum += lags->cells[i];
         if (count > 0 && sum >= wanted)
             return lag_upper(i) < lags->max_s ? (uint32_t)lag_upper(i) : lags->max_s;
@@ -154,10 +231,7 @@ bool days_count(struct days *d, uint8_t crawler, int64_t site_id, enum day_kind 
     int32_t day = (int32_t)(now / DAY_SECONDS);
 
     pthread_mutex_lock(&d->lock);
-    if (day > d->newest) {
-        d->newest = day;
-        expire(d, day - CRAWLERS_KEEP_DAYS + 1);
-    }
+    today_is(d, now);
     struct crawler_day *sum = sum_of(d, crawler, site_id, day);
     if (sum != NULL) {
         sum->ok += kind == DAY_OK;
@@ -218,41 +292,64 @@ void days_take_again(struct days *d)
     pthread_mutex_unlock(&d->lock);
 }
 
-void days_put(struct days *d, const struct crawler_day *day, int64_t now)
+static bool is_kept(int32_t day, int64_t now)
 {
     int32_t today = (int32_t)(now / DAY_SECONDS);
+    return day <= today && day > today - CRAWLERS_KEEP_DAYS;
+}
 
-    if (day->day > today || day->day <= today - CRAWLERS_KEEP_DAYS)
+void days_put(struct days *d, const struct crawler_day *day, int64_t now)
+{
+    if (!is_kept(day->day, now))
         return;
     pthread_mutex_lock(&d->lock);
-    struct crawler_day *sum = sum_of(d, day->crawler, day->site_id, day->day);
-    if (sum != NULL)
-        *sum = *day;
+    today_is(d, now);
+    struct sum *sum = find_or_make(d, day->crawler, day->site_id, day->day);
+    if (sum != NULL && count_all(&sum->is) < count_all(day)) {
+        sum->is = *day;
+        sum->taken = true;
+    }
     pthread_mutex_unlock(&d->lock);
+}
+
+bool days_add(struct days *d, const struct crawler_day *day, int64_t now)
+{
+    if (!is_kept(day->day, now))
+        return true;
+    pthread_mutex_lock(&d->lock);
+    today_is(d, now);
+    struct crawler_day *sum = sum_of(d, day->crawler, day->site_id, day->day);
+    if (sum != NULL) {
+        sum->ok += day->ok;
+        sum->not_modified += day->not_modified;
+        sum->other += day->other;
+        sum->impostors += day->impostors;
+        sum->bytes += day->bytes;
+        if (day->last_fetch_at > sum->last_fetch_at)
+            sum->last_fetch_at = day->last_fetch_at;
+        crawler_lags_add(&sum->lags, &day->lags);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return sum != NULL;
 }
 
 bool days_import(struct days *d, uint8_t crawler, const struct crawler_visits *visits,
                  int64_t lag_s, int64_t now)
 {
-    int32_t today = (int32_t)(now / DAY_SECONDS);
-
-    if (visits->day > today || visits->day <= today - CRAWLERS_KEEP_DAYS)
-        return true;
-    pthread_mutex_lock(&d->lock);
-    struct crawler_day *sum = sum_of(d, crawler, visits->site_id, visits->day);
-    if (sum != NULL) {
-        sum->ok += visits->ok;
-        sum->not_modified += visits->not_modified;
-        sum->other += visits->other;
-        sum->impostors += visits->impostors;
-        sum->bytes += visits->bytes;
-        if (visits->fetched_at > sum->last_fetch_at)
-            sum->last_fetch_at = visits->fetched_at;
-        if (lag_s >= 0)
-            add_lag(&sum->lags, lag_s);
-    }
-    pthread_mutex_unlock(&d->lock);
-    return sum != NULL;
+    struct crawler_day day = {
+        .crawler = crawler,
+        .day = visits->day,
+        .site_id = visits->site_id,
+        .ok = visits->ok,
+        .not_modified = visits->not_modified,
+        .other = visits->other,
+        .impostors = visits->impostors,
+        .bytes = visits->bytes,
+        .last_fetch_at = visits->fetched_at,
+    };
+    if (lag_s >= 0)
+        add_lag(&day.lags, lag_s);
+    return days_add(d, &day, now);
 }
 
 void days_clear(struct days *d)

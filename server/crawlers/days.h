@@ -1,6 +1,5 @@
 /* Sums of each day (UTC) for each crawler and site. Internal to server/crawlers/. */
-#ifndef SITEMAPD_CRAWLERS_DAYS_H
-#define SITEMAPD_CRAWLERS_DAYS_H
+#pragma once
 
 #include "server/crawlers/crawlers.h"
 
@@ -18,9 +17,10 @@ bool days_import(struct days *d, uint8_t crawler, const struct crawler_visits *v
 /* As crawlers_take_days and the like. */
 size_t days_take(struct days *d, size_t *at, struct crawler_day out[], size_t max);
 void days_take_again(struct days *d);
+/* In the place of a sum that counts less. */
 void days_put(struct days *d, const struct crawler_day *day, int64_t now);
+/* To it. False: no room. */
+bool days_add(struct days *d, const struct crawler_day *day, int64_t now);
 void days_clear(struct days *d);
 void days_each(struct days *d, void (*each)(void *context, const struct crawler_day *day),
                void *context);
-
-#endif

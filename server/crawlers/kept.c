@@ -5,50 +5,75 @@
 
 static void put_page(void *context, const struct crawler_page_kept *from)
 {
-    struct crawlers *crawlers = context;
-    const struct crawler_held held = {
-        .row = {.held = from->held,
-                .status = from->status,
-                .fetched_at = from->fetched_at,
-                .held_changed_at = from->held_changed_at,
-                .stale_since = from->stale_since,
-                .ok = from->ok,
-                .not_modified = from->not_modified,
-                .other = from->other},
-        .index_id = from->index_id,
-        .page = from->page,
-        .held_stamp = from->held_stamp,
-    };
-    crawlers_put_page(crawlers, from->crawler, &held);
+    crawlers_put_page(context, from->crawler, &from->is);
 }
 
 static void put_day(void *context, const struct crawler_day_kept *from)
 {
-    struct crawlers *crawlers = context;
-    struct crawler_day day = {
-        .day = from->day,
-        .site_id = from->site_id,
-        .ok = from->ok,
-        .not_modified = from->not_modified,
-        .other = from->other,
-        .impostors = from->impostors,
-        .bytes = from->bytes,
-        .last_fetch_at = from->last_fetch_at,
-        .lags.max_s = from->lag_max_s,
-    };
-    memcpy(day.lags.cells, from->lags, sizeof day.lags.cells);
-    crawlers_put_day(crawlers, from->crawler, &day, (int64_t)time(NULL));
+    crawlers_put_day(context, from->crawler, &from->is, (int64_t)time(NULL));
 }
 
-enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_view *view)
+enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_view *view,
+                                        const char *node)
 {
-    int64_t since = 0;
-    enum catalogue_status status = catalogue_view_crawlers(view, &since, put_page, put_day, c);
+    struct crawlers_begun begun;
+    enum catalogue_status status = catalogue_view_crawlers_begun(view, &begun);
 
-    if (since != 0)
-        crawlers_put_since(c, since);
+    if (status != CATALOGUE_OK || begun.since == 0 ||
+        (node != NULL && begun.node[0] != '\0' && strcmp(begun.node, node) != 0))
+        return status;
+    crawlers_put_since(c, begun.since);
+    return catalogue_view_crawlers(view, put_page, put_day, c);
+}
+
+/* ---- other nodes --------------------------------------------------------------------------- */
+
+struct learning {
+    struct crawlers *crawlers;
+    const char *node;
+};
+
+static void learn_page(void *context, const struct crawler_page_kept *page)
+{
+    const struct learning *l = context;
+    put_page(l->crawlers, page);
+}
+
+/* Its own it told before: it has them, or its file is an older one, or a new one. */
+static void learn_day(void *context, const struct crawler_day_kept *from)
+{
+    const struct learning *l = context;
+
+    if (strcmp(from->node, l->node) == 0)
+        crawlers_put_day(l->crawlers, from->crawler, &from->is, (int64_t)time(NULL));
+    else
+        crawlers_others_day(l->crawlers, from->crawler, &from->is, (int64_t)time(NULL));
+}
+
+enum catalogue_status crawlers_learn(struct crawlers *c, struct catalogue_view *view,
+                                     const char *node, bool again)
+{
+    struct learning learning = {c, node};
+    int64_t times, since;
+    enum catalogue_status status = catalogue_view_crawlers_times(view, &times, &since);
+
+    if (status != CATALOGUE_OK || times == 0 || !crawlers_others_begin(c, again ? 0 : times))
+        return status;
+    status = catalogue_view_crawlers_told(view, learn_page, learn_day, &learning);
+    crawlers_others_end(c, status == CATALOGUE_OK ? times : 0);
+    crawlers_put_since(c, since);
     return status;
 }
+
+enum catalogue_status crawlers_learn_all(struct crawlers *c, struct catalogue_view *view)
+{
+    struct crawlers_begun begun;
+    enum catalogue_status status = catalogue_view_crawlers_begun(view, &begun);
+
+    return status == CATALOGUE_OK ? crawlers_learn(c, view, begun.node, true) : status;
+}
+
+/* ---- logs ---------------------------------------------------------------------------------- */
 
 static void take_in(void *context, const struct crawler_visits *visits)
 {

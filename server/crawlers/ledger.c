@@ -23,15 +23,21 @@
  * Records and rows lie in two arrays of fixed size and are linked by their places in them (0 is
  * none). Pages are hashed into buckets; a bucket belongs to one of STRIPES locks, and with it its
  * pages and their rows. The free lists have a lock of their own, taken within a stripe's, by
- * whoever makes or drops a row: seldom. */
+ * whoever makes or drops a row: seldom.
+ *
+ * A site takes a place while it has fewer than SHARE times those that are free: alone it gets three
+ * quarters, each of two three sevenths, and so on, and another finds some, however many indexes and
+ * urlsets a site has. */
 
 #define STRIPES 64u
 #define BUCKETS 32768u /* a multiple of STRIPES */
+#define SHARE   3u
 
 struct page {
     struct ledger_page is;
     uint32_t next; /* in its bucket, or in the free list */
     uint32_t rows;
+    uint32_t share; /* that it and its rows are counted in, for its life */
 };
 
 struct row {
@@ -46,7 +52,8 @@ struct ledger {
     uint32_t buckets[BUCKETS];
     pthread_mutex_t free_lock;
     /* free_lock. Those behind `used_` were never taken: their memory is not touched. */
-    uint32_t free_pages, free_rows, used_pages, used_rows, row_count;
+    uint32_t free_pages, free_rows, used_pages, used_rows, page_count, row_count;
+    uint32_t pages_of[CRAWLERS_SHARES], rows_of[CRAWLERS_SHARES];
     struct page pages[CRAWLERS_MAX_PAGES + 1];
     struct row rows[CRAWLERS_MAX_ROWS + 1];
 };
@@ -99,29 +106,46 @@ static struct page *find(struct ledger *l, uint32_t bucket, int64_t index_id, ui
     return NULL;
 }
 
-static struct page *page_new(struct ledger *l, uint32_t bucket)
+/* Under free_lock: whether a site that has `own` of them may take one of the free places. */
+static bool may_take(uint32_t own, uint32_t taken, uint32_t all)
 {
+    return own < SHARE * (all - taken);
+}
+
+static struct page *page_new(struct ledger *l, uint32_t bucket, int64_t site_id)
+{
+    uint32_t at = 0, share = (uint32_t)((uint64_t)site_id % CRAWLERS_SHARES);
+
     pthread_mutex_lock(&l->free_lock);
-    uint32_t at = l->free_pages;
-    l->free_pages = l->pages[at].next; /* of place 0, which is none, it is 0 */
-    if (at == 0 && l->used_pages < CRAWLERS_MAX_PAGES)
-        at = ++l->used_pages;
+    if (may_take(l->pages_of[share], l->page_count, CRAWLERS_MAX_PAGES)) {
+        at = l->free_pages;
+        l->free_pages = l->pages[at].next; /* of place 0, which is none, it is 0 */
+        if (at == 0)
+            at = ++l->used_pages;
+        l->page_count++;
+        l->pages_of[share]++;
+    }
     pthread_mutex_unlock(&l->free_lock);
     if (at == 0)
         return NULL;
-    l->pages[at] = (struct page){.next = l->buckets[bucket]};
+    l->pages[at] = (struct page){.next = l->buckets[bucket], .share = share};
     l->buckets[bucket] = at;
     return &l->pages[at];
 }
 
 static struct row *row_new(struct ledger *l, struct page *page, uint8_t crawler)
 {
+    uint32_t at = 0;
+
     pthread_mutex_lock(&l->free_lock);
-    uint32_t at = l->free_rows;
-    l->free_rows = l->rows[at].next;
-    if (at == 0 && l->used_rows < CRAWLERS_MAX_ROWS)
-        at = ++l->used_rows;
-    l->row_count += at != 0;
+    if (may_take(l->rows_of[page->share], l->row_count, CRAWLERS_MAX_ROWS)) {
+        at = l->free_rows;
+        l->free_rows = l->rows[at].next;
+        if (at == 0)
+            at = ++l->used_rows;
+        l->row_count++;
+        l->rows_of[page->share]++;
+    }
     pthread_mutex_unlock(&l->free_lock);
     if (at == 0)
         return NULL;
@@ -152,7 +176,10 @@ static void page_free(struct ledger *l, uint32_t *link)
         l->rows[row].next = l->free_rows;
         l->free_rows = row;
         l->row_count--;
+        l->rows_of[page->share]--;
     }
+    l->page_count--;
+    l->pages_of[page->share]--;
     page->next = l->free_pages;
     l->free_pages = at;
     pthread_mutex_unlock(&l->free_lock);
@@ -178,14 +205,14 @@ void ledger_clear(struct ledger *l)
     }
 }
 
-bool ledger_page_is(struct ledger *l, const struct ledger_page *is)
+bool ledger_page_is(struct ledger *l, int64_t site_id, const struct ledger_page *is)
 {
     uint32_t bucket = bucket_of(is->index_id, is->number);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
     struct page *page = find(l, bucket, is->index_id, is->number);
 
     if (page == NULL)
-        page = page_new(l, bucket);
+        page = page_new(l, bucket, site_id);
     if (page != NULL) {
         page->is = *is;
         for (uint32_t at = page->rows; at != 0; at = l->rows[at].next) {
@@ -337,21 +364,54 @@ void ledger_take_again(struct ledger *l)
     }
 }
 
-bool ledger_put(struct ledger *l, const struct crawler_held *held)
+static uint32_t larger(uint32_t a, uint32_t b)
 {
-    uint32_t bucket = bucket_of(held->index_id, held->page);
-    pthread_mutex_t *lock = lock_bucket(l, bucket);
-    struct page *page = find(l, bucket, held->index_id, held->page);
-    struct row *row = page == NULL ? NULL : find_row(l, page, held->row.crawler);
+    return a > b ? a : b;
+}
 
-    if (page != NULL && row == NULL)
-        row = row_new(l, page, held->row.crawler);
+/* Which of two versions is held; what is known of the first change since then with it. Returns the
+ * stale_since that who tells of the winner has. */
+static int64_t take_held(struct row *row, const struct crawler_held *told)
+{
+    int64_t since = told->row.stale_since;
+
+    if (told->row.held && (!row->is.held || told->row.held_changed_at > row->is.held_changed_at)) {
+        row->is.held = true;
+        row->is.held_changed_at = told->row.held_changed_at;
+        row->held_stamp = told->held_stamp;
+        row->is.stale_since = since;
+    } else if (told->row.held && told->held_stamp == row->held_stamp && since != 0 &&
+               (row->is.stale_since == 0 || since < row->is.stale_since)) {
+        row->is.stale_since = since;
+    }
+    return row->is.stale_since;
+}
+
+bool ledger_put(struct ledger *l, const struct crawler_held *told)
+{
+    uint32_t bucket = bucket_of(told->index_id, told->page);
+    pthread_mutex_t *lock = lock_bucket(l, bucket);
+    struct page *page = find(l, bucket, told->index_id, told->page);
+    struct row *row = page == NULL ? NULL : find_row(l, page, told->row.crawler);
+
+    if (page != NULL && row == NULL) {
+        row = row_new(l, page, told->row.crawler);
+        if (row != NULL)
+            row->taken = true;
+    }
     if (row != NULL) {
-        row->is = held->row;
-        row->held_stamp = held->held_stamp;
+        row->is.ok = larger(row->is.ok, told->row.ok);
+        row->is.not_modified = larger(row->is.not_modified, told->row.not_modified);
+        row->is.other = larger(row->is.other, told->row.other);
+        if (told->row.fetched_at > row->is.fetched_at) {
+            row->is.fetched_at = told->row.fetched_at;
+            row->is.status = told->row.status;
+        }
+        int64_t known = take_held(row, told);
         /* What changed while nobody served: the first of these changes is not known. */
-        row->is.stale_since = stale(page, row);
-        row->taken = row->is.stale_since == held->row.stale_since;
+        if (row->is.held_changed_at <= page->is.changed_at) /* else it is soon told of the page */
+            row->is.stale_since = stale(page, row);
+        row->taken &= row->is.stale_since == known;
     }
     pthread_mutex_unlock(lock);
     return row != NULL;

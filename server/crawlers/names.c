@@ -1,11 +1,9 @@
 #include "server/crawlers/names.h"
 
-#include <ctype.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <xxhash.h>
 
 /* A crawler is told by its product token (RFC 9110 10.1.5) wherever a word begins, in any case:

@@ -1,8 +1,7 @@
 /* Who a crawler is: the table of names with the product tokens and address ranges of each. A table
  * is immutable once made (but for its cache, which is atomic); any thread may ask it. Internal to
  * server/crawlers/. */
-#ifndef SITEMAPD_CRAWLERS_NAMES_H
-#define SITEMAPD_CRAWLERS_NAMES_H
+#pragma once
 
 #include "server/crawlers/crawlers.h"
 #include "server/crawlers/ranges.h"
@@ -19,5 +18,3 @@ size_t names_count(const struct crawler_names *names);
 struct crawler_name *names_at(struct crawler_names *names, size_t at);
 /* The name that a User-Agent field bears, as a place in the table; NULL text: 0. */
 size_t names_classify(struct crawler_names *names, const char *user_agent);
-
-#endif

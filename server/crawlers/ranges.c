@@ -1,64 +1,34 @@
 #include "server/crawlers/ranges.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "server/base/address_range.h"
+#include "server/base/file.h"
 
 /* A file is taken whole or not at all: half of a list would make impostors of the real ones. */
 
 /* Wider ones are a mistake of whoever wrote the file: everybody would be verified. */
-#define LEAST_BITS_4 8u
+#define LEAST_BITS_4 (96u + 8u)
 #define LEAST_BITS_6 16u
 #define LINE_MAX     128u
-
-static const uint8_t mapped_prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-static bool parse_address(const char *text, uint8_t out[16], bool *v4)
-{
-    *v4 = inet_pton(AF_INET, text, out + 12) == 1;
-    if (*v4) {
-        memcpy(out, mapped_prefix, sizeof mapped_prefix);
-        return true;
-    }
-    return inet_pton(AF_INET6, text, out) == 1;
-}
-
-static bool parse_bits(const char *text, unsigned most, unsigned *out)
-{
-    size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || digits > 3 || text[digits] != '\0')
-        return false;
-    *out = (unsigned)strtoul(text, NULL, 10);
-    return *out <= most;
-}
 
 /* "192.0.2.0/24"; bits behind the prefix are ignored. NULL, or what is wrong. */
 static const char *parse_range(const char *text, struct range *out)
 {
-    char host[INET6_ADDRSTRLEN];
-    size_t len = strcspn(text, "/");
-    bool v4;
+    bool v4 = strchr(text, ':') == NULL;
+    struct address_range range;
 
-    if (len >= sizeof host)
+    if (!address_range_parse(text, &range))
         return "is no address or range";
-    memcpy(host, text, len);
-    host[len] = '\0';
-    if (!parse_address(host, out->first, &v4))
-        return "is no address or range";
-    unsigned bits = v4 ? 32 : 128;
-    if (text[len] == '/' && !parse_bits(text + len + 1, bits, &bits))
-        return "is no address or range";
-    if (bits < (v4 ? LEAST_BITS_4 : LEAST_BITS_6))
+    if (range.bits < (v4 ? LEAST_BITS_4 : LEAST_BITS_6))
         return "is wider than any crawler's range";
-    bits += v4 ? 96 : 0;
-    memcpy(out->last, out->first, sizeof out->last);
-    for (unsigned i = bits; i < 128; i++) {
+    memcpy(out->first, range.bytes, sizeof out->first);
+    memcpy(out->last, range.bytes, sizeof out->last);
+    for (unsigned i = range.bits; i < 128; i++) {
         uint8_t bit = (uint8_t)(0x80u >> (i % 8));
         out->first[i / 8] &= (uint8_t)~bit;
         out->last[i / 8] |= bit;
@@ -177,43 +147,10 @@ bool ranges_parse(struct ranges *r, const char *text, size_t len, size_t most, c
     return good;
 }
 
-/* A pipe is never waited for. NULL with errno. */
-static char *read_file(const char *path, size_t *len)
-{
-    struct stat found;
-    char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-    *len = 0;
-    if (fd < 0)
-        return NULL;
-    if (fstat(fd, &found) == 0 && !S_ISREG(found.st_mode))
-        errno = EINVAL;
-    else
-        text = malloc(RANGES_MAX_FILE_BYTES + 1);
-    while (text != NULL && *len <= RANGES_MAX_FILE_BYTES) {
-        ssize_t got = read(fd, text + *len, RANGES_MAX_FILE_BYTES + 1 - *len);
-        if (got == 0)
-            break;
-        if (got > 0) {
-            *len += (size_t)got;
-        } else if (errno != EINTR) {
-            int why = errno;
-            free(text);
-            text = NULL;
-            errno = why;
-        }
-    }
-    int why = errno;
-    close(fd);
-    errno = why;
-    return text;
-}
-
 bool ranges_read(struct ranges *r, const char *path, size_t most, char *why, size_t why_size)
 {
     size_t len;
-    char *text = read_file(path, &len);
+    char *text = file_read(path, FILE_PLAIN, RANGES_MAX_FILE_BYTES + 1, &len, NULL);
     bool good = false;
 
     if (text == NULL)
@@ -252,9 +189,8 @@ bool ranges_hold(const struct ranges *r, const char *address)
 {
     uint8_t bytes[16];
     size_t from = 0, to = r->count;
-    bool v4;
 
-    if (!parse_address(address, bytes, &v4))
+    if (!address_bytes(address, bytes))
         return false;
     while (from < to) {
         size_t middle = from + (to - from) / 2;

@@ -1,8 +1,7 @@
 /* The addresses that a crawler comes from: ranges read from files, asked by binary search. A set is
  * filled by one thread and immutable from ranges_seal on; then any thread may ask. Internal to
  * server/crawlers/. */
-#ifndef SITEMAPD_CRAWLERS_RANGES_H
-#define SITEMAPD_CRAWLERS_RANGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ void ranges_seal(struct ranges *r);
 /* Whether the address (text, IPv4 or IPv6 without brackets) is in one of them. No allocation. */
 bool ranges_hold(const struct ranges *r, const char *address);
 void ranges_done(struct ranges *r);
-
-#endif

@@ -51,17 +51,20 @@ static void add_row(struct crawler_summary *to, const struct crawler_row *row)
         to->stale_since = row->stale_since;
 }
 
-/* What each crawler holds of the index's pages; of one that it reads, the others are `never`. */
-static void add_index(struct crawlers_summary *to, struct crawlers *c,
-                      const struct registry_index *index)
+/* What each crawler holds of the list's pages; of one that it reads, the others are `never`. Pages
+ * that found no room in the ledger are in neither. */
+static void add_list(struct crawlers_summary *to, struct crawlers *c,
+                     const struct registry_index *list)
 {
     uint64_t held[CRAWLERS_MAX] = {0};
     bool reads[CRAWLERS_MAX] = {false};
     struct crawler_row rows[CRAWLERS_MAX];
     int64_t changed_at;
+    uint64_t known = 0;
 
-    for (size_t i = 0; i < index->page_count; i++) {
-        size_t count = crawlers_page(c, index->id, index->pages[i], &changed_at, rows);
+    for (size_t i = 0; i < list->page_count; i++) {
+        size_t count = crawlers_page(c, list->id, list->pages[i], &changed_at, rows);
+        known += changed_at != 0;
         for (size_t k = 0; k < count; k++) {
             add_row(&to->of[rows[k].crawler], &rows[k]);
             reads[rows[k].crawler] = true;
@@ -70,7 +73,7 @@ static void add_index(struct crawlers_summary *to, struct crawlers *c,
     }
     for (size_t i = 0; i < CRAWLERS_MAX; i++)
         if (reads[i])
-            to->of[i].never += index->page_count - held[i];
+            to->of[i].never += known - held[i];
 }
 
 void crawlers_sum_up(struct crawlers *c, const struct registry *registry,
@@ -81,8 +84,10 @@ void crawlers_sum_up(struct crawlers *c, const struct registry *registry,
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < registry->site_count; i++) {
         const struct registry_site *site = &registry->sites[i];
-        for (size_t k = 0; (only == NULL || site == only) && k < site->index_count; k++)
-            add_index(out, c, &site->indexes[k]);
+        const struct registry_index *list;
+        for (size_t k = 0;
+             (only == NULL || site == only) && (list = registry_site_list(site, k)) != NULL; k++)
+            add_list(out, c, list);
     }
     crawlers_each_day(c, add_day, &s);
 }
@@ -103,13 +108,13 @@ const struct crawler_row *crawler_row_of(const struct crawler_row *rows, size_t 
     return NULL;
 }
 
-bool crawlers_reads(struct crawlers *c, const struct registry_index *index, size_t crawler)
+bool crawlers_reads(struct crawlers *c, const struct registry_index *list, size_t crawler)
 {
     struct crawler_row rows[CRAWLERS_MAX];
     int64_t changed_at;
 
-    for (size_t i = 0; i < index->page_count; i++) {
-        size_t count = crawlers_page(c, index->id, index->pages[i], &changed_at, rows);
+    for (size_t i = 0; i < list->page_count; i++) {
+        size_t count = crawlers_page(c, list->id, list->pages[i], &changed_at, rows);
         if (crawler_row_of(rows, count, crawler) != NULL)
             return true;
     }

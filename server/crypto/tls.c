@@ -1,7 +1,6 @@
 #include "server/crypto/tls.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -11,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "server/base/file.h"
 
 #define MAX_CHAIN      16
 #define MAX_FILE_BYTES (1024 * 1024)
@@ -29,46 +29,23 @@ static _Atomic(struct tls_pair *) current[TLS_SIDES];
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* NULL with errno. A reload reads it too, which must not wait for who writes into a pipe. */
-static FILE *open_file(const char *path)
-{
-    struct stat found;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return NULL;
-    bool pipe = fstat(fd, &found) == 0 && (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode));
-    FILE *file = pipe ? NULL : fdopen(fd, "r");
-    if (file == NULL) {
-        close(fd);
-        errno = pipe ? ESPIPE : ENOMEM; /* fdopen fails for nothing else here */
-    }
-    return file;
-}
-
 static bool read_file(const char *path, gnutls_datum_t *out, mode_t *mode, char *why,
                       size_t why_size)
 {
-    struct stat st;
-    FILE *file = open_file(path);
-    unsigned char *bytes = file == NULL ? NULL : malloc(MAX_FILE_BYTES + 1);
-    size_t len = bytes == NULL ? 0 : fread(bytes, 1, MAX_FILE_BYTES + 1, file);
-    bool good = bytes != NULL && !ferror(file) && fstat(fileno(file), &st) == 0;
+    size_t len;
+    char *bytes = file_read(path, FILE_NO_PIPE, MAX_FILE_BYTES + 1, &len, mode);
 
-    if (!good)
+    if (bytes == NULL) {
         snprintf(why, why_size, "%s: cannot be read: %s", path,
                  errno == ESPIPE ? "it is a pipe" : strerror(errno));
-    if (file != NULL)
-        fclose(file);
-    if (good && len > MAX_FILE_BYTES) {
-        snprintf(why, why_size, "%s: is larger than 1 MiB", path);
-        good = false;
+        return false;
     }
-    if (!good) {
+    if (len > MAX_FILE_BYTES) {
+        snprintf(why, why_size, "%s: is larger than 1 MiB", path);
         free(bytes);
         return false;
     }
-    *out = (gnutls_datum_t){bytes, (unsigned)len};
-    *mode = st.st_mode;
+    *out = (gnutls_datum_t){(unsigned char *)bytes, (unsigned)len};
     return true;
 }
 
@@ -123,8 +100,7 @@ static void write_time(int64_t at, char out[32])
         strcpy(out, "?");
 }
 
-static bool read_times(struct tls_pair *pair, const char *file, int64_t now, tls_remark *remark,
-                       void *context)
+static bool read_times(struct tls_pair *pair, const char *file, int64_t now, tls_remark *remark)
 {
     gnutls_x509_crt_t cert;
     char text[96], when[32];
@@ -140,14 +116,14 @@ static bool read_times(struct tls_pair *pair, const char *file, int64_t now, tls
         else
             snprintf(text, sizeof text, "the certificate is not valid before %s", when);
         if (pair->expires <= now || begins > now)
-            remark(context, file, text);
+            remark(file, text);
     }
     gnutls_x509_crt_deinit(cert);
     return read;
 }
 
 bool tls_pair_load(const char *cert_file, const char *key_file, int64_t now, struct tls_pair **out,
-                   tls_remark *remark, void *context, char *why, size_t why_size)
+                   tls_remark *remark, char *why, size_t why_size)
 {
     struct tls_pair *pair = calloc(1, sizeof *pair);
     mode_t mode;
@@ -167,8 +143,8 @@ bool tls_pair_load(const char *cert_file, const char *key_file, int64_t now, str
         goto failed;
     }
     if ((mode & S_IROTH) != 0)
-        remark(context, key_file, "every user of this machine can read the private key");
-    if (!read_times(pair, cert_file, now, remark, context)) {
+        remark(key_file, "every user of this machine can read the private key");
+    if (!read_times(pair, cert_file, now, remark)) {
         snprintf(why, why_size, "%s: its times cannot be read", cert_file);
         goto failed;
     }

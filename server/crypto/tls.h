@@ -1,7 +1,6 @@
 /* TLS of the two listeners: each one's certificate and its key, which a reload may replace while
  * connections go on, and what is sent past the HTTP library. The only TLS use of GnuTLS. */
-#ifndef SITEMAPD_CRYPTO_TLS_H
-#define SITEMAPD_CRYPTO_TLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,12 +21,12 @@ struct tls_pairs {
 };
 
 /* What is odd and no mistake: a key that everybody may read, a certificate that has expired. */
-typedef void tls_remark(void *context, const char *file, const char *text);
+typedef void tls_remark(const char *file, const char *text);
 
 /* Reads PEM files. `now`: Unix seconds. False where they cannot be read, are none, or do not belong
  * to each other: `why` gets a sentence that begins with the file's name. The caller owns `*out`. */
 bool tls_pair_load(const char *cert_file, const char *key_file, int64_t now, struct tls_pair **out,
-                   tls_remark *remark, void *context, char *why, size_t why_size);
+                   tls_remark *remark, char *why, size_t why_size);
 /* Of the certificate itself, Unix seconds. */
 int64_t tls_pair_expires(const struct tls_pair *pair);
 /* Takes NULL. */
@@ -47,5 +46,3 @@ tls_function *tls_certificate_callback(enum tls_side side);
 /* Sends the last bytes of a session (of libmicrohttpd's connection, on its thread) and the end of
  * our side. As much as finds room, without waiting; false where nothing could be sent. */
 bool tls_send_last(void *session, const void *bytes, size_t len);
-
-#endif

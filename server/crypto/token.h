@@ -1,6 +1,5 @@
 /* API tokens: made at random, kept as SHA-256. Thread safe. */
-#ifndef SITEMAPD_CRYPTO_TOKEN_H
-#define SITEMAPD_CRYPTO_TOKEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ bool token_digest_add(struct token_digest *digest, const void *bytes, size_t len
 void token_digest_end(struct token_digest *digest, uint8_t out[32]);
 /* Constant time. */
 bool token_equal(const uint8_t a[32], const uint8_t b[32]);
-
-#endif

@@ -1,8 +1,7 @@
 /* Fetches a public address as crawlers do, through whatever proxies stand before it, and judges
  * what it gets: the page, its compression, caching and conditional answers, robots.txt, the index
  * and a sample of the sitemaps that it lists. */
-#ifndef SITEMAPD_DOCTOR_DOCTOR_H
-#define SITEMAPD_DOCTOR_DOCTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ struct doctor_options {
  * indexed by level. One thread. */
 bool doctor_run(const struct doctor_options *options, doctor_report *report, void *context,
                 unsigned counts[DOCTOR_LEVELS]);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a robots.txt says (RFC 9309). Pure functions, thread safe. */
-#ifndef SITEMAPD_DOCTOR_ROBOTS_TXT_H
-#define SITEMAPD_DOCTOR_ROBOTS_TXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool robots_txt_matches(const char *pattern, size_t len, const char *path);
 /* The next value of a Sitemap line from `*at` on, which moves behind it; its length, 0 at the end.
  * Start with `*at` = the text. */
 size_t robots_txt_next_sitemap(const char **at, const char **value);
-
-#endif

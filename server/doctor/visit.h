@@ -1,7 +1,6 @@
 /* What the checks share: the options, the counts, how to ask and how to tell. Internal to
  * server/doctor/. */
-#ifndef SITEMAPD_DOCTOR_VISIT_H
-#define SITEMAPD_DOCTOR_VISIT_H
+#pragma once
 
 #include "server/client/client.h"
 #include "server/doctor/doctor.h"
@@ -92,5 +91,3 @@ void visit_hosts_done(struct visit_hosts *hosts);
 
 /* Tells what is to be said once of all children. */
 void visit_children_end(struct visit *v);
-
-#endif

@@ -1,6 +1,5 @@
 /* Socket addresses: where to listen, who is asking, whom to trust. No microhttpd here. */
-#ifndef SITEMAPD_HTTP_ADDRESS_H
-#define SITEMAPD_HTTP_ADDRESS_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ void address_describe(int fd, char text[ADDRESS_TEXT_SIZE]);
 
 /* The address of a peer as text, IPv4 also where it came mapped into IPv6; "" for others. */
 void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN]);
-
-#endif

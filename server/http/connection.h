@@ -1,7 +1,6 @@
 /* How many connections, or what else, each client address holds. An IPv6 client has a whole /64 to
  * itself, so that is what is counted there. Not thread safe: its owner's lock covers it. */
-#ifndef SITEMAPD_HTTP_CONNECTION_H
-#define SITEMAPD_HTTP_CONNECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ void peers_leave(struct peers *p, struct peer *peer);
 bool slice_shorten(void);
 /* Takes it back for the calling thread and those that it starts from now on. */
 void slice_restore(void);
-
-#endif

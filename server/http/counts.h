@@ -1,8 +1,7 @@
 /* What was answered: how often each status on each route, how long it took, and how many bytes went
  * in which encoding. Fixed tables of atomics, striped so that the threads of a pool do not take the
  * same cache line from each other. */
-#ifndef SITEMAPD_HTTP_COUNTS_H
-#define SITEMAPD_HTTP_COUNTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ void counts_sum(const struct counts *c, struct counts_sums *out);
 void counts_begin(struct counts *c);
 void counts_end(struct counts *c);
 uint64_t counts_active(const struct counts *c);
-
-#endif

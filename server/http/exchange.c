@@ -8,7 +8,8 @@
  * - exchange_completed when the reply is out or the connection lost: counted, logged, freed;
  * - exchange_heed_log when it is about to refuse by itself.
  *
- * How it waits: wait.c. How its reply leaves: send.c. What is refused where: `refuse`. */
+ * How its reply leaves: send.c. What is refused where: `refuse`. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,117 @@
 #define IGNORED_BODY_MAX 8192u /* a body where none belongs: read and dropped up to here */
 /* Of the library's memory: behind a request line that leaves less, a header may not fit. */
 #define LEAST_BEHIND_LINE 1024u
+
+/* ---- How a request waits -------------------------------------------------------------------
+ *
+ * The hook hands its work over and only then answers HANDLE_LATER, so the
+ * resume may come before, while or after the connection is suspended:
+ *
+ *   connection's thread             resuming thread
+ *   hook answers HANDLE_LATER
+ *   (wait is RESUMED? go on)        wait := RESUMED; was it SUSPENDED?
+ *   MHD_suspend_connection            yes: MHD_resume_connection
+ *   NONE -> SUSPENDED                 no: nothing, the connection's thread will see it
+ *     failed: MHD_resume_connection
+ *
+ * libmicrohttpd thus sees a suspend, then one resume, always in this order. */
+
+/* Takes one of the places for waiting requests, or has it; false where none is free, or the server
+ * stops. */
+static bool wait_reserve(struct exchange *e)
+{
+    struct listener *l = e->connection->listener;
+
+    if (e->reserved)
+        return true;
+    /* The exchange counts as active already; so either this sees the stop, or the stop sees it. */
+    if (atomic_load(&l->quiescing))
+        return false;
+    if (atomic_fetch_add(&l->waiting, 1) >= l->options.max_suspended) {
+        atomic_fetch_sub(&l->waiting, 1);
+        return false;
+    }
+    e->reserved = true;
+    return true;
+}
+
+/* Gives it back; takes one that has none. */
+static void wait_release(struct exchange *e)
+{
+    if (!e->reserved)
+        return;
+    e->reserved = false;
+    atomic_fetch_sub(&e->connection->listener->waiting, 1);
+}
+
+bool request_may_wait(struct request *request)
+{
+    return request->exchange == NULL || wait_reserve(request->exchange);
+}
+
+/* After HANDLE_LATER: true where the connection is suspended or about to be called again, false
+ * where request_resume has come already and the caller goes on at once. */
+static bool wait_begin(struct exchange *e)
+{
+    e->later = true;
+    if (!e->reserved) { /* a hook that did not ask: counted all the same */
+        atomic_fetch_add(&e->connection->listener->waiting, 1);
+        e->reserved = true;
+    }
+    if (atomic_load(&e->wait) == WAIT_RESUMED)
+        return false;
+    deadline_clear(e->connection);
+    e->wait_start_ms = clock_coarse_ms();
+    MHD_suspend_connection(e->mhd);
+    int expected = WAIT_NONE;
+    if (!atomic_compare_exchange_strong(&e->wait, &expected, WAIT_SUSPENDED))
+        MHD_resume_connection(e->mhd);
+    return true;
+}
+
+/* True where a wait was resumed; acquires what the other thread wrote, and ends the wait. */
+static bool wait_ended(struct exchange *e)
+{
+    if (!e->later || atomic_load(&e->wait) != WAIT_RESUMED)
+        return false;
+    atomic_store(&e->wait, WAIT_NONE);
+    e->later = false;
+    if (e->wait_start_ms != 0)
+        e->body_start_ms += clock_coarse_ms() - e->wait_start_ms;
+    e->wait_start_ms = 0;
+    wait_release(e);
+    return true;
+}
+
+bool request_is_gone(const struct request *request)
+{
+    if (request->exchange == NULL)
+        return false;
+    /* Nobody closes it while the request waits. */
+    struct pollfd fd = {.fd = request->exchange->connection->fd, .events = POLLRDHUP};
+    return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void request_resume(struct request *request)
+{
+    struct exchange *e = request->exchange;
+
+    if (e == NULL) {
+        if (request->answer != NULL)
+            request->answer(request);
+        if (request->resume != NULL)
+            request->resume(request);
+        return;
+    }
+    struct listener *l = e->connection->listener;
+    struct MHD_Connection *mhd = e->mhd;
+    /* From the exchange on, the connection's thread may complete the request; a stop waits for
+     * this thread to be out of libmicrohttpd before it ends the daemon. */
+    atomic_fetch_add(&l->resuming, 1);
+    if (atomic_exchange(&e->wait, WAIT_RESUMED) == WAIT_SUSPENDED)
+        MHD_resume_connection(mhd);
+    atomic_fetch_sub(&l->resuming, 1);
+}
 
 /* The first call of a request: its headers are known, nothing of its body is read. Here it is
  * refused, or gets its route. */

@@ -1,8 +1,7 @@
 /* What a request must not be: shapes by which two servers in a row see different requests
  * (RFC 9112 11.2), hosts by which a browser is led to the admin listener (DNS rebinding), targets
  * that are none. Pure and thread safe, but for what takes a header over. */
-#ifndef SITEMAPD_HTTP_HEADERS_H
-#define SITEMAPD_HTTP_HEADERS_H
+#pragma once
 
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -11,7 +10,6 @@
 #include <stdint.h>
 
 #include "server/http/address.h"
-#include "server/http/header_scan.h"
 #include "server/http/request.h"
 
 /* Why the framing cannot be trusted: a sentence, or NULL where it can. `version` is HTTP/1.x. */
@@ -102,5 +100,3 @@ struct route_match {
 /* A route without {…} goes before one with it. `fallback` (may be NULL) takes the rest. */
 void route_match(const struct route *routes, size_t count, const struct route *fallback,
                  const char *path, enum http_method method, struct route_match *out);
-
-#endif

@@ -10,8 +10,7 @@
  *    threads only under `connections_lock`: CLOSED comes before close(2), so it is never another's.
  *    But who will resume a request may look at it: nobody closes it while the request waits.
  * 4. An exchange counts as active from its request line to its completion. */
-#ifndef SITEMAPD_HTTP_INTERNAL_H
-#define SITEMAPD_HTTP_INTERNAL_H
+#pragma once
 
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -166,17 +165,6 @@ void exchange_heed_log(void *cls, const char *format, va_list arguments);
 void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
                         enum MHD_RequestTerminationCode toe);
 
-/* wait.c. Takes one of the places for waiting requests, or has it; false where none is free, or the
- * server stops. */
-bool wait_reserve(struct exchange *e);
-/* Gives it back; takes one that has none. */
-void wait_release(struct exchange *e);
-/* After HANDLE_LATER: true where the connection is suspended or about to be called again, false
- * where request_resume has come already and the caller goes on at once. */
-bool wait_begin(struct exchange *e);
-/* True where a wait was resumed; acquires what the other thread wrote, and ends the wait. */
-bool wait_ended(struct exchange *e);
-
 /* send.c. Fills an error as this listener words them. */
 void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail);
 /* Queues request.reply. */
@@ -217,5 +205,3 @@ bool connections_end_idle(struct listener *l);
 /* NOTIFY_CONNECTION, for a worker. */
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
                        enum MHD_ConnectionNotificationCode code);
-
-#endif

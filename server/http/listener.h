@@ -1,8 +1,7 @@
 /* A listener: one libmicrohttpd daemon with its threads, limits and deadlines, that turns
  * connections into requests, finds their routes, and sends replies. The only users of
  * microhttpd.h are server/http/. */
-#ifndef SITEMAPD_HTTP_LISTENER_H
-#define SITEMAPD_HTTP_LISTENER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -127,5 +126,3 @@ struct listener_totals {
 };
 /* Any thread; no I/O. */
 void listener_totals(const struct listener *l, struct listener_totals *out);
-
-#endif

@@ -4,8 +4,7 @@
  * A page has its responses made once, when it is published; all threads queue them for every 200,
  * 304 and HEAD. Those of a file, of a part, and of a page that is inflated as it is sent are made
  * for the one request. */
-#ifndef SITEMAPD_HTTP_REPLY_H
-#define SITEMAPD_HTTP_REPLY_H
+#pragma once
 
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ struct recipient {
  * holds its reference until the request is completed. `*bytes`: the body's. */
 enum resource_send resource_send_queue(struct MHD_Connection *mhd, const struct request *request,
                                        const struct recipient *to, uint64_t *bytes);
-
-#endif

@@ -1,14 +1,12 @@
 /* A request and its reply, as handlers see them: no socket, no library. A test fills a request by
  * hand and calls any handler; the listener fills it from libmicrohttpd. */
-#ifndef SITEMAPD_HTTP_REQUEST_H
-#define SITEMAPD_HTTP_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "server/base/str.h"
-#include "server/http/header_scan.h"
 #include "server/pages/resource.h"
 #include "server/rules/grant.h"
 #include "server/rules/http/negotiate.h"
@@ -24,6 +22,66 @@ enum http_method {
     HTTP_OPTIONS = 1 << 6,
     HTTP_OTHER = 1 << 7, /* 501 */
 };
+
+/* ---- its header, taken in one pass: its known fields, and whether all of it is well-formed (RFC
+ * 9110 5.1, 5.5). Thread safe for each scan. */
+
+/* The header fields that the listener, a handler or a log needs: found in one pass. */
+enum known_header {
+    /* Lists: given on several lines they are one (RFC 9110 5.3). */
+    HEADER_ACCEPT_ENCODING,
+    HEADER_ACCEPT,
+    HEADER_IF_NONE_MATCH,
+    HEADER_IF_MATCH,
+    HEADER_CONTENT_ENCODING,
+    HEADER_X_FORWARDED_FOR,
+    HEADER_CDN_LOOP, /* through whom the request came (RFC 8586) */
+    HEADER_LISTS,    /* so many */
+    HEADER_HOST = HEADER_LISTS,
+    HEADER_CONTENT_LENGTH,
+    HEADER_TRANSFER_ENCODING,
+    HEADER_IF_MODIFIED_SINCE,
+    HEADER_IF_UNMODIFIED_SINCE,
+    HEADER_RANGE,
+    HEADER_IF_RANGE,
+    HEADER_CONTENT_TYPE,
+    HEADER_AUTHORIZATION,
+    HEADER_EXPECT,
+    HEADER_X_FORWARDED_HOST,
+    HEADER_X_REQUEST_ID,
+    HEADER_SITEMAPD_VIA, /* which door a client says it is, and who: "cli; user=NAME" */
+    HEADER_REFERER,
+    HEADER_USER_AGENT,
+    HEADER_IDEMPOTENCY_KEY,
+    HEADER_COUNT, /* none of them */
+};
+
+/* All zero at first; small, since it is cleared for each request. */
+struct header_scan {
+    const char *value[HEADER_COUNT]; /* of the first line; borrowed; NULL: absent */
+    uint8_t lines[HEADER_COUNT];     /* 255: or more */
+    uint32_t fields;                 /* lines of any name */
+    bool malformed;                  /* a name is no token, or a value holds a NUL */
+    bool failed;                     /* no memory to join a list: what it says is not known */
+    struct str *joined; /* [HEADER_LISTS], of those on several lines; owned, mostly NULL */
+};
+
+/* Adds one header line; lengths are the parser's, and the text ends with a NUL behind them. `value`
+ * may be NULL: empty. Texts are borrowed until header_scan_done. */
+void header_scan_add(struct header_scan *scan, const char *name, size_t name_len, const char *value,
+                     size_t value_len);
+/* Frees the lists; the scan is to be cleared before it is used again. */
+void header_scan_done(struct header_scan *scan);
+/* What a known field says: a list whole, of others the value above. Borrowed. NULL: it is absent
+ * (or the scan failed). */
+static inline const char *header_scan_value(const struct header_scan *scan, enum known_header which)
+{
+    if (which >= HEADER_LISTS || scan->lines[which] < 2)
+        return scan->value[which];
+    return scan->failed ? NULL : scan->joined[which].data;
+}
+
+/* ---- the reply */
 
 #define REPLY_MAX_HEADERS 12
 #define REPLY_TEXT_BYTES  256u /* values of headers that need no memory of their own */
@@ -71,6 +129,8 @@ void reply_json(struct reply *reply, unsigned status);
  * memory. Status and type are the caller's. */
 void reply_file(struct reply *reply, int fd, uint64_t bytes);
 void reply_done(struct reply *reply);
+
+/* ---- the request */
 
 struct request {
     enum http_method method;
@@ -187,5 +247,3 @@ const char *method_name(enum http_method method);
 /* The value of Allow for a set of methods: HEAD goes with GET, OPTIONS is always there. */
 #define METHOD_ALLOW_SIZE 64
 void method_allow(unsigned set, char out[METHOD_ALLOW_SIZE]);
-
-#endif

@@ -1,8 +1,6 @@
 /* How a reply leaves: queued in the library once the request is whole, a page as it was made with
  * its snapshot, all else from request.reply; or, where that is too late or the library has no
  * memory for it, to the socket itself. What every reply has is put in here, whoever filled it. */
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 

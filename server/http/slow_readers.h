@@ -13,12 +13,10 @@
  *
  * A descriptor is used between enter and leave alone; the listener leaves when the request is
  * completed, before its connection is closed, so that it is never another's. */
-#ifndef SITEMAPD_HTTP_SLOW_READERS_H
-#define SITEMAPD_HTTP_SLOW_READERS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "server/http/connection.h"
@@ -82,5 +80,3 @@ void readers_freed(struct readers *r, enum held_kind kind, uint64_t bytes);
 void readers_cut(struct readers *r, enum held_kind kind, uint64_t bytes, int64_t now_ms);
 /* Readers whose connections were ended since the start: by rule 3, and by the others. */
 void readers_count_cut(struct readers *r, uint64_t *for_memory, uint64_t *for_others);
-
-#endif

@@ -1,7 +1,6 @@
 /* The one judgement that every format's fields go through: raw text in, an entry or a rejection
  * out. Internal to input. */
-#ifndef SITEMAPD_INPUT_ENTRY_VALIDATE_H
-#define SITEMAPD_INPUT_ENTRY_VALIDATE_H
+#pragma once
 
 #include "server/input/reader.h"
 #include "server/rules/lastmod.h"
@@ -62,5 +61,3 @@ enum rule_code entry_validate_reject(const struct raw_entry *raw, struct validat
 
 /* Writes `text` for people: cut at a character, controls and bad bytes as `?`. `size` >= 8. */
 void entry_validate_quote(char *out, size_t size, const char *text, size_t len);
-
-#endif

@@ -97,10 +97,11 @@ bool reader_state_take(struct reader_state *c, const struct raw_entry *raw)
     return c->sink.entry(c->sink.context, &c->judged->entry) || stopped(c, raw->line);
 }
 
-void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line)
+void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line,
+                         const char *element)
 {
     if (reader_state_ok(c) && c->sink.remark)
-        c->sink.remark(c->sink.context, code, line);
+        c->sink.remark(c->sink.context, code, line, element);
 }
 
 const struct reader_kind *reader_kind_of(const struct reader_state *c)
@@ -347,6 +348,18 @@ size_t detect_space_behind(const char *text, size_t len)
 bool detect_utf16(const char *head, size_t len)
 {
     return len >= 2 && (memcmp(head, "\xff\xfe", 2) == 0 || memcmp(head, "\xfe\xff", 2) == 0);
+}
+
+bool detect_binary(const char *head, size_t len)
+{
+    size_t controls = 0;
+    len = len < FRAME_HEAD_BYTES ? len : FRAME_HEAD_BYTES;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)head[i];
+        if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || c == 0x7f)
+            controls++;
+    }
+    return controls * 10 > len;
 }
 
 /* Skips up to and with `end`; to the end where there is none. */

@@ -8,8 +8,7 @@
  * Internal to server/input/, but for gunzip, which the doctor uses too. One thread at a time.
  *
  * Invariant: once error.status is not READER_OK nothing more goes to the sink. */
-#ifndef SITEMAPD_INPUT_FRAME_H
-#define SITEMAPD_INPUT_FRAME_H
+#pragma once
 
 #include <expat.h>
 #include <stdbool.h>
@@ -42,7 +41,9 @@ bool reader_state_no_memory(struct reader_state *c);
 bool reader_state_take(struct reader_state *c, const struct raw_entry *raw);
 /* The same for what the format itself refuses. */
 bool reader_state_reject(struct reader_state *c, const struct rejection *rejection);
-void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line);
+/* `element`: its local name; NULL where it is about none. */
+void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line,
+                         const char *element);
 
 /* What a document of another kind than the wanted one is told to be: its code, its sentence. */
 struct reader_kind {
@@ -79,6 +80,9 @@ size_t detect_space(const char *head, size_t len);
 size_t detect_space_behind(const char *text, size_t len);
 /* True where `head`, without white space before it, is UTF-16 by its mark. */
 bool detect_utf16(const char *head, size_t len);
+/* True where what `head` begins with is no text: more than a tenth of control characters. (A NUL,
+ * which no text has, is found by the reader of lines wherever it stands.) */
+bool detect_binary(const char *head, size_t len);
 /* True where the first element that begins in `head` is a urlset, with a prefix or without; its tag
  * need not be closed. */
 bool detect_urlset(const char *head, size_t len);
@@ -206,5 +210,3 @@ bool json_stream_single(const struct frame *f);
  * would read what this takes in the same way. */
 bool json_flat_read(const char *text, size_t len, const struct reader_options *options,
                     struct raw_entry *raw);
-
-#endif

@@ -187,18 +187,26 @@ static bool too_deep(const char *text, size_t len)
     return nesting.depth > ENTRY_MAX_DEPTH;
 }
 
-static enum json_raw_status fail_json(const json_error_t *error, const struct raw_entry *raw,
-                                      struct validated_entry *judged, struct rejection *rejection,
-                                      uint64_t *line, uint64_t *column)
+/* One object that is read: what of it goes where. */
+struct fields {
+    const struct reader_options *options;
+    struct raw_entry *raw;
+    struct validated_entry *judged;
+    struct rejection *rejection;
+    json_t *root;          /* what `raw` borrows from beside the text; NULL: from that alone */
+    uint64_t line, column; /* on SYNTAX: where, 1-based, in characters, within the text */
+};
+
+static enum json_raw_status fail_json(struct fields *f, const json_error_t *error)
 {
     enum json_error_code code = json_error_code(error);
     if (code == json_error_out_of_memory || memory_failed())
         return JSON_RAW_NO_MEMORY;
-    *line = error->line > 0 ? (uint64_t)error->line : 1;
-    *column = error->column > 0 ? (uint64_t)error->column : 1;
+    f->line = error->line > 0 ? (uint64_t)error->line : 1;
+    f->column = error->column > 0 ? (uint64_t)error->column : 1;
     char shown[JSON_ERROR_TEXT_LENGTH + 8], why[256];
     entry_validate_quote(shown, sizeof shown, error->text, strlen(error->text));
-    if (*line > 1)
+    if (f->line > 1)
         snprintf(why, sizeof why, "line %d, column %d of it: %s", error->line, error->column,
                  shown);
     else
@@ -210,7 +218,7 @@ static enum json_raw_status fail_json(const json_error_t *error, const struct ra
                  "; one object a line (with curl, --data-binary: -d takes line ends away)");
     else if (strstr(shown, "invalid token near 'http") != NULL)
         snprintf(why + len, sizeof why - len, "; a line is an object: {\"loc\": \"https://...\"}");
-    entry_validate_reject(raw, judged, rejection, RULE_JSON, NULL, why);
+    entry_validate_reject(f->raw, f->judged, f->rejection, RULE_JSON, NULL, why);
     /* The text is whole JSON all the same: only this entry is at fault. */
     return code == json_error_duplicate_key || code == json_error_null_byte_in_key
                ? JSON_RAW_REJECTED
@@ -244,13 +252,6 @@ static bool read_text(const json_t *value, bool nullable, const char **text, siz
     *state = FIELD_SET;
     return true;
 }
-
-struct fields {
-    const struct reader_options *options;
-    struct raw_entry *raw;
-    struct validated_entry *judged;
-    struct rejection *rejection;
-};
 
 static enum rule_code read_position(const struct fields *f, const json_t *value)
 {
@@ -450,40 +451,54 @@ static enum rule_code read_object(const struct fields *f, json_t *root)
     return RULE_OK;
 }
 
-/* Reads `text`. On OK `raw` is filled and borrows from `text` and from `*root`, which the caller
- * then releases with json_decref (it may be NULL). Otherwise `*root` is NULL and `rejection` is
- * filled, its loc kept in `judged`. On SYNTAX `*line` and `*column` (1-based, in characters, within
- * `text`) say where. */
-static enum json_raw_status json_raw_read(const char *text, size_t len, uint64_t line_number,
-                                          const struct reader_options *options,
-                                          struct validated_entry *judged, json_t **root,
-                                          struct raw_entry *raw, struct rejection *rejection,
-                                          uint64_t *line, uint64_t *column)
+/* Reads `text`. On OK f->raw is filled and borrows from `text` and from f->root, which the caller
+ * then releases with json_decref (it may be NULL). Otherwise f->root is NULL and f->rejection is
+ * filled, its loc kept in f->judged. */
+static enum json_raw_status json_raw_read(struct fields *f, const char *text, size_t len,
+                                          uint64_t line_number)
 {
-    *root = NULL;
-    *raw = (struct raw_entry){.position = POSITION_NONE, .line = line_number};
-    if (json_flat_read(text, len, options, raw))
+    f->root = NULL;
+    *f->raw = (struct raw_entry){.position = POSITION_NONE, .line = line_number};
+    if (json_flat_read(text, len, f->options, f->raw))
         return JSON_RAW_OK;
     if (too_deep(text, len)) {
-        entry_validate_reject(raw, judged, rejection, RULE_JSON, NULL, "is nested too deep");
+        entry_validate_reject(f->raw, f->judged, f->rejection, RULE_JSON, NULL,
+                              "is nested too deep");
         return JSON_RAW_REJECTED;
     }
     /* A NUL in a string is let through here so that the field's own rule can refuse it by name. */
     json_error_t error;
     memory_watch();
-    *root =
+    f->root =
         json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-    if (!*root)
-        return fail_json(&error, raw, judged, rejection, line, column);
-    struct fields fields = {options, raw, judged, rejection};
+    if (!f->root)
+        return fail_json(f, &error);
     enum json_raw_status status = JSON_RAW_REJECTED;
     if (memory_failed()) /* a string that found no room to grow has lost a character */
         status = JSON_RAW_NO_MEMORY;
-    else if (read_object(&fields, *root) == RULE_OK)
+    else if (read_object(f, f->root) == RULE_OK)
         return JSON_RAW_OK;
-    json_decref(*root);
-    *root = NULL;
+    json_decref(f->root);
+    f->root = NULL;
     return status;
+}
+
+/* What was read goes on to the reader. */
+static bool take_read(struct reader_state *core, struct fields *f, enum json_raw_status status)
+{
+    switch (status) {
+    case JSON_RAW_OK: {
+        bool go_on = reader_state_take(core, f->raw);
+        json_decref(f->root);
+        return go_on;
+    }
+    case JSON_RAW_REJECTED:
+    case JSON_RAW_SYNTAX:
+        return reader_state_reject(core, f->rejection);
+    case JSON_RAW_NO_MEMORY:
+        break;
+    }
+    return reader_state_no_memory(core);
 }
 
 /* ---- one object a line ---- */
@@ -500,23 +515,9 @@ static bool take_line(void *context, const struct line *line)
     }
     if (detect_space(line->text, line->len) == line->len)
         return true;
-    json_t *root;
     struct raw_entry raw;
-    uint64_t at_line, at_column;
-    switch (json_raw_read(line->text, line->len, line->number, &core->options, core->judged, &root,
-                          &raw, &rejection, &at_line, &at_column)) {
-    case JSON_RAW_OK: {
-        bool go_on = reader_state_take(core, &raw);
-        json_decref(root);
-        return go_on;
-    }
-    case JSON_RAW_REJECTED:
-    case JSON_RAW_SYNTAX:
-        return reader_state_reject(core, &rejection);
-    case JSON_RAW_NO_MEMORY:
-        break;
-    }
-    return reader_state_no_memory(core);
+    struct fields f = {&core->options, &raw, core->judged, &rejection, .root = NULL};
+    return take_read(core, &f, json_raw_read(&f, line->text, line->len, line->number));
 }
 
 static const struct handler ndjson_handler = {lines_feed, lines_finish, free};
@@ -574,25 +575,13 @@ static bool end_element(struct json_stream *s)
 {
     struct reader_state *core = s->core;
     struct rejection rejection;
-    json_t *root;
     struct raw_entry raw;
-    uint64_t line, column;
+    struct fields f = {&core->options, &raw, core->judged, &rejection, .root = NULL};
+    enum json_raw_status status = json_raw_read(&f, s->buffer, s->len, s->single ? 0 : s->number);
     s->state = s->single ? AT_END : AT_BEHIND;
-    switch (json_raw_read(s->buffer, s->len, s->single ? 0 : s->number, &core->options,
-                          core->judged, &root, &raw, &rejection, &line, &column)) {
-    case JSON_RAW_OK: {
-        bool go_on = reader_state_take(core, &raw);
-        json_decref(root);
-        return go_on;
-    }
-    case JSON_RAW_REJECTED:
-        return reader_state_reject(core, &rejection);
-    case JSON_RAW_SYNTAX:
-        return malformed_element(s, rejection.detail, line, column);
-    case JSON_RAW_NO_MEMORY:
-        break;
-    }
-    return reader_state_no_memory(core);
+    if (status == JSON_RAW_SYNTAX)
+        return malformed_element(s, rejection.detail, f.line, f.column);
+    return take_read(core, &f, status);
 }
 
 static bool keep(struct json_stream *s, char c)
@@ -833,28 +822,23 @@ static bool keep_rejected(struct rejection *rejection, struct json_entry *out)
     return true;
 }
 
-/* RULE_OK: `out` has the entry; else `rejection` is filled. False: no memory. */
-static bool parse_entry(const char *text, size_t len, uint64_t line,
-                        const struct reader_options *options, struct validated_entry *judged,
-                        struct json_entry *out, struct rejection *rejection, enum rule_code *code)
+/* RULE_OK: `out` has the entry; else its rejection is filled. False: no memory. */
+static bool parse_entry(struct fields *f, const char *text, size_t len, uint64_t line,
+                        struct json_entry *out, enum rule_code *code)
 {
-    json_t *root;
-    struct raw_entry raw;
-    uint64_t at_line, at_column;
     bool kept;
-    switch (json_raw_read(text, len, line, options, judged, &root, &raw, rejection, &at_line,
-                          &at_column)) {
+    switch (json_raw_read(f, text, len, line)) {
     case JSON_RAW_OK:
-        *code = entry_validate(&raw, options, judged, rejection);
-        kept = !judged->failed &&
-               (*code == RULE_OK ? keep_entry(&judged->entry, out) : keep_rejected(rejection, out));
-        json_decref(root);
+        *code = entry_validate(f->raw, f->options, f->judged, f->rejection);
+        kept = !f->judged->failed && (*code == RULE_OK ? keep_entry(&f->judged->entry, out)
+                                                       : keep_rejected(f->rejection, out));
+        json_decref(f->root);
         return kept;
     case JSON_RAW_NO_MEMORY:
         return false;
     default:
-        *code = rejection->code;
-        return keep_rejected(rejection, out);
+        *code = f->rejection->code;
+        return keep_rejected(f->rejection, out);
     }
 }
 
@@ -868,7 +852,9 @@ enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
     enum rule_code code = RULE_OK;
     bool parsed = judged && validated_entry_init(judged, options);
     if (parsed) {
-        parsed = parse_entry(text, len, line, options, judged, out, rejection, &code);
+        struct raw_entry raw;
+        struct fields f = {options, &raw, judged, rejection, .root = NULL};
+        parsed = parse_entry(&f, text, len, line, out, &code);
         validated_entry_done(judged);
     }
     free(judged);

@@ -78,11 +78,18 @@ static enum json_fields_status read_value(struct json_fields *object, const json
         return read_texts(object, value, field, error);
     case JSON_FIELD_NUMBER:
         field->number = (uint64_t)json_integer_value(value);
-        if (json_is_integer(value) && json_integer_value(value) >= 0 && field->number <= field->max)
+        if (json_is_integer(value) && json_integer_value(value) >= 0 &&
+            field->number >= field->min && field->number <= field->max)
             return JSON_FIELDS_OK;
-        snprintf(expected, sizeof expected, "an integer from 0 to %llu",
-                 (unsigned long long)field->max);
+        snprintf(expected, sizeof expected, "an integer from %llu to %llu",
+                 (unsigned long long)field->min, (unsigned long long)field->max);
         return wrong_type(error, expected);
+    case JSON_FIELD_SECONDS:
+        field->number = (uint64_t)json_integer_value(value);
+        if (!json_is_integer(value) || json_integer_value(value) < 0)
+            return wrong_type(error, "a whole number of seconds");
+        field->number = field->number < field->max ? field->number : field->max;
+        return JSON_FIELDS_OK;
     case JSON_FIELD_BOOL:
         field->on = json_is_true(value);
         return json_is_boolean(value) ? JSON_FIELDS_OK : wrong_type(error, "true or false");

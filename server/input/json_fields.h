@@ -1,25 +1,25 @@
 /* A small JSON object read by a table of its fields: what the API takes for sites and indexes. */
-#ifndef SITEMAPD_INPUT_JSON_FIELDS_H
-#define SITEMAPD_INPUT_JSON_FIELDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum json_field_type {
-    JSON_FIELD_TEXT,   /* .text */
-    JSON_FIELD_TEXTS,  /* .texts: an array of strings */
-    JSON_FIELD_NUMBER, /* .number: an integer from 0 to .max */
-    JSON_FIELD_BOOL,   /* .on: true or false */
-    JSON_FIELD_SWITCH, /* a string (.text), true, or false (.off) */
-    JSON_FIELD_OPTION, /* a string (.text), null (.text NULL), or false (.off) */
+    JSON_FIELD_TEXT,    /* .text */
+    JSON_FIELD_TEXTS,   /* .texts: an array of strings */
+    JSON_FIELD_NUMBER,  /* .number: an integer from .min to .max */
+    JSON_FIELD_SECONDS, /* .number: an integer from 0 on, of which no more than .max is told */
+    JSON_FIELD_BOOL,    /* .on: true or false */
+    JSON_FIELD_SWITCH,  /* a string (.text), true, or false (.off) */
+    JSON_FIELD_OPTION,  /* a string (.text), null (.text NULL), or false (.off) */
 };
 
 struct json_field {
     const char *name;
     enum json_field_type type;
     bool required;
-    uint64_t max; /* JSON_FIELD_NUMBER */
+    uint64_t min, max; /* JSON_FIELD_NUMBER, JSON_FIELD_SECONDS */
     bool present;
     const char *text;         /* borrowed from the object */
     const char *const *texts; /* NULL-terminated; owned by the object */
@@ -50,5 +50,3 @@ enum json_fields_status json_fields_read(const char *text, size_t len, struct js
                                          struct json_fields_error *error);
 /* Takes NULL. */
 void json_fields_free(struct json_fields *object);
-
-#endif

@@ -47,19 +47,6 @@ static bool list_feed(void *self, const char *bytes, size_t len)
 
 static const struct handler list_handler = {list_feed, lines_finish, free};
 
-/* True where what a body begins with is no text: more than a tenth of control characters. (A NUL,
- * which no text has, is found by list_feed wherever it stands.) */
-static bool list_is_binary(const char *head, size_t len)
-{
-    size_t controls = 0;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)head[i];
-        if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f') || c == 0x7f)
-            controls++;
-    }
-    return controls * 10 > len;
-}
-
 /* ---- the reader ---- */
 
 struct reader {
@@ -87,7 +74,7 @@ static bool open_format(void *context, const char *head, size_t len)
         return json_stream_open(f);
     if (wanted == READER_NDJSON)
         return ndjson_open(f);
-    if (list_is_binary(head, len < FRAME_HEAD_BYTES ? len : FRAME_HEAD_BYTES))
+    if (detect_binary(head, len))
         return reader_state_fail(&r->core, READER_WRONG_KIND, "not-text", 0, 0, "is not text");
     if (wanted == READER_AUTO && first == '[')
         return json_stream_open(f);

@@ -3,8 +3,7 @@
  * URLs; each also gzipped. Judges and normalises each entry
  * by server/rules and hands it on. Memory is bounded by READER_MAX_ITEM_BYTES and the tables of
  * zlib, expat and jansson, whatever the input. */
-#ifndef SITEMAPD_INPUT_READER_H
-#define SITEMAPD_INPUT_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,8 +75,9 @@ struct reader_sink {
     /* One that did not. False stops the reader. */
     bool (*reject)(void *context, const struct rejection *rejection);
     /* A remark on the document itself: RULE_NAMESPACE once, RULE_EXTRA_ELEMENT for each one of
-     * them (of page URLs also those of extensions that are not kept); may be NULL. */
-    void (*remark)(void *context, enum rule_code code, uint64_t line);
+     * them (of page URLs also those of extensions that are not kept), with the element's local
+     * name, valid for the call (NULL: text, or one too many of its kind); may be NULL. */
+    void (*remark)(void *context, enum rule_code code, uint64_t line, const char *element);
 };
 
 struct reader;
@@ -109,5 +109,3 @@ enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
                                 const struct reader_options *options, struct json_entry *out,
                                 struct rejection *rejection);
 void json_entry_done(struct json_entry *e);
-
-#endif

@@ -472,11 +472,17 @@ static bool is_prose(const struct sitemap_work *w)
     return 2 * w->strange > w->pages.urls;
 }
 
+static bool refuse_prose(struct sitemap_work *w)
+{
+    w->no_xml = true;
+    return sitemap_work_other(w, SITEMAP_FILE_OTHER);
+}
+
 /* What a list is refused for, unless it is none. */
 static bool refuse_long(struct sitemap_work *w, uint64_t line)
 {
     if (is_prose(w))
-        return sitemap_work_other(w, SITEMAP_FILE_OTHER);
+        return refuse_prose(w);
     return reader_state_fail(&w->core, READER_TOO_LARGE, "text-too-long", line, 1,
                              "a line is longer than %u bytes", SITEMAP_FILE_MAX_TEXT);
 }
@@ -494,7 +500,7 @@ static bool take_line(void *context, const struct line *line)
     if (len == 0)
         return true;
     if (pages->urls == SITEMAP_FILE_MAX_URLS && is_prose(w))
-        return sitemap_work_other(w, SITEMAP_FILE_OTHER);
+        return refuse_prose(w);
     if (!sitemap_work_add_page(w, line->number, 1))
         return false;
     sitemap_hash_field(w->hash, HASH_LINE, text, len);
@@ -511,7 +517,7 @@ static bool list_finish(void *self)
     struct sitemap_work *w = lines->context;
     if (!lines_finish(lines))
         return false;
-    return !is_prose(w) || sitemap_work_other(w, SITEMAP_FILE_OTHER);
+    return !is_prose(w) || refuse_prose(w);
 }
 
 static const struct handler list_handler = {lines_feed, list_finish, free};
@@ -533,6 +539,16 @@ static bool is_wide(const char *text, size_t len)
            (len >= 2 && (memcmp(text, "<\0", 2) == 0 || memcmp(text, "\0<", 2) == 0));
 }
 
+/* "<", and "<?xml", as expat does not take it; NULL: it may. */
+static const char *foreign_encoding(const char *text, size_t len)
+{
+    static const char *const utf32[] = {"\0\0\xfe\xff", "\xff\xfe\0\0", "\0\0\0<", "<\0\0\0"};
+    for (size_t i = 0; len >= 4 && i < sizeof utf32 / sizeof *utf32; i++)
+        if (memcmp(text, utf32[i], 4) == 0)
+            return "UTF-32";
+    return len >= 5 && memcmp(text, "\x4c\x6f\xa7\x94\x93", 5) == 0 ? "EBCDIC" : NULL;
+}
+
 static bool is_declaration(const char *text, size_t len)
 {
     return len > 5 && memcmp(text, "<?xml", 5) == 0 && detect_space(text + 5, 1) == 1;
@@ -550,12 +566,17 @@ static bool open_form(void *context, const char *head, size_t len)
                                  "is empty: nothing was written to it, or not yet");
     if (len == 0) /* all of it was blank */
         return true;
+    const char *encoding = foreign_encoding(head, len);
+    if (encoding)
+        return reader_state_fail(&w->core, READER_MALFORMED, "not-utf8", 1, 1,
+                                 "is encoded in %s; a sitemap is in UTF-8", encoding);
     if (is_wide(head, len)) {
         start = START_WIDE;
     } else if (sitemap_pages_is_url(head, len)) {
         sitemap_hash_field(w->hash, HASH_LIST, "", 0);
         return frame_use(f, &list_handler, lines_new(take_line, w, f->place.line));
     } else if (*head != '<' || detect_html(head, len)) {
+        w->no_xml = *head != '<' && !detect_binary(head, len);
         return sitemap_work_other(w, SITEMAP_FILE_OTHER);
     } else if (is_declaration(head, len)) {
         bool first = f->place.line == 1 && f->place.column == 1;
@@ -646,9 +667,10 @@ bool sitemap_verifier_finish(struct sitemap_verifier *v, struct sitemap_file *ou
         .gzip = v->frame.stage == STAGE_GZIP, .bytes = v->work.core.bytes, .code = ""};
     if (error->status == READER_OK)
         tell_content(v, out);
-    else if (error->status == READER_WRONG_KIND)
+    else if (error->status == READER_WRONG_KIND) {
         out->kind = v->work.kind;
-    else
+        out->no_xml = v->work.no_xml;
+    } else
         tell_fault(error, out);
     if (error->status != READER_WRONG_KIND)
         out->remarks = v->work.pages.remarks;

@@ -1,8 +1,7 @@
 /* What is remarked of a sitemap that is good as a whole: for each rule how many break it, where the
  * first ones stand and what the first one says. Bounded, however many there are. Plain values;
  * pure functions, thread safe. */
-#ifndef SITEMAPD_INPUT_SITEMAP_FILE_H
-#define SITEMAPD_INPUT_SITEMAP_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,7 +74,8 @@ struct sitemap_expect {
 
 struct sitemap_file {
     enum sitemap_file_kind kind;
-    bool gzip; /* the bytes were gzip */
+    bool gzip;   /* the bytes were gzip */
+    bool no_xml; /* OTHER: text that begins as no XML does, nor HTML */
     uint64_t urls;
     uint64_t bytes;                             /* decoded */
     uint64_t hash[2];                           /* XXH3-128 of the parsed content */
@@ -105,5 +105,3 @@ bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t
 /* The input is over: fills `*out`. False when out of memory. */
 bool sitemap_verifier_finish(struct sitemap_verifier *v, struct sitemap_file *out);
 void sitemap_verifier_free(struct sitemap_verifier *v);
-
-#endif

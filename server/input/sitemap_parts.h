@@ -1,7 +1,6 @@
 /* What the two forms of a sitemap (XML, text) work on: the hash of what it says, what is known of
  * its pages, and its verdict. Internal to server/input/. */
-#ifndef SITEMAPD_INPUT_SITEMAP_PARTS_H
-#define SITEMAPD_INPUT_SITEMAP_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,6 +64,7 @@ struct sitemap_pages {
 struct sitemap_work {
     struct reader_state core;
     uint64_t strange; /* lines of a list that do not even begin as a URL does */
+    bool no_xml;      /* of struct sitemap_file */
     enum sitemap_file_kind kind;
     struct sitemap_pages pages;
     struct sitemap_hash *hash;
@@ -100,5 +100,3 @@ enum sitemap_start {
 /* Opens a sitemap as XML at f->place. `begun`: the tag of a urlset is seen to begin. */
 bool sitemap_urlset_open(struct frame *f, struct sitemap_work *work, enum sitemap_start start,
                          bool begun);
-
-#endif

@@ -344,18 +344,7 @@ static bool urlset_feed(void *self, const char *bytes, size_t len)
     return true;
 }
 
-static bool urlset_finish(void *self)
-{
-    return xml_finish(self);
-}
-
-static void urlset_free(void *self)
-{
-    xml_done(self);
-    free(self);
-}
-
-static const struct handler urlset_handler = {urlset_feed, urlset_finish, urlset_free};
+static const struct handler urlset_handler = {urlset_feed, xml_finish, xml_free};
 
 static const struct xml_hooks hooks = {
     .start = on_start,

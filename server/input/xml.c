@@ -63,6 +63,12 @@ const char *xml_rest(const struct xml *x, size_t *len)
     return text + offset;
 }
 
+bool xml_is_last(const struct xml *x)
+{
+    size_t len;
+    return xml_rest(x, &len) != NULL && len == expat_byte_count(x->parser);
+}
+
 /* ---- the driver ---- */
 
 /* Expat holds a token (a tag, a comment) until it is whole; this bounds what it may hold. From
@@ -74,9 +80,15 @@ struct place xml_place(const struct xml *x)
 {
     uint64_t line = expat_line(x->parser);
     uint64_t column = expat_column(x->parser);
-    if (line == 1)
-        column += x->start.column - 1;
-    return (struct place){x->start.line + line - 1, column};
+    if (line == x->given.line)
+        column += x->start.column - x->given.column;
+    return (struct place){x->start.line + line - x->given.line, column};
+}
+
+void xml_skip_to(struct xml *x, struct place place)
+{
+    x->given = (struct place){expat_line(x->parser), expat_column(x->parser)};
+    x->start = place;
 }
 
 bool xml_stop(struct xml *x)
@@ -119,7 +131,7 @@ static void XMLCALL on_rest(void *user, const XML_Char *text, int len)
 bool xml_init(struct xml *x, struct reader_state *core, struct place start, const char *encoding,
               const struct xml_hooks *hooks)
 {
-    *x = (struct xml){.hooks = hooks, .core = core, .start = start};
+    *x = (struct xml){.hooks = hooks, .core = core, .given = {1, 1}, .start = start};
     x->parser = memory_new_parser(encoding, XML_NAME_SEPARATOR);
     if (!x->parser)
         return false;
@@ -134,9 +146,11 @@ bool xml_init(struct xml *x, struct reader_state *core, struct place start, cons
     return true;
 }
 
-void xml_done(struct xml *x)
+void xml_free(void *self)
 {
+    struct xml *x = self;
     XML_ParserFree(x->parser);
+    free(self);
 }
 
 static bool fail_parse(struct xml *x)
@@ -163,8 +177,9 @@ bool xml_feed(struct xml *x, const char *bytes, size_t len)
     return x->pending <= PENDING_MAX_BYTES || x->hooks->token_too_long(x);
 }
 
-bool xml_finish(struct xml *x)
+bool xml_finish(void *self)
 {
+    struct xml *x = self;
     memory_watch();
     return XML_Parse(x->parser, "", 0, 1) == XML_STATUS_OK || fail_parse(x);
 }

@@ -1,7 +1,6 @@
 /* Expat for both XML formats, a sitemap index and a urlset: places, bounds on what it holds whole,
  * what is not well-formed, names, and the text of an element. Internal to server/input/. */
-#ifndef SITEMAPD_INPUT_XML_H
-#define SITEMAPD_INPUT_XML_H
+#pragma once
 
 #include <expat.h>
 #include <stdbool.h>
@@ -30,19 +29,23 @@ struct xml {
     const struct xml_hooks *hooks;
     struct reader_state *core;
     XML_Parser parser;
-    struct place start;
-    uint64_t pending; /* bytes given to expat since its last event */
+    struct place given, start; /* what to expat stands at `given` stands at `start` */
+    uint64_t pending;          /* bytes given to expat since its last event */
 };
 
 /* Reads what begins at `start`; `encoding` NULL: as declared. False when out of memory. */
 bool xml_init(struct xml *x, struct reader_state *core, struct place start, const char *encoding,
               const struct xml_hooks *hooks);
-void xml_done(struct xml *x);
 /* At most FRAME_BLOCK_BYTES. False: stop, the core knows why. */
 bool xml_feed(struct xml *x, const char *bytes, size_t len);
-bool xml_finish(struct xml *x);
-/* Where expat is. */
+/* Of a struct handler, whose `self` is on the heap and begins with a struct xml. */
+bool xml_finish(void *self);
+void xml_free(void *self);
+/* Where expat is: at an event its beginning, between two calls of xml_feed behind what it had. */
 struct place xml_place(const struct xml *x);
+/* Between two of them: what expat is given next stands at `place`; what is in front of it was read
+ * without expat. */
+void xml_skip_to(struct xml *x, struct place place);
 /* Every handler begins so. False: it is over; expat may still call a handler or two then. */
 bool xml_event(struct xml *x);
 /* The same for what expat holds whole, whose bound must not depend on how it arrived. */
@@ -51,6 +54,8 @@ bool xml_token(struct xml *x);
 bool xml_stop(struct xml *x);
 /* What expat holds from where it is on, `*len` bytes; NULL where it holds nothing. */
 const char *xml_rest(const struct xml *x, size_t *len);
+/* Whether expat was given nothing behind the event. */
+bool xml_is_last(const struct xml *x);
 
 /* ---- names, as expat gives them: `URI LF name` ---- */
 
@@ -81,5 +86,3 @@ void xml_text_init(struct xml_text *t, char *data, size_t size);
 size_t xml_text_append(struct xml_text *t, const char *bytes, size_t len);
 /* The length without the white space behind. */
 size_t xml_text_end(const struct xml_text *t);
-
-#endif

@@ -121,6 +121,8 @@ struct xml_list {
     enum place_in_tree ignored_in; /* where an ignored element stands */
     unsigned ignored_depth;        /* its depth */
     bool stray;                    /* text directly in the root since the last element */
+    bool plain;                    /* items without prefix and attributes are ours */
+    bool between;                  /* expat has read to the end of an item, and has no more */
     /* Of a urlset; in an index all of it is ignored. */
     bool pages;
     struct fragment *fragment; /* the owner's */
@@ -150,7 +152,7 @@ static void begin_root(struct xml_list *x, const char *name)
     if (strcmp(local, root) == 0 && space != XML_SPACE_OTHER) {
         x->at = IN_ROOT;
         if (space == XML_SPACE_MEANT)
-            reader_state_remark(x->xml.core, RULE_NAMESPACE, xml_place(&x->xml).line);
+            reader_state_remark(x->xml.core, RULE_NAMESPACE, xml_place(&x->xml).line, NULL);
         return;
     }
     const struct reader_kind *kind = reader_kind_of(x->xml.core);
@@ -166,13 +168,14 @@ static void begin_root(struct xml_list *x, const char *name)
 
 /* An element that is none of ours. In an index an extension's is its own business; one of our
  * namespace, or anything else in a urlset, has no place. */
-static void begin_ignored(struct xml_list *x, bool told)
+static void begin_ignored(struct xml_list *x, const char *name, bool told)
 {
     x->ignored_in = x->at;
     x->ignored_depth = x->depth;
     x->at = IN_IGNORED;
     if (told)
-        reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, xml_place(&x->xml).line);
+        reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, xml_place(&x->xml).line,
+                            xml_name_local(name));
 }
 
 /* ---- extensions of a page URL ---- */
@@ -191,12 +194,12 @@ static const char *attribute(const XML_Char **attributes, const char *name)
     return "";
 }
 
-static void begin_link(struct xml_list *x, const XML_Char **attributes)
+static void begin_link(struct xml_list *x, const char *name, const XML_Char **attributes)
 {
     const char *rel = attribute(attributes, "rel"), *href = attribute(attributes, "href");
     const char *language = attribute(attributes, "hreflang");
     bool alternate = ascii_equals(rel, strlen(rel), "alternate") && *language != '\0';
-    begin_ignored(x, !alternate);
+    begin_ignored(x, name, !alternate);
     if (!alternate || x->item.extension_fault != RULE_OK)
         return;
     size_t front = detect_space(href, strlen(href));
@@ -237,7 +240,7 @@ static bool begin_extension(struct xml_list *x, const char *name, const XML_Char
     if (!x->pages || space == 0)
         return false;
     if (space == EXTENSION_ALTERNATES && x->at == IN_ITEM && strcmp(local, "link") == 0) {
-        begin_link(x, attributes);
+        begin_link(x, name, attributes);
         return true;
     }
     for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++)
@@ -271,6 +274,14 @@ static void end_extension(struct xml_list *x, enum place_in_tree at)
     }
 }
 
+static bool begins_plain(const struct xml_list *x)
+{
+    const char *tag = x->pages ? "<url>" : "<sitemap>";
+    size_t len, size = strlen(tag);
+    const char *text = xml_rest(&x->xml, &len);
+    return text != NULL && len >= size && memcmp(text, tag, size) == 0;
+}
+
 static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **attributes)
 {
     struct xml_list *x = user;
@@ -291,6 +302,7 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
     x->stray = false;
     if (x->at == IN_ROOT && strcmp(local, x->pages ? "url" : "sitemap") == 0) {
         x->at = IN_ITEM;
+        x->plain = x->plain || begins_plain(x);
         xml_item_begin(&x->item, xml_place(&x->xml).line);
         if (x->pages)
             fragment_begin(x->fragment, x->xml.core->options.lenient);
@@ -303,11 +315,11 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
     } else if (x->pages && x->at == IN_ITEM &&
                (strcmp(local, "changefreq") == 0 || strcmp(local, "priority") == 0)) {
         x->item.remarks |= RULE_BIT(RULE_HINT_DROPPED);
-        begin_ignored(x, false);
+        begin_ignored(x, name, false);
     } else if (!begin_extension(x, name, attributes)) {
         x->item.loc_markup = x->item.loc_markup || x->at == IN_LOC;
         x->item.lastmod_markup = x->item.lastmod_markup || x->at == IN_LASTMOD;
-        begin_ignored(x, x->pages || space != XML_SPACE_OTHER);
+        begin_ignored(x, name, x->pages || space != XML_SPACE_OTHER);
     }
 }
 
@@ -315,7 +327,7 @@ static void end_item(struct xml_list *x)
 {
     struct raw_entry raw;
     if (xml_item_read(&x->item, &raw))
-        reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, raw.line);
+        reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, raw.line, NULL);
     if (!reader_state_take(x->xml.core, &raw))
         xml_stop(&x->xml);
 }
@@ -352,6 +364,7 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
         break;
     case IN_ITEM:
         x->at = IN_ROOT;
+        x->between = xml_is_last(&x->xml);
         end_item(x);
         break;
     case IN_ROOT:
@@ -377,7 +390,7 @@ static void XMLCALL on_text(void *user, const XML_Char *text, int len)
         xml_text_append(&x->item.direct, text, size);
     } else if (x->at == IN_ROOT && !x->stray && detect_space(text, size) < size) {
         x->stray = true; /* one remark, however expat cuts the text */
-        reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, xml_place(&x->xml).line);
+        reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, xml_place(&x->xml).line, NULL);
     }
 }
 
@@ -412,23 +425,153 @@ static bool broken(struct xml *x, enum XML_Error error, const char *code, const 
                              "line %" PRIu64 ", column %" PRIu64 ": %s", at.line, at.column, why);
 }
 
+/* ---- plain items, which most of a large list is ----
+ *
+ * An item that is written as programs write them is taken as it stands, and expat never has it:
+ * tags without prefix, attributes and odd spaces, each once, their text printable ASCII without
+ * markup. Expat would read it in the same way, and what is left is as well-formed as the whole:
+ *   - expat itself has told that such an item is ours (`plain`): the prefixes of the root hold for
+ *     all, and what is printable ASCII is that in every encoding in which the tag is;
+ *   - and that it has read to the end of an item (`between`), so neither a comment nor CDATA is
+ *     around it. What is not plain goes to expat up to the next end of an item. */
+
+struct run {
+    const char *at, *end;
+    struct place place; /* of `at` */
+};
+
+static void run_space(struct run *r)
+{
+    for (; r->at < r->end; r->at++) {
+        bool newline = *r->at == '\n';
+        bool feed = *r->at == '\r' && r->end - r->at > 1 && r->at[1] == '\n';
+        if (!newline && !feed && *r->at != ' ' && *r->at != '\t')
+            return;
+        r->place.line += newline;
+        r->place.column = newline ? 1 : r->place.column + 1;
+    }
+}
+
+static void run_on(struct run *r, size_t len)
+{
+    r->at += len;
+    r->place.column += len;
+}
+
+static bool run_tag(struct run *r, const char *tag, size_t len)
+{
+    if ((size_t)(r->end - r->at) < len || memcmp(r->at, tag, len) != 0)
+        return false;
+    run_on(r, len);
+    return true;
+}
+
+/* Up to the next tag; 0: it is not plain, or not all here. */
+static size_t run_text(struct run *r)
+{
+    const char *text = r->at, *end = memchr(text, '<', (size_t)(r->end - text));
+    size_t len = end != NULL ? (size_t)(end - text) : 0;
+    bool plain = len > 0 && len <= LOC_MAX_CHARS && text[0] != ' ' && text[len - 1] != ' ';
+    for (size_t i = 0; plain && i < len; i++)
+        plain = text[i] >= 0x20 && text[i] <= 0x7e && text[i] != '&' && text[i] != '>';
+    run_on(r, plain ? len : 0);
+    return plain ? len : 0;
+}
+
+#define TAG(text) text, sizeof text - 1
+
+/* One element of an item. */
+static bool run_element(struct run *r, const struct xml_list *x, struct raw_entry *raw)
+{
+    bool loc = run_tag(r, TAG("<loc>")), lastmod = !loc && run_tag(r, TAG("<lastmod>"));
+    bool often = !loc && !lastmod && x->pages && run_tag(r, TAG("<changefreq>"));
+    bool hint = often || (!loc && !lastmod && x->pages && run_tag(r, TAG("<priority>")));
+    const char *text = r->at;
+    size_t len = loc || lastmod || hint ? run_text(r) : 0;
+    if (len == 0 || (loc && raw->loc != NULL) || (lastmod && raw->lastmod != NULL))
+        return false;
+    if (loc) {
+        raw->loc = text;
+        raw->loc_len = len;
+        return run_tag(r, TAG("</loc>"));
+    }
+    if (lastmod) {
+        raw->lastmod = text;
+        raw->lastmod_len = len;
+        raw->lastmod_state = FIELD_SET;
+        return len < LASTMOD_BYTES && run_tag(r, TAG("</lastmod>"));
+    }
+    raw->remarks |= RULE_BIT(RULE_HINT_DROPPED);
+    return often ? run_tag(r, TAG("</changefreq>")) : run_tag(r, TAG("</priority>"));
+}
+
+/* Fills `raw`, which borrows from the run. False: the item is not plain, or not all here; the run
+ * stands where it did. */
+static bool run_item(struct run *run, const struct xml_list *x, struct raw_entry *raw)
+{
+    struct run r = *run;
+    *raw = (struct raw_entry){.position = POSITION_NONE, .has_extensions = true};
+    run_space(&r);
+    raw->line = r.place.line;
+    if (!(x->pages ? run_tag(&r, TAG("<url>")) : run_tag(&r, TAG("<sitemap>"))))
+        return false;
+    for (;;) {
+        run_space(&r);
+        if (x->pages ? run_tag(&r, TAG("</url>")) : run_tag(&r, TAG("</sitemap>")))
+            break;
+        if (!run_element(&r, x, raw))
+            return false;
+    }
+    *run = r;
+    return true;
+}
+
+static bool take_plain(struct xml_list *x, struct run *run)
+{
+    struct raw_entry raw;
+    const char *from = run->at;
+    run->place = xml_place(&x->xml);
+    while (run_item(run, x, &raw)) {
+        if (x->pages)
+            fragment_begin(x->fragment, x->xml.core->options.lenient);
+        if (!reader_state_take(x->xml.core, &raw))
+            return false;
+    }
+    if (run->at > from)
+        xml_skip_to(&x->xml, run->place);
+    return true;
+}
+
+/* How much of the run is expat's. */
+static size_t odd_part(const struct xml_list *x, const struct run *run)
+{
+    const char *tag = x->pages ? "</url>" : "</sitemap>";
+    size_t len = (size_t)(run->end - run->at), size = strlen(tag);
+    const char *found = memmem(run->at, len, tag, size);
+    return found != NULL ? (size_t)(found - run->at) + size : len;
+}
+
 static bool index_feed(void *self, const char *bytes, size_t len)
 {
-    return xml_feed(self, bytes, len);
+    struct xml_list *x = self;
+    struct run run = {.at = bytes, .end = bytes + len};
+    while (run.at < run.end) {
+        const char *from = run.at;
+        if (x->plain && x->between && !take_plain(x, &run))
+            return false;
+        /* Where one that is not plain comes behind another the rest of the block may be all such.
+         */
+        bool rest = !x->plain || (x->between && run.at == from);
+        size_t part = rest ? (size_t)(run.end - run.at) : odd_part(x, &run);
+        x->between = x->between && part == 0;
+        if (part > 0 && !xml_feed(&x->xml, run.at, part))
+            return false;
+        run.at += part;
+    }
+    return true;
 }
 
-static bool index_finish(void *self)
-{
-    return xml_finish(self);
-}
-
-static void index_free(void *self)
-{
-    xml_done(self);
-    free(self);
-}
-
-static const struct handler index_handler = {index_feed, index_finish, index_free};
+static const struct handler index_handler = {index_feed, xml_finish, xml_free};
 
 static const struct xml_hooks hooks = {
     .start = on_start,

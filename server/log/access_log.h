@@ -4,8 +4,7 @@
  * writes a line waits for nobody: where the file takes none for a while, lines are dropped,
  * counted, and the log says so. Lines of several threads may be a tenth of a second out of order.
  */
-#ifndef SITEMAPD_LOG_ACCESS_LOG_H
-#define SITEMAPD_LOG_ACCESS_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void access_log_reopen(struct access_log *log);
 uint64_t access_log_dropped(const struct access_log *log);
 /* Writes what is left; nobody may write any more. Takes NULL. */
 void access_log_close(struct access_log *log);
-
-#endif

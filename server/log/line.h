@@ -1,8 +1,7 @@
 /* A line that is being put together. What finds no room is left out, its end always does. Text
  * from outside goes through an escape, so that it can neither end the line nor speak to a terminal.
  */
-#ifndef SITEMAPD_LOG_LINE_H
-#define SITEMAPD_LOG_LINE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void line_put_json(struct line *l, const char *value, size_t max);
 void line_put_time(struct line *l, const struct timespec *time);
 /* Puts `end` (at most 3 bytes, the newline last) behind it, for which there is always room. */
 void line_end(struct line *l, const char *end);
-
-#endif

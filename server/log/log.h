@@ -6,8 +6,7 @@
  * logs waits for stderr; before and after by who logs, who waits for two seconds at most. Where
  * stderr is the journal (systemd.exec(5), JOURNAL_STREAM), lines begin with their priority, `<4>`
  * (sd-daemon(3)), and a text line has no time: the journal keeps both. */
-#ifndef SITEMAPD_LOG_LOG_H
-#define SITEMAPD_LOG_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void log_failures_as(const char *event);
 /* For the access log on stderr: a whole line, at most LINE_BYTES, that may linger. False where it
  * was dropped. */
 bool log_put_line(const char *line, size_t len);
-
-#endif

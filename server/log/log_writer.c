@@ -367,9 +367,11 @@ static void *run(void *context)
         stop = atomic_load(&w->stop);
         uint64_t asked = atomic_load(&w->asked);
         atomic_store(&w->urgent, false);
+        /* Asked before the lines are taken, and done behind them: those that were put before belong
+         * to the file that was moved away. */
+        bool reopens = atomic_exchange(&w->reopen, false);
         stuck = drain(w, &emptied);
-        /* Behind the lines: those of before belong to the file that was moved away. */
-        if (atomic_exchange(&w->reopen, false))
+        if (reopens)
             reopen(w);
         if (emptied || w->failing)
             atomic_store(&w->done, asked);

@@ -6,13 +6,11 @@
  * 2. A line lies behind a word that holds its length + 1. The word is 0 from the reservation to
  *    the moment when the line is whole; so every byte outside of lines is 0.
  * 3. A line's place belongs to who reserved it until the word is set, then to the taker. */
-#ifndef SITEMAPD_LOG_LOG_WRITER_H
-#define SITEMAPD_LOG_LOG_WRITER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #define RING_BYTES    (1024u * 1024)
 #define RING_MAX_LINE 4096u
@@ -68,5 +66,3 @@ void log_writer_flush(struct log_writer *w);
 /* Writes what is left, as log_writer_flush does, and ends the thread. Nobody may put any more.
  * Takes NULL. */
 void log_writer_free(struct log_writer *w);
-
-#endif

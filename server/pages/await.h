@@ -1,6 +1,5 @@
 /* Who waits for a revision: acknowledgements of writes, and long polls. Internal to pages/. */
-#ifndef SITEMAPD_PAGES_AWAIT_H
-#define SITEMAPD_PAGES_AWAIT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ void await_list_quiesce(struct await_list *l);
 /* Resumes all with STOPPING, and whoever comes later at once. */
 void await_list_stop(struct await_list *l);
 void await_list_done(struct await_list *l);
-
-#endif

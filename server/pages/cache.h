@@ -11,8 +11,7 @@
  * nothing by going. Last of all the readers of replaced pages, or slow ones of files, are cut off.
  *
  * Thread safe: any thread may call anything but cache_free. */
-#ifndef SITEMAPD_PAGES_CACHE_H
-#define SITEMAPD_PAGES_CACHE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -158,5 +157,3 @@ void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader 
 /* Asks for a place's resource, one that is not older than what is wanted of it now: at once where
  * it is in memory and fresh, else it is loaded. */
 void cache_await(struct place *p, resource_awaited *done, void *context);
-
-#endif

@@ -213,10 +213,11 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
 struct builder {
     int level;
     struct deflater *deflater;
-    struct gzip_page_frame plain, styled;               /* head and tail, deflated once */
-    struct gzip_page_frame urlsets[EXTENSIONS_ALL + 1]; /* the same, made when they are needed */
-    bool style;                                         /* pages that have room for it are styled */
-    struct str raw;                                     /* the XML of the segment at hand */
+    struct gzip_page_frame plain, styled; /* head and tail, deflated once */
+    /* The same, plain and styled, made when they are needed. */
+    struct gzip_page_frame urlsets[2][EXTENSIONS_ALL + 1];
+    bool style;        /* pages that have room for it are styled */
+    struct str raw;    /* the XML of the segment at hand */
     struct str pieces; /* the deflated segments of the page at hand */
 };
 
@@ -239,11 +240,12 @@ static bool make_frame(struct builder *b, struct gzip_page_frame *frame, const c
 static const struct gzip_page_frame *frame_of(struct builder *b, const struct page_record *page)
 {
     if (page->kind == LIST_INDEX)
-        return b->style && render_may_style(page->bytes) ? &b->styled : &b->plain;
-    struct gzip_page_frame *frame = &b->urlsets[page->with & EXTENSIONS_ALL];
+        return b->style && render_may_style(page->bytes, page_style) ? &b->styled : &b->plain;
+    bool styled = b->style && render_may_style(page->bytes, urlset_style);
+    struct gzip_page_frame *frame = &b->urlsets[styled][page->with & EXTENSIONS_ALL];
     if (frame->raw_head.len > 0)
         return frame;
-    render_urlset_head(&frame->raw_head, page->with & EXTENSIONS_ALL);
+    render_urlset_head(&frame->raw_head, page->with & EXTENSIONS_ALL, styled);
     return make_frame(b, frame, render_urlset_tail) ? frame : NULL;
 }
 
@@ -271,7 +273,8 @@ void builder_free(struct builder *b)
     gzip_page_frame_done(&b->plain);
     gzip_page_frame_done(&b->styled);
     for (unsigned with = 0; with <= EXTENSIONS_ALL; with++)
-        gzip_page_frame_done(&b->urlsets[with]);
+        for (int styled = 0; styled < 2; styled++)
+            gzip_page_frame_done(&b->urlsets[styled][with]);
     str_done(&b->raw);
     str_done(&b->pieces);
     deflater_free(b->deflater);
@@ -500,9 +503,10 @@ enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t inde
         return status;
     struct collect collect = {.raw = out, .kind = page.kind};
     if (page.kind == LIST_URLSET)
-        render_urlset_head(out, page.with & EXTENSIONS_ALL);
+        render_urlset_head(out, page.with & EXTENSIONS_ALL,
+                           style && render_may_style(page.bytes, urlset_style));
     else
-        render_head(out, style && render_may_style(page.bytes));
+        render_head(out, style && render_may_style(page.bytes, page_style));
     status = catalogue_view_positions(v, index_id, (number - 1) * LIMIT_PAGE_ENTRIES,
                                       LIMIT_PAGE_ENTRIES, collect_row, &collect);
     str_append_text(out, page.kind == LIST_URLSET ? render_urlset_tail : render_tail);

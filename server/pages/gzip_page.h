@@ -2,8 +2,7 @@
  * that pieces can be joined in any order (RFC 1951 3.2.3). A reset begins and Z_SYNC_FLUSH ends it:
  * the bytes of Z_FULL_FLUSH, which would only clear once more what the reset clears. Internal to
  * publish. */
-#ifndef SITEMAPD_PAGES_GZIP_PAGE_H
-#define SITEMAPD_PAGES_GZIP_PAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,5 +90,3 @@ bool builder_made_by(struct builder *b, uint64_t out[2]);
 /* How many segments of the page changed since `base`, without rendering any. */
 enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,
                                       const struct resource *base, uint32_t *out);
-
-#endif

@@ -2,8 +2,7 @@
  * segments alone; frame, checksum and etags are made anew by gzip_page_snapshot, so that none of
  * them can disagree with the segments. In the byte order of the machine, and says so. Internal to
  * publish; pure, thread safe. */
-#ifndef SITEMAPD_PAGES_PAGE_STORE_H
-#define SITEMAPD_PAGES_PAGE_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -119,5 +118,3 @@ void page_store_sweep(struct page_store *store, const char *epoch,
 
 /* Bytes of all files as last counted. Any thread. */
 uint64_t page_store_bytes(struct page_store *store);
-
-#endif

@@ -30,6 +30,7 @@ struct page_store_writer {
     pthread_cond_t moved;
     bool ending; /* lock */
     atomic_bool sweep_due;
+    bool opened_before;
 };
 
 /* ---- loading ------------------------------------------------------------------------------- */
@@ -185,16 +186,16 @@ static bool forget_stored(void *context, struct place *place)
     return false;
 }
 
-static bool make_ready(struct page_store_writer *k, bool *opened_before)
+static bool make_ready(struct page_store_writer *k)
 {
     bool fresh;
     if (!page_store_ready(k->store, &fresh))
         return false;
     size_t at = 0;
     if (fresh &&
-        *opened_before) /* another folder, or none was there: what was stored is not in it */
+        k->opened_before) /* another folder, or none was there: what was stored is not in it */
         cache_next(k->publisher->options.cache, HELD_PAGE, &at, forget_stored, NULL);
-    *opened_before = true;
+    k->opened_before = true;
     if (atomic_exchange(&k->sweep_due, false) || fresh)
         sweep(k);
     return true;
@@ -203,12 +204,11 @@ static bool make_ready(struct page_store_writer *k, bool *opened_before)
 static void *keep(void *context)
 {
     struct page_store_writer *k = context;
-    bool opened_before = false;
     setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
     pthread_mutex_lock(&k->lock);
     while (!k->ending) {
         pthread_mutex_unlock(&k->lock);
-        if (make_ready(k, &opened_before))
+        if (make_ready(k))
             store_pages(k, false, TICK_BYTES, INT64_MAX);
         pthread_mutex_lock(&k->lock);
         if (k->ending)
@@ -276,20 +276,16 @@ void page_store_writer_pages_moved(struct page_store_writer *k)
 
 void page_store_writer_stop(struct page_store_writer *k)
 {
-    bool fresh;
     if (k == NULL)
         return;
-    int64_t deadline_ms = clock_now_ms() + STOP_MS;
     pthread_mutex_lock(&k->lock);
     k->ending = true;
     pthread_cond_signal(&k->moved);
     pthread_mutex_unlock(&k->lock);
     pthread_join(k->thread, NULL);
-    if (page_store_ready(k->store, &fresh)) {
-        if (fresh)
-            sweep(k);
-        store_pages(k, true, UINT64_MAX, deadline_ms);
-    }
+    /* The time begins here: the thread was of low priority, and perhaps at work. */
+    if (make_ready(k))
+        store_pages(k, true, UINT64_MAX, clock_now_ms() + STOP_MS);
     page_store_free(k->store);
     pthread_cond_destroy(&k->moved);
     pthread_mutex_destroy(&k->lock);

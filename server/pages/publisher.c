@@ -381,9 +381,9 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
     }
     if (*first) {
         tell_page(p, now->epoch, NULL);
-        status = catalogue_view_pages_since(v, 0, 0, count_entries, p);
+        status = catalogue_view_pages_since(v, 0, count_entries, p);
     } else {
-        status = catalogue_view_pages_since(v, seen, 0, collect_page, list);
+        status = catalogue_view_pages_since(v, seen, collect_page, list);
         if (status == CATALOGUE_OK && list->failed)
             status = CATALOGUE_NO_MEMORY;
         if (status == CATALOGUE_OK)

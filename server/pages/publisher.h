@@ -8,8 +8,7 @@
  * 4. A page that cannot be published after a commit loses its stale snapshot before the write is
  *    answered.
  * 5. A cold page is built once however many ask. */
-#ifndef SITEMAPD_PAGES_PUBLISHER_H
-#define SITEMAPD_PAGES_PUBLISHER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +36,7 @@ struct publish_site {
 };
 struct publish_policies {
     bool strict_host;
-    bool page_style; /* pages say how browsers show them (rules/page/page_style.h) */
+    bool page_style; /* pages say how browsers show them (rules/page/page_style.c) */
     size_t count;
     struct publish_site *sites;
     void (*free)(struct publish_policies *p);
@@ -170,5 +169,3 @@ void publisher_each_index(struct publisher *p,
 struct str;
 enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t index_id,
                                           uint32_t number, bool style, struct str *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a publisher is made of, for its own file and for the keeper of stored pages
  * (page_store_writer.c). Internal to pages. */
-#ifndef SITEMAPD_PAGES_PUBLISHER_STATE_H
-#define SITEMAPD_PAGES_PUBLISHER_STATE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -85,5 +84,3 @@ struct resource *page_store_writer_load(struct page_store_writer *k, struct buil
                                         const struct page_record *page);
 
 uint64_t page_store_writer_bytes(struct page_store_writer *k);
-
-#endif

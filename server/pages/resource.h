@@ -10,8 +10,7 @@
  * queueing to the completion of the request). So what is attached may point into its buffers
  * without a reference of its own, and there is no cycle: the last unref means that nobody sends. A
  * retired resource lives, and counts against the budget, as long as its slowest reader. */
-#ifndef SITEMAPD_PAGES_RESOURCE_H
-#define SITEMAPD_PAGES_RESOURCE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -109,5 +108,3 @@ enum await_result {
 /* Called exactly once, at once or on another thread, with a reference (AWAIT_DONE) or NULL. Must
  * not block. */
 typedef void resource_awaited(void *context, enum await_result result, struct resource *resource);
-
-#endif

@@ -11,8 +11,7 @@
  * times; then the last whole one is served on, or none where there is none.
  *
  * Thread safe. */
-#ifndef SITEMAPD_PAGES_SERVED_FILE_H
-#define SITEMAPD_PAGES_SERVED_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ struct served_files_stats {
     uint64_t failures; /* loads that ended UNAVAILABLE, or served an older one for it */
 };
 void served_files_stats_get(struct served_files *files, struct served_files_stats *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* The site map: from a request's host and path to a page, robots.txt or an alias; made whole from
  * one registry and never changed. What HTTP asks of it is in publisher.h. Internal to pages. */
-#ifndef SITEMAPD_PAGES_SITE_MAP_H
-#define SITEMAPD_PAGES_SITE_MAP_H
+#pragma once
 
 #include "server/pages/publisher.h"
 
@@ -40,5 +39,3 @@ bool site_map_keeps(const struct site_map *r, const struct site_map *old);
 void site_map_ref(const struct site_map *r);
 /* What a page of the catalogue that the map is of is called. Borrows from the map. */
 struct place_key site_map_key(const struct site_map *r, int64_t index_id, uint32_t number);
-
-#endif

@@ -1,7 +1,6 @@
 /* A small pool of threads for what must not run on an HTTP thread: cold builds, API reads, parsing
  * of bodies. Jobs run in the order given. Thread safe. */
-#ifndef SITEMAPD_PAGES_WORKERS_H
-#define SITEMAPD_PAGES_WORKERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ bool workers_run(struct workers *w, void (*job)(void *context), void *context);
 uint32_t workers_queued(struct workers *w);
 /* Runs what is queued, then ends the threads. Takes NULL. */
 void workers_free(struct workers *w);
-
-#endif

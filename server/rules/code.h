@@ -1,9 +1,6 @@
 /* The stable words for what the rules refuse or remark. The API, the command line, sources and
  * logs show these words and no others (kebab-case, never changed once released). */
-#ifndef SITEMAPD_RULES_CODE_H
-#define SITEMAPD_RULES_CODE_H
-
-#include <stdint.h>
+#pragma once
 
 /* X(enumerator, word, default sentence for people) */
 #define RULE_CODES(X)                                                                              \
@@ -97,7 +94,7 @@
     X(RULE_URLSET_UNKNOWN, "urlset-unknown", "names no urlset of this catalogue")                  \
     X(RULE_URLSET_FULL, "urlset-full", "the urlset has as many pages as it may have")              \
     X(RULE_EXTENSION_FOREIGN, "extension-foreign",                                                 \
-      "has an extension that its urlset was not made for (with)")                                  \
+      "has an extension that its urlset was not made for")                                         \
     X(RULE_EXTENSIONS_LONG, "extensions-too-long", "has more than 16384 bytes of extensions")      \
     X(RULE_EXPIRED, "expired", "is older than its urlset keeps page URLs")                         \
     X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset, which alone makes and removes it")      \
@@ -134,5 +131,3 @@ const char *rule_code_remark(enum rule_code code);
 /* Appends the words of a set as a JSON array. */
 struct str;
 void rule_set_append_json(struct str *out, rule_set codes);
-
-#endif

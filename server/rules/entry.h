@@ -1,7 +1,6 @@
 /* What every door (API, command line, sources) hands on: one sitemap, or one page URL of a urlset,
  * judged and normalised, on its way to the catalogue. Plain values; the strings are borrowed. */
-#ifndef SITEMAPD_RULES_ENTRY_H
-#define SITEMAPD_RULES_ENTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,5 +90,3 @@ void entry_append_json(struct str *out, const struct entry_shown *entry);
 void entry_append_json_placed(struct str *out, const struct entry_shown *entry);
 /* Appends the object that an export is made of: what another catalogue needs. */
 void entry_append_export(struct str *out, const struct entry_shown *entry);
-
-#endif

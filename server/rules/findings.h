@@ -1,7 +1,6 @@
 /* What is to be told of single rows of a list: which were refused, and what was remarked on those
  * that were taken. All are counted, a bounded number is kept. Not thread safe. */
-#ifndef SITEMAPD_RULES_FINDINGS_H
-#define SITEMAPD_RULES_FINDINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void findings_take(struct findings *f, struct findings *from);
 void findings_sort(struct findings *f);
 /* Frees what it owns. What was counted stays. */
 void findings_done(struct findings *f);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Zero is the grant of who needs no token (the command line, sources, the configuration): all.
  * Pure, thread safe. */
-#ifndef SITEMAPD_RULES_GRANT_H
-#define SITEMAPD_RULES_GRANT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ bool freeze_yields(enum freeze frozen, const struct grant *grant);
 const char *freeze_word(enum freeze frozen);
 /* From the catalogue. */
 enum freeze freeze_read(int64_t number);
-
-#endif

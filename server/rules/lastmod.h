@@ -1,7 +1,6 @@
 /* The proleptic Gregorian calendar in UTC: what lastmod and HTTP dates share. libc's own would
  * consult time zones and locales. Pure functions, thread safe. */
-#ifndef SITEMAPD_RULES_LASTMOD_H
-#define SITEMAPD_RULES_LASTMOD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ struct lastmod_verdict {
 void lastmod_policy(const uint64_t stored_hash[2], const uint64_t new_hash[2],
                     const char *stored_lastmod, int64_t mtime, int64_t now,
                     struct lastmod_verdict *out);
-
-#endif

@@ -1,13 +1,13 @@
 /* The protocol's limits (sitemaps.org protocol, Google's index limits) and the units that the
  * catalogue and the publisher share. Nothing here can be set by an operator; what can is in
  * config/config.h. */
-#ifndef SITEMAPD_RULES_LIMITS_H
-#define SITEMAPD_RULES_LIMITS_H
+#pragma once
 
 #define LIMIT_PAGE_ENTRIES    50000u    /* entries of one index file */
 #define LIMIT_PAGE_BYTES      52428800u /* bytes of one index file, uncompressed */
 #define LIMIT_SITE_PAGES      500u      /* index files of one site: default of max_indexes */
-#define LIMIT_SITE_PAGES_WARN 450u      /* from here on a registration warns */
+#define LIMIT_SITE_PAGES_MAX  (4294967295u / LIMIT_PAGE_ENTRIES) /* what positions can number */
+#define LIMIT_SITE_PAGES_WARN 450u /* from here on a registration warns */
 
 /* Of urlsets: how many pages one may have where nobody says, and at most; pages URLs of a page of
  * news (Google's news sitemaps). */
@@ -31,5 +31,3 @@
 #define NAME_MAX_BYTES          64u    /* of a source or token */
 #define INDEX_PATH_MAX_CHARS    512u
 #define HOST_MAX_CHARS          253u
-
-#endif

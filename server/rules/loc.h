@@ -1,6 +1,5 @@
 /* What a loc that is accepted may still be wrong about, by its own text. Pure, thread safe. */
-#ifndef SITEMAPD_RULES_LOC_H
-#define SITEMAPD_RULES_LOC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ size_t explain_blank_back(const char *text, size_t len);
 /* The sentence for a loc that was refused with `code`, to stand behind the loc or the word "loc".
  * Static. */
 const char *explain_loc(enum rule_code code, const char *text, size_t len);
-
-#endif

@@ -1,6 +1,5 @@
 /* The text of a robots.txt (RFC 9309), as its owner gives it. Pure functions, thread safe. */
-#ifndef SITEMAPD_RULES_ROBOTS_H
-#define SITEMAPD_RULES_ROBOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ const char *robots_fault(const char *text, size_t len);
 /* The line at `text`, of `len` bytes with or without its end: true where it is a Sitemap line (any
  * case), then `*url` and `*url_len` are its value without white space and comment. */
 bool robots_sitemap_line(const char *text, size_t len, const char **url, size_t *url_len);
-
-#endif

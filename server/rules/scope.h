@@ -1,6 +1,5 @@
 /* Which index may hold a loc, and what an index calls its pages. Pure functions, thread safe. */
-#ifndef SITEMAPD_RULES_SCOPE_H
-#define SITEMAPD_RULES_SCOPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ uint32_t scope_page_number(const char *index_path, const char *pattern, uint32_t
  * `max_number`, the same name. The time does not depend on `max_number`. */
 bool scope_pages_meet(const char *path_a, const char *pattern_a, const char *path_b,
                       const char *pattern_b, uint32_t max_number);
-
-#endif

@@ -1,7 +1,6 @@
 /* URLs: parse, judge and normalise once, at the door (RFC 3986 6.2).
  * Pure functions, thread safe. */
-#ifndef SITEMAPD_RULES_URL_H
-#define SITEMAPD_RULES_URL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ bool url_punycode_hint(const char *text, size_t len, char *out, size_t size);
 bool url_same_origin(const struct url *a, const struct url *b);
 /* Same host and effective port, whatever the scheme. */
 bool url_same_host(const struct url *a, const struct url *b);
-
-#endif

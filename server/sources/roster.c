@@ -27,21 +27,9 @@ void roster_let_go(struct roster *roster)
     if (roster == NULL ||
         atomic_fetch_sub_explicit(&roster->references, 1, memory_order_acq_rel) != 1)
         return;
-    for (size_t i = 0; i < roster->count; i++) {
-        free((char *)roster->at[i].name);
-        free((char *)roster->at[i].upstream);
-        free((char *)roster->at[i].index);
-        free((char *)roster->at[i].connect);
-        free((char *)roster->at[i].ca_file);
-    }
+    for (size_t i = 0; i < roster->count; i++)
+        remote_settings_done(&roster->at[i]);
     free(roster);
-}
-
-static char *copy(const char *text, bool *failed)
-{
-    char *own = text != NULL ? strdup(text) : NULL;
-    *failed |= text != NULL && own == NULL;
-    return own;
 }
 
 struct roster *roster_new(const struct remote_settings *settings, size_t count)
@@ -53,14 +41,9 @@ struct roster *roster_new(const struct remote_settings *settings, size_t count)
     atomic_init(&roster->references, 1);
     roster->count = count;
     for (size_t i = 0; i < count; i++) {
-        struct remote_settings *to = &roster->at[i];
-        *to = settings[i];
-        to->credentials = NULL;
-        to->name = copy(settings[i].name, &failed);
-        to->upstream = copy(settings[i].upstream, &failed);
-        to->index = copy(settings[i].index, &failed);
-        to->connect = copy(settings[i].connect, &failed);
-        to->ca_file = copy(settings[i].ca_file, &failed);
+        struct remote_settings open = settings[i];
+        open.credentials = NULL;
+        failed |= !remote_settings_copy(&open, &roster->at[i]);
     }
     if (!failed)
         return roster;

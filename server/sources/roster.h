@@ -1,7 +1,6 @@
 /* The remote sources that there are, as a picture that is never changed: who shows them or looks
  * one up holds it, whatever a reload does meanwhile. (Of folders that is struct source_list.) */
-#ifndef SITEMAPD_SOURCES_ROSTER_H
-#define SITEMAPD_SOURCES_ROSTER_H
+#pragma once
 
 #include <pthread.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ size_t roster_count(const struct roster *roster);
 const struct remote_settings *roster_at(const struct roster *roster, size_t at);
 /* NULL: there is none of this name. */
 const struct remote_settings *roster_find(const struct roster *roster, const char *name);
-
-#endif

@@ -483,6 +483,7 @@ static void scan_apply(struct scan_pass *pass)
     };
     out->status = catalogue_apply(pass->options->catalogue, &change, &out->result);
     out->applied = out->status == CATALOGUE_OK;
+    out->result.splits = pass->splits;
     if (out->applied) {
         merge_refused(pass);
         merge_held(pass);
@@ -619,7 +620,8 @@ static bool load_view(struct scan_pass *pass, struct catalogue_view *view)
         return fail_status(pass, status);
     bool ok = check_place(pass, pass->registry, &place) && take_hosts(pass, place.site);
     if (ok) {
-        status = catalogue_view_source_files(view, pass->options->settings->name, keep_row, pass);
+        status = catalogue_view_source_files(view, pass->options->settings->name, SOURCE_FILES_ALL,
+                                             keep_row, pass);
         ok = (status == CATALOGUE_OK || fail_status(pass, status)) && !pass->out_of_memory;
     }
     struct source_state state;

@@ -2,8 +2,7 @@
  * differs, handed over as one change. Internal to server/sources/; on the caller's thread.
  *
  * A scan knows nothing of where files are: its kind names them (folder/folder.h). */
-#ifndef SITEMAPD_SOURCES_SCAN_H
-#define SITEMAPD_SOURCES_SCAN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -110,9 +109,10 @@ struct scan_pass {
     const char **hosts;        /* owned; of the site: its own, its aliases, its cross hosts */
     size_t host_count;
     int64_t hosts_digest;
-    bool hosts_moved;         /* what is kept was judged by others */
-    bool resubmit;            /* the entries are in another index than they are to be */
-    bool out_of_memory;       /* it ends at once */
+    bool hosts_moved;   /* what is kept was judged by others */
+    bool resubmit;      /* the entries are in another index than they are to be */
+    bool out_of_memory; /* it ends at once */
+    struct split_sums splits;
     struct record_list kept;  /* sorted */
     struct record_list found; /* what differs; sorted once it is handed over */
     struct url loc;           /* of the file that was last shown */
@@ -141,5 +141,3 @@ bool scan_is_stopped(const struct scan_pass *pass);
 /* Why the scan cannot be made: "what: why". Returns false. */
 bool scan_fail(struct scan_pass *pass, enum catalogue_status status, const char *what,
                const char *why);
-
-#endif

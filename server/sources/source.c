@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,8 +61,8 @@ static bool source_tell_change(const struct source *s, const char *what,
     char place[64] = "";
     if (strcmp(what, "split") == 0) {
         source_tell(s, LEVEL_INFO, "source-file-split",
-                    "%s: its %" PRIu64 " page URLs are a urlset%s%s", file->path, file->urls,
-                    file->detail ? "; " : "", file->detail ? file->detail : "");
+                    "%s: its %" PRIu64 " page URLs are a urlset: %s", file->path, file->urls,
+                    file->detail ? file->detail : "");
         return true;
     }
     if (strcmp(what, "recovered") == 0) {

@@ -1,6 +1,5 @@
 /* One directory source: its settings, its thread, and what is known of it. */
-#ifndef SITEMAPD_SOURCES_SOURCE_H
-#define SITEMAPD_SOURCES_SOURCE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -79,5 +78,3 @@ struct source_list {
     size_t count;
     struct source *at[]; /* a reference to each */
 };
-
-#endif

@@ -145,6 +145,15 @@ static bool gather_problem(void *context, const struct source_file *file)
     return !g->failed && report->problems_listed < SOURCE_MAX_PROBLEMS;
 }
 
+static bool gather_split(void *context, const struct source_file *file)
+{
+    struct gathering *g = context;
+    struct source_report *report = g->report;
+    report->splits[report->splits_listed++] =
+        (struct source_split){.path = copy(file->path, &g->failed), .urls = file->urls};
+    return !g->failed && report->splits_listed < SOURCE_MAX_SPLITS;
+}
+
 void source_report_done(struct source_report *report)
 {
     for (size_t i = 0; i < report->problems_listed; i++) {
@@ -156,10 +165,29 @@ void source_report_done(struct source_report *report)
         free(report->remarks[i].path);
         free(report->remarks[i].detail);
     }
-    report->problems_listed = report->remarks_listed = 0;
+    for (size_t i = 0; i < report->splits_listed; i++)
+        free(report->splits[i].path);
+    report->problems_listed = report->remarks_listed = report->splits_listed = 0;
 }
 
-bool source_report_read(struct catalogue *c, const char *name, struct source_report *out)
+/* Of sitemaps elsewhere the polls know it. */
+static enum catalogue_status gather_watched(struct catalogue_view *view, const char *name,
+                                            const char *const *urls, struct gathering *g)
+{
+    struct check_record k;
+    bool more = true;
+    for (; urls && *urls && more; urls++) {
+        enum catalogue_status status = catalogue_view_check_of(view, name, *urls, &k);
+        if (status == CATALOGUE_OK && (k.marks & CHECK_SPLIT))
+            more = gather_split(g, &(struct source_file){.path = k.loc, .urls = k.urls});
+        else if (status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND)
+            return status;
+    }
+    return CATALOGUE_OK;
+}
+
+bool source_report_read(struct catalogue *c, const char *name, bool splits, const char *const *urls,
+                        struct source_report *out)
 {
     struct catalogue_view *view;
     struct catalogue_revisions revisions;
@@ -169,9 +197,14 @@ bool source_report_read(struct catalogue *c, const char *name, struct source_rep
     bool ok = catalogue_view_revisions(view, &revisions) == CATALOGUE_OK &&
               catalogue_view_source_state(view, name, &out->state) == CATALOGUE_OK &&
               (out->state.quarantined == 0 ||
-               catalogue_view_source_refused(view, name, gather_problem, &g) == CATALOGUE_OK) &&
+               catalogue_view_source_files(view, name, SOURCE_FILES_REFUSED, gather_problem, &g) ==
+                   CATALOGUE_OK) &&
               (out->state.remarked == 0 ||
-               catalogue_view_source_remarked(view, name, gather_remarks, &g) == CATALOGUE_OK);
+               catalogue_view_source_files(view, name, SOURCE_FILES_REMARKED, gather_remarks, &g) ==
+                   CATALOGUE_OK) &&
+              (!splits || catalogue_view_source_files(view, name, SOURCE_FILES_SPLIT, gather_split,
+                                                      &g) == CATALOGUE_OK) &&
+              gather_watched(view, name, urls, &g) == CATALOGUE_OK;
     catalogue_view_end(view);
     out->revision = revisions.revision;
     if (ok && !g.failed)
@@ -384,13 +417,16 @@ bool sources_report(const struct source_list *list, size_t at, struct source_rep
         .settings = &s->settings,
         .serve = s->settings.serve,
     };
+    /* The scan's own words last: who reads of a scan in the catalogue learns whether it is over. */
+    if (!source_report_read(s->catalogue, s->settings.name, s->settings.split, NULL, out))
+        return false;
     pthread_mutex_lock(&s->lock);
     out->watching = s->watching;
     out->scanning = s->scanning;
     out->failed_at = s->failed_at;
     memcpy(out->failure, s->failure, sizeof out->failure);
     pthread_mutex_unlock(&s->lock);
-    return source_report_read(s->catalogue, s->settings.name, out);
+    return true;
 }
 
 void sources_health(const struct source_list *list, size_t at, struct source_health *out)
@@ -428,33 +464,29 @@ void sources_scan(struct sources *s, size_t number, int64_t max_removed, bool dr
     sources_let_go(list);
 }
 
-enum catalogue_status source_scan_once(struct catalogue *c, const struct source_settings *settings,
-                                       int64_t max_removed, bool dry_run,
-                                       const struct scan_progress *progress,
-                                       struct change_result *result, char *why, size_t why_size)
+enum catalogue_status source_scan_once(const struct source_settings *settings,
+                                       struct scan_once *scan)
 {
     struct folder folder = {0};
     struct scan_outcome outcome;
-    memset(result, 0, sizeof *result);
-    if (!folder_init(&folder, settings, why, why_size)) {
-        result->status = CATALOGUE_REFUSED;
-        return result->status;
-    }
+    scan->result = (struct change_result){.status = CATALOGUE_REFUSED};
+    if (!folder_init(&folder, settings, scan->why, sizeof scan->why))
+        return CATALOGUE_REFUSED;
     struct scan_options options = {
-        .catalogue = c,
+        .catalogue = scan->catalogue,
         .settings = settings,
         .kind = &folder_kind,
         .place = &folder,
-        .max_removed = max_removed,
-        .dry_run = dry_run,
+        .max_removed = scan->max_removed,
+        .dry_run = scan->dry_run,
         .alone = true,
-        .progress = progress,
+        .progress = scan->progress,
     };
     scan_run(&options, &outcome);
     folder_done(&folder);
-    *result = outcome.result;
-    result->status = outcome.status;
-    snprintf(why, why_size, "%s", outcome.failure);
+    scan->result = outcome.result;
+    scan->result.status = outcome.status;
+    snprintf(scan->why, sizeof scan->why, "%s", outcome.failure);
     return outcome.status;
 }
 

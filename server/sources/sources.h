@@ -2,8 +2,7 @@
  * sitemap files, verifies each once per change, and publishes what changed in one transaction.
  *
  * A kind of source is behind struct source_kind (scan.h). Sources never log: they tell events. */
-#ifndef SITEMAPD_SOURCES_SOURCES_H
-#define SITEMAPD_SOURCES_SOURCES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +14,7 @@
 #define SOURCE_MAX_DEPTH      32u   /* folders below each other */
 #define SOURCE_MAX_PROBLEMS   100u  /* listed in a report; all are counted */
 #define SOURCE_MAX_REMARKS    100u  /* the same */
+#define SOURCE_MAX_SPLITS     100u  /* listed in a report */
 
 /* One source as configured. Borrowed for sources_start; copied. */
 struct source_settings {
@@ -57,6 +57,12 @@ struct source_remark {
     uint64_t line, column, count;
 };
 
+/* A file whose page URLs are a urlset. */
+struct source_split {
+    char *path; /* owned by the report */
+    uint64_t urls;
+};
+
 enum source_watching { SOURCE_WATCHES, SOURCE_RESCANS_ONLY, SOURCE_WATCH_LIMIT };
 
 /* How a source stands now. */
@@ -74,6 +80,8 @@ struct source_report {
     struct source_problem problems[SOURCE_MAX_PROBLEMS];
     size_t remarks_listed; /* of as many files as fit; state.remarked counts the files */
     struct source_remark remarks[SOURCE_MAX_REMARKS];
+    size_t splits_listed; /* the first ones */
+    struct source_split splits[SOURCE_MAX_SPLITS];
 };
 
 struct sources;
@@ -126,8 +134,10 @@ const char *sources_url(const struct source_list *list, size_t at);
 /* Fills a report; reads the catalogue: not on an HTTP thread. False: no memory or unreadable. */
 bool sources_report(const struct source_list *list, size_t at, struct source_report *out);
 /* The part of a report that the catalogue has, of a source of any kind: its state, problems and
- * remarks. The same. */
-bool source_report_read(struct catalogue *c, const char *name, struct source_report *out);
+ * remarks, and what is split: with `splits` of all its files, else
+ * of these `urls` (NULL-terminated; NULL: none) that are watched. The same. */
+bool source_report_read(struct catalogue *c, const char *name, bool splits, const char *const *urls,
+                        struct source_report *out);
 void source_report_done(struct source_report *report);
 
 /* How a source stood after its last scan, from memory: for /readyz and /metrics. Never waits for
@@ -161,10 +171,17 @@ struct scan_progress {
     void (*progress)(void *context, uint64_t files_seen, uint64_t files_read);
     void *context;
 };
-enum catalogue_status source_scan_once(struct catalogue *c, const struct source_settings *settings,
-                                       int64_t max_removed, bool dry_run,
-                                       const struct scan_progress *progress,
-                                       struct change_result *result, char *why, size_t why_size);
+/* What is asked of it, and what came of it: the caller ends `result`; `why` may be "". */
+struct scan_once {
+    struct catalogue *catalogue;
+    int64_t max_removed;
+    bool dry_run;
+    const struct scan_progress *progress; /* NULL: nobody follows it */
+    struct change_result result;
+    char why[320];
+};
+enum catalogue_status source_scan_once(const struct source_settings *settings,
+                                       struct scan_once *scan);
 
 /* ---- for serving the files ---------------------------------------------------------------- */
 
@@ -178,5 +195,3 @@ int sources_open_file(struct sources *s, size_t number, const char *path);
  * thread. */
 bool sources_match(struct sources *s, const char *origin, const char *url_path, size_t *number,
                    char *path);
-
-#endif

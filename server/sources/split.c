@@ -11,14 +11,14 @@
  *   apply   the urlset is made where it is not there; one change, which the writer takes in steps
  *
  * Rows are told apart by 128 bits of a hash with a random seed, which nobody can aim at; a row's
- * say by 64. Piles are PILES parts of one nameless file, each with a small buffer in which a loc
- * stands once: few locs that come again and again make no pile that outgrows the others, so each
- * fits into memory, whatever the file. Where each row of the file stands in it is its number; a bit
+ * say by 64. Piles are PILES parts of one nameless file, each with a small buffer that goes there
+ * only with BUFFERED locs of its own: few locs that come again and again make no pile that outgrows
+ * the others, so each fits into memory, whatever the file. There its rows meet in a table, by their
+ * locs. Where each row of the file stands in it is its number; a bit
  * for each tells whether it is to be written. */
 #include "server/sources/split.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -30,11 +30,13 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "server/input/entry_validate.h"
 #include "server/input/reader.h"
 #include "server/rules/page/fragment.h"
 
 #define PILES       256u
 #define BUFFERED    128u
+#define BLOCK_BYTES (BUFFERED * sizeof(struct row_hash))
 #define READ_BYTES  262144u
 #define ROWS_A_VIEW 20000u
 #define FILE_RATIO  1000u /* decoded to packed, as of a sitemap */
@@ -43,21 +45,26 @@
 struct row_hash {
     uint64_t loc[2], say;
     uint32_t at; /* number of the row in the file; or position in the urlset */
-    uint32_t kept;
+    uint32_t whose;
+};
+
+enum whose {
+    OF_FILE,
+    OF_URLSET,
+    OF_BOTH, /* the urlset's, and the file has its loc */
 };
 
 /* A part of the rows: some buffered, the rest in blocks of BUFFERED. */
 struct pile {
-    struct row_hash buffer[BUFFERED];
+    struct row_hash *buffer; /* BUFFERED of split.buffers */
     unsigned buffered;
     uint64_t *blocks; /* where in the file; owned */
     size_t block_count, block_room;
 };
 
-/* Bits of a row's hashes, all in one line of the processor's cache: of rows that are not among its
- * own about one in 5,000 seems to be. */
+/* Bits of a row's hashes, one in each word of a line of the processor's cache: of rows that are not
+ * among its own about one in 5,000 seems to be. */
 #define FILTER_BLOCK    8u  /* words */
-#define FILTER_BITS     8u  /* of a row */
 #define FILTER_ROW_BITS 24u /* the filter's size */
 
 struct filter {
@@ -82,7 +89,8 @@ struct split {
     struct stat began;
     int piles_fd;
     uint64_t piles_bytes;
-    struct pile *piles; /* PILES of each: the file's and the urlset's */
+    struct pile *piles;       /* PILES of each: the file's and the urlset's */
+    struct row_hash *buffers; /* of the piles */
     struct filter known;
     struct spool *aside;  /* rows that it does not know; NULL: they are too many */
     struct bits aside_at; /* which ones these are */
@@ -153,22 +161,41 @@ static bool bits_within(const struct bits *all, const struct bits *part)
 
 /* ---- the filter ---------------------------------------------------------------------------- */
 
-/* True where all its bits are there; sets them where it is to be `added`. */
-static bool filter_has(struct filter *f, const struct row_hash *row, bool added)
+static uint64_t *filter_block(const struct filter *f, const struct row_hash *row)
 {
-    bool has = true;
+    return f->words + row->loc[1] % f->blocks * FILTER_BLOCK;
+}
+
+/* The row's bit of a word of its block. */
+static uint64_t filter_bit(const struct row_hash *row, unsigned word)
+{
+    uint64_t mix = (row->loc[0] ^ row->say) * 0x9e3779b97f4a7c15u;
+    return 1ull << ((mix ^ mix >> 32) >> word * 8 & 63);
+}
+
+static void filter_add(struct filter *f, const struct row_hash *row)
+{
+    uint64_t *block = filter_block(f, row);
+    for (unsigned i = 0; i < FILTER_BLOCK; i++)
+        block[i] |= filter_bit(row, i);
+}
+
+/* It will be asked for the row: memory takes longer than what is done until then. */
+static void filter_expect(const struct filter *f, const struct row_hash *row)
+{
+    if (f->words != NULL)
+        __builtin_prefetch(filter_block(f, row));
+}
+
+static bool filter_has(const struct filter *f, const struct row_hash *row)
+{
+    uint64_t missing = 0;
     if (f->words == NULL)
         return false;
-    uint64_t mix = (row->loc[0] ^ row->say) * 0x9e3779b97f4a7c15u;
-    uint64_t *block = f->words + row->loc[1] % f->blocks * FILTER_BLOCK;
-    mix ^= mix >> 32;
-    for (unsigned i = 0; i < FILTER_BITS; i++) {
-        unsigned at = mix >> i * 8 & 255, half = (unsigned)(row->say >> i & 1) * 256;
-        uint64_t bit = 1ull << at % 64, *word = &block[(at + half) / 64];
-        has = has && (*word & bit) != 0;
-        *word |= added ? bit : 0;
-    }
-    return has;
+    const uint64_t *block = filter_block(f, row);
+    for (unsigned i = 0; i < FILTER_BLOCK; i++)
+        missing |= ~block[i] & filter_bit(row, i);
+    return missing == 0;
 }
 
 /* ---- piles --------------------------------------------------------------------------------- */
@@ -183,7 +210,7 @@ static bool has_room(struct split *s, uint64_t more)
 
 static bool write_block(struct split *s, struct pile *pile)
 {
-    if (!has_room(s, sizeof pile->buffer))
+    if (!has_room(s, BLOCK_BYTES))
         return false;
     if (pile->block_count == pile->block_room) {
         size_t room = pile->block_room * 2 + 16;
@@ -193,12 +220,12 @@ static bool write_block(struct split *s, struct pile *pile)
         pile->blocks = grown;
         pile->block_room = room;
     }
-    if (pwrite(s->piles_fd, pile->buffer, sizeof pile->buffer, (off_t)s->piles_bytes) !=
-        (ssize_t)sizeof pile->buffer)
+    if (pwrite(s->piles_fd, pile->buffer, BLOCK_BYTES, (off_t)s->piles_bytes) !=
+        (ssize_t)BLOCK_BYTES)
         return refuse(s, "no-space", "what is known of its rows cannot be kept: %s",
                       strerrordesc_np(errno));
     pile->blocks[pile->block_count++] = s->piles_bytes;
-    s->piles_bytes += sizeof pile->buffer;
+    s->piles_bytes += BLOCK_BYTES;
     pile->buffered = 0;
     return true;
 }
@@ -213,22 +240,41 @@ static struct row_hash hash_row(const struct split *s, const char *loc, const ch
     return (struct row_hash){.loc = {hash.low64, hash.high64}, .say = say, .at = at};
 }
 
-/* The first of a loc is the one that counts. */
-static bool is_buffered(const struct pile *pile, const uint64_t loc[2])
+static bool same_loc(const struct row_hash *a, const struct row_hash *b)
 {
-    for (unsigned i = 0; i < pile->buffered; i++)
-        if (pile->buffer[i].loc[0] == loc[0] && pile->buffer[i].loc[1] == loc[1])
-            return true;
-    return false;
+    return a->loc[0] == b->loc[0] && a->loc[1] == b->loc[1];
+}
+
+/* The number of the first row that has the loc of row `at`, which is entered where there is none.
+ * `table`, of a power of two, has numbers from 1. */
+static size_t first_of_loc(uint32_t *table, size_t size, const struct row_hash *rows, size_t at)
+{
+    size_t slot = rows[at].loc[0] & (size - 1);
+    while (table[slot] != 0 && !same_loc(&rows[table[slot] - 1], &rows[at]))
+        slot = (slot + 1) & (size - 1);
+    if (table[slot] == 0)
+        table[slot] = (uint32_t)at + 1;
+    return table[slot] - 1;
+}
+
+/* Leaves the first of each loc, which is the one that counts. */
+static void squeeze(struct split *s, struct pile *pile)
+{
+    uint32_t table[2 * BUFFERED] = {0};
+    unsigned left = 0;
+    for (unsigned i = 0; i < pile->buffered; i++) {
+        pile->buffer[left] = pile->buffer[i];
+        left += first_of_loc(table, 2 * BUFFERED, pile->buffer, left) == left;
+    }
+    s->out->repeated += pile->buffered - left;
+    pile->buffered = left;
 }
 
 static bool add_row(struct split *s, const struct row_hash *row)
 {
-    struct pile *pile = &s->piles[row->loc[1] % PILES + (row->kept ? PILES : 0)];
-    if (!row->kept && is_buffered(pile, row->loc)) {
-        s->out->repeated++;
-        return true;
-    }
+    struct pile *pile = &s->piles[row->loc[1] % PILES + (row->whose == OF_FILE ? 0 : PILES)];
+    if (pile->buffered == BUFFERED && row->whose == OF_FILE)
+        squeeze(s, pile);
     if (pile->buffered == BUFFERED && !write_block(s, pile))
         return false;
     pile->buffer[pile->buffered++] = *row;
@@ -244,8 +290,7 @@ static uint64_t pile_count(const struct pile *pile)
 static bool read_pile(struct split *s, const struct pile *pile, struct row_hash *out)
 {
     for (size_t i = 0; i < pile->block_count; i++, out += BUFFERED)
-        if (pread(s->piles_fd, out, sizeof pile->buffer, (off_t)pile->blocks[i]) !=
-            (ssize_t)sizeof pile->buffer)
+        if (pread(s->piles_fd, out, BLOCK_BYTES, (off_t)pile->blocks[i]) != (ssize_t)BLOCK_BYTES)
             return refuse(s, "unreadable", "what is known of its rows cannot be read: %s",
                           strerrordesc_np(errno));
     memcpy(out, pile->buffer, pile->buffered * sizeof *out);
@@ -255,9 +300,12 @@ static bool read_pile(struct split *s, const struct pile *pile, struct row_hash 
 static bool open_piles(struct split *s)
 {
     s->piles = calloc((size_t)PILES * 2, sizeof *s->piles);
+    s->buffers = malloc(PILES * 2 * BLOCK_BYTES);
     s->hash = XXH3_createState();
-    if (s->piles == NULL || s->hash == NULL)
+    if (s->piles == NULL || s->buffers == NULL || s->hash == NULL)
         return end_with(s, SPLIT_NO_MEMORY);
+    for (size_t i = 0; i < PILES * 2; i++)
+        s->piles[i].buffer = s->buffers + i * BUFFERED;
     s->piles_fd = catalogue_scratch(s->file->catalogue);
     return s->piles_fd >= 0 || refuse(s, "no-space", "no file can be made beside the catalogue: %s",
                                       strerrordesc_np(errno));
@@ -349,15 +397,16 @@ static bool take_entry(void *context, const struct entry *read)
     if (s->gathers)
         return !bits_has(&s->wanted, at) || gather_row(s, entry);
     s->out->extra += (entry->remarks & DROPS) != 0;
+    struct row_hash hash = hash_row(s, entry->loc, entry->lastmod, entry->extensions, (uint32_t)at);
+    filter_expect(&s->known, &hash);
     if (!is_placed(s, entry->loc)) {
         s->out->bad++;
         return true;
     }
     s->out->urls++;
     s->has_news |= entry->extensions && (extensions_of(entry->extensions) & EXTENSION_NEWS);
-    struct row_hash hash = hash_row(s, entry->loc, entry->lastmod, entry->extensions, (uint32_t)at);
-    return add_row(s, &hash) && (s->aside == NULL || filter_has(&s->known, &hash, false) ||
-                                 put_aside(s, entry, (uint32_t)at));
+    return add_row(s, &hash) &&
+           (s->aside == NULL || filter_has(&s->known, &hash) || put_aside(s, entry, (uint32_t)at));
 }
 
 static bool take_reject(void *context, const struct rejection *rejection)
@@ -368,12 +417,16 @@ static bool take_reject(void *context, const struct rejection *rejection)
     return true;
 }
 
-static void take_remark(void *context, enum rule_code code, uint64_t line)
+static void take_remark(void *context, enum rule_code code, uint64_t line, const char *element)
 {
     struct split *s = context;
+    struct split_result *out = s->out;
     (void)code;
-    (void)line;
-    s->out->extra += !s->gathers;
+    out->extra += !s->gathers;
+    if (element == NULL || out->extra_element[0] != '\0')
+        return;
+    entry_validate_quote(out->extra_element, sizeof out->extra_element, element, strlen(element));
+    out->extra_line = line;
 }
 
 /* Its words are those of a sitemap that is no such file. */
@@ -449,41 +502,36 @@ static bool read_file(struct split *s)
 
 /* ---- the urlset ---------------------------------------------------------------------------- */
 
-typedef bool urlset_row(struct split *s, const struct entry_record *row);
+typedef bool urlset_row(struct split *s, uint32_t position, const char *loc, const char *lastmod,
+                        const char *fragment);
 
 struct listing {
     struct split *s;
     urlset_row *take;
-    uint64_t told;
-    struct entry_list list;
-    char cursor[ENTRY_CURSOR_SIZE];
+    size_t told;
+    uint32_t next; /* position */
 };
 
-static bool list_row(void *context, const struct entry_record *row)
+static bool list_row(void *context, uint32_t position, const char *loc, const char *lastmod,
+                     const char *fragment)
 {
     struct listing *l = context;
     l->told++;
-    if (l->told == l->list.limit)
-        catalogue_entry_cursor(&l->list, row, l->cursor);
-    return l->take(l->s, row);
+    l->next = position + 1;
+    return l->take(l->s, position, loc, lastmod, fragment);
 }
 
 /* The rows of this source, a part a view. */
 static bool list_urlset(struct split *s, urlset_row *take)
 {
-    struct listing l = {.s = s,
-                        .take = take,
-                        .list = {.site_id = s->place.site_id,
-                                 .index_id = s->place.id,
-                                 .source = s->file->source,
-                                 .limit = ROWS_A_VIEW}};
-    char after[ENTRY_CURSOR_SIZE];
+    struct listing l = {.s = s, .take = take};
     do {
         struct catalogue_view *view;
         l.told = 0;
         enum catalogue_status status = catalogue_view_begin(s->file->catalogue, &view);
         if (status == CATALOGUE_OK) {
-            status = catalogue_view_list(view, &l.list, list_row, &l);
+            status = catalogue_view_positions_of(view, s->place.id, s->file->source, l.next,
+                                                 ROWS_A_VIEW, list_row, &l);
             catalogue_view_end(view);
         }
         if (status != CATALOGUE_OK)
@@ -491,23 +539,24 @@ static bool list_urlset(struct split *s, urlset_row *take)
                           catalogue_status_word(status));
         if (is_stopped(s))
             return end_with(s, SPLIT_STOPPED);
-        memcpy(after, l.cursor, sizeof after);
-        l.list.after = after;
     } while (l.told == ROWS_A_VIEW && s->status == SPLIT_DONE);
     return s->status == SPLIT_DONE;
 }
 
-static bool know_row(struct split *s, const struct entry_record *row)
+static bool know_row(struct split *s, uint32_t position, const char *loc, const char *lastmod,
+                     const char *fragment)
 {
-    struct row_hash hash = hash_row(s, row->loc, row->lastmod, row->extensions, row->position);
-    hash.kept = 1;
+    struct row_hash hash = hash_row(s, loc, lastmod, fragment, position);
+    hash.whose = OF_URLSET;
     return add_row(s, &hash);
 }
 
-static bool drop_row(struct split *s, const struct entry_record *row)
+static bool drop_row(struct split *s, uint32_t position, const char *loc, const char *lastmod,
+                     const char *fragment)
 {
-    struct entry gone = {.loc = row->loc, .position = POSITION_NONE, .gone = true};
-    if (!bits_has(&s->leaving, row->position))
+    struct entry gone = {.loc = loc, .position = POSITION_NONE, .gone = true};
+    (void)lastmod, (void)fragment;
+    if (!bits_has(&s->leaving, position))
         return true;
     enum spool_status status = spool_add(s->spool, &gone);
     return status == SPOOL_OK ||
@@ -516,60 +565,52 @@ static bool drop_row(struct split *s, const struct entry_record *row)
 
 /* ---- what differs -------------------------------------------------------------------------- */
 
-/* By loc; of one the urlset's before the file's, and those in their order. */
-static int by_loc(const void *a, const void *b)
+/* A row of the file; `first` has its loc, and may be the row itself. */
+static bool match_row(struct split *s, struct row_hash *first, const struct row_hash *row)
 {
-    const struct row_hash *x = a, *y = b;
-    for (size_t i = 0; i < 2; i++)
-        if (x->loc[i] != y->loc[i])
-            return x->loc[i] < y->loc[i] ? -1 : 1;
-    if (x->kept != y->kept)
-        return x->kept > y->kept ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-static bool same_loc(const struct row_hash *a, const struct row_hash *b)
-{
-    return a->loc[0] == b->loc[0] && a->loc[1] == b->loc[1];
-}
-
-/* All rows of one loc: the urlset's, if any, then the file's, of which the first counts. */
-static bool match_loc(struct split *s, const struct row_hash *rows, size_t count)
-{
-    const struct row_hash *kept = rows[0].kept ? &rows[0] : NULL;
-    size_t in_file = count - (kept != NULL);
-    const struct row_hash *first = in_file > 0 ? &rows[count - in_file] : NULL;
-    bool ok = true;
-    if (in_file > 1)
-        s->out->repeated += in_file - 1;
-    if (first == NULL) {
-        s->out->removed++;
-        ok = bits_set(&s->leaving, kept->at);
-    } else if (kept == NULL || kept->say != first->say) {
-        *(kept ? &s->out->updated : &s->out->created) += 1;
-        ok = bits_set(&s->wanted, first->at);
-    } else {
-        s->out->unchanged++;
+    bool is_new = first == row, unchanged = !is_new && first->say == row->say;
+    if (!is_new && first->whose != OF_URLSET) {
+        s->out->repeated++;
+        return true;
     }
-    return ok || end_with(s, SPLIT_NO_MEMORY);
+    *(is_new ? &s->out->created : unchanged ? &s->out->unchanged : &s->out->updated) += 1;
+    if (!is_new)
+        first->whose = OF_BOTH;
+    return unchanged || bits_set(&s->wanted, row->at) || end_with(s, SPLIT_NO_MEMORY);
+}
+
+/* Of `rows` the urlset's stand before the file's, and those in their order. */
+static bool match_rows(struct split *s, struct row_hash *rows, size_t count, uint32_t *table,
+                       size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t first = first_of_loc(table, size, rows, i);
+        if (rows[i].whose == OF_FILE && !match_row(s, &rows[first], &rows[i]))
+            return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].whose == OF_URLSET) {
+            s->out->removed++;
+            if (!bits_set(&s->leaving, rows[i].at))
+                return end_with(s, SPLIT_NO_MEMORY);
+        }
+    return true;
 }
 
 static bool match_pile(struct split *s, unsigned number)
 {
     const struct pile *file = &s->piles[number], *kept = &s->piles[PILES + number];
-    size_t count = pile_count(file) + pile_count(kept);
+    size_t count = pile_count(file) + pile_count(kept), size = 2;
+    while (size < 2 * count)
+        size *= 2;
     struct row_hash *rows = malloc((count + 1) * sizeof *rows);
-    if (rows == NULL)
-        return end_with(s, SPLIT_NO_MEMORY);
-    bool ok = read_pile(s, kept, rows) && read_pile(s, file, rows + pile_count(kept));
-    if (ok)
-        qsort(rows, count, sizeof *rows, by_loc);
-    for (size_t i = 0, next; ok && i < count; i = next) {
-        for (next = i + 1; next < count && same_loc(&rows[i], &rows[next]); next++)
-            continue;
-        ok = match_loc(s, &rows[i], next - i);
-    }
+    uint32_t *table = calloc(size, sizeof *table);
+    bool ok = rows != NULL && table != NULL
+                  ? read_pile(s, kept, rows) && read_pile(s, file, rows + pile_count(kept)) &&
+                        match_rows(s, rows, count, table, size)
+                  : end_with(s, SPLIT_NO_MEMORY);
     free(rows);
+    free(table);
     return ok;
 }
 
@@ -597,7 +638,7 @@ static bool know_urlset(struct split *s)
         struct row_hash *rows = malloc((pile_count(pile) + 1) * sizeof *rows);
         ok = rows != NULL ? read_pile(s, pile, rows) : end_with(s, SPLIT_NO_MEMORY);
         for (uint64_t k = 0; ok && k < pile_count(pile); k++)
-            filter_has(&s->known, &rows[k], true);
+            filter_add(&s->known, &rows[k]);
         free(rows);
     }
     return ok;
@@ -728,10 +769,34 @@ static bool urlset_url(const struct url *of, struct url *out)
     return url_parse(text, strlen(text), out, NULL) == RULE_OK;
 }
 
-bool split_has_urlset(const struct registry *r, const struct url *url)
+const struct registry_index *split_urlset(const struct registry *r, const struct url *url)
 {
     struct url own;
-    return urlset_url(url, &own) && registry_list_by_name(r, own.text, LIST_URLSET, NULL) != NULL;
+    return urlset_url(url, &own) ? registry_list_by_name(r, own.text, LIST_URLSET, NULL) : NULL;
+}
+
+void split_tell_done(const struct split_result *split, char *out, size_t size)
+{
+    snprintf(out, size, "%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed",
+             split->created, split->updated, split->removed);
+}
+
+void split_tell_left_out(const struct split_result *split, char *out, size_t size)
+{
+    const struct {
+        uint64_t count;
+        const char *what;
+    } parts[] = {{split->bad, "refused"},
+                 {split->repeated, "repeated"},
+                 {split->extra, "other elements and dates"}};
+    *out = '\0';
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].count > 0)
+            snprintf(out + strlen(out), size - strlen(out), "%s%" PRIu64 " %s",
+                     *out == '\0' ? "left out: " : ", ", parts[i].count, parts[i].what);
+    if (split->extra_element[0] != '\0')
+        snprintf(out + strlen(out), size - strlen(out), " (<%s> in line %" PRIu64 " is the first)",
+                 split->extra_element, split->extra_line);
 }
 
 /* The urlset, or what it will be: enough to judge where rows may be. */
@@ -809,6 +874,7 @@ enum split_status split_run(const struct split_file *file, struct split_result *
     for (unsigned i = 0; s.piles != NULL && i < PILES * 2; i++)
         free(s.piles[i].blocks);
     free(s.piles);
+    free(s.buffers);
     free(s.known.words);
     spool_free(s.aside);
     free(s.aside_at.words);

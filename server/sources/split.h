@@ -2,8 +2,7 @@
  * at the file's own URL, and what differs from night to night is what is written. It is read
  * as a stream, now and then twice, and judged as a whole before anything is applied; memory is
  * bounded, and so is what it takes of the disk. No log, no clock but the one for `stop`. */
-#ifndef SITEMAPD_SOURCES_SPLIT_H
-#define SITEMAPD_SOURCES_SPLIT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,6 +12,7 @@
 #include "server/rules/url.h"
 
 #define SPLIT_MAX_URLS  25000000u
+#define SPLIT_TOLD      256u         /* bytes of a sentence about it */
 #define SPLIT_MAX_BYTES (5ull << 30) /* decoded */
 
 struct split_file {
@@ -49,15 +49,21 @@ struct split_result {
     /* What it did to the urlset, or would do. `repeated`: rows of a loc that stood before; `bad`:
      * rows that are refused. */
     uint64_t created, updated, unchanged, removed, repeated, bad;
-    uint64_t extra; /* elements that are not kept, and dates that are none */
+    uint64_t extra;         /* elements that are not kept, and dates that are none */
+    char extra_element[48]; /* the first such element that is unknown, and where; "": there is none
+                             */
+    uint64_t extra_line;
     uint64_t revision;
     bool changed;
 };
 
-/* Whether the catalogue has a urlset at the URL. */
-bool split_has_urlset(const struct registry *r, const struct url *url);
+/* The urlset that a file at the URL is split into; NULL: there is none. */
+const struct registry_index *split_urlset(const struct registry *r, const struct url *url);
+
+/* For people: what it did to the urlset, or would do; and what of the file is not in it, "" where
+ * all is. */
+void split_tell_done(const struct split_result *split, char *out, size_t size);
+void split_tell_left_out(const struct split_result *split, char *out, size_t size);
 
 /* Blocks for as long as it takes. One file at a time in a process. */
 enum split_status split_run(const struct split_file *file, struct split_result *out);
-
-#endif

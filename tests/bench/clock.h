@@ -1,6 +1,5 @@
 /* The clocks of the bench programs. */
-#ifndef SITEMAPD_BENCH_CLOCK_H
-#define SITEMAPD_BENCH_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -11,5 +10,3 @@ static inline double clock_ms(clockid_t clock)
     clock_gettime(clock, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
-
-#endif

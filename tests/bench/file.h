@@ -1,6 +1,5 @@
 /* Reading a whole file, for the bench programs. */
-#ifndef SITEMAPD_BENCH_FILE_H
-#define SITEMAPD_BENCH_FILE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,5 +24,3 @@ static inline unsigned char *read_whole(const char *path, size_t *len)
     fclose(file);
     return bytes;
 }
-
-#endif

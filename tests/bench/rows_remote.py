@@ -36,14 +36,15 @@ TURNS, TURN_SECONDS = 15, 2
 MAX_WAIT = 300
 
 GOOD = 1  # enum check_state
-READ = ("state, status, marks, failures, checked_at, good_at, changed_at, full_at, since, etag, last_modified, hash, dateless, "
+READ = ("state, status, marks, failures, checked_at, good_ago, changed_at, full_ago, since_ago, etag, last_modified, hash, dateless, "
         "urls, bytes, newest_lastmod, one_lastmod, remarks, problem, detail, line")
 IN_A_DAY = f"next_at = unixepoch() + 5 + abs(random()) % {DAY}"
 NOT_DUE = "next_at = unixepoch() + 3600"
 OVERDUE = "next_at = unixepoch() - 1"
+UNREAD = "full_ago = checked_at"
 # What a poll finds: nothing new; the same content, read whole; other content.
-KINDS = {"304": ("a 304", "marks = marks"), "200": (f"a 200 of {URLS} URLs, as they were", "full_at = 0"),
-         "changed": (f"a 200 of {URLS} URLs, changed", "full_at = 0, hash = randomblob(length(hash)), dateless = hash")}
+KINDS = {"304": ("a 304", "marks = marks"), "200": (f"a 200 of {URLS} URLs, as they were", UNREAD),
+         "changed": (f"a 200 of {URLS} URLs, changed", f"{UNREAD}, hash = randomblob(length(hash)), dateless = hash")}
 DAY_GOALS = {"304": 60, "200": 600, "changed": 600}
 
 

@@ -32,10 +32,11 @@ def server(tmp_path_factory):
         server.tokens[name] = done.out.split()[-1]
     server.bulk([{"loc": f"{ORIGIN}/many/{i:04d}.xml", "lastmod": "2026-01-31T10:00:00Z"} for i in range(250)])
     server.register(ORIGIN + "/shop/", lastmod="2026-01-31")  # has warnings
+    assert server.api("POST", "/v1/urlsets", {"url": ORIGIN + "/empty.xml", "with": ["images"]}).json()["id"] == "2"
     server.get("/sitemap_index.xml", {"User-Agent": "Mozilla/5.0 (compatible; Googlebot/2.1)"})
     server.get("/sitemap_index.xml", {"User-Agent": HOSTILE})
     eventually(lambda: server.api("GET", "/v1/crawlers").json()["crawlers"], "the crawler")
-    eventually(lambda: server.api("GET", "/v1/sources").json()["sources"][0]["problems"], "the broken file")
+    eventually(lambda: (lambda s: s["problems"] and s["listed"] == 4 and not s["scanning"])(server.api("GET", "/v1/sources").json()["sources"][0]), "the good files and the broken one")
     yield server
     try:
         server.stop()

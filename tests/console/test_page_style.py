@@ -23,7 +23,7 @@ def pages(tmp_path):
         folder.mkdir()
         server = Server(folder, config=f"[server]\npage_style = {style}\n").start()
         servers.append(server)
-        assert server.bulk(entries).status == 200
+        assert entries == [] or server.bulk(entries).status == 200
         return server
 
     yield start
@@ -35,10 +35,10 @@ def style_of(driver, selector, name):
     return driver.execute_script("return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]", selector, name)
 
 
-def show(driver, server, dark, width):
+def show(driver, server, dark, width, path=PAGE):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500})
-    driver.get(f"http://{server.public}{PAGE}")
+    driver.get(f"http://{server.public}{path}")
 
 
 def test_a_page_is_a_list(driver, pages):
@@ -55,6 +55,35 @@ def test_a_page_is_a_list(driver, pages):
         assert (red + green + blue > 600) == dark, "the text is light on dark, and dark on light"
         if folder := os.environ.get("SITEMAPD_SCREENSHOTS"):
             driver.save_screenshot(f"{folder}/page-{'dark' if dark else 'light'}-{width}.png")
+
+
+def test_a_page_of_a_urlset_is_a_list(driver, pages):
+    """With what its rows have; and with the style off it has the bytes and the tag that it has where there is none."""
+    server = pages("yes", [])
+    urlset = ORIGIN + "/all.xml"
+    assert server.api("POST", "/v1/urlsets", {"url": urlset, "with": ["images", "alternates", "news"], "expires": None}).status == 201
+    rows = [{"loc": f"{ORIGIN}/p/{n}", "lastmod": f"2026-11-{n:02}T08:30:00Z"} for n in range(1, 9)] + [{"loc": LONG}]
+    rows[0] |= {"images": [ORIGIN + "/1.jpg", LONG], "alternates": {"de": ORIGIN + "/de/1"},
+                "news": {"publication": {"name": "The Times", "language": "en"}, "publication_date": "2026-11-01", "title": "A title"}}
+    assert server.api("POST", "/v1/urls?urlset=" + urlset, rows).json()["created"] == 9
+    styled = server.get("/all.xml")
+    for dark, width in ((False, 1280), (True, 1280), (False, 390), (True, 390)):
+        show(driver, server, dark, width, "/all.xml")
+        assert style_of(driver, "url", "display") == "flex" and style_of(driver, "publication", "display") == "none"
+        assert "each line is one page of this site" in driver.execute_script("return getComputedStyle(document.documentElement, '::before').content")
+        lines = driver.execute_script("return [...document.querySelectorAll('url:first-of-type > *')].filter((e) => e.getClientRects().length > 0).map((e) => [e.textContent, e.getBoundingClientRect().top])")
+        assert [text for text, _ in lines] == [ORIGIN + "/p/1", "2026-11-01T08:30:00Z", "The Timesen2026-11-01A title", ORIGIN + "/1.jpg", LONG]
+        assert lines[1][1] < lines[2][1] < lines[3][1] < lines[4][1], lines
+        assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth"), (dark, width)
+        if folder := os.environ.get("SITEMAPD_SCREENSHOTS"):
+            driver.save_screenshot(f"{folder}/urlset-{'dark' if dark else 'light'}-{width}.png")
+    head, instruction, rest = styled.body.partition(b"<?xml-stylesheet")
+    plain = head + rest.partition(b"?>\n")[2]
+    server.args[server.args.index("--config") + 1] = os.devnull
+    server.restart()
+    again = server.get("/all.xml")
+    assert instruction and again.body == plain and again["ETag"] != styled["ETag"]
+    assert server.cli("render", urlset).out.encode() == plain
 
 
 @pytest.mark.skipif("SITEMAPD_LONG" not in os.environ, reason="takes a minute: tests/console/run --full")

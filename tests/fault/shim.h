@@ -9,8 +9,7 @@
  *
  * Memory that is mapped (the index of the write-ahead log) is not seen: a power cut loses it whole.
  * What another process does is recorded if it runs with the library too. */
-#ifndef SITEMAPD_TESTS_FAULT_SHIM_H
-#define SITEMAPD_TESTS_FAULT_SHIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ void shim_pause(void);
 
 /* True for what lies beneath the folder and is worth seeing; `absolute` gets the whole path. */
 bool shim_watches(const char *path, char *absolute, size_t size);
-
-#endif

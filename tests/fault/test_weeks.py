@@ -5,6 +5,7 @@ import email.utils
 import re
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class World:
         self.clock, self.origin, self.ahead = Clock(str(folder)), origin, 0
         self.base = f"http://{origin.address}:{origin.port}"
         self.list, self.files, self.headers = {}, {}, {}
+        self.laid = threading.Event()  # all that the first list names; until then nobody is answered
         origin.answers = self
         settings = "".join(f"{key} = {value}\n" for key, value in more.items())
         self.server = start(
@@ -43,6 +45,7 @@ class World:
 
     def get(self, path, _):
         """What the origin answers, as a dict's get."""
+        self.laid.wait(300)
         dated = {"Date": email.utils.formatdate(self.now(), usegmt=True)}
         if path == "/list.xml":
             members = [(self.base + p, claim() if callable(claim) else claim) for p, claim in self.list.items()]
@@ -58,6 +61,7 @@ class World:
 
     def step(self, seconds, listed=True):
         """The clock is set; a reload makes the server look at it at once, where it would within a second."""
+        self.laid.set()
         self.ahead += seconds
         self.clock.set(int(self.ahead))
         lists = len(self.polls("/list.xml"))

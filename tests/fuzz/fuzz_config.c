@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char path[64];
     struct told told = {.lines = 1};
     unsigned wholes = 0;
-    struct config c;
+    struct config *c = config_new();
     bool good;
 
     if (fd < 0) {
@@ -80,12 +80,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
     for (size_t i = 0; i < size; i++)
         told.lines += data[i] == '\n';
-    REQUIRE(config_init(&c));
-    good = config_read_file(&c, path, take_mistake, &told);
+    REQUIRE(c != NULL);
+    good = config_read_file(c, path, take_mistake, &told);
     REQUIRE(good == (told.count == 0));
-    check(&c);
-    check_proxies(&c);
-    REQUIRE(config_validate(&c, take_any, &wholes) == (wholes == 0));
-    config_done(&c);
+    check(c);
+    check_proxies(c);
+    REQUIRE(config_validate(c, take_any, &wholes) == (wholes == 0));
+    config_unref(c);
     return 0;
 }

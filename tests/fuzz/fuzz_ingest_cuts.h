@@ -1,6 +1,5 @@
 /* For the fuzz targets of server/input: however an input is cut, a reader says the same of it. */
-#ifndef SITEMAPD_TESTS_FUZZ_INGEST_CUTS_H
-#define SITEMAPD_TESTS_FUZZ_INGEST_CUTS_H
+#pragma once
 
 #include "tests/fuzz/require.h"
 #include "tests/unit/input/transcript.h"
@@ -44,5 +43,3 @@ static inline void require_same_in_every_cut(const struct reader_options *option
     }
     transcript_done(&whole);
 }
-
-#endif

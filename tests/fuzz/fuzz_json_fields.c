@@ -20,6 +20,7 @@ static void require_filled(const struct json_field *f)
             REQUIRE(utf8_is_valid(f->texts[i], strlen(f->texts[i])));
         break;
     case JSON_FIELD_NUMBER:
+    case JSON_FIELD_SECONDS:
         REQUIRE(f->number <= f->max);
         break;
     case JSON_FIELD_BOOL:
@@ -37,6 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.name = "origin", .type = JSON_FIELD_TEXT, .required = size % 2 == 0},
         {.name = "cross_hosts", .type = JSON_FIELD_TEXTS},
         {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = 500},
+        {.name = "interval", .type = JSON_FIELD_SECONDS, .max = 3600},
         {.name = "robots", .type = JSON_FIELD_SWITCH},
         {.name = "frozen", .type = JSON_FIELD_BOOL},
         {.name = "prefix", .type = JSON_FIELD_OPTION},

@@ -2,10 +2,22 @@
  * folder, and the one URL of that name. */
 #include "tests/fuzz/require.h"
 
+#include "server/base/str.h"
 #include "server/sources/folder/walk.h"
 #include "server/sources/sources.h"
 
 #define ORIGIN "https://www.example.com"
+
+/* It can be shown and registered: UTF-8 without control characters. */
+static bool is_clean(const char *path, size_t len)
+{
+    for (size_t at = 0, step; at < len; at += step) {
+        step = utf8_char_len(path + at, len - at);
+        if (step == 0 || utf8_is_control(path + at, step))
+            return false;
+    }
+    return true;
+}
 
 /* No part of it is empty, "." or "..". */
 static bool is_below(const char *path)
@@ -19,7 +31,7 @@ static bool is_below(const char *path)
             return false;
         at += step + 1;
     }
-    return len <= SOURCE_MAX_PATH_BYTES && location_is_clean(path, len);
+    return len <= SOURCE_MAX_PATH_BYTES && is_clean(path, len);
 }
 
 static void try_path(const struct location *l, const char *url_path)

@@ -20,17 +20,24 @@ static char *wrap(const char *before, const char *text, const char *behind)
     return out;
 }
 
+static bool takes_gzip(const char *field)
+{
+    enum coding best;
+
+    return negotiate_coding(field, &best);
+}
+
 static void try_encoding(const char *text)
 {
-    bool gzip = negotiate_gzip(text);
+    bool gzip = takes_gzip(text);
     char *padded = wrap(" ,\t", text, " , ");
     char *refused = wrap("", text, ",identity;q=0");
     char *preferred = wrap("", text, ",identity");
 
-    REQUIRE(negotiate_gzip(padded) == gzip);
+    REQUIRE(takes_gzip(padded) == gzip);
     /* Refusing identity never takes gzip away, preferring it never brings it. */
-    REQUIRE(!gzip || negotiate_gzip(refused));
-    REQUIRE(gzip || !negotiate_gzip(preferred) || negotiate_gzip(refused));
+    REQUIRE(!gzip || takes_gzip(refused));
+    REQUIRE(gzip || !takes_gzip(preferred) || takes_gzip(refused));
     free(padded);
     free(refused);
     free(preferred);

@@ -1,7 +1,6 @@
 /* A property that a fuzz target holds its module to. Not assert: release flags compile that away.
  */
-#ifndef SITEMAPD_TESTS_FUZZ_REQUIRE_H
-#define SITEMAPD_TESTS_FUZZ_REQUIRE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline char *copy_text(const uint8_t *data, size_t size)
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#endif

@@ -32,16 +32,19 @@ def seconds(plain):
     return plain * SLOWNESS
 
 
-def eventually(check, what, within=30.0):
+def eventually(check, what, within=30.0, longest_pause=0.1):
     """Polls until `check` is true; its value. The limit bounds a hang and claims nothing of how fast
-    that is: a loaded machine takes its time. What is smaller needs a reason."""
+    that is: a loaded machine takes its time. What is smaller needs a reason. Who waits long looks less
+    often: each look costs the server, too. What passes soon needs a shorter `longest_pause`."""
     end = time.monotonic() + seconds(within)
+    pause = 0.01
     while True:
         value = check()
         if value:
             return value
         assert time.monotonic() < end, f"not within {within} s: {what}"
-        time.sleep(0.01)
+        time.sleep(min(pause, longest_pause))
+        pause *= 1.1
 
 
 # ---- HTTP ---------------------------------------------------------------------------------------
@@ -378,8 +381,11 @@ class Server:
             self.process.stdout.close()
             self.process = None
 
-    def restart(self):
+    def restart(self, write_timeout=None):
+        """`write_timeout`: from now on. The first start has much to write, which would be refused where that is short."""
         self.stop()
+        if write_timeout:
+            self.env["SITEMAPD_CATALOGUE_WRITE_TIMEOUT"] = write_timeout
         return self.start()
 
     # What tests ask of it.
@@ -413,6 +419,14 @@ class Server:
 
     def cli(self, *args, **more):
         return sitemapd(*args, database=self.database, **more)
+
+    def make_token(self, name, *options):
+        """Known to the server, which sees a moment later what that command wrote."""
+        made = self.cli("token", "add", name, *options)
+        assert made.code == 0, made
+        token = made.out.strip()
+        eventually(lambda: self.api("GET", "/v1/token", token=token).status == 200, f"the token {name} is known")
+        return token
 
     def metrics(self):
         reply = ask(self.admin, "GET", "/metrics", host=self.admin)

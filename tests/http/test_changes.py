@@ -46,9 +46,9 @@ def serve_all(server, answer, host="www.example.com"):
             assert told["etag"] in (None, reply["ETag"]), (told, reply)
 
 
-def poll(server, since, wait=30, auth=AUTH):
+def poll(server, since, wait=60, auth=AUTH):
     """A long poll on a connection of its own, not answered yet."""
-    connection = Connection(server.admin, timeout=seconds(70))
+    connection = Connection(server.admin, timeout=seconds(120))
     connection.send(request_bytes("GET", f"/v1/changes?since={q(since)}&wait={wait}", auth, host=server.admin))
     return connection
 
@@ -92,7 +92,7 @@ def test_pages_their_twins_and_robots(server):
     assert changes(server, second["next"])["pages"] == []
     # What another process does is told as well.
     assert server.cli("add", f"{ORIGIN}/b.xml").code == 0
-    third = changes(server, second["next"], wait=10)
+    third = changes(server, second["next"], wait=60)
     assert set(by_url(third)) == {INDEX, INDEX + ".gz"}
     serve_all(server, third)
 
@@ -114,7 +114,7 @@ def test_a_change_names_its_page_only(server):
     # Whoever has seen nothing yet is told of it, too.
     assert by_url(changes(server))[page(2)]["removed"] is True
     assert server.cli("import", "--index", INDEX, "-", input=rows).code == 0
-    back = changes(server, gone["next"], wait=10)
+    back = changes(server, gone["next"], wait=60)
     assert {u: p["removed"] for u, p in by_url(back).items()} == {page(2): False, page(2) + ".gz": False, f"{ORIGIN}/robots.txt": False}
     serve_all(server, back)
 
@@ -163,8 +163,7 @@ def test_a_page_that_came_back_is_told_once(server):
 
 def test_a_token_sees_its_site_only(start):
     server = start(sites=(ORIGIN, SHOP))
-    token = server.cli("token", "add", "shop", "--site", SHOP).out.strip()
-    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
+    token = server.make_token("shop", "--site", SHOP)
     assert server.register(f"{ORIGIN}/a.xml").status == 201
     nothing = changes(server, token=token)
     assert nothing["pages"] == []
@@ -310,7 +309,7 @@ def test_a_stop_ends_polls_at_once(server):
     eventually(lambda: suspended(server) == 20, "all wait")
     begun = time.monotonic()
     server.stop()
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 40, "the polls' own wait is 60 s"
     for connection in held:
         answer = connection.reply()
         assert answer.status == 200 and answer.json()["pages"] == [] and answer.json()["next"] == at
@@ -344,11 +343,13 @@ def test_what_is_told_is_what_is_served(server):
     """A copy fetched upon the news must not be the old one, or the purge was for nothing."""
     assert server.bulk([f"{ORIGIN}/{i}.xml" for i in range(2000)]).status == 200
     assert server.get(XML, GZIP).status == 200
-    stop, failures, told = threading.Event(), [], []
+    begun, stop, told = threading.Barrier(4, timeout=seconds(60)), threading.Event(), []
 
     def follow():
-        since = changes(server)["next"]
-        while not stop.is_set():
+        since, last = changes(server)["next"], False
+        begun.wait()
+        while not last:
+            last = stop.is_set()
             answer = changes(server, since, wait=1)
             since = answer["next"]
             if answer["pages"]:
@@ -356,13 +357,11 @@ def test_what_is_told_is_what_is_served(server):
                 xml = server.get(XML, GZIP)
                 newest = int(re.findall(r"/n/(\d+)\.xml", locs(xml.xml())[-1])[0])
                 told.append((page["revision"], newest))
-                if page["etag"] is not None and page["revision"] == answer["revision"] and newest + 1 < len(acknowledged):
-                    failures.append((page, newest, len(acknowledged)))
 
-    acknowledged = []
-    threads = [threading.Thread(target=follow) for _ in range(3)]
+    threads = [threading.Thread(target=follow, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
+    begun.wait()
     revisions = {}
     for n in range(120 if PLAIN else 40):
         answer = server.register(f"{ORIGIN}/n/{n}.xml").json()
@@ -370,7 +369,7 @@ def test_what_is_told_is_what_is_served(server):
     stop.set()
     for thread in threads:
         thread.join()
-    assert told and not failures
+    assert told
     for revision, newest in told:
         assert newest >= revisions.get(revision, 0), "fetched after the news, it holds what the news was of"
 
@@ -452,9 +451,7 @@ def test_polls_leave_room_for_writes(start):
 
 def test_polls_of_one_site_leave_room_for_anothers(start):
     server = start(config="[admin]\nmax_suspended = 64\n")
-    token = server.cli("token", "add", "mine", "--site", ORIGIN).out.strip()
-    ours = [("Authorization", f"Bearer {token}")]
-    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
+    ours = [("Authorization", f"Bearer {server.make_token('mine', '--site', ORIGIN)}")]
     at = changes(server)["next"]
     held = []
     try:
@@ -486,10 +483,11 @@ def test_requests_that_wait_leave_connections(start):
 def test_a_client_that_goes_away_is_not_waited_for(start):
     server = start(config="[admin]\nmax_suspended = 64\n")
     at = changes(server)["next"]
-    for connection in [poll(server, at, wait=2) for _ in range(32)]:
+    gone = [poll(server, at, wait=10) for _ in range(32)]
+    eventually(lambda: suspended(server) == 32, "all wait")
+    for connection in gone:
         connection.close()
-    time.sleep(0.2)
-    eventually(lambda: suspended(server) == 0, "their places, at the end of their wait at the latest")
+    eventually(lambda: suspended(server) == 0, "their places, at the end of their wait at the latest", 60)
     held = poll(server, at)
     assert is_quiet([held])
     held.close()

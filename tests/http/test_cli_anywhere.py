@@ -9,12 +9,17 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+
 from harness import BIN, environment, INDEX, ORIGIN, TOKEN, Connection, eventually, request_bytes, sitemapd
+from origin import Origin, answer
 
 SHOP = "https://shop.example.org"
 NOW = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -305,7 +310,7 @@ def test_the_history_says_who_through_a_server(served):
         assert api("POST", "/v1/sitemaps", {"loc": loc}, headers=[("Sitemapd-Via", said)]).status == 201
         change = api("GET", "/v1/history?limit=1").json()["changes"][0]
         assert (change["via"], change["by"], change["note"]) == ("api", token, None), (said, change)
-    reader = served.server.cli("token", "add", "reader", "--role", "read").out.strip()
+    reader = served.server.make_token("reader", "--role", "read")
     refused = api("POST", "/v1/sitemaps", {"loc": f"{ORIGIN}/no.xml"}, token=reader, headers=[("Sitemapd-Via", "cli; user=root")])
     assert refused.status == 403, refused
 
@@ -330,8 +335,7 @@ def test_slow_readers_of_exports_keep_nobody_waiting(served):
     assert server.bulk([f"{SHOP}/{i}.xml" for i in range(3)]).status == 200
     tokens = {}
     for scope in (ORIGIN, SHOP):
-        tokens[scope] = server.cli("token", "add", scope[8:12], "--site", scope).out.strip()
-        eventually(lambda: server.api("GET", "/v1/token", token=tokens[scope]).status == 200, "the new token")
+        tokens[scope] = server.make_token(scope[8:12], "--site", scope)
 
     def export(token=TOKEN):
         return server.api("GET", "/v1/sitemaps", headers=[("Accept", "application/x-ndjson")], token=token)
@@ -367,11 +371,17 @@ def test_who_leaves_while_an_export_is_made_ends_it(served):
     whole = sum(len(line) for line in served.run("export").out.splitlines())
     ask = request_bytes("GET", "/v1/sitemaps", [("Authorization", f"Bearer {TOKEN}"), ("Accept", "application/x-ndjson")], host=server.admin)
     written = lambda: int(next(line for line in open(f"/proc/{server.process.pid}/io") if line.startswith("wchar")).split()[1])
+    def at_rest():  # the bulk's log is in the file, its page on the disk
+        so_far = written()
+        time.sleep(1)
+        return written() - so_far < whole // 100 and server.metrics()["sitemapd_catalogue_wal_bytes"] == 0
+
+    assert eventually(at_rest, "a server that writes no more")
     before = written()
     for _ in range(4):
         with Connection(server.admin) as reader:
-            reader.send(ask)
-            reader.socket.shutdown(socket.SHUT_WR)  # before the server can have seen to it
+            reader.socket.send(ask, socket.MSG_MORE)
+            reader.socket.shutdown(socket.SHUT_WR)  # in one packet: it has left before it is seen
     assert eventually(lambda: server.api("GET", "/v1/sitemaps", headers=[("Accept", "application/x-ndjson")]).status == 200, "a place")
     assert written() - before < 3 * whole, "four that nobody reads were made"
 
@@ -386,7 +396,7 @@ def test_what_needs_the_machine(served):
 
 def test_server_is_refused_where_none_is_asked(served, tmp_path):
     """An option is not ignored; the environment is for other commands and stops none of these."""
-    for line in ("doctor https://www.example.com", "probe https://www.example.com/a.xml", "migrate https://www.example.com", "completion bash", "check", "check-config", "restore x.db", "serve", "token add me", f"scan {tmp_path} --url {ORIGIN}/"):
+    for line in ("probe https://www.example.com/a.xml", "migrate https://www.example.com", "completion bash", "check", "check-config", "restore x.db", "serve", "token add me", f"scan {tmp_path} --url {ORIGIN}/"):
         command = served.run(f"{line} --server {served.name}")
         assert command.code == 2 and command.out == "" and "server" in command.err, (line, command)
     assert served.run("completion bash").code == 0
@@ -416,9 +426,7 @@ def test_the_token(served, tmp_path):
 def test_a_token_of_one_site(served):
     """It sees and changes its own, and has no copy of the whole."""
     assert served.run(f"site add {SHOP}").code == 0
-    made = served.server.cli("token", "add", "shop", "--site", SHOP)
-    assert made.code == 0
-    served.env["SITEMAPD_TOKEN"] = made.out.strip()
+    served.env["SITEMAPD_TOKEN"] = served.server.make_token("shop", "--site", SHOP)
     assert served.run(f"add {SHOP}/a.xml").code == 0
     assert ORIGIN not in served.run("index list").out
     assert [json.loads(line)["loc"] for line in served.run("list --json").out.splitlines()] == [SHOP + "/a.xml"]
@@ -432,9 +440,7 @@ def test_a_token_of_a_prefix(served):
     """An export, too, is only of what is under it."""
     for name in ("blog/a", "blog/b", "shop/c"):
         assert served.run(f"add {ORIGIN}/{name}.xml").code == 0
-    made = served.server.cli("token", "add", "blog", "--prefix", f"{ORIGIN}/blog/")
-    assert made.code == 0, made
-    served.env["SITEMAPD_TOKEN"] = made.out.strip()
+    served.env["SITEMAPD_TOKEN"] = served.server.make_token("blog", "--prefix", f"{ORIGIN}/blog/")
     assert [json.loads(line)["loc"] for line in served.run("export").out.splitlines()] == [f"{ORIGIN}/blog/a.xml", f"{ORIGIN}/blog/b.xml"]
     assert served.run(f"list --prefix {ORIGIN}/shop/ --json").out == ""
     assert served.run("backup copy.db").code == 1
@@ -451,10 +457,8 @@ def test_a_token_of_a_prefix(served):
 def test_a_token_owns_what_it_makes(served):
     """By whichever client; so one that may change its own entries alone works from the command line, and a replace
     of one token leaves another's entries alone."""
-    made = served.server.cli("token", "add", "nightly", "--site", ORIGIN, "--own")
-    assert made.code == 0, made
     assert served.run(f"add {ORIGIN}/theirs.xml").code == 0
-    served.env["SITEMAPD_TOKEN"] = token = made.out.strip()
+    served.env["SITEMAPD_TOKEN"] = token = served.server.make_token("nightly", "--site", ORIGIN, "--own")
     assert served.run(f"add {ORIGIN}/mine.xml").code == 0
     replaced = served.run("import --replace --max-removed 9 list.txt")
     assert replaced.code == 0 and "1 removed" in replaced.out and "1 entry of other sources was left" in replaced.err, replaced
@@ -469,9 +473,7 @@ def test_a_token_owns_what_it_makes(served):
 
 def test_lines_outside_of_the_tokens_scope(served):
     """Each is told by its line, and nothing of the list is applied."""
-    made = served.server.cli("token", "add", "blog", "--prefix", f"{ORIGIN}/blog/")
-    assert made.code == 0, made
-    served.env["SITEMAPD_TOKEN"] = made.out.strip()
+    served.env["SITEMAPD_TOKEN"] = served.server.make_token("blog", "--prefix", f"{ORIGIN}/blog/")
     (served.folder / "mixed.txt").write_text(f"{ORIGIN}/blog/a.xml\n{ORIGIN}/shop/b.xml\n{ORIGIN}/blog/c.xml\n{ORIGIN}/shop/d.xml\n")
     for command in ("import mixed.txt", "import --replace mixed.txt", "import --dry-run mixed.txt"):
         refused = served.run(command)
@@ -480,9 +482,7 @@ def test_lines_outside_of_the_tokens_scope(served):
         assert "mixed.txt:4: " in refused.err and "mixed.txt:1: " not in refused.err and "mixed.txt:3: " not in refused.err, refused
         assert "blog/" not in served.run("list").out
     # What is another site's, too.
-    made = served.server.cli("token", "add", "ours", "--site", ORIGIN)
-    assert made.code == 0, made
-    served.env["SITEMAPD_TOKEN"] = made.out.strip()
+    served.env["SITEMAPD_TOKEN"] = served.server.make_token("ours", "--site", ORIGIN)
     (served.folder / "mixed.txt").write_text(f"{ORIGIN}/blog/a.xml\nhttps://nobody.example.net/b.xml\n")
     refused = served.run("import mixed.txt")
     assert refused.code == 1 and "mixed.txt:2: https://nobody.example.net/b.xml: " in refused.err, refused
@@ -741,3 +741,54 @@ def test_history_is_read_beyond_a_page(file, served):
         assert len({json.loads(line)["loc"] for line in told.out.splitlines()[1:]}) == 2400
         cut = place.run(f"history {newest(place)} --limit 3")
         assert cut.out.count("\n") == 5 and "the first 3" in cut.err, cut
+
+
+class Spoiler:
+    """Before a server: hands its answers on, the 2xx of `path` as `spoil` makes them."""
+
+    def __init__(self, server, path, spoil):
+        self.server, self.path, self.spoil = server, path, spoil
+
+    def get(self, target, _):
+        reply = self.server.api("GET", target, headers=[("Accept", "application/x-ndjson")] if self.lines(target) else ())
+        spoilt = reply.status == 200 and target.partition("?")[0] == self.path
+        return answer(reply.status, self.spoil(reply.body) if spoilt else reply.body)
+
+    def lines(self, target):
+        return target.startswith("/v1/diff") or target.startswith("/v1/sitemaps")
+
+
+def first(body, line):
+    return line + b"\n" + body.partition(b"\n")[2]
+
+
+@pytest.mark.parametrize(
+    "command, path, spoil",
+    [
+        ("diff --from 1", "/v1/diff", lambda body: first(body, b"<html>")),
+        ("diff --from 1", "/v1/diff", lambda body: body + b"{}\n"),
+        ("diff --from 1", "/v1/diff", lambda body: body[:-1]),
+        ("list", "/v1/sitemaps", lambda body: first(body, b"<html>")),
+        ("list", "/v1/sitemaps", lambda body: first(body, b"{}")),
+        ("list", "/v1/sitemaps", lambda body: body[:-5]),
+        ("history", "/v1/history", lambda _: b"{}"),
+        ("history 2", "/v1/history/2", lambda _: b"{}"),
+        ("history 2", "/v1/history/2", lambda body: body.replace(b'"after"', b'"afterwards"')),
+        ("site list", "/v1/sites", lambda _: b"{}"),
+        ("index list", "/v1/indexes", lambda _: b"{}"),
+        ("source list", "/v1/sources", lambda _: b"{}"),
+        ("crawlers", "/v1/crawlers", lambda _: b"{}"),
+        ("token list", "/v1/tokens", lambda _: b"{}"),
+    ],
+)
+def test_what_is_no_answer_of_the_api_is_said(start, command, path, spoil):
+    """Never passed over as if there were nothing: an error, and an exit status that says so."""
+    server = start()
+    assert server.bulk([f"{ORIGIN}/{n}.xml" for n in "abc"]).status == 200
+    with Origin() as between:
+        say = lambda: sitemapd(*command.split(), "--server", f"http://{between.address}:{between.port}", env={"SITEMAPD_TOKEN": TOKEN})
+        between.answers = Spoiler(server, "", None)
+        assert say().code == 0
+        between.answers = Spoiler(server, path, spoil)
+        spoilt = say()
+        assert spoilt.code == 1 and ("of the API" in spoilt.err or "no API of sitemapd" in spoilt.err), spoilt

@@ -34,7 +34,7 @@ def member(shared):
 def pipe(command, data):
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not here")
-    return subprocess.run(command, input=data, capture_output=True, timeout=seconds(30))
+    return subprocess.run(command, input=data, capture_output=True, timeout=seconds(60))
 
 
 @pytest.mark.parametrize("command", [["gzip", "-t"], ["pigz", "-t"], ["zcat"], ["gzip", "-dc"], ["pigz", "-dc"], ["7z", "t", "-si", "-tgzip"]], ids=" ".join)
@@ -94,9 +94,9 @@ def test_curl(member, shared, option):
     data, page = member
     command = ["curl", "-sS", "--noproxy", "*", "-H", f"Host: {HOST}", "-H", "Accept-Encoding: gzip", option, f"http://{shared.public}{XML}"]
     if option == "--raw":
-        assert subprocess.run(command, capture_output=True, timeout=seconds(20)).stdout == data
+        assert subprocess.run(command, capture_output=True, timeout=seconds(60)).stdout == data
     else:
-        assert subprocess.run(command, capture_output=True, timeout=seconds(20)).stdout == page
+        assert subprocess.run(command, capture_output=True, timeout=seconds(60)).stdout == page
 
 
 def test_chromium(member, shared):

@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -12,19 +13,14 @@ import pytest
 from harness import BIN, HOST, ask, environment, locs, seconds
 from test_doctor import Proxy, URLSET
 
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from postgres import free_port  # noqa: E402
+
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/migration.md")
 
 with open(PAGE, encoding="utf-8") as file:
     TEXT = file.read()
 BLOCKS = [re.sub(r"^  ", "", b, flags=re.M) for b in re.findall(r"^ *```sh\n(.*?)^ *```$", TEXT, re.M | re.S)]
-
-
-def free_port():
-    import socket
-
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
 
 
 @pytest.mark.parametrize("second", ["", "https://shop.example.org"], ids=["one site", "two sites"])

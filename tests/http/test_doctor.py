@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from harness import DATA, Server, eventually, sitemapd
+from harness import DATA, Server, eventually, seconds, sitemapd
 
 XML = "/sitemap_index.xml"
 URLSET = '<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'
@@ -75,7 +75,7 @@ class Proxy:
             return status, headers, body(placed) if callable(body) else placed(body)
         if self.backend is None:
             return 404, {}, b""
-        backend = http.client.HTTPConnection(self.backend, timeout=20)
+        backend = http.client.HTTPConnection(self.backend, timeout=seconds(60))
         passed = {k: v for k, v in handler.headers.items() if k.lower() != "connection"}
         backend.request(handler.command, handler.path, headers=passed)
         reply = backend.getresponse()

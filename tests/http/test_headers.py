@@ -128,22 +128,23 @@ def test_a_length_that_is_none(shared, length):
                 assert b"\r\nContent-Type: " + kind in told or PARSER_IS_STRICT, told
 
 
-def test_only_who_is_refused_is(shared):
+def test_only_who_is_refused_is(start):
     """Others whose header is on its way are not taken for the one."""
+    server = start(env={"SITEMAPD_SERVER_HEADER_TIMEOUT": "1h"})
     before, after = line(ROBOTS) + HOSTED, b"Connection: close\r\n\r\n"
     with contextlib.ExitStack() as stack:
-        waiting = [stack.enter_context(Connection(shared.public)) for _ in range(40)]
+        waiting = [stack.enter_context(Connection(server.public)) for _ in range(40)]
         for connection in waiting:
             connection.send(before)
         for length in ("x", "9" * 30):
-            in_pieces = stack.enter_context(Connection(shared.public))
+            in_pieces = stack.enter_context(Connection(server.public))
             in_pieces.send(before)
-            assert b"HTTP/1.1 4" in everything(shared.public, before + f"Content-Length: {length}\r\n".encode() + after)
+            assert b"HTTP/1.1 4" in everything(server.public, before + f"Content-Length: {length}\r\n".encode() + after)
             in_pieces.send(f"Content-Length: {length}\r\n".encode())
             in_pieces.send(after)
             told = in_pieces.rest()
             assert told.startswith(b"HTTP/1.1 4") and told.count(b"HTTP/1.1 ") == 1, told
-            assert everything(shared.public, line(ROBOTS) + HOSTED + b"no colon\r\n\r\n").count(b"HTTP/1.1 400 ") == 1
+            assert everything(server.public, line(ROBOTS) + HOSTED + b"no colon\r\n\r\n").count(b"HTTP/1.1 400 ") == 1
         for connection in waiting:
             connection.send(after)
             assert connection.reply().status == 200

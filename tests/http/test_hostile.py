@@ -45,41 +45,44 @@ def test_connections_leave_descriptors_for_the_rest(start, tmp_path, monkeypatch
     try:
         time.sleep(0.3)
         assert descriptors(server) < 200
-        begun = time.monotonic()
         # More than memory holds, so that the list needs a file.
         assert server.bulk([f"{ORIGIN}/{'x' * 100}/{n}.xml" for n in range(2000)]).status == 200
         assert server.register(ORIGIN + "/b.xml").status == 201
-        assert time.monotonic() - begun < seconds(5)
     finally:
         for one in crowd:
             one.close()
     eventually(lambda: server.get(XML).status == 200, "the public listener answers again")
 
 
+def late(server):
+    """How many were kept until their time was over."""
+    return [server.metrics()[f'sitemapd_http_connections_cut_total{{listener="public",reason="{why}-timeout"}}'] for why in ("header", "body", "reply")]
+
+
 def test_a_client_that_ends_its_side_is_let_go(shared):
     """With its last request, or with the second of two: it is answered, and not kept until the idle time-out."""
+    before = late(shared)
     for number in range(6):
         with Connection(shared.public) as connection:
             one = request_bytes("GET", "/robots.txt")
             connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # one segment has it all
             connection.send(one * (1 + number % 2))
             connection.socket.shutdown(socket.SHUT_WR)
-            begun = time.monotonic()
             replies = connection.rest()
             assert replies.count(b"HTTP/1.1 200 OK\r\n") == 1 + number % 2
-            assert time.monotonic() - begun < seconds(3)
+    assert late(shared) == before
 
 
 def test_half_a_request_with_its_end_is_let_go(shared):
+    before = late(shared)
     whole = request_bytes("GET", "/robots.txt")
     for data in (b"", b"GET /rob", whole[:-2], b"\r\n"):
         with Connection(shared.public) as connection:
             connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
             connection.send(data)
             connection.socket.shutdown(socket.SHUT_WR)
-            begun = time.monotonic()
             assert connection.rest() == b""
-            assert time.monotonic() - begun < seconds(5), data  # header_timeout is 10 s
+        assert late(shared) == before, data
 
 
 @pytest.mark.skipif(not PLAIN, reason="takes longer to come in than it may")
@@ -130,7 +133,7 @@ def test_slow_readers_of_old_pages_are_cut_off(start):
         for number in range(8):
             reader = socket.socket()
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            reader.settimeout(seconds(20))
+            reader.settimeout(seconds(60))
             host, _, port = server.public.rpartition(":")
             reader.connect((host, int(port)))
             readers.append(reader)
@@ -156,7 +159,7 @@ def receive(reader):
 
 def test_a_stop_waits_for_no_sluggard(start):
     """Half a header, half a body, and a reader who does not read: none keeps the server from its end."""
-    server = start()
+    server = start(env={f"SITEMAPD_SERVER_{name}_TIMEOUT": "24h" for name in ("HEADER", "BODY", "REPLY", "IDLE")})
     text = noise(12000 * 1000)
     assert server.bulk([f"{ORIGIN}/{text[n * 1000 : n * 1000 + 1000]}.xml" for n in range(12000)]).status == 200
     half = request_bytes("GET", XML, {"X": "y"})[:-4]
@@ -166,9 +169,7 @@ def test_a_stop_waits_for_no_sluggard(start):
         two.send(body)
         three.send(request_bytes("GET", XML, {"Accept-Encoding": "gzip"}))
         time.sleep(0.3)
-        begun = time.monotonic()
         server.stop(within=30)
-        assert time.monotonic() - begun < 8 + seconds(4)
 
 
 # ---- requests that nobody honest sends ----------------------------------------------------------
@@ -185,7 +186,7 @@ def throw(address, data):
     """Sends it, ends our side, and gives what came back before the server ended its own."""
     with Connection(address, seconds(20)) as connection:
         try:
-            connection.socket.settimeout(seconds(20))
+            connection.socket.settimeout(seconds(60))
             connection.send(data)
             connection.socket.shutdown(socket.SHUT_WR)
         except (BrokenPipeError, ConnectionResetError, OSError):
@@ -206,7 +207,7 @@ def test_malformed_requests(start, tmp_path):
     """On both listeners, hundreds at a time: each is refused or cut off, what is hidden in it is not answered, and the
     honest are served before, between and after."""
     access = tmp_path / "access.log"
-    short = {f"SITEMAPD_SERVER_{name}_TIMEOUT": "1s" for name in ("HEADER", "BODY", "IDLE")}
+    short = {f"SITEMAPD_SERVER_{name}_TIMEOUT": "5s" for name in ("HEADER", "BODY", "IDLE")}
     server = start(env={**short, "SITEMAPD_LOG_ACCESS_LOG": str(access)})
     assert server.register(ORIGIN + "/a.xml").status == 201
     page = server.get(XML)
@@ -214,7 +215,7 @@ def test_malformed_requests(start, tmp_path):
         (server.public, Generator(random.Random(1), HOST, XML)),
         (server.admin, Generator(random.Random(2), server.admin, "/healthz", server.token)),
     ]
-    begun, before, ours = time.monotonic(), None, []
+    before, ours = None, []
 
     def attack(case):
         address, kind, data = case
@@ -232,11 +233,10 @@ def test_malformed_requests(start, tmp_path):
             assert server.api("GET", "/v1/sitemaps").json()["next"] is None
             if number == 3:
                 before = memory(server)
-    assert time.monotonic() - begun < seconds(40)
     assert [e["loc"] for e in server.api("GET", "/v1/sitemaps").json()["sitemaps"]] == [ORIGIN + "/a.xml"]
     if harness.PLAIN:
         assert memory(server) - before < GROWTH
-    eventually(lambda: descriptors(server) < 60, "no connection stays", within=10)  # sooner than the idle timeout
+    eventually(lambda: descriptors(server) < 60, "no connection stays")
     server.stop()  # every line is written
     log = server.log()
     for line in log.splitlines():
@@ -296,13 +296,12 @@ def test_a_token_for_one_site_reaches_no_other(start):
 
 
 def test_a_token_revoked_elsewhere_is_refused_at_once(server):
-    """The quickest of some counts: whatever else the machine does, it does not do each time."""
-    took = []
-    while not took or (min(took) > seconds(0.25) and len(took) < 10):
+    """One of some counts: whatever else the machine does, it does not do each time."""
+    for _ in range(10):
         token = server.cli("token", "add", "mine").out.strip()
         eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
         assert server.cli("token", "revoke", "mine").code == 0
-        begun = time.monotonic()
+        if server.api("GET", "/v1/sites", token=token).status == 401:
+            return
         eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 401, "it is not any more")
-        took.append(time.monotonic() - begun)
-    assert min(took) < seconds(0.25), took
+    pytest.fail("the command ends before its token does")

@@ -68,8 +68,7 @@ def test_every_write_is_answered_again(server):
     assert site.json()["cross_hosts"] == ["cdn.example.net"] and site.json()["indexes"] == 1
     twice(server, "PATCH", site["Location"], "patch", {"cross_hosts": []})
     assert told(server.api("POST", "/v1/sites", {"origin": "https://shop.example.org", "cross_hosts": ["cdn.example.net"]}, headers=keyed("site"))) == told(site)
-    server.cli("token", "add", "spare")
-    eventually(lambda: "spare" in server.api("GET", "/v1/tokens").body.decode(), "the token")
+    server.make_token("spare")
     twice(server, "DELETE", "/v1/tokens/spare", "token")
     twice(server, "PATCH", index["Location"], "thaw", {"frozen": False})
     twice(server, "DELETE", index["Location"], "no-index")
@@ -92,8 +91,7 @@ def test_another_request_under_the_key(server):
 
 
 def test_tokens_have_keys_of_their_own(server):
-    other = server.cli("token", "add", "other").out.strip()
-    eventually(lambda: server.api("GET", "/v1/sites", token=other).status == 200, "the token")
+    other = server.make_token("other")
     assert server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("k")).status == 201
     reply = server.api("POST", "/v1/sitemaps", {"loc": name(2)}, headers=keyed("k"), token=other)
     assert reply.status == 201 and reply.get("idempotency-replayed") is None
@@ -265,8 +263,7 @@ def test_a_day_later_it_is_forgotten(tmp_path):
 
 def test_a_token_has_so_many(server):
     """The oldest go; another token's stay."""
-    other = server.cli("token", "add", "other").out.strip()
-    eventually(lambda: server.api("GET", "/v1/sites", token=other).status == 200, "the token")
+    other = server.make_token("other")
     assert server.api("POST", "/v1/sitemaps", {"loc": name(0)}, headers=keyed("k"), token=other).status == 201
     assert server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("first")).status == 201
     server.stop()
@@ -301,9 +298,10 @@ def test_the_answers_of_a_token_have_a_share(server):
 
 def test_what_is_rolled_back_leaves_no_key(tmp_path):
     """The catalogue cannot be written: 503, and the same key goes through later."""
-    server = Server(tmp_path, config="[catalogue]\nwrite_timeout = 300ms\n").start()
+    server = Server(tmp_path).start()
     try:
-        holder = sqlite3.connect(server.database, isolation_level=None)
+        server.restart(write_timeout="300ms")
+        holder = sqlite3.connect(server.database, timeout=60, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         assert server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("k")).status == 503
         holder.execute("ROLLBACK")

@@ -1,5 +1,6 @@
 """Sources made by API and command line: what they may read, whose they are, and that they run at once."""
 
+import json
 import os
 import sqlite3
 import threading
@@ -70,7 +71,7 @@ def test_one_is_made_changed_and_removed_while_all_else_goes_on(w):
     assert reply.json() == {
         "name": "shop", "kind": "folder", "managed": False, "site": ORIGIN, "directory": w.shop.path,
         "url": ORIGIN + "/shop/", "index": None, "patterns": None, "excludes": None, "watch": True, "rescan": 3600,
-        "settle": 0, "serve": False}
+        "settle": 0, "serve": False, "split": False}
     assert w.names() == ["fixed", "shop"]  # it runs when it is answered
     assert w.scan("shop", token=w.site).status == 200
     assert w.listed() == [ORIGIN + "/shop/a.xml"]
@@ -79,7 +80,7 @@ def test_one_is_made_changed_and_removed_while_all_else_goes_on(w):
     dry = w.scan("shop", query="?dry_run=1").json()
     if dry["created"]:  # else the watch was first
         assert dry["revision"] == w.server.api("GET", "/v1/changes?since=0").json()["revision"]
-    fixed = w.server.api("GET", "/v1/sources/fixed").json()["last_scan_at"]
+    fixed = eventually(lambda: w.server.api("GET", "/v1/sources/fixed").json()["last_scan_at"], "the scan of a start is over")
     reply = w.patch("shop", token=w.site, patterns=["b.*"], rescan=7200, index=ORIGIN + "/sitemap_index.xml")
     assert reply.status == 200, reply
     assert (reply.json()["patterns"], reply.json()["rescan"], reply.json()["index"]) == (["b.*"], 7200, ORIGIN + "/sitemap_index.xml")
@@ -110,6 +111,8 @@ def test_the_configuration_goes_first(w):
     w.server.told("reloaded")
     assert w.server.api("GET", "/v1/sources/shop").json()["managed"] is True
     assert w.server.told("source-put-aside")
+    listed = w.server.cli("source", "list", "--json", "--config", str(w.config)).out.splitlines()
+    assert [(s["name"], s["managed"]) for s in map(json.loads, listed)] == [("fixed", True), ("shop", True)]
 
 
 MALFORMED = [

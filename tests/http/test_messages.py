@@ -128,7 +128,7 @@ def test_a_server_without_a_site_says_so(start):
     for target in ("/", "/sitemap_index.xml", "/robots.txt"):
         reply = server.get(target)
         assert reply.status == 421 and b"no site here yet; `sitemapd site add ORIGIN` makes one" in reply.body, reply
-    assert "no-site: there is no site yet" in server.log()
+    server.told("no-site: there is no site yet")
     assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
     assert server.get("/robots.txt").status == 200
     server.restart()

@@ -60,10 +60,10 @@ def test_both_kinds_of_source(origin, tmp_path):
         assert one("date-stale") == {"event": "date-stale", "site": base, "source": None, "url": base + "/moves.xml",
                                      "sentence": base + "/moves.xml changed, and its date in the index could not be moved", "since": "20"}
         origin.answers["/gone.xml"] = answer(200, urlset(base + "/page"))
-        assert poll("/gone.xml")["state"] == "good"
+        eventually(lambda: poll("/gone.xml").get("state") == "good", "it is there again")
         folder.mkdir()
         eventually(lambda: [event["source"] for event in origin.told if event["event"] == "source-well"] == ["files"], "the one that is well", 60)
-        eventually(lambda: one("sitemap-back"), "it is there again", 60)
+        eventually(lambda: one("sitemap-back"), "what is there again", 60)
         assert "secret" not in server.log()
     finally:
         server.stop()

@@ -3,6 +3,7 @@ what is on disk is never believed against the catalogue."""
 
 import os
 import shutil
+import signal
 import stat
 import time
 
@@ -102,6 +103,7 @@ def test_a_damaged_store_is_not_believed(server):
     server.start()
     assert all_forms(server) == before
     assert counts(server) == (SEGMENTS, 0, 1)
+    wait_stored(server)
     shutil.rmtree(folder(server))  # under the running server
     server.stop()
     assert os.listdir(folder(server)) == [name]
@@ -174,10 +176,13 @@ def test_the_folder_swapped_under_the_server(start, tmp_path):
     assert server.bulk(CHILDREN).status == 200
     page(server)
     wait_stored(server)
+    server.process.send_signal(signal.SIGSTOP)  # else it may make the folder anew in between
+    os.waitpid(server.process.pid, os.WUNTRACED)
     os.rename(folder(server), folder(server) + ".moved")
     os.chmod(folder(server) + ".moved", 0o755)
     kept = os.listdir(folder(server) + ".moved")
     os.symlink(folder(server) + ".moved", folder(server))
+    server.process.send_signal(signal.SIGCONT)
     eventually(lambda: server.log().count("page-store-off") == 1, "it is told")
     assert server.register(ORIGIN + "/new.xml").status == 201
     assert locs(server.get(XML).body) == CHILDREN + [ORIGIN + "/new.xml"]

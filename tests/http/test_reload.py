@@ -1,6 +1,7 @@
 """SIGHUP: a configuration read again in a running server. A bad one changes nothing."""
 
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -119,13 +120,11 @@ def test_pages_with_a_style(reloading):
 
 
 def test_timeouts_change_live(reloading):
-    r = reloading()
+    r = reloading("[server]\nheader_timeout = 24h\nidle_timeout = 24h\n" + SITE)
     r.reload("[server]\nheader_timeout = 300ms\nidle_timeout = 200ms\n" + SITE)
     with Connection(r.server.public) as slow:
         slow.send(b"GET /robots.txt HTTP/1.1\r\nHost: ")
-        begun = time.monotonic()
-        slow.rest()
-        assert time.monotonic() - begun < seconds(5), "the new deadline holds"
+        assert slow.rest() == b"", "the new deadline holds"
 
 
 def test_what_needs_a_restart(reloading):
@@ -156,10 +155,11 @@ def test_a_bad_one_is_refused_whole(reloading):
 
 
 def test_metrics_tell_of_reloads(reloading):
+    before = int(time.time())
     r = reloading()
     family = lambda: scrape(r.server)
     began = family().get("sitemapd_config_loaded_seconds")
-    assert abs(began - time.time()) < 60 and family().get("sitemapd_config_refused") == 0
+    assert before - 1 <= began <= time.time() and family().get("sitemapd_config_refused") == 0
     assert "sitemapd_tls_certificate_expires_seconds" not in family().families, "there is no TLS"
     time.sleep(1.1)  # the time of a load is in whole seconds
     r.refused("[server]\nlisten = nonsense\n")
@@ -225,11 +225,13 @@ def test_sources_change(reloading, tmp_path):
     for name in "abc":
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.xml").write_text(URLSET.format(f"{ORIGIN}/{name}"))
+        os.utime(tmp_path / name / f"{name}.xml", (1700000000, 1700000000))  # what is new is looked at twice
     r = reloading()
     server = r.server
     page = lambda: server.get("/sitemap_index.xml").body.decode()
     r.reload(SITE + source("a", tmp_path / "a") + source("b", tmp_path / "b", serve="yes"))
     eventually(lambda: "/a/a.xml" in page() and "/b/b.xml" in page(), "both were read")
+    eventually(lambda: not any(one["scanning"] for one in named(server).values()), "both scans are over")
     assert sorted(named(server)) == ["a", "b"]
     assert server.get("/b/b.xml").status == 200 and server.get("/a/a.xml").status == 404
     scans = server.metrics()['sitemapd_source_scans_total{source="a"}']
@@ -261,7 +263,7 @@ def test_sources_change(reloading, tmp_path):
 
 def test_a_source_that_ended_holds_nothing(reloading, tmp_path):
     (tmp_path / "f").mkdir()
-    r = reloading(SITE + source("f", tmp_path / "f"))
+    r = reloading(SITE)
 
     def held():
         names = []
@@ -270,13 +272,13 @@ def test_a_source_that_ended_holds_nothing(reloading, tmp_path):
                 names.append(os.readlink(f"/proc/{r.server.process.pid}/fd/{fd}"))
         return sorted(name for name in names if "event" in name or "inotify" in name)
 
-    eventually(lambda: any("inotify" in name for name in held()), "the folder is watched")
+    watching = lambda: eventually(lambda: len(held()) == len(before) + 2, "a watch and an event")
     before = held()
     for i in range(5):
         r.reload(SITE + source("f", tmp_path / "f", rescan=f"{i + 1}h"))
-    eventually(lambda: held() == before, "as many as at first")
+        watching()
     r.reload(SITE)
-    eventually(lambda: len(held()) == len(before) - 2, "a watch and an event fewer")
+    eventually(lambda: held() == before, "neither")
 
 
 def test_under_load(reloading, tmp_path):
@@ -324,7 +326,7 @@ def test_a_pipe_does_not_hold_the_stop(reloading):
     os.unlink(r.path)
     os.mkfifo(r.path)
     r.server.process.send_signal(signal.SIGHUP)
-    r.server.stop(within=5)
+    r.server.stop()
 
 
 def test_signals_in_a_row(reloading):
@@ -354,7 +356,7 @@ def test_a_stop_beside_a_reload(reloading, tmp_path, first):
         time.sleep(i * 0.004)
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGHUP):
             r.server.process.send_signal(number)
-        assert r.server.process.wait(seconds(20)) == 0, r.server.log()
+        assert r.server.process.wait(seconds(60)) == 0, r.server.log()
         r.server.start()
         assert r.server.get("/sitemap_index.xml").status == 200
     page = r.server.get("/sitemap_index.xml").body.decode()
@@ -374,7 +376,7 @@ def test_a_stop_goes_before_what_waits(reloading, stop):
     eventually(lambda: state_of(r.server.process) == "T", "it stands still")
     for number in (signal.SIGHUP, signal.SIGUSR1, stop, signal.SIGCONT):
         r.server.process.send_signal(number)
-    assert r.server.process.wait(seconds(20)) == 0, r.server.log()
+    assert r.server.process.wait(seconds(60)) == 0, r.server.log()
     assert "stop: " in r.server.log() and "reloaded" not in r.server.log(), r.server.log()
 
 
@@ -383,7 +385,7 @@ LONG = SITE + "; a line of a long file\n" * 40000  # each reload takes long enou
 
 @contextlib.contextmanager
 def stream_of_reloads(r):
-    """Gives a function that counts those that the log has told."""
+    """Once some are over."""
     over = threading.Event()
     itself = os.pidfd_open(r.server.process.pid)  # and nobody who gets its number later
 
@@ -395,9 +397,8 @@ def stream_of_reloads(r):
     sender = threading.Thread(target=stream)
     sender.start()
     try:
-        reloads = lambda: r.server.log().count("info reloaded: ")
-        eventually(lambda: reloads() > 2, "reloads follow each other")
-        yield reloads
+        eventually(lambda: r.server.log().count("info reloaded: ") > 2, "reloads follow each other")
+        yield
     finally:
         over.set()
         sender.join()
@@ -405,17 +406,19 @@ def stream_of_reloads(r):
 
 
 def test_a_stop_in_a_stream_of_reloads(reloading):
-    """The one at work is finished, and the log may not have told the last yet; no other follows."""
+    """The one at work is finished; no other follows."""
     r = reloading(LONG)
     process = r.server.process
-    with stream_of_reloads(r) as reloads:
+    with stream_of_reloads(r):
         process.send_signal(signal.SIGSTOP)
         eventually(lambda: state_of(process) == "T", "it stands still")
-        before = reloads()
+        stood = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
-        assert process.wait(seconds(20)) == 0, r.server.log()[-4000:]
-    assert reloads() <= before + 3, r.server.log()[-4000:]
+        assert process.wait(seconds(60)) == 0, r.server.log()[-4000:]
+    # By when it was, not by what the log had told so far, which may be behind.
+    later = [line for line in r.server.log().splitlines() if " info reloaded: " in line and line.split("Z ")[0] > stood[:23]]
+    assert len(later) <= 1, later
 
 
 def test_a_log_is_opened_anew_in_a_stream_of_reloads(reloading, tmp_path):

@@ -1,9 +1,12 @@
 """Remote sources against an origin of many faults: nothing it sends costs more than its own poll, and nothing it says leads elsewhere."""
 
 import gzip
+import signal
+import sqlite3
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,8 +113,8 @@ def test_what_polls_changed_is_in_the_history_for_who_asks(start):
         told = lambda query: [(change["kind"], change["updated"]) for change in server.api("GET", "/v1/history?" + query).json()["changes"]]
         eventually(lambda: poll().status == 200, "it is watched")
         origin.answers["/a.xml"] = answer(200, urlset(base + "/another", lastmod="2026-02-02"))
-        assert poll().status == 200
-        assert "<lastmod>2026-02-02</lastmod>" in body(server, origin)
+        eventually(lambda: poll().status == 200, "its turn comes")
+        eventually(lambda: "<lastmod>2026-02-02</lastmod>" in body(server, origin), "its date moves")
         assert ("registration", 0) in told("") and "check" not in dict(told("")) and told("limit=1")[0] == ("registration", 0)
         assert told("kind=check") == [("check", 1)]
         assert told(f"loc={base}/a.xml") == [("check", 1), ("registration", 0)]
@@ -147,6 +150,24 @@ def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
         assert "CDN-Loop: sitemapd-" in origin.asked[-1]
         problem = run("scan", "shop", "--url", base + "/")
         assert problem.code == 2 and "--url goes with a folder" in problem.err
+
+
+def test_what_polls_found_gone_leaves_with_the_list_that_they_ask_for(start):
+    """The list is read for it at once, but not before it is in the catalogue."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers.update({f"/{i}.xml": answer(200, urlset(base + f"/{i}")) for i in range(4)})
+        origin.answers["/list.xml"] = answer(200, index(*(f"{base}/{i}.xml" for i in range(4))))
+        server = start(sites=(), config=config(base, drop_after="1s", poll="24h"))
+        states = lambda: [check["check"]["state"] for check in server.api("GET", "/v1/checks").json()["checks"]]
+        eventually(lambda: states() == ["good"] * 4, "all are good", seconds(40))
+        for found, left in ((answer(404), 3), (answer(200, urlset(base + "/3")), 4)):
+            origin.answers["/3.xml"] = found
+            for _ in range(3):
+                poll = lambda: server.api("POST", f"/v1/checks?loc={base}/3.xml").status == 200
+                eventually(poll, "it is polled")
+                time.sleep(0.6)  # the three are over a second
+            eventually(lambda: body(server, origin).count("<sitemap>") == left, f"{left} are listed", seconds(40))
 
 
 def test_a_stop_waits_for_nobody(start):
@@ -195,3 +216,134 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
         server.stop()
         for thread in waiting:
             thread.join()
+
+
+@pytest.mark.waits
+def test_what_is_undone_is_read_anew_in_its_turn(start, tmp_path):
+    """A list and its sitemaps: validators are forgotten, and each is due when it was."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        names = [f"/{n}.xml" for n in "abcd"]
+        origin.answers.update({name: answer(200, urlset(base + name + "/page"), ETag='"1"') for name in names})
+        origin.answers["/list.xml"] = lambda connection, head: connection.sendall(
+            answer(304) if "If-None-Match" in head else answer(200, index(*(base + name for name in names)), ETag='"1"'))
+        server = start(sites=(), config=config(base, poll="1m"))
+        checks = lambda: {c["loc"]: c["check"] for c in server.api("GET", "/v1/checks").json()["checks"]}
+        eventually(lambda: len(checks()) == 4 and all(c["state"] == "good" for c in checks().values()), "all are read")
+        made = [c["revision"] for c in server.api("GET", "/v1/history?kind=scan").json()["changes"] if c["created"] == 4]
+        assert server.cli("freeze", base + "/sitemap_index.xml").code == 0
+        undone = server.api("POST", f"/v1/history/{made[0]}/undo?max_removed=4&on_conflict=overwrite")
+        assert undone.status == 200 and undone.json()["removed"] == 4, undone
+        assert server.cli("thaw", base + "/sitemap_index.xml").code == 0
+        with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
+            known = {loc: at for loc, at, etag in db.execute("SELECT loc, next_at, etag FROM fetch WHERE list = 0") if etag is None}
+        assert len(known) == 4 and all(at > time.time() + 3600 for at in known.values()), known
+        eventually(lambda: body(server, origin).count("<loc>") == 4, "its next poll lists them again", 100)
+
+
+def test_what_was_under_way_at_an_undo_brings_no_validators_back(start):
+    """A sitemap is asked for what is new, its date is put back meanwhile, and it says that nothing is: it is read whole all the same."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        released = threading.Event()
+
+        def nothing_new(connection, head):
+            released.wait(60)
+            connection.sendall(answer(304, ETag='"2"'))
+
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/one"), ETag='"1"')
+        server = start(sites=(), config=config(base))
+        poll = lambda: server.api("POST", f"/v1/checks?loc={base}/a.xml")
+        asked = lambda: [head for head in origin.asked if "/a.xml" in head]
+
+        def etag():
+            with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
+                return (db.execute("SELECT etag FROM fetch WHERE list = 0").fetchone() or [None])[0]
+
+        eventually(lambda: (poll().status, etag()) == (200, '"1"'), "it is read")
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/two"), ETag='"2"')
+        assert poll().status == 200 and etag() == '"2"' and "<lastmod>" in body(server, origin)
+        moved = server.api("GET", "/v1/history?kind=check").json()["changes"][0]["revision"]
+        assert server.cli("freeze", base + "/sitemap_index.xml").code == 0
+        origin.answers["/a.xml"] = nothing_new
+        count, replies = len(asked()), []
+        polling = threading.Thread(target=lambda: replies.append(poll()))
+        polling.start()
+        eventually(lambda: len(asked()) > count, "it is asked")
+        assert 'If-None-Match: "2"' in asked()[-1]
+        assert server.api("POST", f"/v1/history/{moved}/undo").json()["updated"] == 1
+        assert etag() is None and "<lastmod>" not in body(server, origin)
+        released.set()
+        polling.join()
+        assert replies[0].status == 200 and etag() is None
+        assert server.cli("thaw", base + "/sitemap_index.xml").code == 0
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/two"), ETag='"2"')
+        assert poll().status == 200 and "If-None-Match" not in asked()[-1] and etag() == '"2"'
+
+
+def test_a_list_that_dates_anew_what_a_poll_has_just_dated(start):
+    """The poll's date is on its way to the catalogue when the list is read: it stays."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = answer(200, index((base + "/a.xml", "2026-01-01")))
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/one"))
+        server = start(sites=(), config=config(base))
+        poll = lambda: server.api("POST", f"/v1/checks?loc={base}/a.xml")
+        scan = lambda: server.api("POST", "/v1/sources/shop/scan")
+        asked = lambda path: sum(path in head for head in origin.asked)
+        eventually(lambda: poll().status == 200, "it is read")
+        assert "<lastmod>2026-01-01</lastmod>" in body(server, origin)
+        held = sqlite3.connect(server.database, isolation_level=None)
+        held.execute("BEGIN IMMEDIATE")  # another process keeps what is found waiting
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/two", lastmod="2026-02-02"))
+        origin.answers["/list.xml"] = answer(200, index((base + "/a.xml", "2026-03-03")))
+        with ThreadPoolExecutor() as pool:
+            replies = []
+            for path, begin in (("/a.xml", poll), ("/list.xml", scan)):
+                count = asked(path)
+                replies.append(pool.submit(begin))
+                eventually(lambda: asked(path) > count, "it is asked")
+                time.sleep(1)  # what came of it is handed over
+            held.execute("ROLLBACK")
+            assert [reply.result().status for reply in replies] == [200, 200]
+        assert "<lastmod>2026-02-02</lastmod>" in body(server, origin)
+
+
+def test_a_list_that_waits_for_its_turn_keeps_no_poll_waiting(start):
+    """Of the lists themselves one goes after the other; who asks meanwhile is answered by the next."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        for name in "ab":
+            origin.answers[f"/{name}.xml"] = answer(200, urlset(base + f"/{name}"))
+            origin.answers[f"/list-{name}.xml"] = answer(200, index(base + f"/{name}.xml"))
+        both = "".join(f'[source "{name}"]\nupstream = {base}/list-{name}.xml\n' for name in "ab")
+        server = start(sites=(), config=f'{SETTINGS}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\n{both}')
+        poll = lambda name: server.api("POST", f"/v1/checks?loc={base}/{name}.xml")
+        scan = lambda name, query="": server.api("POST", f"/v1/sources/{name}/scan{query}")
+        asked = lambda path: sum(path in head for head in origin.asked)
+        eventually(lambda: poll("a").status == poll("b").status == 200, "both are read")
+        held = sqlite3.connect(server.database, isolation_level=None)
+        held.execute("BEGIN IMMEDIATE")  # another process keeps every scan waiting
+        with ThreadPoolExecutor() as pool:
+            for name in "ab":
+                origin.answers[f"/list-{name}.xml"] = answer(200, index(base + f"/{name}.xml", base + f"/{name}{name}.xml"))
+            before = [asked(f"/list-{name}.xml") for name in "ab"]
+            scans = [pool.submit(scan, *of) for of in (("a", ""), ("b", ""), ("a", ""), ("b", "?dry_run=1"))]
+            eventually(lambda: all(asked(f"/list-{name}.xml") > count for name, count in zip("ab", before)), "both are asked")
+            time.sleep(0.5)  # and were read
+            count = asked("/a.xml")
+            polled = pool.submit(poll, "a")
+            eventually(lambda: asked("/a.xml") > count, "a sitemap is asked for while they wait")
+            held.execute("ROLLBACK")
+            assert [reply.result().status for reply in (*scans, polled)] == [200] * 5, [reply.result() for reply in scans]
+        assert body(server, origin).count("<loc>") == 4
+        held.execute("BEGIN IMMEDIATE")
+        origin.answers["/list-a.xml"] = answer(200, index(base + "/a.xml"))
+        count = asked("/list-a.xml")
+        with ThreadPoolExecutor() as pool:
+            waits = pool.submit(scan, "a", "?max_removed=1")
+            eventually(lambda: asked("/list-a.xml") > count, "it is asked")
+            server.process.send_signal(signal.SIGHUP)  # what is under way goes on
+            held.execute("ROLLBACK")
+            assert (waits.result().status, waits.result().json()["removed"]) == (200, 1)

@@ -6,7 +6,7 @@ import random
 import sqlite3
 import time
 
-from harness import INDEX, ORIGIN, PLAIN, eventually, locs, problem, q, seconds
+from harness import INDEX, ORIGIN, PLAIN, locs, problem, q, seconds
 
 XML = "/sitemap_index.xml"
 GZIP = {"Accept-Encoding": "gzip"}
@@ -46,12 +46,6 @@ def revision(server):
 
 def positions(server):
     return {l["loc"]: l["position"] for l in server.cli("export").lines()}
-
-
-def own_token(server, name):
-    token = server.cli("token", "add", name).out.strip()
-    eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the new token")
-    return token
 
 
 def put(server, token, rows, **query):
@@ -117,7 +111,7 @@ def test_a_nightly_replace_with_fresh_dates_and_the_same_digests_is_no_change(se
 
 
 def test_only_what_the_source_owns(server):
-    one, two = own_token(server, "one"), own_token(server, "two")
+    one, two = server.make_token("one"), server.make_token("two")
     mine, other = names(10, folder="one"), names(10, folder="two")
     rows = lambda locs: [{"loc": n} for n in locs]
     assert counts(put(server, one, rows(mine))) == (10, 0, 0, 0)
@@ -341,7 +335,7 @@ def test_readers_see_the_old_list_or_the_new_one(server):
     assert counts(server.replace(old)) == (count, 0, 0, 0)
     seen, end = set(), time.monotonic() + seconds(1.5)
     for n in range(1000):
-        if time.monotonic() > end:
+        if n >= 2 and time.monotonic() > end:
             break
         wanted = new if n % 2 == 0 else old
         assert counts(server.replace(wanted))[0] == count

@@ -10,15 +10,18 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import sqlite3
 import stat
+import sys
 import threading
 import time
 
 import pytest
 
 from harness import DATA, INDEX, ORIGIN, Server, ask, eventually, locs, problem, q, sitemapd
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from postgres import free_port  # noqa: E402
 
 XML = "/sitemap_index.xml"
 SAVED = os.path.join(DATA, "saved")
@@ -69,7 +72,7 @@ def test_there_is_a_saved_file_of_each_version():
     assert VERSIONS == [f"v{n}" for n in range(1, NEWEST + 1)]
 
 
-def holds_everything(server, facts, version):
+def serves_everything(server, facts, version):
     """The running server serves, knows and lets in what the saving one did."""
     for url, page in facts["pages"].items():
         host, path = url[8:].split("/", 1)
@@ -86,6 +89,10 @@ def holds_everything(server, facts, version):
         assert server.get("/robots.txt", host="shop.example.org").body.decode() == facts["robots"]
     token = facts["tokens"]["first"]
     assert server.api("GET", f"/v1/sitemaps/{facts['entry']}", token=token).json()["loc"].startswith(ORIGIN)
+
+
+def holds_everything(server, facts, version):
+    serves_everything(server, facts, version)
     done(server.cli("check"))
 
 
@@ -121,8 +128,7 @@ def test_an_upgrade_beside_readers_and_under_requests(start, tmp_path):
         held.execute("PRAGMA journal_mode = WAL")  # as while it was served; a backup is not
         held.execute("BEGIN")
         before = held.execute(rows).fetchall(), held.execute(pages).fetchall()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         answers, ended = [], threading.Event()
 
         def asks():

@@ -102,8 +102,8 @@ def test_all_sites_together_are_bounded(server):
 
 def test_a_token_of_one_site_sets_its_own_alone(filled):
     site_add(filled, SHOP)
-    token = filled.cli("token", "add", "shop", "--site", SHOP, "--role", "admin").out.strip()
-    eventually(lambda: patch(filled, OWN, SHOP, token).status == 200, "the token is known")
+    token = filled.make_token("shop", "--site", SHOP, "--role", "admin")
+    assert patch(filled, OWN, SHOP, token).status == 200
     assert robots(filled, "shop.example.org") == OWN
     assert patch(filled, "User-agent: *\nDisallow: /\n", ORIGIN, token).status in (403, 404)
     assert robots(filled) == LINE
@@ -158,7 +158,7 @@ def test_a_section_takes_over_what_the_api_had_set(start, tmp_path):
     server.stop()
     server = start("--config", str(conf), sites=(), database=server.database)
     assert robots(server) == LINE
-    assert "robots-put-aside" in server.log()
+    server.told("robots-put-aside")
     assert server.api("GET", f"/v1/sites/{site_id(server, ORIGIN)}").json()["robots"] is None
 
 

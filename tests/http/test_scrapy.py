@@ -27,7 +27,7 @@ class Spider(SitemapSpider):
         seen.append(response.url)
 
 process = CrawlerProcess({"LOG_LEVEL": "ERROR", "ROBOTSTXT_OBEY": False, "TELNETCONSOLE_ENABLED": False,
-                          "RETRY_ENABLED": False, "DOWNLOAD_TIMEOUT": 20, "REQUEST_FINGERPRINTER_IMPLEMENTATION": "2.7"})
+                          "RETRY_ENABLED": False, "DOWNLOAD_TIMEOUT": 60, "REQUEST_FINGERPRINTER_IMPLEMENTATION": "2.7"})
 process.crawl(Spider)
 process.start()
 print(json.dumps(sorted(seen)))
@@ -69,7 +69,7 @@ def site():
 
 def crawl(url, spider=SPIDER):
     done = subprocess.run(
-        [sys.executable, "-c", spider, url], capture_output=True, timeout=seconds(50), env=environment({"HTTP_PROXY": "", "no_proxy": "*"})
+        [sys.executable, "-c", spider, url], capture_output=True, timeout=seconds(60), env=environment({"HTTP_PROXY": "", "no_proxy": "*"})
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     return json.loads(done.stdout.decode().splitlines()[-1])

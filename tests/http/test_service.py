@@ -13,9 +13,13 @@ import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+
+from postgres import free_port  # noqa: E402
 from harness import BIN, HOST, ORIGIN, READY, TOKEN, Connection, environment, environment_of_another, eventually, request_bytes, seconds, sitemapd
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -27,7 +31,7 @@ class Manager:
     def __init__(self, address):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(address)
-        self.socket.settimeout(seconds(20))
+        self.socket.settimeout(seconds(60))
 
     def next(self):
         return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().splitlines())
@@ -57,7 +61,7 @@ def test_notify(start, tmp_path, kind):
         eventually(lambda: word in server.log(), word)
     server.process.send_signal(signal.SIGTERM)
     assert manager.next()["STOPPING"] == "1"
-    assert server.process.wait(seconds(20)) == 0
+    assert server.process.wait(seconds(60)) == 0
 
 
 def test_watchdog(start, tmp_path):
@@ -114,7 +118,7 @@ class Activated:
     def end(self, code=0):
         if self.process.poll() is None and code == 0:
             self.process.terminate()
-        found = self.process.wait(seconds(30))
+        found = self.process.wait(seconds(60))
         self.process.stdout.close()
         self.log.close()
         assert found == code
@@ -170,7 +174,7 @@ def test_given_sockets_that_cannot_be(tmp_path):
         (many[:2], "public:public", "not more"),
     ):
         one = Activated(tmp_path, [high(socket.socket(fileno=os.dup(s.fileno()))) for s in sockets], names)
-        assert one.process.wait(seconds(20)) == 1
+        assert one.process.wait(seconds(60)) == 1
         assert word in one.text(), (word, one.text())
         one.end(1)
     for s in (deaf, datagram, local, *many):
@@ -186,13 +190,16 @@ def test_a_restart_refuses_nobody(tmp_path):
 
     def come():
         while go_on.is_set():
+            begun = said = time.monotonic()
             try:
                 with Connection(address, seconds(30)) as c:
                     c.send(request_bytes("GET", "/robots.txt", {"Connection": "close"}))
+                    said = time.monotonic()
                     assert c.reply().status == 200
                     served[0] += 1
             except (OSError, AssertionError) as error:
-                odd.append(repr(error))
+                if said - begun < 0.5:  # a stop waits for a second for what who came has to say
+                    odd.append(repr(error))
 
     one = Activated(tmp_path, sockets, "public:admin")
     one.ready()
@@ -242,7 +249,7 @@ def threads_of(pid):
 @pytest.mark.parametrize("how", ["flag", "file", "number"])
 def test_root_becomes_the_user(open_folder, start, how):
     nobody = pwd.getpwnam("nobody")
-    low = next(port for port in range(1023, 500, -1) if is_free(port))
+    low = free_port(ports=range(500, 1024))
     database = os.path.join(open_folder, "state", "catalogue.db")
     user = str(nobody.pw_uid) if how == "number" else "nobody"
     args = [] if how == "file" else ["--user", user]
@@ -284,17 +291,8 @@ def test_a_user_has_all_that_it_needs(open_folder, start):
     eventually(lambda: os.path.exists(f"{logs}/access.log"), "a new one is begun")
 
 
-def is_free(port):
-    with socket.socket() as s:
-        try:
-            s.bind(("127.0.0.1", port))
-            return True
-        except OSError:
-            return False
-
-
 def serve_fails(program, *args, **more):
-    done = subprocess.run([program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", *args], capture_output=True, timeout=seconds(20), env=environment_of_another(), cwd="/", **more)
+    done = subprocess.run([program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", *args], capture_output=True, timeout=seconds(60), env=environment_of_another(), cwd="/", **more)
     assert done.returncode == 1 and done.stdout == b"" and done.stderr.startswith(b"sitemapd: "), done
     return done.stderr.decode()
 
@@ -350,6 +348,6 @@ def test_no_core_is_written(open_folder, start):
     pid = server.process.pid
     assert os.stat(f"/proc/{pid}/maps").st_uid == 0, "not dumpable: root's, though the process is nobody's"
     server.process.send_signal(signal.SIGABRT)
-    server.process.wait(seconds(20))
+    server.process.wait(seconds(60))
     server.kill()
     assert not [name for name in os.listdir(open_folder) if name.startswith("core")]

@@ -200,14 +200,14 @@ def test_slow_handshakes_are_cut(start, pairs):
     hello = hello.read()
     silent, half, drip = (Connection(server.public) for _ in range(3))
     half.send(hello[:60])
-    begun = time.monotonic()
-    cut = threading.Event()
+    cut, dripped = threading.Event(), []
 
     def drip_on():
         try:
             for byte in hello[:-1]:
                 drip.send(bytes([byte]))
-                if cut.wait(0.05):
+                dripped.append(byte)
+                if cut.wait(0.2):
                     return
         except OSError:
             return
@@ -216,7 +216,7 @@ def test_slow_handshakes_are_cut(start, pairs):
     thread.start()
     for c in (silent, half, drip):
         c.rest()
-        assert time.monotonic() - begun < seconds(8), "cut by the header's deadline"
+    assert len(dripped) < len(hello) - 1, "cut by the header's deadline: it would have gone on"
     cut.set()
     thread.join()
     for c in (silent, half, drip):
@@ -263,7 +263,7 @@ def test_the_certificate_is_reloaded(start, pairs, tmp_path):
         assert "No such file" in reload(server)
         with TlsConnection(server.public) as fresh:
             assert fresh.peer() == now
-    assert "reload-refused" in server.log()
+    server.told("reload-refused", 2)
     metrics = scrape(server)
     assert metrics.get("sitemapd_config_reloads_total", result="refused") == 2 and metrics.get("sitemapd_config_refused") == 1
     assert metrics.get("sitemapd_tls_certificate_expires_seconds") == expiry(pairs[1]), "of the one in use"
@@ -301,7 +301,10 @@ def test_the_certificate_is_reloaded_under_load(start, pairs, tmp_path):
     for i in range(10):
         put(pairs[(i + 1) % 2])
         assert "reloaded: " in reload(server)
-    eventually(lambda: len(met) == 2 or failures, "both were met")
+        met.clear()
+        with open(pairs[(i + 1) % 2][0], encoding="ascii") as file:
+            now = ssl.PEM_cert_to_DER_cert(file.read())
+        eventually(lambda: now in met or failures, "a client met the pair of now")
     over.set()
     for thread in threads:
         thread.join()
@@ -344,13 +347,13 @@ def test_remarks(start, tmp_path):
 
 def test_a_pipe_in_the_place_of_a_key_is_not_waited_for(start, pairs, tmp_path):
     server = start(sites=(), config=settings(*pairs[0]))
-    assert "is good until" in server.log()
+    server.told("is good until")
     os.mkfifo(tmp_path / "pipe.key")
     (tmp_path / "sitemapd.conf").write_text(settings(pairs[0][0], tmp_path / "pipe.key"))
     server.process.send_signal(signal.SIGHUP)
     server.told("reload-refused", 2)
     assert f"{tmp_path}/pipe.key: cannot be read: it is a pipe" in server.log()
-    server.stop(within=5)
+    server.stop()
 
 
 def test_a_change_of_scheme_needs_a_restart(start, pairs, tmp_path):
@@ -369,7 +372,7 @@ def test_a_stop_cuts_no_reply(secure):
         time.sleep(0.3)
         body = c.take(int(Reply(reply_head, b"")["Content-Length"]))
         assert len(locs(body)) == 20000
-    assert secure.process.wait(seconds(20)) == 0
+    assert secure.process.wait(seconds(60)) == 0
 
 
 def test_the_admin_listener_has_a_pair_of_its_own(start, pairs, tmp_path):

@@ -5,7 +5,7 @@ import urllib.parse
 
 import pytest
 
-from harness import INDEX, ORIGIN
+from harness import INDEX, ORIGIN, problem
 
 SHOP = "https://shop.example.org"
 URLSET, OTHER = ORIGIN + "/part/urls.xml", SHOP + "/urls.xml"
@@ -22,12 +22,6 @@ def server(start):
     return server
 
 
-def token(server, name, *options):
-    made = server.cli("token", "add", name, *options)
-    assert made.code == 0, made
-    return made.out.strip()
-
-
 def told(reply):
     """What of a refusal depends on what was asked: not on whether it exists."""
     problem = reply.json()
@@ -39,7 +33,7 @@ TENANTS = [("site", ["--site", ORIGIN, "--role", "admin"]), ("prefix", ["--prefi
 
 @pytest.mark.parametrize("name, options", TENANTS)
 def test_what_is_anothers_is_as_what_is_not_there(server, name, options):
-    bearer = token(server, name, *options)
+    bearer = server.make_token(name, *options)
     anothers = server.api("GET", "/v1/urls?urlset=" + q(OTHER)).json()["urls"][0]["id"]
     urlset = [u["id"] for u in server.api("GET", "/v1/urlsets").json()["urlsets"] if u["url"] == OTHER][0]
     for method, there, nowhere, body in (
@@ -57,7 +51,7 @@ def test_what_is_anothers_is_as_what_is_not_there(server, name, options):
 
 
 def test_a_prefix_writes_below_it_alone(server):
-    bearer = token(server, "part", "--prefix", ORIGIN + "/part/a/")
+    bearer = server.make_token("part", "--prefix", ORIGIN + "/part/a/")
     rows = lambda: {u["loc"]: u["source"] for u in server.api("GET", "/v1/urls?urlset=" + q(URLSET)).json()["urls"]}
     write = lambda loc: server.api("POST", "/v1/urls", {"loc": loc, "urlset": URLSET}, token=bearer).status
     assert write(ORIGIN + "/part/a/1") == 201 and write(ORIGIN + "/part/1") in (403, 404, 422)
@@ -95,6 +89,10 @@ def test_a_site_of_the_configuration_has_urlsets(start):
     path = f"/v1/urlsets/{made.json()['id']}"
     assert server.api("POST", "/v1/urls", {"loc": ORIGIN + "/part/a", "urlset": URLSET}).status == 201
     assert server.api("PATCH", path, {"max_pages": 3}).status == 200
+    for pages in (0, -1, 50001, 1.5, "7"):
+        for method, target, more in (("PATCH", path, {}), ("POST", "/v1/urlsets", {"url": ORIGIN + "/more.xml"})):
+            refused = problem(server.api(method, target, {**more, "max_pages": pages}), 422, "wrong-type", "max_pages")
+            assert refused["detail"] == "must be an integer from 1 to 50000", refused
     server.restart()
     removed = server.api("DELETE", path + "?max_removed=1")
     assert removed.status == 200, removed
@@ -102,9 +100,13 @@ def test_a_site_of_the_configuration_has_urlsets(start):
     assert b"/part/a<" in server.get("/part/urls.xml").body
 
 
-def test_hints_are_dropped_and_told_of_a_single_one(server):
+def test_hints_are_dropped_and_told_once(server):
     row = {"loc": ORIGIN + "/part/h", "urlset": URLSET, "priority": 0.5, "changefreq": "daily"}
     single = server.api("POST", "/v1/urls", row).json()
     assert single["created"] == 1 and single["url"]["warnings"] == ["hint-dropped"], single
     many = server.api("POST", "/v1/urls", [{**row, "loc": ORIGIN + f"/part/{i}"} for i in range(3)]).json()
-    assert many["created"] == 3 and many["warnings"] == [], many
+    once = [{"line": 1, "loc": ORIGIN + "/part/0", "codes": ["hint-dropped"]}]
+    assert (many["created"], many["warnings"], many["warnings_total"]) == (3, once, 1), many
+    lines = b"".join(b'{"loc":"%s/part/%d"%s}\n' % (ORIGIN.encode(), i, b',"priority":1' if i > 0 else b"") for i in range(3))
+    told = server.api("POST", "/v1/urls?urlset=" + q(URLSET), body=lines, content_type="application/x-ndjson").json()
+    assert (told["unchanged"], told["warnings"]) == (3, [{"line": 2, "loc": ORIGIN + "/part/1", "codes": ["hint-dropped"]}]), told

@@ -1,6 +1,9 @@
 """Page URLs by the command line: what a shop and a news site do with them, and what is told."""
 
+import gzip
 import json
+import os
+import shlex
 import time
 
 import pytest
@@ -40,7 +43,7 @@ def revision(run):
 
 def test_extensions_that_the_urlset_was_not_made_for(run, tmp_path):
     refused = run("import", "--urlset", PLAIN, tmp_path / "rows", code=1)
-    assert "rows:1: https://www.example.com/1: has an extension that its urlset was not made for (with) (extension-foreign)" in refused.err
+    assert "rows:1: https://www.example.com/1: has an extension that its urlset was not made for (extension-foreign)" in refused.err
     assert "--drop-extensions leaves out" in refused.err and "2 of 3 entries refused" in refused.err
     told = run("import", "--urlset", PLAIN, "--drop-extensions", tmp_path / "rows")
     assert "2 page URLs have extensions that the urlset was not made for; they were dropped" in told.err and "3 created" in told.out
@@ -102,3 +105,35 @@ def test_what_is_told(run):
         ([ORIGIN + "/1", "--urlset", NEWS, "--image", ORIGIN + "/1.jpg"], "`sitemapd urlset add --with`"),
     ):
         assert text in run("url", "add", *words, code=1).err
+
+
+def test_lists_tell_what_there_is(run, tmp_path):
+    run("import", "--urlset", SHOP, tmp_path / "rows")
+    listed = [line.split() for line in run("url", "list", "--urlset", SHOP).out.splitlines()]
+    assert listed == [
+        ["LASTMOD", "PAGE", "HAS", "LOC"],
+        ["2026-01-31T10:20:30Z", "1", "images,alternates", ORIGIN + "/1"],
+        ["-", "1", "alternates", ORIGIN + "/2"],
+        ["-", "1", "images", ORIGIN + "/3"],
+    ]
+    assert run("url", "list", "--urlset", NEWS).err == "sitemapd: url list: no such page URLs\n"
+    assert run("url", "remove", ORIGIN + "/nope", "--urlset", SHOP, code=1).err == f"sitemapd: {ORIGIN}/nope: there is no such page URL\n"
+    lists = {line.split("https://")[-1].split()[0]: line.split() for line in run("urlset", "list").out.splitlines()[1:]}
+    assert lists["www.example.com/news.xml"][4:] == ["news", "2d", NEWS, "(of", "/sitemap_index.xml)"]
+    assert lists["www.example.com/shop.xml"][5:7] == ["-", SHOP] and lists["www.example.com/shop.xml"][4] == "images,alternates"
+
+
+def test_the_commands_of_the_page_do_as_they_stand_there(tmp_path):
+    database = str(tmp_path / "catalogue.db")
+    old = tmp_path / "products.xml.gz"
+    old.write_bytes(gzip.compress(b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/products/fez</loc></url></urlset>'))
+    with open(os.path.join(os.path.dirname(__file__), "../../docs/urls.md"), encoding="utf-8") as file:
+        commands = file.read().split("```sh\n")[1].split("```")[0].splitlines()
+    assert len(commands) == 4
+    assert sitemapd("site", "add", ORIGIN, database=database).code == 0
+    for line in commands:
+        words = shlex.split(line.replace("old/products.xml.gz", str(old)), comments=True)
+        done = sitemapd(*words[1:], database=database)
+        assert words[0] == "sitemapd" and done.code == 0, (line, done)
+    told = sitemapd("render", ORIGIN + "/products.xml", database=database).out
+    assert "/products/trilby<" in told and "/products/fez<" in told

@@ -147,7 +147,7 @@ func (o *objects) checkSet(set *appsv1.StatefulSet, whole bool) {
 			}
 		}
 		for _, variable := range container.Env {
-			if from := variable.ValueFrom; whole && from != nil && !o.secrets[from.SecretKeyRef.Name] {
+			if from := variable.ValueFrom; whole && from != nil && from.SecretKeyRef != nil && !o.secrets[from.SecretKeyRef.Name] {
 				fault("no Secret %s", from.SecretKeyRef.Name)
 			}
 		}

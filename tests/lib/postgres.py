@@ -2,8 +2,10 @@
 runs the tests (PostgreSQL refuses root). Standard library, and Debian's `postgresql`. All that is started ends with
 the test's process, whatever ends that."""
 
+import atexit
 import contextlib
 import ctypes
+import functools
 import glob
 import os
 import pwd
@@ -40,16 +42,22 @@ def owner():
     raise AssertionError("nobody to run PostgreSQL as")
 
 
-def free_port(address="127.0.0.1"):
-    """Below the ports that the kernel gives out by itself, so that it is still free after a restart."""
+held_ports = []  # sockets that do not listen
+
+
+def free_port(address="127.0.0.1", ports=range(20000, 32000)):
+    """Below the ports that the kernel gives out by itself, so that it is still free after a restart. It is held until this
+    process ends: who sets SO_REUSEADDR, as servers do, may listen there, and nobody else finds it free."""
     while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as s:
-            try:
-                s.bind((address, port))
-                return port
-            except OSError:
-                continue
+        s = socket.socket()
+        try:
+            s.bind((address, port := random.choice(ports)))
+        except OSError:
+            s.close()
+            continue
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not before, or two would have one port
+        held_ports.append(s)
+        return port
 
 
 def dies_with_us():
@@ -66,16 +74,34 @@ def run(command, **more):
     return done.stdout
 
 
+@functools.cache
+def initialised():
+    """A cluster's files as initdb makes them, once for all of this process, which takes it as long as ten copies."""
+    folder = tempfile.mkdtemp(prefix="initdb.")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if owner():
+        os.chown(folder, *owner())
+    data = os.path.join(folder, "data")
+    run([binary("initdb"), "-D", data, "-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"])
+    return data
+
+
+def stat(pid):
+    """A process's state and its parent; None where it has ended, be it that nobody has asked for its status yet."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            state, parent = file.read().rsplit(") ", 1)[1].split()[:2]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if state in "ZX" else (state, int(parent))
+
+
 def processes(parent):
     """All below a process, itself first."""
     children = {}
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        try:
-            with open(path, encoding="latin-1") as file:
-                pid, rest = file.read().split(" (", 1)
-        except OSError:
-            continue
-        children.setdefault(int(rest.rsplit(") ", 1)[1].split()[1]), []).append(int(pid))
+    for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
+        if there := stat(pid):
+            children.setdefault(there[1], []).append(pid)
     found = [parent]
     for pid in found:
         found += children.get(pid, [])
@@ -97,7 +123,7 @@ class Server:
             os.chown(self.folder, *owner())
         os.chmod(self.folder, 0o755)
         if of is None:
-            run([binary("initdb"), "-D", self.data, "-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"])
+            run(["cp", "-a", initialised(), self.data])
             lines = {"fsync": "on" if durable else "off", "max_connections": "60", "shared_buffers": "32MB", "wal_level": "replica", "hot_standby": "on", "max_wal_senders": "8"}
             with open(os.path.join(self.data, "pg_hba.conf"), "a", encoding="utf-8") as file:
                 file.write("host all all all trust\nhost replication all all trust\n")
@@ -116,6 +142,8 @@ class Server:
             before = self.sql("SELECT pg_conf_load_time()")
             os.kill(self.process.pid, signal.SIGHUP)
             self.until(lambda: self.sql("SELECT pg_conf_load_time()") != before, "the new settings")
+            for _ in range(2):  # whether commits wait for a standby says the checkpointer, which reads settings before its work
+                self.sql("CHECKPOINT")
 
     def start(self, database=True):
         who = owner()
@@ -180,10 +208,12 @@ class Server:
         self.send(signal.SIGCONT)
 
     def kill(self):
-        """-9, all at once: nobody is told anything."""
+        """-9, all at once: nobody is told anything. None is left, or the next start would find their memory in use."""
         self.pause()
+        killed = processes(self.process.pid)
         self.send(signal.SIGKILL)
         self.process.wait(STEP_SECONDS)
+        self.until(lambda: not any(map(stat, killed)), "the end of all processes")
         self.process = None
 
     def stop(self):

@@ -1,6 +1,8 @@
 """What crawlers get through each proxy is what sitemapd sent: bytes, tags, encodings, and who it is for."""
 
+import contextlib
 import gzip
+import http.client
 import json
 import os
 import subprocess
@@ -9,7 +11,7 @@ import time
 
 import pytest
 
-from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server, TlsConnection  # first: it makes the harness known
+from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server, TlsConnection, example, free_port  # first: it makes the harness known
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from origin import Origin, answer, urlset  # noqa: E402
@@ -146,6 +148,51 @@ def test_the_log_names_the_client(proxy, server):
     connection.send(request_bytes("GET", target, {"X-Forwarded-For": "192.0.2.66"}))
     assert connection.reply().status == 404
     connection.close()
+
+    def logged():
+        with open(os.path.join(server.folder, "access.log"), encoding="utf-8") as log:
+            return [json.loads(line)["remote"] for line in log if target in line]
+
+    assert until(logged, "logged") == ["127.0.0.2"]
+
+
+@contextlib.contextmanager
+def before_nodes(server, folder):
+    """The HAProxy of several machines, of which there is one; its address for crawlers."""
+    address, port = f"127.0.0.1:{free_port()}", server.admin.rpartition(":")[2]
+    config = folder / "haproxy.cfg"
+    config.write_text(example("haproxy-shared.cfg", {
+        "bind :8080": f"bind {address}", "bind :8081": f"bind 127.0.0.1:{free_port()}",
+        "server a a:8080 port 8081": f"server a {server.public} port {port}", "server a a:8081": f"server a {server.admin}",
+        **{f"    server {name} {name}:808{end}\n": "" for name in "bc" for end in ("0 port 8081", "1")},
+    }), encoding="utf-8")
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(["haproxy", "-db", "-f", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_before_nodes_the_log_names_the_client(server, tmp_path):
+    target = "/sitemaps/none-shared.xml"
+
+    def asked(address, what):
+        connection = http.client.HTTPConnection(address, timeout=PATIENCE, source_address=("127.0.0.2", 0))
+        try:
+            connection.request("GET", what, headers={"Host": "www.example.com", "X-Forwarded-For": "192.0.2.66", "X-Forwarded-Host": "www.example.org"})
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        except OSError:
+            return 0, b""
+        finally:
+            connection.close()
+
+    with before_nodes(server, tmp_path) as address:
+        until(lambda: asked(address, XML)[0] == 200, "the proxy asks the node")
+        assert b"https://www.example.org/" not in asked(address, XML)[1]
+        assert asked(address, target)[0] == 404
 
     def logged():
         with open(os.path.join(server.folder, "access.log"), encoding="utf-8") as log:

@@ -21,7 +21,7 @@ class Node:
     """A log's handle in a process of its own (log_driver.c)."""
 
     def __init__(self, url, name="-", epoch=EPOCH, within=()):
-        self.name = name
+        self.name, self.site = name, next(NUMBERS) % 256
         self.process = subprocess.Popen([*within, DRIVER, url, epoch, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def send(self, *words):
@@ -41,14 +41,18 @@ class Node:
         """The outcome alone."""
         return self.ask(*words)["outcome"]
 
+    def list(self, site=None):
+        """Begins a list, of a site that no other node has."""
+        return self("begin_list", 1 << 20, 60000, 0, 0, self.site if site is None else site)
+
     def write(self, text, deadline=30000):
         """A record; the outcome of its commit."""
         outcome = self("begin", 1 << 20, deadline)
         if outcome == "behind":
             self.catch_up()
             outcome = self("begin", 1 << 20, deadline)
-        assert outcome == "yes", self.last
-        assert self("add", text, deadline) == "yes", self.last
+        assert outcome == "yes", str(self.last)
+        assert self("add", text, deadline) == "yes", str(self.last)
         return self("commit", deadline)
 
     def catch_up(self):
@@ -56,7 +60,7 @@ class Node:
         found = []
         while True:
             told = self.ask("tail", 1 << 20)
-            assert told["outcome"] == "yes", told
+            assert told["outcome"] == "yes", str(told)
             found += [record["start"] for record in told["records"]]
             if told["seq"] == told["head"]:
                 return found

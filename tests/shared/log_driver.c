@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "db/shared/log.h"
+#include "db/shared/pg/pg_log.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
 
@@ -117,7 +118,9 @@ static int64_t deadline(int word)
     return clock_now_ms() + (words[word] ? number(word) : 30000);
 }
 
-static enum shared_outcome do_tail(bool with_lock)
+enum locking { WITHOUT_LOCK, WITH_LOCK, AS_LIST };
+
+static enum shared_outcome do_tail(enum locking with)
 {
     struct str records = STR_INIT;
     struct shared_take take = {take_begin, take_bytes, take_end, &records};
@@ -126,10 +129,13 @@ static enum shared_outcome do_tail(bool with_lock)
 
     taken.stop_at = (uint64_t)number(3);
     taken.nap_ms = number(4);
-    outcome = with_lock ? calls->begin(node, &at, (uint64_t)number(1), &take, deadline(2))
-                        : calls->tail(node, &at, (uint64_t)number(1), &take, &head, deadline(2));
+    outcome =
+        with != WITHOUT_LOCK
+            ? calls->begin(node, &at, (uint64_t)number(1),
+                           with == AS_LIST ? (int)number(5) : NO_SITE_GROUP, &take, deadline(2))
+            : calls->tail(node, &at, (uint64_t)number(1), &take, &head, deadline(2));
     str_append_format(&told, ",\"records\":[%s]", str_text(&records));
-    if (!with_lock)
+    if (with == WITHOUT_LOCK)
         tell_number("head", (int64_t)head);
     str_done(&records);
     return outcome;
@@ -200,7 +206,7 @@ static enum shared_outcome do_bench(void)
 
         str_clear(&ignored);
         words[1] = words[2] = NULL;
-        outcome = calls->begin(node, &at, 1 << 20, &take, deadline(1));
+        outcome = calls->begin(node, &at, 1 << 20, NO_SITE_GROUP, &take, deadline(1));
         if (outcome == SHARED_BEHIND) {
             uint64_t head;
 
@@ -297,19 +303,43 @@ static enum shared_outcome do_at(void)
     return SHARED_YES;
 }
 
+/* The server ends a session that says nothing, after two seconds in a transaction and after ten
+ * with a place in the line. What a test does between two calls takes as long as it takes: its
+ * sessions are let be, but for one that is told `hurry` before it connects. */
+static bool hurries;
+
+static void take_time(void)
+{
+    struct pg_log *l = pg_log_of(node);
+
+    if (hurries || !l->session.conn)
+        return;
+    pg_send_text(&l->session, "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN"
+                              " ('idle_in_transaction_session_timeout', 'idle_session_timeout')");
+    pg_log_run(l, NULL, clock_now_ms() + 60000);
+}
+
 static enum shared_outcome call(const char *what)
 {
     enum shared_outcome outcome = SHARED_YES;
     bool more = false;
 
-    if (strcmp(what, "at") == 0)
+    if (strcmp(what, "hurry") == 0)
+        hurries = true;
+    else if (strcmp(what, "at") == 0)
         outcome = do_at();
     else if (strcmp(what, "found") == 0)
         outcome = calls->found(node, words[1], words[2], &at, deadline(3));
     else if (strcmp(what, "begin") == 0)
-        outcome = do_tail(true);
+        outcome = do_tail(WITH_LOCK);
     else if (strcmp(what, "tail") == 0)
-        outcome = do_tail(false);
+        outcome = do_tail(WITHOUT_LOCK);
+    else if (strcmp(what, "begin_list") == 0)
+        outcome = do_tail(AS_LIST);
+    else if (strcmp(what, "pass") == 0)
+        tell_number("awaited", calls->pass(node, number(1) != 0, deadline(2)));
+    else if (strcmp(what, "awaited") == 0)
+        tell_number("ms", calls->awaited_ms(node));
     else if (strcmp(what, "add") == 0)
         outcome = calls->add(node, words[1], strlen(words[1]), deadline(2));
     else if (strcmp(what, "fill") == 0)
@@ -392,10 +422,10 @@ int main(int argc, char **argv)
         tell_number("seq", (int64_t)at.seq);
         tell_chain("chain", at.chain);
         tell_number("took_ms", clock_now_ms() - began);
-        printf("{\"outcome\":\"%s\"%s,\"why\":", shared_outcome_word(outcome), str_text(&told));
-        str_clear(&told);
+        str_append_text(&told, ",\"why\":");
         str_append_json_text(&told, calls->why(node));
-        printf("%s}\n", str_text(&told));
+        take_time();
+        printf("{\"outcome\":\"%s\"%s}\n", shared_outcome_word(outcome), str_text(&told));
         fflush(stdout);
     }
     calls->free(node);

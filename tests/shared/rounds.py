@@ -1,66 +1,30 @@
-#!/usr/bin/python3
-"""tests/shared/rounds.py [ROUNDS [SEED [FAULT]]]: three nodes on a pair of PostgreSQLs whose commits are synchronous, clients that
-write through all of them, and in each round something that breaks: the primary is killed and its standby promoted, or
-stands still, or ends all sessions; a node is killed, or stands still. Behind each round all is compared: what was
-acknowledged is there, with the value that was last acknowledged, on all nodes, once; what was refused is not; no GET of a
-node that ran has failed; the log has no gap. Prints a line for each round. Imported by test_rounds.py, the short form."""
+"""Rounds of what breaks (tests/shared/run): clients write through all three nodes, and in each round something is killed,
+promoted, cut, stands still, is full or is lost. Behind each round all is compared: what was acknowledged is there, with the
+value that was last acknowledged, once; what was refused is not; all nodes hold the same rows and serve the same bytes; no
+GET of a node that ran has failed; the log has no gap. test_rounds.py is the short form."""
 
 import collections
-import json
-import os
 import random
 import signal
+import sqlite3
+import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-for folder in ("lib", "http"):
-    sys.path.insert(0, os.path.join(os.path.dirname(HERE), folder))
+import postgres
+from cluster import SMALL, Cluster
+from harness import ORIGIN, eventually
 
-import postgres  # noqa: E402
-from harness import ORIGIN, Server, eventually, sitemapd  # noqa: E402
-
-NODES = ("a", "b", "c")
 WRITERS = 2  # for each node
-
-
-class Pair:
-    """A primary and its synchronous standby; who is which changes."""
-
-    def __init__(self):
-        self.primary = postgres.Server().start()
-        self.standby = self.primary.standby()
-        self.ports = (self.primary.port, self.standby.port)
-
-    def url(self):
-        hosts = ",".join(f"127.0.0.1:{port}" for port in self.ports)
-        return f"postgresql://postgres@{hosts}/{postgres.DATABASE}"
-
-    def fail_over(self):
-        """kill -9, promote; the old one, whose place another standby is to take."""
-        old, self.primary = self.primary, self.standby
-        old.kill()
-        self.primary.promote()
-        return old
-
-    def replace(self, old):
-        port = old.port
-        old.end()
-        self.standby = self.primary.standby(port=port)
-
-    def end(self):
-        self.primary.end()
-        self.standby.end()
 
 
 class Writer(threading.Thread):
     """Registers locs of its own through one node, and changes them: only it knows which value was acknowledged last."""
 
-    def __init__(self, node, number, seed):
+    def __init__(self, node, number, seed, forgets):
         super().__init__(daemon=True)
-        self.node, self.random, self.name = node, random.Random(seed), f"{node.name}{number}"
+        self.node, self.random, self.name, self.forgets = node, random.Random(seed), f"{node.name}{number}", forgets
         self.may_be = {}  # loc: the values that it may have, None where it may be absent
         self.outcomes = collections.Counter()
         self.stops, self.acknowledged_at, self.count = threading.Event(), [], 0
@@ -76,14 +40,15 @@ class Writer(threading.Thread):
             self.write(loc, value)
 
     def write(self, loc, value):
-        before = self.may_be.get(loc, {None})
+        before, forgets = self.may_be.get(loc, {None}), self.forgets.is_set()
         try:
             reply = self.node.register(loc, lastmod=value)
             status, code = reply.status, reply.json().get("code")
         except (OSError, AssertionError):
             status, code = 0, "no answer"
         if status in (200, 201):
-            self.may_be[loc] = {value}
+            lasts = not forgets and not self.forgets.is_set()
+            self.may_be[loc] = {value} if lasts else before | {value}
             self.acknowledged_at.append(time.monotonic())
         elif status == 503:
             self.may_be[loc] = before  # not applied
@@ -92,8 +57,7 @@ class Writer(threading.Thread):
         else:
             raise AssertionError(f"{loc}: {reply}")
         self.outcomes[str(code or status)] += 1
-        if status == 0 or status >= 500:
-            self.stops.wait(0.05)
+        self.stops.wait(0.05 if status == 0 or status >= 500 else 0.01)
 
 
 class Reader(threading.Thread):
@@ -118,24 +82,14 @@ class Reader(threading.Thread):
             self.stops.wait(0.02)
 
 
-class Cluster:
-    def __init__(self, folder, seed):
-        self.random, self.pair, self.folder = random.Random(seed), Pair(), folder
-        self.nodes, self.readers, self.writers = [], [], []
-        for name in NODES:
-            os.mkdir(os.path.join(folder, name))
-        first = os.path.join(folder, NODES[0], "catalogue.db")
-        for command in (("site", "add", ORIGIN), ("add", f"{ORIGIN}/first.xml"), ("share", "init", "--shared", self.pair.url())):
-            done = sitemapd(*command, database=first)
-            assert done.code == 0, done
-        for name in NODES:
-            node = Server(os.path.join(folder, name), sites=(), config=f"[shared]\ndatabase = {self.pair.url()}\nnode = {name}\n", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "10s"})
-            node.name = name
-            self.nodes.append(node.start())
-        for node in self.nodes:
-            eventually(lambda node=node: node.get("/sitemap_index.xml").status == 200, f"{node.name} has joined", within=60)
+class Rounds:
+    def __init__(self, folder, seed, delay_ms=0):
+        self.random = random.Random(seed)
+        self.cluster = Cluster(folder, delay_ms, small=True)
+        self.pair, self.nodes = self.cluster.pair, self.cluster.nodes
+        self.forgets = threading.Event()  # no standby is synchronous: what is acknowledged may be lost
         self.readers = [Reader(node) for node in self.nodes]
-        self.writers = [Writer(node, n, self.random.random()) for node in self.nodes for n in range(WRITERS)]
+        self.writers = [Writer(node, n, self.random.random(), self.forgets) for node in self.nodes for n in range(WRITERS)]
         for thread in self.readers + self.writers:
             thread.start()
 
@@ -165,13 +119,10 @@ class Cluster:
         at = self.random.randrange(len(self.nodes))
         self.readers[at].runs.clear()
         node = self.nodes[at]
-        addresses = node.public, node.admin
         node.process.send_signal(signal.SIGKILL)
         node.kill()
-        for name, address in zip(("--listen", "--admin-listen"), addresses):
-            node.args[node.args.index(name) + 1] = address  # where its clients look for it
-        node.start()
-        eventually(lambda: node.get("/sitemap_index.xml").status == 200, f"{node.name} serves again", within=60)
+        node.start_again()
+        eventually(node.serves, f"{node.name} serves again", within=60)
         self.readers[at].runs.set()
 
     def node_stands_still(self):
@@ -180,39 +131,159 @@ class Cluster:
         self.nodes[at].process.send_signal(signal.SIGSTOP)
         time.sleep(self.random.uniform(0.5, 4))
         self.nodes[at].process.send_signal(signal.SIGCONT)
-        self.nodes[at].get("/sitemap_index.xml")
+        self.nodes[at].serves()
         self.readers[at].runs.set()
 
-    FAULTS = (primary_dies, node_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still)
+    def node_is_cut(self):
+        """Off the network, and what it sent arrives late."""
+        node = self.random.choice(self.nodes)
+        for relay in node.relays:
+            relay.cut()
+        time.sleep(self.random.uniform(0.5, 4))
+        for relay in node.relays:
+            relay.mend()
+
+    def tail_is_lost(self):
+        """The primary dies while a commit waits for the standby, comes back, shows that commit, and is gone for good."""
+        self.pair.standby.kill()
+        # Not one that the standby has and that only has not gone on yet.
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND clock_timestamp() - query_start > '2 s'"
+        eventually(lambda: self.pair.primary.sql(waiting) != "0", "a commit waits for the standby")
+        before = self.applied()
+        self.pair.primary.kill()
+        self.pair.primary.start(database=False)
+        eventually(lambda: max(self.applied()) > max(before), "a node shows what waited", within=60)
+        self.pair.primary.kill()
+        self.lose()
+
+    def failover_loses(self):
+        """No standby is synchronous, and the one there is lags: what was acknowledged may be lost, and every node knows."""
+        self.forgets.set()
+        self.pair.primary.set(synchronous_standby_names="''")
+        self.pair.standby.kill()
+        before = self.applied()
+        eventually(lambda: all(now > was + 5 for now, was in zip(self.applied(), before)), "writes go on", within=60)
+        self.pair.primary.kill()
+        self.lose()
+        self.forgets.clear()
+
+    def lose(self):
+        """The primary and its standby are dead; the standby comes back without what came last, and is promoted. Every node
+        that has more notices and replaces itself (contract C5)."""
+        self.pair.standby.start(database=False)
+        kept = int(self.pair.standby.sql("SELECT max(seq) FROM sitemapd.log"))
+        ahead = [(node, node.replaced()) for node, applied in zip(self.nodes, self.applied()) if applied > kept]
+        assert ahead, "no node has more than the log"
+        old = self.pair.promote()
+
+        def then():
+            self.pair.replace(old)
+            for node, before in ahead:
+                assert node.replaced() == before + 1, f"{node.name} has a past of its own"
+
+        self.then, self.told = then, f" ({len(ahead)} nodes were ahead of record {kept})"
+
+    def applied(self):
+        return [node.shared()["applied"] for node in self.nodes]
+
+    def disk_is_full(self):
+        """One node has no room for what comes; it says so, and the others go on. What it had sent already when it met the full
+        disk is in the log, and it cannot tell."""
+        at = next(at for at, node in enumerate(self.nodes) if node.name == SMALL)
+        node, writers = self.nodes[at], [w for w in self.writers if w.node.name == SMALL]
+        filler = node.small / "filler"
+
+        def told():
+            return sum(w.outcomes["no-space"] + w.outcomes["outcome-unknown"] for w in writers)
+
+        full = told()
+        with open(filler, "wb", buffering=0) as file:
+            def no_space():
+                try:
+                    while True:
+                        file.write(bytes(65536))
+                except OSError:
+                    return told() > full
+
+            eventually(no_space, f"{node.name} says that its disk is full", within=60)
+            others = [w for w in self.writers if w not in writers]
+            begun = time.monotonic()
+            eventually(lambda: all(w.acknowledged_at[-1] > begun for w in others), "the other nodes take writes", within=60)
+        filler.unlink()
+
+    def rows_differ(self):
+        """Somebody changes a row of one node behind its back. The digest finds it: that node replaces itself, alone. A digest
+        takes 2,000 rows of a table by turns: only of a small table is each row in each."""
+        node = self.random.choice(self.nodes)
+        before = [n.replaced() for n in self.nodes]
+        with sqlite3.connect(node.database, timeout=60) as db:
+            assert db.execute("UPDATE site SET robots_revision = robots_revision + 1").rowcount == 1
+        db.close()
+        eventually(lambda: node.replaced() > before[self.nodes.index(node)], f"{node.name} replaces itself", within=180)
+        assert sum(n.replaced() for n in self.nodes) == sum(before) + 1, "others replaced themselves, too"
+
+    def queue_is_full(self):
+        """A session listens and sits in a transaction, and PostgreSQL's queue of notifications (8 GB) is full behind it."""
+        url = self.pair.primary.url()
+        listener = subprocess.Popen([postgres.binary("psql"), "-XAtq", "-d", url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            listener.stdin.write("LISTEN filler;\nBEGIN;\nSELECT 'listens';\n")
+            listener.stdin.flush()
+            assert listener.stdout.readline() == "listens\n"
+            began = time.monotonic()
+            self.fill_queue()
+            full = time.monotonic()
+            eventually(lambda: all(w.acknowledged_at[-1] > full for w in self.writers), "writes go on", within=60)
+            self.told = f" (full after {full - began:.0f} s; until then at most {self.longest(began, full):.1f} s without a write, then {self.longest(full, time.monotonic()):.1f})"
+        finally:
+            listener.stdin.close()
+            listener.wait(60)
+        eventually(lambda: self.pair.primary.sql("SELECT pg_notification_queue_usage() < 0.01") == "t", "the queue is empty again", within=60)
+
+    def longest(self, began, end):
+        """Without a write anywhere."""
+        times = sorted(at for w in self.writers for at in list(w.acknowledged_at) if began < at < end)
+        return max(b - a for a, b in zip([began, *times], [*times, end]))
+
+    def fill_queue(self):
+        once = "SELECT count(pg_notify('filler', i || repeat('x', 7900))) FROM generate_series(1, 20000) i"
+        while True:
+            done = subprocess.run([postgres.binary("psql"), "-XAtq", "-d", self.pair.primary.url(), "-c", once], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            if done.returncode != 0:
+                assert "too many notifications" in done.stdout, done.stdout
+                return
+
+    QUICK = (primary_dies, node_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still, node_is_cut, tail_is_lost, failover_loses, disk_is_full)
+    SLOW = (rows_differ, queue_is_full)
+    FAULTS = QUICK + SLOW
 
     # ---- a round
 
+    def can(self, fault):
+        return fault.__name__ != "disk_is_full" or any(node.is_small for node in self.nodes)
+
     def round(self, fault):
         """What breaks under load; then the load stops and all is compared. A line of what was seen."""
-        self.then, began = lambda: None, time.monotonic()
+        self.then, self.told, began = lambda: None, "", time.monotonic()
         time.sleep(self.random.uniform(0.3, 1))
-        fault(self)
         well = time.monotonic()
-        try:  # every writer comes through again
+        try:
+            fault(self)
+            well = time.monotonic()  # every writer comes through again
             eventually(lambda: all(w.acknowledged_at and w.acknowledged_at[-1] > well for w in self.writers), f"writes after {fault.__name__}", within=60)
+            longest = self.longest(began, time.monotonic())
+            self.then()
+            self.compare()
         except AssertionError:
             for node in self.nodes:
+                print(*(f"{path.name}: {path.stat().st_size}" for path in sorted(node.small.iterdir()) if path.is_file()), file=sys.stderr)
                 print(node.name, node.api("GET", "/readyz", token=None).body.decode(), node.log()[-3000:], file=sys.stderr)
             print([(w.name, well - w.acknowledged_at[-1], w.is_alive()) for w in self.writers], self.outcomes(), file=sys.stderr)
             raise
-        times = sorted(at for w in self.writers for at in w.acknowledged_at if at > began)
-        longest = max(b - a for a, b in zip([began] + times, times))
-        self.then()
-        self.compare()
-        return f"{fault.__name__}: at most {longest:.2f} s without a write; in all {dict(self.outcomes())}"
+        return f"{fault.__name__}{self.told}: at most {longest:.2f} s without a write; in all {dict(self.outcomes())}"
 
     def outcomes(self):
         return sum((w.outcomes for w in self.writers), collections.Counter())
-
-    def export(self, node):
-        done = sitemapd("export", "--server", f"http://{node.admin}", env={"SITEMAPD_TOKEN": node.token})
-        assert done.code == 0, done
-        return done.out
 
     def compare(self):
         for writer in self.writers:
@@ -220,36 +291,19 @@ class Cluster:
         for writer in self.writers:
             writer.join(120)
             assert not writer.is_alive(), "a write has no end"
-        self.all_agree()
-        there = {}
-        for line in self.export(self.nodes[0]).splitlines():
-            entry = json.loads(line)
-            assert entry["loc"] not in there, "twice"
-            there[entry["loc"]] = entry.get("lastmod")
+        there = {entry["loc"]: entry.get("lastmod") for entry in self.cluster.all_agree()}
         for writer in self.writers:
             for loc, values in writer.may_be.items():
                 assert there.get(loc) in values, f"{loc} is {there.get(loc)}, and may be {values}"
                 writer.may_be[loc] = {there.get(loc)}
         for reader in self.readers:
             assert not reader.failed, f"GETs of {reader.node.name} failed: {reader.failed[:5]}"
-        gaps = self.pair.primary.sql("SELECT max(seq) - min(seq) + 1 - count(*) FROM sitemapd.log")
-        assert gaps == "0", "the log has gaps"
         self.go_on()
-
-    def all_agree(self):
-        """All nodes hold and serve the same, to the byte."""
-        def same():
-            head = self.pair.primary.sql("SELECT max(seq) FROM sitemapd.log")
-            return all(str(node.api("GET", "/readyz", token=None).json()["shared"]["applied"]) == head for node in self.nodes)
-
-        eventually(same, "all nodes are at the head", within=60)
-        assert len({self.export(node) for node in self.nodes}) == 1, "nodes differ"
-        eventually(lambda: len({(r.body, r["ETag"]) for r in (n.get("/sitemap_index.xml", {"Accept-Encoding": "gzip"}) for n in self.nodes)}) == 1, "equal bytes and tags")
 
     def go_on(self):
         fresh = []
         for old in self.writers:
-            writer = Writer(old.node, 0, self.random.random())
+            writer = Writer(old.node, 0, self.random.random(), self.forgets)
             writer.name, writer.may_be, writer.outcomes, writer.count = old.name, old.may_be, old.outcomes, old.count
             writer.acknowledged_at = old.acknowledged_at
             fresh.append(writer)
@@ -262,28 +316,18 @@ class Cluster:
             thread.stops.set()
         for thread in self.writers + self.readers:
             thread.join(60)
-        for node in self.nodes:
-            node.kill()
-        self.pair.end()
+        self.cluster.end()
 
 
-def main():
-    if len(sys.argv) > 4 or any(arg.startswith("-") for arg in sys.argv[1:]):
-        print("usage: tests/shared/rounds.py [ROUNDS [SEED [FAULT]]]", file=sys.stderr)
-        return 2
-    faults = [fault for fault in Cluster.FAULTS if len(sys.argv) < 4 or fault.__name__ == sys.argv[3]]
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else len(Cluster.FAULTS)
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
+def run(folder, count, seed, delay_ms, only):
+    """So many rounds, each fault in turn, then the slow ones once; or those of one fault."""
+    faults = [fault for fault in Rounds.FAULTS if fault.__name__ == only] if only else Rounds.QUICK
     print(f"seed {seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="rounds.") as folder:
-        cluster = Cluster(folder, seed)
-        try:
-            for number in range(rounds):
-                print(f"{number + 1}: {cluster.round(faults[number % len(faults)])}", flush=True)
-        finally:
-            cluster.end()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    rounds = Rounds(folder, seed, delay_ms)
+    try:
+        faults = [fault for fault in faults if rounds.can(fault)]
+        turns = [faults[n % len(faults)] for n in range(count)]
+        for number, fault in enumerate(turns if only else turns + list(Rounds.SLOW)):
+            print(f"{number + 1}: {rounds.round(fault)}", flush=True)
+    finally:
+        rounds.end()

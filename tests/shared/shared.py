@@ -1,13 +1,12 @@
-"""tests/shared/run: cuts, the day and the figures. See there; the rounds of faults are rounds.py."""
+"""tests/shared/run: see there. What breaks is in rounds.py, the soak in soak.py; here are the day and the figures."""
 
 import argparse
 import http.client
 import json
 import os
-import pathlib
 import random
 import shutil
-import socket
+import signal
 import statistics
 import subprocess
 import sys
@@ -15,224 +14,13 @@ import tempfile
 import threading
 import time
 
-from harness import ORIGIN, TOKEN, Server, sitemapd
-from postgres import Server as PostgreSQL
+import rounds
+import soak
+from cluster import Cluster
+from harness import ORIGIN, TOKEN, Connection, Server, eventually, request_bytes
 from postgres import free_port
 
 SETTLE_SECONDS = 120  # bounds a hang
-
-
-def until(check, what, within=SETTLE_SECONDS):
-    end = time.monotonic() + within
-    while True:
-        value = check()
-        if value:
-            return value
-        assert time.monotonic() < end, f"not within {within} s: {what}"
-        time.sleep(0.02)
-
-
-class Relay:
-    """A port of loopback that leads to another, until it is cut: then it stands still, as a network that is gone."""
-
-    def __init__(self):
-        self.target, self.cut, self.pairs = None, threading.Event(), []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            if self.cut.is_set() or self.target is None:
-                self.pairs.append((client, client))
-                if self.target is None:
-                    client.close()
-                continue
-            try:
-                server = socket.create_connection(("127.0.0.1", self.target), 5)
-            except OSError:
-                client.close()
-                continue
-            self.pairs.append((client, server))
-            for one, other in ((client, server), (server, client)):
-                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
-
-    def carry(self, one, other):
-        try:
-            one.settimeout(None)
-            while data := one.recv(65536):
-                while self.cut.is_set():
-                    time.sleep(0.02)
-                other.sendall(data)
-        except OSError:
-            pass
-        for end in (one, other):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-
-class Pair:
-    """A primary with its synchronous standby."""
-
-    def __init__(self):
-        self.primary = PostgreSQL(durable=True).start()
-        self.standby = self.primary.standby()
-
-    def fail_over(self):
-        """-9 for the primary; the standby takes its place, and gets one of its own."""
-        self.primary.kill()
-        old, self.primary = self.primary, self.standby
-        self.primary.promote()
-        old.end()
-
-    def mend(self):
-        self.standby = self.primary.standby()
-
-    def end(self):
-        for server in (self.standby, self.primary):
-            server.end()
-
-
-class Cluster:
-    def __init__(self, folder, relayed=True):
-        self.folder = pathlib.Path(folder)
-        self.pair = Pair()
-        self.relays = {name: (Relay(), Relay()) for name in "abc"}
-        self.point()
-        self.nodes = {}
-        first = self.database("a")
-        assert sitemapd("site", "add", ORIGIN, database=first).code == 0
-        made = sitemapd("share", "init", "--shared", self.pair.primary.url(), database=first)
-        assert made.code == 0, made
-        for name in "abc":
-            self.database(name)
-            ports = [relay.port for relay in self.relays[name]] if relayed else [self.pair.primary.port]
-            hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
-            self.nodes[name] = Server(self.folder / name, sites=(), config=f"[shared]\ndatabase = postgresql://postgres@{hosts}/sitemapd\nnode = {name}\n[admin]\nmax_suspended = 500\n").start()
-        for node in self.nodes.values():
-            until(lambda node=node: shared(node)["phase"] == "joined", "joined")
-
-    def database(self, name):
-        os.makedirs(self.folder / name, exist_ok=True)
-        return str(self.folder / name / "catalogue.db")
-
-    def point(self):
-        for first, second in self.relays.values():
-            first.target, second.target = self.pair.primary.port, self.pair.standby.port
-
-    def fail_over(self):
-        self.pair.fail_over()
-        self.point()
-
-    def mend(self):
-        self.pair.mend()
-        self.point()
-
-    def end(self):
-        for node in self.nodes.values():
-            node.kill()
-        self.pair.end()
-
-
-def shared(node):
-    return node.api("GET", "/readyz", token=None).json()["shared"]
-
-
-def held(node):
-    """The locs of a node."""
-    out = sitemapd("export", "--server", f"http://{node.admin}", env={"SITEMAPD_TOKEN": node.token})
-    assert out.code == 0, out
-    return [line["loc"] for line in out.lines()]
-
-
-def at_the_head(cluster):
-    head = lambda: int(cluster.pair.primary.sql("SELECT max(seq) FROM sitemapd.log"))
-    until(lambda: {shared(node)["applied"] for node in cluster.nodes.values()} == {head()}, "all nodes at the head")
-
-
-def same_everywhere(cluster):
-    """All nodes at the head of the log: then they hold and serve the same. The locs."""
-    nodes = list(cluster.nodes.values())
-    at_the_head(cluster)
-    found = [held(node) for node in nodes]
-    assert found[0] == found[1] == found[2], "nodes hold different entries"
-    page = lambda node: node.get("/sitemap_index.xml", {"Accept-Encoding": "gzip"})
-    until(lambda: len({(page(node).body, page(node)["ETag"]) for node in nodes}) == 1, "equal pages")
-    assert len(found[0]) == len(set(found[0])), "an entry is there twice"
-    return set(found[0])
-
-
-class Writer(threading.Thread):
-    """Registers one after another at a node; a call that got no answer, or 504, is asked for again by its key."""
-
-    def __init__(self, cluster, name, tag):
-        super().__init__(daemon=True)
-        self.cluster, self.name_, self.tag, self.stopping = cluster, name, tag, threading.Event()
-        self.acknowledged, self.refused, self.unknown, self.made = [], 0, 0, 0
-
-    def ask(self, loc, key):
-        try:
-            return self.cluster.nodes[self.name_].api("POST", "/v1/sitemaps", {"loc": loc}, headers={"Idempotency-Key": key}).status
-        except (OSError, AssertionError):  # the node was killed beneath it
-            return 0
-
-    def run(self):
-        while not self.stopping.is_set():
-            self.made += 1
-            loc = f"{ORIGIN}/{self.tag}-{self.name_}-{self.made}.xml"
-            status = self.ask(loc, f"{self.tag}{self.name_}{self.made}")
-            if status == 0 or status == 504:
-                self.unknown += 1
-                time.sleep(0.05)
-            elif status in (200, 201):
-                self.acknowledged.append(loc)
-            else:
-                self.refused += 1
-                assert status == 503, status
-                time.sleep(0.02)
-
-
-def cut(cluster, number, chance):
-    """A node loses its network for a while, under writers on all; what they were acknowledged."""
-    writers = [Writer(cluster, name, f"r{number}") for name in "abc"]
-    for writer in writers:
-        writer.start()
-    time.sleep(chance.uniform(0.2, 1.0))
-    relays = cluster.relays[chance.choice("abc")]
-    for relay in relays:
-        relay.cut.set()
-    time.sleep(chance.uniform(0.5, 4.0))
-    for relay in relays:
-        relay.cut.clear()
-    before, begun = [len(writer.acknowledged) for writer in writers], time.monotonic()
-    until(lambda: all(len(writer.acknowledged) > was for writer, was in zip(writers, before)), "each node takes writes again")
-    first = time.monotonic() - begun
-    for writer in writers:
-        writer.stopping.set()
-    for writer in writers:
-        writer.join(SETTLE_SECONDS)
-        assert not writer.is_alive(), "a call never came back"
-    return first, writers
-
-
-def cuts(folder, count, seed):
-    chance, cluster, everything, waits, unknown = random.Random(seed), Cluster(folder), set(), [], 0
-    try:
-        for number in range(count):
-            first, writers = cut(cluster, number, chance)
-            waits.append(first)
-            for writer in writers:
-                everything.update(writer.acknowledged)
-                unknown += writer.unknown
-            lost = everything - same_everywhere(cluster)
-            assert not lost, f"cut {number}: {len(lost)} acknowledged are lost: {sorted(lost)[:5]}"
-        print(f"{count} cuts, seed {seed}: {len(everything)} acknowledged, none lost, {unknown} in doubt at first; all nodes take writes again after {max(waits):.2f} s at most")
-    finally:
-        cluster.end()
-
 
 # ---- a client's day -------------------------------------------------------------------------------------------
 
@@ -301,19 +89,19 @@ def put(port, body, key):
         connection.close()
 
 
-def day(folder, entries):
-    cluster = Cluster(folder)
+def day(folder, entries, delay_ms):
+    cluster = Cluster(folder, delay_ms, config="[admin]\nmax_suspended = 500\n")
     proxy = crawler = None
     try:
         ports = {"pages": free_port(), "api": free_port()}
-        servers = lambda side: "\n    ".join(f"server {name} {getattr(node, side)} port {node.admin.rsplit(':', 1)[1]}" for name, node in cluster.nodes.items())
+        servers = lambda side: "\n    ".join(f"server {node.name} {getattr(node, side)} port {node.admin.rsplit(':', 1)[1]}" for node in cluster.nodes)
         config = cluster.folder / "haproxy.cfg"
         config.write_text(HAPROXY.format(**ports, pages_servers=servers("public"), api_servers=servers("admin")))
         proxy = subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         lists = ["".join(json.dumps({"loc": f"{ORIGIN}/{night}/{i}.xml"}) + "\n" for i in range(entries)).encode() for night in range(3)]
-        until(lambda: put(ports["api"], lists[0], "night-0") == 200, "the first night")
-        for node in cluster.nodes.values():
-            until(lambda node=node: node.get("/sitemap_index.xml").status == 200, "served on each")
+        eventually(lambda: put(ports["api"], lists[0], "night-0") == 200, "the first night", SETTLE_SECONDS)
+        for node in cluster.nodes:
+            eventually(node.serves, "served on each", SETTLE_SECONDS)
         crawler = subprocess.Popen([sys.executable, "-c", SPIDER, f"http://127.0.0.1:{ports['pages']}", "400"], stdout=subprocess.PIPE, text=True, env={**os.environ, "no_proxy": "*"})
         for night in (1, 2):
             answers, begun, done = [], time.monotonic(), threading.Event()
@@ -327,12 +115,13 @@ def day(folder, entries):
             threading.Thread(target=replace, daemon=True).start()
             time.sleep(0.7)
             if night == 1:
-                cluster.fail_over()
+                old = cluster.pair.fail_over()
             assert done.wait(SETTLE_SECONDS), answers
             print(f"night {night}: {entries} entries replaced in {time.monotonic() - begun:.1f} s, answers {answers}", flush=True)
             if night == 1:
-                cluster.mend()
-            assert same_everywhere(cluster) == {json.loads(line)["loc"] for line in lists[night].splitlines()}, f"night {night} is not what was sent"
+                cluster.pair.replace(old)
+            held = {entry["loc"] for entry in cluster.all_agree()} - {f"{ORIGIN}/first.xml"}  # another's
+            assert held == {json.loads(line)["loc"] for line in lists[night].splitlines()}, f"night {night} is not what was sent"
         out, _ = crawler.communicate(timeout=300)
         seen = json.loads(out)
         print(f"Scrapy saw {seen}")
@@ -348,38 +137,111 @@ def day(folder, entries):
 # ---- figures --------------------------------------------------------------------------------------------------
 
 
-def bench(folder, entries):
-    cluster = Cluster(folder, relayed=False)
+def soon(a, b, count):
+    """Milliseconds from the answer of one node until another serves it; those of the write itself."""
+    writes, took = [], []
+    for i in range(count):
+        loc, begun = f"{ORIGIN}/soon-{i}.xml", time.monotonic()
+        assert a.register(loc).status == 201
+        written = time.monotonic()
+        while loc.encode() not in b.get("/sitemap_index.xml").xml():
+            assert time.monotonic() - begun < SETTLE_SECONDS, "served there"
+        writes.append((written - begun) * 1000)
+        took.append((time.monotonic() - written) * 1000)
+    return sorted(writes), sorted(took)
+
+
+def rate(nodes, writers, seconds=5):
+    """Registrations a second."""
+    counts, end = [], time.monotonic() + seconds
+
+    def write(node, tag):
+        n = 0
+        while time.monotonic() < end:
+            n += node.register(f"{ORIGIN}/{tag}-{n}.xml").status == 201
+        counts.append(n)
+
+    threads = [threading.Thread(target=write, args=(nodes[i % len(nodes)], f"{time.monotonic_ns()}-{i}")) for i in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / seconds
+
+
+def cpu_ns(node):
+    """Of all its threads, to the nanosecond."""
+    total = 0
+    for task in os.listdir(f"/proc/{node.process.pid}/task"):
+        with open(f"/proc/{node.process.pid}/task/{task}/schedstat", encoding="ascii") as file:
+            total += int(file.read().split()[0])
+    return total
+
+
+def get_cost(node, count=4000):
+    """What a GET costs the node's processor, in microseconds: on a kept connection, half of them answered by 304."""
+    plain = {"Accept-Encoding": "gzip"}
+    with Connection(node.public) as connection:
+        connection.send(request_bytes("GET", "/sitemap_index.xml", plain))
+        tag = connection.reply()["ETag"]
+        asked = [request_bytes("GET", "/sitemap_index.xml", headers) for headers in (plain, {**plain, "If-None-Match": tag})]
+        before = cpu_ns(node)
+        for i in range(count):
+            connection.send(asked[i % 2])
+            assert connection.reply().status == (200, 304)[i % 2]
+        return (cpu_ns(node) - before) / count / 1000
+
+
+def write_cost(node, count=500):
+    """What a registration costs its processor, in microseconds."""
+    before, mark = cpu_ns(node), time.monotonic_ns()
+    for i in range(count):
+        assert node.register(f"{ORIGIN}/cost-{mark}-{i}.xml").status == 201
+    return (cpu_ns(node) - before) / count / 1000
+
+
+def beside(what, cost, one, other, rounds_=21):
+    """Turn by turn, each first in every other one: the ratio of the two, its median and the middle half."""
+    ratios, costs = [], []
+    for turn in range(rounds_):
+        pair = [cost(node) for node in ((one, other) if turn % 2 else (other, one))]
+        first, second = pair if turn % 2 else reversed(pair)
+        ratios.append(first / second)
+        costs.append(second)
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(f"{what}: {middle:.3f}x ({low:.3f} to {high:.3f} in the middle half of {rounds_} turns; {statistics.median(costs):.1f} us)", flush=True)
+
+
+def alone_and_beside(folder, member, older):
+    """What being one of three costs who asks; and, beside an earlier program, what is in this one for nobody."""
+    entries = [f"{ORIGIN}/{i}.xml" for i in range(1000)]
+    made = []
     try:
-        a, b, _ = cluster.nodes.values()
-        took = []
-        for i in range(200):
-            loc = f"{ORIGIN}/bench-{i}.xml"
-            assert a.register(loc).status == 201
-            begun = time.monotonic()
-            while loc.encode() not in b.get("/sitemap_index.xml").xml():
-                assert time.monotonic() - begun < SETTLE_SECONDS, "served there"
-            took.append((time.monotonic() - begun) * 1000)
-        took.sort()
-        print(f"written on one node, served on another: p50 {statistics.median(took):.1f} ms, p99 {took[197]:.1f} ms")
+        for name, binary in (("alone", None), ("older", older)):
+            if name == "older" and not older:
+                continue
+            os.mkdir(os.path.join(folder, name))
+            node = Server(os.path.join(folder, name))
+            node.binary = binary or node.binary
+            made.append(node.start())
+        for node in [member, *made]:
+            assert node.replace(entries, max_removed=10**6).status == 200
+        beside("GETs of one of three beside a node alone", get_cost, member, made[0])
+        if older:
+            beside("GETs of a node alone beside the earlier program", get_cost, *made)
+            beside("registrations of a node alone beside the earlier program", write_cost, *made)
+    finally:
+        for node in made:
+            node.kill()
 
-        def rate(nodes, writers, seconds=5):
-            counts, end = [], time.monotonic() + seconds
 
-            def write(node, tag):
-                n = 0
-                while time.monotonic() < end:
-                    n += node.register(f"{ORIGIN}/{tag}-{n}.xml").status == 201
-                counts.append(n)
-
-            threads = [threading.Thread(target=write, args=(nodes[i % len(nodes)], f"{time.monotonic_ns()}-{i}")) for i in range(writers)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            return sum(counts) / seconds
-
-        one, three = rate([a], 64), rate(list(cluster.nodes.values()), 64)
+def bench(folder, entries, delay_ms, older):
+    cluster = Cluster(folder, delay_ms)
+    try:
+        a, b, c = cluster.nodes
+        writes, took = soon(a, b, 200)
+        print(f"a registration: p50 {statistics.median(writes):.1f} ms, p99 {writes[197]:.1f} ms; from its answer until another node serves it: p50 {statistics.median(took):.1f} ms, p99 {took[197]:.1f} ms", flush=True)
+        one, three = rate([a], 64), rate(cluster.nodes, 64)
         with tempfile.TemporaryDirectory() as alone_folder:
             alone = Server(alone_folder).start()
             single = rate([alone], 64)
@@ -388,12 +250,11 @@ def bench(folder, entries):
             assert alone.api("POST", "/v1/sitemaps", body=lines, content_type="application/x-ndjson").status == 200
             bulk_alone = time.monotonic() - begun
             alone.stop()
-        print(f"64 writers: a node alone {single:.0f}/s, one node of three {one:.0f}/s, three together {three:.0f}/s (the client's threads share the processors)")
+        print(f"64 writers: a node alone {single:.0f}/s, one node of three {one:.0f}/s, three together {three:.0f}/s (the client's threads share the processors)", flush=True)
         begun = time.monotonic()
         assert a.api("POST", "/v1/sitemaps", body=lines, content_type="application/x-ndjson").status == 200
-        at_the_head(cluster)
-        print(f"{entries} entries as one list: alone {bulk_alone:.1f} s, everywhere {time.monotonic() - begun:.1f} s")
-        c = cluster.nodes["c"]
+        cluster.at_the_head()
+        print(f"{entries} entries as one list: alone {bulk_alone:.1f} s, everywhere {time.monotonic() - begun:.1f} s", flush=True)
         c.kill()
         for suffix in ("", "-wal", "-shm"):
             if os.path.exists(c.database + suffix):
@@ -401,22 +262,33 @@ def bench(folder, entries):
         shutil.rmtree(c.database + ".pages", ignore_errors=True)
         begun = time.monotonic()
         c.start()
-        at_the_head(cluster)
-        print(f"an empty node joins in {time.monotonic() - begun:.1f} s")
+        cluster.at_the_head()
+        print(f"an empty node joins in {time.monotonic() - begun:.1f} s", flush=True)
+        alone_and_beside(folder, a, older)
     finally:
         cluster.end()
 
 
 def main():
     arguments = argparse.ArgumentParser(add_help=False)
-    arguments.add_argument("--cuts", type=int, default=10)
+    arguments.add_argument("--only", choices=("rounds", "day", "bench", "soak"))
+    arguments.add_argument("--rounds", type=int, default=100)
+    arguments.add_argument("--fault", choices=[fault.__name__ for fault in rounds.Rounds.FAULTS])
     arguments.add_argument("--entries", type=int, default=100000)
+    arguments.add_argument("--minutes", type=float, default=60)
+    arguments.add_argument("--delay", type=float)
+    arguments.add_argument("--beside")
     arguments.add_argument("--seed", type=int, default=random.randrange(10**6))
-    arguments.add_argument("--only", choices=("cuts", "day", "bench"))
-    chosen, _ = arguments.parse_known_args()  # --rounds is rounds.py's
-    for name, run in (("cuts", lambda folder: cuts(folder, chosen.cuts, chosen.seed)), ("day", lambda folder: day(folder, chosen.entries)), ("bench", lambda folder: bench(folder, chosen.entries))):
-        if chosen.only in (None, name):
-            with tempfile.TemporaryDirectory() as folder:
+    chosen = arguments.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started and mounted is ended, too
+    delay = chosen.delay or 0
+    parts = {"rounds": lambda folder: rounds.run(folder, chosen.rounds, chosen.seed, delay, chosen.fault),
+             "day": lambda folder: day(folder, chosen.entries, delay),
+             "bench": lambda folder: bench(folder, chosen.entries, chosen.delay, chosen.beside),
+             "soak": lambda folder: soak.run(folder, chosen.minutes, chosen.seed, 10 if chosen.delay is None else chosen.delay)}
+    for name, run in parts.items():
+        if chosen.only == name or (chosen.only is None and name != "soak"):
+            with tempfile.TemporaryDirectory(prefix=f"shared-{name}.") as folder:
                 print(f"{name}:", flush=True)
                 run(folder)
     print("tests/shared/run: all good")

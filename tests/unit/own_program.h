@@ -1,6 +1,5 @@
 /* The running test's own file, for tests that start it again as another process. */
-#ifndef SITEMAPD_TESTS_OWN_PROGRAM_H
-#define SITEMAPD_TESTS_OWN_PROGRAM_H
+#pragma once
 
 #include <limits.h>
 #include <unistd.h>
@@ -15,5 +14,3 @@ static inline const char *own_program(void)
     path[len < 0 ? 0 : len] = '\0';
     return path;
 }
-
-#endif

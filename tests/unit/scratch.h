@@ -1,7 +1,6 @@
 /* Where unit tests put their files: in TMPDIR, or in /tmp. Commits wait for a disk, so tests/run
  * gives the builds with sanitizers a TMPDIR in memory; the plain build's stay on the disk. */
-#ifndef SITEMAPD_TESTS_SCRATCH_H
-#define SITEMAPD_TESTS_SCRATCH_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,5 +26,3 @@ static inline void scratch_name(char *path, const char *name)
 {
     snprintf(path, SCRATCH_MAX_BYTES, "%s/%s-XXXXXX", scratch_folder(), name);
 }
-
-#endif

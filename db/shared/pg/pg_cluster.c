@@ -6,8 +6,69 @@
 #include <string.h>
 
 #include "db/shared/pg/pg_log.h"
-#include "db/shared/pg/pg_schema.h"
 #include "server/base/clock.h"
+
+/* The tables of a shared catalogue's log in PostgreSQL: schema `sitemapd` of the database that
+ * [shared] names. Layout 1; never changed once released.
+ *
+ * log: a row for each record, without gaps. `total` is the sum of all packed bodies up to this one.
+ * A body of more than a MiB lies in `part`, without gaps from 0, and `body` is empty. Bodies are
+ * packed already, so nobody packs them again (STORAGE EXTERNAL). */
+static const char *const pg_schema[] = {
+    "CREATE TABLE sitemapd.cluster("
+    " one boolean PRIMARY KEY DEFAULT true CHECK (one),"
+    " layout bigint NOT NULL,"
+    " epoch text NOT NULL,"
+    " made_at timestamptz NOT NULL DEFAULT now())",
+    "CREATE TABLE sitemapd.log("
+    " seq bigint PRIMARY KEY,"
+    " id uuid NOT NULL UNIQUE,"
+    " node text NOT NULL,"
+    " schema bigint NOT NULL,"   /* of the catalogue's file, before the record */
+    " revision bigint NOT NULL," /* that the record follows */
+    " serial bigint NOT NULL,"
+    " at bigint NOT NULL," /* Unix milliseconds, by the node's clock */
+    " stored_at timestamptz NOT NULL DEFAULT now(),"
+    " chain bytea NOT NULL,"
+    " total bigint NOT NULL,"
+    " parts bigint NOT NULL,"
+    " body bytea NOT NULL)",
+    "ALTER TABLE sitemapd.log ALTER body SET STORAGE EXTERNAL",
+    "CREATE TABLE sitemapd.part("
+    " seq bigint NOT NULL, no bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (seq, no))",
+    "ALTER TABLE sitemapd.part ALTER body SET STORAGE EXTERNAL",
+    "CREATE TABLE sitemapd.node("
+    " name text PRIMARY KEY,"
+    " seen timestamptz NOT NULL,"
+    " release text NOT NULL,"
+    " schema bigint NOT NULL,"
+    " applied bigint NOT NULL,"
+    " digest_seq bigint NOT NULL,"
+    " digest bytea NOT NULL,"
+    " state text NOT NULL)",
+    /* A snapshot counts once its row is there; its parts come before. */
+    "CREATE TABLE sitemapd.snapshot("
+    " seq bigint PRIMARY KEY,"
+    " chain bytea NOT NULL,"
+    " schema bigint NOT NULL,"
+    " bytes bigint NOT NULL," /* of the file */
+    " parts bigint NOT NULL,"
+    " sha bytea NOT NULL,"    /* SHA-256 of all parts */
+    " total bigint NOT NULL," /* of the record */
+    " taken_at timestamptz NOT NULL DEFAULT now())",
+    "CREATE TABLE sitemapd.snapshot_part("
+    " seq bigint NOT NULL, no bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (seq, no))",
+    "ALTER TABLE sitemapd.snapshot_part ALTER body SET STORAGE EXTERNAL",
+};
+
+/* What a node's role needs, which follows. */
+static const char *const pg_grants[] = {
+    "GRANT USAGE ON SCHEMA sitemapd TO ",
+    "GRANT SELECT ON sitemapd.cluster TO ",
+    "GRANT SELECT, INSERT, DELETE ON sitemapd.log, sitemapd.part TO ",
+    "GRANT SELECT, INSERT, DELETE ON sitemapd.snapshot, sitemapd.snapshot_part TO ",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON sitemapd.node TO ",
+};
 
 static enum shared_outcome said(struct pg_log *l, enum shared_outcome outcome, const char *what)
 {
@@ -22,6 +83,8 @@ static void take_overview(const PGresult *all, const PGresult *last, struct shar
     *out = (struct shared_overview){
         .synchronous = pg_get_integer(all, 0, 2) != 0,
         .durable = pg_get_integer(all, 0, 3) != 0,
+        .waiting = (uint64_t)pg_get_integer(all, 0, 9),
+        .waiting_ms = pg_get_integer(all, 0, 10),
         .first_seq = (uint64_t)pg_get_integer(all, 0, 4),
         .head.seq = (uint64_t)pg_get_integer(all, 0, 5),
         .bytes = (uint64_t)pg_get_integer(all, 0, 7),
@@ -146,6 +209,14 @@ static enum shared_outcome make(struct pg_log *l, bool has_schema, const char *e
     for (size_t i = 0; i < sizeof pg_schema / sizeof pg_schema[0] && outcome == SHARED_YES; i++)
         outcome = run_text(l, pg_schema[i], deadline_ms);
     return outcome == SHARED_YES ? finish(l, epoch, grant_to, start, deadline_ms) : outcome;
+}
+
+enum shared_outcome pg_log_grant(struct shared_log *log, const char *role, int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
+
+    return outcome == SHARED_YES ? grant(l, role, deadline_ms) : outcome;
 }
 
 static const char founded_already[] = "there is a shared catalogue in this database already";

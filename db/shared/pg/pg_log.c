@@ -9,7 +9,7 @@
 
 #include "server/base/clock.h"
 
-/* A transaction there ends after two seconds without a word (pg_statements.h). */
+/* A transaction there ends after two seconds without a word (pg_statements.def). */
 #define KEEP_MS 500
 /* What an answer may take on its way. */
 #define ANSWER_MS 250
@@ -52,9 +52,23 @@ static const char *why(const struct shared_log *log)
     return ((const struct pg_log *)log)->session.why;
 }
 
+static const char *gist(const struct shared_log *log)
+{
+    return pg_session_gist(&((const struct pg_log *)log)->session);
+}
+
 static void interrupt(struct shared_log *log)
 {
     pg_session_interrupt(&pg_log_of(log)->session);
+}
+
+/* Behind a transaction, or before its COMMIT. */
+static void send_idle_timeout(struct pg_log *l)
+{
+    struct pg_value ms = pg_text(PG_IDLE_MS);
+
+    if (l->keeps_lists_out || l->place.site_group != NO_SITE_GROUP)
+        pg_send(&l->session, PG_IDLE_TIMEOUT, &ms, 1);
 }
 
 static void rollback(struct shared_log *log)
@@ -67,6 +81,7 @@ static void rollback(struct shared_log *log)
     if (!l->session.conn)
         return;
     pg_send(&l->session, PG_ROLLBACK, NULL, 0);
+    send_idle_timeout(l);
     if (pg_log_run(l, NULL, clock_now_ms() + 1000) != SHARED_YES)
         pg_session_drop(&l->session);
 }
@@ -74,24 +89,26 @@ static void rollback(struct shared_log *log)
 /* The transaction under way ends; what `outcome` was about, and why, is told on. */
 static enum shared_outcome abandon(struct pg_log *l, enum shared_outcome outcome)
 {
-    char said[PG_WHY_SIZE];
+    char said[PG_WHY_SIZE], sqlstate[sizeof l->session.sqlstate];
 
     memcpy(said, l->session.why, sizeof said);
+    memcpy(sqlstate, l->session.sqlstate, sizeof sqlstate);
     rollback(&l->log);
     memcpy(l->session.why, said, sizeof said);
+    memcpy(l->session.sqlstate, sqlstate, sizeof sqlstate);
     return outcome;
 }
 
 static enum shared_outcome keep(struct shared_log *log, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value key = pg_integer(pg_lock_key("write", ""));
+    struct pg_value keys[] = {pg_integer(pg_lock_key("write", "")), pg_integer(pg_line_key())};
     struct pg_results r;
 
     if (!l->is_open || clock_now_ms() - l->asked_ms < KEEP_MS)
         return SHARED_YES;
     l->asked_ms = clock_now_ms();
-    pg_send(&l->session, PG_ASK, &key, 1);
+    pg_send(&l->session, PG_ASK, keys, 2);
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
     if (outcome == SHARED_YES && l->awaited_since_ms == 0 && pg_get_integer(r.at[0], 0, 0) > 0)
         l->awaited_since_ms = l->asked_ms;
@@ -110,10 +127,10 @@ static int64_t awaited_ms(const struct shared_log *log)
 
 enum { SEQ, ID, NODE, SCHEMA, REVISION, SERIAL, AT, CHAIN, TOTAL, PARTS, BODY };
 
-static bool get_chain(const PGresult *r, int row, int column, uint8_t out[SHARED_CHAIN_BYTES])
+static bool get_chain(const PGresult *r, int row, uint8_t out[SHARED_CHAIN_BYTES])
 {
     size_t size;
-    const void *bytes = pg_get_bytes(r, row, column, &size);
+    const void *bytes = pg_get_bytes(r, row, CHAIN, &size);
 
     if (size != SHARED_CHAIN_BYTES)
         return false;
@@ -189,7 +206,7 @@ static enum shared_outcome take_record(struct pg_log *l, const PGresult *tail, i
     pg_get_text(tail, row, ID, record.id, sizeof record.id);
     pg_get_text(tail, row, NODE, record.node, sizeof record.node);
     if (seq != reached->seq + 1 || strlen(record.id) != SHARED_ID_SIZE - 1 ||
-        !get_chain(tail, row, CHAIN, record.position.chain))
+        !get_chain(tail, row, record.position.chain))
         return diverged(l, reached->seq + 1, "is missing");
     if (!take->begin(take->context, &record))
         return SHARED_STOPPED;
@@ -237,7 +254,7 @@ static enum shared_outcome take_tail(struct pg_log *l, const PGresult *tail,
     *reached = *at;
     if (rows == 0 || (uint64_t)pg_get_integer(tail, 0, SEQ) != at->seq)
         return judge_missing(l, at);
-    if (!get_chain(tail, 0, CHAIN, chain) || memcmp(chain, at->chain, sizeof chain) != 0)
+    if (!get_chain(tail, 0, chain) || memcmp(chain, at->chain, sizeof chain) != 0)
         return diverged(l, at->seq, "is another one than here");
     if (!l->unpacker && !(l->unpacker = shared_unpacker_new()))
         return SHARED_NO_MEMORY;
@@ -286,13 +303,15 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
 
 /* --- writing --- */
 
-/* Opens a transaction and takes the lock in it, as the first statements of a batch. The server is
- * to say that it did not get it before we stop to listen. */
-static void send_lock(struct pg_log *l, int64_t deadline_ms)
+/* Opens a transaction and takes the lock in it, as the first three statements of a batch. The
+ * server is to say that it did not get it before we stop to listen. */
+static void send_lock(struct pg_log *l, bool is_list, int64_t deadline_ms)
 {
     char timeout[24];
     int64_t left = deadline_ms - clock_now_ms();
-    struct pg_value key = pg_integer(pg_lock_key("write", ""));
+    struct pg_value values[] = {pg_integer(pg_lock_key("list", "")),
+                                pg_integer(pg_lock_key("write", "")),
+                                pg_integer(l->keeps_lists_out)};
 
     left -= left > 2 * ANSWER_MS ? ANSWER_MS : left / 2;
     snprintf(timeout, sizeof timeout, "%lld", (long long)(left > 0 ? left : 1));
@@ -300,15 +319,96 @@ static void send_lock(struct pg_log *l, int64_t deadline_ms)
 
     pg_send(&l->session, PG_BEGIN, NULL, 0);
     pg_send(&l->session, PG_LOCK_TIMEOUT, &ms, 1);
-    pg_send(&l->session, PG_LOCK, &key, 1);
+    if (is_list)
+        pg_send(&l->session, PG_LOCK_LIST, values, 3);
+    else
+        pg_send(&l->session, PG_LOCK, &values[1], 1);
+}
+
+/* What an earlier connection shared went with it. */
+static void know_shares(struct pg_log *l)
+{
+    if (l->lists_number == l->session.number)
+        return;
+    l->lists_number = l->session.number;
+    l->keeps_lists_out = l->had_turn = false;
+    l->place.site_group = NO_SITE_GROUP;
+}
+
+static void send_share_behind(struct pg_log *l, const struct shared_position *at,
+                              uint64_t max_bytes)
+{
+    struct pg_value values[] = {pg_integer((int64_t)at->seq),
+                                pg_integer(max_bytes > INT32_MAX ? INT32_MAX : (int64_t)max_bytes),
+                                pg_integer(pg_lock_key("list", ""))};
+    pg_send(&l->session, PG_SHARE_BEHIND, values, 3);
+}
+
+/* How long the list before us, whose commit lets go of its two locks one after the other, may need
+ * between them. */
+#define RELEASE_MS "250"
+
+/* In the transaction, before it is rolled back: from here on others' lists wait for us. Where that
+ * cannot be had, the list before us may not be quite over: it is waited for behind the transaction
+ * (in it, a list next in line would wait for us, too), else we are as if we had not asked. */
+static void keep_lists_out(struct pg_log *l)
+{
+    struct pg_value key = pg_integer(pg_lock_key("list", ""));
+    struct pg_value ms = pg_text(RELEASE_MS), idle_ms = pg_text(PG_IDLE_MS);
+    struct pg_results r;
+
+    if (l->keeps_lists_out)
+        return;
+    pg_send(&l->session, PG_TRY_SHARED, &key, 1);
+    if (pg_log_run(l, &r, clock_now_ms() + 1000) == SHARED_YES)
+        l->keeps_lists_out = pg_get_integer(r.at[0], 0, 0) != 0;
+    pg_results_clear(&r);
+    if (l->keeps_lists_out)
+        return;
+    rollback(&l->log);
+    pg_send(&l->session, PG_LOCK_TIMEOUT, &ms, 1);
+    pg_send(&l->session, PG_SHARE, &key, 1);
+    pg_send(&l->session, PG_IDLE_TIMEOUT, &idle_ms, 1);
+    l->keeps_lists_out = pg_log_run(l, NULL, clock_now_ms() + 1000) == SHARED_YES;
+}
+
+static bool pass(struct shared_log *log, bool waits, int64_t deadline_ms)
+{
+    struct pg_log *l = pg_log_of(log);
+    struct pg_value keys[] = {pg_integer(0), pg_integer(pg_line_key())};
+    struct pg_value list = pg_integer(pg_lock_key("list", "")), never = pg_text("0");
+    struct pg_results r;
+    bool awaited = false;
+
+    assert(!l->is_open);
+    if (!l->session.conn || l->lists_number != l->session.number)
+        return false;
+    bool leaves = l->place.site_group != NO_SITE_GROUP && (l->had_turn || !waits);
+    if (!l->keeps_lists_out && !leaves)
+        return false;
+    pg_send(&l->session, PG_ASK, keys, 2);
+    if (l->keeps_lists_out)
+        pg_send(&l->session, PG_UNLOCK_SHARED, &list, 1);
+    l->keeps_lists_out = false;
+    if (leaves)
+        pg_line_leave(l);
+    if (l->place.site_group == NO_SITE_GROUP)
+        pg_send(&l->session, PG_IDLE_TIMEOUT, &never, 1);
+    if (pg_log_run(l, &r, deadline_ms) == SHARED_YES)
+        awaited = pg_get_integer(r.at[0], 0, 0) > 0;
+    else
+        pg_session_drop(&l->session);
+    pg_results_clear(&r);
+    return awaited;
 }
 
 static enum shared_outcome begin(struct shared_log *log, const struct shared_position *at,
-                                 uint64_t max_bytes, const struct shared_take *take,
+                                 uint64_t max_bytes, int site_group, const struct shared_take *take,
                                  int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
     struct pg_results r;
+    bool is_list = site_group != NO_SITE_GROUP;
     enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
 
     assert(!l->is_open);
@@ -317,18 +417,33 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
     if (!l->packer && !(l->packer = shared_packer_new()))
         return SHARED_NO_MEMORY;
     l->deadline_ms = deadline_ms;
-    send_lock(l, deadline_ms);
+    know_shares(l);
+    if (is_list && (outcome = pg_line_wait(l, site_group, deadline_ms)) != SHARED_YES)
+        return outcome;
+    send_lock(l, is_list, deadline_ms);
     send_tail(l, at, max_bytes, 0);
+    bool asks = !is_list && !l->keeps_lists_out;
+    if (asks)
+        send_share_behind(l, at, max_bytes);
     outcome = pg_log_run(l, &r, deadline_ms);
     l->is_open = outcome == SHARED_YES || outcome == SHARED_NO;
     l->asked_ms = clock_now_ms();
     l->awaited_since_ms = 0;
     if (outcome == SHARED_NO)
         outcome = strcmp(l->session.sqlstate, "55P03") == 0 ? SHARED_BUSY : SHARED_AWAY;
+    if (outcome == SHARED_YES && asks && PQntuples(r.at[5]) > 0)
+        l->keeps_lists_out = pg_get_integer(r.at[5], 0, 0) != 0;
+    if (outcome == SHARED_YES && is_list) {
+        l->keeps_lists_out |= !PQgetisnull(r.at[2], 0, 0);
+        l->had_turn = !PQgetisnull(r.at[2], 0, 0);
+        outcome = l->had_turn ? SHARED_YES : SHARED_BUSY;
+    }
     if (outcome == SHARED_YES)
         outcome = take_tail(l, r.at[3], at, take, &l->head);
-    if (outcome == SHARED_YES && (uint64_t)pg_get_integer(r.at[4], 0, 0) != l->head.seq)
+    if (outcome == SHARED_YES && (uint64_t)pg_get_integer(r.at[4], 0, 0) != l->head.seq) {
         outcome = SHARED_BEHIND;
+        keep_lists_out(l);
+    }
     if (outcome == SHARED_YES) {
         l->total = (uint64_t)pg_get_integer(r.at[3], PQntuples(r.at[3]) - 1, TOTAL);
         l->parts = 0;
@@ -448,6 +563,7 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
 
     pg_send(&l->session, PG_RECORD_ADD, values, sizeof values / sizeof values[0]);
     pg_send(&l->session, PG_NOTIFY, &whose, 1);
+    send_idle_timeout(l);
     pg_send(&l->session, PG_COMMIT, NULL, 0);
     size_t last = l->session.queued > 0 ? l->session.queued - 1 : 0;
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
@@ -475,7 +591,7 @@ static enum shared_outcome settle(struct shared_log *log, const char *id, int64_
     pg_session_drop(&l->session);
     if (pg_session_connect(&l->session, deadline_ms) != SHARED_YES)
         return SHARED_UNKNOWN;
-    send_lock(l, deadline_ms);
+    send_lock(l, false, deadline_ms);
     pg_send(&l->session, PG_RECORD_HAS, &which, 1);
     pg_send(&l->session, PG_MARK, NULL, 0);
     pg_send(&l->session, PG_COMMIT, NULL, 0);
@@ -518,8 +634,10 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
 static const struct shared_log_calls calls = {
     .free = free_log,
     .why = why,
+    .gist = gist,
     .interrupt = interrupt,
     .begin = begin,
+    .pass = pass,
     .add = add,
     .keep = keep,
     .awaited_ms = awaited_ms,
@@ -541,6 +659,7 @@ static const struct shared_log_calls calls = {
     .forget = pg_log_forget,
     .overview = pg_log_overview,
     .found = pg_log_found,
+    .grant = pg_log_grant,
 };
 
 struct shared_log *shared_log_open_postgresql(const struct shared_log_options *options,

@@ -1,12 +1,25 @@
-/* A log on PostgreSQL (pg_schema.h): what the files behind db/shared/log.h share. A transaction
- * there is open from a `begin` that said yes to its `commit` or `rollback`; it holds the advisory
- * lock "write", and every record is the row behind the last. */
-#ifndef SITEMAPD_DB_SHARED_PG_PG_LOG_H
-#define SITEMAPD_DB_SHARED_PG_PG_LOG_H
+/* A log on PostgreSQL (its tables: pg_cluster.c): what the files behind db/shared/log.h share. A
+ * transaction there is open from a `begin` that said yes to its `commit` or `rollback`; it holds
+ * the advisory lock "write", and every record is the row behind the last.
+ *
+ * PostgreSQL gives "write" to those who wait for it in their order, but a list keeps it for
+ * seconds: so of all that wait for it, one at most is a list. For that a list takes "list" first,
+ * without waiting, and tries again later where it is taken. Sessions share it while they take over
+ * what a list wrote and write what waited for its end: were a second list to begin meanwhile, small
+ * writes would wait for both.
+ *
+ * Which list is the next one, sites have turns for (pg_line.c): each has a place in a line, be it
+ * that many nodes have lists of it. */
+#pragma once
 
 #include "db/shared/log.h"
 #include "db/shared/pg/pg_session.h"
 #include "db/shared/record.h"
+
+struct pg_place {
+    int site_group; /* NO_SITE_GROUP: none is had */
+    int64_t number; /* the least goes first */
+};
 
 struct pg_log {
     struct shared_log log; /* first */
@@ -22,6 +35,12 @@ struct pg_log {
     int64_t asked_ms;            /* when the transaction last heard a question of us */
     int64_t awaited_since_ms;    /* since when another is known to wait for its lock; 0: none is */
     int64_t deadline_ms;         /* of the call under way */
+
+    /* What the connection `lists_number` shares. */
+    uint64_t lists_number;
+    bool keeps_lists_out; /* "list" */
+    struct pg_place place;
+    bool had_turn; /* a list that had it began */
 
     struct pg_held {
         char *name;
@@ -41,6 +60,20 @@ static inline struct pg_log *pg_log_of(struct shared_log *log)
 int64_t pg_lock_key(const char *kind, const char *name);
 /* A batch: makes sure of a connection; then what is sent is run by pg_session_run. */
 enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t deadline_ms);
+
+/* A node that stops while others' lists wait for it loses its session after so long. */
+#define PG_IDLE_MS "10000"
+/* One that holds names and is silent: whoever stops leaves them to others. */
+#define PG_HELD_MS "30000"
+
+/* pg_line.c */
+/* What those who stand in the line share is this, with site group and number behind it. */
+int64_t pg_line_key(void);
+/* Stands in the line with a list of the group, or goes on doing so. YES: it is its turn. BUSY: not
+ * yet. ELSEWHERE: another node has the group's place. Else AWAY. */
+enum shared_outcome pg_line_wait(struct pg_log *l, int site_group, int64_t deadline_ms);
+/* Puts it into the batch under way that the place is given up. */
+void pg_line_leave(struct pg_log *l);
 
 /* pg_presence.c */
 enum shared_outcome pg_log_hold(struct shared_log *log, const char *name, int64_t deadline_ms);
@@ -66,7 +99,6 @@ enum shared_outcome pg_log_trim(struct shared_log *log, bool *more, int64_t dead
 /* pg_cluster.c */
 enum shared_outcome pg_log_overview(struct shared_log *log, struct shared_overview *out,
                                     int64_t deadline_ms);
+enum shared_outcome pg_log_grant(struct shared_log *log, const char *role, int64_t deadline_ms);
 enum shared_outcome pg_log_found(struct shared_log *log, const char *epoch, const char *grant_to,
                                  struct shared_position *start, int64_t deadline_ms);
-
-#endif

@@ -1,10 +1,8 @@
 /* Host names to addresses, with an end: the resolver's own is many seconds where a name server is
  * silent, and libpq would wait for it. One thread for one look-up. */
-#ifndef SITEMAPD_DB_SHARED_PG_PG_LOOKUP_H
-#define SITEMAPD_DB_SHARED_PG_PG_LOOKUP_H
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define PG_LOOKUP_MOST 8 /* addresses of a name that are tried */
@@ -22,5 +20,3 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
                       char addresses[PG_LOOKUP_MOST * 64],
                       char names[PG_LOOKUP_MOST * PG_NAME_SIZE]);
 void pg_lookup_free(struct pg_lookup *lookup);
-
-#endif

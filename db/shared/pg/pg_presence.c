@@ -88,7 +88,12 @@ enum shared_outcome pg_log_hold(struct shared_log *log, const char *name, int64_
         free(copy);
         return SHARED_NO_MEMORY;
     }
-    outcome = try_lock(l, PG_TRY_LOCK, key, deadline_ms);
+    if (l->held_count == 0) {
+        struct pg_value idle_ms = pg_text(PG_HELD_MS);
+        outcome = ask(l, PG_IDLE_TIMEOUT, &idle_ms, 1, NULL, deadline_ms);
+    }
+    if (outcome == SHARED_YES)
+        outcome = try_lock(l, PG_TRY_LOCK, key, deadline_ms);
     if (outcome == SHARED_YES)
         l->held[l->held_count++] = (struct pg_held){copy, key};
     else
@@ -142,7 +147,10 @@ enum shared_outcome pg_log_tell(struct shared_log *log, const struct shared_node
     };
     enum shared_outcome outcome = connect_presence(l, deadline_ms);
 
-    return outcome == SHARED_YES ? ask(l, PG_NODE_TELL, values, 7, NULL, deadline_ms) : outcome;
+    if (outcome != SHARED_YES)
+        return outcome;
+    pg_send(&l->session, PG_NO_WAIT, NULL, 0); /* for this batch, which is a transaction */
+    return ask(l, PG_NODE_TELL, values, 7, NULL, deadline_ms);
 }
 
 enum shared_outcome pg_log_list(struct shared_log *log,

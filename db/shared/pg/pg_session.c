@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "db/shared/pg/pg_lookup.h"
-#include "db/shared/pg/pg_schema.h"
 #include "server/base/clock.h"
 
 /* One host of several may take no longer: it may be one whose packets go nowhere. */
@@ -18,7 +17,7 @@
 
 static const char *const statement_sql[] = {
 #define X(name, sql) [PG_##name] = sql,
-    PG_STATEMENTS(X)
+#include "db/shared/pg/pg_statements.def"
 #undef X
 };
 
@@ -33,6 +32,34 @@ static void say(struct pg_session *s, const char *text)
         n++;
     memcpy(s->why, text, n);
     s->why[n] = '\0';
+}
+
+const char *pg_session_gist(const struct pg_session *s)
+{
+    static const struct {
+        const char *sqlstate, *gist; /* the beginning of one */
+    } table[] = {
+        {"28", "it does not let this node in: see password, role, certificates, pg_hba.conf"},
+        {"42501", "it denies this node's role what a node needs"},
+        {"3D000", "its database is not there"},
+        {"42P01", "there is no shared catalogue in its database"},
+        {"3F000", "there is no shared catalogue in its database"},
+        {"25006", "it takes no writes: it is a standby, or read-only"},
+        {"53100", "its disk is full"},
+        {"53300", "it has no connection left"},
+        {"53", "it is out of memory or of another resource"},
+        {"57P", "it is starting or stopping"},
+        {"", "it refused what it was asked"},
+    };
+    size_t at = 0;
+
+    if (s->is_foreign)
+        return "the shared catalogue in its database is not this node's";
+    if (s->sqlstate[0] == '\0')
+        return "";
+    while (strncmp(s->sqlstate, table[at].sqlstate, strlen(table[at].sqlstate)) != 0)
+        at++;
+    return table[at].gist;
 }
 
 /* --- values --- */
@@ -474,6 +501,24 @@ static PGconn *start(struct pg_session *s, const struct one_host *host)
     return PQconnectStartParams(keywords, values, 0);
 }
 
+/* libpq shows the state of a server that does not let in in its text alone, where that is to be
+ * verbose: "FATAL:  28P01: password …". What is no server's has none. */
+static void note_refusal(struct pg_session *s)
+{
+    static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const char *at = s->why;
+
+    while ((at = strstr(at, ":  ")) != NULL) {
+        at += 3;
+        if (strspn(at, letters) == 5 && at[5] == ':') {
+            snprintf(s->sqlstate, sizeof s->sqlstate, "%.5s", at);
+            return;
+        }
+    }
+    if (strstr(s->why, "session is read-only") != NULL) /* libpq's own word */
+        snprintf(s->sqlstate, sizeof s->sqlstate, "25006");
+}
+
 /* One host: until it lets in, refuses, or the time is over. */
 static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t deadline_ms)
 {
@@ -486,6 +531,7 @@ static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t d
     s->conn = start(s, &found);
     if (!s->conn)
         return SHARED_NO_MEMORY;
+    PQsetErrorVerbosity(s->conn, PQERRORS_VERBOSE);
     while (PQstatus(s->conn) != CONNECTION_BAD && step != PGRES_POLLING_FAILED) {
         if (step == PGRES_POLLING_OK && PQsetnonblocking(s->conn, 1) == 0 &&
             PQenterPipelineMode(s->conn)) {
@@ -500,6 +546,7 @@ static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t d
     say(s, outcome == SHARED_AWAY && PQstatus(s->conn) != CONNECTION_BAD
                ? "PostgreSQL did not let in in time"
                : PQerrorMessage(s->conn));
+    note_refusal(s);
     pg_session_drop(s);
     return outcome == SHARED_STOPPED ? outcome : SHARED_AWAY;
 }
@@ -518,10 +565,15 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
 
     if (outcome == SHARED_NO) {
         bool is_missing = strcmp(s->sqlstate, "42P01") == 0 || strcmp(s->sqlstate, "3F000") == 0;
+        bool is_denied = strcmp(s->sqlstate, "42501") == 0;
 
         if (is_missing)
-            say(s, "there is no shared catalogue in this database");
-        outcome = is_missing || strcmp(s->sqlstate, "42501") == 0 ? SHARED_FOREIGN : SHARED_AWAY;
+            say(s,
+                "there is no shared catalogue in this database: `sitemapd share init` makes one");
+        if (is_denied)
+            say(s, "this role may not use the shared catalogue's tables: `sitemapd share init "
+                   "--if-absent --grant-to ROLE`, as the role that owns them, lets it");
+        outcome = is_missing || is_denied ? SHARED_FOREIGN : SHARED_AWAY;
     } else if (outcome == SHARED_YES && !s->is_founding) {
         char epoch[SHARED_EPOCH_SIZE] = "";
 
@@ -529,11 +581,13 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
             pg_get_text(r.at[1], 0, 1, epoch, sizeof epoch);
         if (!epoch[0] || pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {
             say(s, "the shared catalogue in this database was made by another release");
-            outcome = SHARED_FOREIGN;
+            s->is_foreign = true;
         } else if (s->epoch && strcmp(s->epoch, epoch) != 0) {
             say(s, "the shared catalogue in this database is another one");
-            outcome = SHARED_FOREIGN;
+            s->is_foreign = true;
         }
+        if (s->is_foreign)
+            outcome = SHARED_FOREIGN;
     }
     pg_results_clear(&r);
     return outcome;
@@ -561,6 +615,8 @@ enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms
     if (is_alive(s))
         return SHARED_YES;
     pg_session_drop(s);
+    s->is_foreign = false;
+    s->sqlstate[0] = '\0';
     for (size_t tried = 0; tried < s->hosts && outcome == SHARED_AWAY; tried++) {
         size_t host = (s->host + tried) % s->hosts;
         int64_t limit = clock_now_ms() + HOST_MS;

@@ -6,16 +6,24 @@
  *
  * Statements are sent in batches, one round trip each (libpq's pipeline mode), prepared at their
  * first use. One thread, but for pg_session_interrupt. */
-#ifndef SITEMAPD_DB_SHARED_PG_PG_SESSION_H
-#define SITEMAPD_DB_SHARED_PG_PG_SESSION_H
+#pragma once
 
 #include <libpq-fe.h>
 
 #include "db/shared/log.h"
-#include "db/shared/pg/pg_statements.h"
 
+#define PG_LAYOUT    1 /* of the tables (pg_cluster.c) */
 #define PG_BATCH_MAX 16
 #define PG_WHY_SIZE  512
+
+/* By their names in pg_statements.def. */
+enum pg_statement {
+#define X(name, sql) PG_##name,
+#include "db/shared/pg/pg_statements.def"
+#undef X
+    PG_STATEMENT_COUNT,
+    PG_TEXT = PG_STATEMENT_COUNT, /* one of its own text, not prepared (pg_send_text) */
+};
 
 struct pg_lookup;
 
@@ -31,6 +39,7 @@ struct pg_session {
         number; /* of the connection, one more with each: what it held went with the last one */
     bool is_prepared[PG_STATEMENT_COUNT];
     bool is_founding; /* there may be no log yet: it is not looked at */
+    bool is_foreign;  /* the log there is not this catalogue's */
 
     struct pg_queued { /* sent and not answered */
         enum pg_statement statement;
@@ -42,7 +51,7 @@ struct pg_session {
     /* Of the last batch. */
     bool warned;      /* the server said WARNING */
     bool fatal;       /* and FATAL: the session is over, and what it was about may have happened */
-    char sqlstate[6]; /* of the first error; "" none */
+    char sqlstate[6]; /* of the first error, or of a server that does not let in; "" none */
     char why[PG_WHY_SIZE];
 
     int interrupt_fd; /* eventfd: readable for good once interrupted */
@@ -59,6 +68,8 @@ void pg_session_interrupt(struct pg_session *s);
  * log there is this epoch's. AWAY, FOREIGN, NO_MEMORY. Waits only where there is none. */
 enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms);
 void pg_session_drop(struct pg_session *s);
+/* As `gist` of struct shared_log_calls. */
+const char *pg_session_gist(const struct pg_session *s);
 
 /* A parameter in binary. */
 struct pg_value {
@@ -96,5 +107,3 @@ enum shared_outcome pg_session_wait(struct pg_session *s, const char *own, int64
 int64_t pg_get_integer(const PGresult *r, int row, int column);
 const void *pg_get_bytes(const PGresult *r, int row, int column, size_t *size);
 void pg_get_text(const PGresult *r, int row, int column, char *out, size_t out_size);
-
-#endif

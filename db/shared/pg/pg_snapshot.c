@@ -14,6 +14,8 @@
 #define READ_BYTES  ((size_t)64 * 1024)
 #define CLEAN_PARTS 64  /* dropped by one statement */
 #define TRIM_ROWS   200 /* likewise, of the log */
+/* Kept of a day's log: or who writes without end would fill the disk that all writes need. */
+#define LOG_BYTES (INT64_C(1) << 30)
 
 enum { SEQ, CHAIN, SCHEMA, BYTES, PARTS, SHA };
 
@@ -258,10 +260,10 @@ enum shared_outcome pg_log_snapshot_get(struct shared_log *log, int fd,
 enum shared_outcome pg_log_trim(struct shared_log *log, bool *more, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value most = pg_integer(TRIM_ROWS);
+    struct pg_value most[] = {pg_integer(TRIM_ROWS), pg_integer(LOG_BYTES)};
     struct pg_results r;
 
-    enum shared_outcome outcome = ask(l, PG_TRIM, &most, 1, &r, deadline_ms - clock_now_ms());
+    enum shared_outcome outcome = ask(l, PG_TRIM, most, 2, &r, deadline_ms - clock_now_ms());
 
     if (outcome == SHARED_YES)
         *more = strtol(PQcmdTuples(r.at[0]), NULL, 10) >= TRIM_ROWS;

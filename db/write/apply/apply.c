@@ -8,7 +8,6 @@
 
 #include "db/history/recorder.h"
 #include "db/read/row.h"
-#include "db/write/apply/token.h"
 #include "db/write/apply/urlset.h"
 #include "db/write/preview.h"
 #include "db/write/repeat.h"
@@ -91,6 +90,7 @@ static void remark_fullness(struct tx *tx, struct change_result *result)
 void finish_set(struct tx *tx, const struct change *change, struct change_result *result,
                 bool *keep)
 {
+    result->changed = tx->changed;
     *keep = result->status == CATALOGUE_OK && !change->dry_run;
     if (result->status == CATALOGUE_OK) {
         remark_fullness(tx, result);
@@ -152,50 +152,75 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
     return status;
 }
 
-bool apply_alone(enum change_kind kind)
+static enum catalogue_status purge_some(struct tx *tx, const struct change *change,
+                                        struct change_result *result)
 {
-    switch (kind) {
-    case CHANGE_ENTRY_PUT:
-    case CHANGE_ENTRY_REMOVE:
-    case CHANGE_TOKEN_ADD:
-    case CHANGE_TOKEN_REVOKE:
-    case CHANGE_TOKEN_USED:
-    case CHANGE_INDEXNOW:
-    case CHANGE_INDEX_FREEZE:
-        return false;
-    default:
-        return true;
-    }
+    bool more;
+    (void)change;
+    return apply_purge(tx, result, &more);
 }
 
-/* The API's table of calls says the same; a change is judged again when it is applied. */
-static enum grant_role role_of(enum change_kind kind)
+/* What each kind of change is: who may ask for it (the API's table of calls says the same; it is
+ * judged again here), what carries it out, whether it shares a transaction with others, and whether
+ * it writes the node's own tables alone. */
+static const struct kind {
+    enum grant_role role;
+    apply_kind *apply;
+    apply_whole *whole; /* in place of `apply` */
+    bool together, own;
+} kinds[] = {
+    [CHANGE_ENTRY_PUT] = {GRANT_WRITE, .apply = apply_entry_put, .together = true},
+    [CHANGE_ENTRY_REMOVE] = {GRANT_WRITE, .apply = apply_entry_remove, .together = true},
+    [CHANGE_BULK] = {GRANT_WRITE, .whole = apply_bulk},
+    [CHANGE_REPLACE] = {GRANT_WRITE, .whole = apply_replace},
+    [CHANGE_SITE_ADD] = {GRANT_ADMIN, .apply = apply_site_add},
+    [CHANGE_SITE_UPDATE] = {GRANT_ADMIN, .apply = apply_site_update},
+    [CHANGE_SITE_REMOVE] = {GRANT_ADMIN, .apply = apply_site_remove},
+    [CHANGE_INDEX_ADD] = {GRANT_ADMIN, .apply = apply_index_add},
+    [CHANGE_INDEX_REMOVE] = {GRANT_ADMIN, .whole = apply_index_remove},
+    [CHANGE_INDEX_FREEZE] = {GRANT_ADMIN, .apply = apply_index_freeze, .together = true},
+    [CHANGE_URLSET_ADD] = {GRANT_ADMIN, .apply = apply_urlset_add},
+    [CHANGE_URLSET_UPDATE] = {GRANT_ADMIN, .whole = apply_urlset_update},
+    [CHANGE_TOKEN_ADD] = {GRANT_ADMIN, .apply = apply_token_add, .together = true},
+    [CHANGE_TOKEN_REVOKE] = {GRANT_ADMIN, .apply = apply_token_revoke, .together = true},
+    [CHANGE_TOKEN_USED] = {GRANT_READ, .apply = apply_token_used, .together = true},
+    [CHANGE_SOURCE_ADD] = {GRANT_ADMIN, .apply = apply_source_put},
+    [CHANGE_SOURCE_UPDATE] = {GRANT_ADMIN, .apply = apply_source_put},
+    [CHANGE_SOURCE_REMOVE] = {GRANT_ADMIN, .apply = apply_source_remove},
+    [CHANGE_CRAWLERS] = {GRANT_ADMIN, .apply = apply_crawlers, .own = true},
+    [CHANGE_CRAWLERS_TELL] = {GRANT_ADMIN, .apply = apply_crawlers_tell},
+    [CHANGE_INDEXNOW] = {GRANT_ADMIN, .apply = apply_indexnow, .together = true},
+    [CHANGE_CONFIGURE] = {GRANT_ADMIN, .whole = apply_configure},
+    [CHANGE_CHECK] = {GRANT_ADMIN, .apply = apply_check, .together = true},
+    [CHANGE_SCAN] = {GRANT_ADMIN, .whole = apply_scan},
+    [CHANGE_SPLIT] = {GRANT_ADMIN, .whole = apply_split},
+    [CHANGE_UNDO] = {GRANT_WRITE, .whole = apply_undo},
+    [CHANGE_RESTORE] = {GRANT_WRITE, .whole = apply_undo},
+    [CHANGE_EXPIRE] = {GRANT_ADMIN, .apply = apply_expire, .together = true},
+    [CHANGE_PURGE] = {GRANT_ADMIN, .apply = purge_some},
+};
+
+bool apply_alone(enum change_kind kind)
 {
-    switch (kind) {
-    case CHANGE_ENTRY_PUT:
-    case CHANGE_ENTRY_REMOVE:
-    case CHANGE_BULK:
-    case CHANGE_REPLACE:
-    case CHANGE_UNDO:
-    case CHANGE_RESTORE:
-        return GRANT_WRITE;
-    case CHANGE_TOKEN_USED:
-        return GRANT_READ;
-    default:
-        return GRANT_ADMIN;
-    }
+    return !kinds[kind].together;
+}
+
+bool apply_is_own(enum change_kind kind)
+{
+    return kinds[kind].own;
 }
 
 static enum catalogue_status dispatch(struct tx *tx, const struct change *change,
                                       struct change_result *result, bool *keep)
 {
+    const struct kind *kind = &kinds[change->kind];
     bool holds;
     result->findings.max = change->max_told;
     result->findings.examples = FINDINGS_EXAMPLES;
     enum catalogue_status status = token_judge(tx, change, result, &holds);
     if (status != CATALOGUE_OK || !holds)
         return status;
-    if (!grant_may(&change->grant, role_of(change->kind))) {
+    if (!grant_may(&change->grant, kind->role)) {
         result_outside(result, NULL, "the token's role does not allow it");
         return CATALOGUE_OK;
     }
@@ -203,66 +228,8 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         status = repeat_find(tx, change, result);
     if (status != CATALOGUE_OK || result->repeated || result->status != CATALOGUE_OK)
         return status;
-    switch (change->kind) {
-    case CHANGE_ENTRY_PUT:
-        return apply_entry_put(tx, change, result);
-    case CHANGE_ENTRY_REMOVE:
-        return apply_entry_remove(tx, change, result);
-    case CHANGE_BULK:
-        return apply_bulk(tx, change, result, keep);
-    case CHANGE_REPLACE:
-        return apply_replace(tx, change, result, keep);
-    case CHANGE_SITE_ADD:
-        return apply_site_add(tx, change, result);
-    case CHANGE_SITE_UPDATE:
-        return apply_site_update(tx, change, result);
-    case CHANGE_SITE_REMOVE:
-        return apply_site_remove(tx, change, result);
-    case CHANGE_INDEX_ADD:
-        return apply_index_add(tx, change, result);
-    case CHANGE_INDEX_FREEZE:
-        return apply_index_freeze(tx, change, result);
-    case CHANGE_URLSET_ADD:
-        return apply_urlset_add(tx, change, result);
-    case CHANGE_URLSET_UPDATE:
-        return apply_urlset_update(tx, change, result, keep);
-    case CHANGE_INDEX_REMOVE:
-        return apply_index_remove(tx, change, result);
-    case CHANGE_TOKEN_ADD:
-        return apply_token_add(tx, change, result);
-    case CHANGE_TOKEN_REVOKE:
-        return apply_token_revoke(tx, change, result);
-    case CHANGE_TOKEN_USED:
-        return apply_token_used(tx, change);
-    case CHANGE_SOURCE_ADD:
-    case CHANGE_SOURCE_UPDATE:
-        return apply_source_put(tx, change, result);
-    case CHANGE_SOURCE_REMOVE:
-        return apply_source_remove(tx, change, result);
-    case CHANGE_INDEXNOW:
-        return apply_indexnow(tx, change, result);
-    case CHANGE_CRAWLERS:
-        return apply_crawlers(tx, change);
-    case CHANGE_CHECK:
-        return apply_check(tx, change, result);
-    case CHANGE_CONFIGURE:
-        return apply_configure(tx, change, result, keep);
-    case CHANGE_SPLIT:
-        return apply_split(tx, change, result, keep);
-    case CHANGE_SCAN:
-        return apply_scan(tx, change, result, keep);
-    case CHANGE_UNDO:
-    case CHANGE_RESTORE:
-        return apply_undo(tx, change, result, keep);
-    case CHANGE_EXPIRE:
-        return apply_expire(tx, result);
-    case CHANGE_PURGE: {
-        bool more;
-        return apply_purge(tx, result, &more);
-    }
-    }
-    result_decline(result, CATALOGUE_NOT_FOUND, "there is no such kind of change");
-    return CATALOGUE_OK;
+    return kind->whole != NULL ? kind->whole(tx, change, result, keep)
+                               : kind->apply(tx, change, result);
 }
 
 void change_row_done(struct change_row *row)
@@ -291,11 +258,13 @@ static enum catalogue_status apply_step(struct tx *tx, const struct change *chan
                                         struct change_result *result, bool *keep)
 {
     struct preview preview;
-    *keep = !(change->dry_run && apply_alone(change->kind));
+    bool dry = change->dry_run && apply_alone(change->kind);
+    *keep = !dry;
     enum catalogue_status status = preview_begin(&preview, tx, change);
     recorder_begin(tx->recorder, change);
     if (status == CATALOGUE_OK)
         status = dispatch(tx, change, result, keep);
+    *keep = *keep && !dry; /* of a shared catalogue nobody was told of it */
     if (status == CATALOGUE_OK && *keep)
         status = urlset_settle(tx);
     if (status == CATALOGUE_OK && *keep) {

@@ -5,25 +5,32 @@
  * replace or scan is alone in its transaction; it says by `*keep` whether its transaction is to
  * stand.) It returns CATALOGUE_OK, or a failure after which the transaction is rolled back, see
  * tx.h. */
-#ifndef SITEMAPD_DB_WRITE_APPLY_APPLY_H
-#define SITEMAPD_DB_WRITE_APPLY_APPLY_H
+#pragma once
 
 #include <stdbool.h>
 
 #include "db/catalogue.h"
 #include "db/write/apply/entry.h"
 #include "db/write/tx.h"
+#include "server/rules/scope.h"
 
 /* Rows of removed indexes that one CHANGE_PURGE drops: some milliseconds. */
 #define PURGE_ROWS 2000
 /* rows_done steps by so many, and the end of a list is asked for after so many. */
 #define APPLY_PROGRESS 1000
 
+/* SPLIT_STEP_ROWS; tests put less here. */
+extern uint64_t apply_split_rows;
+
 /* True for what is alone in its transaction: because it may be rolled back whole, or because it may
  * take long (a new index some 0.2 s), and others then have their turn before the next one. */
 bool apply_alone(enum change_kind kind);
+/* Of these what writes the node's own tables alone: a shared catalogue's log need not hear of it.
+ */
+bool apply_is_own(enum change_kind kind);
 
-/* Dispatches by kind. Sets `*keep` to false where what is alone is to be rolled back whole. */
+/* Dispatches by kind (apply.c has the table). Sets `*keep` to false where what is alone is to be
+ * rolled back whole. */
 enum catalogue_status apply_change(struct tx *tx, const struct change *change,
                                    struct change_result *result, bool *keep);
 
@@ -35,18 +42,28 @@ typedef enum catalogue_status apply_whole(struct tx *tx, const struct change *ch
 apply_kind apply_entry_put, apply_entry_remove, apply_check, apply_indexnow;
 apply_whole apply_bulk, apply_replace, apply_scan, apply_split, apply_undo, apply_configure;
 apply_kind apply_site_add, apply_site_update, apply_site_remove;
-apply_kind apply_index_add, apply_index_freeze, apply_index_remove, apply_urlset_add;
-apply_whole apply_urlset_update;
+apply_kind apply_index_add, apply_index_freeze, apply_urlset_add;
+apply_whole apply_index_remove, apply_urlset_update;
 apply_kind apply_source_put, apply_source_remove;
+apply_kind apply_token_add, apply_token_revoke;
+/* What a source knows of a file is in a row of source_file_row, even where a poll's row told it;
+ * that tells of none then. Of the source, and of those that the history has of the entry at
+ * `revision` (0: none) in `site`. */
+enum catalogue_status check_file_spell_out(struct tx *tx, int64_t source, const char *path,
+                                           int64_t revision, int64_t site);
+/* The same where the row is about to be written or dropped whole. */
+enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char *path);
 /* Of the removal of an index or, `of_site`, a site: change->revision is its revision. */
 enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
                                      struct change_result *result, bool of_site);
-/* Writes tables of the node's own alone: no revision. */
-enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change);
-/* Drops a batch of rows; result->removed tells how many, `*more` whether there may be more. Makes
- * no revision: nothing that anyone can see differs. */
+/* Write tables of the node's own alone: no revision. */
+apply_kind apply_crawlers, apply_token_used;
+/* No revision either. */
+apply_kind apply_crawlers_tell;
 /* The index whose rows are to go next, 0: none. A read. */
 enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
+/* Drops a batch of them; result->removed tells how many, `*more` whether there may be more. Makes
+ * no revision: nothing that anyone can see differs. */
 enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more);
 
 /* ---- results (apply.c) */
@@ -88,6 +105,92 @@ bool result_list_managed(struct change_result *result, const struct change *chan
 /* Marks an index as removed; its pages become tombstones with this transaction's revision. */
 enum catalogue_status index_bury(struct tx *tx, const struct registry_index *index);
 
+/* Page names of an index: none may be a registered loc of the site, or a page name of another index
+ * of it. */
+
+/* What one check may look up: some 0.2 s. Beyond that, which takes tens of thousands of locs that
+ * begin as page names do and are none, the index is refused. */
+#define INDEX_NAMES_MAX_LOOKUPS 50000u
+
+/* Judges the names of `indexes` (of which path and page_pattern count) for the pages `first` to
+ * `last`; refuses with INDEX_COVERS_LOC or INDEX_COVERS_INDEX. The lookups follow from the locs
+ * that begin as the names do, not from how many names or hosts there are. */
+enum catalogue_status index_names_check(struct tx *tx, const struct registry *r,
+                                        const struct registry_site *site,
+                                        const struct registry_index *indexes, size_t count,
+                                        uint32_t first, uint32_t last,
+                                        struct change_result *result);
+
+/* Judges the index that a new site of this origin is made with: what else is in the way of one (a
+ * loc, another index) a new site does not have. Fills `path`, or refuses `index`. */
+enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin, const char *url,
+                                        char path[INDEX_PATH_MAX_CHARS + 1],
+                                        struct change_result *result);
+/* Judges the list, of the given kind (of a urlset with its max_pages), that a change makes anew.
+ * Fills `path` (INDEX_PATH_MAX_CHARS + 1 bytes), where list->path is then, and the pattern. */
+enum catalogue_status index_judge_new(struct tx *tx, const struct change *change,
+                                      struct registry_index *list, char *path,
+                                      const struct registry_site **site,
+                                      struct change_result *result);
+/* The list of this kind that a change names by its id. NULL, with the result filled, where there is
+ * none, or none for who asks. */
+enum catalogue_status index_find_asked(struct tx *tx, const struct change *change,
+                                       enum list_kind kind, struct change_result *result,
+                                       const struct registry **r,
+                                       const struct registry_index **out);
+/* Makes an index that was judged; result->id is its id. */
+enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
+                                   const char *pattern, struct change_result *result);
+
+/* Runs the statement that makes a row of the registry; result->id is the row's. */
+enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct change_result *result);
+
+/* Refuses an origin whose host is that of another site. True: it did. */
+bool site_refuse_second_scheme(const struct registry *r, const struct url *origin,
+                               struct change_result *result);
+/* All sites' texts together: each registry and each routing table holds them. */
+#define SITE_ROBOTS_TOTAL_BYTES (16u * 1024 * 1024)
+
+/* The lists of hosts that a site is made or changed with: cross hosts, host aliases. */
+
+#define SITE_HOST_SIZE (HOST_MAX_CHARS + 7)
+
+struct site_hosts {
+    char (*name)[SITE_HOST_SIZE]; /* owned; normalised, by bytes, each once */
+    size_t count;
+};
+
+/* Of each list: every host is in the registry, which is read anew with each change of it. A token
+ * for one site gets by with less. */
+#define SITE_HOSTS_MAX          1000u
+#define SITE_HOSTS_MAX_ONE_SITE 100u
+
+/* Normalises a NULL-terminated list (NULL: empty). Refuses with `field` (static) what is no host,
+ * and lists that are too long; one that is no longer than what the site `has` is taken. The caller
+ * ends `out` with site_hosts_done, whatever came of it. */
+enum catalogue_status site_hosts_read(const struct change *change, const char *const *given,
+                                      const char *field, size_t has, struct site_hosts *out,
+                                      struct change_result *result);
+bool site_hosts_equal(const struct site_hosts *a, const char *const *b, size_t b_count);
+void site_hosts_done(struct site_hosts *hosts);
+
+/* ---- tokens */
+
+/* Whether the token that the change came with is still there and good; else `result` says so. */
+enum catalogue_status token_judge(struct tx *tx, const struct change *change,
+                                  struct change_result *result, bool *holds);
+/* Drops what is noted of tokens that are gone. */
+enum catalogue_status token_forget_uses(struct tx *tx);
+
+/* For configure.c: whether a token is as declared; one of the configuration's that it has no more;
+ * making it so. */
+bool token_is_declared(const struct registry *r, const struct token_declaration *d);
+bool token_is_let_go(const struct registry_token *token, const struct token_declaration *declared,
+                     size_t count);
+enum catalogue_status token_let_go(struct tx *tx, const struct change *change);
+enum catalogue_status token_declare(struct tx *tx, const struct token_declaration *d,
+                                    struct change_result *result);
+
 /* ---- for bulk, replace and scan */
 
 /* Counts what put_write did, and tells what it remarked. */
@@ -99,8 +202,8 @@ void reject_entry(const struct change *change, struct change_result *result,
 void reject_put(const struct change *change, struct change_result *result, const struct put *put);
 /* A bulk that stops for its stream's sake: UNAVAILABLE with errno's sentence. */
 void reject_stream(struct change_result *result);
-/* At the end: whether the transaction is kept, and what its sites are to be warned of; what was
- * refused counts nothing but refusals. */
+/* At the end: whether the transaction is kept and anything changed, and what its sites are to be
+ * warned of; what was refused counts nothing but refusals. */
 void finish_set(struct tx *tx, const struct change *change, struct change_result *result,
                 bool *keep);
 /* Notes rows_done now and then. */
@@ -108,5 +211,3 @@ void tell_progress(const struct change *change, uint64_t done);
 /* True where a bulk or replace that a site's token sent is to end, for the sake of other sites'
  * writes: it is refused as a whole then. Asked between entries, every APPLY_PROGRESS or oftener. */
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result);
-
-#endif

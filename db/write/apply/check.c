@@ -1,9 +1,14 @@
 /* What polls of watched sitemaps came to, in the writer's transaction: rows, and the dates of
  * entries by compare and set. A date that somebody registered since the poll began is theirs and
  * stays; so does that of an entry with a digest, which says itself when it changed. Internal to
- * db/; the writer's thread. */
+ * db/; the writer's thread.
+ *
+ * What a source knows of a sitemap that it lists, polls know mostly alike: then the poll's row
+ * tells it (listed), and the file has none of its own. Who writes of a file what may differ spells
+ * its row out before; it is told by the poll's again once they are alike. */
 #include "db/check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "db/read/row.h"
@@ -15,10 +20,65 @@ struct checked {
     struct change_result *result;
     const struct check_write *write;
     /* The row as it is kept. */
-    int64_t site, source, state, marks;
-    bool list;
+    int64_t site, source, state, marks, full_at;
+    bool list, listed;
     char loc[LOC_MAX_CHARS + 1];
+    bool has_date; /* of what `listed` tells */
+    char date[LASTMOD_MAX_CHARS + 1];
 };
+
+/* ---- files that rows of polls tell of */
+
+static enum catalogue_status run_of_file(struct tx *tx, enum statement which, int64_t source,
+                                         const char *path, int64_t revision, int64_t site)
+{
+    sqlite3_stmt *row = tx_statement(tx, which);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, source);
+    statement_bind_text(row, 2, path);
+    if (revision > 0) {
+        sqlite3_bind_int64(row, 3, revision);
+        sqlite3_bind_int64(row, 4, site);
+    }
+    return statement_run(row);
+}
+
+enum catalogue_status check_file_spell_out(struct tx *tx, int64_t source, const char *path,
+                                           int64_t revision, int64_t site)
+{
+    enum catalogue_status status = run_of_file(tx, ST_FILE_SPELL_OUT, source, path, revision, site);
+    return status == CATALOGUE_OK ? run_of_file(tx, ST_FILE_UNTELL, source, path, revision, site)
+                                  : status;
+}
+
+enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char *path)
+{
+    return run_of_file(tx, ST_FILE_UNTELL, source, path, 0, 0);
+}
+
+/* Where both are alike. */
+static enum catalogue_status tell_file(struct tx *tx, int64_t source, const char *path)
+{
+    enum catalogue_status status = run_of_file(tx, ST_FILE_TELL, source, path, 0, 0);
+    return status == CATALOGUE_OK && sqlite3_changes64(tx->db) > 0
+               ? run_of_file(tx, ST_FILE_DELETE, source, path, 0, 0)
+               : status;
+}
+
+/* ---- rows */
+
+/* What the API registered and a source lists now is polled on. */
+static enum catalogue_status take_over(struct checked *c, int64_t source)
+{
+    sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_TAKE);
+    if (!row)
+        return tx_failure(c->tx);
+    sqlite3_bind_int64(row, 1, c->write->record.site_id);
+    sqlite3_bind_int64(row, 2, source);
+    statement_bind_text(row, 3, c->write->record.loc);
+    return statement_run(row);
+}
 
 static enum catalogue_status add(struct checked *c)
 {
@@ -27,6 +87,8 @@ static enum catalogue_status add(struct checked *c)
     enum catalogue_status status = CATALOGUE_OK;
     if (r->source && r->source[0] != '\0')
         status = tx_source(c->tx, r->source, true, &source);
+    if (status == CATALOGUE_OK && source != 0 && !r->list)
+        status = take_over(c, source);
     sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(c->tx, ST_CHECK_ADD) : NULL;
     if (!row)
         return status == CATALOGUE_OK ? tx_failure(c->tx) : status;
@@ -37,7 +99,9 @@ static enum catalogue_status add(struct checked *c)
     sqlite3_bind_int64(row, 5, r->next_at);
     sqlite3_bind_int64(row, 6, r->interval_s);
     sqlite3_bind_int64(row, 7, c->tx->now);
-    return statement_run(row);
+    status = statement_run(row);
+    return status == CATALOGUE_OK && source != 0 && !r->list ? tell_file(c->tx, source, r->loc)
+                                                             : status;
 }
 
 static enum catalogue_status read_row(struct checked *c, bool *found)
@@ -55,6 +119,11 @@ static enum catalogue_status read_row(struct checked *c, bool *found)
         c->list = sqlite3_column_int(row, 2) != 0;
         c->state = sqlite3_column_int64(row, 4);
         c->marks = sqlite3_column_int64(row, 5);
+        c->listed = sqlite3_column_int(row, 6) != 0;
+        const char *date = (const char *)sqlite3_column_text(row, 7);
+        c->has_date = date != NULL;
+        c->full_at = sqlite3_column_int64(row, 8);
+        snprintf(c->date, sizeof c->date, "%s", date ? date : "");
         memcpy(c->loc, loc ? loc : "", len);
         c->loc[len] = '\0';
     }
@@ -74,7 +143,7 @@ static enum catalogue_status write_place(struct checked *c)
     if (!row)
         return tx_failure(c->tx);
     sqlite3_bind_int64(row, 1, r->id);
-    statement_bind_text(row, 2, loc);
+    statement_bind_text(row, 2, c->list ? loc : NULL);
     sqlite3_bind_int64(row, 3, r->state);
     sqlite3_bind_int64(row, 4, r->marks);
     return statement_run(row);
@@ -143,10 +212,26 @@ static enum catalogue_status set_date(struct checked *c, const struct registry *
     return CATALOGUE_OK;
 }
 
+/* The date that its source knows is the entry's. */
+static enum catalogue_status write_date(struct checked *c, const struct put_row *entry)
+{
+    const char *date = entry->has_lastmod ? entry->lastmod : NULL;
+    if (same_text(c->has_date, c->date, date))
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_DATE);
+    if (!row)
+        return tx_failure(c->tx);
+    sqlite3_bind_int64(row, 1, c->write->record.id);
+    statement_bind_text(row, 2, date);
+    return statement_run(row);
+}
+
 /* What its source keeps of it, so that a scan goes on from there. */
 static enum catalogue_status write_file(struct checked *c, const struct put_row *entry)
 {
     const struct check_record *r = &c->write->record;
+    if (c->listed)
+        return write_date(c, entry);
     sqlite3_stmt *row = tx_statement(c->tx, ST_FILE_CHECKED);
     if (!row)
         return tx_failure(c->tx);
@@ -164,19 +249,35 @@ static enum catalogue_status write_file(struct checked *c, const struct put_row 
 
 static enum catalogue_status take_result(struct checked *c, const struct registry *registry)
 {
-    bool found = false, frozen = false;
+    bool found = false;
     struct put_row entry = {.found = false};
     enum catalogue_status status = read_row(c, &found);
     if (status != CATALOGUE_OK || !found) /* it is watched no more */
         return status;
+    bool again = c->full_at != c->write->full_from;
     if (!c->list)
         status = put_find(c->tx, c->site, c->loc, &entry);
-    if (status == CATALOGUE_OK && entry.found && c->write->lastmod_to)
-        status = set_date(c, registry, &entry, &frozen);
-    if (status == CATALOGUE_OK && entry.found && c->source != 0 && entry.source == c->source &&
-        c->write->record.state == CHECK_GOOD && !frozen)
+    if (status == CATALOGUE_OK && entry.found && c->write->lastmod_to && !again)
+        status = set_date(c, registry, &entry, &again);
+    bool good = c->source != 0 && !c->list && c->write->record.state == CHECK_GOOD;
+    bool of_file = good && entry.found && entry.source == c->source && !again;
+    if (status == CATALOGUE_OK && of_file)
         status = write_file(c, &entry);
-    return status == CATALOGUE_OK ? write_row(c, frozen) : status;
+    else if (status == CATALOGUE_OK && good && c->listed)
+        status = check_file_spell_out(c->tx, c->source, c->loc, 0, 0);
+    if (status == CATALOGUE_OK)
+        status = write_row(c, again);
+    return status == CATALOGUE_OK && of_file && !c->listed ? tell_file(c->tx, c->source, c->loc)
+                                                           : status;
+}
+
+static enum catalogue_status drop(struct checked *c)
+{
+    bool found = false;
+    enum catalogue_status status = read_row(c, &found);
+    if (status == CATALOGUE_OK && found && c->listed)
+        status = check_file_spell_out(c->tx, c->source, c->loc, 0, 0);
+    return status == CATALOGUE_OK ? tx_run(c->tx, ST_CHECK_DROP, c->write->record.id) : status;
 }
 
 enum catalogue_status apply_check(struct tx *tx, const struct change *change,
@@ -195,7 +296,7 @@ enum catalogue_status apply_check(struct tx *tx, const struct change *change,
             status = take_result(&c, registry);
             break;
         case CHECK_REMOVE:
-            status = tx_run(tx, ST_CHECK_DROP, c.write->record.id);
+            status = drop(&c);
             break;
         }
     }

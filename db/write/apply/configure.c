@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/write/apply/admin.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/token.h"
 
 /* ---- what is declared, and what is there */
 

@@ -1,76 +1,130 @@
 /* What is kept of crawlers, in the writer's transaction.
  *
- * Rows are good in the epoch that local_crawler names, and in no other: index ids and stamps are of
- * it. Whoever finds another one there drops them all first. */
+ * A file has the rows of one ledger: local_crawler names the epoch that they are good in (index ids
+ * and stamps are of it), and the node whose they are, '' where the catalogue is not shared. Whoever
+ * finds another epoch or node there drops them all first.
+ *
+ * What is told to other nodes is whole rows, never what was added to them, so that telling again
+ * what was told, or may have been, counts nothing twice; which rows are to be told is noted beside
+ * them, in the transaction that tells them. */
 #include "db/write/apply/apply.h"
 
 #include <endian.h>
 #include <string.h>
 
-static enum catalogue_status is_same_epoch(struct tx *tx, bool *same)
+#define TELL_PAGES 500
+#define TELL_DAYS  100
+
+static enum catalogue_status run_all(struct tx *tx, const enum statement steps[], size_t count)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; i < count && status == CATALOGUE_OK; i++)
+        status = tx_run_with(tx, steps[i], NULL, 0);
+    return status;
+}
+
+/* `node`: NULL where none is read. */
+static enum catalogue_status compare_epoch(struct tx *tx, enum statement read, const char *node,
+                                           bool *same, bool *named)
 {
     bool found = false;
-    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLERS_EPOCH);
+    sqlite3_stmt *row = tx_statement(tx, read);
     if (row == NULL)
         return tx_failure(tx);
     enum catalogue_status status = statement_first(row, &found);
     const char *epoch = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
-    *same = epoch != NULL && strcmp(epoch, tx->epoch) == 0;
+    const char *name = found && node != NULL ? (const char *)sqlite3_column_text(row, 1) : NULL;
+    *named = name == NULL || strcmp(name, node) == 0;
+    *same = epoch != NULL && strcmp(epoch, tx->epoch) == 0 &&
+            (*named || *name == '\0' || *node == '\0');
     sqlite3_reset(row);
     return status;
 }
 
-static enum catalogue_status begin_anew(struct tx *tx, int64_t since)
+static enum catalogue_status begin_anew(struct tx *tx, const char *node, int64_t since)
 {
-    enum catalogue_status status = tx_run_with(tx, ST_CRAWLER_PAGES_DROP, NULL, 0);
-    if (status == CATALOGUE_OK)
-        status = tx_run_with(tx, ST_CRAWLER_DAYS_DROP, NULL, 0);
+    static const enum statement drops[] = {ST_CRAWLERS_DROP, ST_CRAWLER_PAGES_DROP,
+                                           ST_CRAWLER_DAYS_DROP};
+    enum catalogue_status status = run_all(tx, drops, sizeof drops / sizeof *drops);
     sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_CRAWLERS_BEGIN) : NULL;
     if (row == NULL)
         return status != CATALOGUE_OK ? status : tx_failure(tx);
     statement_bind_text(row, 1, tx->epoch);
-    sqlite3_bind_int64(row, 2, since);
+    statement_bind_text(row, 2, node);
+    sqlite3_bind_int64(row, 3, since);
     return statement_run(row);
 }
 
-static enum catalogue_status put_page(struct tx *tx, const struct crawler_page_kept *p)
+/* The server's own, which is a node of a shared catalogue since, or is none any more. */
+static enum catalogue_status rename_all(struct tx *tx, const char *node)
 {
-    const int64_t numbers[] = {p->index_id,
-                               p->page,
-                               p->held,
-                               (int64_t)p->held_stamp,
-                               p->held_changed_at,
-                               p->stale_since,
-                               p->fetched_at,
-                               p->status,
-                               p->ok,
-                               p->not_modified,
-                               p->other};
+    static const enum statement steps[] = {ST_CRAWLERS_RENAME, ST_CRAWLER_PAGES_RENAME,
+                                           ST_CRAWLER_DAYS_RENAME};
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == CATALOGUE_OK; i++) {
+        sqlite3_stmt *step = tx_statement(tx, steps[i]);
+        if (step == NULL)
+            return tx_failure(tx);
+        statement_bind_text(step, 1, node);
+        status = statement_run(step);
+    }
+    return status;
+}
+
+static enum catalogue_status make_ready(struct tx *tx, const struct crawlers_kept *kept)
+{
+    const char *node = kept->node != NULL ? kept->node : "";
+    bool same, named;
+    enum catalogue_status status = compare_epoch(tx, ST_CRAWLERS_BEGUN, kept->node, &same, &named);
+    if (status == CATALOGUE_OK && !same)
+        return begin_anew(tx, node, kept->since);
+    return status == CATALOGUE_OK && !named ? rename_all(tx, node) : status;
+}
+
+static enum catalogue_status put_page(struct tx *tx, const char *node,
+                                      const struct crawler_page_kept *p)
+{
+    const struct crawler_row *is = &p->is.row;
+    const int64_t numbers[] = {p->is.index_id,
+                               p->is.page,
+                               is->held,
+                               (int64_t)p->is.held_stamp,
+                               is->held_changed_at,
+                               is->stale_since,
+                               is->fetched_at,
+                               is->status,
+                               is->ok,
+                               is->not_modified,
+                               is->other};
     sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_PAGE_PUT);
     if (row == NULL)
         return tx_failure(tx);
-    statement_bind_text(row, 1, p->crawler);
+    statement_bind_text(row, 1, node);
+    statement_bind_text(row, 2, p->crawler);
     for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
-        sqlite3_bind_int64(row, 2 + i, numbers[i]);
+        sqlite3_bind_int64(row, 3 + i, numbers[i]);
     return statement_run(row);
 }
 
-static enum catalogue_status put_day(struct tx *tx, const struct crawler_day_kept *d)
+static enum catalogue_status put_day(struct tx *tx, const char *node,
+                                     const struct crawler_day_kept *kept)
 {
+    const struct crawler_day *d = &kept->is;
     const int64_t numbers[] = {d->site_id,        d->day,           d->ok,
                                d->not_modified,   d->other,         d->impostors,
-                               (int64_t)d->bytes, d->last_fetch_at, d->lag_max_s};
+                               (int64_t)d->bytes, d->last_fetch_at, d->lags.max_s};
     const int count = (int)(sizeof numbers / sizeof *numbers);
-    uint32_t lags[CRAWLER_KEPT_LAGS];
+    uint32_t lags[CRAWLER_LAG_CELLS];
     sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_DAY_PUT);
     if (row == NULL)
         return tx_failure(tx);
-    for (size_t i = 0; i < CRAWLER_KEPT_LAGS; i++)
-        lags[i] = htole32(d->lags[i]);
-    statement_bind_text(row, 1, d->crawler);
+    for (size_t i = 0; i < CRAWLER_LAG_CELLS; i++)
+        lags[i] = htole32(d->lags.cells[i]);
+    statement_bind_text(row, 1, node);
+    statement_bind_text(row, 2, kept->crawler);
     for (int i = 0; i < count; i++)
-        sqlite3_bind_int64(row, 2 + i, numbers[i]);
-    sqlite3_bind_blob(row, 2 + count, lags, sizeof lags, SQLITE_TRANSIENT);
+        sqlite3_bind_int64(row, 3 + i, numbers[i]);
+    sqlite3_bind_blob(row, 3 + count, lags, sizeof lags, SQLITE_TRANSIENT);
     return statement_run(row);
 }
 
@@ -113,25 +167,24 @@ static enum catalogue_status put_log(struct tx *tx, const struct crawler_log *lo
     return status == CATALOGUE_OK ? tx_run(tx, ST_CRAWLER_LOGS_TIDY, CRAWLER_LOGS_MAX) : status;
 }
 
-enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change)
+enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change,
+                                     struct change_result *result)
 {
     const struct crawlers_kept *kept = &change->crawlers;
-    bool same = false;
-    enum catalogue_status status = CATALOGUE_OK;
+    const char *node = kept->node != NULL ? kept->node : "";
 
+    (void)result;
     if (kept->epoch == NULL || strcmp(kept->epoch, tx->epoch) != 0)
         return CATALOGUE_OK;
-    status = is_same_epoch(tx, &same);
-    if (status == CATALOGUE_OK && !same)
-        status = begin_anew(tx, kept->since);
+    enum catalogue_status status = make_ready(tx, kept);
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
         status = tx_run_with(tx, ST_CRAWLER_PAGES_TIDY, NULL, 0);
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
         status = tx_run(tx, ST_CRAWLER_DAYS_TIDY, kept->tidy_before_day);
     for (size_t i = 0; i < kept->page_count && status == CATALOGUE_OK; i++)
-        status = put_page(tx, &kept->pages[i]);
+        status = put_page(tx, node, &kept->pages[i]);
     for (size_t i = 0; i < kept->day_count && status == CATALOGUE_OK; i++)
-        status = put_day(tx, &kept->days[i]);
+        status = put_day(tx, node, &kept->days[i]);
     if (status == CATALOGUE_OK && kept->visits_taken != 0)
         status = tx_run(tx, ST_CRAWLER_VISITS_TAKEN, kept->visits_taken);
     for (size_t i = 0; i < kept->visit_count && status == CATALOGUE_OK; i++)
@@ -139,4 +192,56 @@ enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change)
     if (status == CATALOGUE_OK && kept->log != NULL)
         status = put_log(tx, kept->log);
     return status;
+}
+
+/* ---- telling ------------------------------------------------------------------------------- */
+
+static enum catalogue_status begin_telling(struct tx *tx, int64_t since)
+{
+    static const enum statement drops[] = {ST_TOLD_DROP, ST_TOLD_PAGES_DROP, ST_TOLD_DAYS_DROP};
+    bool same, named;
+    enum catalogue_status status = compare_epoch(tx, ST_TOLD_EPOCH, NULL, &same, &named);
+    if (status != CATALOGUE_OK || same)
+        return status;
+    status = run_all(tx, drops, sizeof drops / sizeof *drops);
+    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_TOLD_BEGIN) : NULL;
+    if (row == NULL)
+        return status != CATALOGUE_OK ? status : tx_failure(tx);
+    statement_bind_text(row, 1, tx->epoch);
+    sqlite3_bind_int64(row, 2, since);
+    return statement_run(row);
+}
+
+/* Tells rows, and notes it of them; `*changed` where the others did not know them all. */
+static enum catalogue_status tell(struct tx *tx, enum statement rows, enum statement done,
+                                  int64_t most, bool *changed)
+{
+    enum catalogue_status status = tx_run(tx, rows, most);
+    if (status != CATALOGUE_OK)
+        return status;
+    *changed |= sqlite3_changes64(tx->db) > 0;
+    return tx_run(tx, done, most);
+}
+
+enum catalogue_status apply_crawlers_tell(struct tx *tx, const struct change *change,
+                                          struct change_result *result)
+{
+    const struct crawlers_kept *kept = &change->crawlers;
+    bool changed = false;
+
+    (void)result;
+    if (kept->epoch == NULL || kept->node == NULL || strcmp(kept->epoch, tx->epoch) != 0)
+        return CATALOGUE_OK;
+    enum catalogue_status status = make_ready(tx, kept);
+    if (status == CATALOGUE_OK)
+        status = begin_telling(tx, kept->since);
+    if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
+        status = tx_run_with(tx, ST_TOLD_PAGES_TIDY, NULL, 0);
+    if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
+        status = tx_run(tx, ST_TOLD_DAYS_TIDY, kept->tidy_before_day);
+    if (status == CATALOGUE_OK)
+        status = tell(tx, ST_TELL_PAGES, ST_TELL_PAGES_DONE, TELL_PAGES, &changed);
+    if (status == CATALOGUE_OK)
+        status = tell(tx, ST_TELL_DAYS, ST_TELL_DAYS_DONE, TELL_DAYS, &changed);
+    return status == CATALOGUE_OK && changed ? tx_run(tx, ST_TOLD_STEP, kept->since) : status;
 }

@@ -1,7 +1,6 @@
 #include "db/write/apply/entry.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "db/history/recorder.h"
@@ -12,7 +11,6 @@
 #include "server/rules/http/negotiate.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/page/extension.h"
-#include "server/rules/page/render.h"
 
 static bool read_text(sqlite3_stmt *statement, int column, char *out, size_t size)
 {
@@ -189,7 +187,7 @@ static enum catalogue_status locate_row(struct tx *tx, struct put *put)
     return status;
 }
 
-static enum catalogue_status locate(struct tx *tx, struct put *put)
+static void forget_place(struct put *put)
 {
     put->code = RULE_OK;
     put->forbidden = false;
@@ -200,7 +198,36 @@ static enum catalogue_status locate(struct tx *tx, struct put *put)
     put->occupancy = NULL;
     put->position = POSITION_NONE;
     put->relocates = false;
+}
 
+/* In the index that its URL, or the change, names. */
+static enum catalogue_status locate_anew(struct tx *tx, struct put *put, const struct registry *r)
+{
+    struct placement placement;
+    const struct registry_site *site;
+    enum rule_code code = registry_place(r, &put->url, put->index_name, &placement);
+    put->site = placement.site;
+    /* Many may have its host as a cross host; a token is told of its own site's need. */
+    if (code == RULE_INDEX_NEEDED && put->grant.site_id != 0 &&
+        (site = registry_next_cross_site(r, &put->url, put->grant.site_id, NULL)) != NULL)
+        put->site = site;
+    /* Before the reason: it would tell of a site that is none of its business. */
+    check_site(put, code);
+    if (put->forbidden)
+        return CATALOGUE_OK;
+    if (code != RULE_OK) {
+        refuse(put, code);
+        return CATALOGUE_OK;
+    }
+    put->index = placement.index;
+    if (!put->index_name || put->expect_new)
+        return CATALOGUE_OK;
+    return look_in(tx, put, r, placement.site);
+}
+
+static enum catalogue_status locate(struct tx *tx, struct put *put)
+{
+    forget_place(put);
     const struct registry *r;
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
@@ -231,26 +258,7 @@ static enum catalogue_status locate(struct tx *tx, struct put *put)
             return CATALOGUE_OK;
         }
     }
-    struct placement placement;
-    const struct registry_site *site;
-    code = registry_place(r, &put->url, put->index_name, &placement);
-    put->site = placement.site;
-    /* Many may have its host as a cross host; a token is told of its own site's need. */
-    if (code == RULE_INDEX_NEEDED && put->grant.site_id != 0 &&
-        (site = registry_next_cross_site(r, &put->url, put->grant.site_id, NULL)) != NULL)
-        put->site = site;
-    check_site(put,
-               code); /* before the reason: it would tell of a site that is none of its business */
-    if (put->forbidden)
-        return CATALOGUE_OK;
-    if (code != RULE_OK) {
-        refuse(put, code);
-        return CATALOGUE_OK;
-    }
-    put->index = placement.index;
-    if (!put->index_name || put->expect_new)
-        return CATALOGUE_OK;
-    return look_in(tx, put, r, placement.site);
+    return locate_anew(tx, put, r);
 }
 
 enum catalogue_status entry_locate(struct tx *tx, struct put *put)
@@ -816,10 +824,12 @@ static enum catalogue_status judge_removal(struct tx *tx, const struct registry 
     int64_t own = 0;
     enum catalogue_status status = CATALOGUE_OK;
     if (!found->index || (change->entry_id && !grant_has_loc(grant, found->loc))) {
+        const char *missing =
+            change->list == LIST_URLSET ? "there is no such page URL" : "there is no such entry";
         if (change->entry_id && !grant->prefix)
-            result_missing(result, grant, "there is no such entry");
+            result_missing(result, grant, missing);
         else
-            result_decline(result, CATALOGUE_NOT_FOUND, "there is no such entry");
+            result_decline(result, CATALOGUE_NOT_FOUND, missing);
         return CATALOGUE_OK;
     }
     if (!grant_has_site(grant, found->index->site_id)) {

@@ -1,8 +1,7 @@
 /* One entry on its way into the catalogue: where it goes, what is there, room for it, the write.
  * A single registration, a bulk and a replace all go this way. Internal to db/; the writer's
  * thread. */
-#ifndef SITEMAPD_DB_WRITE_APPLY_ENTRY_H
-#define SITEMAPD_DB_WRITE_APPLY_ENTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,5 +99,3 @@ uint32_t put_row_weight(const struct registry_index *list, const struct put_row 
                         const char *loc);
 /* Drops the row that a removed index left of a loc that is registered elsewhere now. */
 enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const char *loc);
-
-#endif

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "db/read/row.h"
-#include "db/write/apply/admin.h"
 #include "db/write/apply/apply.h"
 #include "db/write/apply/urlset.h"
 #include "db/write/guard.h"
@@ -503,7 +502,7 @@ static bool has_urlsets(const struct registry *r, const struct registry_index *i
 }
 
 enum catalogue_status apply_index_remove(struct tx *tx, const struct change *change,
-                                         struct change_result *result)
+                                         struct change_result *result, bool *keep)
 {
     const struct registry *r;
     const struct registry_index *index;
@@ -519,7 +518,8 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
         return status;
     struct guard_case guard = {.before = occupancy->entries,
                                .removed = occupancy->entries,
-                               .max_removed = change->max_removed};
+                               .max_removed = change->max_removed,
+                               .of_urlset = occupancy->kind == LIST_URLSET};
     status = guard_peak(tx, occupancy, &guard.peak);
     if (status != CATALOGUE_OK || !guard_judge(tx, &guard, result))
         return status;
@@ -527,7 +527,12 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
     result->removed = guard.removed;
     result->changed = true;
     if (index->kind == LIST_URLSET)
-        status = urlset_leave(tx, index);
+        status = urlset_leave(tx, index, change, result);
+    if (result->status != CATALOGUE_OK) {
+        *keep = result->changed = false;
+        result->removed = 0;
+        return status;
+    }
     if (status == CATALOGUE_OK)
         status = index_bury(tx, index);
     tx_registry_touch(tx);

@@ -26,6 +26,9 @@ struct scan_kept {
     char loc[LOC_MAX_CHARS + 1];
     char problem[SCAN_PROBLEM_SIZE]; /* "" where there is none */
     int64_t problem_since;
+    struct source_file content; /* its last good one, and the date by it; texts: */
+    char lastmod[LASTMOD_MAX_CHARS + 1], newest_lastmod[LASTMOD_MAX_CHARS + 1];
+    char *remarks; /* owned */
 };
 
 /* What a scan would do to one index. */
@@ -83,6 +86,28 @@ static void copy_text(char *to, size_t size, const char *from)
 
 /* ---- rows */
 
+static const char *copy_date(char to[LASTMOD_MAX_CHARS + 1], const char *from)
+{
+    copy_text(to, LASTMOD_MAX_CHARS + 1, from);
+    return from ? to : NULL;
+}
+
+static enum catalogue_status read_content(struct scan_kept *kept, sqlite3_stmt *row)
+{
+    struct source_file *content = &kept->content;
+    const char *remarks = (const char *)sqlite3_column_text(row, 11);
+    statement_hash(row, 5, content->hash);
+    content->lastmod = copy_date(kept->lastmod, (const char *)sqlite3_column_text(row, 6));
+    content->newest_lastmod =
+        copy_date(kept->newest_lastmod, (const char *)sqlite3_column_text(row, 7));
+    content->urls = (uint64_t)sqlite3_column_int64(row, 8);
+    content->bytes = (uint64_t)sqlite3_column_int64(row, 9);
+    content->one_lastmod = sqlite3_column_int(row, 10) != 0;
+    free(kept->remarks);
+    content->remarks = kept->remarks = remarks ? strdup(remarks) : NULL;
+    return remarks && !kept->remarks ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
+}
+
 /* Reads what is kept of s->file into s->kept. */
 static enum catalogue_status scan_row_read(struct scan *s)
 {
@@ -101,6 +126,8 @@ static enum catalogue_status scan_row_read(struct scan *s)
         copy_text(kept->loc, sizeof kept->loc, (const char *)sqlite3_column_text(row, 2));
         copy_text(kept->problem, sizeof kept->problem, (const char *)sqlite3_column_text(row, 3));
         kept->problem_since = sqlite3_column_int64(row, 4);
+        if (status == CATALOGUE_OK)
+            status = read_content(kept, row);
     }
     sqlite3_reset(row);
     return status;
@@ -164,14 +191,35 @@ static enum catalogue_status keep_known(struct scan *s, const struct source_file
                               sizeof bytes);
 }
 
-/* Writes all of `file`; it is in `site` (0: nowhere). `refused`: a rule did it. */
-static enum catalogue_status scan_row_write(struct scan *s, const struct source_file *file,
-                                            int64_t site, bool refused)
+/* Whether a poll's row may tell of it (check.c). */
+static bool is_elsewhere(const struct scan *s)
 {
-    enum catalogue_status status = keep_known(s, file);
-    if (status != CATALOGUE_OK)
-        return status;
-    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_WRITE);
+    return s->kept.found && strstr(s->file->path, "://") != NULL;
+}
+
+/* What a poll has found of a file since the scan looked at what is kept, and the date that it gave
+ * it, stay: the scan has no content of its own. */
+static void take_newer(const struct scan *s, struct source_file *file)
+{
+    const struct source_file *content = &s->kept.content;
+    if (file->state != SOURCE_FILE_LISTED || !is_elsewhere(s) ||
+        s->kept.state != SOURCE_FILE_LISTED || (content->hash[0] | content->hash[1]) == 0 ||
+        memcmp(file->hash, content->hash, sizeof file->hash) == 0)
+        return;
+    memcpy(file->hash, content->hash, sizeof file->hash);
+    file->lastmod = content->lastmod;
+    file->newest_lastmod = content->newest_lastmod;
+    file->urls = content->urls;
+    file->bytes = content->bytes;
+    file->one_lastmod = content->one_lastmod;
+    file->remarks = content->remarks;
+}
+
+static enum catalogue_status scan_row_run(struct scan *s, enum statement which,
+                                          const struct source_file *file, int64_t site,
+                                          bool refused)
+{
+    sqlite3_stmt *row = tx_statement(s->tx, which);
     if (!row)
         return tx_failure(s->tx);
     sqlite3_bind_int64(row, 1, s->owner);
@@ -196,14 +244,35 @@ static enum catalogue_status scan_row_write(struct scan *s, const struct source_
     bool kept = refused || file->state == SOURCE_FILE_LISTED;
     statement_bind_text(row, 23, kept ? file->remarks : NULL);
     statement_bind_text(row, 24, file->claim);
-    count_change(s, file->state);
     return statement_run(row);
+}
+
+/* Writes all of `file`; it is in `site` (0: nowhere). `refused`: a rule did it. */
+static enum catalogue_status scan_row_write(struct scan *s, const struct source_file *file,
+                                            int64_t site, bool refused)
+{
+    bool told = is_elsewhere(s);
+    enum catalogue_status status = keep_known(s, file);
+    if (status == CATALOGUE_OK && told) {
+        status = scan_row_run(s, ST_FILE_CLAIM, file, site, refused);
+        told = status == CATALOGUE_OK && sqlite3_changes64(s->tx->db) > 0;
+        if (status == CATALOGUE_OK && !told)
+            status = check_file_drop(s->tx, s->owner, file->path);
+    }
+    if (status == CATALOGUE_OK && !told)
+        status = scan_row_run(s, ST_FILE_WRITE, file, site, refused);
+    count_change(s, file->state);
+    return status;
 }
 
 /* Writes how s->file stands and what is wrong with it; what the row says of its last good content
  * and of its entry stays. */
 static enum catalogue_status scan_row_quarantine(struct scan *s)
 {
+    enum catalogue_status status =
+        is_elsewhere(s) ? check_file_spell_out(s->tx, s->owner, s->file->path, 0, 0) : CATALOGUE_OK;
+    if (status != CATALOGUE_OK)
+        return status;
     sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_QUARANTINE);
     if (!row)
         return tx_failure(s->tx);
@@ -220,6 +289,8 @@ static enum catalogue_status scan_row_quarantine(struct scan *s)
 static enum catalogue_status scan_row_delete(struct scan *s)
 {
     enum catalogue_status status = keep_known(s, s->file);
+    if (status == CATALOGUE_OK && is_elsewhere(s))
+        status = check_file_drop(s->tx, s->owner, s->file->path);
     if (status != CATALOGUE_OK)
         return status;
     sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_DELETE);
@@ -431,6 +502,7 @@ static enum catalogue_status scan_read(struct scan *s, scan_pass *each)
         s->file = &file;
         s->row++;
         enum catalogue_status status = scan_row_read(s);
+        take_newer(s, &file);
         if (status == CATALOGUE_OK)
             status = each(s);
         if (status != CATALOGUE_OK)
@@ -676,9 +748,9 @@ enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = run_passes(&s);
     free(s.indexes);
+    free(s.kept.remarks);
     if (status != CATALOGUE_OK)
         return status;
-    result->changed = tx->changed;
     finish_set(tx, change, result, keep);
     return CATALOGUE_OK;
 }

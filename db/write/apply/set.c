@@ -293,6 +293,23 @@ static enum catalogue_status check_fresh(struct replace *r)
     return status;
 }
 
+static enum catalogue_status place(struct replace *r, bool parked)
+{
+    struct put *put = &r->put;
+    enum catalogue_status status = put_room(r->tx, put);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (put->code != RULE_OK) {
+        reject(r, put->code, put->field);
+        return CATALOGUE_OK;
+    }
+    status = put_write(r->tx, put);
+    if (parked)
+        put->outcome = PUT_UPDATED;
+    count_put(r->change, r->result, put);
+    return status;
+}
+
 static enum catalogue_status write_present(struct replace *r)
 {
     struct put *put = &r->put;
@@ -311,35 +328,12 @@ static enum catalogue_status write_present(struct replace *r)
         if (status != CATALOGUE_OK || !back)
             return status;
     }
-    status = put_room(r->tx, put);
-    if (status != CATALOGUE_OK)
-        return status;
-    if (put->code != RULE_OK) {
-        reject(r, put->code, put->field);
-        return CATALOGUE_OK;
-    }
-    status = put_write(r->tx, put);
-    if (parked)
-        put->outcome = PUT_UPDATED;
-    count_put(r->change, r->result, put);
-    return status;
+    return place(r, parked);
 }
 
 static enum catalogue_status write_new(struct replace *r)
 {
-    struct put *put = &r->put;
-    if (r->result->status != CATALOGUE_OK)
-        return check_fresh(r);
-    enum catalogue_status status = put_room(r->tx, put);
-    if (status != CATALOGUE_OK)
-        return status;
-    if (put->code != RULE_OK) {
-        reject(r, put->code, put->field);
-        return CATALOGUE_OK;
-    }
-    status = put_write(r->tx, put);
-    count_put(r->change, r->result, put);
-    return status;
+    return r->result->status != CATALOGUE_OK ? check_fresh(r) : place(r, false);
 }
 
 static enum catalogue_status second_pass(struct replace *r, const struct entry *entry)
@@ -497,7 +491,8 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     if (result->status == CATALOGUE_OK) {
         assert(r.occupancy != NULL);
         struct guard_case guard = {.before = r.occupancy->entries,
-                                   .max_removed = change->max_removed};
+                                   .max_removed = change->max_removed,
+                                   .of_urlset = r.occupancy->kind == LIST_URLSET};
         status = guard_peak(tx, r.occupancy, &guard.peak);
         if (status == CATALOGUE_OK)
             status = run_passes(&r);
@@ -514,7 +509,6 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
         if (status != CATALOGUE_OK)
             return status;
     }
-    result->changed = tx->changed;
     finish_set(tx, change, result, keep);
     return *keep ? occupancy_state(tx, r.occupancy, true, result->index_state) : CATALOGUE_OK;
 }
@@ -650,7 +644,6 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
     else if (result->status == CATALOGUE_OK && !guard_moves(tx, change, result, &status) &&
              status != CATALOGUE_OK)
         return status;
-    result->changed = tx->changed;
     finish_set(tx, change, result, keep);
     return *keep && named.index ? occupancy_state(tx, named.occupancy, true, result->index_state)
                                 : CATALOGUE_OK;

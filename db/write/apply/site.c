@@ -10,13 +10,12 @@
 #include <string.h>
 
 #include "db/catalogue.h"
-#include "db/write/apply/admin.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/token.h"
 #include "db/write/guard.h"
 #include "db/write/occupancy.h"
 #include "db/write/tx.h"
 #include "server/rules/robots.h"
+#include "server/rules/scope.h"
 
 struct site_edit {
     const char **cross_hosts, **alias_hosts; /* owned; the strings are not */
@@ -304,19 +303,42 @@ static uint32_t read_max_pages(const struct tx *tx, const struct site_fields *fi
     return pages;
 }
 
-static enum catalogue_status read_hosts(const struct registry *r, const struct change *change,
-                                        const struct registry_site *site, struct site_hosts *cross,
-                                        struct site_hosts *alias, struct change_result *result)
+/* What a change makes of a site. */
+struct settings {
+    uint32_t max_pages;
+    struct site_hosts cross, alias;
+};
+
+static void settings_done(struct settings *s)
+{
+    site_hosts_done(&s->cross);
+    site_hosts_done(&s->alias);
+}
+
+/* `site`: NULL where it is to be made. To be done with in any case. */
+static enum catalogue_status settings_read(struct tx *tx, const struct registry *r,
+                                           const struct change *change,
+                                           const struct registry_site *site, struct settings *out,
+                                           struct change_result *result)
 {
     const struct site_fields *fields = &change->site;
+    *out = (struct settings){.max_pages = site ? site->max_pages : 0};
+    if (!site || fields->set & SITE_SET_MAX_PAGES)
+        out->max_pages = read_max_pages(tx, fields, result);
+    if (site && out->max_pages > site->max_pages && change->grant.site_id != 0)
+        result_refuse(result, RULE_ALL_SITES, "max_indexes");
+    if (result->status != CATALOGUE_OK)
+        return CATALOGUE_OK;
     enum catalogue_status status =
         site_hosts_read(change, fields->cross_hosts, "cross_hosts",
-                        site ? site->cross_host_count : 0, cross, result);
+                        site ? site->cross_host_count : 0, &out->cross, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = site_hosts_read(change, fields->alias_hosts, "alias_hosts",
-                                 site ? site->alias_host_count : 0, alias, result);
+                                 site ? site->alias_host_count : 0, &out->alias, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        site_hosts_check_free(r, change, site, cross, alias, result);
+        site_hosts_check_free(r, change, site, &out->cross, &out->alias, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        site_robots_judge(r, fields, site, result);
     return status;
 }
 
@@ -352,10 +374,8 @@ bool site_refuse_second_scheme(const struct registry *r, const struct url *origi
 }
 
 static enum catalogue_status insert_site(struct tx *tx, const struct change *change,
-                                         const char *origin, uint32_t max_pages,
-                                         const struct site_hosts *cross,
-                                         const struct site_hosts *alias, const char *index_path,
-                                         struct change_result *result)
+                                         const char *origin, const struct settings *settings,
+                                         const char *index_path, struct change_result *result)
 {
     const struct site_fields *fields = &change->site;
     sqlite3_stmt *row = tx_statement(tx, ST_SITE_ADD);
@@ -363,16 +383,16 @@ static enum catalogue_status insert_site(struct tx *tx, const struct change *cha
         return tx_failure(tx);
     statement_bind_text(row, 1, origin);
     sqlite3_bind_int(row, 2, fields->set & SITE_SET_MANAGED && fields->managed);
-    sqlite3_bind_int64(row, 3, max_pages);
+    sqlite3_bind_int64(row, 3, settings->max_pages);
     sqlite3_bind_int(row, 4, fields->set & SITE_SET_CHECK && fields->check);
     enum catalogue_status status = statement_run(row);
     if (status != CATALOGUE_OK)
         return status;
     int64_t id = sqlite3_last_insert_rowid(tx->db);
     tx_registry_touch(tx);
-    status = site_hosts_write(tx, id, "cross", cross);
+    status = site_hosts_write(tx, id, "cross", &settings->cross);
     if (status == CATALOGUE_OK)
-        status = site_hosts_write(tx, id, "alias", alias);
+        status = site_hosts_write(tx, id, "alias", &settings->alias);
     if (status == CATALOGUE_OK && fields->set & SITE_SET_ROBOTS)
         status = site_robots_write(tx, id, fields);
     if (status == CATALOGUE_OK && index_path)
@@ -410,20 +430,15 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
     }
     if (site_refuse_second_scheme(r, &origin, result))
         return CATALOGUE_OK;
-    uint32_t max_pages = read_max_pages(tx, fields, result);
-    struct site_hosts cross = {0}, alias = {0};
-    if (result->status == CATALOGUE_OK)
-        status = read_hosts(r, change, NULL, &cross, &alias, result);
-    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        site_robots_judge(r, fields, NULL, result);
+    struct settings settings;
+    status = settings_read(tx, r, change, NULL, &settings, result);
     char index_path[INDEX_PATH_MAX_CHARS + 1];
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && change->index_url)
         status = index_judge_first(tx, &origin, change->index_url, index_path, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = insert_site(tx, change, origin.text, max_pages, &cross, &alias,
+        status = insert_site(tx, change, origin.text, &settings,
                              change->index_url ? index_path : NULL, result);
-    site_hosts_done(&cross);
-    site_hosts_done(&alias);
+    settings_done(&settings);
     return status;
 }
 
@@ -431,31 +446,30 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
 
 /* The new values beside the old ones. */
 static enum catalogue_status write_differences(struct tx *tx, const struct change *change,
-                                               const struct registry_site *site, uint32_t max_pages,
-                                               const struct site_hosts *cross,
-                                               const struct site_hosts *alias,
+                                               const struct registry_site *site,
+                                               const struct settings *to,
                                                struct change_result *result)
 {
     const struct site_fields *fields = &change->site;
     bool managed = fields->set & SITE_SET_MANAGED ? fields->managed : site->managed;
     bool cross_differ = fields->set & SITE_SET_CROSS_HOSTS &&
-                        !site_hosts_equal(cross, site->cross_hosts, site->cross_host_count);
+                        !site_hosts_equal(&to->cross, site->cross_hosts, site->cross_host_count);
     bool alias_differ = fields->set & SITE_SET_ALIAS_HOSTS &&
-                        !site_hosts_equal(alias, site->alias_hosts, site->alias_host_count);
+                        !site_hosts_equal(&to->alias, site->alias_hosts, site->alias_host_count);
     bool robots_differ = site_robots_differ(fields, site);
     bool check = fields->set & SITE_SET_CHECK ? fields->check : site->check;
     enum catalogue_status status = CATALOGUE_OK;
     result->id = site->id;
-    if (managed == site->managed && max_pages == site->max_pages && check == site->check &&
+    if (managed == site->managed && to->max_pages == site->max_pages && check == site->check &&
         !cross_differ && !alias_differ && !robots_differ) {
         result->unchanged = 1;
         return CATALOGUE_OK;
     }
-    status = tx_run(tx, ST_SITE_WRITE, site->id, managed, max_pages, check);
+    status = tx_run(tx, ST_SITE_WRITE, site->id, managed, to->max_pages, check);
     if (status == CATALOGUE_OK && cross_differ)
-        status = site_hosts_write(tx, site->id, "cross", cross);
+        status = site_hosts_write(tx, site->id, "cross", &to->cross);
     if (status == CATALOGUE_OK && alias_differ)
-        status = site_hosts_write(tx, site->id, "alias", alias);
+        status = site_hosts_write(tx, site->id, "alias", &to->alias);
     if (status == CATALOGUE_OK && robots_differ)
         status = site_robots_write(tx, site->id, fields);
     result->updated = 1;
@@ -484,25 +498,14 @@ static enum catalogue_status update_site(struct tx *tx, const struct registry *r
                                          const struct registry_site *site,
                                          const struct change *change, struct change_result *result)
 {
-    const struct site_fields *fields = &change->site;
-    enum catalogue_status status = CATALOGUE_OK;
-    uint32_t max_pages = site->max_pages;
-    if (fields->set & SITE_SET_MAX_PAGES)
-        max_pages = read_max_pages(tx, fields, result);
-    if (max_pages > site->max_pages && change->grant.site_id != 0)
-        result_refuse(result, RULE_ALL_SITES, "max_indexes");
-    struct site_hosts cross = {0}, alias = {0};
-    if (result->status == CATALOGUE_OK)
-        status = read_hosts(r, change, site, &cross, &alias, result);
-    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        site_robots_judge(r, fields, site, result);
-    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && max_pages > site->max_pages)
+    struct settings to;
+    enum catalogue_status status = settings_read(tx, r, change, site, &to, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && to.max_pages > site->max_pages)
         status = index_names_check(tx, r, site, site->indexes, site->index_count,
-                                   site->max_pages + 1, max_pages, result);
+                                   site->max_pages + 1, to.max_pages, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = write_differences(tx, change, site, max_pages, &cross, &alias, result);
-    site_hosts_done(&cross);
-    site_hosts_done(&alias);
+        status = write_differences(tx, change, site, &to, result);
+    settings_done(&to);
     return status;
 }
 

@@ -7,13 +7,15 @@
  * many rows as it may, and a little time. Until the last one the urlset is noted as open (table
  * split), so that a split which was cut off is gone on with by the next one, as the same group of
  * the history. */
-#include "db/history/recorder.h"
+#include "db/read/row.h"
 #include "db/write/apply/apply.h"
 #include "db/write/guard.h"
 #include "server/base/clock.h"
 
 /* Of what others may wait. */
 #define STEP_SHARE 4
+
+uint64_t apply_split_rows = SPLIT_STEP_ROWS;
 
 struct split {
     struct tx *tx;
@@ -23,6 +25,7 @@ struct split {
     int64_t owner; /* 0: it owns nothing yet */
     int64_t until_ms;
     struct put put;
+    bool was_new; /* the row before */
 };
 
 static enum catalogue_status take_out(struct split *s, const struct entry *entry)
@@ -36,26 +39,33 @@ static enum catalogue_status take_out(struct split *s, const struct entry *entry
     return put_release(s->tx, s->urlset, &row, entry->loc);
 }
 
+/* As it is looked up; or, with `expect_new`, as if it were not there: PUT_KNOWN where it is. */
+static enum catalogue_status try_in(struct split *s, bool expect_new)
+{
+    struct put *put = &s->put;
+    put->expect_new = expect_new;
+    put->outcome = PUT_UNCHANGED;
+    enum catalogue_status status = entry_locate(s->tx, put);
+    if (status != CATALOGUE_OK || put->code != RULE_OK ||
+        (put->from && put->row.source != s->owner)) /* another's: it stays as that says */
+        return status;
+    status = put_room(s->tx, put);
+    return status == CATALOGUE_OK && put->code == RULE_OK ? put_write(s->tx, put) : status;
+}
+
+/* After a new row comes a new one, mostly: inserting finds out for less than looking. */
 static enum catalogue_status put_in(struct split *s, const struct entry *entry)
 {
     struct put *put = &s->put;
     put->entry = entry;
-    enum catalogue_status status = entry_locate(s->tx, put);
-    if (status == CATALOGUE_OK && put->code == RULE_OK && put->from &&
-        put->row.source != s->owner) {
-        s->result->unchanged++; /* another's: it stays as that says */
-        return CATALOGUE_OK;
-    }
-    if (status == CATALOGUE_OK && put->code == RULE_OK)
-        status = put_room(s->tx, put);
-    if (status != CATALOGUE_OK)
-        return status;
-    if (put->code != RULE_OK) {
+    enum catalogue_status status = try_in(s, s->was_new);
+    if (status == CATALOGUE_OK && put->expect_new &&
+        (put->code != RULE_OK || put->outcome == PUT_KNOWN))
+        status = try_in(s, false);
+    s->was_new = put->outcome == PUT_CREATED;
+    if (status == CATALOGUE_OK && put->code != RULE_OK)
         reject_put(s->change, s->result, put);
-        return CATALOGUE_OK;
-    }
-    status = put_write(s->tx, put);
-    if (status == CATALOGUE_OK)
+    else if (status == CATALOGUE_OK)
         count_put(s->change, s->result, put);
     return status;
 }
@@ -71,7 +81,8 @@ static enum catalogue_status judge(struct split *s)
         return status;
     struct guard_case guard = {.before = occupancy->entries,
                                .removed = change->split_goes,
-                               .max_removed = change->max_removed};
+                               .max_removed = change->max_removed,
+                               .of_urlset = true};
     guard.after = guard.before + change->split_comes - change->split_goes;
     status = guard_peak(s->tx, occupancy, &guard.peak);
     if (status == CATALOGUE_OK && change->split_goes > 0 && guard_judge(s->tx, &guard, s->result) &&
@@ -106,7 +117,7 @@ static enum catalogue_status take_rows(struct split *s)
     uint64_t done = 0;
     int more = 1;
     enum catalogue_status status = CATALOGUE_OK;
-    while (status == CATALOGUE_OK && done < SPLIT_STEP_ROWS &&
+    while (status == CATALOGUE_OK && done < apply_split_rows &&
            (more = spool_next(s->change->rows, &entry)) == 1) {
         status = entry.gone ? take_out(s, &entry) : put_in(s, &entry);
         if (++done % APPLY_PROGRESS == 0 && clock_now_ms() > s->until_ms)
@@ -169,7 +180,6 @@ enum catalogue_status apply_split(struct tx *tx, const struct change *change,
         status = note_step(&s);
     if (status != CATALOGUE_OK)
         return status;
-    result->changed = tx->changed;
     finish_set(tx, change, result, keep);
     return CATALOGUE_OK;
 }

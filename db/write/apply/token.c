@@ -3,12 +3,10 @@
  * A token's row never changes: what it may is its id's for good, so that a grant that was read when
  * a request began can be compared with the row when its change is applied. The configuration's own
  * (`managed`) are made anew where anything of them differs, and so have another id. */
-#include "db/write/apply/token.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "db/write/apply/admin.h"
 #include "db/write/apply/apply.h"
 
 /* NULL where there is none of this name. */
@@ -174,8 +172,10 @@ enum catalogue_status token_judge(struct tx *tx, const struct change *change,
     return CATALOGUE_OK;
 }
 
-enum catalogue_status apply_token_used(struct tx *tx, const struct change *change)
+enum catalogue_status apply_token_used(struct tx *tx, const struct change *change,
+                                       struct change_result *result)
 {
+    (void)result;
     return tx_run(tx, ST_TOKEN_USED, change->token_id, tx->now - tx->now % 3600);
 }
 

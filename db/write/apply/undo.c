@@ -269,7 +269,10 @@ static enum catalogue_status put_file_back(struct undo *u, const struct history_
 {
     if ((!u->of_source && !u->has_files) || u->of_split)
         return CATALOGUE_OK;
-    enum catalogue_status status = recorder_keep_file_of(u->tx->recorder, u->tx, old->site, loc);
+    int64_t source = old->has_after ? old->after.source : old->before.source;
+    enum catalogue_status status = check_file_spell_out(u->tx, source, loc, u->revision, old->site);
+    if (status == CATALOGUE_OK)
+        status = recorder_keep_file_of(u->tx->recorder, u->tx, source, old->site, loc);
     if (status == CATALOGUE_OK && u->has_files)
         status = run_of_entry(u, ST_FILE_COUNT_BACK, u->revision, old, loc);
     if (status == CATALOGUE_OK && u->has_files)
@@ -577,7 +580,9 @@ static enum catalogue_status note_step(struct undo *u)
 static enum catalogue_status judge_group(struct undo *u, struct occupancy_index *i)
 {
     int64_t net = 0;
-    struct guard_case guard = {.before = i->high, .max_removed = u->change->max_removed};
+    struct guard_case guard = {.before = i->high,
+                               .max_removed = u->change->max_removed,
+                               .of_urlset = i->kind == LIST_URLSET};
     enum catalogue_status status = CATALOGUE_OK;
     if (u->group != 0)
         status = tx_number(u->tx, ST_HISTORY_STEPS_SUM, 0, &net, u->group);
@@ -592,6 +597,8 @@ static enum catalogue_status judge_group(struct undo *u, struct occupancy_index 
     }
     if (status == CATALOGUE_OK && u->of_split && !u->result->more)
         status = tx_run(u->tx, ST_FILES_READ_AGAIN, u->split_by);
+    if (status == CATALOGUE_OK && u->of_split && !u->result->more)
+        status = tx_run(u->tx, ST_SPLIT_FETCH_AGAIN, u->split_by);
     return status;
 }
 
@@ -690,7 +697,8 @@ static enum catalogue_status hold_to_guard(struct undo *u)
         struct guard_case guard = {.before = i->high,
                                    .after = i->entries,
                                    .removed = u->result->removed,
-                                   .max_removed = u->change->max_removed};
+                                   .max_removed = u->change->max_removed,
+                                   .of_urlset = i->kind == LIST_URLSET};
         if ((u->of_split || u->group != 0) && is_urlset(u, i->id)) {
             status = judge_group(u, i);
             continue;
@@ -723,7 +731,6 @@ enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
     history_part_done(&u.part);
     if (status != CATALOGUE_OK)
         return status;
-    result->changed = tx->changed;
     finish_set(tx, change, result, keep);
     return CATALOGUE_OK;
 }

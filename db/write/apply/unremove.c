@@ -13,7 +13,6 @@
 
 #include "db/history/recorder.h"
 #include "db/read/row.h"
-#include "db/write/apply/admin.h"
 #include "db/write/apply/apply.h"
 #include "db/write/apply/urlset.h"
 #include "db/write/occupancy.h"
@@ -121,8 +120,9 @@ static enum catalogue_status judge_urlset(struct unremove *u, const struct regis
     }
     enum catalogue_status status =
         index_names_check(u->tx, u->registry, site, urlset, 1, 2, urlset->max_pages, u->result);
-    return status == CATALOGUE_OK && !is_refused(u) ? urlset_return(u->tx, urlset, u->result)
-                                                    : status;
+    return status == CATALOGUE_OK && !is_refused(u)
+               ? urlset_return(u->tx, urlset, u->change, u->result)
+               : status;
 }
 
 /* Page names against locs and other indexes, of what came back and of what was made since. */

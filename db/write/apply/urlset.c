@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "db/read/row.h"
-#include "db/write/apply/admin.h"
 #include "db/write/apply/apply.h"
-#include "db/write/guard.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/page/extension.h"
 #include "server/rules/scope.h"
@@ -180,23 +178,40 @@ static enum catalogue_status open_urlset(struct tx *tx, const struct registry_in
     return occupancy_index(tx, urlset->site_id, urlset->id, out);
 }
 
-enum catalogue_status urlset_leave(struct tx *tx, const struct registry_index *urlset)
+/* Pages between two looks at who waits: some milliseconds. */
+#define PAGES_A_LOOK 100
+
+static bool pages_end(struct tx *tx, const struct change *change, uint32_t done,
+                      struct change_result *result)
+{
+    if (done % PAGES_A_LOOK != PAGES_A_LOOK - 1 || !list_ends(tx, change, result))
+        return false;
+    snprintf(result->detail, sizeof result->detail,
+             "has so many pages that other sites' writes would not have had their turn in time");
+    return true;
+}
+
+enum catalogue_status urlset_leave(struct tx *tx, const struct registry_index *urlset,
+                                   const struct change *change, struct change_result *result)
 {
     struct occupancy_index *occupancy;
     enum catalogue_status status = open_urlset(tx, urlset, &occupancy);
-    for (uint32_t i = 0; status == CATALOGUE_OK && i < occupancy->page_count; i++)
+    for (uint32_t i = 0;
+         status == CATALOGUE_OK && i < occupancy->page_count && !pages_end(tx, change, i, result);
+         i++)
         if (occupancy->pages[i]->entries > 0)
             status = drop_entry(tx, urlset, i + 1);
     return status;
 }
 
 enum catalogue_status urlset_return(struct tx *tx, const struct registry_index *urlset,
-                                    struct change_result *result)
+                                    const struct change *change, struct change_result *result)
 {
     struct occupancy_index *occupancy;
     enum rule_code code = RULE_OK;
     enum catalogue_status status = open_urlset(tx, urlset, &occupancy);
-    for (uint32_t i = 0; status == CATALOGUE_OK && code == RULE_OK && i < occupancy->page_count;
+    for (uint32_t i = 0; status == CATALOGUE_OK && code == RULE_OK && i < occupancy->page_count &&
+                         !pages_end(tx, change, i, result);
          i++) {
         const struct occupancy_page *page = occupancy->pages[i];
         if (page->entries > 0)
@@ -276,15 +291,21 @@ static enum catalogue_status expire_row(struct tx *tx, const struct registry_ind
     return status == CATALOGUE_OK ? tx_run(tx, ST_AGE_DROP, address) : status;
 }
 
-enum catalogue_status apply_expire(struct tx *tx, struct change_result *result)
+enum catalogue_status apply_expire(struct tx *tx, const struct change *change,
+                                   struct change_result *result)
 {
+    (void)change;
     const struct registry *r;
     const struct registry_index *urlset;
     uint32_t looked_at = 0;
     enum catalogue_status status = tx_registry(tx, &r);
-    for (size_t s = 0; status == CATALOGUE_OK && s < r->site_count; s++) {
-        for (size_t i = 0; status == CATALOGUE_OK && i < r->sites[s].urlset_count; i++) {
-            urlset = &r->sites[s].urlsets[i];
+    size_t first = tx->expire_turn;
+    for (size_t s = 0; status == CATALOGUE_OK && s < r->site_count && looked_at < EXPIRE_ROWS;
+         s++) {
+        const struct registry_site *site = &r->sites[(first + s) % r->site_count];
+        tx->expire_turn = (first + s) % r->site_count + 1; /* behind who has taken the last */
+        for (size_t i = 0; status == CATALOGUE_OK && i < site->urlset_count; i++) {
+            urlset = &site->urlsets[i];
             if (urlset->expires_s == 0 || registry_is_frozen(r, urlset))
                 continue;
             while (status == CATALOGUE_OK && looked_at < EXPIRE_ROWS) {
@@ -458,10 +479,24 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     if (status == CATALOGUE_OK && moves)
         status = tx_registry(tx, &r);
     if (status == CATALOGUE_OK && moves)
-        status = urlset_return(tx, registry_list_by_id(r, to.id), result);
+        status = urlset_return(tx, registry_list_by_id(r, to.id), change, result);
     if (result->status != CATALOGUE_OK) {
         *keep = result->changed = false;
         result->updated = 0;
     }
+    return status;
+}
+
+/* CHANGE_INDEXNOW: how far the page URLs of a site's urlsets were told. */
+enum catalogue_status apply_indexnow(struct tx *tx, const struct change *change,
+                                     struct change_result *result)
+{
+    const struct indexnow_write *w = &change->indexnow;
+    enum catalogue_status status =
+        tx_run(tx, ST_INDEXNOW_PUT, w->site_id, (int64_t)w->to.revision, (int64_t)w->to.parts,
+               (int64_t)w->from.revision, (int64_t)w->from.parts);
+
+    if (status == CATALOGUE_OK && sqlite3_changes64(tx->db) == 0)
+        result_decline(result, CATALOGUE_CONFLICT, "another was told of the site since");
     return status;
 }

@@ -7,8 +7,7 @@
  * lastmod is set, and an entry whose page is empty goes, at the end of the change (urlset_settle):
  * once for each page, however many of its rows the change touched, and what a replace empties and
  * fills again keeps its entry. An undo puts no such entry back: what it did to the rows decides. */
-#ifndef SITEMAPD_DB_WRITE_URLSET_H
-#define SITEMAPD_DB_WRITE_URLSET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,21 +29,22 @@ enum catalogue_status urlset_take(struct tx *tx, const struct registry_index *li
                                   uint32_t weight);
 /* The end of a change that is kept: the entries of the pages that it touched are as these are. */
 enum catalogue_status urlset_settle(struct tx *tx);
-/* The urlset is removed: the entries of its pages go. */
-enum catalogue_status urlset_leave(struct tx *tx, const struct registry_index *urlset);
+/* The urlset is removed: the entries of its pages go, or the result is refused, as with a list that
+ * takes too long. */
+enum catalogue_status urlset_leave(struct tx *tx, const struct registry_index *urlset,
+                                   const struct change *change, struct change_result *result);
 /* Its removal is undone: they come back, or the result is refused. */
 enum catalogue_status urlset_return(struct tx *tx, const struct registry_index *urlset,
-                                    struct change_result *result);
+                                    const struct change *change, struct change_result *result);
 
 /* Age, of urlsets with expires_s: it counts from the date of a row's news, else from its lastmod,
  * else from when it was registered. */
 bool urlset_is_expired(const struct tx *tx, const struct put *put);
 /* A batch of those that are older than their urlset keeps goes; and whether there is one, a read
  * outside of a transaction. What is frozen waits. */
-enum catalogue_status apply_expire(struct tx *tx, struct change_result *result);
+enum catalogue_status apply_expire(struct tx *tx, const struct change *change,
+                                   struct change_result *result);
 bool urlset_expiry_is_due(struct tx *tx);
 /* The row was written at its address. */
 enum catalogue_status urlset_note_age(struct tx *tx, const struct registry_index *list,
                                       const struct put_row *row);
-
-#endif

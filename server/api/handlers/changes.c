@@ -226,7 +226,7 @@ static enum catalogue_status read_changes(struct call *call, struct catalogue_vi
             return CATALOGUE_NO_MEMORY;
     }
     self->next = self->since;
-    status = catalogue_view_pages_since(view, self->since, 0, each_page, self);
+    status = catalogue_view_pages_since(view, self->since, each_page, self);
     if (status != CATALOGUE_OK)
         return status;
     note_robots(self, registry);

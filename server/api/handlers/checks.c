@@ -6,7 +6,6 @@
 #include "server/api/auth.h"
 #include "server/api/call.h"
 #include "server/api/errors.h"
-#include "server/api/handlers/check_json.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
 #include "server/sources/remote/remote.h"

@@ -1,6 +1,6 @@
-/* /console/: the files of server/console/, embedded by the build (embed.cmake). They hold no data,
- * so they need no token; what they show they ask the API for, with the token that a person gave
- * them.
+/* What the build embeds (embed.cmake): /openapi.json, the document that stands beside this file,
+ * and /console/, the files of server/console/. They hold no data, so they need no token; what they
+ * show they ask the API for, with the token that a person gave them.
  *
  * The policy: scripts and styles are these files alone, requests go to this origin alone, nothing
  * frames the page, and no text ever becomes markup (trusted types). */
@@ -31,6 +31,14 @@ enum handled console_redirect(void *context, struct request *request)
     reply_header(reply, "Location", "/console/");
     reply_header(reply, "Cache-Control", "no-cache");
     add_headers(reply);
+    return HANDLED;
+}
+
+enum handled openapi_get(void *context, struct request *request)
+{
+    (void)context;
+    str_append(&request->reply.body, openapi_files[0].bytes, openapi_files[0].len);
+    reply_json(&request->reply, 200);
     return HANDLED;
 }
 

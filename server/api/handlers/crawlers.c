@@ -1,7 +1,6 @@
 /* /v1/crawlers: which version of each page every crawler holds. From the ledger in memory; the
- * catalogue is asked for its registry alone. */
+ * catalogue is asked for its registry, and for what other nodes told since the last look. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,34 +10,20 @@
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
 #include "server/crawlers/crawlers.h"
+#include "server/crawlers/kept.h"
 #include "server/crawlers/summary.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
 #define DAY_SECONDS 86400
 
-/* The site that the query names, by origin or id, or that the token is for; NULL: every site.
- * False, with the reply filled, where there is none. */
-static bool find_site(struct call *call, const struct registry *registry,
-                      const struct registry_site **out)
+/* Where it cannot be read, what was known before is told. */
+static void learn(struct call *call, struct catalogue_view *view)
 {
-    const char *name = call_parameter(call, "site");
-    const struct grant *grant = &call->request->grant;
-    struct url origin;
+    struct shared_state state;
 
-    *out = grant->site_id != 0 ? registry_site_by_id(registry, grant->site_id) : NULL;
-    if (name != NULL) {
-        if (url_parse_origin(name, strlen(name), &origin) == RULE_OK)
-            *out = registry_site_by_origin(registry, origin.text);
-        else
-            *out = registry_site_by_id(registry, call_id(name));
-    }
-    if ((name == NULL && grant->site_id == 0) ||
-        (*out != NULL && grant_has_site(grant, (*out)->id)))
-        return true;
-    reply_problem(&call->request->reply, 404, rule_code_word(RULE_SITE_UNKNOWN), "site",
-                  "is not a site of this catalogue");
-    return false;
+    if (call->app->crawlers != NULL && catalogue_shared_state(call->app->catalogue, &state))
+        crawlers_learn(call->app->crawlers, view, state.node, false);
 }
 
 /* ---- GET /v1/crawlers ---------------------------------------------------------------------- */
@@ -121,8 +106,8 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     const struct registry_site *only;
     int64_t now = (int64_t)time(NULL);
 
-    (void)view;
-    if (!find_site(call, registry, &only))
+    learn(call, view);
+    if (!call_site(call, registry, &only))
         return CATALOGUE_OK;
     struct crawlers_summary *s = malloc(sizeof *s);
     if (s == NULL)
@@ -148,9 +133,9 @@ enum handled crawlers_list(void *context, struct request *request)
 
 /* ---- GET /v1/crawlers/{name}/pages --------------------------------------------------------- */
 
-/* A place in the list: behind this page of this index. */
+/* A place in the list: behind this page of this index or urlset. */
 struct behind {
-    struct url index; /* len 0: from the first on */
+    struct url list; /* len 0: from the first on */
     uint64_t page;
 };
 
@@ -177,7 +162,7 @@ static bool read_cursor(struct listing *l)
         memcpy(digits, text, (size_t)(colon - text));
         digits[colon - text] = '\0';
         if (query_number(digits, UINT32_MAX, &l->behind.page) &&
-            url_parse(colon + 1, strlen(colon + 1), &l->behind.index, NULL) == RULE_OK)
+            url_parse(colon + 1, strlen(colon + 1), &l->behind.list, NULL) == RULE_OK)
             return true;
     }
     reply_problem(&l->call->request->reply, 400, "malformed-cursor", "after",
@@ -185,25 +170,25 @@ static bool read_cursor(struct listing *l)
     return false;
 }
 
-/* By origin, then path: the order of the registry. */
-static int compare_index(const struct registry_site *site, const struct registry_index *index,
-                         const struct url *to)
+/* By origin, then path: the order of registry_next_list. */
+static int compare_list(const struct registry_site *site, const struct registry_index *list,
+                        const struct url *to)
 {
     int order = strncmp(site->origin, to->text, to->origin_len);
 
     if (order == 0 && site->origin[to->origin_len] != '\0')
         order = 1;
-    return order != 0 ? order : strcmp(index->path, to->text + to->origin_len);
+    return order != 0 ? order : strcmp(list->path, to->text + to->origin_len);
 }
 
 static void append_page(struct listing *l, const struct registry_site *site,
-                        const struct registry_index *index, uint32_t page, int64_t changed_at,
+                        const struct registry_index *list, uint32_t page, int64_t changed_at,
                         const struct crawler_row *row)
 {
     struct str *out = &l->call->request->reply.body;
     char path[PAGE_PATH_SIZE];
 
-    scope_page_path(index->path, index->page_pattern, page, false, path);
+    scope_page_path(list->path, list->page_pattern, page, false, path);
     str_append_text(out, l->count > 0 ? ",{\"url\":" : "{\"url\":");
     json_append_url(out, site->origin, path);
     json_append_time_member(out, "fetched_at", row != NULL ? row->fetched_at : 0);
@@ -218,49 +203,56 @@ static void append_page(struct listing *l, const struct registry_site *site,
     str_append_char(out, '}');
     l->count++;
     str_clear(&l->next);
-    str_append_format(&l->next, "%" PRIu32 ":%s%s", page, site->origin, index->path);
+    str_append_format(&l->next, "%" PRIu32 ":%s%s", page, site->origin, list->path);
 }
 
-static void append_index(struct listing *l, const struct registry_site *site,
-                         const struct registry_index *index)
+static void append_list(struct listing *l, const struct registry_site *site,
+                        const struct registry_index *list)
 {
     struct crawler_row rows[CRAWLERS_MAX];
-    int order = l->behind.index.len == 0 ? 1 : compare_index(site, index, &l->behind.index);
+    int order = l->behind.list.len == 0 ? 1 : compare_list(site, list, &l->behind.list);
     int64_t changed_at;
 
-    if (order < 0 || !crawlers_reads(l->crawlers, index, l->crawler))
+    if (order < 0 || !crawlers_reads(l->crawlers, list, l->crawler))
         return;
-    for (size_t i = 0; i < index->page_count && !l->more; i++) {
-        uint32_t page = index->pages[i];
+    for (size_t i = 0; i < list->page_count && !l->more; i++) {
+        uint32_t page = list->pages[i];
         if (order == 0 && page <= l->behind.page)
             continue;
-        size_t count = crawlers_page(l->crawlers, index->id, page, &changed_at, rows);
+        size_t count = crawlers_page(l->crawlers, list->id, page, &changed_at, rows);
         const struct crawler_row *row = crawler_row_of(rows, count, l->crawler);
-        if (l->stale_only && (row == NULL || row->stale_since == 0))
+        if (changed_at == 0 || (l->stale_only && (row == NULL || row->stale_since == 0)))
             continue;
         if (l->count == l->limit)
             l->more = true;
         else
-            append_page(l, site, index, page, changed_at, row);
+            append_page(l, site, list, page, changed_at, row);
     }
 }
 
-/* The index that the query names, by id or URL; NULL: every one that the token may see. False, with
- * the reply filled, where there is none. */
-static bool find_index(struct call *call, const struct registry *registry,
-                       const struct registry_index **out)
+/* The index or urlset that the query names, by id or URL; NULL: every one that the token may see.
+ * False, with the reply filled, where there is none, or both are named. */
+static bool find_list(struct call *call, const struct registry *registry,
+                      const struct registry_index **out)
 {
-    const char *name = call_parameter(call, "index");
+    const char *index = call_parameter(call, "index"), *urlset = call_parameter(call, "urlset");
+    const char *name = urlset != NULL ? urlset : index;
+    enum list_kind kind = urlset != NULL ? LIST_URLSET : LIST_INDEX;
 
     *out = NULL;
     if (name == NULL)
         return true;
-    *out = registry_index_by_id(registry, call_id(name));
-    if (*out == NULL)
-        *out = registry_index_by_name(registry, name, NULL);
+    if (index != NULL && urlset != NULL) {
+        reply_problem(&call->request->reply, 400, "malformed-parameter", "urlset",
+                      "name an index or a urlset, not both");
+        return false;
+    }
+    *out = registry_list_by_id(registry, call_id(name));
+    if (*out == NULL || (*out)->kind != kind)
+        *out = registry_list_by_name(registry, name, kind, NULL);
     if (*out != NULL && grant_has_site(&call->request->grant, (*out)->site_id))
         return true;
-    errors_reply_not_found(&call->request->reply, "index");
+    errors_reply_not_found(&call->request->reply, urlset != NULL ? "urlset" : "index");
     return false;
 }
 
@@ -274,9 +266,11 @@ static void append_pages(struct listing *l, const struct registry *registry,
         const struct registry_site *site = &registry->sites[i];
         if (!grant_has_site(&l->call->request->grant, site->id))
             continue;
-        for (size_t k = 0; k < site->index_count && !l->more; k++)
-            if (only == NULL || only == &site->indexes[k])
-                append_index(l, site, &site->indexes[k]);
+        struct registry_list_at at = {0};
+        const struct registry_index *list;
+        while (!l->more && (list = registry_next_list(site, &at)) != NULL)
+            if (only == NULL || only == list)
+                append_list(l, site, list);
     }
     str_append_text(out, "],\"next\":");
     str_append_json_text(out, l->more ? str_text(&l->next) : NULL);
@@ -290,7 +284,7 @@ static enum catalogue_status pages_work(struct call *call, struct catalogue_view
     const struct registry_index *only;
     uint64_t stale;
 
-    (void)view;
+    learn(call, view);
     if (!call_limit(call, &l.limit) || !call_number(call, "stale", 0, 1, 0, &stale) ||
         !read_cursor(&l))
         return CATALOGUE_OK;
@@ -301,7 +295,7 @@ static enum catalogue_status pages_work(struct call *call, struct catalogue_view
         errors_reply_not_found(&call->request->reply, "crawler");
         return CATALOGUE_OK;
     }
-    if (!find_index(call, registry, &only))
+    if (!find_list(call, registry, &only))
         return CATALOGUE_OK;
     append_pages(&l, registry, only);
     bool failed = l.next.failed;

@@ -1,16 +1,19 @@
-/* What the admin listener's table (call.c) names, by the noun's file. Internal to server/api/. */
-#ifndef SITEMAPD_API_HANDLERS_HANDLERS_H
-#define SITEMAPD_API_HANDLERS_HANDLERS_H
+/* What the admin listener's table (call.c) names, by the noun's file, and what nouns tell of each
+ * other. Internal to server/api/. */
+#pragma once
 
 #include <stddef.h>
 
+#include "db/check.h"
+#include "db/registry.h"
 #include "server/api/routes.h"
 #include "server/http/request.h"
 
 typedef enum handled route_hook(void *context, struct request *request);
 
-/* health.c, metrics.c, openapi.c: answered at once */
-route_hook health_alive, health_ready, metrics_get, openapi_get;
+/* health.c, metrics.c, console.c: answered at once */
+route_hook health_alive, health_ready, metrics_get;
+route_hook openapi_get, console_redirect, console_get;
 /* sitemaps.c; the body of POST and PUT is upload.c's */
 route_hook sitemaps_list, sitemap_get, sitemap_delete, sitemaps_delete;
 route_hook sitemaps_post_begin, sitemaps_put_begin;
@@ -27,12 +30,33 @@ route_hook checks_list, check_poll, changes_get, backup_get;
 /* history.c */
 route_hook history_list, history_get, history_undo, diff_get, restore_post;
 
-/* console.c: answered at once */
-route_hook console_redirect, console_get;
-
 /* The calls that are more than a struct call: route.call_size. */
 extern const size_t upload_size, removal_size, site_write_size, index_write_size;
 extern const size_t source_write_size, check_call_size, scan_call_size, changes_size, copy_size;
+
+/* ---- checks.c */
+/* The `check` of a sitemap that is read where it is. */
+void check_json_append(struct str *out, const struct check_record *record);
+
+/* ---- source_json.c: the settings of a source of either kind, and whose site's it is */
+struct remote_settings;
+struct source_settings;
+
+/* The site of a folder's URL; of an upstream the one that it is held to, else that of its index,
+ * else the one whose its host is. NULL: none. */
+const struct registry_site *source_site_of_folder(const struct registry *registry,
+                                                  const struct source_settings *settings);
+const struct registry_site *source_site_of_remote(const struct registry *registry,
+                                                  const struct remote_settings *settings);
+
+/* Append the object's settings; it stays open, without a comma. Times are in seconds. */
+void source_json_begin_folder(struct str *out, const struct source_settings *settings,
+                              const struct registry *registry);
+void source_json_begin_remote(struct str *out, const struct remote_settings *settings,
+                              const struct registry *registry);
+/* The same of one as the catalogue keeps it. */
+void source_json_begin_made(struct str *out, const struct source_made *made,
+                            const struct registry *registry);
 
 /* A file that the build puts into the program (embed.cmake). `etag` with its quotes. */
 struct embedded_file {
@@ -44,5 +68,3 @@ struct embedded_file {
 extern const struct embedded_file openapi_files[]; /* openapi.json alone */
 extern const struct embedded_file console_files[]; /* server/console/ */
 extern const size_t console_files_count;
-
-#endif

@@ -83,27 +83,17 @@ static bool find_index(struct call *call, const struct registry *registry,
     return false;
 }
 
-static bool find_site(struct call *call, const struct registry *registry, int64_t *site_id)
+static bool read_site(struct call *call, const struct registry *registry, int64_t *site_id)
 {
-    const char *name = call_parameter(call, "site");
-    int64_t only = call->request->grant.site_id;
-    const struct registry_site *site = NULL;
-    struct url origin;
+    const struct registry_site *site;
 
-    *site_id = only;
-    if (name == NULL)
+    *site_id = call->request->grant.site_id;
+    if (call_parameter(call, "site") == NULL)
         return true;
-    if (url_parse_origin(name, strlen(name), &origin) == RULE_OK)
-        site = registry_site_by_origin(registry, origin.text);
-    else
-        site = registry_site_by_id(registry, call_id(name));
-    if (site != NULL && (only == 0 || only == site->id)) {
-        *site_id = site->id;
-        return true;
-    }
-    reply_problem(&call->request->reply, 404, rule_code_word(RULE_SITE_UNKNOWN), "site",
-                  "is not a site of this catalogue");
-    return false;
+    if (!call_site(call, registry, &site))
+        return false;
+    *site_id = site->id;
+    return true;
 }
 
 /* ---- GET /v1/history ------------------------------------------------------------------------- */
@@ -194,7 +184,7 @@ static bool read_query(struct call *call, const struct registry *registry,
     query->kind = call_parameter(call, "kind");
     if (!call_limit(call, &limit) || !call_number(call, "after", 1, INT64_MAX, 0, &query->after) ||
         !read_time(call, "since", &query->since) || !read_time(call, "until", &query->until) ||
-        !find_site(call, registry, &query->site_id) ||
+        !read_site(call, registry, &query->site_id) ||
         (text != NULL && !call_url(call, "loc", text, loc)))
         return false;
     query->loc = text != NULL ? loc->text : NULL;

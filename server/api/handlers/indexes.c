@@ -200,30 +200,6 @@ static enum catalogue_status append_list(struct call *call, struct catalogue_vie
     return status;
 }
 
-/* The site that the query names, by origin or id, or that the token is for; NULL: every site.
- * False, with the reply filled, where there is none. */
-static bool find_site(struct call *call, const struct registry *registry,
-                      const struct registry_site **out)
-{
-    const char *name = call_parameter(call, "site");
-    const struct grant *grant = &call->request->grant;
-    int64_t only = grant->site_id;
-    struct url origin;
-
-    *out = only != 0 ? registry_site_by_id(registry, only) : NULL;
-    if (name != NULL) {
-        if (url_parse_origin(name, strlen(name), &origin) == RULE_OK)
-            *out = registry_site_by_origin(registry, origin.text);
-        else
-            *out = registry_site_by_id(registry, call_id(name));
-    }
-    if ((name == NULL && only == 0) || (*out != NULL && grant_has_site(grant, (*out)->id)))
-        return true;
-    reply_problem(&call->request->reply, 404, rule_code_word(RULE_SITE_UNKNOWN), "site",
-                  "is not a site of this catalogue");
-    return false;
-}
-
 static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {
@@ -240,7 +216,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
                       "is not the `next` of an earlier list");
         return CATALOGUE_OK;
     }
-    if (!find_site(call, registry, &only))
+    if (!call_site(call, registry, &only))
         return CATALOGUE_OK;
     status = append_list(call, view, registry, only, &after, limit);
     if (status == CATALOGUE_OK)
@@ -420,11 +396,6 @@ static bool read_urlset(struct call *call, const struct json_field fields[4])
         }
         urlset->with |= bit;
     }
-    if (pages->present && pages->number == 0) {
-        errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, "max_pages",
-                          "must be 1 at least");
-        return false;
-    }
     urlset->max_pages = (uint32_t)pages->number;
     if (expires->text != NULL && !grant_read_span(expires->text, &urlset->expires_s)) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, "expires",
@@ -445,7 +416,7 @@ enum handled indexes_post(void *context, struct request *request)
         {.name = "page_pattern", .type = JSON_FIELD_TEXT},
         {.name = "index", .type = JSON_FIELD_TEXT},
         {.name = "with", .type = JSON_FIELD_TEXTS},
-        {.name = "max_pages", .type = JSON_FIELD_NUMBER, .max = LIMIT_URLSET_PAGES_MAX},
+        {.name = "max_pages", .type = JSON_FIELD_NUMBER, .min = 1, .max = LIMIT_URLSET_PAGES_MAX},
         {.name = "expires", .type = JSON_FIELD_OPTION},
     };
 
@@ -527,7 +498,7 @@ static enum handled patch_urlset(struct index_write *self)
     struct json_field fields[] = {
         {.name = "index", .type = JSON_FIELD_TEXT},
         {.name = "with", .type = JSON_FIELD_TEXTS},
-        {.name = "max_pages", .type = JSON_FIELD_NUMBER, .max = LIMIT_URLSET_PAGES_MAX},
+        {.name = "max_pages", .type = JSON_FIELD_NUMBER, .min = 1, .max = LIMIT_URLSET_PAGES_MAX},
         {.name = "expires", .type = JSON_FIELD_OPTION},
         {.name = "frozen", .type = JSON_FIELD_BOOL},
     };

@@ -728,8 +728,11 @@ static void append_shared(struct str *out, struct catalogue *c)
                  s.head);
     metric_gauge(out, "sitemapd_shared_lag_seconds", "Since when these differ; 0: they do not.",
                  (uint64_t)(s.behind_ms / 1000));
+    metric_gauge(out, "sitemapd_shared_standby_wait_seconds",
+                 "For how long a commit of PostgreSQL has waited for a synchronous standby.",
+                 (uint64_t)(s.waiting_ms / 1000));
     metric_gauge(out, "sitemapd_shared_away_seconds",
-                 "How long PostgreSQL has not answered; 0: it does.",
+                 "How long PostgreSQL has not answered or let in; 0: it does.",
                  (uint64_t)((s.away_ms + 999) / 1000));
     metric_gauge(out, "sitemapd_shared_upgrade_pending",
                  "1 where a newer form of the catalogue waits for older releases.",

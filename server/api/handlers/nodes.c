@@ -1,13 +1,13 @@
 #include "server/api/handlers/nodes.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "server/base/text.h"
 
-#define BEHIND_MS 5000  /* less is how following goes */
-#define SILENT_MS 60000 /* nodes tell every ten seconds */
+#define BEHIND_MS 5000 /* less is how following goes */
 #define SAID_MOST 60000u
 
 /* ---- what nodes say ------------------------------------------------------------------------ */
@@ -110,13 +110,31 @@ static void note_member(void *context, const struct shared_member *member)
     struct lacking lacking = {&t->without, member->name};
     char theirs[96];
 
-    if (member->silent_ms > SILENT_MS)
+    if (member->silent_ms > SHARED_SILENT_MS)
         return;
     nodes_read_names(member->state, "without", note_lacking, &lacking);
     copy_configuration(member->state, theirs, sizeof theirs);
     if (*theirs == '\0' || *t->configuration == '\0' || strcmp(theirs, t->configuration) == 0)
         return;
     str_append_format(&t->differ, "%s%s", t->differing++ > 0 ? ", " : "", member->name);
+}
+
+/* What PostgreSQL makes of writes, though it can be reached. */
+static void tell_writes(struct telling *t)
+{
+    const struct shared_state *s = t->state;
+
+    if (s->refused_ms > 0)
+        tell(t, "shared-refused",
+             "PostgreSQL has refused what this node writes for %" PRId64 " s%s%s; pages are "
+             "served, writes answer 503",
+             s->refused_ms / 1000, s->trouble[0] != '\0' ? ": " : "", s->trouble);
+    if (s->waiting_ms > SHARED_WAITING_MS)
+        tell(t, "shared-standby-missing",
+             "a commit of PostgreSQL has waited for a synchronous standby for %" PRId64
+             " s: pages are served, writes wait and answer 503 or 504 until one is there, or "
+             "synchronous_standby_names is another",
+             s->waiting_ms / 1000);
 }
 
 static void tell_state(struct telling *t)
@@ -127,6 +145,9 @@ static void tell_state(struct telling *t)
     if (s->phase == SHARED_JOINING)
         tell(t, "joining", "%s",
              trouble != NULL ? trouble : "the catalogue is being fetched; nothing is served yet");
+    else if (s->phase == SHARED_JOINED && s->catching_up)
+        tell(t, "joining", "the catalogue was fetched; what is newer is being applied%s%s",
+             trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
     else if (s->phase == SHARED_LEFT)
         tell(t, "diverged",
              "%s; pages are served as they were, and no write is taken, until this node has "
@@ -138,14 +159,20 @@ static void tell_state(struct telling *t)
              "are served as they were: upgrade this node");
     else if (s->away_ms > 0)
         tell(t, "shared-unavailable",
-             "PostgreSQL has not answered for %" PRId64 " s: pages are served, writes answer "
-             "503%s%s",
+             "PostgreSQL could not be used for %" PRId64 " s%s%s; pages are served, writes answer "
+             "503",
              s->away_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
     else if (s->behind_ms > BEHIND_MS)
         tell(t, "shared-behind",
              "%" PRIu64 " %s of other nodes are not here yet, the first for %" PRId64 " s%s%s",
              s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
              s->behind_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
+    if (s->away_ms == 0)
+        tell_writes(t);
+    if (s->namesake_ms > SHARED_NAMESAKE_MS)
+        tell(t, "shared-name-taken",
+             "another node is called %s, too: give one of them another name (node in [shared])",
+             s->node);
     if (s->upgrade_pending)
         tell(t, "upgrade-pending",
              "the catalogue gets this release's form once no node runs an older one, or by "
@@ -173,14 +200,15 @@ bool nodes_tell_reasons(struct catalogue *c,
     catalogue_shared_members(c, note_member, &t);
     if (t.differing > 0)
         tell(&t, "configuration-differs",
-             "%s: sites, tokens or sources of the configuration are not those of this node (%s)",
+             "%s: sites, tokens or sources of the configuration are not those of this node (%s); "
+             "a remote source waits while the node that polls has it not",
              str_text(&t.differ), state.node);
     if (t.without.len > 0)
         tell(&t, "folder-missing", "%s: it is served and scanned where it is",
              str_text(&t.without));
     str_done(&t.differ);
     str_done(&t.without);
-    return state.phase != SHARED_JOINING;
+    return state.phase != SHARED_JOINING && !(state.phase == SHARED_JOINED && state.catching_up);
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */

@@ -1,8 +1,7 @@
 /* The nodes of a shared catalogue, as /readyz tells of them, and what each says of itself to the
  * others: a configuration that is not like theirs, a folder that it has not. Internal to server/;
  * the assembly says, the API tells. */
-#ifndef SITEMAPD_API_HANDLERS_NODES_H
-#define SITEMAPD_API_HANDLERS_NODES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,8 +10,8 @@
 #include "server/base/str.h"
 
 /* Names of one kind that a node says: "sites" and "tokens" that its configuration declares,
- * "without": folder sources whose folder is not there. Origins and names, which JSON needs not
- * escape. */
+ * "without": folder sources whose folder is not there; "remotes": remote sources. Origins and
+ * names, which JSON needs not escape. */
 void nodes_say_names(struct str *out, const char *kind, const char *const *names, size_t count);
 /* Calls `each` for every name of the kind. False where the node said more than fits: then it may be
  * any. */
@@ -28,5 +27,3 @@ bool nodes_tell_reasons(struct catalogue *c,
                         void *context);
 /* `,"shared":{…}`: this node and the others, for people. Nothing where it is not shared. */
 void nodes_append(struct str *out, struct catalogue *c);
-
-#endif

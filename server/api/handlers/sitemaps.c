@@ -3,13 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "server/api/auth.h"
 #include "server/api/call.h"
 #include "server/api/copy.h"
 #include "server/api/errors.h"
-#include "server/api/handlers/check_json.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
 #include "server/api/upload.h"

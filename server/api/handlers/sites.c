@@ -12,25 +12,14 @@
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-static void append_texts(struct str *out, const char *name, size_t count, const char *const *texts)
-{
-    str_append_format(out, ",\"%s\":[", name);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            str_append_char(out, ',');
-        str_append_json_text(out, texts[i]);
-    }
-    str_append_char(out, ']');
-}
-
 /* Appends the object; `whole`: with the text of its robots.txt, which a list of many leaves out.
  * Out of memory shows in `out->failed`. */
 static void site_json_append(struct str *out, const struct registry_site *site, bool whole)
 {
     str_append_format(out, "{\"id\":\"%" PRId64 "\",\"origin\":", site->id);
     str_append_json_text(out, site->origin);
-    append_texts(out, "cross_hosts", site->cross_host_count, site->cross_hosts);
-    append_texts(out, "host_aliases", site->alias_host_count, site->alias_hosts);
+    str_append_json_texts(out, "cross_hosts", site->cross_hosts, site->cross_host_count);
+    str_append_json_texts(out, "host_aliases", site->alias_hosts, site->alias_host_count);
     str_append_format(out, ",\"max_indexes\":%" PRIu32 ",\"managed\":%s,\"frozen\":%s",
                       site->max_pages, site->managed ? "true" : "false",
                       site->frozen ? "true" : "false");
@@ -115,8 +104,6 @@ enum handled site_get(void *context, struct request *request)
 }
 
 /* ---- POST, PATCH ------------------------------------------------------------------------- */
-
-#define MAX_INDEXES (UINT32_MAX / LIMIT_PAGE_ENTRIES) /* what positions can number */
 
 struct site_write {
     struct call call; /* first */
@@ -234,7 +221,7 @@ enum handled sites_post(void *context, struct request *request)
         {.name = "origin", .type = JSON_FIELD_TEXT, .required = true},
         {.name = "cross_hosts", .type = JSON_FIELD_TEXTS},
         {.name = "host_aliases", .type = JSON_FIELD_TEXTS},
-        {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = MAX_INDEXES},
+        {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = LIMIT_SITE_PAGES_MAX},
         {.name = "robots", .type = JSON_FIELD_OPTION},
         {.name = "index", .type = JSON_FIELD_SWITCH},
         {.name = "check", .type = JSON_FIELD_BOOL},
@@ -316,7 +303,7 @@ enum handled site_patch(void *context, struct request *request)
     struct json_field fields[] = {
         {.name = "cross_hosts", .type = JSON_FIELD_TEXTS},
         {.name = "host_aliases", .type = JSON_FIELD_TEXTS},
-        {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = MAX_INDEXES},
+        {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = LIMIT_SITE_PAGES_MAX},
         {.name = "robots", .type = JSON_FIELD_OPTION},
         {.name = "frozen", .type = JSON_FIELD_BOOL},
         {.name = "add_cross_hosts", .type = JSON_FIELD_TEXTS},

@@ -8,7 +8,6 @@
 #include "server/api/call.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
-#include "server/api/handlers/source_json.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
@@ -103,7 +102,7 @@ enum field {
 #define as_option                            .type = JSON_FIELD_OPTION
 #define as_lines                             .type = JSON_FIELD_TEXTS
 #define as_yes_no                            .type = JSON_FIELD_BOOL
-#define as_span                              .type = JSON_FIELD_NUMBER, .max = UINT32_MAX / 1000 /* seconds */
+#define as_span                              .type = JSON_FIELD_SECONDS, .max = UINT32_MAX / 1000
 #define FIELD(bit, kind, field, member, ...) [SOURCE_IS_##bit] = {.name = (member), as_##kind},
 
 static const struct json_field all_fields[FIELDS] = {

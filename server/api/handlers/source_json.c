@@ -1,4 +1,4 @@
-#include "server/api/handlers/source_json.h"
+#include "server/api/handlers/handlers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +92,7 @@ void source_json_begin_folder(struct str *out, const struct source_settings *s,
     number(out, "rescan", s->rescan_ms / 1000);
     number(out, "settle", s->settle_ms / 1000);
     yes_no(out, "serve", s->serve);
+    yes_no(out, "split", s->split);
 }
 
 void source_json_begin_remote(struct str *out, const struct remote_settings *s,
@@ -104,6 +105,8 @@ void source_json_begin_remote(struct str *out, const struct remote_settings *s,
     number(out, "poll", s->poll_s);
     yes_no(out, "check", s->check);
     number(out, "drop_after", s->drop_after_s);
+    static const char *const none[] = {NULL};
+    list(out, "split", s->splits != NULL ? s->splits : none);
 }
 
 void source_json_begin_made(struct str *out, const struct source_made *made,

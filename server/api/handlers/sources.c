@@ -1,4 +1,5 @@
 /* /v1/sources: how the directory sources stand, and a scan on demand. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,6 @@
 #include "server/api/call.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
-#include "server/api/handlers/source_json.h"
 #include "server/api/json.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
@@ -96,6 +96,13 @@ static void append_state(struct str *out, const struct source_report *report)
     append_number(out, "files", state->files);
     append_number(out, "listed", state->listed);
     append_number(out, "quarantined", state->quarantined);
+    str_append_text(out, "\"split_files\":[");
+    for (size_t i = 0; i < report->splits_listed; i++) {
+        str_append_text(out, i > 0 ? ",{" : "{");
+        append_text(out, "path", report->splits[i].path);
+        str_append_format(out, "\"urls\":%" PRIu64 "}", report->splits[i].urls);
+    }
+    str_append_text(out, "],");
     append_number(out, "held_removals", state->held);
     append_number(out, "problems_total", state->quarantined);
     str_append_text(out, "\"problems\":[");
@@ -268,7 +275,8 @@ static bool list_remotes(struct listing *l)
             !may_see_remote(&l->call->request->grant, l->registry, settings))
             continue;
         memset(l->report, 0, sizeof *l->report);
-        good = source_report_read(app->catalogue, settings->name, l->report);
+        good =
+            source_report_read(app->catalogue, settings->name, false, settings->splits, l->report);
         if (!good)
             break;
         begin_item(l);
@@ -340,6 +348,11 @@ static void scan_visible(void *context, enum await_result result)
     append_number(out, "unchanged", applied->unchanged);
     append_number(out, "removed", applied->removed);
     append_number(out, "held_removals", applied->would_remove);
+    str_append_text(out, "\"splits\":{");
+    append_number(out, "files", applied->splits.files);
+    append_number(out, "created", applied->splits.created);
+    append_number(out, "updated", applied->splits.updated);
+    str_append_format(out, "\"removed\":%" PRIu64 "},", applied->splits.removed);
     str_append_text(out, "\"revision\":");
     str_append_u64(out, applied->revision);
     call_append_rows(&scan->call);

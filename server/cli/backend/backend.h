@@ -2,8 +2,7 @@
  * commands, two backends: backend_file.c stands on db/, backend_server.c on the client. Both answer
  * in the words of db/: a change, what came of it, the registry. What goes wrong on a read is told
  * here, once. One thread at a time. Internal to server/cli/. */
-#ifndef SITEMAPD_CLI_BACKEND_BACKEND_H
-#define SITEMAPD_CLI_BACKEND_BACKEND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,6 +78,13 @@ struct backend_source {
     const char *failure; /* NULL: none */
 };
 
+/* A source behind a scan: so many of its files, or of the sitemaps that its list names, have them.
+ */
+struct backend_scanned {
+    uint64_t problems, remarked;
+    bool of_list;
+};
+
 /* What came of a crawler; times as Unix seconds, 0: none. */
 struct backend_crawler {
     const char *name;
@@ -112,39 +118,67 @@ struct backend_status {
 /* Told how many of a list's rows are done. */
 typedef void backend_progress(void *context, uint64_t rows_done);
 
-/* What a backend is made of; each call answers as the function of its name below says. */
+/* What a backend can do. Each answers with an exit status where nothing else is said, and has told
+ * what went wrong. */
 struct backend_calls {
+    /* Applies a change, as catalogue_apply_telling: the result says what came of it, and has the
+     * rows back. Of a file `tell` (NULL: nobody) is told how far it is. */
     enum catalogue_status (*apply)(struct backend *b, const struct change *change,
                                    backend_progress *tell, void *context,
                                    struct change_result *result);
+    /* A spool for the rows of a change. NULL: out of memory. */
     struct spool *(*spool)(struct backend *b, uint64_t max_bytes);
+    /* The registry as it is now (of a server without its tokens). `want`: REGISTRY_… or'ed. The
+     * caller gives it back; NULL and told where that fails. */
     struct registry *(*registry)(struct backend *b, unsigned want);
+    /* One of the index's pages; all zero where it is gone meanwhile. */
     int (*page)(struct backend *b, const struct registry_index *index, uint32_t number,
                 struct backend_page *out);
+    /* The state of the index's entries, which a change's if_match takes; "" where it is gone
+     * meanwhile, or the server tells none. */
     int (*state)(struct backend *b, const struct registry_index *index, char out[INDEX_STATE_SIZE]);
+    /* Tells each entry, of one revision, in the order of the pages, or by loc with a prefix. */
     int (*list)(struct backend *b, const struct backend_list *list, backend_entry *each,
                 void *context);
+    /* Tells the changes that the query asks for, the newest first, up to its limit. */
     int (*history)(struct backend *b, const struct history_query *query, backend_change *each,
                    void *context, struct backend_reach *reach);
+    /* Tells one change, and then its rows. */
     int (*change_of)(struct backend *b, uint64_t revision, backend_change *each,
                      backend_row *each_row, void *context);
+    /* Tells what differs in an index between two revisions. */
     int (*diff)(struct backend *b, const struct backend_diff *wanted, backend_row *each,
                 void *context);
+    /* The page's XML; `*found` false: it has no entries. */
     int (*render)(struct backend *b, const struct registry_index *index, uint32_t number,
                   bool *found, struct str *out);
+    /* A consistent copy of the whole catalogue into a new file; "-": to stdout. */
     int (*backup)(struct backend *b, const char *file);
+    /* Tells each token, by name. */
     int (*tokens)(struct backend *b, backend_token_each *each, void *context);
+    /* Tells each source, those of the configuration first or by name. */
     int (*sources)(struct backend *b, backend_source_each *each, void *context);
+    /* Has the server scan one of its sources: what came of it, and how that stands now. Of a server
+     * only. */
     int (*scan)(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
-                struct change_result *result, uint64_t *problems, uint64_t *remarked);
+                struct change_result *result, struct backend_scanned *scanned);
+    /* Tells each crawler that came, to the site or (NULL) to any. */
     int (*crawlers)(struct backend *b, const struct registry_site *site, backend_crawler_each *each,
                     void *context);
+    /* Tells the pages of the indexes that the crawler reads, or (`stale`) those of which it lacks
+     * the present version, in the order of the registry. */
     int (*crawler_pages)(struct backend *b, const char *name, bool stale,
                          backend_crawler_page_each *each, void *context);
+    /* Fills `*out`, in which the caller has set `source` and `context`; `reasons` is the caller's.
+     */
     int (*status)(struct backend *b, struct backend_status *out);
+    /* The URL of the index that a change put an entry into, as `result` has it. Borrowed until the
+     * next call; "" where it is not known. */
     const char *(*index_url)(struct backend *b, const struct change_result *result);
+    /* Who owns what a command makes where its --source names nobody: on a server the token, so that
+     * one token's work is one owner's, whichever client did it. Borrowed; NULL, and told, where
+     * that cannot be asked. */
     const char *(*owner)(struct backend *b);
-    struct catalogue *(*catalogue)(struct backend *b);
     void (*close)(struct backend *b);
 };
 
@@ -152,6 +186,7 @@ struct backend {
     const struct backend_calls *calls;
     struct cli *cli;
     const char *name; /* how it is called in messages: the file, or the server's URL; borrowed */
+    struct catalogue *catalogue; /* for what needs the machine; NULL: it is a server's */
 };
 
 /* Opens the catalogue of cli->config; `create`: makes it where there is none. EXIT_DONE and `*out`,
@@ -160,73 +195,3 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out);
 /* Makes ready what asks the server at `url`, by the token of the environment or of --token-file. It
  * is asked nothing yet. EXIT_DONE and `*out`, or told why not. */
 int backend_open_server(struct cli *cli, const char *url, struct backend **out);
-/* Takes NULL. */
-void backend_close(struct backend *b);
-
-/* Applies a change, as catalogue_apply: the result says what came of it, in both, and has the rows
- * back. */
-enum catalogue_status backend_apply(struct backend *b, const struct change *change,
-                                    struct change_result *result);
-/* The same; a file's tells how far it is. */
-enum catalogue_status backend_apply_telling(struct backend *b, const struct change *change,
-                                            backend_progress *tell, void *context,
-                                            struct change_result *result);
-/* A spool for the rows of a change. NULL: out of memory. */
-struct spool *backend_spool(struct backend *b, uint64_t max_bytes);
-/* The registry as it is now (of a server without its tokens). `want`: REGISTRY_… or'ed. The caller
- * gives it back; NULL and told where that fails. */
-struct registry *backend_registry(struct backend *b, unsigned want);
-/* One of the index's pages; all zero where it is gone meanwhile. An exit status. */
-int backend_page(struct backend *b, const struct registry_index *index, uint32_t number,
-                 struct backend_page *out);
-/* The state of the index's entries, which a change's if_match takes; "" where it is gone meanwhile,
- * or the server tells none. An exit status. */
-int backend_state(struct backend *b, const struct registry_index *index,
-                  char out[INDEX_STATE_SIZE]);
-/* Tells each entry, of one revision, in the order of the pages, or by loc with a prefix. An exit
- * status. */
-int backend_list(struct backend *b, const struct backend_list *list, backend_entry *each,
-                 void *context);
-/* Tells the changes that the query asks for, the newest first, up to its limit. An exit status. */
-int backend_history(struct backend *b, const struct history_query *query, backend_change *each,
-                    void *context, struct backend_reach *reach);
-/* Tells one change, and then its rows. An exit status. */
-int backend_change_of(struct backend *b, uint64_t revision, backend_change *each,
-                      backend_row *each_row, void *context);
-/* Tells what differs in an index between two revisions. An exit status. */
-int backend_diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
-                 void *context);
-/* The page's XML; `*found` false: it has no entries. An exit status. */
-int backend_render(struct backend *b, const struct registry_index *index, uint32_t number,
-                   bool *found, struct str *out);
-/* A consistent copy of the whole catalogue into a new file; "-": to stdout. An exit status. */
-int backend_backup(struct backend *b, const char *file);
-/* Tells each token, by name. An exit status. */
-int backend_tokens(struct backend *b, backend_token_each *each, void *context);
-/* Tells each source, those of the configuration first or by name. An exit status. */
-int backend_sources(struct backend *b, backend_source_each *each, void *context);
-/* Has the server scan one of its sources: what came of it, and how many of its files have problems
- * or remarks now. Of a server only. An exit status. */
-int backend_scan(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
-                 struct change_result *result, uint64_t *problems, uint64_t *remarked);
-/* Tells each crawler that came, to the site or (NULL) to any. An exit status. */
-int backend_crawlers(struct backend *b, const struct registry_site *site,
-                     backend_crawler_each *each, void *context);
-/* Tells the pages of the indexes that the crawler reads, or (`stale`) those of which it lacks the
- * present version, in the order of the registry. An exit status. */
-int backend_crawler_pages(struct backend *b, const char *name, bool stale,
-                          backend_crawler_page_each *each, void *context);
-/* Fills `*out`, in which the caller has set `source` and `context`; `reasons` is the caller's. An
- * exit status. */
-int backend_status(struct backend *b, struct backend_status *out);
-/* The URL of the index that a change put an entry into, as `result` has it. Borrowed until the next
- * call; "" where it is not known. */
-const char *backend_index_url(struct backend *b, const struct change_result *result);
-/* Who owns what a command makes where its --source names nobody: on a server the token, so that one
- * token's work is one owner's, whichever client did it. Borrowed; NULL, and told, where that cannot
- * be asked. */
-const char *backend_owner(struct backend *b);
-/* The catalogue itself, for what needs the machine; NULL: it is a server's. */
-struct catalogue *backend_catalogue(struct backend *b);
-
-#endif

@@ -1,6 +1,4 @@
 /* The catalogue file, also while a server works on it. */
-#include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +15,7 @@
 #define WHY_SIZE 512
 
 struct file_backend {
-    struct backend base; /* first */
-    struct catalogue *catalogue;
+    struct backend base;          /* first */
     struct catalogue_view *view;  /* held for what is read next; NULL: none */
     struct str url;               /* of the index told last */
     char user[SESSION_USER_SIZE]; /* who runs the command, for the history */
@@ -48,7 +45,7 @@ static void let_go(struct file_backend *f)
 static enum catalogue_status take(struct file_backend *f, struct catalogue_view **out)
 {
     *out = f->view;
-    return *out != NULL ? CATALOGUE_OK : catalogue_view_begin(f->catalogue, out);
+    return *out != NULL ? CATALOGUE_OK : catalogue_view_begin(f->base.catalogue, out);
 }
 
 static void give_back(struct file_backend *f, struct catalogue_view *view)
@@ -65,7 +62,7 @@ static struct registry *read_registry(struct backend *b, unsigned want)
     enum catalogue_status status;
 
     let_go(f);
-    status = catalogue_view_begin(f->catalogue, &view);
+    status = catalogue_view_begin(f->base.catalogue, &view);
     if (status == CATALOGUE_OK)
         status = catalogue_view_registry(view, &registry);
     if (status == CATALOGUE_OK && (want & REGISTRY_HELD) != 0)
@@ -331,7 +328,7 @@ static int crawler_pages(struct backend *b, const char *name, bool stale,
     return unreadable(b, status);
 }
 
-/* ---- changes, care --------------------------------------------------------------------- */
+/* ---- changes and copies ---------------------------------------------------------------- */
 
 static enum catalogue_status apply(struct backend *b, const struct change *change,
                                    backend_progress *tell, void *context,
@@ -342,12 +339,12 @@ static enum catalogue_status apply(struct backend *b, const struct change *chang
     mine.by = of(b)->user;
     mine.via = "cli";
     let_go(of(b));
-    return catalogue_apply_telling(of(b)->catalogue, &mine, tell, context, result);
+    return catalogue_apply_telling(b->catalogue, &mine, tell, context, result);
 }
 
 static struct spool *make_spool(struct backend *b, uint64_t max_bytes)
 {
-    return catalogue_spool(of(b)->catalogue, max_bytes);
+    return catalogue_spool(b->catalogue, max_bytes);
 }
 
 static void show_progress(void *context, uint64_t done, uint64_t total)
@@ -365,7 +362,7 @@ static int copy_into(struct backend *b, const char *file)
     char why[WHY_SIZE] = "";
 
     progress_start(&progress, "copying", "pages", 0);
-    copied = catalogue_backup(of(b)->catalogue, file, show_progress, &progress, why, sizeof why);
+    copied = catalogue_backup(b->catalogue, file, show_progress, &progress, why, sizeof why);
     progress_end(&progress);
     if (copied != CATALOGUE_OK)
         return cli_fail_file(file, why[0] != '\0' ? why : catalogue_status_word(copied));
@@ -406,6 +403,8 @@ static int backup(struct backend *b, const char *file)
     str_done(&part);
     return status;
 }
+
+/* ---- tokens, sources, status ----------------------------------------------------------- */
 
 static const char *format_time(int64_t time, char out[21])
 {
@@ -463,6 +462,16 @@ static int tokens(struct backend *b, backend_token_each *each, void *context)
     return EXIT_DONE;
 }
 
+/* Of what was made by API or command line: whether the configuration's source of this name is read
+ * in its place. */
+static bool is_put_aside(const struct config *config, const struct source_made *made)
+{
+    for (size_t i = 0; i < config->source_count; i++)
+        if (strcmp(config->sources[i].named.name, made->name) == 0)
+            return true;
+    return false;
+}
+
 /* Those of the configuration, then those of the catalogue that have no name of these. */
 static int sources(struct backend *b, backend_source_each *each, void *context)
 {
@@ -492,7 +501,8 @@ static int sources(struct backend *b, backend_source_each *each, void *context)
                                                   .url = made->url,
                                                   .index = made->index};
 
-        each(context, &shown);
+        if (!is_put_aside(config, made))
+            each(context, &shown);
     }
     registry_unref(registry);
     return EXIT_DONE;
@@ -553,15 +563,11 @@ static int status(struct backend *b, struct backend_status *out)
     for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++)
         read = tell_source(view, config->sources[i].named.name, out);
     for (size_t i = 0; read == CATALOGUE_OK && i < registry->source_count; i++)
-        read = tell_source(view, registry->sources[i].name, out);
+        if (!is_put_aside(config, &registry->sources[i]))
+            read = tell_source(view, registry->sources[i].name, out);
     registry_unref(registry);
     give_back(of(b), view);
     return unreadable(b, read);
-}
-
-static struct catalogue *catalogue(struct backend *b)
-{
-    return of(b)->catalogue;
 }
 
 static void close_file(struct backend *b)
@@ -569,7 +575,7 @@ static void close_file(struct backend *b)
     struct file_backend *f = of(b);
 
     let_go(f);
-    catalogue_close(f->catalogue);
+    catalogue_close(f->base.catalogue);
     str_done(&f->url);
     free(f);
 }
@@ -595,7 +601,6 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .status = status,
         .index_url = index_url,
         .owner = owner,
-        .catalogue = catalogue,
         .close = close_file,
     };
     const struct config *config = cli->config;
@@ -620,135 +625,10 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         return cli_fail(config->database, "out of memory");
     f->base = (struct backend){.calls = &calls, .cli = cli, .name = config->database};
     session_user(f->user, sizeof f->user);
-    if (catalogue_open(&options, &f->catalogue, why, sizeof why) != CATALOGUE_OK) {
+    if (catalogue_open(&options, &f->base.catalogue, why, sizeof why) != CATALOGUE_OK) {
         free(f);
         return cli_fail_file(config->database, why);
     }
     *out = &f->base;
     return EXIT_DONE;
-}
-
-/* ---- the door -------------------------------------------------------------------------- */
-
-void backend_close(struct backend *b)
-{
-    if (b != NULL)
-        b->calls->close(b);
-}
-
-enum catalogue_status backend_apply(struct backend *b, const struct change *change,
-                                    struct change_result *result)
-{
-    return backend_apply_telling(b, change, NULL, NULL, result);
-}
-
-enum catalogue_status backend_apply_telling(struct backend *b, const struct change *change,
-                                            backend_progress *tell, void *context,
-                                            struct change_result *result)
-{
-    return b->calls->apply(b, change, tell, context, result);
-}
-
-struct spool *backend_spool(struct backend *b, uint64_t max_bytes)
-{
-    return b->calls->spool(b, max_bytes);
-}
-
-struct registry *backend_registry(struct backend *b, unsigned want)
-{
-    return b->calls->registry(b, want);
-}
-
-int backend_page(struct backend *b, const struct registry_index *index, uint32_t number,
-                 struct backend_page *out)
-{
-    return b->calls->page(b, index, number, out);
-}
-
-int backend_state(struct backend *b, const struct registry_index *index, char out[INDEX_STATE_SIZE])
-{
-    return b->calls->state(b, index, out);
-}
-
-int backend_list(struct backend *b, const struct backend_list *wanted, backend_entry *each,
-                 void *context)
-{
-    return b->calls->list(b, wanted, each, context);
-}
-
-int backend_history(struct backend *b, const struct history_query *query, backend_change *each,
-                    void *context, struct backend_reach *reach)
-{
-    return b->calls->history(b, query, each, context, reach);
-}
-
-int backend_crawlers(struct backend *b, const struct registry_site *site,
-                     backend_crawler_each *each, void *context)
-{
-    return b->calls->crawlers(b, site, each, context);
-}
-
-int backend_crawler_pages(struct backend *b, const char *name, bool stale,
-                          backend_crawler_page_each *each, void *context)
-{
-    return b->calls->crawler_pages(b, name, stale, each, context);
-}
-
-int backend_change_of(struct backend *b, uint64_t revision, backend_change *each,
-                      backend_row *each_row, void *context)
-{
-    return b->calls->change_of(b, revision, each, each_row, context);
-}
-
-int backend_diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
-                 void *context)
-{
-    return b->calls->diff(b, wanted, each, context);
-}
-
-int backend_render(struct backend *b, const struct registry_index *index, uint32_t number,
-                   bool *found, struct str *out)
-{
-    return b->calls->render(b, index, number, found, out);
-}
-
-int backend_backup(struct backend *b, const char *file)
-{
-    return b->calls->backup(b, file);
-}
-
-int backend_sources(struct backend *b, backend_source_each *each, void *context)
-{
-    return b->calls->sources(b, each, context);
-}
-
-int backend_tokens(struct backend *b, backend_token_each *each, void *context)
-{
-    return b->calls->tokens(b, each, context);
-}
-
-int backend_scan(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
-                 struct change_result *result, uint64_t *problems, uint64_t *remarked)
-{
-    return b->calls->scan(b, source, max_removed, dry_run, result, problems, remarked);
-}
-
-int backend_status(struct backend *b, struct backend_status *out)
-{
-    return b->calls->status(b, out);
-}
-
-const char *backend_index_url(struct backend *b, const struct change_result *result)
-{
-    return b->calls->index_url(b, result);
-}
-
-const char *backend_owner(struct backend *b)
-{
-    return b->calls->owner(b);
-}
-
-struct catalogue *backend_catalogue(struct backend *b)
-{
-    return b->calls->catalogue(b);
 }

@@ -135,21 +135,19 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
 struct listed {
     backend_entry *each;
     void *context;
-    bool ended;  /* the caller wants no more */
-    bool broken; /* a line that is no entry */
 };
 
-static bool tell_line(void *context, const json_t *line)
+static enum line_verdict tell_line(void *context, const json_t *line)
 {
-    struct listed *l = context;
+    const struct listed *l = context;
     struct shown_entry kept;
     struct entry_shown entry;
+    enum line_verdict verdict = LINE_BROKEN;
 
-    l->broken = !member_entry(line, &entry, &kept);
-    if (!l->broken)
-        l->ended = !l->each(l->context, &entry);
+    if (member_entry(line, &entry, &kept))
+        verdict = l->each(l->context, &entry) ? LINE_TAKEN : LINE_ENOUGH;
     shown_entry_done(&kept);
-    return !l->broken && !l->ended;
+    return verdict;
 }
 
 static int list(struct backend *b, const struct backend_list *wanted, backend_entry *each,
@@ -169,11 +167,8 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     target_add(&target, "prefix", wanted->prefix);
     target_add(&target, "contains", wanted->filter.contains);
     target_add(&target, "warned", wanted->filter.warned ? "1" : NULL);
-    if ((!server_lines(&s->server, str_text(&target), tell_line, &listed, &answer) ||
-         !server_is_good(&s->server)) &&
-        !listed.ended)
-        status = listed.broken ? cli_fail(b->name, "what it lists is no entry")
-                               : server_tell(&s->server, answer);
+    if (!server_lines(&s->server, str_text(&target), tell_line, &listed, &answer))
+        status = server_tell(&s->server, answer);
     else
         json_decref(answer);
     str_done(&target);
@@ -283,14 +278,15 @@ static int crawlers(struct backend *b, const struct registry_site *site, backend
 {
     struct server_backend *s = of(b);
     struct str target = STR_INIT;
-    json_t *answer = NULL, *crawler;
+    json_t *answer = NULL, *crawlers, *crawler;
     size_t i;
 
     str_append_text(&target, "/v1/crawlers");
     target_add(&target, "site", site != NULL ? site->origin : NULL);
-    if (!server_get(&s->server, &target, &answer))
+    if (!server_get(&s->server, &target, &answer) ||
+        (crawlers = server_array(&s->server, &answer, "crawlers")) == NULL)
         return server_tell(&s->server, answer);
-    json_array_foreach(json_object_get(answer, "crawlers"), i, crawler)
+    json_array_foreach(crawlers, i, crawler)
     {
         const struct backend_crawler told = read_crawler(crawler);
 
@@ -433,11 +429,12 @@ static json_t *read_sources(struct server_backend *s)
     json_t *answer = NULL, *sources;
 
     if (!server_ask(&s->server, "GET", "/v1/sources", NULL, &answer) ||
-        !server_is_good(&s->server)) {
+        !server_is_good(&s->server) ||
+        (sources = server_array(&s->server, &answer, "sources")) == NULL) {
         server_tell(&s->server, answer);
         return NULL;
     }
-    sources = json_incref(json_object_get(answer, "sources"));
+    json_incref(sources);
     json_decref(answer);
     return sources;
 }
@@ -487,8 +484,16 @@ static void tell_files(const json_t *source, const char *member, const char *wha
     }
 }
 
+static void take_splits(const json_t *splits, struct split_sums *out)
+{
+    out->files = member_number(splits, "files");
+    out->created = member_number(splits, "created");
+    out->updated = member_number(splits, "updated");
+    out->removed = member_number(splits, "removed");
+}
+
 static int scan(struct backend *b, const char *name, int64_t max_removed, bool dry_run,
-                struct change_result *result, uint64_t *problems, uint64_t *remarked)
+                struct change_result *result, struct backend_scanned *out)
 {
     struct server_backend *s = of(b);
     struct str target = STR_INIT;
@@ -514,14 +519,16 @@ static int scan(struct backend *b, const char *name, int64_t max_removed, bool d
         return server_tell(&s->server, answer);
     server_counts(answer, result);
     result->would_remove = member_number(answer, "held_removals");
+    take_splits(json_object_get(answer, "splits"), &result->splits);
     json_decref(answer);
     sources = read_sources(s);
     json_array_foreach(sources, i, source)
     {
         if (strcmp(member_text(source, "name"), name) != 0)
             continue;
-        *problems = member_number(source, "problems_total");
-        *remarked = member_number(source, "remarked");
+        out->problems = member_number(source, "problems_total");
+        out->remarked = member_number(source, "remarked");
+        out->of_list = member_text_or_null(source, "upstream") != NULL;
         tell_files(source, "problems", "problem");
         tell_files(source, "remarks", "remark");
     }
@@ -578,12 +585,6 @@ static int status(struct backend *b, struct backend_status *out)
 }
 
 /* ---- opening --------------------------------------------------------------------------- */
-
-static struct catalogue *catalogue(struct backend *b)
-{
-    (void)b;
-    return NULL;
-}
 
 static void close_server(struct backend *b)
 {
@@ -649,7 +650,6 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
         .status = status,
         .index_url = index_url,
         .owner = owner,
-        .catalogue = catalogue,
         .close = close_server,
     };
     char token[TOKEN_MAX];

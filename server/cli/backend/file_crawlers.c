@@ -58,16 +58,17 @@ static bool is_verified(const struct config *config, const char *name)
 }
 
 static enum catalogue_status put_pages(struct crawlers *c, struct catalogue_view *view,
-                                       const struct registry_index *index)
+                                       const struct registry_index *list)
 {
     enum catalogue_status status = CATALOGUE_OK;
 
-    for (size_t i = 0; i < index->page_count && status == CATALOGUE_OK; i++) {
+    for (size_t i = 0; i < list->page_count && status == CATALOGUE_OK; i++) {
         struct page_record page;
 
-        status = catalogue_view_page(view, index->id, index->pages[i], &page);
+        status = catalogue_view_page(view, list->id, list->pages[i], &page);
         if (status == CATALOGUE_OK && !page.removed)
-            crawlers_page_is(c, index->id, page.number, page.revision, page.stamp, page.changed_at);
+            crawlers_page_is(c, page.site_id, list->id, page.number, page.revision, page.stamp,
+                             page.changed_at);
         if (status == CATALOGUE_NOT_FOUND)
             status = CATALOGUE_OK;
     }
@@ -86,11 +87,17 @@ static enum catalogue_status make_ledger(struct catalogue_view *view, const stru
         crawler_names_free(names);
         return CATALOGUE_NO_MEMORY;
     }
-    for (size_t i = 0; status == CATALOGUE_OK && i < (*registry)->site_count; i++)
-        for (size_t k = 0; status == CATALOGUE_OK && k < (*registry)->sites[i].index_count; k++)
-            status = put_pages(*out, view, &(*registry)->sites[i].indexes[k]);
+    for (size_t i = 0; status == CATALOGUE_OK && i < (*registry)->site_count; i++) {
+        const struct registry_index *list;
+        for (size_t k = 0; status == CATALOGUE_OK &&
+                           (list = registry_site_list(&(*registry)->sites[i], k)) != NULL;
+             k++)
+            status = put_pages(*out, view, list);
+    }
     if (status == CATALOGUE_OK)
-        status = crawlers_put_kept(*out, view);
+        status = crawlers_put_kept(*out, view, NULL);
+    if (status == CATALOGUE_OK)
+        status = crawlers_learn_all(*out, view);
     return status == CATALOGUE_OK ? crawlers_take_in(*out, view, &(int64_t){0}) : status;
 }
 
@@ -151,21 +158,21 @@ enum catalogue_status file_crawlers(struct catalogue_view *view, const struct co
     return status;
 }
 
-static void tell_index(struct crawlers *c, size_t crawler, const struct registry_site *site,
-                       const struct registry_index *index, bool stale,
-                       backend_crawler_page_each *each, void *context)
+static void tell_list(struct crawlers *c, size_t crawler, const struct registry_site *site,
+                      const struct registry_index *list, bool stale,
+                      backend_crawler_page_each *each, void *context)
 {
-    for (size_t i = 0; i < index->page_count; i++) {
+    for (size_t i = 0; i < list->page_count; i++) {
         struct crawler_row rows[CRAWLERS_MAX];
         struct backend_crawler_page page = {0};
-        size_t count = crawlers_page(c, index->id, index->pages[i], &page.changed_at, rows);
+        size_t count = crawlers_page(c, list->id, list->pages[i], &page.changed_at, rows);
         const struct crawler_row *row = crawler_row_of(rows, count, crawler);
         char path[PAGE_PATH_SIZE];
         struct str url = STR_INIT;
 
-        if (stale && (row == NULL || row->stale_since == 0))
+        if (page.changed_at == 0 || (stale && (row == NULL || row->stale_since == 0)))
             continue;
-        scope_page_path(index->path, index->page_pattern, index->pages[i], false, path);
+        scope_page_path(list->path, list->page_pattern, list->pages[i], false, path);
         str_append_format(&url, "%s%s", site->origin, path);
         page.url = str_text(&url);
         if (row != NULL) {
@@ -190,9 +197,11 @@ enum catalogue_status file_crawler_pages(struct catalogue_view *view, const stru
 
     for (size_t i = 0; crawler != 0 && i < registry->site_count; i++) {
         const struct registry_site *site = &registry->sites[i];
-        for (size_t k = 0; k < site->index_count; k++)
-            if (crawlers_reads(c, &site->indexes[k], crawler))
-                tell_index(c, crawler, site, &site->indexes[k], stale, each, context);
+        struct registry_list_at at = {0};
+        const struct registry_index *list;
+        while ((list = registry_next_list(site, &at)) != NULL)
+            if (crawlers_reads(c, list, crawler))
+                tell_list(c, crawler, site, list, stale, each, context);
     }
     crawlers_free(c);
     registry_unref(registry);

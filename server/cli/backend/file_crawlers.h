@@ -1,6 +1,5 @@
 /* What a catalogue keeps of crawlers, for backend_file.c. Internal to server/cli/. */
-#ifndef SITEMAPD_CLI_BACKEND_FILE_CRAWLERS_H
-#define SITEMAPD_CLI_BACKEND_FILE_CRAWLERS_H
+#pragma once
 
 #include "server/cli/backend/backend.h"
 #include "server/crawlers/crawlers.h"
@@ -15,5 +14,3 @@ enum catalogue_status file_crawler_pages(struct catalogue_view *view, const stru
 /* An empty ledger with the names and ranges of the configuration. NULL, and told, where these are
  * none. */
 struct crawlers *file_crawlers_new(const struct config *config);
-
-#endif

@@ -1,12 +1,11 @@
 /* What commands ask of hosts elsewhere, as the polls of a remote source do: by the same client and
  * guard of addresses, redirects followed by hand. `probe`, `import URL`, `migrate`. Internal to
  * server/cli/. */
-#ifndef SITEMAPD_CLI_BACKEND_REACH_H
-#define SITEMAPD_CLI_BACKEND_REACH_H
+#pragma once
 
 #include "db/check.h"
 #include "server/cli/backend/session.h"
-#include "server/client/follow.h"
+#include "server/client/hop.h"
 #include "server/input/sitemap_file.h"
 
 struct reach {
@@ -54,5 +53,3 @@ struct reach_verdict {
 };
 /* False when out of memory. */
 bool reach_judge(const struct reach_answer *a, struct reach_verdict *out);
-
-#endif

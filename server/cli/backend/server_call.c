@@ -1,6 +1,5 @@
-#include "server/cli/backend/server_call.h"
+#include "server/cli/backend/server_parts.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -226,9 +225,21 @@ int server_tell(const struct server *s, json_t *answer)
     return EXIT_COULD_NOT;
 }
 
+json_t *server_array(struct server *s, json_t **answer, const char *member)
+{
+    json_t *array = json_object_get(*answer, member);
+
+    if (json_is_array(array))
+        return array;
+    fail(s, "what answers there is no API of sitemapd");
+    json_decref(*answer);
+    *answer = NULL;
+    return NULL;
+}
+
 json_t *server_get_all(struct server *s, const char *path, const char *member)
 {
-    json_t *all = json_array();
+    json_t *all = json_array(), *some;
     struct str after = STR_INIT;
 
     do {
@@ -238,12 +249,12 @@ json_t *server_get_all(struct server *s, const char *path, const char *member)
         str_append_text(&target, path);
         target_add(&target, "limit", PAGE_OF_LIST);
         target_add(&target, "after", after.len > 0 ? str_text(&after) : NULL);
-        if (!server_get(s, &target, &answer)) {
+        if (!server_get(s, &target, &answer) || (some = server_array(s, &answer, member)) == NULL) {
             server_tell(s, answer);
             json_decref(all);
             all = NULL;
         } else {
-            json_array_extend(all, json_object_get(answer, member));
+            json_array_extend(all, some);
             str_clear(&after);
             str_append_text(&after, member_text(answer, "next"));
             json_decref(answer);
@@ -296,6 +307,7 @@ struct lines {
     struct str line;
     server_line *each;
     void *context;
+    enum line_verdict last;
 };
 
 static bool take_lines(void *context, const struct fetch_reply *reply, const char *bytes,
@@ -307,7 +319,6 @@ static bool take_lines(void *context, const struct fetch_reply *reply, const cha
     while (len > 0) {
         const char *end = memchr(bytes, '\n', len);
         size_t part = end != NULL ? (size_t)(end - bytes) : len;
-        bool goes_on;
         json_t *line;
 
         str_append(&l->line, bytes, part);
@@ -316,9 +327,9 @@ static bool take_lines(void *context, const struct fetch_reply *reply, const cha
         if (end == NULL)
             return true;
         line = json_loadb(str_text(&l->line), l->line.len, 0, NULL);
-        goes_on = l->each(l->context, line);
+        l->last = line != NULL ? l->each(l->context, line) : LINE_BROKEN;
         json_decref(line);
-        if (!goes_on)
+        if (l->last != LINE_TAKEN)
             return false;
         str_clear(&l->line);
         bytes += part + 1;
@@ -331,10 +342,13 @@ bool server_lines(struct server *s, const char *target, server_line *each, void 
                   json_t **out)
 {
     struct lines lines = {.line = STR_INIT, .each = each, .context = context};
-    bool good = server_stream(s, target, "application/x-ndjson", take_lines, &lines, out);
+    bool good = server_stream(s, target, "application/x-ndjson", take_lines, &lines, out) &&
+                server_is_good(s);
 
+    if (lines.last == LINE_BROKEN || (good && lines.line.len > 0))
+        good = fail(s, "a line of what it tells is none of the API, or cut short");
     str_done(&lines.line);
-    return good;
+    return good || lines.last == LINE_ENOUGH;
 }
 
 /* ---- members --------------------------------------------------------------------------- */

@@ -295,7 +295,7 @@ static void freeze_index(struct server *s, const struct change *change,
     result->changed = call(s, "PATCH", &target, body, result, NULL);
 }
 
-/* A site or an index: `what` is "sites" or "indexes". */
+/* A site or a list: `what` is "sites", "indexes" or "urlsets". */
 static void remove_whole(struct server *s, const char *what, int64_t id,
                          const struct change *change, struct change_result *result)
 {
@@ -542,7 +542,7 @@ static void take_remarks(struct change_result *result, const struct sent *sent, 
     const rule_set read = RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |
                           RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) |
                           RULE_BIT(RULE_LOC_AMP) | RULE_BIT(RULE_DUPLICATE) |
-                          RULE_BIT(RULE_EXTENSION_DROPPED);
+                          RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_HINT_DROPPED);
     json_t *item;
     size_t i;
 

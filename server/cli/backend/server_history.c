@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/rules/lastmod.h"
 
@@ -71,13 +70,14 @@ bool server_history(struct server *s, const struct history_query *query, backend
 
     do {
         struct str target = STR_INIT;
-        json_t *change;
+        json_t *change, *changes;
         size_t i;
 
         query_target(&target, &next, query->limit - told);
-        if (!server_get(s, &target, answer))
+        if (!server_get(s, &target, answer) ||
+            (changes = server_array(s, answer, "changes")) == NULL)
             return false;
-        json_array_foreach(json_object_get(*answer, "changes"), i, change)
+        json_array_foreach(changes, i, change)
         {
             const struct history_change read = read_change(change);
 
@@ -95,37 +95,39 @@ bool server_history(struct server *s, const struct history_query *query, backend
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-static bool tell_row(const json_t *row, backend_row *each, void *context)
+/* One that is neither of an entry before nor of one after is none. */
+static enum line_verdict tell_row(const json_t *row, backend_row *each, void *context)
 {
     static const char *const members[] = {"before", "after"};
     struct shown_entry kept[2];
     struct entry_shown shown[2];
-    bool has[2], goes_on;
+    enum line_verdict verdict = LINE_BROKEN;
+    bool has[2];
 
     for (size_t i = 0; i < 2; i++)
         has[i] = member_entry(json_object_get(row, members[i]), &shown[i], &kept[i]);
-    goes_on = each(context, has[0] ? &shown[0] : NULL, has[1] ? &shown[1] : NULL);
+    if (has[0] || has[1])
+        verdict = each(context, has[0] ? &shown[0] : NULL, has[1] ? &shown[1] : NULL) ? LINE_TAKEN
+                                                                                      : LINE_ENOUGH;
     shown_entry_done(&kept[0]);
     shown_entry_done(&kept[1]);
-    return goes_on;
+    return verdict;
 }
 
 struct retelling {
     backend_row *each;
     void *context;
     size_t known; /* so many of the first rows were told before */
-    bool ended;   /* the caller wants no more */
 };
 
-static bool tell_line(void *context, const json_t *line)
+static enum line_verdict tell_line(void *context, const json_t *line)
 {
     struct retelling *t = context;
 
-    if (t->known > 0)
-        t->known--;
-    else
-        t->ended = !tell_row(line, t->each, t->context);
-    return !t->ended;
+    if (t->known == 0)
+        return tell_row(line, t->each, t->context);
+    t->known--;
+    return LINE_TAKEN;
 }
 
 /* The first page has the change, too, and mostly all its rows; else they come in one stream, in the
@@ -136,9 +138,9 @@ bool server_change(struct server *s, uint64_t revision, backend_change *each, ba
     struct retelling t = {.each = each_row, .context = context};
     struct str target = STR_INIT;
     struct history_change change;
-    json_t *row;
-    size_t i;
-    bool more, good = true;
+    enum line_verdict last = LINE_TAKEN;
+    json_t *rows;
+    bool more;
 
     str_append_format(&target, "/v1/history/%" PRIu64, revision);
     if (target.failed || !server_ask(s, "GET", str_text(&target), NULL, answer) ||
@@ -146,18 +148,26 @@ bool server_change(struct server *s, uint64_t revision, backend_change *each, ba
         str_done(&target);
         return false;
     }
+    rows = server_array(s, answer, "rows");
+    if (rows == NULL) {
+        str_done(&target);
+        return false;
+    }
     change = read_change(*answer);
     each(context, &change);
-    json_array_foreach(json_object_get(*answer, "rows"), i, row) if (!t.ended) t.ended =
-        !tell_row(row, each_row, context);
-    t.known = json_array_size(json_object_get(*answer, "rows"));
+    t.known = json_array_size(rows);
+    for (size_t i = 0; i < t.known && last == LINE_TAKEN; i++)
+        last = tell_row(json_array_get(rows, i), each_row, context);
     more = member_text_or_null(*answer, "next") != NULL;
     json_decref(*answer);
     *answer = NULL;
-    if (more && !t.ended)
-        good = server_lines(s, str_text(&target), tell_line, &t, answer) && server_is_good(s);
+    if (last == LINE_BROKEN)
+        snprintf(s->why, sizeof s->why, "a row of what it tells is none of the API");
+    else if (last == LINE_TAKEN && more &&
+             !server_lines(s, str_text(&target), tell_line, &t, answer))
+        last = LINE_BROKEN;
     str_done(&target);
-    return good || t.ended;
+    return last != LINE_BROKEN;
 }
 
 bool server_diff(struct server *s, const struct backend_diff *wanted, backend_row *each,
@@ -170,8 +180,7 @@ bool server_diff(struct server *s, const struct backend_diff *wanted, backend_ro
     str_append_format(&target, "/v1/diff?from=%" PRIu64 "&index=%" PRId64, wanted->from,
                       wanted->index->id);
     add_number(&target, "to", wanted->to);
-    good = !target.failed && server_lines(s, str_text(&target), tell_line, &t, answer) &&
-           s->status / 100 == 2;
+    good = !target.failed && server_lines(s, str_text(&target), tell_line, &t, answer);
     str_done(&target);
-    return good || t.ended;
+    return good;
 }

@@ -1,6 +1,5 @@
 /* The registry of a server: its sites and indexes, read by the page and put together as the
  * catalogue has them. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,14 +60,13 @@ static enum freeze read_freeze(const json_t *of)
 }
 
 /* What a urlset has more. */
-static void take_urlset(const struct plain *p, const struct registry_site *site,
-                        const json_t *urlset, struct registry_index *out)
+static void take_urlset(const struct registry_site *site, const json_t *urlset,
+                        struct registry_index *out)
 {
     const char *url = member_text(urlset, "index"), *expires = member_text(urlset, "expires");
     size_t origin_len = strlen(site->origin), i;
     json_t *word;
 
-    (void)p;
     for (i = 0; i < site->index_count; i++)
         if (strlen(url) > origin_len && strcmp(site->indexes[i].path, url + origin_len) == 0)
             out->of_index = site->indexes[i].id;
@@ -98,7 +96,7 @@ static void take_index(struct plain *p, struct registry_site *site, enum list_ki
         .kind = kind,
     };
     if (kind == LIST_URLSET)
-        take_urlset(p, site, index, out);
+        take_urlset(site, index, out);
     json_array_foreach(pages, i, page)
     {
         if (json_is_integer(json_object_get(page, "entries")) &&
@@ -183,7 +181,6 @@ struct registry *server_registry(struct server *s, bool with_robots, json_t **in
 {
     json_t *sites = server_get_all(s, "/v1/sites", "sites");
     struct registry *registry = NULL;
-
     json_t *urlsets = NULL;
 
     *indexes = sites != NULL ? server_get_all(s, "/v1/indexes", "indexes") : NULL;

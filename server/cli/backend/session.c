@@ -235,9 +235,14 @@ int session_open(struct cli *cli, bool create)
     return backend_open_file(cli, create, &cli->backend);
 }
 
+struct registry *session_registry(const struct cli *cli, unsigned want)
+{
+    return cli->backend->calls->registry(cli->backend, want);
+}
+
 bool session_has_sites(struct cli *cli)
 {
-    struct registry *registry = backend_registry(cli->backend, 0);
+    struct registry *registry = session_registry(cli, 0);
     bool has = registry == NULL || registry->site_count > 0;
 
     registry_unref(registry);
@@ -246,7 +251,8 @@ bool session_has_sites(struct cli *cli)
 
 void session_done(struct cli *cli)
 {
-    backend_close(cli->backend);
+    if (cli->backend != NULL)
+        cli->backend->calls->close(cli->backend);
     config_unref(cli->config);
     arguments_done(&cli->arguments);
 }
@@ -367,9 +373,22 @@ int session_tell(struct cli *cli, const struct change *change, const char *what,
 int session_apply(struct cli *cli, const struct change *change, const char *what,
                   struct change_result *result)
 {
-    if (backend_apply(cli->backend, change, result) == CATALOGUE_OK)
+    struct backend *b = cli->backend;
+
+    if (b->calls->apply(b, change, NULL, NULL, result) == CATALOGUE_OK)
         return EXIT_DONE;
     return session_tell(cli, change, what, result);
+}
+
+int session_do(struct cli *cli, const struct change *change, const char *what, const char *done)
+{
+    struct change_result result;
+    int status = session_apply(cli, change, what, &result);
+
+    if (status == EXIT_DONE)
+        printf("%s: %s\n", what, done);
+    change_result_done(&result);
+    return status;
 }
 
 /* ---- options that several commands take ------------------------------------------------ */

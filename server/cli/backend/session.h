@@ -1,7 +1,6 @@
 /* What a command works with: its arguments, the configuration, the catalogue; and how it tells
  * what went wrong. Internal to server/cli/. */
-#ifndef SITEMAPD_CLI_BACKEND_SESSION_H
-#define SITEMAPD_CLI_BACKEND_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -59,6 +58,8 @@ int session_needs_machine(const struct cli *cli);
 /* The same of a command that has nothing to do with a catalogue: only --server is wrong, since the
  * environment may name a server for other commands. */
 int session_asks_no_server(const struct cli *cli);
+/* The registry of what the command works on, as the backend's call of that name. */
+struct registry *session_registry(const struct cli *cli, unsigned want);
 /* Whether there is a site to register anything for; true also where the catalogue cannot be read,
  * which is told. */
 bool session_has_sites(struct cli *cli);
@@ -69,6 +70,8 @@ void session_done(struct cli *cli);
  * it was done to. Returns EXIT_DONE or EXIT_COULD_NOT; change_result_done is the caller's. */
 int session_apply(struct cli *cli, const struct change *change, const char *what,
                   struct change_result *result);
+/* The same where nothing else is to be said than `what: done`. */
+int session_do(struct cli *cli, const struct change *change, const char *what, const char *done);
 /* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */
 int session_tell(struct cli *cli, const struct change *change, const char *what,
                  const struct change_result *result);
@@ -77,34 +80,3 @@ const char *session_status_sentence(enum catalogue_status status);
 /* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
  * EXIT_USAGE, told. */
 int session_max_removed(const struct cli *cli, int64_t *out);
-
-/* What people name on the command line, found in the registry; what is not there is told with the
- * nearest name that is. Internal to server/cli/. */
-
-/* The site whose origin the text is, of any spelling. Returns EXIT_DONE, or told. */
-int names_site(const struct registry *registry, const char *origin,
-               const struct registry_site **out);
-/* The same, of the catalogue that the command works on: its id. */
-int names_site_id(const struct cli *cli, const char *origin, int64_t *out);
-/* The index with this URL or, with one site, path. Returns EXIT_DONE, or told. */
-int names_index(const struct registry *registry, const char *name,
-                const struct registry_index **out);
-/* The same for a list of this kind. */
-int names_list(const struct registry *registry, const char *name, enum list_kind kind,
-               const struct registry_index **out);
-/* What the command works on: entries of indexes, or page URLs of urlsets. */
-enum list_kind names_kind(const struct cli *cli);
-/* The lists of a site of this kind. */
-const struct registry_index *names_lists(const struct registry_site *site, enum list_kind kind,
-                                         size_t *count);
-/* The index that --index names (or the urlset that --urlset names), or NULL without it. Returns
- * EXIT_DONE, or told. */
-int names_index_option(const struct cli *cli, const struct registry *registry,
-                       const struct registry_index **out);
-/* Tells that `path` of `site` is no page, with the nearest index. Returns EXIT_COULD_NOT. */
-int names_no_page(const struct registry_site *site, const char *name, const char *path);
-/* Ends `name: what; ` with the nearest name ("" or NULL: none), or else with the command that shows
- * all of them. Returns EXIT_COULD_NOT. */
-int names_unknown(const char *name, const char *what, const char *near, const char *shown_by);
-
-#endif

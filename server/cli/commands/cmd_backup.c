@@ -1,5 +1,4 @@
 /* `backup`, `restore` and `check`. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +20,7 @@ int command_backup(struct cli *cli)
                                     "it into a file or a pipe");
     if (!to_stdout && access(file, F_OK) == 0)
         return cli_fail(file, "is there already; a backup goes into a new file");
-    status = backend_backup(cli->backend, file);
+    status = cli->backend->calls->backup(cli->backend, file);
     if (status == EXIT_DONE && !to_stdout)
         printf("%s: a copy of %s\n", file, cli->backend->name);
     return status;
@@ -82,11 +81,14 @@ int command_check(struct cli *cli)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    checked = catalogue_check(backend_catalogue(cli->backend), print_problem, cli, &count);
+    checked = catalogue_check(cli->backend->catalogue, print_problem, cli, &count);
     if (checked != CATALOGUE_OK)
         return cli_fail(cli->backend->name, "%s", session_status_sentence(checked));
     if (count > 0)
         return cli_fail(cli->config->database, "problems found: %" PRIu64, count);
-    printf("%s: whole and consistent\n", cli->config->database);
+    struct shared_state shared;
+    bool pends = catalogue_shared_state(cli->backend->catalogue, &shared) && shared.upgrade_pending;
+    printf("%s: whole and consistent%s\n", cli->config->database,
+           pends ? "; upgrade pending: it has the form of the release before" : "");
     return EXIT_DONE;
 }

@@ -5,6 +5,7 @@
 
 #include "server/cli/backend/backend.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/rules/lastmod.h"
 
@@ -150,19 +151,19 @@ static void tell_page(void *context, const struct backend_crawler_page *page)
 
 static int show(struct cli *cli, const struct registry_site *site, struct telling *t)
 {
-    int status = backend_crawlers(cli->backend, site, tell_crawler, t);
+    int status = cli->backend->calls->crawlers(cli->backend, site, tell_crawler, t);
 
     if (status == EXIT_DONE && t->name != NULL && !t->came)
         return cli_fail(t->name, "no such crawler has come; `sitemapd crawlers` shows who has");
     if (status == EXIT_DONE && t->name != NULL)
-        status = backend_crawler_pages(cli->backend, t->name, t->stale, tell_page, t);
+        status = cli->backend->calls->crawler_pages(cli->backend, t->name, t->stale, tell_page, t);
     if (status != EXIT_DONE || t->json)
         return status;
     if (t->rows == 0)
         cli_note("crawlers", t->stale          ? "none is stale"
                              : t->name != NULL ? "it holds no page"
                                                : "none has come");
-    if (backend_catalogue(cli->backend) != NULL)
+    if (cli->backend->catalogue != NULL)
         cli_note("crawlers", "as the catalogue has it: a running server writes it once a minute, "
                              "and --server asks it");
     return status;
@@ -181,7 +182,7 @@ int command_crawlers(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
-    registry = backend_registry(cli->backend, REGISTRY_HELD);
+    registry = session_registry(cli, REGISTRY_HELD);
     if (registry == NULL)
         return EXIT_COULD_NOT;
     if (origin != NULL)

@@ -22,6 +22,7 @@
 #include "server/cli/backend/file_crawlers.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/commands/crawler_log.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/crawlers/crawlers.h"
 #include "server/rules/grant.h"
@@ -37,7 +38,7 @@ struct known_page {
     uint32_t number;
     uint64_t revision, stamp;
     int64_t changed_at;
-    char path[PAGE_PATH_SIZE];
+    char *path; /* owned */
 };
 
 struct counted {
@@ -94,37 +95,40 @@ static bool add_path(struct importing *i, struct known_page *page, bool gz)
 }
 
 static enum catalogue_status add_page(struct importing *i, struct catalogue_view *view,
-                                      const struct registry_index *index, uint32_t number)
+                                      const struct registry_index *list, uint32_t number)
 {
     struct page_record record;
-    enum catalogue_status status = catalogue_view_page(view, index->id, number, &record);
+    char path[PAGE_PATH_SIZE];
+    enum catalogue_status status = catalogue_view_page(view, list->id, number, &record);
 
     if (status != CATALOGUE_OK || record.removed)
         return status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status;
-    struct known_page *page = &i->pages[i->page_count++];
-    *page = (struct known_page){index->site_id, index->id,         number, record.revision,
-                                record.stamp,   record.changed_at, ""};
-    scope_page_path(index->path, index->page_pattern, number, false, page->path);
+    scope_page_path(list->path, list->page_pattern, number, false, path);
+    struct known_page *page = &i->pages[i->page_count];
+    *page = (struct known_page){list->site_id, list->id,          number,      record.revision,
+                                record.stamp,  record.changed_at, strdup(path)};
+    if (page->path == NULL)
+        return CATALOGUE_NO_MEMORY;
+    i->page_count++;
     return add_path(i, page, false) && add_path(i, page, true) ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
 static enum catalogue_status read_pages(struct importing *i, struct catalogue_view *view)
 {
     const struct registry *r = i->registry;
+    const struct registry_index *list;
     enum catalogue_status status = CATALOGUE_OK;
 
     for (size_t s = 0; s < r->site_count; s++)
-        for (size_t k = 0; k < r->sites[s].index_count; k++)
-            i->page_room += r->sites[s].indexes[k].page_count;
+        for (size_t k = 0; (list = registry_site_list(&r->sites[s], k)) != NULL; k++)
+            i->page_room += list->page_count;
     i->pages = calloc(i->page_room + 1, sizeof *i->pages);
     if (i->pages == NULL)
         return CATALOGUE_NO_MEMORY;
     for (size_t s = 0; s < r->site_count; s++)
-        for (size_t k = 0; k < r->sites[s].index_count; k++) {
-            const struct registry_index *index = &r->sites[s].indexes[k];
-            for (size_t p = 0; p < index->page_count && status == CATALOGUE_OK; p++)
-                status = add_page(i, view, index, index->pages[p]);
-        }
+        for (size_t k = 0; (list = registry_site_list(&r->sites[s], k)) != NULL; k++)
+            for (size_t p = 0; p < list->page_count && status == CATALOGUE_OK; p++)
+                status = add_page(i, view, list, list->pages[p]);
     return status;
 }
 
@@ -473,8 +477,7 @@ int command_crawlers_import(struct cli *cli)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    enum catalogue_status read =
-        prepare(&i, backend_catalogue(cli->backend), &revisions, &registry);
+    enum catalogue_status read = prepare(&i, cli->backend->catalogue, &revisions, &registry);
     if (read != CATALOGUE_OK)
         status = cli_fail(i.name, "%s", session_status_sentence(read));
     if (status == EXIT_DONE && origin != NULL)
@@ -488,6 +491,8 @@ int command_crawlers_import(struct cli *cli)
     crawlers_free(i.crawlers);
     map_done(&i.by_path);
     map_done(&i.by_key);
+    for (size_t p = 0; p < i.page_count; p++)
+        free(i.pages[p].path);
     free(i.pages);
     free(i.logs);
     free(i.visits);

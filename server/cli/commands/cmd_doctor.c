@@ -1,4 +1,4 @@
-/* `doctor`: shows what server/doctor finds. */
+/* `doctor`: shows what server/doctor finds, and what a server says of itself. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -6,6 +6,7 @@
 
 #include "server/base/str.h"
 #include "server/base/text.h"
+#include "server/cli/backend/backend.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
 #include "server/doctor/doctor.h"
@@ -110,21 +111,61 @@ static void print_sum(const unsigned counts[DOCTOR_LEVELS])
     printf("%u ok%s\n", counts[DOCTOR_OK], ink_off(stdout));
 }
 
+static void pass_source(void *context, const struct backend_source *source)
+{
+    (void)context;
+    (void)source;
+}
+
+/* What a server says of itself, in the words of its /readyz: a crawler cannot see that one node of
+ * several lacks a folder. Filled in before the address is asked for anything. */
+static int ask_server(struct cli *cli, struct backend_status *out)
+{
+    int status = session_open(cli, false);
+
+    return status == EXIT_DONE ? cli->backend->calls->status(cli->backend, out) : status;
+}
+
+static void tell_server(const char *reasons, doctor_report *report, unsigned counts[DOCTOR_LEVELS])
+{
+    struct doctor_finding found = {DOCTOR_OK, .check = "server", .code = "server"};
+    char what[1024] = "the server says of itself that all is well";
+
+    do {
+        size_t len = strcspn(reasons, "\n");
+        if (len > 0) {
+            found.level = DOCTOR_WARNING;
+            found.todo = "`sitemapd status --server` tells more";
+            snprintf(what, sizeof what, "the server says: %.*s",
+                     (int)(len < sizeof what ? len : sizeof what), reasons);
+        }
+        found.what = what;
+        report(NULL, &found);
+        counts[found.level]++;
+        reasons += len + (reasons[len] == '\n');
+    } while (*reasons != '\0');
+}
+
 int command_doctor(struct cli *cli)
 {
-    bool json = arguments_has(&cli->arguments, "--json");
+    doctor_report *report = arguments_has(&cli->arguments, "--json") ? print_json : print_finding;
+    bool asks = arguments_has(&cli->arguments, "--server");
+    struct backend_status server = {.reasons = STR_INIT, .source = pass_source};
     unsigned counts[DOCTOR_LEVELS];
     struct doctor_options options;
     struct url url;
-    int status = session_asks_no_server(cli);
+    int status = read_options(cli, &url, &options);
 
-    if (status == EXIT_DONE)
-        status = read_options(cli, &url, &options);
+    if (status == EXIT_DONE && asks)
+        status = ask_server(cli, &server);
+    if (status == EXIT_DONE && !doctor_run(&options, report, NULL, counts))
+        status = cli_fail(url.text, "out of memory");
+    if (status == EXIT_DONE && asks)
+        tell_server(str_text(&server.reasons), report, counts);
+    str_done(&server.reasons);
     if (status != EXIT_DONE)
         return status;
-    if (!doctor_run(&options, json ? print_json : print_finding, NULL, counts))
-        return cli_fail(url.text, "out of memory");
-    if (!json)
+    if (report == print_finding)
         print_sum(counts);
     return counts[DOCTOR_WRONG] > 0 ? EXIT_COULD_NOT : EXIT_DONE;
 }

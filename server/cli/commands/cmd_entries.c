@@ -1,14 +1,18 @@
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "server/base/str.h"
 #include "server/cli/backend/backend.h"
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/loc.h"
 #include "server/rules/page/fragment.h"
+#include "server/rules/scope.h"
 #include "server/rules/url.h"
 
 /* `add` and `remove`: one entry. */
@@ -107,7 +111,7 @@ static int print_outcome(struct cli *cli, const struct change_result *result, ru
     const char *done = result->created > 0   ? "added"
                        : result->updated > 0 ? "updated"
                                              : "unchanged";
-    const char *index = backend_index_url(cli->backend, result);
+    const char *index = cli->backend->calls->index_url(cli->backend, result);
     struct str out = STR_INIT;
 
     if (arguments_has(&cli->arguments, "--json")) {
@@ -208,7 +212,7 @@ static int add_entry(struct cli *cli, struct fragment *fragment)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    if (source == NULL && (change.source = backend_owner(cli->backend)) == NULL)
+    if (source == NULL && (change.source = cli->backend->calls->owner(cli->backend)) == NULL)
         return EXIT_COULD_NOT;
     change.entry.loc = url.text;
     change.entry.position = POSITION_NONE;
@@ -239,7 +243,6 @@ int command_remove(struct cli *cli)
                             .list = names_kind(cli),
                             .index_name = arguments_value(&cli->arguments, "--urlset"),
                             .max_removed = MAX_REMOVED_GUARDED};
-    struct change_result result;
     struct url url;
     int status = read_loc(cli->arguments.words[0], &url, NULL);
 
@@ -250,18 +253,14 @@ int command_remove(struct cli *cli)
     if (status != EXIT_DONE)
         return status;
     change.loc = url.text;
-    status = session_apply(cli, &change, url.text, &result);
-    if (status == EXIT_DONE)
-        printf("%s: removed\n", url.text);
-    change_result_done(&result);
-    return status;
+    return session_do(cli, &change, url.text, "removed");
 }
 
 /* `list` and `export`: entries, streamed from one view. */
 
 struct entry_listing {
     struct str line;
-    int index_width; /* 0: JSON or export */
+    int width; /* of the index, or of what page URLs have; 0: JSON or export */
     bool export;
     bool warned; /* what is odd is told behind the loc */
     bool pages;  /* page URLs */
@@ -285,15 +284,24 @@ static void print_warnings(rule_set remarks)
 
 static void print_row(struct entry_listing *l, const struct entry_shown *entry)
 {
+    char has[EXTENSION_WORDS_SIZE] = "";
+
     if (!l->headed)
         printf("%s%-*s  %4s  %-*s  %s%s\n", ink_on(stdout, INK_HEADING), LASTMOD_WIDTH, "LASTMOD",
-               "PAGE", l->index_width, l->pages ? "URLSET" : "INDEX",
-               l->warned ? "LOC (WARNINGS)" : "LOC", ink_off(stdout));
+               "PAGE", l->width, l->pages ? "HAS" : "INDEX", l->warned ? "LOC (WARNINGS)" : "LOC",
+               ink_off(stdout));
     l->headed = true;
-    str_append_format(&l->line, "%s%s", entry->origin != NULL ? entry->origin : "",
-                      entry->path != NULL ? entry->path : "");
+    if (l->pages)
+        extension_words(entry->extensions != NULL ? extensions_of(entry->extensions) : 0, has);
+    else
+        str_append_format(&l->line, "%s%s", entry->origin != NULL ? entry->origin : "",
+                          entry->path != NULL ? entry->path : "");
     printf("%-*s  %4u  %-*s  %s", LASTMOD_WIDTH, entry->lastmod != NULL ? entry->lastmod : "-",
-           entry->page, l->index_width, str_text(&l->line), entry->loc);
+           entry->page, l->width,
+           has[0] != '\0' ? has
+           : l->pages     ? "-"
+                          : str_text(&l->line),
+           entry->loc);
     if (l->warned)
         print_warnings((l->pages ? entry_lint_page_url : entry_lint)(entry->loc, entry->lastmod,
                                                                      entry->origin));
@@ -305,7 +313,7 @@ static bool print_entry(void *context, const struct entry_shown *entry)
     struct entry_listing *l = context;
 
     str_clear(&l->line);
-    if (l->index_width > 0) {
+    if (l->width > 0) {
         print_row(l, entry);
         return !ferror(stdout);
     }
@@ -319,17 +327,15 @@ static bool print_entry(void *context, const struct entry_shown *entry)
     return !l->line.failed && !ferror(stdout);
 }
 
-static int widest_index(const struct registry *registry, enum list_kind kind)
+static int widest_index(const struct registry *registry)
 {
-    size_t widest = strlen(kind == LIST_URLSET ? "URLSET" : "INDEX");
+    size_t widest = strlen("INDEX");
 
     for (size_t i = 0; i < registry->site_count; i++) {
         const struct registry_site *site = &registry->sites[i];
-        size_t count;
-        const struct registry_index *lists = names_lists(site, kind, &count);
 
-        for (size_t j = 0; j < count; j++) {
-            size_t len = strlen(site->origin) + strlen(lists[j].path);
+        for (size_t j = 0; j < site->index_count; j++) {
+            size_t len = strlen(site->origin) + strlen(site->indexes[j].path);
 
             if (len > widest)
                 widest = len;
@@ -340,12 +346,15 @@ static int widest_index(const struct registry *registry, enum list_kind kind)
 
 static void note_none(const struct registry *registry, const struct backend_list *list)
 {
-    cli_note("list", registry->site_count == 0
-                         ? "no site yet; make one with `sitemapd site add ORIGIN`"
-                     : list->index != NULL || list->prefix != NULL ||
-                             list->filter.contains != NULL || list->filter.warned
-                         ? "no such entries"
-                         : "no entries; register one with `sitemapd add LOC`");
+    if (list->filter.page_urls)
+        cli_note("url list", "no such page URLs");
+    else
+        cli_note("list", registry->site_count == 0
+                             ? "no site yet; make one with `sitemapd site add ORIGIN`"
+                         : list->index != NULL || list->prefix != NULL ||
+                                 list->filter.contains != NULL || list->filter.warned
+                             ? "no such entries"
+                             : "no entries; register one with `sitemapd add LOC`");
 }
 
 static int list_entries(struct cli *cli, bool json, bool export)
@@ -369,17 +378,19 @@ static int list_entries(struct cli *cli, bool json, bool export)
     status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    registry = backend_registry(cli->backend, REGISTRY_HELD);
+    registry = session_registry(cli, REGISTRY_HELD);
     if (registry == NULL)
         return EXIT_COULD_NOT;
     status = names_index_option(cli, registry, &list.index);
     if (status == EXIT_DONE) {
-        l.index_width = json || export ? 0 : widest_index(registry, names_kind(cli));
-        status = backend_list(cli->backend, &list, print_entry, &l);
+        l.width = json || export ? 0
+                  : l.pages      ? (int)strlen("news,images,alternates")
+                                 : widest_index(registry);
+        status = cli->backend->calls->list(cli->backend, &list, print_entry, &l);
     }
     if (status == EXIT_DONE && l.line.failed)
         status = cli_fail("list", "out of memory");
-    else if (status == EXIT_DONE && l.index_width > 0 && !l.headed)
+    else if (status == EXIT_DONE && l.width > 0 && !l.headed)
         note_none(registry, &list);
     str_done(&l.line);
     registry_unref(registry);
@@ -394,4 +405,103 @@ int command_list(struct cli *cli)
 int command_export(struct cli *cli)
 {
     return list_entries(cli, false, true);
+}
+
+/* `render`: entries as their page. */
+
+struct page_name {
+    const struct registry_index *index;
+    uint32_t number;
+};
+
+static bool find_in_site(const struct registry *registry, const struct registry_site *site,
+                         const char *path, struct page_name *out)
+{
+    const struct registry_index *index;
+
+    for (size_t i = 0; (index = registry_site_list(site, i)) != NULL; i++) {
+        uint32_t number =
+            scope_page_number(index->path, index->page_pattern, registry_max_pages(registry, index),
+                              path, strlen(path));
+
+        if (number != 0) {
+            *out = (struct page_name){index, number};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The site of `name` and its path behind the origin. Aliases of hosts do not count: the URL is the
+ * page's own. Told where it names none. */
+static int find_site(const struct registry *registry, const char *name, struct url *url,
+                     const struct registry_site **site, const char **path)
+{
+    char origin[LOC_MAX_CHARS + 1];
+    enum rule_code code;
+
+    if (name[0] == '/') {
+        if (registry->site_count != 1)
+            return cli_fail(name, "a path names a page only where there is one site; give its URL");
+        *site = &registry->sites[0];
+        *path = name;
+        return EXIT_DONE;
+    }
+    code = url_parse(name, strlen(name), url, NULL);
+    if (code != RULE_OK)
+        return cli_fail(name, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
+    memcpy(origin, url->text, url->origin_len);
+    origin[url->origin_len] = '\0';
+    *path = url->text + url->origin_len;
+    return names_site(registry, origin, site);
+}
+
+/* The page that `name` names; told where it names none. */
+static int find_page(const struct registry *registry, const char *name, struct page_name *out)
+{
+    const struct registry_site *site = NULL;
+    const char *path = "";
+    struct url url;
+    size_t len;
+    int status = find_site(registry, name, &url, &site, &path);
+
+    if (status != EXIT_DONE)
+        return status;
+    assert(site != NULL);
+    if (strcmp(path, "/robots.txt") == 0)
+        return cli_fail(name, "robots.txt is no page; ask a running server for it");
+    if (!find_in_site(registry, site, path, out))
+        return names_no_page(site, name, path);
+    len = strlen(path);
+    if (len > 3 && strcmp(path + len - 3, ".gz") == 0)
+        return cli_fail(name, "its bytes are made by the server; leave the .gz off for the XML");
+    return EXIT_DONE;
+}
+
+int command_render(struct cli *cli)
+{
+    const char *name = cli->arguments.words[0];
+    struct str out = STR_INIT;
+    struct page_name page = {0};
+    struct registry *registry;
+    bool found = false;
+    int status = session_open(cli, false);
+
+    if (status != EXIT_DONE)
+        return status;
+    registry = session_registry(cli, REGISTRY_HELD);
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    status = find_page(registry, name, &page);
+    if (status == EXIT_DONE) {
+        assert(page.index != NULL);
+        status = cli->backend->calls->render(cli->backend, page.index, page.number, &found, &out);
+        if (status == EXIT_DONE && !found)
+            status = cli_fail(name, "has no entries; the server answers 404");
+        else if (status == EXIT_DONE)
+            fwrite(out.data, 1, out.len, stdout);
+    }
+    str_done(&out);
+    registry_unref(registry);
+    return status;
 }

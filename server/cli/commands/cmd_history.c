@@ -9,6 +9,7 @@
 #include "server/base/text.h"
 #include "server/cli/backend/backend.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/rules/http/query.h"
 #include "server/rules/lastmod.h"
@@ -95,7 +96,7 @@ static int read_scope(struct cli *cli, struct history_query *query)
 
     if (origin == NULL && option == NULL)
         return EXIT_DONE;
-    registry = backend_registry(cli->backend, 0);
+    registry = session_registry(cli, 0);
     if (registry == NULL)
         return EXIT_COULD_NOT;
     if (origin != NULL)
@@ -250,7 +251,7 @@ static int show_one(struct cli *cli, struct telling *t)
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE)
-        status = backend_change_of(cli->backend, revision, tell_change, tell_row, t);
+        status = cli->backend->calls->change_of(cli->backend, revision, tell_change, tell_row, t);
     if (status == EXIT_DONE && t->cut && !t->json)
         cli_note("history", "these are the first %" PRIu64 "; --limit N shows more", t->limit);
     return status;
@@ -308,7 +309,7 @@ static int show_many(struct cli *cli, struct telling *t)
     if (status == EXIT_DONE)
         status = read_scope(cli, &query);
     if (status == EXIT_DONE)
-        status = backend_history(cli->backend, &query, tell_change, t, &reach);
+        status = cli->backend->calls->history(cli->backend, &query, tell_change, t, &reach);
     if (status == EXIT_DONE)
         tell_end(t, &reach);
     return status;
@@ -337,13 +338,13 @@ int command_history(struct cli *cli)
 
 static int diff_index(struct cli *cli, const struct backend_diff *wanted, struct telling *t)
 {
-    return backend_diff(cli->backend, wanted, tell_row, t);
+    return cli->backend->calls->diff(cli->backend, wanted, tell_row, t);
 }
 
 /* The list that is named, else each. */
 static int diff_all(struct cli *cli, struct backend_diff *wanted, struct telling *t)
 {
-    struct registry *registry = backend_registry(cli->backend, REGISTRY_HELD);
+    struct registry *registry = session_registry(cli, REGISTRY_HELD);
     int status =
         registry == NULL ? EXIT_COULD_NOT : names_index_option(cli, registry, &wanted->index);
 
@@ -390,7 +391,7 @@ int command_diff(struct cli *cli)
 /* The list that is named, and its URL. */
 static int read_list(struct cli *cli, struct change *change, struct str *url)
 {
-    struct registry *registry = backend_registry(cli->backend, 0);
+    struct registry *registry = session_registry(cli, 0);
     const struct registry_index *index = NULL;
     int status = registry == NULL ? EXIT_COULD_NOT : names_index_option(cli, registry, &index);
 

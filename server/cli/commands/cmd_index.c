@@ -4,6 +4,7 @@
 #include "server/cli/backend/backend.h"
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/rules/http/query.h"
 #include "server/rules/lastmod.h"
@@ -14,7 +15,6 @@ int command_index_add(struct cli *cli)
 {
     const char *url = cli->arguments.words[0];
     struct change change = {.kind = CHANGE_INDEX_ADD, .index_url = url};
-    struct change_result result;
     int status;
 
     if (url[0] == '/') /* the API takes it while there is one site */
@@ -24,11 +24,7 @@ int command_index_add(struct cli *cli)
     if (status != EXIT_DONE)
         return status;
     change.page_pattern = arguments_value(&cli->arguments, "--pattern");
-    status = session_apply(cli, &change, url, &result);
-    if (status == EXIT_DONE)
-        printf("%s: added\n", url);
-    change_result_done(&result);
-    return status;
+    return session_do(cli, &change, url, "added");
 }
 
 /* ---- urlsets ----------------------------------------------------------------------------- */
@@ -81,7 +77,6 @@ int command_urlset_add(struct cli *cli)
                             .list = LIST_URLSET,
                             .index_url = url,
                             .page_pattern = arguments_value(a, "--pattern")};
-    struct change_result result;
     int status;
 
     if (url[0] == '/')
@@ -94,17 +89,13 @@ int command_urlset_add(struct cli *cli)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    status = session_apply(cli, &change, url, &result);
-    if (status == EXIT_DONE)
-        printf("%s: added\n", url);
-    change_result_done(&result);
-    return status;
+    return session_do(cli, &change, url, "added");
 }
 
 /* The id of the list named; told where there is none. */
 static int find_list(struct cli *cli, const char *name, enum list_kind kind, int64_t *out)
 {
-    struct registry *registry = backend_registry(cli->backend, 0);
+    struct registry *registry = session_registry(cli, 0);
     const struct registry_index *index;
     int status;
 
@@ -168,7 +159,7 @@ int command_urlset_set(struct cli *cli)
 
 static bool is_urlset(struct cli *cli, const char *name)
 {
-    struct registry *registry = backend_registry(cli->backend, 0);
+    struct registry *registry = session_registry(cli, 0);
     bool found =
         registry != NULL && registry_list_by_name(registry, name, LIST_URLSET, NULL) != NULL;
 
@@ -195,18 +186,13 @@ static int set_frozen(struct cli *cli, bool frozen)
     struct change change = {.kind = CHANGE_INDEX_FREEZE,
                             .frozen = frozen,
                             .site = {.set = SITE_SET_FROZEN, .frozen = frozen}};
-    struct change_result result;
     int status = session_open(cli, false);
 
     if (status == EXIT_DONE)
         status = find_either(cli, name, &change);
     if (status != EXIT_DONE)
         return status;
-    status = session_apply(cli, &change, name, &result);
-    if (status == EXIT_DONE)
-        printf("%s: %s\n", name, frozen ? "frozen; nothing changes there" : "thawed");
-    change_result_done(&result);
-    return status;
+    return session_do(cli, &change, name, frozen ? "frozen; nothing changes there" : "thawed");
 }
 
 int command_freeze(struct cli *cli)
@@ -229,7 +215,7 @@ static int add_up(struct backend *b, const struct registry_index *index, struct 
     for (size_t i = 0; status == EXIT_DONE && i < index->page_count; i++) {
         struct backend_page page;
 
-        status = backend_page(b, index, index->pages[i], &page);
+        status = b->calls->page(b, index, index->pages[i], &page);
         if (status != EXIT_DONE)
             break;
         out->untold |= page.untold;
@@ -289,12 +275,23 @@ static void append_index(struct str *out, const struct registry_site *site,
         str_append_json_member(out, "state", state[0] != '\0' ? state : NULL);
         str_append_text(out, "}\n");
     } else {
-        char entries[24], bytes[24];
+        char entries[24], bytes[24], with[EXTENSION_WORDS_SIZE], span[24];
 
         output_count(entries, totals->entries, totals->untold);
         output_count(bytes, totals->bytes, totals->untold);
-        str_append_format(out, "%10s  %5zu  %12s  %-20s  %s%s\n", entries, index->page_count, bytes,
-                          changed, str_text(&url), frozen ? "  (frozen)" : "");
+        str_append_format(out, "%10s  %5zu  %12s  %-20s  ", entries, index->page_count, bytes,
+                          changed);
+        if (index->kind == LIST_URLSET) {
+            extension_words(index->with, with);
+            grant_write_span(index->expires_s, span);
+            str_append_format(out, "%-22s  %-7s  ", with[0] != '\0' ? with : "-",
+                              index->expires_s > 0 ? span : "-");
+        }
+        str_append_text(out, str_text(&url));
+        for (size_t i = 0; i < site->index_count; i++)
+            if (index->kind == LIST_URLSET && site->indexes[i].id == index->of_index)
+                str_append_format(out, "  (of %s)", site->indexes[i].path);
+        str_append_text(out, frozen ? "  (frozen)\n" : "\n");
     }
     str_done(&url);
 }
@@ -315,7 +312,7 @@ static int append_indexes(struct listing *l)
 
             status = add_up(l->backend, &lists[j], &totals);
             if (status == EXIT_DONE && l->json)
-                status = backend_state(l->backend, &lists[j], state);
+                status = l->backend->calls->state(l->backend, &lists[j], state);
             append_index(&l->out, site, &lists[j], &totals, state, l->json);
         }
     }
@@ -325,10 +322,11 @@ static int append_indexes(struct listing *l)
 int command_index_list(struct cli *cli)
 {
     bool urlsets = names_kind(cli) == LIST_URLSET;
-    char heading[80];
+    char heading[120];
 
-    snprintf(heading, sizeof heading, "%10s  %5s  %12s  %-20s  %s", urlsets ? "URLS" : "ENTRIES",
-             "PAGES", "BYTES", "CHANGED", "URL");
+    snprintf(heading, sizeof heading, "%10s  %5s  %12s  %-20s  %s%s", urlsets ? "URLS" : "ENTRIES",
+             "PAGES", "BYTES", "CHANGED", urlsets ? "WITH                    EXPIRES  " : "",
+             urlsets ? "URL (OF INDEX)" : "URL");
     return listing_print(cli, 0, heading,
                          urlsets ? "no urlsets yet; make one with `sitemapd urlset add URL`"
                                  : "no indexes yet; make one with `sitemapd index add URL`",

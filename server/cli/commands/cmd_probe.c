@@ -9,7 +9,6 @@
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
 #include "server/rules/http/freshness.h"
-#include "server/rules/http/negotiate.h"
 #include "server/sources/remote/upstream.h"
 
 #define LABEL "%-10s"
@@ -68,15 +67,12 @@ static void print_head(const struct fetch_reply *r)
 /* What it says of when to come again. */
 static void print_pace(const struct fetch_reply *r)
 {
-    const char *date = fetch_header(r, "Date");
-    int64_t now = (int64_t)time(NULL), at, seconds;
+    int64_t seconds = fetch_retry_after(r, (int64_t)time(NULL));
     int64_t fresh = freshness_left(fetch_header(r, "Cache-Control"), fetch_header(r, "Age"));
 
-    if (date != NULL && http_date_parse(date, now, &at))
-        now = at;
     if (fresh > 0)
         printf(LABEL "it is fresh for %" PRId64 " s more\n", "pace", fresh);
-    if (freshness_retry_after(fetch_header(r, "Retry-After"), now, &seconds))
+    if (seconds >= 0)
         printf(LABEL "it asks to wait for %" PRId64 " s\n", "pace", seconds);
     if (r->status == 200 && fetch_header(r, "ETag") == NULL &&
         fetch_header(r, "Last-Modified") == NULL)

@@ -50,6 +50,7 @@ static int plan_upstream(const struct config_source *source, struct scan_plan *p
 {
     char why[256];
 
+    plan->patterns = terminated(source->split, source->split_count);
     plan->remote = (struct remote_settings){
         .name = source->named.name,
         .upstream = source->upstream,
@@ -59,6 +60,8 @@ static int plan_upstream(const struct config_source *source, struct scan_plan *p
         .poll_s = source->poll_ms / 1000,
         .check = source->check,
         .drop_after_s = source->drop_after_ms / 1000,
+        .splits = plan->patterns,
+        .managed = true,
     };
     if (source->credentials_file == NULL)
         return EXIT_DONE;
@@ -87,7 +90,7 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
         .index = source->index,
         .patterns = plan->patterns,
         .excludes = plan->excludes,
-        .split = source->split,
+        .split = config_source_splits(source),
         .split_bytes = cli->config->max_spool_bytes / 2,
     };
     return EXIT_DONE;
@@ -177,6 +180,16 @@ static void tell_remarks(struct telling *t, const struct source_file *file)
     }
 }
 
+/* Whose page URLs are a urlset: what that did to it. A list's is told by the server that did it. */
+static void tell_split(struct telling *t, const struct source_file *file)
+{
+    printf("  %" PRIu64 " page %s", file->urls, plural(file->urls, "URL", "URLs"));
+    if (file->detail != NULL && *file->detail != '\0') {
+        printf(": %s", t->dry_run ? "would be: " : "");
+        cli_print_escaped(stdout, file->detail);
+    }
+}
+
 static void tell_change(void *context, const char *what, const struct source_file *file)
 {
     struct telling *t = context;
@@ -198,6 +211,8 @@ static void tell_change(void *context, const char *what, const struct source_fil
         if (file->state == SOURCE_FILE_LISTED)
             printf("  %s  %" PRIu64 " %s", file->lastmod != NULL ? file->lastmod : "-", file->urls,
                    plural(file->urls, "URL", "URLs"));
+        if (file->state == SOURCE_FILE_IGNORED && file->urls > 0)
+            tell_split(t, file);
     } else {
         tell_remarks(t, file);
         return;
@@ -240,6 +255,11 @@ static void tell_sum(const struct telling *t, const struct change_result *result
                       : plural(t->problems, "file", "files"));
     if (t->remarked > 0)
         printf(", %" PRIu64 " with remarks", t->remarked);
+    if (result->splits.files > 0)
+        printf(", %" PRIu64 " split into page URLs (%" PRIu64 " added, %" PRIu64
+               " updated, %" PRIu64 " removed)",
+               result->splits.files, result->splits.created, result->splits.updated,
+               result->splits.removed);
     printf("\n");
     if (result->would_remove > 0)
         fprintf(stderr,
@@ -264,9 +284,7 @@ static int tell_failed(const char *name, const char *why)
 }
 
 static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_plan *plan,
-                                           int64_t max_removed, bool dry_run,
-                                           const struct scan_progress *progress,
-                                           struct change_result *result, char *why, size_t why_size)
+                                           struct scan_once *scan)
 {
     const struct config *config = cli->config;
     const char **allowed = terminated(config->allow_addresses, config->allow_address_count);
@@ -280,9 +298,7 @@ static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_pl
 
     snprintf(agent, sizeof agent, config->contact != NULL ? "sitemapd/%s (+%s)" : "sitemapd/%s",
              SITEMAPD_VERSION, config->contact);
-    enum catalogue_status status =
-        remote_scan_once(backend_catalogue(cli->backend), &plan->remote, &bounds, max_removed,
-                         dry_run, progress, result, why, why_size);
+    enum catalogue_status status = remote_scan_once(&plan->remote, &bounds, scan);
     free(allowed);
     return status;
 }
@@ -293,13 +309,17 @@ static int scan_on_server(struct cli *cli, const char *name, int64_t max_removed
     static const char *const local[] = {"--url", "--index", "--source"};
     struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
     struct change_result result = {0};
+    struct backend_scanned scanned = {0};
     int status;
 
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
         if (arguments_has(&cli->arguments, local[i]))
             return cli_misuse(local[i], "goes with a scan on the server's own machine");
-    status = backend_scan(cli->backend, name, max_removed, telling.dry_run, &result,
-                          &telling.problems, &telling.remarked);
+    status = cli->backend->calls->scan(cli->backend, name, max_removed, telling.dry_run, &result,
+                                       &scanned);
+    telling.problems = scanned.problems;
+    telling.remarked = scanned.remarked;
+    telling.of_list = scanned.of_list;
     if (status == EXIT_DONE)
         tell_sum(&telling, &result);
     return status == EXIT_DONE && result.would_remove > 0 ? EXIT_COULD_NOT : status;
@@ -311,21 +331,20 @@ int command_scan(struct cli *cli)
     struct scan_plan plan = {0};
     struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
     struct scan_progress progress = {tell_change, tell_still, tell_progress, &telling};
-    struct change_result result = {0};
+    struct scan_once scan = {.dry_run = telling.dry_run, .progress = &progress};
     const struct config_source *source;
     const struct source_made *made;
-    int64_t max_removed;
-    char why[256] = "";
-    int status = session_max_removed(cli, &max_removed);
+    int status = session_max_removed(cli, &scan.max_removed);
 
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    if (backend_catalogue(cli->backend) == NULL)
-        return scan_on_server(cli, name, max_removed);
+    scan.catalogue = cli->backend->catalogue;
+    if (scan.catalogue == NULL)
+        return scan_on_server(cli, name, scan.max_removed);
     source = configured(cli, name);
-    plan.registry = backend_registry(cli->backend, 0);
+    plan.registry = session_registry(cli, 0);
     if (plan.registry == NULL)
         return EXIT_COULD_NOT;
     made = registry_source(plan.registry, name);
@@ -337,20 +356,18 @@ int command_scan(struct cli *cli)
             plan.settings.index = plan.remote.index = arguments_value(&cli->arguments, "--index");
         telling.of_list = plan.remote.upstream != NULL;
         progress_start(&telling.bar, name, telling.of_list ? "sitemaps" : "files", 0);
-        enum catalogue_status scanned =
-            plan.remote.upstream != NULL
-                ? poll_upstream(cli, &plan, max_removed, telling.dry_run, &progress, &result, why,
-                                sizeof why)
-                : source_scan_once(backend_catalogue(cli->backend), &plan.settings, max_removed,
-                                   telling.dry_run, &progress, &result, why, sizeof why);
+        enum catalogue_status scanned = plan.remote.upstream != NULL
+                                            ? poll_upstream(cli, &plan, &scan)
+                                            : source_scan_once(&plan.settings, &scan);
         progress_end(&telling.bar);
         if (scanned == CATALOGUE_OK)
-            tell_sum(&telling, &result);
+            tell_sum(&telling, &scan.result);
         else
-            status = tell_failed(name, why[0] != '\0' ? why : catalogue_status_word(scanned));
-        if (scanned == CATALOGUE_OK && result.would_remove > 0)
+            status =
+                tell_failed(name, scan.why[0] != '\0' ? scan.why : catalogue_status_word(scanned));
+        if (scanned == CATALOGUE_OK && scan.result.would_remove > 0)
             status = EXIT_COULD_NOT;
-        change_result_done(&result);
+        change_result_done(&scan.result);
     }
     free(plan.patterns);
     free(plan.excludes);

@@ -25,9 +25,8 @@ static void print_mistake(void *context, const char *file, unsigned line, const 
 }
 
 /* What is odd and no mistake. */
-static void print_remark(void *context, const char *file, const char *text)
+static void print_remark(const char *file, const char *text)
 {
-    (void)context;
     fprintf(stderr, "%s: warning: %s\n", file, text);
 }
 
@@ -38,8 +37,8 @@ static void check_tls(const struct config *config, unsigned *count)
 
     if (config->tls_cert == NULL || config->tls_key == NULL)
         return;
-    if (!tls_pair_load(config->tls_cert, config->tls_key, time(NULL), &pair, print_remark, NULL,
-                       why, sizeof why))
+    if (!tls_pair_load(config->tls_cert, config->tls_key, time(NULL), &pair, print_remark, why,
+                       sizeof why))
         print_mistake(count, NULL, 0, why);
     tls_pair_free(pair);
 }
@@ -65,7 +64,7 @@ int command_check_config(struct cli *cli)
         if (arguments_has(&cli->arguments, "--config"))
             return cli_misuse("check-config", "name the file once, with --config or without");
         cli->arguments.given[cli->arguments.given_count++] =
-            (struct given_option){"--config", cli->arguments.words[0]};
+            (struct given_option){.name = "--config", .value = cli->arguments.words[0]};
     }
     cli->no_pipe = true;
     status = session_read_config(cli, print_mistake, &count);

@@ -1,6 +1,5 @@
 /* `share`: one catalogue on several machines. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "server/base/text.h"
 #include "server/cli/backend/backend.h"
@@ -21,6 +20,19 @@ static int read_shared(struct cli *cli)
     return status;
 }
 
+static int is_there(struct cli *cli, const struct shared_told *told)
+{
+    const char *role = arguments_value(&cli->arguments, "--grant-to");
+    char why[512] = "";
+
+    if (role != NULL &&
+        catalogue_share_grant(cli->config->shared_database, role, why, sizeof why) != CATALOGUE_OK)
+        return cli_fail("share init", "%s", why);
+    printf("catalogue %s is shared there already%s%s\n", told->epoch,
+           role != NULL ? "; it is granted to " : "", role != NULL ? role : "");
+    return EXIT_DONE;
+}
+
 int command_share_init(struct cli *cli)
 {
     int status = read_shared(cli);
@@ -33,10 +45,8 @@ int command_share_init(struct cli *cli)
     if (arguments_has(&cli->arguments, "--if-absent") &&
         catalogue_share_status(cli->config->shared_database, &told, NULL, NULL, why, sizeof why) ==
             CATALOGUE_OK &&
-        told.has_snapshot) {
-        printf("catalogue %s is shared there already\n", told.epoch);
-        return EXIT_DONE;
-    }
+        told.has_snapshot)
+        return is_there(cli, &told);
     made = catalogue_share_init(cli->config->database, cli->config->shared_database,
                                 arguments_value(&cli->arguments, "--grant-to"), why, sizeof why);
     if (made != CATALOGUE_OK)
@@ -71,6 +81,9 @@ static void print_member(void *context, const struct shared_member *member)
                           "  %-28s  sitemapd %s, at record %" PRIu64 ", told %" PRId64 " s ago",
                           member->name, member->release, member->applied, member->silent_ms / 1000);
         cli_print_escaped(stdout, str_text(&out));
+        if (member->silent_ms > SHARED_SILENT_MS)
+            printf(": %ssilent%s, it is down or cut off", ink_on(stdout, INK_WARNING),
+                   ink_off(stdout));
         putchar('\n');
     }
     l->count++;
@@ -80,12 +93,12 @@ static void print_member(void *context, const struct shared_member *member)
 static void print_told(const struct shared_told *told, bool json)
 {
     if (json) {
-        printf("{\"epoch\":\"%s\",\"server\":\"%s\",\"synchronous\":%s,\"durable\":%s,\"first\":"
-               "%" PRIu64 ",\"head\":%" PRIu64 ",\"log_bytes\":%" PRIu64 ",\"snapshot\":%" PRIu64
-               "}\n",
+        printf("{\"epoch\":\"%s\",\"server\":\"%s\",\"synchronous\":%s,\"durable\":%s,"
+               "\"waiting\":%" PRIu64 ",\"first\":%" PRIu64 ",\"head\":%" PRIu64
+               ",\"log_bytes\":%" PRIu64 ",\"snapshot\":%" PRIu64 "}\n",
                told->epoch, told->server, told->synchronous ? "true" : "false",
-               told->durable ? "true" : "false", told->first, told->head, told->log_bytes,
-               told->has_snapshot ? told->snapshot_at : 0);
+               told->durable ? "true" : "false", told->waiting, told->first, told->head,
+               told->log_bytes, told->has_snapshot ? told->snapshot_at : 0);
         return;
     }
     printf("catalogue %s on %s, at record %" PRIu64 "; the log has %" PRIu64
@@ -96,6 +109,11 @@ static void print_told(const struct shared_told *told, bool json)
                told->snapshot_at, told->snapshot_bytes, told->snapshot_age_ms / 1000);
     else
         printf("no snapshot yet: a node with an empty file cannot join\n");
+    if (told->waiting > 0)
+        printf(
+            "%swarning:%s %" PRIu64 " commits wait for a synchronous standby: where that stays "
+            "so, no write is taken until one is there, or synchronous_standby_names is another\n",
+            ink_on(stdout, INK_WARNING), ink_off(stdout), told->waiting);
     if (!told->durable)
         printf("%swarning:%s fsync or full_page_writes is off there: a crash may lose what was "
                "acknowledged\n",
@@ -123,9 +141,6 @@ int command_share_status(struct cli *cli)
         asked = catalogue_share_status(cli->config->shared_database, &told, print_member, &nodes,
                                        why, sizeof why);
     }
-    if (asked == CATALOGUE_NOT_FOUND)
-        return cli_fail("share status", "there is no shared catalogue; `sitemapd share init` makes "
-                                        "one");
     if (asked != CATALOGUE_OK)
         return cli_fail("share status", "%s", *why != '\0' ? why : session_status_sentence(asked));
     if (nodes.count == 0 && !nodes.json)

@@ -10,6 +10,7 @@
 #include "server/cli/backend/backend.h"
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/rules/http/query.h"
 #include "server/rules/robots.h"
@@ -149,8 +150,9 @@ static int site_options_read(const struct cli *cli, struct site_options *options
         status = read_robots(a, options, fields);
     if (status != EXIT_DONE || max == NULL)
         return status;
-    if (!query_number(max, UINT32_MAX, &value) || value == 0)
-        return cli_misuse("--max-indexes", "\"%s\" must be a number from 1 on", max);
+    if (!query_number(max, LIMIT_SITE_PAGES_MAX, &value) || value == 0)
+        return cli_misuse("--max-indexes", "\"%s\" must be a number from 1 to %u", max,
+                          LIMIT_SITE_PAGES_MAX);
     fields->max_pages = (uint32_t)value;
     fields->set |= SITE_SET_MAX_PAGES;
     return EXIT_DONE;
@@ -276,7 +278,7 @@ static unsigned named_fields(const struct site_fields *fields)
 static int read_site(struct cli *cli, const char *origin, struct registry **registry,
                      const struct registry_site **site)
 {
-    *registry = backend_registry(cli->backend, REGISTRY_ROBOTS);
+    *registry = session_registry(cli, REGISTRY_ROBOTS);
     return *registry == NULL ? EXIT_COULD_NOT : names_site(*registry, origin, site);
 }
 
@@ -336,7 +338,7 @@ static int read_origin(const char *text, struct url *out)
 /* Applied it is; what cannot be read again is not told. */
 static void note_hosts(struct cli *cli, const char *origin)
 {
-    struct registry *registry = backend_registry(cli->backend, REGISTRY_ROBOTS);
+    struct registry *registry = session_registry(cli, REGISTRY_ROBOTS);
     const struct registry_site *site =
         registry != NULL ? registry_site_by_origin(registry, origin) : NULL;
 
@@ -414,17 +416,6 @@ int command_site_remove(struct cli *cli)
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-static void append_hosts(struct str *out, const char *name, const char *const *hosts, size_t count)
-{
-    str_append_format(out, ",\"%s\":[", name);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            str_append_char(out, ',');
-        str_append_json_text(out, hosts[i]);
-    }
-    str_append_char(out, ']');
-}
-
 static size_t pages_of(const struct registry_site *site)
 {
     size_t pages = 0;
@@ -438,8 +429,8 @@ static void append_site_json(struct str *out, const struct registry_site *site)
 {
     str_append_text(out, "{\"origin\":");
     str_append_json_text(out, site->origin);
-    append_hosts(out, "cross_hosts", site->cross_hosts, site->cross_host_count);
-    append_hosts(out, "host_aliases", site->alias_hosts, site->alias_host_count);
+    str_append_json_texts(out, "cross_hosts", site->cross_hosts, site->cross_host_count);
+    str_append_json_texts(out, "host_aliases", site->alias_hosts, site->alias_host_count);
     str_append_format(out, ",\"indexes\":%zu,\"pages\":%zu,\"max_indexes\":%u,\"managed\":%s",
                       site->index_count, pages_of(site), site->max_pages,
                       site->managed ? "true" : "false");

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/value.h"
+#include "config/settings.h"
 #include "server/cli/backend/backend.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
 
 /* ---- what is asked for ------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static int read_directory(struct cli *cli, struct str *text, const char **out)
     char *here;
 
     *out = value;
-    if (value == NULL || value[0] == '/' || backend_catalogue(cli->backend) == NULL)
+    if (value == NULL || value[0] == '/' || cli->backend->catalogue == NULL)
         return EXIT_DONE;
     here = realpath(value, NULL);
     if (here == NULL)
@@ -131,8 +132,7 @@ static int refuse_configured(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
 
-    for (size_t i = 0; backend_catalogue(cli->backend) != NULL && i < cli->config->source_count;
-         i++)
+    for (size_t i = 0; cli->backend->catalogue != NULL && i < cli->config->source_count; i++)
         if (strcmp(cli->config->sources[i].named.name, name) == 0)
             return cli_fail(name, "the configuration file has this source; change it there");
     return EXIT_DONE;
@@ -228,7 +228,7 @@ static void append_source(void *context, const struct backend_source_made *sourc
 
 static int append_sources(struct listing *l)
 {
-    return backend_sources(l->backend, append_source, l);
+    return l->backend->calls->sources(l->backend, append_source, l);
 }
 
 int command_source_list(struct cli *cli)

@@ -58,7 +58,7 @@ static int add_list(struct backend *b, const struct registry_index *list, struct
     out->lists++;
     for (size_t n = 0; n < list->page_count; n++) {
         struct backend_page page;
-        int status = backend_page(b, list, list->pages[n], &page);
+        int status = b->calls->page(b, list, list->pages[n], &page);
 
         if (status != EXIT_DONE)
             return status;
@@ -179,10 +179,10 @@ int command_status(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
-    registry = backend_registry(cli->backend, REGISTRY_HELD);
+    registry = session_registry(cli, REGISTRY_HELD);
     status = registry == NULL ? EXIT_COULD_NOT : sum_up(cli->backend, registry, &indexes, &urlsets);
     if (status == EXIT_DONE)
-        status = backend_status(cli->backend, &health);
+        status = cli->backend->calls->status(cli->backend, &health);
     if (status == EXIT_DONE)
         (json ? print_json : print_text)(cli->backend, &health, registry->site_count, &indexes,
                                          &urlsets, &sources);

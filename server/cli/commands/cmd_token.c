@@ -6,6 +6,7 @@
 #include "server/cli/backend/backend.h"
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/crypto/token.h"
 #include "server/rules/url.h"
@@ -78,7 +79,7 @@ int command_token_add(struct cli *cli)
         printf("%s\n", token);
         /* Who takes the token from a pipe uses it when this command ends. */
         fflush(stdout);
-        catalogue_await_server(backend_catalogue(cli->backend));
+        catalogue_await_server(cli->backend->catalogue);
     }
     change_result_done(&result);
     explicit_bzero(token, sizeof token);
@@ -108,7 +109,7 @@ static void look_at(void *context, const struct backend_token *token)
 static int check_known(struct cli *cli, const char *name)
 {
     struct search search = {.name = name};
-    int status = backend_tokens(cli->backend, look_at, &search);
+    int status = cli->backend->calls->tokens(cli->backend, look_at, &search);
 
     if (status == EXIT_DONE && !search.found)
         status = names_unknown(name, "no token of this catalogue", search.nearest, "token list");
@@ -119,18 +120,13 @@ int command_token_revoke(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
     struct change change = {.kind = CHANGE_TOKEN_REVOKE, .token.name = name};
-    struct change_result result;
     int status = session_open(cli, false);
 
     if (status == EXIT_DONE)
         status = check_known(cli, name);
     if (status != EXIT_DONE)
         return status;
-    status = session_apply(cli, &change, name, &result);
-    if (status == EXIT_DONE)
-        printf("%s: revoked\n", name);
-    change_result_done(&result);
-    return status;
+    return session_do(cli, &change, name, "revoked");
 }
 
 static void append_json(struct str *out, const struct backend_token *token)
@@ -172,7 +168,7 @@ static void append_token(void *context, const struct backend_token *token)
 
 static int append_tokens(struct listing *l)
 {
-    return backend_tokens(l->backend, append_token, l);
+    return l->backend->calls->tokens(l->backend, append_token, l);
 }
 
 int command_token_list(struct cli *cli)

@@ -1,7 +1,6 @@
-/* The commands, one function each; see their tables in cli.c. Each returns an exit status and has
+/* The commands, one function each; see table.c. Each returns an exit status and has
  * told what went wrong. Internal to server/cli/. */
-#ifndef SITEMAPD_CLI_COMMANDS_COMMANDS_H
-#define SITEMAPD_CLI_COMMANDS_COMMANDS_H
+#pragma once
 
 #include "server/cli/backend/session.h"
 
@@ -52,5 +51,3 @@ int command_share_status(struct cli *cli);
 int command_share_upgrade(struct cli *cli);
 int command_completion(struct cli *cli);
 int command_complete(struct cli *cli);
-
-#endif

@@ -1,7 +1,6 @@
 /* Access logs of proxies and CDNs, for `crawlers import`: the combined format, and one JSON object
  * a line, gzipped or not. Read as a stream. Internal to server/cli/. */
-#ifndef SITEMAPD_CLI_COMMANDS_CRAWLER_LOG_H
-#define SITEMAPD_CLI_COMMANDS_CRAWLER_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ enum log_next log_file_next(struct log_file *f, char **line, size_t *len, bool *
 /* How far it has been read: uncompressed bytes, and their hash. */
 uint64_t log_file_bytes(const struct log_file *f);
 void log_file_hash(const struct log_file *f, uint8_t out[CRAWLER_LOG_HASH]);
-
-#endif

@@ -20,7 +20,9 @@
 #include "server/cli/backend/reach.h"
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
 #include "server/cli/output.h"
+#include "server/input/entry_validate.h"
 #include "server/input/reader.h"
 #include "server/rules/findings.h"
 #include "server/rules/page/fragment.h"
@@ -46,6 +48,7 @@ struct import {
     bool replace, skip, dry_run, drop_lastmod;
     bool drop_extensions; /* that the urlset, made for `with`, was not made for */
     unsigned with;
+    char extra[48];    /* the first element that has no place; empty: none */
     uint64_t stripped; /* page URLs that lost some */
     uint64_t shown;    /* of a dry run: rows printed */
     int64_t max_removed;
@@ -199,21 +202,27 @@ static void tell_remedy(struct cli *cli, const struct findings *f, const char *f
     }
 }
 
+static bool named(const struct import *import, int code)
+{
+    return code == RULE_EXTRA_ELEMENT && import->extra[0] != '\0';
+}
+
 /* Tells on stderr what was refused (each `sitemapd: FILE:LINE: LOC: why (code)`) and remarked.
  * Where more than `max` was, the first few of each code, and how many more there are. */
-static void tell_findings(struct cli *cli, struct findings *f, const char *file)
+static void tell_findings(const struct import *import, struct findings *f, const char *file)
 {
     findings_sort(f);
     tell_refused(f, file);
-    tell_remedy(cli, f, file);
+    tell_remedy(import->cli, f, file);
     for (int code = 0; code < RULE_CODE_COUNT; code++)
         if (f->remarked_by[code] > 0 && f->first_line[code] == 0) /* of a site, not of a line */
             cli_note(file, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
                      rule_code_word((enum rule_code)code));
         else if (f->remarked_by[code] > 0)
-            cli_note(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64,
+            cli_note(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64 "%s%s%s",
                      rule_code_remark((enum rule_code)code), rule_code_word((enum rule_code)code),
-                     f->remarked_by[code], f->first_line[code]);
+                     f->remarked_by[code], f->first_line[code], named(import, code) ? ": <" : "",
+                     named(import, code) ? import->extra : "", named(import, code) ? ">" : "");
 }
 
 /* ---- a list of our own ------------------------------------------------------------------ */
@@ -225,10 +234,10 @@ static bool is_same(const struct import *import, const struct registry_index *in
     struct backend_page page;
     struct str text = STR_INIT;
     bool found = false;
-    bool same = backend_page(backend, index, number, &page) == EXIT_DONE &&
+    bool same = backend->calls->page(backend, index, number, &page) == EXIT_DONE &&
                 page.entries == import_count(import) &&
-                backend_render(backend, index, number, &found, &text) == EXIT_DONE && found &&
-                !text.failed && text.len == import->bytes &&
+                backend->calls->render(backend, index, number, &found, &text) == EXIT_DONE &&
+                found && !text.failed && text.len == import->bytes &&
                 import_hash(IMPORT_HASH_BEGIN, str_text(&text), text.len) == import->hash;
 
     str_done(&text);
@@ -251,7 +260,7 @@ static void tell(const struct import *import, const struct registry_site *site,
  * lead to us, the public URL of an index gives what it has already. */
 static void import_tell_own(const struct import *import)
 {
-    struct registry *registry = backend_registry(import->cli->backend, REGISTRY_HELD);
+    struct registry *registry = session_registry(import->cli, REGISTRY_HELD);
     const struct registry_index *index;
     bool found = false;
 
@@ -298,8 +307,8 @@ static int apply_group(struct import *import, struct import_group *group, bool d
     };
     struct change_result result;
     const char *what = change.index_name != NULL ? change.index_name : import->file;
-    enum catalogue_status status =
-        backend_apply_telling(import->cli->backend, &change, take_progress, import, &result);
+    enum catalogue_status status = import->cli->backend->calls->apply(
+        import->cli->backend, &change, take_progress, import, &result);
     bool refused = result.findings.refused > 0;
 
     group->spool = result.rows;
@@ -363,7 +372,8 @@ static struct import_group *add_group(struct import *import, char *index_url, in
 {
     struct import_group *grown =
         reallocarray(import->groups, import->group_count + 1, sizeof *grown);
-    struct spool *spool = backend_spool(import->cli->backend, import->cli->config->max_bulk_bytes);
+    struct backend *b = import->cli->backend;
+    struct spool *spool = b->calls->spool(b, import->cli->config->max_bulk_bytes);
 
     if (grown != NULL)
         import->groups = grown;
@@ -473,10 +483,12 @@ static bool take_rejection(void *context, const struct rejection *rejection)
     return true;
 }
 
-static void take_remark(void *context, enum rule_code code, uint64_t line)
+static void take_remark(void *context, enum rule_code code, uint64_t line, const char *element)
 {
     struct reading *r = context;
 
+    if (element != NULL && r->import->extra[0] == '\0')
+        entry_validate_quote(r->import->extra, sizeof r->import->extra, element, strlen(element));
     findings_remark(&r->import->findings, line, NULL, RULE_BIT(code));
 }
 
@@ -672,10 +684,11 @@ static int prepare(struct cli *cli, struct import *import)
 
     import->findings.max = cli->config->max_rejections;
     import->findings.examples = FINDINGS_EXAMPLES;
-    import->owner = import->source != NULL ? import->source : backend_owner(cli->backend);
+    import->owner =
+        import->source != NULL ? import->source : cli->backend->calls->owner(cli->backend);
     if (import->owner == NULL)
         return EXIT_COULD_NOT;
-    import->registry = backend_registry(cli->backend, 0);
+    import->registry = session_registry(cli, 0);
     if (import->registry == NULL)
         return EXIT_COULD_NOT;
     status = names_index_option(cli, import->registry, &named);
@@ -816,7 +829,7 @@ static int apply_list(struct import *import)
 
     if (status == EXIT_DONE && good)
         status = import_apply(import, import->dry_run, &import->findings);
-    tell_findings(import->cli, &import->findings, import->file);
+    tell_findings(import, &import->findings, import->file);
     if (import->stripped > 0)
         cli_note(import->file,
                  "%" PRIu64 " %s extensions that the urlset was not made for; they were dropped",
@@ -861,7 +874,7 @@ int command_import(struct cli *cli)
     if (status == EXIT_DONE)
         status = apply_list(&import);
     else
-        tell_findings(cli, &import.findings, import.file);
+        tell_findings(&import, &import.findings, import.file);
     import_done(&import);
     return status;
 }

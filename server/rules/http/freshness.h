@@ -1,8 +1,7 @@
 /* What an answer says of how long it stands and when to ask again, on header text alone. Pure
  * functions, thread safe; inputs are NUL-terminated header values or NULL where absent. HTTP dates
  * are read by http_date_parse (server/rules/http/negotiate.h). */
-#ifndef SITEMAPD_RULES_HTTP_FRESHNESS_H
-#define SITEMAPD_RULES_HTTP_FRESHNESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ bool freshness_retry_after(const char *retry_after, int64_t now, int64_t *out);
  * before the answer's Date. What is nearer is a stamp of the answer, not of the content. False
  * where it is so, or where either is absent or malformed; then `*out` is untouched. */
 bool freshness_modified_at(const char *last_modified, const char *date, int64_t now, int64_t *out);
-
-#endif

@@ -199,13 +199,6 @@ static bool is_taken(int q, const struct preferences *p)
     return q > 0 && q >= p->identity;
 }
 
-bool negotiate_gzip(const char *accept_encoding)
-{
-    enum coding best;
-
-    return negotiate_coding(accept_encoding, &best);
-}
-
 bool negotiate_coding(const char *accept_encoding, enum coding *best)
 {
     struct preferences p = {Q_ABSENT, Q_ABSENT, Q_ABSENT, Q_ABSENT, Q_ABSENT};

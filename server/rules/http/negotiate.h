@@ -1,21 +1,16 @@
 /* Content negotiation and preconditions of HTTP, on header text alone (RFC 9110 12.5.3, 13.1).
  * Pure functions, thread safe; inputs are NUL-terminated header values or NULL where absent. */
-#ifndef SITEMAPD_RULES_HTTP_NEGOTIATE_H
-#define SITEMAPD_RULES_HTTP_NEGOTIATE_H
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
+enum coding { CODING_UNASKED, CODING_IDENTITY, CODING_GZIP, CODING_ZSTD, CODING_BR, CODINGS };
 /* True where gzip is to be sent: parsed whole, q-values, `*`, x-gzip, case-insensitive; the higher
  * q wins, a tie goes to gzip; absent, empty, malformed or nothing acceptable: identity
- * (RFC 9110 12.5.3). */
-bool negotiate_gzip(const char *accept_encoding);
-/* The best of the codings that a client would take, were there all of them: br, zstd, gzip, in this
- * order, by what the field names (of these gzip by `*` too) with no lower q than identity. What is
- * sent goes by negotiate_gzip alone. */
-enum coding { CODING_UNASKED, CODING_IDENTITY, CODING_GZIP, CODING_ZSTD, CODING_BR, CODINGS };
-/* Both, of one scan. */
+ * (RFC 9110 12.5.3). `*best`: what the client would take, were there all of them: br, zstd, gzip,
+ * in this order, by what the field names (of these gzip by `*` too) with no lower q than identity.
+ */
 bool negotiate_coding(const char *accept_encoding, enum coding *best);
 
 /* True where If-None-Match names `etag` (strong, with quotes) or is `*`: weak comparison, lists
@@ -74,5 +69,3 @@ enum range_kind range_parse(const char *range, uint64_t size, uint64_t *first, u
 /* True where Range counts: If-Range is absent, or names exactly the representation at hand, by its
  * strong tag, or by its date where that stands for one version alone. */
 bool range_applies(const char *if_range, const struct validators *own, int64_t now);
-
-#endif

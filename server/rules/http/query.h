@@ -1,7 +1,6 @@
 /* The query of a request target: `name=value&…`, percent-decoded, `+` is a space
  * (application/x-www-form-urlencoded). Pure, thread safe. */
-#ifndef SITEMAPD_RULES_HTTP_QUERY_H
-#define SITEMAPD_RULES_HTTP_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ const char *query_unknown(const struct query *q, const char *const *known);
 /* Reads a decimal from 0 to `max`. False where it is anything else. */
 bool query_number(const char *text, uint64_t max, uint64_t *out);
 void query_done(struct query *q);
-
-#endif

@@ -1,5 +1,6 @@
 #include "server/rules/page/extension.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct extension extensions[EXTENSION_COUNT] = {
@@ -28,4 +29,15 @@ unsigned extensions_of(const char *fragment)
                 found |= extensions[i].bit;
         }
     return found;
+}
+
+void extension_words(unsigned set, char out[EXTENSION_WORDS_SIZE])
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < EXTENSION_COUNT; i++)
+        if ((set & extensions[i].bit) != 0)
+            len += (size_t)snprintf(out + len, EXTENSION_WORDS_SIZE - len, "%s%s",
+                                    len > 0 ? "," : "", extensions[i].word);
 }

@@ -1,10 +1,6 @@
 /* What page URLs may bear beside loc and lastmod, and the namespaces that a urlset's frame declares
  * for it. Pure, thread safe. */
-#ifndef SITEMAPD_RULES_PAGE_EXTENSION_H
-#define SITEMAPD_RULES_PAGE_EXTENSION_H
-
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 /* A set of them is kept in the catalogue: bits never change their meaning. */
 #define EXTENSION_IMAGES     1u /* image:image (Google's image sitemaps) */
@@ -25,7 +21,9 @@ extern const struct extension extensions[EXTENSION_COUNT];
 /* The bit of "images" and its like; 0 where the word is none. */
 unsigned extension_named(const char *word);
 
+/* "news,images": their words, in that order, with commas between; "" for none. */
+#define EXTENSION_WORDS_SIZE 32
+void extension_words(unsigned set, char out[EXTENSION_WORDS_SIZE]);
+
 /* Of a row's fragment which extensions it has, by its elements' prefixes. */
 unsigned extensions_of(const char *fragment);
-
-#endif

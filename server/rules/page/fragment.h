@@ -24,8 +24,7 @@
  *   3. & ' " < > within are escaped (render.c); every other & or < would be markup, and is not
  *      there.
  *   4. At most EXTENSIONS_MAX_BYTES: some 150 images. */
-#ifndef SITEMAPD_RULES_PAGE_FRAGMENT_H
-#define SITEMAPD_RULES_PAGE_FRAGMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,5 +90,3 @@ enum rule_code fragment_end(struct fragment *f);
 void fragment_append_json(struct str *out, const char *fragment);
 /* Appends of it what is `wanted` (EXTENSION_…). */
 void fragment_append_part(struct str *out, const char *fragment, unsigned wanted);
-
-#endif

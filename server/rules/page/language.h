@@ -2,8 +2,7 @@
  * grammar of section 2.1, but for tags of old that are exceptions there (i-klingon) and for those
  * of private use alone (x-klingon); whether a subtag is registered is not asked. Pure, thread safe.
  */
-#ifndef SITEMAPD_RULES_PAGE_LANGUAGE_H
-#define SITEMAPD_RULES_PAGE_LANGUAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@
 /* Writes the tag as section 2.1.1 recommends to spell it ("EN-us" -> "en-US", "zh-hant" ->
  * "zh-Hant"), so that one language has one spelling. False, `out` undefined, where it is none. */
 bool language_parse(const char *text, size_t len, char out[LANGUAGE_MAX_BYTES + 1]);
-
-#endif

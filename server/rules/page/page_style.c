@@ -1,21 +1,37 @@
-#include "server/rules/page/page_style.h"
+/* How a browser shows a page: a processing instruction with the style sheet in its address
+ * (xml-stylesheet, W3C REC 2010; data: URLs, RFC 2397). Crawlers skip it, and it is no element, so
+ * that the page stays valid under its schema. In the page and not in a file of its own: a file
+ * would need a path that every proxy in front lets through. */
+#include "server/rules/page/render.h"
 
-/* page_style.css without its blanks, percent-encoded (RFC 3986 2.1): a test compares the two. A row
- * that is not seen is not laid out (content-visibility): a page of 50,000 entries is there in a
- * fifth of the time that a browser's own tree of it takes. XML has no way to say how wide it is to
- * be laid out: a phone takes 980 px and shows these at two fifths, hence the large type there. */
+/* page_style.css and urlset_style.css without its blanks, percent-encoded (RFC 3986 2.1): a test
+ * compares them. A row that is not seen is not laid out (content-visibility): a page of 50,000
+ * entries is there in a fifth of the time that a browser's own tree of it takes. XML has no way to
+ * say how wide it is to be laid out: a phone takes 980 px and shows these at two fifths, hence the
+ * large type there. */
+#define STYLE(root, sentence, row, more)                                                           \
+    "<?xml-stylesheet type=\"text/css\" href=\"data:text/css," root                                \
+    "{display:block;max-width:60rem;margin:2rem%20auto;padding:0%201rem;font:15px"                 \
+    "/1.5%20system-ui,sans-serif;color-scheme:light%20dark;color:CanvasText;background:Canvas"     \
+    "}" root "::before{content:%22" sentence "%22;display:block;margin-bottom:1rem}" row           \
+    "{display:flex;flex-wrap:wrap;gap:0%201rem;justify-content:space-between;border-to"            \
+    "p:1px%20solid%20%238886;padding:.3rem%200;content-visibility:auto;contain-intrinsic-size"     \
+    ":auto%202.1rem}"                                                                              \
+    "loc{overflow-wrap:anywhere}"                                                                  \
+    "lastmod{font-variant-numeric:tabular-nums;opacity:.75}" more                                  \
+    "@media%20(max-device-width:40rem){" root "{font-size:36px}}"                                  \
+    "\"?>\n"
+
 const char page_style[] =
-    "<?xml-stylesheet type=\"text/css\" href=\"data:text/css,"
-    "sitemapindex{display:block;max-width:60rem;margin:2rem%20auto;padding:0%201rem;font:15px"
-    "/1.5%20system-ui,sans-serif;color-scheme:light%20dark;color:CanvasText;background:Canvas"
-    "}"
-    "sitemapindex::before{content:%22A%20sitemap%20index%20for%20search%20engines:%20each%20l"
-    "ine%20is%20one%20sitemap%20of%20this%20site%20and%20when%20it%20last%20changed.%22;displ"
-    "ay:block;margin-bottom:1rem}"
-    "sitemap{display:flex;flex-wrap:wrap;gap:0%201rem;justify-content:space-between;border-to"
-    "p:1px%20solid%20%238886;padding:.3rem%200;content-visibility:auto;contain-intrinsic-size"
-    ":auto%202.1rem}"
-    "loc{overflow-wrap:anywhere}"
-    "lastmod{font-variant-numeric:tabular-nums;opacity:.75}"
-    "@media%20(max-device-width:40rem){sitemapindex{font-size:36px}}"
-    "\"?>\n";
+    STYLE("sitemapindex",
+          "A%20sitemap%20index%20for%20search%20engines:%20each%20line%20is%20one%20sitemap%20of"
+          "%20this%20site%20and%20when%20it%20last%20changed.",
+          "sitemap", "");
+
+/* An image's URL and the title of news stand on lines of their own. xhtml:link is HTML's, which
+ * browsers do not show. */
+const char urlset_style[] = STYLE(
+    "urlset",
+    "A%20sitemap%20for%20search%20engines:%20each%20line%20is%20one%20page%20of%20this%20"
+    "site%20and%20when%20it%20last%20changed.",
+    "url", "image,news{flex-basis:100%25;opacity:.75}publication,publication_date{display:none}");

@@ -5,7 +5,6 @@
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/page/extension.h"
-#include "server/rules/page/page_style.h"
 
 #define OPEN          "<sitemap><loc>"
 #define OPEN_LASTMOD  "<lastmod>"
@@ -39,9 +38,12 @@ void render_head(struct str *out, bool styled)
     str_append_text(out, ROOT);
 }
 
-void render_urlset_head(struct str *out, unsigned with)
+void render_urlset_head(struct str *out, unsigned with, bool styled)
 {
-    str_append_text(out, DECLARATION URLSET_ROOT);
+    str_append_text(out, DECLARATION);
+    if (styled)
+        str_append_text(out, urlset_style);
+    str_append_text(out, URLSET_ROOT);
     for (size_t i = 0; i < EXTENSION_COUNT; i++)
         if ((with & extensions[i].bit) != 0)
             str_append_format(out, " xmlns:%s=\"%s\"", extensions[i].prefix,
@@ -49,9 +51,9 @@ void render_urlset_head(struct str *out, unsigned with)
     str_append_text(out, ">\n");
 }
 
-bool render_may_style(uint64_t page_bytes)
+bool render_may_style(uint64_t page_bytes, const char *style)
 {
-    return page_bytes + strlen(page_style) <= LIMIT_PAGE_BYTES;
+    return page_bytes + strlen(style) <= LIMIT_PAGE_BYTES;
 }
 
 /* The five escapes that the sitemaps.org protocol asks for; NULL where `c` stands for itself. */

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -2,8 +2,7 @@
  * it. With openat2(2) the kernel sees to that in one step (RESOLVE_BENEATH); where it has none
  * (before Linux 5.6, or a sandbox refuses the call) no symlink is followed at all.
  * All functions: -1 with errno on failure; thread safe. */
-#ifndef SITEMAPD_SOURCES_FOLDER_BENEATH_H
-#define SITEMAPD_SOURCES_FOLDER_BENEATH_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ static inline bool beneath_is_shortage(int error)
 
 /* What beneath_open does without openat2; for tests. */
 int beneath_open_by_steps(int top, const char *path, int flags);
-
-#endif

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -198,10 +198,23 @@ static bool refuse(struct folder *f, const struct record *kept, struct record *n
     return scan_quarantine(f->pass, kept, now, file->code, file->detail);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), end_len = strlen(end);
+    return len >= end_len && strcasecmp(text + len - end_len, end) == 0;
+}
+
+static bool is_named_xml(const char *path)
+{
+    return ends_with(path, ".xml") || ends_with(path, ".xml.gz");
+}
+
 static bool judge(struct folder *f, const struct record *kept, struct record *now,
                   const struct sitemap_file *file, int64_t age_ms)
 {
     static const uint64_t none[2];
+    static const struct sitemap_file no_xml = {.code = "not-a-sitemap",
+                                               .detail = "is named as XML, and is none"};
     struct lastmod_verdict verdict;
     char remarks[SITEMAP_REMARKS_TEXT];
     switch (file->kind) {
@@ -218,6 +231,9 @@ static bool judge(struct folder *f, const struct record *kept, struct record *no
         if (was_sitemap(kept))
             return scan_quarantine(f->pass, kept, now, "not-a-sitemap",
                                    "was a sitemap and is none now");
+        /* A feed beside the sitemaps is ignored; an export under a sitemap's name is a mistake. */
+        if (file->no_xml && is_named_xml(now->file.path))
+            return refuse(f, kept, now, &no_xml, age_ms);
         break;
     case SITEMAP_FILE_EMPTY:
     case SITEMAP_FILE_URLSET:
@@ -259,7 +275,7 @@ static bool is_to_split(const struct folder *f, const struct sitemap_file *file,
     bool good = file->kind == SITEMAP_FILE_URLSET || file->kind == SITEMAP_FILE_TEXT;
     bool large = file->kind == SITEMAP_FILE_BROKEN && (strcmp(file->code, "too-many-urls") == 0 ||
                                                        strcmp(file->code, "file-too-large") == 0);
-    return f->settings->split && (large || (good && split_has_urlset(f->pass->registry, loc)));
+    return f->settings->split && (large || (good && split_urlset(f->pass->registry, loc)));
 }
 
 /* Half of what it will be, maybe: judge leaves it then. */
@@ -280,26 +296,18 @@ static bool put_off_split(struct folder *f, const char *path)
     return true;
 }
 
-/* What of the file is not in the urlset; "" where all is. */
-static void tell_left_out(const struct split_result *split, char *out, size_t size)
+static void note_split(struct split_sums *sums, const struct split_result *split)
 {
-    const struct {
-        uint64_t count;
-        const char *what;
-    } parts[] = {{split->bad, "refused"},
-                 {split->repeated, "repeated"},
-                 {split->extra, "other elements and dates"}};
-    *out = '\0';
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].count > 0)
-            snprintf(out + strlen(out), size - strlen(out), "%s%" PRIu64 " %s",
-                     *out == '\0' ? "left out: " : ", ", parts[i].count, parts[i].what);
+    sums->files += split->created + split->updated + split->removed > 0;
+    sums->created += split->created;
+    sums->updated += split->updated;
+    sums->removed += split->removed;
 }
 
 static bool split(struct folder *f, struct record *kept, struct record *now, const struct url *loc)
 {
     const struct scan_options *options = f->pass->options;
-    char left_out[160];
+    char did[SPLIT_TOLD], left_out[SPLIT_TOLD], told[SPLIT_TOLD * 2 + 2];
     struct stat st;
     struct split_result out;
     struct split_file file = {.catalogue = options->catalogue,
@@ -340,8 +348,11 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     }
     now->file.state = SOURCE_FILE_IGNORED;
     now->file.lastmod = now->file.newest_lastmod = NULL;
-    tell_left_out(&out, left_out, sizeof left_out);
-    now->file.detail = *left_out != '\0' ? left_out : NULL;
+    split_tell_left_out(&out, left_out, sizeof left_out);
+    split_tell_done(&out, did, sizeof did);
+    snprintf(told, sizeof told, "%s%s%s", did, *left_out != '\0' ? "; " : "", left_out);
+    now->file.detail = told;
+    note_split(&f->pass->splits, &out);
     now->file.urls = out.urls - out.repeated;
     now->file.bytes = out.bytes;
     memcpy(now->file.hash, out.hash, sizeof now->file.hash);

@@ -1,7 +1,6 @@
 /* A folder of sitemap files as a source: what a scan asks of it (scan.h), and how it tells that
  * something has changed. Internal to server/sources/; one thread. */
-#ifndef SITEMAPD_SOURCES_FOLDER_FOLDER_H
-#define SITEMAPD_SOURCES_FOLDER_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -65,5 +64,3 @@ enum read_status {
 enum read_status folder_read_file(int top, const char *path, const struct sitemap_expect *expect,
                                   const atomic_bool *stop, struct stat *st,
                                   struct sitemap_file *out);
-
-#endif

@@ -148,7 +148,8 @@ enum rule_code location_loc(const struct location *l, const char *path, struct u
     return url_parse(text, len, out, NULL);
 }
 
-bool location_is_clean(const char *path, size_t len)
+/* A name or path that can be shown and registered: UTF-8 without control characters. */
+static bool is_clean(const char *path, size_t len)
 {
     for (size_t i = 0; i < len;) {
         size_t step = utf8_char_len(path + i, len - i);
@@ -179,7 +180,7 @@ static bool decode(const char *text, char *out)
         out[len++] = c;
     }
     out[len] = '\0';
-    return location_is_clean(out, len); /* and holds no NUL, which is a control */
+    return is_clean(out, len); /* and holds no NUL, which is a control */
 }
 
 /* No name is empty, "." or "..". */
@@ -369,7 +370,7 @@ static enum walk_status problem(struct walk *w, const char *code, const char *de
     char shown[SOURCE_MAX_PATH_BYTES + 1];
     if (!w->visit->problem)
         return WALK_DONE;
-    bool as_is = w->path_len <= SOURCE_MAX_PATH_BYTES && location_is_clean(w->path, w->path_len);
+    bool as_is = w->path_len <= SOURCE_MAX_PATH_BYTES && is_clean(w->path, w->path_len);
     if (!as_is)
         show_path(w->path, shown);
     return told(
@@ -394,7 +395,7 @@ static enum walk_status visit_file(struct walk *w, const struct stat *st)
 {
     if (!w->visit->file)
         return WALK_DONE;
-    if (!location_is_clean(w->path, w->path_len))
+    if (!is_clean(w->path, w->path_len))
         return problem(w, "bad-name", "its name is not UTF-8, or has a control character", false);
     if (w->path_len > SOURCE_MAX_PATH_BYTES)
         return problem(w, "path-too-long", "its path is too long", false);

@@ -5,8 +5,7 @@
  * above it, so that a folder's name, with or without slash or star behind it, leaves out all that
  * is below. Names that begin with a dot match only a pattern that spells the dot; folders of such
  * a name are left out. */
-#ifndef SITEMAPD_SOURCES_FOLDER_WALK_H
-#define SITEMAPD_SOURCES_FOLDER_WALK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,8 +41,6 @@ enum rule_code location_loc(const struct location *l, const char *path, struct u
 /* The path (SOURCE_MAX_PATH_BYTES + 1 bytes) that location_loc makes this URL of; false where
  * there is none. `url_path` is percent-encoded, without query. */
 bool location_path(const struct location *l, const char *origin, const char *url_path, char *out);
-/* A name or path that can be shown and registered: UTF-8 without control characters. */
-bool location_is_clean(const char *path, size_t len);
 
 /* Lists a folder and what is below it, in the byte order of paths (what is
  * behind a symlink comes where its name does). Symlinks to folders are followed
@@ -82,5 +79,3 @@ struct walk_result {
 /* `start`: the folder to begin with, "" for the top. */
 enum walk_status walk_folder(int top, const char *start, const struct match *match,
                              const struct walk_visit *visit, struct walk_result *result);
-
-#endif

@@ -1,8 +1,6 @@
 #include "server/sources/folder/watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,9 @@
 /* inotify over a folder and all below it. Folders are named by whoever walks, before each is
  * listed, so that nothing falls between listing and watching; what a walk did not name any more
  * (moved away, excluded) is let go of. One thread. */
-#ifndef SITEMAPD_SOURCES_FOLDER_WATCH_H
-#define SITEMAPD_SOURCES_FOLDER_WATCH_H
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "server/sources/folder/walk.h"
 
@@ -33,5 +31,3 @@ struct tree_watch_news {
 void tree_watch_read(struct tree_watch *w, const struct match *match,
                      void (*appeared)(void *context, const char *path), void *context,
                      struct tree_watch_news *out);
-
-#endif

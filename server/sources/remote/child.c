@@ -1,12 +1,8 @@
 #include "server/sources/remote/child.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "server/rules/http/freshness.h"
-#include "server/rules/http/negotiate.h"
 
 static void say(struct child_verdict *out, enum check_state state, const char *problem,
                 const char *detail)
@@ -107,15 +103,11 @@ static void judge_status(const struct child_answer *a, struct child_verdict *out
 static void note_host(const struct child_answer *a, struct child_verdict *out)
 {
     unsigned status = a->reply->status;
-    int64_t date = a->now;
-    const char *told = fetch_header(a->reply, "Date");
     out->host = HOST_ANSWERED;
     if (status != 429 && status != 503)
         return;
     out->host = HOST_LIMITED;
-    if (told)
-        http_date_parse(told, a->now, &date);
-    freshness_retry_after(fetch_header(a->reply, "Retry-After"), date, &out->retry_after_s);
+    out->retry_after_s = fetch_retry_after(a->reply, a->now);
 }
 
 void child_judge(const struct child_answer *a, struct child_verdict *out)

@@ -1,7 +1,6 @@
 /* What an answer says of a watched sitemap: its state, why, and how the host did. For
  * server/sources/remote/ and commands that show it; pure functions, thread safe. */
-#ifndef SITEMAPD_SOURCES_REMOTE_CHILD_H
-#define SITEMAPD_SOURCES_REMOTE_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void child_judge(const struct child_answer *answer, struct child_verdict *out);
 
 /* What it is counted as. `changed`: the content is another. */
 enum remote_result child_result(const struct child_verdict *verdict, bool changed);
-
-#endif

@@ -1,6 +1,5 @@
 #include "server/sources/remote/claim.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "server/rules/lastmod.h"

@@ -1,7 +1,6 @@
 /* Honest dates: a sitemap's content says whether it changed, and who publishes it says when. Pure
  * functions, thread safe; times are Unix seconds. */
-#ifndef SITEMAPD_SOURCES_REMOTE_CLAIM_H
-#define SITEMAPD_SOURCES_REMOTE_CLAIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void claim_judge(const struct claim_content *before, const struct claim_content 
 /* Whether a list dates its members with the moment of each answer: two claims, of this answer and
  * the one before, that differ and are within a minute of their answers. */
 bool claim_is_now(const char *before, int64_t answered_before, const char *claim, int64_t answered);
-
-#endif

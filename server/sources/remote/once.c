@@ -3,16 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/client/follow.h"
+#include "server/client/hop.h"
 #include "server/rules/http/negotiate.h"
 #include "server/sources/remote/child.h"
 #include "server/sources/remote/run.h"
-
-#define TIMEOUT_MS      120000u
-#define STALL_S         30u
-#define STALL_BYTES     100u
-#define BODY_MAX_BYTES  (51u << 20)
-#define OTHER_MAX_BYTES 4096u
 
 struct once {
     struct registry *registry;
@@ -84,16 +78,16 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
         .method = "GET",
         .agent = plan->bounds.agent,
         .headers = o->headers,
-        .timeout_ms = TIMEOUT_MS,
-        .stall_s = STALL_S,
-        .stall_bytes = STALL_BYTES,
-        .max_bytes = OTHER_MAX_BYTES,
+        .timeout_ms = POLL_TIMEOUT_MS,
+        .stall_s = POLL_STALL_S,
+        .stall_bytes = POLL_STALL_BYTES,
+        .max_bytes = POLL_OTHER_MAX_BYTES,
         .connect = settings->connect,
-        .guard = &plan->guard,
+        .guard = remote_guard(plan, settings, registry_site_by_id(o->registry, settings->site_id)),
         .ca_more = settings->ca_file,
         .credentials = settings->credentials,
         .take = take,
-        .take_bytes = BODY_MAX_BYTES,
+        .take_bytes = POLL_BODY_MAX_BYTES,
         .context = o,
     };
     struct follow follow = {.request = &request, .allowed = may_ask, .context = o};
@@ -115,29 +109,27 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
     return outcome->status;
 }
 
-enum catalogue_status remote_scan_once(struct catalogue *c, const struct remote_settings *settings,
-                                       const struct remote_bounds *bounds, int64_t max_removed,
-                                       bool dry_run, const struct scan_progress *progress,
-                                       struct change_result *result, char *why, size_t why_size)
+enum catalogue_status remote_scan_once(const struct remote_settings *settings,
+                                       const struct remote_bounds *bounds, struct scan_once *once)
 {
     struct once o = {.list = upstream_new(run_now())};
     struct scan_outcome outcome = {.status = CATALOGUE_REFUSED};
-    struct remote_plan *plan = remote_plan_new(bounds, 1, settings, why, why_size);
+    struct remote_plan *plan = remote_plan_new(bounds, 1, settings, once->why, sizeof once->why);
     enum catalogue_status status = CATALOGUE_REFUSED;
-    memset(result, 0, sizeof *result);
+    once->result = (struct change_result){0};
     if (o.list == NULL)
         status = CATALOGUE_NO_MEMORY;
-    if (plan && o.list && (status = make_headers(&o, c)) == CATALOGUE_OK) {
-        struct upstream_scan scan = {.catalogue = c,
+    if (plan && o.list && (status = make_headers(&o, once->catalogue)) == CATALOGUE_OK) {
+        struct upstream_scan scan = {.catalogue = once->catalogue,
                                      .settings = plan->settings,
-                                     .max_removed = max_removed,
-                                     .dry_run = dry_run,
-                                     .progress = progress};
+                                     .max_removed = once->max_removed,
+                                     .dry_run = once->dry_run,
+                                     .progress = once->progress};
         url_parse(settings->upstream, strlen(settings->upstream), &o.upstream, NULL);
-        status = poll_once(plan, &o, &scan, &outcome, why, why_size);
-        *result = outcome.result;
+        status = poll_once(plan, &o, &scan, &outcome, once->why, sizeof once->why);
+        once->result = outcome.result;
     }
-    result->status = status;
+    once->result.status = status;
     remote_plan_free(plan);
     registry_unref(o.registry);
     upstream_free(o.list);

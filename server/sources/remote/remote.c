@@ -65,6 +65,14 @@ bool remote_settings_check(const struct remote_settings *settings, char *why, si
     return true;
 }
 
+bool remote_splits(const struct remote_settings *settings, const char *loc)
+{
+    for (const char *const *at = settings->splits; at && *at; at++)
+        if (strcmp(*at, loc) == 0)
+            return true;
+    return false;
+}
+
 static const char *copy(const char *text, bool *failed)
 {
     char *made = text ? strdup(text) : NULL;
@@ -77,19 +85,60 @@ static void free_text(const char *text)
     free((char *)(uintptr_t)text);
 }
 
+static void free_list(const char *const *list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free_text(list[i]);
+    free((void *)(uintptr_t)list);
+}
+
+/* In their normal form. */
+static const char *const *copy_urls(const char *const *from, bool *failed)
+{
+    size_t count = 0;
+    while (from && from[count])
+        count++;
+    const char **made = count > 0 ? calloc(count + 1, sizeof *made) : NULL;
+    *failed = *failed || (count > 0 && made == NULL);
+    for (size_t i = 0; made && i < count && !*failed; i++) {
+        struct url url;
+        bool whole = url_parse(from[i], strlen(from[i]), &url, NULL) == RULE_OK;
+        made[i] = copy(whole ? url.text : from[i], failed);
+    }
+    return made;
+}
+
+bool remote_settings_copy(const struct remote_settings *from, struct remote_settings *to)
+{
+    bool failed = false;
+    *to = *from;
+    to->name = copy(from->name, &failed);
+    to->upstream = copy(from->upstream, &failed);
+    to->index = copy(from->index, &failed);
+    to->connect = copy(from->connect, &failed);
+    to->ca_file = copy(from->ca_file, &failed);
+    to->credentials = copy(from->credentials, &failed);
+    to->splits = copy_urls(from->splits, &failed);
+    return !failed;
+}
+
+void remote_settings_done(struct remote_settings *s)
+{
+    if (s->credentials)
+        explicit_bzero((char *)(uintptr_t)s->credentials, strlen(s->credentials));
+    const char *const texts[] = {s->name,    s->upstream, s->index,
+                                 s->connect, s->ca_file,  s->credentials};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        free_text(texts[i]);
+    free_list(s->splits);
+}
+
 void remote_plan_free(struct remote_plan *plan)
 {
     if (plan == NULL || --plan->held > 0)
         return;
-    for (size_t i = 0; plan->settings && i < plan->count; i++) {
-        struct remote_settings *s = &plan->settings[i];
-        if (s->credentials)
-            explicit_bzero((char *)(uintptr_t)s->credentials, strlen(s->credentials));
-        const char *const texts[] = {s->name,    s->upstream, s->index,
-                                     s->connect, s->ca_file,  s->credentials};
-        for (size_t text = 0; text < sizeof texts / sizeof *texts; text++)
-            free_text(texts[text]);
-    }
+    for (size_t i = 0; plan->settings && i < plan->count; i++)
+        remote_settings_done(&plan->settings[i]);
     free(plan->settings);
     free(plan->allow);
     free_text(plan->bounds.agent);
@@ -101,13 +150,22 @@ static bool same_text(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
+static bool same_list(const char *const *a, const char *const *b)
+{
+    size_t i = 0;
+    while (a && b && a[i] && b[i] && strcmp(a[i], b[i]) == 0)
+        i++;
+    return a == b || (a && b && a[i] == NULL && b[i] == NULL);
+}
+
 bool remote_settings_equal(const struct remote_settings *a, const struct remote_settings *b)
 {
     return same_text(a->name, b->name) && same_text(a->upstream, b->upstream) &&
            same_text(a->index, b->index) && same_text(a->connect, b->connect) &&
            same_text(a->ca_file, b->ca_file) && same_text(a->credentials, b->credentials) &&
            a->site_id == b->site_id && a->poll_s == b->poll_s && a->check == b->check &&
-           a->drop_after_s == b->drop_after_s;
+           a->drop_after_s == b->drop_after_s && a->split_bytes == b->split_bytes &&
+           same_list(a->splits, b->splits);
 }
 
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b)
@@ -129,6 +187,15 @@ bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b)
     for (size_t i = 0; same && i < a->count; i++)
         same = remote_settings_equal(&a->settings[i], &b->settings[i]);
     return same;
+}
+
+const struct address_guard *remote_guard(const struct remote_plan *plan,
+                                         const struct remote_settings *source,
+                                         const struct registry_site *site)
+{
+    static const struct address_guard public_alone = {0};
+    bool configured = (source && source->managed) || (site && site->managed);
+    return configured ? &plan->guard : &public_alone;
 }
 
 static bool copy_allowed(struct remote_plan *plan, const char *const *allowed, bool *failed)
@@ -153,14 +220,7 @@ static bool copy_sources(struct remote_plan *plan, size_t count,
     *failed = *failed || plan->settings == NULL;
     for (size_t i = 0; !*failed && i < count; i++) {
         const struct remote_settings *from = &settings[i];
-        struct remote_settings *to = &plan->settings[plan->count++];
-        *to = *from;
-        to->name = copy(from->name, failed);
-        to->upstream = copy(from->upstream, failed);
-        to->index = copy(from->index, failed);
-        to->connect = copy(from->connect, failed);
-        to->ca_file = copy(from->ca_file, failed);
-        to->credentials = copy(from->credentials, failed);
+        *failed = !remote_settings_copy(from, &plan->settings[plan->count++]);
         if (!remote_settings_check(from, why, why_size))
             return false;
     }

@@ -5,8 +5,7 @@
  *
  * What is known is kept in the catalogue (db/check.h), so that a restart polls nothing before its
  * time. The thread never logs: it tells events. */
-#ifndef SITEMAPD_SOURCES_REMOTE_REMOTE_H
-#define SITEMAPD_SOURCES_REMOTE_REMOTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +31,19 @@ struct remote_settings {
     bool check;              /* poll what the list names, too */
     bool managed;            /* the configuration's; else API or command line made it */
     uint32_t drop_after_s;   /* a child that is none for so long leaves; 0: never */
+    /* Children that are split where they are past the limits of a sitemap (split.h): URLs,
+     * NULL-terminated; NULL: none. And what each may take of the disk: as sent, and again for the
+     * work. */
+    const char *const *splits;
+    uint64_t split_bytes;
 };
+
+/* A copy with texts of its own, URLs of `splits` in their normal form; false when out of memory.
+ * Whole or not, it is freed by remote_settings_done. */
+bool remote_settings_copy(const struct remote_settings *from, struct remote_settings *to);
+void remote_settings_done(struct remote_settings *settings);
+/* Whether the child at this normalised URL is named to be split. */
+bool remote_splits(const struct remote_settings *settings, const char *loc);
 
 /* Those of a source that API or command line made. Strings are the registry's. */
 struct source_made;
@@ -47,7 +58,9 @@ struct remote_bounds {
     uint32_t rate;     /* requests a second to one host */
     uint32_t per_host; /* at once */
     uint32_t min_interval_s, max_interval_s;
-    const char *const *allow_addresses; /* NULL-terminated CIDRs beside the public internet; NULL */
+    /* NULL-terminated CIDRs beside the public internet, for sources that are `managed` and for
+     * sites of the configuration; NULL */
+    const char *const *allow_addresses;
 };
 
 /* A sitemap's state, or whether its date is stale, is another now. Valid for the call. */
@@ -73,6 +86,9 @@ struct remote_options {
     /* On the thread; must not wait. May be NULL. */
     void (*moved)(void *context, const struct remote_moved *moved);
     void *moved_context;
+    /* Whether another node of a shared catalogue has a remote source of this name, which this one
+     * has not: what is watched of it stays. On the thread; must not wait. */
+    bool (*wanted_elsewhere)(struct catalogue *c, const char *source);
 };
 
 /* What the settings show to be wrong, alone; `why` gets a sentence. Reads nothing. */
@@ -112,11 +128,9 @@ void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_poll
 void remote_look(struct remote *r);
 
 /* One poll of a list for the command line, without a thread: what `sitemapd scan` does. */
-struct scan_progress;
-enum catalogue_status remote_scan_once(struct catalogue *c, const struct remote_settings *settings,
-                                       const struct remote_bounds *bounds, int64_t max_removed,
-                                       bool dry_run, const struct scan_progress *progress,
-                                       struct change_result *result, char *why, size_t why_size);
+struct scan_once;
+enum catalogue_status remote_scan_once(const struct remote_settings *settings,
+                                       const struct remote_bounds *bounds, struct scan_once *scan);
 
 /* ---- how it stands (from memory, any thread, never waits for I/O) -------------------------- */
 
@@ -159,5 +173,3 @@ struct remote_counts {
     uint32_t lateness_s; /* how long the child that waits longest is due */
 };
 void remote_counts_get(struct remote *r, struct remote_counts *out);
-
-#endif

@@ -76,7 +76,8 @@ void run_sweep_hosts(struct remote *r)
         return;
     for (size_t i = 0; i < r->host_count; i++) {
         struct remote_host *host = r->hosts[i];
-        if (host->heap.count == 0 && host->pace.running == 0 && !host->has_list) {
+        if (host->heap.count == 0 && host->pace.running == 0 && host->apart == 0 &&
+            !host->has_list) {
             host_free(host);
             continue;
         }
@@ -176,8 +177,14 @@ void run_flush(struct remote *r)
                                   .context = f};
     catalogue_submit(r->catalogue, &change, on_landed);
     r->batch_count = 0;
+    r->batch_number++;
     r->batch_tells = false;
     record_list_done(&r->texts);
+}
+
+static bool has_landed(const struct remote *r, uint64_t batch)
+{
+    return batch + (r->flight != NULL) < r->batch_number;
 }
 
 /* What was asked for is kept now: its row is the answer. */
@@ -191,7 +198,7 @@ static void answer_polls(struct remote *r, enum catalogue_status status)
         struct remote_ask *ask = r->landing;
         r->landing = ask->next;
         enum catalogue_status found =
-            view ? catalogue_view_check(view, ask->max_removed, &record) : status;
+            view ? catalogue_view_check(view, ask->check_id, &record) : status;
         ask->polled(ask->context, found == CATALOGUE_OK ? &record : NULL,
                     found == CATALOGUE_OK ? "" : "the catalogue did not take it");
         remote_ask_free(ask);
@@ -316,12 +323,18 @@ static void land(struct remote *r)
         r->look.revision = revision;
     answer_polls(r, status);
     if (status == CATALOGUE_OK) {
+        r->told_not_kept = false;
         load_lists(r);
         watch_load(r);
         return;
     }
-    remote_tell(r, 1, "check-not-kept", NULL, "what was found of sitemaps could not be kept (%s)",
-                catalogue_status_word(status));
+    /* That PostgreSQL is away is told where that is noticed. */
+    if (!r->told_not_kept && status != CATALOGUE_SHARED_AWAY) {
+        r->told_not_kept = true;
+        remote_tell(r, 1, "check-not-kept", NULL,
+                    "what was found of sitemaps could not be kept (%s): it is tried again",
+                    catalogue_status_word(status));
+    }
     r->load = true;
     r->load_at_ms = clock_now_ms() + RETRY_MS;
 }
@@ -379,6 +392,7 @@ static void source_done(struct remote_source *s)
     free(s->etag);
     free(s->modified);
     free(s->problem);
+    free(s->split_let);
 }
 
 /* From now on it is the thread's, and nobody frees it. */
@@ -515,12 +529,12 @@ static void ask_scan(struct remote *r, struct remote_ask *ask)
         s->next_at = 0;
 }
 
-static bool is_polled(const struct remote *r, int64_t id)
+static const struct poll *find_poll(const struct remote *r, int64_t id)
 {
-    for (const struct poll *p = r->polls; p; p = p->next)
-        if (!p->list && p->record.id == id)
-            return true;
-    return false;
+    const struct poll *p = r->polls;
+    while (p && (p->list || p->record.id != id))
+        p = p->next;
+    return p;
 }
 
 /* Polls it out of its turn. False: it waits for its host, or for what is under way. */
@@ -552,14 +566,19 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
         remote_ask_fail(ask, "its host asked for a rest, or cannot be reached; it is polled later");
         return true;
     }
-    if (is_polled(r, due.id) || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
+    const struct poll *polled = find_poll(r, due.id);
+    if (polled && polled->splits) {
+        remote_ask_fail(ask, "it is being fetched, or split, already");
+        return true;
+    }
+    if (polled || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
         return false;
-    bool later;
+    const char *why;
     due_move(&host->heap, &due.id, 1, 0);
-    if (!poll_child(r, host, due, ask, &later)) {
-        if (later)
+    if (!check_begin(r, host, due, ask, &why)) {
+        if (why)
             run_put(r, host, due);
-        remote_ask_fail(ask, later ? "it cannot be polled now" : "it is not watched");
+        remote_ask_fail(ask, why ? why : "it is not watched");
     }
     return true;
 }
@@ -579,6 +598,10 @@ static int64_t serve_asks(struct remote *r, int64_t now_ms)
 {
     pthread_mutex_lock(&r->lock);
     struct remote_ask *asks = r->asks;
+    if (r->wanted) { /* which may have what is asked for */
+        pthread_mutex_unlock(&r->lock);
+        return ASK_MS;
+    }
     r->asks = NULL;
     r->asks_end = &r->asks;
     pthread_mutex_unlock(&r->lock);
@@ -631,7 +654,6 @@ static bool holds_lists(const struct remote *r, const struct remote_source *sour
     return count >= LISTS_OF_SITE;
 }
 
-/* The scan of a list waits for the writer; nothing that polls found is left behind by it. */
 static int64_t begin_lists(struct remote *r, int64_t now)
 {
     int64_t wait = TICK_MS;
@@ -640,18 +662,23 @@ static int64_t begin_lists(struct remote *r, int64_t now)
         lists += p->list;
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *s = &r->sources[(r->list_turn + i) % r->plan->count];
-        if (s->polling || s->list_id == 0)
-            continue;
         struct remote_host *host = run_host(r, &s->upstream);
         if (host)
             host->has_list = true;
+        if (s->polling || s->list_id == 0)
+            continue;
+        if (s->news && has_landed(r, s->news_in)) {
+            s->news = false;
+            s->whole = true;
+            s->next_at = now;
+        }
         bool asked = s->asks || s->dry_asks;
         bool rests = host && !asked &&
                      (host_rests(&host->pace, clock_now_ms()) ||
                       host->pace.running >= r->plan->bounds.per_host);
         if (((s->next_at <= now && r->leads) || asked) && !rests && lists < RUN_SHARE &&
             has_room(r) && !holds_lists(r, s))
-            lists += poll_list(r, s);
+            lists += list_begin(r, s);
         else if (s->next_at > now)
             wait = least(wait, (s->next_at - now) * 1000);
     }
@@ -673,9 +700,9 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
             return TICK_MS;
         if (looked == LOOKED_MOST) /* many that are watched no more */
             return 0;
-        bool later;
+        const char *why;
         struct due due = due_take(&host->heap);
-        if (!poll_child(r, host, due, NULL, &later) && later) {
+        if (!check_begin(r, host, due, NULL, &why) && why) {
             due.at = (uint32_t)(now + RETRY_MS / 1000);
             run_put(r, host, due);
             return TICK_MS;
@@ -751,6 +778,8 @@ static int64_t step(struct remote *r)
     if (r->plan == NULL) /* no memory yet */
         return TICK_MS;
     land(r);
+    split_step(r);
+    list_scan_step(r);
     look_who_leads(r);
     look_at_clock(r, now_ms);
     load(r, now_ms);
@@ -818,6 +847,8 @@ static void end(struct remote *r)
     while (r->polls)
         poll_cancel(r->polls, stopping);
     end_flight(r);
+    split_stop(r);
+    list_scan_stop(r);
     answer_all(r->waiting, stopping);
     answer_all(r->landing, stopping);
     r->waiting = r->landing = NULL;
@@ -843,6 +874,7 @@ static void end(struct remote *r)
     for (size_t i = 0; r->plan && i < r->plan->count; i++)
         source_done(&r->sources[i]);
     record_list_done(&r->texts);
+    shares_done(&r->shares);
     registry_unref(r->registry);
     r->registry = NULL;
 }

@@ -7,8 +7,7 @@
  *    polled before).
  * 3. One change at a time is with the catalogue; what polls come to meanwhile is gathered, and no
  *    poll begins where there is no room to gather it. */
-#ifndef SITEMAPD_SOURCES_REMOTE_RUN_H
-#define SITEMAPD_SOURCES_REMOTE_RUN_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,21 +16,26 @@
 #include "server/client/loop.h"
 #include "server/input/sitemap_file.h"
 #include "server/sources/remote/child.h"
-#include "server/sources/remote/due.h"
-#include "server/sources/remote/interval.h"
 #include "server/sources/remote/remote.h"
+#include "server/sources/remote/share.h"
 #include "server/sources/remote/upstream.h"
 
 #define RUN_TRANSFERS 32u /* polls at once */
 /* Of them lists, and sitemaps of one site: whose hosts keep one waiting leaves room for others. */
 #define RUN_SHARE (RUN_TRANSFERS / 2)
+/* Of one poll. */
+#define POLL_TIMEOUT_MS      120000u
+#define POLL_STALL_S         30u
+#define POLL_STALL_BYTES     100u
+#define POLL_BODY_MAX_BYTES  (51u << 20) /* as sent */
+#define POLL_OTHER_MAX_BYTES 4096u       /* of what is no 2xx */
 
 /* Settings, copied. Freed by the last who holds it: the thread, and what is under way by it. */
 struct remote_plan {
     unsigned held;
     struct remote_bounds bounds;
     struct address_range *allow; /* owned */
-    struct address_guard guard;
+    struct address_guard guard;  /* remote_guard says for whom */
     size_t count;
     struct remote_settings *settings;
 };
@@ -44,6 +48,7 @@ struct remote_ask {
     remote_scanned *scanned;
     int64_t site_id;
     char *loc;
+    int64_t check_id; /* once it was polled: whose row is the answer */
     remote_polled *polled;
     void *context;
 };
@@ -53,6 +58,7 @@ struct remote_host {
     struct host_pace pace;
     struct due_heap heap;
     bool has_list;    /* of a source; what is known of it is kept */
+    unsigned apart;   /* polls beside those at once: what is split may take long */
     double spread_at; /* Unix seconds: when the next first poll is due */
 };
 
@@ -63,12 +69,16 @@ struct remote_source {
     struct url upstream;
     int64_t list_id; /* of its row; 0: not made yet */
     int64_t next_at, answered, full_at, good_at, since;
-    uint64_t hash_members; /* of the last list */
+    int64_t full_from; /* full_at of its row when its poll began */
     uint32_t failures;
     char *etag, *modified, *problem; /* owned; NULL: none */
     bool claims_are_now;
     bool fresh;              /* its sitemaps are not in memory yet */
     bool whole;              /* the next one is read whatever validators say */
+    bool news;               /* of its sitemaps, which the list is to be read for: */
+    uint64_t news_in;        /* once this batch has landed */
+    int64_t split_removed;   /* how many page URLs may go of each of its splits, */
+    bool *split_let;         /* of which that is so; owned; NULL: of none */
     struct remote_ask *asks; /* of scans, for the next poll */
     struct remote_ask *dry_asks;
     struct poll *polling;
@@ -109,10 +119,14 @@ struct remote {
     struct map host_map;
     struct poll *polls; /* under way */
     size_t polling;
+    struct split_fetch *split; /* under way; NULL: none */
+    struct list_scan *scans;   /* the first is under way; NULL: none */
+    struct shares shares;      /* of its place */
     uint64_t states[CHECK_STATES];
     int64_t max_id;       /* of the rows in memory */
     bool leads, followed; /* a shared catalogue's one node that polls; this one, or not until now */
     bool load;            /* memory is to be made anew */
+    bool told_not_kept;   /* and nothing was kept since */
     bool fresh;           /* there are sources that are not in memory yet */
     int64_t load_at_ms;   /* not before */
     int64_t clock_offset; /* Unix ms less monotonic ms; 0: not seen yet */
@@ -121,6 +135,7 @@ struct remote {
     /* What is gathered, and what is with the catalogue. */
     struct check_write batch[CHECK_WRITES_MAX];
     size_t batch_count;
+    uint64_t batch_number;
     int64_t batch_at_ms; /* of the first */
     bool batch_tells;    /* some of it is news: a state, a content, a date */
     struct record_list texts;
@@ -156,7 +171,10 @@ struct poll {
     char headers[1024];
     /* Of a list. */
     struct upstream *upstream;
-    bool dry_run; /* it was asked for by dry runs alone: nothing comes of it */
+    bool dry_run;                       /* dry runs alone asked for it: nothing comes of it */
+    bool scans;                         /* it was read, and its scan waits or is under way */
+    uint32_t failures;                  /* its source's, before */
+    struct remote_ask *asks, *dry_asks; /* that it is the answer for, once it was read */
     /* Of a sitemap. */
     struct check_record record;
     struct record_list texts; /* of the record, and these */
@@ -168,6 +186,10 @@ struct poll {
     struct sitemap_verifier *verifier;
     const char **hosts; /* owned, of the registry */
     struct remote_ask *ask;
+    /* Of one that may be split. */
+    bool splits;
+    struct url split_url;
+    struct split_end *ended; /* owned; NULL: nothing came of it yet */
 };
 
 /* ---- remote.c */
@@ -182,6 +204,13 @@ bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b)
 /* All but the sources. */
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b);
 bool remote_settings_equal(const struct remote_settings *a, const struct remote_settings *b);
+/* Which addresses may be asked for a source (NULL: an entry of a site with `check`) and the site
+ * that it lists in (NULL: none, or any): what the plan allows beside the public internet counts
+ * where the configuration named the source or the site, and with them the hosts. Hosts that tokens
+ * may name, and whose names may lead anywhere, are asked at public addresses alone. The plan's. */
+const struct address_guard *remote_guard(const struct remote_plan *plan,
+                                         const struct remote_settings *source,
+                                         const struct registry_site *site);
 void remote_ask_free(struct remote_ask *ask);
 /* Answers it with a failure and frees it. */
 void remote_ask_fail(struct remote_ask *ask, const char *failure);
@@ -205,14 +234,92 @@ bool run_write(struct remote *r, const struct check_write *write);
 /* Hands the batch over now, where nothing is under way. */
 void run_flush(struct remote *r);
 
-/* ---- poll.c */
-/* Begins to poll the list. False where it could not: the asks are answered. */
-bool poll_list(struct remote *r, struct remote_source *source);
-/* Begins to poll what is due. False: it is watched no more, or cannot be read now (`*later`). */
-bool poll_child(struct remote *r, struct remote_host *host, struct due due, struct remote_ask *ask,
-                bool *later);
+/* ---- poll.c: a poll's life */
+struct poll *poll_new(struct remote *r, struct remote_host *host); /* NULL: no memory */
+void poll_free(struct poll *p);
+void poll_headers(struct poll *p, const char *etag, const char *modified);
+bool poll_ask(struct poll *p); /* false: no memory */
+/* It is asked: from now on it counts for its host's pace. */
+void poll_enter_host(struct poll *p);
+/* The answer is there: follows it, or settles and frees the poll. */
+void poll_done(void *poll, enum fetch_status status, struct fetch_reply *reply);
 /* Drops it; a sitemap goes back into its heap. */
 void poll_cancel(struct poll *p, const char *failure);
+void poll_count(struct remote *r, enum remote_result result, uint64_t bytes, int64_t took_ms);
+/* NULL where there is none, or it is longer than is kept. */
+const char *poll_kept_header(const struct fetch_reply *reply, const char *name, size_t most);
+
+/* ---- check.c */
+/* Begins to poll what is due. False: it is to be put back, and `*why` it cannot be polled now; or
+ * (NULL) it is watched no more, or was put back already. */
+bool check_begin(struct remote *r, struct remote_host *host, struct due due, struct remote_ask *ask,
+                 const char **why);
+/* What came of it is written, and it is due again. `file`: what a 200's body is; NULL: none. */
+void check_settle(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply,
+                  const struct sitemap_file *file);
+
+/* ---- list.c */
+/* What came of a list that was read. */
+struct list_found {
+    struct child_verdict verdict;
+    struct fetch_reply reply;
+    int64_t answered;             /* the Date of the reply */
+    struct scan_outcome out, dry; /* unless the poll is dry runs' alone; for its dry_asks */
+    bool claims_are_now;
+};
+/* Begins to poll the list. False where it could not: the asks are answered. */
+bool list_begin(struct remote *r, struct remote_source *source);
+/* True: its scan has begun, and list_scanned comes. False: it is settled. */
+bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply);
+void list_scanned(struct poll *p, const struct list_found *found);
+/* Those who ask for a scan of the list, also for the next one. */
+void list_fail_asks(struct poll *p, const char *failure);
+int64_t list_most_removed(const struct remote_ask *asks);
+int64_t list_answered(const struct poll *p, const struct fetch_reply *reply);
+
+/* ---- list_scan.c */
+/* Takes over the reply. False: no memory. */
+bool list_scan_begin(struct poll *p, const struct child_verdict *verdict,
+                     struct fetch_reply *reply);
+/* Gives it up. True: it is under way, and the poll is freed later. */
+bool list_scan_drop(struct poll *p);
+/* Settles what is over. */
+void list_scan_step(struct remote *r);
+/* Ends and frees what is under way. */
+void list_scan_stop(struct remote *r);
+
+/* ---- split_fetch.c */
+struct split_end;
+/* Whether its source names it to be split, and it lies where it can be. */
+bool split_can(const struct poll *p);
+/* Whether it has its urlset as it had when it was read last: else it is read whole. */
+bool split_is_as_kept(const struct poll *p);
+/* Why it does not begin now (another one is under way, or has its turn; its site had more than its
+ * share; its urlset is frozen), and it is put back, unless `asked`. NULL: it may begin. */
+const char *split_put_off(struct poll *p, bool asked);
+/* A scan may remove so many: of what it splits, too, which is polled for that. */
+void split_let_through(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed);
+/* In place of fetch_loop_add. False: no memory, no thread. */
+bool split_begin(struct poll *p);
+/* Gives it up, where it is under way: true, and it is freed later. */
+bool split_drop(struct poll *p);
+/* Settles what is over. */
+void split_step(struct remote *r);
+/* Ends and frees what is under way. */
+void split_stop(struct remote *r);
+void split_end_free(struct split_end *e); /* takes NULL */
+/* What came of it: whether it was split; what of it is in no urlset (NULL: nothing); what it was
+ * found to be (false: nothing was); whether nothing came of it, so that it was put back. */
+bool split_was(const struct poll *p);
+const char *split_left_out(const struct poll *p);
+/* Of one that was: what it did to its urlset. */
+const char *split_did(const struct poll *p);
+bool split_found(const struct poll *p, struct sitemap_file *out);
+bool split_put_later(struct poll *p, uint64_t got_bytes);
+/* Corrects what an answer says alone. */
+void split_judge(const struct poll *p, struct child_verdict *v);
+/* How long it waits at least, by what it fetched. */
+uint32_t split_wait(const struct poll *p, uint64_t got_bytes, uint32_t wait);
 
 /* ---- watch.c */
 /* One step of looking, where nothing is under way. */
@@ -224,5 +331,3 @@ bool watch_load(struct remote *r);
 bool watch_load_fresh(struct remote *r);
 /* Counts states anew. */
 void watch_count(struct remote *r);
-
-#endif

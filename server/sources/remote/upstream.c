@@ -6,7 +6,8 @@
 
 #include "server/input/reader.h"
 #include "server/sources/remote/claim.h"
-#include "server/sources/remote/interval.h"
+#include "server/sources/remote/host.h"
+#include "server/sources/split.h"
 
 #define LIST_MAX_BYTES (50u << 20) /* decoded */
 #define LIST_MAX       50000u
@@ -20,6 +21,7 @@ struct upstream {
     /* Of the scan. */
     const struct upstream_scan *scan;
     struct record_list dropped; /* path, state */
+    struct record_list split;   /* path, urls, bytes, hash: what has its urlset */
     bool claims_are_now;
     const char **claimed; /* owned; the members' texts */
     size_t claimed_count, claimed_capacity;
@@ -118,6 +120,7 @@ void upstream_free(struct upstream *u)
     reader_free(u->reader);
     record_list_done(&u->members);
     record_list_done(&u->dropped);
+    record_list_done(&u->split);
     free(u->claimed);
     free(u);
 }
@@ -133,6 +136,54 @@ static bool keep_dropped(void *context, const struct check_record *record)
                  .state = record->state == CHECK_EMPTY ? SOURCE_FILE_EMPTY : SOURCE_FILE_IGNORED}};
     u->out_of_memory = failed || record_add(&u->dropped, &dropped) == NULL;
     return !u->out_of_memory;
+}
+
+static const char unreadable[] = "the catalogue cannot be read";
+
+/* What polls know of it. */
+static enum catalogue_status read_check(struct upstream *u, struct catalogue_view *view,
+                                        struct source_file *file)
+{
+    struct check_record k;
+    enum catalogue_status status =
+        catalogue_view_check_of(view, u->scan->settings->name, file->path, &k);
+    if (status == CATALOGUE_OK && (k.marks & CHECK_SPLIT)) {
+        file->urls = k.urls;
+        file->bytes = k.bytes;
+        memcpy(file->hash, k.hash, sizeof file->hash);
+    }
+    return status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status;
+}
+
+/* Which of those that are named to be split have their urlset: what is listed are its pages. */
+static bool keep_split(struct upstream *u, struct scan_pass *pass)
+{
+    struct catalogue_view *view;
+    record_list_done(&u->split);
+    if (u->scan->settings->splits == NULL)
+        return true;
+    enum catalogue_status status = catalogue_view_begin(pass->options->catalogue, &view);
+    if (status != CATALOGUE_OK)
+        return scan_fail(pass, status, unreadable, catalogue_status_word(status));
+    for (const char *const *at = u->scan->settings->splits; at && *at; at++) {
+        struct url url;
+        bool failed = false;
+        if (url_parse(*at, strlen(*at), &url, NULL) != RULE_OK ||
+            split_urlset(pass->registry, &url) == NULL)
+            continue;
+        struct record split = {.file.path = record_keep(&u->split, url.text, &failed)};
+        if (!failed)
+            status = read_check(u, view, &split.file);
+        u->out_of_memory = failed || record_add(&u->split, &split) == NULL;
+        if (status != CATALOGUE_OK || u->out_of_memory)
+            break;
+    }
+    catalogue_view_end(view);
+    record_sort(&u->split);
+    pass->out_of_memory = u->out_of_memory;
+    return !u->out_of_memory &&
+           (status == CATALOGUE_OK ||
+            scan_fail(pass, status, unreadable, catalogue_status_word(status)));
 }
 
 /* Which members polls found to be no sitemaps, for long enough. */
@@ -154,7 +205,7 @@ static bool begin(void *place, struct scan_pass *pass)
     pass->out_of_memory = u->out_of_memory;
     record_sort(&u->dropped);
     return (status == CATALOGUE_OK && !u->out_of_memory) ||
-           scan_fail(pass, status, "the catalogue cannot be read", catalogue_status_word(status));
+           scan_fail(pass, status, unreadable, catalogue_status_word(status));
 }
 
 static void end(void *place)
@@ -214,6 +265,21 @@ static bool take_good(struct upstream *u, struct scan_pass *pass, const struct s
     return scan_take(pass, kept, &now);
 }
 
+/* Its entries are its urlset's. */
+static bool take_split(struct scan_pass *pass, const struct source_file *file,
+                       const struct source_file *split)
+{
+    struct record *kept = scan_meet(pass, file->path);
+    struct record now = scan_from_kept(kept, file->path);
+    now.file.claim = file->claim;
+    now.file.state = SOURCE_FILE_IGNORED;
+    now.file.lastmod = now.file.newest_lastmod = NULL;
+    now.file.urls = split->urls;
+    now.file.bytes = split->bytes;
+    memcpy(now.file.hash, split->hash, sizeof now.file.hash);
+    return scan_take(pass, kept, &now);
+}
+
 static bool take_problem(struct scan_pass *pass, const struct record *member)
 {
     struct record *kept = scan_meet(pass, member->file.path);
@@ -226,11 +292,15 @@ static bool take_problem(struct scan_pass *pass, const struct record *member)
 static bool find(void *place, struct scan_pass *pass)
 {
     struct upstream *u = place;
+    if (!keep_split(u, pass))
+        return false;
     look_at_claims(u, pass);
     for (size_t i = 0; i < u->members.count; i++) {
         const struct record *member = &u->members.at[i];
+        const struct record *split = record_find(&u->split, member->file.path);
         if (scan_is_stopped(pass) || !(member->file.problem ? take_problem(pass, member)
-                                                            : take_good(u, pass, &member->file)))
+                                       : split ? take_split(pass, &member->file, &split->file)
+                                               : take_good(u, pass, &member->file)))
             return false;
     }
     return true;

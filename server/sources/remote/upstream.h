@@ -1,8 +1,7 @@
 /* A list: the sitemap index of an upstream, read as it arrives, and handed over as a scan. What is
  * wrong with a member is told of it; what is wrong with the list fails it as a whole, and nothing
  * changes. For server/sources/remote/, and its reading for commands that show it; one thread. */
-#ifndef SITEMAPD_SOURCES_REMOTE_UPSTREAM_H
-#define SITEMAPD_SOURCES_REMOTE_UPSTREAM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct
 /* Of the members applied those with another claim than before: their normalised URLs, `count` of
  * them. Borrowed. */
 const char *const *upstream_claimed(const struct upstream *u, size_t *count);
-
-#endif

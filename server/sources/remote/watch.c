@@ -65,7 +65,11 @@ static bool take_left(void *context, const struct check_named *row)
 {
     struct gather *g = context;
     struct check_write write = {.kind = CHECK_REMOVE, .record = {.id = row->id}};
+    const struct remote *r = g->remote;
     if (row->named && is_wanted(g->remote, row->source, row->site_id, row->list))
+        return true;
+    if (row->named && *row->source != '\0' && run_source(g->remote, row->source) == NULL &&
+        r->options.wanted_elsewhere && r->options.wanted_elsewhere(r->catalogue, row->source))
         return true;
     if (run_write(g->remote, &write))
         g->removed[g->removed_count++] = row->id;
@@ -324,14 +328,13 @@ void watch_count(struct remote *r)
     uint64_t counts[CHECK_STATES];
     if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
         return;
-    if (catalogue_view_check_counts(view, 0, NULL, counts) == CATALOGUE_OK) {
+    if (catalogue_view_check_counts(view, NULL, counts) == CATALOGUE_OK) {
         pthread_mutex_lock(&r->lock);
         memcpy(r->counts.states, counts, sizeof counts);
         pthread_mutex_unlock(&r->lock);
     }
     for (size_t i = 0; i < r->plan->count; i++)
-        if (catalogue_view_check_counts(view, 0, r->plan->settings[i].name, counts) ==
-            CATALOGUE_OK) {
+        if (catalogue_view_check_counts(view, r->plan->settings[i].name, counts) == CATALOGUE_OK) {
             pthread_mutex_lock(&r->lock);
             memcpy(r->sources[i].status.states, counts, sizeof counts);
             pthread_mutex_unlock(&r->lock);

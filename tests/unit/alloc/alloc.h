@@ -1,7 +1,6 @@
 /* Allocations that fail, in every library of the process: malloc, calloc, realloc and strdup of the
  * test's program stand in for all others, also in front of a sanitizer's. */
-#ifndef SITEMAPD_TESTS_ALLOC_H
-#define SITEMAPD_TESTS_ALLOC_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,5 +31,3 @@ void alloc_sweep(const char *what, bool (*run)(void *context), void *context);
 
 /* Makes the file `name` in `folder`, with this text. */
 void alloc_write_file(const char *folder, const char *name, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* A catalogue in a folder of its own, in calls that may run out of memory. */
-#ifndef SITEMAPD_TESTS_UNIT_ALLOC_DB_WORLD_H
-#define SITEMAPD_TESTS_UNIT_ALLOC_DB_WORLD_H
+#pragma once
 
 #include "db/catalogue.h"
 #include "tests/unit/alloc/alloc.h"
@@ -20,7 +19,7 @@ static inline enum catalogue_status open_world(struct world *w, bool server)
     char why[256] = "untouched";
     struct catalogue_options options = {.path = w->path,
                                         .server = server,
-                                        .write_timeout_ms = 5000,
+                                        .write_timeout_ms = 60000,
                                         .max_queued = 100,
                                         .shrink_percent = 30,
                                         .history_keep_ms = 3600000,
@@ -106,5 +105,3 @@ static inline void fill(struct world *w)
     assert_int_equal(open_world(w, true), CATALOGUE_OK);
     assert_true(apply(w, &site) && apply(w, &index) && apply(w, &entry));
 }
-
-#endif

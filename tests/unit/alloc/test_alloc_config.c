@@ -29,23 +29,23 @@ static bool read_all(void *context)
 {
     const char *path = context;
     struct told told = {.show = getenv("SHOW") != NULL};
-    struct config c;
-    bool good = config_init(&c);
+    struct config *c = config_new();
+    bool good = c != NULL;
     if (good) {
-        good = config_read_file(&c, path, tell, &told);
-        good = config_read_environment(&c, tell, &told) && good;
-        good = config_set(&c, "server.site", "https://c.example", tell, &told) && good;
-        good = config_set(&c, "server.site", "https://d.example", tell, &told) && good;
+        good = config_read_file(c, path, tell, &told);
+        good = config_read_environment(c, tell, &told) && good;
+        good = config_set(c, "server.site", "https://c.example", tell, &told) && good;
+        good = config_set(c, "server.site", "https://d.example", tell, &told) && good;
         if (good)
-            good = config_validate(&c, tell, &told);
+            good = config_validate(c, tell, &told);
         /* What could not be read was told: nobody serves with half a configuration. */
         assert_int_equal(good, told.count == 0);
         if (good) {
-            assert_int_equal(c.site_count, 1);
-            assert_string_equal(c.database, "/tmp/x.db");
+            assert_int_equal(c->site_count, 1);
+            assert_string_equal(c->database, "/tmp/x.db");
         }
     }
-    config_done(&c);
+    config_unref(c);
     return good;
 }
 

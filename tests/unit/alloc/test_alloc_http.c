@@ -1,6 +1,6 @@
 /* The listener's own: a header whose lines cannot be joined, and the replies of a page. */
-#include "server/http/header_scan.h"
 #include "server/http/reply.h"
+#include "server/http/request.h"
 #include "tests/unit/alloc/alloc.h"
 
 static const char *join(struct header_scan *scan)

@@ -1,6 +1,5 @@
 /* A way to ask the admin table's handlers as the listener would, without sockets. */
-#ifndef SITEMAPD_TESTS_UNIT_ROUTES_ASK_H
-#define SITEMAPD_TESTS_UNIT_ROUTES_ASK_H
+#pragma once
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -272,5 +271,3 @@ static inline size_t occurrences(const struct answer *answer, const char *text)
         count++;
     return count;
 }
-
-#endif

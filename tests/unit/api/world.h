@@ -1,7 +1,6 @@
 /* A whole server without sockets: a catalogue in a folder of its own, its publisher and workers.
  * Asked as in ask.h. */
-#ifndef SITEMAPD_TESTS_UNIT_ROUTES_WORLD_H
-#define SITEMAPD_TESTS_UNIT_ROUTES_WORLD_H
+#pragma once
 
 #include "tests/unit/api/ask.h"
 
@@ -26,7 +25,7 @@ static inline int world_setup(void **state)
     snprintf(path, sizeof path, "%s/catalogue.db", w->folder);
     const struct catalogue_options options = {.path = path,
                                               .server = true,
-                                              .write_timeout_ms = 5000,
+                                              .write_timeout_ms = 60000,
                                               .max_queued = 100,
                                               .shrink_percent = 30,
                                               .default_max_pages = 500};
@@ -80,5 +79,3 @@ static inline int world_with_site(void **state)
     expect(ask(*state, HTTP_POST, "/v1/sites", "{\"origin\":\"" ORIGIN "\"}"), 201, ORIGIN);
     return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* cmocka with its prerequisites, for the tests of the command line. */
-#ifndef SITEMAPD_TESTS_CLI_CHECK_H
-#define SITEMAPD_TESTS_CLI_CHECK_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,5 +13,3 @@
 #include <cmocka.h>
 
 #define ROWS(table) (sizeof(table) / sizeof(table)[0])
-
-#endif

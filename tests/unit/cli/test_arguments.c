@@ -201,6 +201,25 @@ static void test_repeated_options(void **state)
     done(&l);
 }
 
+static void test_a_password_is_not_for_all_to_read(void **state)
+{
+    struct line l;
+
+    (void)state;
+    assert_true(parse(&l, "list --index postgresql://me:pass:w@db/name?x=a:b@c"));
+    assert_string_equal(arguments_value(&l.arguments, "--index"),
+                        "postgresql://me:pass:w@db/name?x=a:b@c");
+    assert_string_equal(l.argv[3], "postgresql://me:******@db/name?x=a:b@c");
+    done(&l);
+    assert_true(parse(&l, "list --index=postgresql://me:word@db"));
+    assert_string_equal(arguments_value(&l.arguments, "--index"), "postgresql://me:word@db");
+    assert_string_equal(l.argv[2], "--index=postgresql://me:****@db");
+    done(&l);
+    assert_true(parse(&l, "list --index postgresql://me@db:5432/a:b@c"));
+    assert_string_equal(l.argv[3], "postgresql://me@db:5432/a:b@c");
+    done(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_help_and_version),
         cmocka_unit_test(test_repeated_options),
+        cmocka_unit_test(test_a_password_is_not_for_all_to_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,11 +111,13 @@ struct asked {
     uint64_t taken, enough;
     char body[32], redirect[128], why[256], address[64];
 };
+static unsigned under_way;
 
 static void on_done(void *context, enum fetch_status status, struct fetch_reply *reply)
 {
     struct asked *a = context;
 
+    under_way--;
     a->done++;
     a->status = status;
     a->answered = reply->status;
@@ -144,9 +146,15 @@ static void prepare(struct asked *a, const char *host, const char *path,
                                         .context = a};
 }
 
+static void ask(struct fetch_loop *loop, struct asked *a, fetch_done *done)
+{
+    assert_non_null(fetch_loop_add(loop, &a->request, done));
+    under_way++;
+}
+
 static void run(struct fetch_loop *loop)
 {
-    while (fetch_loop_running(loop) > 0)
+    while (under_way > 0)
         assert_true(fetch_loop_poll(loop, HANG_MS));
 }
 
@@ -158,13 +166,12 @@ static void test_many(void **state)
     (void)state;
     for (size_t i = 0; i < 20; i++) {
         prepare(&all[i], "127.0.0.1", "/good", &open_to_loopback);
-        assert_non_null(fetch_loop_add(loop, &all[i].request, on_done));
+        ask(loop, &all[i], on_done);
     }
     prepare(&away, "127.0.0.1", "/away/from", &open_to_loopback);
     prepare(&cut, "127.0.0.1", "/short", NULL);
-    assert_non_null(fetch_loop_add(loop, &away.request, on_done));
-    assert_non_null(fetch_loop_add(loop, &cut.request, on_done));
-    assert_int_equal(fetch_loop_running(loop), 22);
+    ask(loop, &away, on_done);
+    ask(loop, &cut, on_done);
     run(loop);
     for (size_t i = 0; i < 20; i++) {
         assert_int_equal(all[i].done, 1);
@@ -184,6 +191,27 @@ static void test_many(void **state)
     fetch_loop_free(loop);
 }
 
+/* One that was made under another guard is no way around this one. */
+static void test_guard_of_kept(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked open, shut;
+
+    (void)state;
+    prepare(&open, "127.0.0.1", "/good", &open_to_loopback);
+    ask(loop, &open, on_done);
+    run(loop);
+    assert_int_equal(open.status, FETCH_OK);
+    prepare(&shut, "127.0.0.1", "/good", &closed);
+    ask(loop, &shut, on_done);
+    run(loop);
+    assert_int_equal(shut.status, FETCH_ADDRESS);
+    assert_string_equal(shut.body, "");
+    assert_string_equal(shut.why,
+                        "127.0.0.1 is no address of the public internet, and not allowed here");
+    fetch_loop_free(loop);
+}
+
 /* What getaddrinfo makes of a spelling is what is judged. */
 static void test_guard(void **state)
 {
@@ -198,7 +226,7 @@ static void test_guard(void **state)
         prepare(&a, "www.example.com", "/good", &closed);
         snprintf(connect, sizeof connect, "%s:%u", spellings[i], port);
         a.request.connect = connect;
-        assert_non_null(fetch_loop_add(loop, &a.request, on_done));
+        ask(loop, &a, on_done);
         run(loop);
         if (i == 0) { /* an address in `connect` is the operator's own word */
             assert_int_equal(a.status, FETCH_OK);
@@ -209,7 +237,7 @@ static void test_guard(void **state)
         assert_non_null(strstr(a.why, "no address of the public internet"));
     }
     prepare(&a, "127.0.0.1", "/good", &closed);
-    assert_non_null(fetch_loop_add(loop, &a.request, on_done));
+    ask(loop, &a, on_done);
     run(loop);
     assert_int_equal(a.status, FETCH_ADDRESS);
     fetch_loop_free(loop);
@@ -240,9 +268,9 @@ static void test_take(void **state)
     prepare(&stopped, "127.0.0.1", "/good", &open_to_loopback);
     stopped.request.take = take;
     stopped.enough = 1;
-    assert_non_null(fetch_loop_add(loop, &whole.request, on_done));
-    assert_non_null(fetch_loop_add(loop, &large.request, on_done));
-    assert_non_null(fetch_loop_add(loop, &stopped.request, on_done));
+    ask(loop, &whole, on_done);
+    ask(loop, &large, on_done);
+    ask(loop, &stopped, on_done);
     run(loop);
     assert_int_equal(whole.status, FETCH_OK);
     assert_int_equal(whole.taken, 5);
@@ -275,7 +303,6 @@ static void test_wake_and_remove(void **state)
     assert_true(fetch_loop_poll(loop, HANG_MS)); /* hangs where it does not wake */
     pthread_join(thread, NULL);
     fetch_loop_remove(loop, transfer);
-    assert_int_equal(fetch_loop_running(loop), 0);
     assert_non_null(fetch_loop_add(loop, &b.request, on_done));
     assert_true(fetch_loop_poll(loop, 0));
     fetch_loop_free(loop); /* with one under way */
@@ -296,8 +323,8 @@ static void test_unmade(void **state)
     assert_int_equal(url_parse("https://127.0.0.1/", 18, &https, NULL), RULE_OK);
     other.request.url = &https;
     other.request.ca_more = "/nowhere/ca.pem";
-    assert_non_null(fetch_loop_add(loop, &secret.request, on_done));
-    assert_non_null(fetch_loop_add(loop, &other.request, on_done));
+    ask(loop, &secret, on_done);
+    ask(loop, &other, on_done);
     run(loop);
     assert_int_equal(secret.status, FETCH_TLS);
     assert_string_equal(secret.why, "credentials are sent by https only");
@@ -314,8 +341,9 @@ static void add_next(void *context, enum fetch_status status, struct fetch_reply
 
     assert_int_equal(status, FETCH_OK);
     assert_int_equal(reply->status, 200);
+    under_way--;
     if (++a->done < 3)
-        assert_non_null(fetch_loop_add(chained, &a->request, add_next));
+        ask(chained, a, add_next);
 }
 
 static void test_add_in_done(void **state)
@@ -325,7 +353,7 @@ static void test_add_in_done(void **state)
     (void)state;
     chained = fetch_loop_new();
     prepare(&a, "127.0.0.1", "/good", &open_to_loopback);
-    assert_non_null(fetch_loop_add(chained, &a.request, add_next));
+    ask(chained, &a, add_next);
     run(chained);
     assert_int_equal(a.done, 3);
     fetch_loop_free(chained);
@@ -334,9 +362,13 @@ static void test_add_in_done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),   cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_take),   cmocka_unit_test(test_wake_and_remove),
-        cmocka_unit_test(test_unmade), cmocka_unit_test(test_add_in_done),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_guard_of_kept),
+        cmocka_unit_test(test_take),
+        cmocka_unit_test(test_wake_and_remove),
+        cmocka_unit_test(test_unmade),
+        cmocka_unit_test(test_add_in_done),
     };
 
     if (!address_range_parse("127.0.0.0/8", &loopback))

@@ -1,7 +1,6 @@
 /* What the tests of the configuration share: a configuration read from text, and the mistakes that
  * were told, as `line: message` or `- message` for what stands in no file. */
-#ifndef SITEMAPD_TESTS_CONFIG_FIXTURE_H
-#define SITEMAPD_TESTS_CONFIG_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,14 +81,12 @@ struct file_row {
 static inline void check_rows(const struct file_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct config c;
+        struct config *c;
         struct told told;
 
-        assert_true(config_init(&c));
-        read_text(&c, rows[i].text, &told);
+        assert_non_null(c = config_new());
+        read_text(c, rows[i].text, &told);
         check_told(rows[i].text, &told, rows[i].told);
-        config_done(&c);
+        config_unref(c);
     }
 }
-
-#endif

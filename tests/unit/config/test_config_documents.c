@@ -30,17 +30,17 @@ static void check_same(struct config *a, struct config *b)
 
 static void test_the_file_is_the_defaults(void **state)
 {
-    struct config defaults, read;
+    struct config *defaults, *read;
     struct told told = {0};
 
     (void)state;
-    assert_true(config_init(&defaults));
-    assert_true(config_init(&read));
-    config_read_file(&read, CONFIG_FILE, tell, &told);
+    assert_non_null(defaults = config_new());
+    assert_non_null(read = config_new());
+    config_read_file(read, CONFIG_FILE, tell, &told);
     check_told("sitemapd.conf", &told, "");
-    check_same(&defaults, &read);
-    config_done(&defaults);
-    config_done(&read);
+    check_same(defaults, read);
+    config_unref(defaults);
+    config_unref(read);
 }
 
 /* The file as one string, line breaks within comments made blanks. */
@@ -83,7 +83,7 @@ static void test_the_file_documents_every_setting(void **state)
         else
             assert_non_null(strstr(text, config_settings[i].environment));
     for (size_t t = 0; t < config_sections_count; t++)
-        for (size_t i = 0; i < *config_sections[t].setting_count; i++)
+        for (size_t i = 0; i < config_sections[t].setting_count; i++)
             check_documented(text, &config_sections[t].settings[i]);
     free(text);
 }
@@ -92,7 +92,7 @@ static void test_the_file_documents_every_setting(void **state)
 static void test_the_examples_of_the_file_are_good(void **state)
 {
     FILE *f = fopen(CONFIG_FILE, "r");
-    struct config c;
+    struct config *c;
     struct told told;
     char line[512], text[32768] = "";
 
@@ -101,13 +101,13 @@ static void test_the_examples_of_the_file_are_good(void **state)
     while (fgets(line, sizeof line, f) != NULL)
         strcat(text, line[0] == ';' && line[1] != ' ' && line[1] != '\n' ? line + 1 : line);
     fclose(f);
-    assert_true(config_init(&c));
-    read_text(&c, text, &told);
+    assert_non_null(c = config_new());
+    read_text(c, text, &told);
     check_told("examples", &told, "");
-    assert_int_equal(c.site_count, 1);
-    assert_int_equal(c.sites[0].alias_count, 1);
-    assert_int_equal(c.trusted_proxy_count, 2);
-    config_done(&c);
+    assert_int_equal(c->site_count, 1);
+    assert_int_equal(c->sites[0].alias_count, 1);
+    assert_int_equal(c->trusted_proxy_count, 2);
+    config_unref(c);
 }
 
 /* The table of docs/operations.md names what a reload changes, and nothing else. */

@@ -102,7 +102,9 @@ static void test_bad_values(void **state)
         {"[site \"a\"]\nalias = /a /b\n", "2: alias: \"/a /b\" " MUST_ALIAS "\n"},
         {"[site \"a\"]\nalias = -> /b\n", "2: alias: \"-> /b\" " MUST_ALIAS "\n"},
         {"[site \"a\"]\nalias = /a ->\n", "2: alias: \"/a ->\" " MUST_ALIAS "\n"},
-        {"[site \"a\"]\nmax_indexes = 0\n", "2: max_indexes: \"0\" must be from 1 to 100000\n"},
+        {"[site \"a\"]\nmax_indexes = 0\n", "2: max_indexes: \"0\" must be from 1 to 85899\n"},
+        {"[site \"a\"]\nmax_indexes = 85900\n",
+         "2: max_indexes: \"85900\" must be from 1 to 85899\n"},
         {"[site \"a\"]\norigin = https://a\norigin = https://b\n",
          "3: origin stands twice; it was set in line 2\n"},
         {"[site \"a\"]\npage_pattern = {n}\n",
@@ -117,12 +119,12 @@ static void test_bad_values(void **state)
 /* Every mistake is told, each with its own line; what is right beside them counts. */
 static void test_all_mistakes_are_told(void **state)
 {
-    struct config c;
+    struct config *c;
     struct told told;
 
     (void)state;
-    assert_true(config_init(&c));
-    read_text(&c,
+    assert_non_null(c = config_new());
+    read_text(c,
               "[server]\n"
               "listen = nowhere\n"
               "threads = 3\n"
@@ -138,39 +140,39 @@ static void test_all_mistakes_are_told(void **state)
                "2: listen: \"nowhere\" " MUST_ADDRESS "\n"
                "5: unknown section [nothing]\n"
                "9: level: \"loud\" must be one of: error warning info debug\n");
-    assert_int_equal(c.threads, 3);
-    assert_string_equal(c.listen, "0.0.0.0:8080");
-    assert_string_equal(c.log_format, "json");
-    config_done(&c);
+    assert_int_equal(c->threads, 3);
+    assert_string_equal(c->listen, "0.0.0.0:8080");
+    assert_string_equal(c->log_format, "json");
+    config_unref(c);
 }
 
 static void test_files_that_cannot_be_read(void **state)
 {
-    struct config c;
+    struct config *c;
     struct told told = {0};
 
     (void)state;
-    assert_true(config_init(&c));
-    assert_false(config_read_file(&c, "/proc/nowhere/sitemapd.conf", tell, &told));
+    assert_non_null(c = config_new());
+    assert_false(config_read_file(c, "/proc/nowhere/sitemapd.conf", tell, &told));
     check_told("absent", &told, "0: cannot be read: No such file or directory\n");
     memset(&told, 0, sizeof told);
-    assert_false(config_read_file(&c, "/tmp", tell, &told));
+    assert_false(config_read_file(c, "/tmp", tell, &told));
     check_told("a folder", &told, "0: cannot be read: Is a directory\n");
     memset(&told, 0, sizeof told);
-    assert_false(config_read_file(&c, "/dev/zero", tell, &told));
+    assert_false(config_read_file(c, "/dev/zero", tell, &told));
     check_told("endless", &told, "1: the file is larger than 1048576 bytes\n");
-    config_done(&c);
+    config_unref(c);
 }
 
 static void test_a_site(void **state)
 {
-    struct config c;
+    struct config *c;
     struct told told;
     const struct config_site *site;
 
     (void)state;
-    assert_true(config_init(&c));
-    read_text(&c,
+    assert_non_null(c = config_new());
+    read_text(c,
               "[site \"main\"]\n"
               "origin = https://www.example.com\n"
               "index = /sitemap_index.xml\n"
@@ -188,8 +190,8 @@ static void test_a_site(void **state)
               "origin = http://other.example:8080\n",
               &told);
     check_told("site", &told, "");
-    assert_int_equal(c.site_count, 2);
-    site = &c.sites[0];
+    assert_int_equal(c->site_count, 2);
+    site = &c->sites[0];
     assert_string_equal(site->named.name, "main");
     assert_string_equal(site->origin, "https://www.example.com");
     assert_int_equal(site->named.line, 1);
@@ -207,24 +209,24 @@ static void test_a_site(void **state)
     assert_false(site->robots);
     assert_string_equal(site->robots_file, "/etc/robots.txt");
     assert_int_equal(site->max_indexes, 20);
-    site = &c.sites[1];
+    site = &c->sites[1];
     assert_int_equal(site->index_count, 0);
     assert_true(site->robots);
     assert_null(site->robots_file);
     assert_null(site->page_pattern);
     assert_int_equal(site->max_indexes, 500);
-    config_done(&c);
+    config_unref(c);
 }
 
 static void test_sources(void **state)
 {
-    struct config c;
+    struct config *c;
     struct told told;
     const struct config_source *source;
 
     (void)state;
-    assert_true(config_init(&c));
-    read_text(&c,
+    assert_non_null(c = config_new());
+    read_text(c,
               "[source \"products\"]\n"
               "directory = /srv/sitemaps\n"
               "url = https://www.example.com/sitemaps/\n"
@@ -241,8 +243,8 @@ static void test_sources(void **state)
               "url = http://a.example/\n",
               &told);
     check_told("source", &told, "");
-    assert_int_equal(c.source_count, 2);
-    source = &c.sources[0];
+    assert_int_equal(c->source_count, 2);
+    source = &c->sources[0];
     assert_string_equal(source->named.name, "products");
     assert_string_equal(source->directory, "/srv/sitemaps");
     assert_string_equal(source->url, "https://www.example.com/sitemaps/");
@@ -255,14 +257,14 @@ static void test_sources(void **state)
     assert_int_equal(source->rescan_ms, 300000);
     assert_int_equal(source->settle_ms, 0);
     assert_true(source->serve);
-    source = &c.sources[1];
+    source = &c->sources[1];
     assert_int_equal(source->pattern_count, 0);
     assert_null(source->index);
     assert_true(source->watch);
     assert_int_equal(source->rescan_ms, 3600000);
     assert_int_equal(source->settle_ms, 10000);
     assert_false(source->serve);
-    config_done(&c);
+    config_unref(c);
 }
 
 int main(void)

@@ -31,6 +31,23 @@ static void test_wholes(void **state)
          "1: [source \"a\"] needs a url, as url = https://www.example.com/sitemaps/\n"},
         {"[source \"a\"]\ndirectory = /srv\nupstream = https://a/i.xml\n",
          "1: [source \"a\"] has both a directory and an upstream; take one away\n"},
+        {"[source \"a\"]\nupstream = https://a/i.xml\nsplit = yes https://a/b.xml https://a/c.xml\n"
+         "split = https://a/b.txt.gz https://a/c.xml https://a/b.txt.xml\n",
+         "1: [source \"a\"]: split must be the URL of a sitemap that the upstream names, as "
+         "https://www.example.com/products.xml, not \"yes\"\n"
+         "1: [source \"a\"]: split names \"https://a/b.xml\" and \"https://a/b.txt.gz\", which "
+         "would be "
+         "one urlset; name one of them\n"},
+        {"[source \"a\"]\nupstream = https://a/i.xml\nsplit = https://a/b.xml https://a/c.xml\n"
+         "[source \"b\"]\nupstream = https://a/j.xml\nsplit = https://a/c.xml.gz https://a/d.xml\n"
+         "[source \"c\"]\nupstream = https://a/k.xml\nsplit = https://a/d.xml\n",
+         "4: [source \"b\"]: split names \"https://a/c.xml.gz\" and [source \"a\"] "
+         "\"https://a/c.xml\", which would be one urlset; name one of them\n"
+         "7: [source \"c\"]: split names \"https://a/d.xml\" and [source \"b\"] "
+         "\"https://a/d.xml\", which would be one urlset; name one of them\n"},
+        {"[source \"a\"]\ndirectory = /srv\nurl = https://a/\nsplit = yes\n"
+         "[source \"b\"]\ndirectory = /opt\nurl = https://b/\nsplit = yes\n",
+         ""},
         {"[source \"a\"]\nupstream = https://a/i.xml\nsettle = 1s\nserve = yes\n",
          "1: [source \"a\"]: settle is for sources with a directory\n"
          "1: [source \"a\"]: serve is for sources with a directory\n"},
@@ -80,15 +97,15 @@ static void test_wholes(void **state)
 
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct config c;
+        struct config *c;
         struct told told;
 
-        assert_true(config_init(&c));
-        read_text(&c, rows[i].text, &told);
+        assert_non_null(c = config_new());
+        read_text(c, rows[i].text, &told);
         check_told(rows[i].text, &told, "");
-        assert_int_equal(config_validate(&c, tell, &told), *rows[i].told == '\0');
+        assert_int_equal(config_validate(c, tell, &told), *rows[i].told == '\0');
         check_told(rows[i].text, &told, rows[i].told);
-        config_done(&c);
+        config_unref(c);
     }
 }
 

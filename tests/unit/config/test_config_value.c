@@ -1,6 +1,18 @@
+/* The grammars of values, through the door that every value takes: setting_assign. */
 #include "tests/unit/config/fixture.h"
 
-#include "config/value.h"
+/* Puts `text` into a field at `base` of a setting of this kind. True where nothing is told. */
+static bool assign(enum setting_kind kind, void *base, size_t width, const char *text,
+                   struct told *told)
+{
+    const struct setting s = {.key = "key", .kind = kind, .width = width, .max = UINT64_MAX};
+    struct mistakes m = {.report = tell, .context = told};
+
+    memset(told, 0, sizeof *told);
+    setting_assign(&s, base, text, &m);
+    assert_int_equal(m.count, told->count);
+    return m.count == 0;
+}
 
 struct number_row {
     const char *text;
@@ -8,12 +20,12 @@ struct number_row {
     uint64_t value;
 };
 
-static void check_numbers(const struct number_row *rows, size_t count,
-                          bool (*read)(const char *, uint64_t *))
+static void check_numbers(const struct number_row *rows, size_t count, enum setting_kind kind)
 {
     for (size_t i = 0; i < count; i++) {
         uint64_t value = 77;
-        bool good = read(rows[i].text, &value);
+        struct told told;
+        bool good = assign(kind, &value, sizeof value, rows[i].text, &told);
 
         if (good != rows[i].good || value != (good ? rows[i].value : 77))
             fail_msg("\"%s\": got %d, %llu", rows[i].text, good, (unsigned long long)value);
@@ -41,7 +53,7 @@ static void test_counts(void **state)
     };
 
     (void)state;
-    check_numbers(rows, ROWS(rows), value_count);
+    check_numbers(rows, ROWS(rows), SETTING_COUNT);
 }
 
 static void test_sizes(void **state)
@@ -66,7 +78,7 @@ static void test_sizes(void **state)
     };
 
     (void)state;
-    check_numbers(rows, ROWS(rows), value_size);
+    check_numbers(rows, ROWS(rows), SETTING_SIZE);
 }
 
 static void test_durations(void **state)
@@ -89,7 +101,7 @@ static void test_durations(void **state)
     };
 
     (void)state;
-    check_numbers(rows, ROWS(rows), value_duration);
+    check_numbers(rows, ROWS(rows), SETTING_DURATION);
 }
 
 static void test_booleans(void **state)
@@ -118,11 +130,17 @@ struct text_row {
     bool good;
 };
 
-static void check_texts(const struct text_row *rows, size_t count, bool (*is)(const char *))
+static void check_texts(const struct text_row *rows, size_t count, enum setting_kind kind)
 {
-    for (size_t i = 0; i < count; i++)
-        if (is(rows[i].text) != rows[i].good)
+    for (size_t i = 0; i < count; i++) {
+        char *text = NULL;
+        struct told told;
+
+        if (assign(kind, &text, sizeof text, rows[i].text, &told) != rows[i].good)
             fail_msg("\"%s\" was %s", rows[i].text, rows[i].good ? "refused" : "taken");
+        assert_int_equal(text != NULL, rows[i].good);
+        free(text);
+    }
 }
 
 static void test_addresses(void **state)
@@ -155,68 +173,78 @@ static void test_addresses(void **state)
     };
 
     (void)state;
-    check_texts(rows, ROWS(rows), value_is_address);
+    check_texts(rows, ROWS(rows), SETTING_ADDRESS);
 }
+
+#define MALFORMED "must be an IP address or a range of them, as 10.0.0.1, 10.0.0.0/8 or fd00::/8"
+
+#define TOO_LONG(bits) "must have a prefix of at most " bits " bits"
+#define HOST_BITS(range)                                                                           \
+    "has bits set behind its prefix; write " range " for the range, or the address alone"
 
 static void test_ip_ranges(void **state)
 {
     static const struct {
         const char *text;
-        enum value_range judged;
-        const char *whole; /* HOST_BITS: the range that it lies in */
+        const char *told; /* behind the text; "": nothing */
     } rows[] = {
-        {"10.0.0.1", VALUE_RANGE_GOOD, ""},
-        {"fd00::1", VALUE_RANGE_GOOD, ""},
-        {"10.0.0.0/8", VALUE_RANGE_GOOD, ""},
-        {"10.0.0.128/25", VALUE_RANGE_GOOD, ""},
-        {"10.0.0.1/32", VALUE_RANGE_GOOD, ""},
-        {"0.0.0.0/0", VALUE_RANGE_GOOD, ""},
-        {"fd00::/8", VALUE_RANGE_GOOD, ""},
-        {"fe80::/10", VALUE_RANGE_GOOD, ""},
-        {"fd00::1/128", VALUE_RANGE_GOOD, ""},
-        {"::/0", VALUE_RANGE_GOOD, ""},
-        {"::ffff:10.0.0.0/104", VALUE_RANGE_GOOD, ""},
-        {"10.0.0.0/33", VALUE_RANGE_TOO_LONG_4, ""},
-        {"10.0.0.0/128", VALUE_RANGE_TOO_LONG_4, ""},
-        {"10.0.0.0/18446744073709551615", VALUE_RANGE_TOO_LONG_4, ""},
-        {"fd00::/129", VALUE_RANGE_TOO_LONG_6, ""},
-        {"10.1.2.3/8", VALUE_RANGE_HOST_BITS, "10.0.0.0/8"},
-        {"10.0.0.129/25", VALUE_RANGE_HOST_BITS, "10.0.0.128/25"},
-        {"172.18.0.1/16", VALUE_RANGE_HOST_BITS, "172.18.0.0/16"},
-        {"0.0.0.1/0", VALUE_RANGE_HOST_BITS, "0.0.0.0/0"},
-        {"255.255.255.255/31", VALUE_RANGE_HOST_BITS, "255.255.255.254/31"},
-        {"fd00::1/8", VALUE_RANGE_HOST_BITS, "fd00::/8"},
-        {"fec0::/9", VALUE_RANGE_HOST_BITS, "fe80::/9"},
-        {"ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255/127", VALUE_RANGE_HOST_BITS,
-         "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/127"},
-        {"", VALUE_RANGE_MALFORMED, ""},
-        {"proxy", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0", VALUE_RANGE_MALFORMED, ""},
-        {"10/8", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.1:80", VALUE_RANGE_MALFORMED, ""},
-        {"[fd00::1]", VALUE_RANGE_MALFORMED, ""},
-        {"[fd00::]/8", VALUE_RANGE_MALFORMED, ""},
-        {"fe80::1%lo", VALUE_RANGE_MALFORMED, ""},
-        {"/8", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0/", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0/08", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0/-1", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0/+8", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0/8x", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0/8/8", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0/255.0.0.0", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0 /8", VALUE_RANGE_MALFORMED, ""},
-        {"10.0.0.0/99999999999999999999", VALUE_RANGE_MALFORMED, ""},
-        {"1111:1111:1111:1111:1111:1111:1111:1111:1111:1111", VALUE_RANGE_MALFORMED, ""},
+        {"10.0.0.1", ""},
+        {"fd00::1", ""},
+        {"10.0.0.0/8", ""},
+        {"10.0.0.128/25", ""},
+        {"10.0.0.1/32", ""},
+        {"0.0.0.0/0", ""},
+        {"fd00::/8", ""},
+        {"fe80::/10", ""},
+        {"fd00::1/128", ""},
+        {"::/0", ""},
+        {"::ffff:10.0.0.0/104", ""},
+        {"10.0.0.0/33", TOO_LONG("32")},
+        {"10.0.0.0/128", TOO_LONG("32")},
+        {"10.0.0.0/18446744073709551615", TOO_LONG("32")},
+        {"fd00::/129", TOO_LONG("128")},
+        {"10.1.2.3/8", HOST_BITS("10.0.0.0/8")},
+        {"10.0.0.129/25", HOST_BITS("10.0.0.128/25")},
+        {"172.18.0.1/16", HOST_BITS("172.18.0.0/16")},
+        {"0.0.0.1/0", HOST_BITS("0.0.0.0/0")},
+        {"255.255.255.255/31", HOST_BITS("255.255.255.254/31")},
+        {"fd00::1/8", HOST_BITS("fd00::/8")},
+        {"fec0::/9", HOST_BITS("fe80::/9")},
+        {"ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255/127",
+         HOST_BITS("ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/127")},
+        {"", MALFORMED},
+        {"proxy", MALFORMED},
+        {"10.0.0", MALFORMED},
+        {"10/8", MALFORMED},
+        {"10.0.0.1:80", MALFORMED},
+        {"[fd00::1]", MALFORMED},
+        {"[fd00::]/8", MALFORMED},
+        {"fe80::1%lo", MALFORMED},
+        {"/8", MALFORMED},
+        {"10.0.0.0/", MALFORMED},
+        {"10.0.0.0/08", MALFORMED},
+        {"10.0.0.0/-1", MALFORMED},
+        {"10.0.0.0/+8", MALFORMED},
+        {"10.0.0.0/8x", MALFORMED},
+        {"10.0.0.0/8/8", MALFORMED},
+        {"10.0.0.0/255.0.0.0", MALFORMED},
+        {"10.0.0.0 /8", MALFORMED},
+        {"10.0.0.0/99999999999999999999", MALFORMED},
+        {"1111:1111:1111:1111:1111:1111:1111:1111:1111:1111", MALFORMED},
     };
 
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        char whole[VALUE_RANGE_SIZE] = "";
+        bool good = *rows[i].told == '\0';
+        char *text = NULL, want[256] = "";
+        struct told told;
 
-        if (value_ip_range(rows[i].text, whole) != rows[i].judged)
-            fail_msg("%s: judged otherwise", rows[i].text);
-        assert_string_equal(whole, rows[i].whole);
+        if (!good)
+            snprintf(want, sizeof want, "- key: \"%s\" %s\n", rows[i].text, rows[i].told);
+        assert_int_equal(assign(SETTING_IP_RANGE, &text, sizeof text, rows[i].text, &told), good);
+        check_told(rows[i].text, &told, want);
+        assert_int_equal(text != NULL, good);
+        free(text);
     }
 }
 
@@ -242,7 +270,7 @@ static void test_hosts(void **state)
     };
 
     (void)state;
-    check_texts(rows, ROWS(rows), value_is_host);
+    check_texts(rows, ROWS(rows), SETTING_HOST);
 }
 
 static void test_origins(void **state)
@@ -265,7 +293,29 @@ static void test_origins(void **state)
     };
 
     (void)state;
-    check_texts(rows, ROWS(rows), value_is_origin);
+    check_texts(rows, ROWS(rows), SETTING_ORIGIN);
+}
+
+static void check_alias(const char *from, const char *to, bool good)
+{
+    const struct setting s = {.kind = SETTING_ALIAS,
+                              .offset = offsetof(struct config_site, aliases),
+                              .width = sizeof(struct config_alias *),
+                              .count_offset = offsetof(struct config_site, alias_count)};
+    struct config_site site = {.alias_count = 0};
+    struct mistakes m = {.count = 0};
+    char text[64];
+
+    snprintf(text, sizeof text, "%s -> %s", from, to);
+    setting_assign(&s, &site, text, &m);
+    if ((m.count == 0) != good)
+        fail_msg("\"%s\" was %s", text, good ? "refused" : "taken");
+    assert_int_equal(site.alias_count, good);
+    if (good) {
+        assert_string_equal(site.aliases[0].from, from);
+        assert_string_equal(site.aliases[0].to, to);
+    }
+    setting_clear(&s, &site);
 }
 
 static void test_paths_and_patterns(void **state)
@@ -292,8 +342,11 @@ static void test_paths_and_patterns(void **state)
     };
 
     (void)state;
-    check_texts(paths, ROWS(paths), value_is_url_path);
-    check_texts(patterns, ROWS(patterns), value_is_pattern);
+    for (size_t i = 0; i < ROWS(paths); i++) {
+        check_alias(paths[i].text, "/to", paths[i].good);
+        check_alias("/from", paths[i].text, paths[i].good);
+    }
+    check_texts(patterns, ROWS(patterns), SETTING_PATTERN);
 }
 
 int main(void)

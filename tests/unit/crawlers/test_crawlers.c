@@ -57,7 +57,7 @@ static struct crawler_fetch fetch_of(unsigned v, unsigned status)
 
 static void page_is(struct crawlers *c, unsigned v)
 {
-    crawlers_page_is(c, 7, 1, v, 1000 + v, T0 + v);
+    crawlers_page_is(c, 3, 7, 1, v, 1000 + v, T0 + v);
 }
 
 static void fetch(struct crawlers *c, unsigned v, unsigned status, int64_t now)
@@ -231,7 +231,8 @@ static void test_a_page_that_goes_and_another_catalogue(void **state)
     assert_int_equal(counts_of(c, "googlebot").ok, 3);
 }
 
-/* More rows than there is room for; all of it comes back when the pages go. */
+/* More pages and rows than there is room for: one site leaves a quarter to others, which find it;
+ * all of it comes back when the pages go. */
 static void test_the_bound(void **state)
 {
     struct crawlers *c = *state;
@@ -239,7 +240,7 @@ static void test_the_bound(void **state)
     static const char *const agents[] = {GOOGLE, "bingbot/2.0", "YandexBot/3.0"};
     for (int turn = 0; turn < 2; turn++) {
         for (uint32_t page = 1; page <= 40000; page++)
-            crawlers_page_is(c, 7, page, 1, 1, T0);
+            crawlers_page_is(c, 3, 7, page, 1, 1, T0);
         for (uint32_t page = 1; page <= 20000; page++)
             for (int i = 0; i < 2; i++) {
                 struct crawler_fetch f = fetch_of(1, 200);
@@ -249,13 +250,59 @@ static void test_the_bound(void **state)
                 crawlers_fetched(c, &f, T0);
             }
         crawlers_totals(c, &totals);
-        assert_int_equal(totals.rows, CRAWLERS_MAX_ROWS);
-        assert_int_equal(totals.untracked, (uint64_t)(turn + 1) * (40000 - CRAWLERS_MAX_ROWS));
-        for (uint32_t page = 1; page <= 40000; page++)
+        assert_int_equal(totals.rows, 24576); /* of 32,768 */
+        assert_int_equal(totals.untracked, (uint64_t)(turn + 1) * (40000 - 24576));
+        for (uint32_t page = 1; page <= 500; page++) {
+            struct crawler_fetch f = fetch_of(1, 200);
+            f.index_id = 8;
+            f.page = page;
+            f.stamp = 1;
+            crawlers_page_is(c, 4, 8, page, 1, 1, T0);
+            crawlers_fetched(c, &f, T0);
+        }
+        crawlers_totals(c, &totals);
+        assert_int_equal(totals.rows, 24576 + 500);
+        for (uint32_t page = 1; page <= 40000; page++) {
             crawlers_page_gone(c, 7, page);
+            crawlers_page_gone(c, 8, page);
+        }
         crawlers_totals(c, &totals);
         assert_int_equal(totals.rows, 0);
     }
+}
+
+/* A site of many lists leaves as much to another that comes later as one of a single list. */
+static void test_sites_share_by_site_and_not_by_list(void **state)
+{
+    struct crawlers *c = *state;
+    struct crawlers_totals totals;
+    struct crawler_fetch f = fetch_of(1, 200);
+    f.stamp = 1;
+    for (f.index_id = 100; f.index_id < 400; f.index_id++)
+        for (f.page = 1; f.page <= 200; f.page++) {
+            crawlers_page_is(c, 3, f.index_id, f.page, 1, 1, T0);
+            crawlers_fetched(c, &f, T0);
+        }
+    crawlers_totals(c, &totals);
+    assert_int_equal(totals.rows, 24576); /* of 32,768 */
+    assert_int_equal(totals.untracked, 300 * 200 - 24576);
+    f.site_id = 4;
+    f.index_id = 400;
+    for (f.page = 1; f.page <= 6000; f.page++) {
+        crawlers_page_is(c, 4, 400, f.page, 1, 1, T0);
+        crawlers_fetched(c, &f, T0);
+    }
+    crawlers_totals(c, &totals);
+    assert_int_equal(totals.rows, 24576 + 6000);
+    /* Told anew it stays where it is counted. */
+    crawlers_page_is(c, 5, 400, 1, 2, 2, T0);
+    for (uint32_t page = 1; page <= 200; page++)
+        for (int64_t list = 100; list <= 400; list++)
+            crawlers_page_gone(c, list, page);
+    for (uint32_t page = 201; page <= 6000; page++)
+        crawlers_page_gone(c, 400, page);
+    crawlers_totals(c, &totals);
+    assert_int_equal(totals.rows, 0);
 }
 
 static void find_day(void *context, const struct crawler_day *day)
@@ -303,6 +350,83 @@ static void test_the_sums_of_days(void **state)
     assert_int_equal(day_of(c, "googlebot", 3, 0).ok, 0);
     assert_int_equal(day_of(c, "googlebot", 3, day).ok, 1);
     assert_int_equal(day_of(c, "googlebot", 3, CRAWLERS_KEEP_DAYS * day).not_modified, 1);
+}
+
+enum { SHARING_SITES = 12, SHARING_CRAWLERS = 20 };
+struct shares {
+    unsigned all, of[SHARING_SITES + 3], of_today[SHARING_SITES + 3];
+};
+
+static void count_share(void *context, const struct crawler_day *day)
+{
+    struct shares *shares = context;
+    shares->all++;
+    shares->of[day->site_id]++;
+    shares->of_today[day->site_id] += day->day == T0 / 86400;
+}
+
+static void put_days(struct crawlers *c, int64_t site, size_t crawlers)
+{
+    for (int32_t day = T0 / 86400 - CRAWLERS_KEEP_DAYS + 1; day <= T0 / 86400; day++)
+        for (size_t i = 1; i <= crawlers; i++) {
+            const struct crawler_day sum = {.site_id = site, .day = day, .ok = 1};
+            crawlers_put_day(c, crawlers_name(c, i), &sum, T0);
+        }
+}
+
+/* Whoever has most gives its oldest days: each of the large ones has as many, the newest ones, and
+ * who has fewer loses none. */
+static void test_sites_share_the_sums_of_days(void **state)
+{
+    const int64_t small = SHARING_SITES + 1, new = SHARING_SITES + 2;
+    struct crawlers *c = *state;
+    struct crawlers_totals totals;
+    struct shares shares = {0};
+    assert_true(crawlers_count(c) > SHARING_CRAWLERS);
+    put_days(c, small, 2);
+    for (int64_t site = 1; site <= SHARING_SITES; site++) /* of each 1,800 */
+        put_days(c, site, SHARING_CRAWLERS);
+    struct crawler_fetch f = fetch_of(1, 200);
+    f.index_id = 0;
+    f.site_id = new;
+    crawlers_fetched(c, &f, T0);
+    put_days(c, 1, SHARING_CRAWLERS); /* it comes again */
+    crawlers_each_day(c, count_share, &shares);
+    assert_int_equal(shares.all, CRAWLERS_MAX_DAY_ROWS);
+    assert_int_equal(shares.of[small], 180);
+    assert_int_equal(shares.of[new], 1);
+    for (int site = 1; site <= SHARING_SITES; site++) {
+        assert_in_range(shares.of[site], 1350, 1351); /* 16,203 for twelve */
+        assert_int_equal(shares.of_today[site], SHARING_CRAWLERS);
+    }
+    crawlers_totals(c, &totals);
+    assert_int_equal(totals.untracked, 0);
+    /* All is free again a day after the last that is kept. */
+    crawlers_fetched(c, &f, T0 + CRAWLERS_KEEP_DAYS * 86400);
+    memset(&shares, 0, sizeof shares);
+    crawlers_each_day(c, count_share, &shares);
+    assert_int_equal(shares.all, 1);
+}
+
+static void test_todays_sums_stay(void **state)
+{
+    struct crawlers *c = *state;
+    struct crawlers_totals totals;
+    struct crawler_day sum = {.day = T0 / 86400, .ok = 1};
+    for (sum.site_id = 1; sum.site_id <= 820; sum.site_id++) /* 16,400 */
+        for (size_t i = 1; i <= SHARING_CRAWLERS; i++)
+            crawlers_put_day(c, crawlers_name(c, i), &sum, T0);
+    struct crawler_fetch f = fetch_of(1, 200);
+    f.index_id = 0;
+    f.site_id = 900;
+    crawlers_fetched(c, &f, T0);
+    crawlers_totals(c, &totals);
+    assert_int_equal(totals.untracked, 1);
+    for (int64_t site = 1; site <= 819; site++)
+        assert_int_equal(day_of(c, crawlers_name(c, SHARING_CRAWLERS), site, 0).ok, 1);
+    /* Tomorrow these are yesterday's. */
+    crawlers_fetched(c, &f, T0 + 86400);
+    assert_int_equal(day_of(c, "googlebot", 900, 86400).ok, 1);
 }
 
 static void test_percentiles_of_lags(void **state)
@@ -431,7 +555,7 @@ static void day_changes(struct day_model *m, struct crawlers *c, unsigned page, 
     for (unsigned i = 0; i < DAY_CRAWLERS; i++)
         if (m->held[i][page] != 0 && m->stale_since[i][page] == 0)
             m->stale_since[i][page] = now;
-    crawlers_page_is(c, 7, page + 1, m->version[page], m->version[page] * 100u + page, now);
+    crawlers_page_is(c, 3, 7, page + 1, m->version[page], m->version[page] * 100u + page, now);
 }
 
 /* `late`: the version before the present one, whose last byte leaves only now. */
@@ -547,6 +671,142 @@ static void test_a_day_of_crawlers(void **state)
     assert_int_equal(seen.count, DAY_CRAWLERS);
 }
 
+/* ---- other nodes ---------------------------------------------------------------------------- */
+
+/* Page 1 of index 7 as another node tells of it: version `v`, 0: none. */
+static void told(struct crawlers *c, unsigned v, int64_t fetched_at, int64_t stale_since)
+{
+    const struct crawler_held held = {
+        .row = {.held = v != 0,
+                .status = v != 0 ? 200 : 503,
+                .fetched_at = T0 + fetched_at,
+                .held_changed_at = v != 0 ? T0 + v : 0,
+                .stale_since = stale_since != 0 ? T0 + stale_since : 0},
+        .index_id = 7,
+        .page = 1,
+        .held_stamp = v != 0 ? 1000 + v : 0,
+    };
+    crawlers_put_page(c, "googlebot", &held);
+}
+
+static size_t news(struct crawlers *c)
+{
+    struct crawler_held out[8];
+    size_t at = 0;
+    return crawlers_take_pages(c, &at, out, 8);
+}
+
+static void test_what_is_newer_is_learned(void **state)
+{
+    struct crawlers *c = *state;
+    struct crawler_row row;
+    page_is(c, 100);
+    told(c, 100, 150, 0); /* who never came here holds the present version */
+    check_row(c, 100, 0);
+    assert_int_equal(news(c), 0); /* and whoever told it need not hear of it */
+    page_is(c, 200);
+    check_row(c, 100, 200);
+    assert_int_equal(news(c), 1); /* which that node, if it is gone, will not tell */
+    told(c, 100, 150, 0);
+    check_row(c, 100, 200);
+    assert_int_equal(news(c), 0);
+    told(c, 100, 150, 180); /* another node saw an earlier change */
+    check_row(c, 100, 180);
+    fetch(c, 200, 200, 250);
+    check_row(c, 200, 0);
+    assert_int_equal(news(c), 1);
+    told(c, 100, 300, 180); /* a node that lagged sent the old one */
+    check_row(c, 200, 0);
+    assert_true(row_of(c, "googlebot", &row));
+    assert_int_equal(row.fetched_at, T0 + 300);
+    told(c, 0, 400, 0); /* a visit that brought nothing */
+    check_row(c, 200, 0);
+    assert_true(row_of(c, "googlebot", &row));
+    assert_int_equal(row.status, 503);
+    assert_int_equal(row.ok, 1); /* its own */
+    told(c, 300, 350, 0);        /* before this node's publisher has seen the change */
+    page_is(c, 300);
+    check_row(c, 300, 0);
+    assert_int_equal(news(c), 0);
+    assert_int_equal(counts_of(c, "googlebot").stale_pages, 0);
+    assert_int_equal(counts_of(c, "googlebot").ok, 1);
+}
+
+static struct crawler_day told_day(uint32_t ok, uint32_t not_modified)
+{
+    struct crawler_day day = {.day = (int32_t)(T0 / 86400),
+                              .site_id = 3,
+                              .ok = ok,
+                              .not_modified = not_modified,
+                              .bytes = 100 * ok,
+                              .last_fetch_at = T0 + 60};
+    day.lags.cells[3] = ok;
+    day.lags.max_s = 5;
+    return day;
+}
+
+static void add_up(void *context, const struct crawler_day *day)
+{
+    struct crawler_day *to = context;
+    to->ok += day->ok;
+    to->not_modified += day->not_modified;
+    to->bytes += day->bytes;
+    crawler_lags_add(&to->lags, &day->lags);
+}
+
+static void check_days(struct crawlers *c, uint32_t ok, uint32_t not_modified, uint64_t lags)
+{
+    struct crawler_day sum = {0};
+    crawlers_each_day(c, add_up, &sum);
+    assert_int_equal(sum.ok, ok);
+    assert_int_equal(sum.not_modified, not_modified);
+    assert_int_equal(sum.bytes, 100 * (ok + not_modified));
+    assert_int_equal(crawler_lags_count(&sum.lags), lags);
+}
+
+static void learn_days(struct crawlers *c, int64_t times, size_t count, const uint32_t ok[])
+{
+    assert_true(crawlers_others_begin(c, times));
+    for (size_t i = 0; i < count; i++) {
+        const struct crawler_day day = told_day(ok[i], 0);
+        crawlers_others_day(c, "googlebot", &day, T0);
+        crawlers_others_day(c, "nobody-here", &day, T0);
+    }
+    crawlers_others_end(c, times);
+}
+
+static void test_days_of_all_nodes_are_summed(void **state)
+{
+    struct crawlers *c = *state;
+    page_is(c, 1);
+    fetch(c, 1, 200, 10);
+    fetch(c, 1, 304, 20);
+    learn_days(c, 1, 2, (const uint32_t[]){5, 7}); /* of two nodes */
+    check_days(c, 13, 1, 12);
+    assert_false(crawlers_others_begin(c, 1)); /* known */
+    learn_days(c, 2, 2, (const uint32_t[]){6, 7});
+    check_days(c, 14, 1, 13); /* in the place of what was told before */
+    assert_true(crawlers_others_begin(c, 3));
+    crawlers_others_end(c, 0); /* it could not be read */
+    check_days(c, 14, 1, 13);
+    assert_false(crawlers_others_begin(c, 2));
+    /* What it told itself, and no longer knows: once. */
+    struct crawler_day own = told_day(9, 2);
+    own.bytes = 1100;
+    for (int i = 0; i < 2; i++)
+        crawlers_put_day(c, "googlebot", &own, T0);
+    check_days(c, 22, 2, 22);
+    own = told_day(3, 0);
+    crawlers_put_day(c, "googlebot", &own, T0); /* before that */
+    check_days(c, 22, 2, 22);
+    fetch(c, 1, 304, 30);
+    check_days(c, 22, 3, 22);
+    crawlers_catalogue_is(c, "another-epoch");
+    check_days(c, 0, 0, 0);
+    learn_days(c, 2, 1, (const uint32_t[]){4});
+    check_days(c, 4, 0, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -559,11 +819,16 @@ int main(void)
         TEST(test_whoever_has_no_name_is_counted_only),
         TEST(test_a_page_that_goes_and_another_catalogue),
         TEST(test_the_bound),
+        TEST(test_sites_share_by_site_and_not_by_list),
         TEST(test_the_sums_of_days),
+        TEST(test_sites_share_the_sums_of_days),
+        TEST(test_todays_sums_stay),
         TEST(test_percentiles_of_lags),
         cmocka_unit_test(test_impostors_move_nothing),
         TEST(test_a_day_of_crawlers),
         TEST(test_other_names_keep_what_is_counted),
+        TEST(test_what_is_newer_is_learned),
+        TEST(test_days_of_all_nodes_are_summed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static struct crawler_names *make_names(void)
 static void tell(unsigned v)
 {
     for (uint32_t page = 1; page <= PAGES; page++)
-        crawlers_page_is(c, 5, page, v, v, T0 + v);
+        crawlers_page_is(c, 3, 5, page, v, v, T0 + v);
     atomic_store(&version, v);
 }
 
@@ -91,7 +91,7 @@ static void test_readers_beside_a_publisher(void **state)
         if (v % 20 == 0) {
             assert_true(crawlers_use(c, make_names()));
             crawlers_page_gone(c, 5, v % PAGES + 1);
-            crawlers_page_is(c, 5, v % PAGES + 1, v, v, T0 + v);
+            crawlers_page_is(c, 3, 5, v % PAGES + 1, v, v, T0 + v);
         }
     }
     atomic_store(&ended, true);

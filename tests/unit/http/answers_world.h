@@ -1,6 +1,5 @@
 /* Tables of requests and of what a listener with a few routes answers. */
-#ifndef SITEMAPD_TESTS_UNIT_HTTP_ANSWERS_WORLD_H
-#define SITEMAPD_TESTS_UNIT_HTTP_ANSWERS_WORLD_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -70,7 +69,7 @@ static inline void check(const struct listener *l, const struct expectation *all
 {
     for (size_t i = 0; i < count; i++) {
         struct answer a;
-        bool ended;
+        bool ended = all[i].ends;
         live_ask(l, all[i].request, &a, &ended);
         if (a.status != all[i].status || ended != all[i].ends ||
             (all[i].contains != NULL && strstr(a.head, all[i].contains) == NULL &&
@@ -84,5 +83,3 @@ static inline void check(const struct listener *l, const struct expectation *all
     }
 }
 #define CHECK(l, all) check(l, all, sizeof(all) / sizeof(all)[0])
-
-#endif

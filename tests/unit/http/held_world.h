@@ -1,6 +1,5 @@
 /* Replies that hold a buffer until they are sent, and count its bytes when it is free. */
-#ifndef SITEMAPD_TESTS_UNIT_HTTP_HELD_WORLD_H
-#define SITEMAPD_TESTS_UNIT_HTTP_HELD_WORLD_H
+#pragma once
 
 #include "tests/unit/http/live.h"
 
@@ -41,5 +40,3 @@ static inline void head_without_date(const struct answer *a, char out[HEAD_SIZE]
     assert_non_null(date);
     memmove(date, strchr(date, '\n') + 1, strlen(strchr(date, '\n') + 1) + 1);
 }
-
-#endif

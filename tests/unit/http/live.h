@@ -1,7 +1,6 @@
 /* A listener on loopback, and a client that sends raw bytes. For the tests of server/http/ that
  * need a socket. */
-#ifndef SITEMAPD_TESTS_UNIT_HTTP_LIVE_H
-#define SITEMAPD_TESTS_UNIT_HTTP_LIVE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +25,7 @@
 
 #include "server/http/listener.h"
 
-#define LIVE_PATIENCE_MS 10000
+#define LIVE_PATIENCE_MS 60000
 
 static inline void live_sleep_ms(long ms)
 {
@@ -198,8 +197,8 @@ static inline bool live_ends(int fd, int timeout_ms)
     return poll(&p, 1, timeout_ms) == 1 && recv(fd, &byte, 1, 0) <= 0;
 }
 
-/* Sends `request` on a new connection and reads one reply. `*ended` (may be NULL): the server then
- * ended the connection. */
+/* Sends `request` on a new connection and reads one reply. `*ended` (may be NULL): whether the
+ * server is expected to end the connection then; becomes whether it did. */
 static inline void live_ask(const struct listener *l, const char *request, struct answer *a,
                             bool *ended)
 {
@@ -208,7 +207,7 @@ static inline void live_ask(const struct listener *l, const char *request, struc
     live_text(fd, request);
     live_read(fd, strncmp(request, "HEAD", 4) == 0, a);
     if (ended != NULL)
-        *ended = live_ends(fd, 150);
+        *ended = live_ends(fd, *ended ? LIVE_PATIENCE_MS : 150);
     close(fd);
 }
 
@@ -241,5 +240,3 @@ static inline enum handled live_later(struct request *request, void *(*run)(void
     pthread_detach(thread);
     return HANDLE_LATER;
 }
-
-#endif

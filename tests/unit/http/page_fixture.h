@@ -1,7 +1,6 @@
 /* Pages of any bytes and a listener that serves the current one, for the tests of prebuilt pages.
  */
-#ifndef SITEMAPD_TESTS_UNIT_HTTP_PAGE_FIXTURE_H
-#define SITEMAPD_TESTS_UNIT_HTTP_PAGE_FIXTURE_H
+#pragma once
 
 #include <zlib.h>
 
@@ -77,5 +76,3 @@ static inline struct listener *start(void)
 {
     return start_with(&route, &readers);
 }
-
-#endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/http/header_scan.h"
+#include "server/http/request.h"
 
 static const char *const names[HEADER_COUNT] = {
     [HEADER_HOST] = "Host",
@@ -109,7 +109,7 @@ static void test_names_are_tokens(void **state)
     }
     assert_false(is_taken("", 0));
     assert_false(is_taken("Content-Length ", 15));
-    assert_false(is_taken("Content-Length5", 15)); /* a folded line (header_scan.c) */
+    assert_false(is_taken("Content-Length5", 15)); /* a folded line (request.c) */
     assert_false(is_taken("TRANSFER-ENCODINGchunked", 24));
     assert_true(is_taken("Content-Lengt", 13));
     assert_true(is_taken("Accept", 6)); /* known, though nobody asks for it */

@@ -11,7 +11,7 @@ static enum handled large(void *context, struct request *request)
 static void *resume_later(void *context)
 {
     struct request *request = context;
-    live_sleep_ms(1200);
+    live_sleep_ms(2500);
     live_small(NULL, request);
     request_resume(request);
     return NULL;
@@ -61,10 +61,10 @@ static struct listener_options options_of_this(void)
     return live_options(routes, sizeof routes / sizeof routes[0]);
 }
 
-/* Sends `text` a byte each 50 ms. Returns after how many milliseconds the server hung up. */
-static int64_t drip(int fd, const char *text)
+/* Sends `text` a byte each 50 ms. Returns how many milliseconds after `start` the server hung up.
+ */
+static int64_t drip(int fd, const char *text, int64_t start)
 {
-    int64_t start = live_now_ms();
     size_t len = strlen(text);
     for (size_t i = 0; live_now_ms() - start < LIVE_PATIENCE_MS; i++) {
         live_send(fd, text + i % len, 1);
@@ -80,9 +80,10 @@ static void test_slow_header(void **state)
     struct listener_options options = options_of_this();
     options.header_timeout_ms = 500;
     struct listener *l = live_start(&options);
+    int64_t start = live_now_ms();
     int fd = live_connect(l);
     live_text(fd, "GET /small HTTP/1.1\r\nHost: a\r\nX: ");
-    assert_in_range(drip(fd, "a"), 400, LIVE_PATIENCE_MS - 1);
+    assert_in_range(drip(fd, "a", start), 400, LIVE_PATIENCE_MS - 1);
     close(fd);
     fd = live_connect(l); /* and one that says nothing at all */
     assert_true(live_ends(fd, LIVE_PATIENCE_MS));
@@ -96,9 +97,10 @@ static void test_slow_body(void **state)
     struct listener_options options = options_of_this();
     options.body_timeout_ms = 500;
     struct listener *l = live_start(&options);
+    int64_t start = live_now_ms();
     int fd = live_connect(l);
     live_text(fd, "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n");
-    int64_t took = drip(fd, "b");
+    int64_t took = drip(fd, "b", start);
     assert_in_range(took, 400, LIVE_PATIENCE_MS - 1);
     close(fd);
     listener_stop(l, 1000);
@@ -186,17 +188,17 @@ static void test_idle(void **state)
 {
     (void)state;
     struct listener_options options = options_of_this();
-    options.idle_timeout_ms = 2000;
-    options.header_timeout_ms = 2000;
+    options.idle_timeout_ms = 5000;
+    options.header_timeout_ms = 5000;
     struct listener *l = live_start(&options);
     int fd = live_connect(l);
     struct answer a;
-    for (int i = 0; i < 8; i++) { /* 2.4 s, but never idle for long */
+    for (int i = 0; i < 8; i++) { /* 5.6 s, but never idle for long */
         live_text(fd, "GET /small HTTP/1.1\r\nHost: a\r\n\r\n");
         live_read(fd, false, &a);
         assert_int_equal(a.status, 200);
         answer_done(&a);
-        live_sleep_ms(300);
+        live_sleep_ms(700);
     }
     assert_true(live_ends(fd, LIVE_PATIENCE_MS));
     close(fd);
@@ -209,11 +211,12 @@ static void test_slow_reader(void **state)
     struct listener_options options = options_of_this();
     options.reply_timeout_ms = 20; /* 40 MB: 39 times that */
     struct listener *l = live_start(&options);
+    int64_t start = live_now_ms();
     int fd = live_connect(l);
     live_text(fd, "GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
     uint32_t connections = 1, suspended;
-    int64_t start = live_now_ms();
     char byte;
+    assert_true(live_byte(fd, &byte, LIVE_PATIENCE_MS));
     while (connections > 0 && live_now_ms() - start < LIVE_PATIENCE_MS) {
         live_byte(fd, &byte, 20);
         live_sleep_ms(20);
@@ -228,7 +231,7 @@ static void test_waiting_is_not_slow(void **state)
 {
     (void)state;
     struct listener_options options = options_of_this();
-    options.header_timeout_ms = options.body_timeout_ms = options.idle_timeout_ms = 600;
+    options.header_timeout_ms = options.body_timeout_ms = options.idle_timeout_ms = 1500;
     struct listener *l = live_start(&options);
     struct answer a;
     live_ask(l, "GET /later HTTP/1.1\r\nHost: a\r\n\r\n", &a, NULL);
@@ -268,7 +271,7 @@ static void test_stop_cuts_slow_readers(void **state)
     int fd = live_connect(l);
     live_text(fd, "GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
     char byte;
-    assert_true(live_byte(fd, &byte, 5000));
+    assert_true(live_byte(fd, &byte, LIVE_PATIENCE_MS));
     int64_t start = live_now_ms();
     listener_stop(l, 300);
     assert_in_range(live_now_ms() - start, 250, LIVE_PATIENCE_MS);

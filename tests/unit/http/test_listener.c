@@ -138,7 +138,7 @@ static void test_pipelining_and_counts(void **state)
         assert_int_equal(a.status, statuses[i]);
         answer_done(&a);
     }
-    assert_true(live_ends(fd, 2000));
+    assert_true(live_ends(fd, LIVE_PATIENCE_MS));
     close(fd);
     char text[400] = "";
     listener_counts(l, sum, text);

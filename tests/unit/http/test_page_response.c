@@ -81,7 +81,7 @@ static void test_modified_in_the_future(void **state)
     struct tm tm = {0};
     live_ask(l, "GET /gzip HTTP/1.1\r\nHost: a\r\n\r\n", &a, NULL);
     assert_non_null(strptime(answer_header(&a, "Last-Modified", text), "%a, %d %b %Y %T", &tm));
-    assert_in_range(timegm(&tm), now, now + 5);
+    assert_in_range(timegm(&tm), now, time(NULL));
     answer_done(&a);
     char request[1024];
     snprintf(request, sizeof request,
@@ -161,7 +161,7 @@ static void test_broken_page(void **state)
     live_text(fd, "GET /identity HTTP/1.1\r\nHost: a\r\n\r\n");
     live_read(fd, false, &a);
     assert_true(a.len < size);
-    assert_true(live_ends(fd, 2000));
+    assert_true(live_ends(fd, LIVE_PATIENCE_MS));
     answer_done(&a);
     close(fd);
     listener_stop(l, 2000);

@@ -62,8 +62,8 @@ static void test_places_are_limited(void **state)
     struct answer a;
     char text[512];
     int first = live_connect(l), second = live_connect(l);
-    live_text(first, "GET /later?2500" HEAD);
-    live_text(second, "GET /later?2500" HEAD);
+    live_text(first, "GET /later?held" HEAD);
+    live_text(second, "GET /later?held" HEAD);
     live_await_load(l, -1, 2);
     live_ask(l, "GET /later" HEAD, &a, NULL);
     assert_int_equal(a.status, 503);
@@ -77,6 +77,7 @@ static void test_places_are_limited(void **state)
     live_ask(l, "GET /ask HTTP/1.1\r\nHost: a\r\nReferer: wait\r\n\r\n", &a, NULL);
     assert_int_equal(a.status, 503);
     answer_done(&a);
+    atomic_store(&released, true);
     live_read(first, false, &a);
     assert_int_equal(a.status, 200);
     answer_done(&a);
@@ -102,13 +103,14 @@ static void test_client_gone(void **state)
         struct linger reset = {.l_onoff = 1, .l_linger = 0};
         live_text(fd,
                   i % 4 < 2
-                      ? "GET /later?2000" HEAD
-                      : "POST /upload?2000 HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
+                      ? "GET /later?held" HEAD
+                      : "POST /upload?held HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
         live_await_load(l, -1, i + 1);
         if (i % 2 == 0)
             setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
         close(fd);
     }
+    atomic_store(&released, true);
     settle();
     live_await_load(l, -1, 0);
     listener_stop(l, 5000);
@@ -127,7 +129,7 @@ static void test_stop_with_waiters(void **state)
     for (int i = 0; i < 6; i++) {
         waiting[i] = live_connect(l);
         live_text(waiting[i],
-                  i < 3 ? "GET /later?1500" HEAD "GET /later" HEAD : "GET /later?1500" HEAD);
+                  i < 3 ? "GET /later?held" HEAD "GET /later" HEAD : "GET /later?held" HEAD);
     }
     live_await_load(l, -1, 6);
     listener_quiesce(l);
@@ -137,7 +139,8 @@ static void test_stop_with_waiters(void **state)
     assert_int_equal(a.status, 503);
     assert_non_null(strstr(a.body, "stopping"));
     answer_done(&a);
-    assert_true(live_ends(idle, 1000));
+    assert_true(live_ends(idle, LIVE_PATIENCE_MS));
+    atomic_store(&released, true);
     listener_stop(l, 5000);
     settle();
     for (int i = 0; i < 6; i++) {

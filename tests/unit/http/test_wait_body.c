@@ -75,7 +75,7 @@ static void test_early_reply_in_mid_body(void **state)
         assert_int_equal(a.status, 422);
         assert_non_null(strstr(a.body, "exclamation"));
         answer_done(&a);
-        assert_true(live_ends(fd, 1000));
+        assert_true(live_ends(fd, LIVE_PATIENCE_MS));
         close(fd);
     }
     settle();

@@ -1,16 +1,19 @@
 /* A listener whose handlers suspend and resume in every way, for the tests of waiting. */
-#ifndef SITEMAPD_TESTS_UNIT_HTTP_WAIT_WORLD_H
-#define SITEMAPD_TESTS_UNIT_HTTP_WAIT_WORLD_H
+#pragma once
 
 #include "tests/unit/http/live.h"
 
 static atomic_uint resumers, done_count, in_hook;
+static atomic_bool released;
 
+/* After as many milliseconds as the query says; "held": when it is released. */
 static inline void *resume_soon(void *context)
 {
     struct request *request = context;
     const char *query = request->query;
 
+    while (query != NULL && strcmp(query, "held") == 0 && !atomic_load(&released))
+        live_sleep_ms(1);
     live_sleep_ms(query == NULL ? 0 : atoi(query));
     if (request->reply.status == 0 && request->route->body == NULL) {
         request->reply.status = 200;
@@ -126,6 +129,7 @@ static inline struct listener *start(uint32_t max_suspended)
     struct listener_options options = live_options(routes, sizeof routes / sizeof routes[0]);
     options.max_suspended = max_suspended;
     atomic_store(&done_count, 0);
+    atomic_store(&released, false);
     return live_start(&options);
 }
 
@@ -138,5 +142,3 @@ static inline void settle(void)
 }
 
 #define HEAD " HTTP/1.1\r\nHost: a\r\n\r\n"
-
-#endif

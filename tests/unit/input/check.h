@@ -1,7 +1,6 @@
 /* Table-driven checks of a reader: each input is read whole, byte by byte and in random pieces,
  * with one and the same outcome. */
-#ifndef SITEMAPD_TESTS_INGEST_CHECK_H
-#define SITEMAPD_TESTS_INGEST_CHECK_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,5 +63,3 @@ static inline void check_case(const struct input_case *c, const struct reader_op
         for (size_t check_i = 0; check_i < sizeof(table) / sizeof((table)[0]); check_i++)          \
             check_case(&(table)[check_i], (options));                                              \
     } while (0)
-
-#endif

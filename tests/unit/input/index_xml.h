@@ -1,6 +1,5 @@
 /* The pieces of a sitemap index. */
-#ifndef SITEMAPD_TESTS_UNIT_INGEST_INDEX_XML_H
-#define SITEMAPD_TESTS_UNIT_INGEST_INDEX_XML_H
+#pragma once
 
 #include "tests/unit/input/check.h"
 
@@ -10,5 +9,3 @@
 #define SHUT "</sitemapindex>"
 #define URL  "https://example.com/a.xml"
 #define ONE  "<sitemap><loc>" URL "</loc></sitemap>"
-
-#endif

@@ -1,5 +1,6 @@
 /* Page URLs: a sitemap with extensions, and JSON, say the same; what is hostile is refused by its
  * field, or, leniently, costs only itself. */
+#include "server/input/frame.h"
 #include "tests/unit/input/check.h"
 
 #define NAMESPACES                                                                                 \
@@ -159,9 +160,242 @@ static void test_lenient(void **state)
     run(lenient, sizeof lenient / sizeof lenient[0], true);
 }
 
+#define SIX(text) text text text text text text
+#define DEEP      SIX(SIX("<x>") SIX("<x>")) SIX(SIX("</x>") SIX("</x>"))
+
+#define FOUR(text)  text text text text
+#define BLOCK(text) FOUR(FOUR(FOUR(FOUR(FOUR(FOUR(FOUR(text))))))) /* FRAME_BLOCK_BYTES */
+
+/* An item that is plain is read without expat, and so is what it stands among. Each of these, with
+ * a space in its tags for every ~, is the same to expat, and plain no more. @ is the item's name,
+ * of a urlset or an index, ^ the root's. */
+static const char *const pieces[] = {
+    "<@~><loc~>" U "1</loc></@>",
+    "\n<@~><loc~>" U "2?a=b;c</loc><lastmod~>2026-09-20T10:00:00Z</lastmod></@>\n",
+    "<@~>\r\n\t<loc~>" U "3</loc>\r\n <lastmod~>2026-09-19T10:00:00Z</lastmod>"
+    "<changefreq~>daily</changefreq>\n<priority~>0.5</priority></@>\r\n",
+    "<@~><lastmod~>2026-09-20T10:00:00Z</lastmod><loc~>" U "4</loc></@>",
+    "<@~><loc~> " U "5 </loc><lastmod~>never</lastmod></@>",
+    "<@~><loc~>nowhere</loc></@>",
+    "<@~><lastmod~>2026-09-20</lastmod></@>",
+    "<@~><loc~></loc><lastmod~></lastmod></@>",
+    "<@~><loc~>" U "6</loc><loc~>" U "7</loc></@>",
+    "<@~><loc~>" U "8</loc><lastmod~>2026-09-20</lastmod>"
+    "<lastmod~>2026-09-20</lastmod></@>\n\n",
+    "<@~><loc~>" U "9?a&amp;b</loc></@>",
+    "<@~><loc~><![CDATA[" U "a]]></loc></@>",
+    "<@~><loc~>" U "\xc3\xa9</loc></@>",
+    "<@~><loc~>" U "b</loc><!-- </@> --></@>",
+    "<!-- <@~><loc~>" U "c</loc></@> -->",
+    "<!-- </@>\n --><@~><loc~>" U "d</loc></@>",
+    "<@~><loc~>" U "e</loc><i:image><i:loc>https://c.example/1</i:loc></i:image></@>",
+    "<@~><loc~>" U "f</loc>text</@>text",
+    "<other><@~><loc~>" U "g</loc></@></other>",
+    "<i:@><loc~>" U "h</loc></i:@>",
+    "<@~ xmlns='urn:x'><loc~>" U "i</loc></@>",
+    "<@~><loc~>" U "j</loc><news~/><changefreq~>daily<b/></changefreq></@>",
+    "<?x </@> ?>",
+    "<@/>",
+    "<@~><loc~>" U "k&#x2f;&#47;&quot;</loc></@>",
+    "<@~><loc~>" U "l\r\nm</loc>\r<lastmod~>\t2026-09-20\n</lastmod></@>\r",
+    "<@~><loc~>" U "n\x7f</loc></@>",
+    "<@~><loc~>" U "o</loc><x xmlns='urn:x'><@><loc>" U "p</loc></@></x></@>",
+    "<x:@ xmlns:x='urn:x'><@~><loc~>" U "q</loc></@></x:@>",
+    "<@ xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><loc>" U "t</loc></@>",
+    "<@~ a='&lt;@>'><loc~>" U "r</loc></@>",
+    "<![CDATA[</@><@><loc>" U "s</loc></@>]]>",
+    "<@~><loc~>" U "v</loc><lastmod~>2026-09-20" FOUR(FOUR(FOUR("0000"))) "</lastmod></@>",
+};
+/* How it ends; most are refused there, whatever was plain. */
+static const char *const ends[] = {
+    "\n</^>",
+    "\n</^>\n<!-- </@> -->\n<?x?>\n",
+    "\n</^><@><loc>" U "</loc></@>",
+    "\n</^>text",
+    "\n</^><^/>",
+    "\n</x>",
+    "\n</@>",
+    "\n<@~><loc>" U "</loc>",
+    "\n<@~><loc~>" U "</loc></@>",
+    "\n<@~><loc~>" U "</loc></@",
+    "\n<@~><loc~>" U "]]></loc></@></^>",
+    "\n<@~><loc~>" U "\x01</loc></@></^>",
+    "\n<@~><loc~>" U "\x1f</loc></@></^>",
+    "\n<@~><loc~>" U "&x;</loc></@></^>",
+    "\n<@~><loc~>" U "&#0;</loc></@></^>",
+    "\n<@~><loc~>" U "&#xd800;</loc></@></^>",
+    "\n<@~><loc~>" U "?a&b</loc></@></^>",
+    "\n<@~><loc~>" U "?a<b</loc></@></^>",
+    "\n<@~><loc~>" U "\xff</loc></@></^>",
+    "\n<@~><loc~>" U "\xc3</loc></@></^>",
+    "\n<@~><loc~>" U "\xed\xa0\x80</loc></@></^>",
+    "\n<@~><loc~>" U "\xc0\xaf</loc></@></^>",
+    "\n<@~><loc~>" U "\xef\xbf\xbf</loc></@></^>",
+    "\n<@~><loc~>" U "</lastmod></loc></@></^>",
+    "\n<@~><loc~>" U "</loc><lastmod~>2026-09-20</loc></@></^>",
+    "\n<@~ a='1' a='2'><loc~>" U "</loc></@></^>",
+    "\n<@~ a='<'><loc~>" U "</loc></@></^>",
+    "\n<@~ xmlns:xml='urn:x'><loc~>" U "</loc></@></^>",
+    "\n<p:@~><loc~>" U "</loc></p:@></^>",
+    "\n<!-- -- </@> --></^>",
+    "\n<?xml version='1.0'?></^>",
+    "\n<!DOCTYPE ^><@~><loc~>" U "</loc></@></^>",
+    "\n<@~><loc~>" U "</loc>" DEEP "</@></^>",
+    "\n\x01",
+    "\n\xfe\xff",
+};
+static const char *const roots[] = {
+    "<^" NAMESPACES ">",
+    "<^>",
+    "\xef\xbb\xbf<^" NAMESPACES ">",
+    "<?xml version='1.0' encoding='ISO-8859-1'?>\n<^" NAMESPACES ">",
+    "<s:^ xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9'>",
+    "<s:^ xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9' xmlns='urn:x'>",
+    "<?xml version='1.0' encoding='US-ASCII'?>\r\n<!-- </@> --><^" NAMESPACES "\n>",
+    "<^ xmlns='urn:x' xmlns:i='http://www.sitemaps.org/schemas/sitemap/0.9'>",
+    "<?xml version='1.0' encoding='UTF-16'?><^>",
+    "<?xml version='1.0' encoding='EBCDIC-CP-US'?><^>",
+    "<?xml version='1.0' encoding='windows-1252'?><^>",
+    "<?xml version='1.1'?><^>",
+    "<!DOCTYPE ^ [<!ATTLIST @ xmlns CDATA 'urn:x'>]><^>",
+    "<!DOCTYPE ^ [<!ATTLIST @ xmlns CDATA #FIXED 'urn:x'><!ENTITY x 'y'>]><^>",
+    "<!DOCTYPE ^ SYSTEM 'x.dtd'><^>",
+};
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static void add(struct str *out, const char *text, const char *space, bool pages)
+{
+    for (const char *at = text; *at != '\0'; at++)
+        if (*at == '~')
+            str_append_text(out, space);
+        else if (*at == '@')
+            str_append_text(out, pages ? "url" : "sitemap");
+        else if (*at == '^')
+            str_append_text(out, pages ? "urlset" : "sitemapindex");
+        else
+            str_append_char(out, *at);
+}
+
+/* Of each character the two bytes of UTF-16. */
+static void widen(struct str *text, bool big)
+{
+    struct str wide = STR_INIT;
+    for (size_t i = 0; i <= text->len; i++) {
+        unsigned c = i == 0 ? 0xfeff : (unsigned char)str_text(text)[i - 1];
+        str_append_char(&wide, (char)(big ? c >> 8 : c));
+        str_append_char(&wide, (char)(big ? c : c >> 8));
+    }
+    str_done(text);
+    *text = wide;
+}
+
+static void make(struct str *out, const char *space, uint32_t seed, bool pages)
+{
+    uint32_t state = seed, odd = seed % 4 == 0 ? 100 : seed % 4 * 5;
+    size_t count = seed % 3 == 0 ? 700 : 20; /* some blocks of them, or few */
+    str_clear(out);
+    add(out, roots[seed % 5 == 4 ? seed / 5 % COUNT(roots) : seed % 5], space, pages);
+    for (size_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        size_t which = (state >> 8) % 100 < odd ? (state >> 16) % COUNT(pieces) : (state >> 20) % 3;
+        add(out, pieces[which], space, pages);
+    }
+    add(out, ends[seed % COUNT(ends)], space, pages);
+    if (seed % 19 == 0)
+        widen(out, seed & 1);
+}
+
+/* Both are told in the same way; the other is read by expat alone. */
+static void check_both(const struct reader_options *options, const struct str *plain,
+                       const struct str *other, unsigned stop_at, unsigned cut)
+{
+    struct transcript told = {.stop_at = stop_at}, expected = told;
+    transcript_run(&told, options, str_text(plain), plain->len, cut);
+    transcript_run(&expected, options, str_text(other), other->len, CUT_WHOLE);
+    assert_string_equal(str_text(&told.brief), str_text(&expected.brief));
+    assert_int_equal(told.status, expected.status);
+    assert_string_equal(told.code, expected.code);
+    assert_int_equal(told.line, expected.line);
+    transcript_done(&told);
+    transcript_done(&expected);
+}
+
+static void test_plain_items(void **state)
+{
+    struct str plain = STR_INIT, odd = STR_INIT;
+    (void)state;
+    for (uint32_t seed = 1; seed <= 24 * COUNT(ends); seed++) {
+        struct reader_options options = test_options(READER_AUTO);
+        bool pages = seed % 6 != 0;
+        options.pages = pages != (seed % 23 == 0); /* or it is refused */
+        options.lenient = seed & 1;
+        options.max_entries = seed % 17 == 0 ? 9 : 0;
+        make(&plain, "", seed, pages);
+        make(&odd, " ", seed, pages);
+        check_both(&options, &plain, &odd, seed % 11 == 0 ? 15 : 0, seed / 4 % 4);
+    }
+    str_done(&plain);
+    str_done(&odd);
+}
+
+/* Two blocks: what is in the first says whether the plain ones of the second are ours. */
+static void make_blocks(struct str *out, const char *space, size_t number, bool pages)
+{
+    size_t root = number % COUNT(roots), which = number / COUNT(roots);
+    const char *piece = pieces[which < COUNT(pieces) ? which : 0];
+    str_clear(out);
+    add(out, roots[root], space, pages);
+    add(out, piece, space, pages);
+    add(out, pieces[0], space, pages);
+    for (size_t i = 0; i < FRAME_BLOCK_BYTES; i++)
+        str_append_char(out, '\n');
+    add(out, piece, space, pages);
+    for (size_t i = 0; i < 3; i++)
+        add(out, pieces[i], space, pages);
+    add(out, piece, space, pages);
+    add(out, pieces[0], space, pages);
+    add(out, ends[which < COUNT(pieces) ? 0 : which - COUNT(pieces)], space, pages);
+}
+
+static void test_plain_behind_another(void **state)
+{
+    struct str plain = STR_INIT, odd = STR_INIT;
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(roots) * (COUNT(pieces) + COUNT(ends)); i++) {
+        struct reader_options options = test_options(READER_AUTO);
+        options.pages = i & 1;
+        options.lenient = true;
+        make_blocks(&plain, "", i / 2, options.pages);
+        make_blocks(&odd, " ", i / 2, options.pages);
+        check_both(&options, &plain, &odd, 0, CUT_WHOLE);
+    }
+    str_done(&plain);
+    str_done(&odd);
+}
+
+/* What expat did not have is no less in front of the fault. */
+static const struct input_case places[] = {
+    {"in one line", "<urlset>" ROW("") BLOCK(" ") ROW("") ROW("") "<x></y>", 0,
+     "1 +namespace\n1 " U " extensions=null\n1 " U " extensions=null\n1 " U
+     " extensions=null\n1 +extra-element\n",
+     READER_MALFORMED, "malformed-xml", 1, 137 + FRAME_BLOCK_BYTES},
+    {"in lines", "<urlset>\n" ROW("") BLOCK("\n") "\n" ROW("") "\n  " ROW("") "<x></y>", 0,
+     "1 +namespace\n2 " U " extensions=null\n16387 " U " extensions=null\n16388 " U
+     " extensions=null\n16388 +extra-element\n",
+     READER_MALFORMED, "malformed-xml", 4 + FRAME_BLOCK_BYTES, 49},
+};
+
+static void test_places(void **state)
+{
+    (void)state;
+    run(places, COUNT(places), false);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_strict),
-                                       cmocka_unit_test(test_lenient)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_strict), cmocka_unit_test(test_lenient),
+        cmocka_unit_test(test_plain_items), cmocka_unit_test(test_plain_behind_another),
+        cmocka_unit_test(test_places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,36 @@ static void test_utf16(void **state)
     }
 }
 
+/* What expat cannot read is told by its first bytes; and what is text, and no XML, apart from what
+ * no mistake makes of a sitemap. */
+static void test_foreign(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *encoding;
+    } heads[] = {
+        {"\0\0\xfe\xff\0\0\0<", 8, "UTF-32"},      {"\xff\xfe\0\0<\0\0\0", 8, "UTF-32"},
+        {"\0\0\0<\0\0\0?", 8, "UTF-32"},           {"<\0\0\0?\0\0\0", 8, "UTF-32"},
+        {"\x4c\x6f\xa7\x94\x93\x40", 6, "EBCDIC"},
+    };
+    char detail[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        struct sitemap_file f = verify(heads[i].encoding, heads[i].bytes, heads[i].len);
+        snprintf(detail, sizeof detail, "is encoded in %s; a sitemap is in UTF-8",
+                 heads[i].encoding);
+        assert_int_equal(f.kind, SITEMAP_FILE_BROKEN);
+        assert_string_equal(f.code, "not-utf8");
+        assert_string_equal(f.detail, detail);
+    }
+    assert_true(verify_text("loc,lastmod\nhttps://example.com/,2026-01-01\n").no_xml);
+    assert_true(verify_text("https://example.com/a\nb\nc").no_xml);
+    assert_false(verify_text("\x89PNG\r\n\x1a\n").no_xml);
+    assert_false(verify_text("<html>").no_xml);
+    assert_false(verify_text("<rss/>").no_xml);
+}
+
 static void test_lastmod(void **state)
 {
     static const struct {
@@ -212,9 +242,8 @@ static void test_lastmod(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_utf16),
+        cmocka_unit_test(test_kinds),   cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_utf16),   cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_lastmod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* What the tests of sitemap files share: each input is verified whole, byte by byte (where it is
  * short) and in pieces, with one and the same outcome. */
-#ifndef SITEMAPD_TESTS_INGEST_SITEMAP_FILE_H
-#define SITEMAPD_TESTS_INGEST_SITEMAP_FILE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,5 +130,3 @@ static inline void append_repeat(struct str *out, const char *text, size_t times
     for (size_t i = 0; i < times; i++)
         str_append(out, text, len);
 }
-
-#endif

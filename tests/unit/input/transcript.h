@@ -1,7 +1,6 @@
 /* Runs a reader over an input, cut in a given way, and writes down all that it says, so that two
  * runs can be compared as text. For the unit tests and the fuzz targets. */
-#ifndef SITEMAPD_TESTS_INGEST_TRANSCRIPT_H
-#define SITEMAPD_TESTS_INGEST_TRANSCRIPT_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -174,9 +173,11 @@ static inline bool transcript_reject(void *context, const struct rejection *reje
     return transcript_go_on(t);
 }
 
-static inline void transcript_remark(void *context, enum rule_code code, uint64_t line)
+static inline void transcript_remark(void *context, enum rule_code code, uint64_t line,
+                                     const char *element)
 {
     struct transcript *t = context;
+    (void)element;
     transcript_begin(t);
     t->remarks |= RULE_BIT(code);
     str_append_format(&t->text, "%" PRIu64 " +%s\n", line, rule_code_word(code));
@@ -250,5 +251,3 @@ static inline void transcript_done(struct transcript *t)
     str_done(&t->text);
     str_done(&t->brief);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A folder of files and a cache of blobs over it, for the tests of the cache. */
-#ifndef SITEMAPD_TESTS_UNIT_PUBLISH_BLOB_WORLD_H
-#define SITEMAPD_TESTS_UNIT_PUBLISH_BLOB_WORLD_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -212,5 +211,3 @@ static inline struct served_files_stats stats_of(struct world *w)
     served_files_stats_get(w->files, &stats);
     return stats;
 }
-
-#endif

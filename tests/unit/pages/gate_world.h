@@ -1,6 +1,5 @@
 /* A publisher whose builds stop at a gate, for the tests of the publisher. */
-#ifndef SITEMAPD_TESTS_UNIT_PUBLISH_GATE_WORLD_H
-#define SITEMAPD_TESTS_UNIT_PUBLISH_GATE_WORLD_H
+#pragma once
 
 #include <stdatomic.h>
 #include <zlib.h>
@@ -182,5 +181,3 @@ static inline void assert_equals_plain_render(struct fixture *f)
     resource_unref(s);
     str_done(&plain);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A publisher with pages on disk, for the tests of what keeps them. */
-#ifndef SITEMAPD_TESTS_UNIT_PUBLISH_KEEPER_WORLD_H
-#define SITEMAPD_TESTS_UNIT_PUBLISH_KEEPER_WORLD_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -170,5 +169,3 @@ static inline void wait_stored(struct fixture *f, const char *name, bool there)
     while (is_stored(f, name) != there)
         sleep_ms(5);
 }
-
-#endif

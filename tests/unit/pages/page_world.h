@@ -1,6 +1,5 @@
 /* Small pages, for the tests of what keeps them. */
-#ifndef SITEMAPD_TESTS_PAGE_WORLD_H
-#define SITEMAPD_TESTS_PAGE_WORLD_H
+#pragma once
 
 #include <stdio.h>
 #include <string.h>
@@ -67,5 +66,3 @@ static inline void page_world_key(const struct resource *s, struct page_key *out
     out->changed_at = s->changed_at;
     out->same_second = s->same_second;
 }
-
-#endif

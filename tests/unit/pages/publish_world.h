@@ -1,7 +1,6 @@
 /* A catalogue and a publisher on it: writing as a client does, waiting, and reading as a crawler
  * does. For every test that has a publisher. */
-#ifndef SITEMAPD_TESTS_UNIT_PUBLISH_PUBLISH_WORLD_H
-#define SITEMAPD_TESTS_UNIT_PUBLISH_PUBLISH_WORLD_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +33,7 @@ static inline struct catalogue *open_catalogue(const char *path, bool server)
     struct catalogue_options options = {
         .path = path,
         .server = server,
-        .write_timeout_ms = 5000,
+        .write_timeout_ms = 60000,
         .max_queued = 1000,
         .shrink_percent = 30,
         .history_keep_ms = 3600000,
@@ -190,5 +189,3 @@ static inline struct publisher_stats stats_of(struct publisher *p)
     publisher_stats_get(p, &s);
     return s;
 }
-
-#endif

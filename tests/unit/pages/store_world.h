@@ -1,6 +1,5 @@
 /* A store of pages in a folder of its own, for the tests of the page store. */
-#ifndef SITEMAPD_TESTS_UNIT_PUBLISH_STORE_WORLD_H
-#define SITEMAPD_TESTS_UNIT_PUBLISH_STORE_WORLD_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,5 +115,3 @@ static inline off_t size_of(const struct fixture *f, const char *name)
     assert_int_equal(lstat(path, &found), 0);
     return found.st_size;
 }
-
-#endif

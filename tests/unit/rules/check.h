@@ -1,7 +1,6 @@
 /* What the tests of the rules share: cmocka with its prerequisites, and tables whose failing row
  * names itself. */
-#ifndef SITEMAPD_TESTS_RULES_CHECK_H
-#define SITEMAPD_TESTS_RULES_CHECK_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,5 +42,3 @@ static inline void check_set(const char *row, rule_set got, rule_set want)
         fail_msg("%s: got remarks %llx, want %llx", row, (unsigned long long)got,
                  (unsigned long long)want);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A folder of its own for a test, and short names for what is done to it. */
-#ifndef SITEMAPD_TESTS_FOLDER_H
-#define SITEMAPD_TESTS_FOLDER_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +55,22 @@ static inline void folder_remove(struct temp_folder *f)
     assert_int_equal(system(command), 0);
 }
 
+/* A test's, whose state it is. */
+static inline int folder_setup(void **state)
+{
+    struct temp_folder *f = malloc(sizeof *f);
+    folder_make(f);
+    *state = f;
+    return 0;
+}
+
+static inline int folder_teardown(void **state)
+{
+    folder_remove(*state);
+    free(*state);
+    return 0;
+}
+
 /* Writes a file whole, in place. */
 static inline void folder_write(const struct temp_folder *f, const char *path, const char *text)
 {
@@ -90,5 +105,3 @@ static inline void folder_sitemap(const struct temp_folder *f, const char *path,
     folder_write(f, path, text);
     folder_date(f, path, age);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A source that runs, and the events that it told. */
-#ifndef SITEMAPD_TESTS_UNIT_SOURCES_RUNNING_H
-#define SITEMAPD_TESTS_UNIT_SOURCES_RUNNING_H
+#pragma once
 
 #include "tests/unit/sources/world.h"
 
@@ -115,5 +114,3 @@ static inline int teardown(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-#endif

@@ -165,22 +165,7 @@ static void a_file_that_does_not_hold_still_is_told(void **state)
     close(top);
 }
 
-static int setup(void **state)
-{
-    struct temp_folder *f = malloc(sizeof *f);
-    folder_make(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    folder_remove(*state);
-    free(*state);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
 
 int main(void)
 {

@@ -19,6 +19,7 @@
 #include "server/base/clock.h"
 #include "server/rules/lastmod.h"
 #include "server/sources/remote/remote.h"
+#include "server/sources/sources.h"
 #include "tests/unit/sources/folder.h"
 
 #define PAGES    16
@@ -166,17 +167,19 @@ static void on_moved(void *context, const struct remote_moved *moved)
     pthread_mutex_unlock(&world.lock);
 }
 
+static const char *const allowed[] = {"127.0.0.0/8", NULL};
+static const struct remote_bounds usual_bounds = {.agent = "sitemapd/test",
+                                                  .rate = 1000,
+                                                  .per_host = 2,
+                                                  .min_interval_s = 900,
+                                                  .max_interval_s = 86400,
+                                                  .allow_addresses = allowed};
+
 static void start(void)
 {
     char why[256];
-    static const char *const allowed[] = {"127.0.0.0/8", NULL};
     struct remote_options options = {.catalogue = world.c,
-                                     .bounds = {.agent = "sitemapd/test",
-                                                .rate = 1000,
-                                                .per_host = 2,
-                                                .min_interval_s = 900,
-                                                .max_interval_s = 86400,
-                                                .allow_addresses = allowed},
+                                     .bounds = usual_bounds,
                                      .count = 1,
                                      .settings = &world.settings,
                                      .moved = on_moved};
@@ -184,12 +187,36 @@ static void start(void)
         fail_msg("%s", why);
 }
 
+/* The site, as a configuration has it. */
+static void declare_site(bool check)
+{
+    struct change_result result;
+    static const char *const none[] = {NULL}, *const index[] = {"/sitemap_index.xml", NULL};
+    const struct site_declaration site = {.origin = world.site,
+                                          .index_paths = index,
+                                          .managed = true,
+                                          .cross_hosts = none,
+                                          .alias_hosts = none,
+                                          .max_pages = 500,
+                                          .check = check};
+    struct change change = {.kind = CHANGE_CONFIGURE, .declared = &site, .declared_count = 1};
+    assert_int_equal(catalogue_apply(world.c, &change, &result), CATALOGUE_OK);
+    change_result_done(&result);
+}
+
+static void find_site(void)
+{
+    struct registry *registry;
+    assert_int_equal(catalogue_registry(world.c, &registry), CATALOGUE_OK);
+    world.site_id = registry_site_by_origin(registry, world.site)->id;
+    registry_unref(registry);
+}
+
 static int setup(void **state)
 {
     (void)state;
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof to;
-    struct change_result result;
     memset(&world, 0, sizeof world);
     memset(&origin, 0, sizeof origin);
     pthread_mutex_init(&world.lock, NULL);
@@ -207,15 +234,13 @@ static int setup(void **state)
     snprintf(world.upstream, sizeof world.upstream, "%s/list.xml", world.site);
     snprintf(world.index, sizeof world.index, "%s/sitemap_index.xml", world.site);
     open_catalogue();
-    struct change site = {.kind = CHANGE_SITE_ADD, .site = {.origin = world.site}};
-    assert_int_equal(catalogue_apply(world.c, &site, &result), CATALOGUE_OK);
-    world.site_id = result.id;
-    struct change index = {.kind = CHANGE_INDEX_ADD, .index_url = world.index};
-    assert_int_equal(catalogue_apply(world.c, &index, &result), CATALOGUE_OK);
+    declare_site(false);
+    find_site();
     world.settings = (struct remote_settings){.name = "shop",
                                               .upstream = world.upstream,
                                               .poll_s = 900,
                                               .check = true,
+                                              .managed = true,
                                               .drop_after_s = 259200};
     return 0;
 }
@@ -332,6 +357,7 @@ static void age(const char *path, int64_t seconds)
     assert_int_equal(catalogue_view_begin(world.c, &v), CATALOGUE_OK);
     assert_int_equal(catalogue_view_check_by_loc(v, world.site_id, loc(path), &write.record),
                      CATALOGUE_OK);
+    write.full_from = write.record.full_at;
     write.record.since -= seconds;
     write.record.full_at -= seconds;
     write.record.checked_at -= seconds;
@@ -545,7 +571,7 @@ static void claims_of_now_are_not_taken(void **state)
 {
     (void)state;
     set_all_good();
-    set("/a.xml", "403 Forbidden", "%s", world.site); /* its first poll, whenever, dates nothing */
+    set("/a.xml", "403 Forbidden", "%s", world.site); /* its first poll dates nothing, */
     start();
     for (int64_t i = 0; i < 2; i++) {
         char now[21];
@@ -556,6 +582,8 @@ static void claims_of_now_are_not_taken(void **state)
             world.site, now);
         assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
         assert_string_equal(date_of("/a.xml"), i == 0 ? now : "none");
+        if (i == 0) /* and is over before the date is taken away */
+            assert_int_equal(poll_one("/a.xml"), CHECK_REFUSED);
     }
     set_all_good();
     assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
@@ -587,23 +615,13 @@ static void await_rows(size_t wanted)
     }
 }
 
-static void set_checked(bool check)
-{
-    struct change_result result;
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = world.site_id,
-                            .site = {.set = SITE_SET_CHECK, .check = check}};
-    assert_int_equal(catalogue_apply(world.c, &change, &result), CATALOGUE_OK);
-    change_result_done(&result);
-}
-
 /* The API registers /b.xml on a site whose entries are checked, and it was read once. */
 static void watch_registered(const struct change *put)
 {
     struct change_result result;
     set_all_good();
     set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
-    set_checked(true);
+    declare_site(true);
     assert_int_equal(catalogue_apply(world.c, put, &result), CATALOGUE_OK);
     change_result_done(&result);
     start();
@@ -647,7 +665,6 @@ static void a_checked_site_keeps_what_was_registered(void **state)
     assert_string_not_equal(date_of("/b.xml"), "-");
     /* Neither the site nor the source wants anything any more: nothing is known of it. */
     char why[256];
-    static const char *const allowed[] = {"127.0.0.0/8", NULL};
     const struct remote_bounds bounds = {.agent = "x",
                                          .rate = 1000,
                                          .per_host = 2,
@@ -658,7 +675,7 @@ static void a_checked_site_keeps_what_was_registered(void **state)
     world.settings.check = false;
     assert_true(remote_reconfigure(world.r, &bounds, 1, &world.settings, why, sizeof why));
     await_rows(2);
-    set_checked(false);
+    declare_site(false);
     await_rows(1);
     assert_true(remote_reconfigure(world.r, &bounds, 0, NULL, why, sizeof why));
     await_rows(0);
@@ -760,24 +777,19 @@ static void a_restart_polls_nothing_before_its_time(void **state)
 static void a_list_is_scanned_once(void **state)
 {
     (void)state;
-    char why[256];
-    struct change_result result;
-    static const char *const allowed[] = {"127.0.0.0/8", NULL};
+    struct scan_once scan = {.catalogue = world.c, .max_removed = MAX_REMOVED_GUARDED};
     const struct remote_bounds bounds = {
         .agent = "sitemapd/test", .rate = 1, .per_host = 1, .allow_addresses = allowed};
     set_all_good();
     for (int dry = 1; dry >= 0; dry--) {
-        assert_int_equal(remote_scan_once(world.c, &world.settings, &bounds, MAX_REMOVED_GUARDED,
-                                          dry, NULL, &result, why, sizeof why),
-                         CATALOGUE_OK);
-        assert_int_equal(result.created, 4);
+        scan.dry_run = dry;
+        assert_int_equal(remote_scan_once(&world.settings, &bounds, &scan), CATALOGUE_OK);
+        assert_int_equal(scan.result.created, 4);
         assert_string_equal(date_of("/a.xml"), dry ? "-" : "2026-01-01");
     }
     set("/list.xml", "200 OK", URLSET "</urlset>");
-    assert_int_equal(remote_scan_once(world.c, &world.settings, &bounds, MAX_REMOVED_GUARDED, false,
-                                      NULL, &result, why, sizeof why),
-                     CATALOGUE_REFUSED);
-    assert_non_null(strstr(why, "urlset-not-index: "));
+    assert_int_equal(remote_scan_once(&world.settings, &bounds, &scan), CATALOGUE_REFUSED);
+    assert_non_null(strstr(scan.why, "urlset-not-index: "));
 }
 
 static void a_dry_run_of_a_list_changes_nothing(void **state)
@@ -792,15 +804,15 @@ static void a_dry_run_of_a_list_changes_nothing(void **state)
     assert_int_equal(world.created, 1);
     assert_string_equal(date_of("/new.xml"), "-");
     assert_true(remote_status(world.r, "shop", &status));
-    int64_t next = status.next_poll_at;
+    const struct remote_status before = status; /* of one poll, or of one that began unasked, too */
     set("/list.xml", "200 OK", URLSET "</urlset>");
     assert_non_null(strstr(scan_list_dry(), "urlset"));
     set("/list.xml", "503 No", "");
     assert_non_null(strstr(scan_list_dry(), "503"));
     assert_true(remote_status(world.r, "shop", &status));
     assert_false(status.failing);
-    assert_int_equal(status.next_poll_at, next);
-    assert_int_equal(status.polls, 1);
+    assert_int_equal(status.next_poll_at, before.next_poll_at);
+    assert_int_equal(status.polls, before.polls);
 }
 
 static void an_address_that_is_not_allowed_is_not_asked(void **state)
@@ -822,6 +834,30 @@ static void an_address_that_is_not_allowed_is_not_asked(void **state)
     assert_in_range(asked("/a.xml", false), before, before + 1);
 }
 
+/* On the thread itself, in the middle of its turn. */
+static void make_and_scan_another(void *context, const struct change_result *result,
+                                  const char *failure)
+{
+    char why[256];
+    struct remote_settings another = world.settings;
+    (void)context;
+    (void)result;
+    (void)failure;
+    another.name = "another";
+    assert_true(remote_reconfigure(world.r, &usual_bounds, 1, &another, why, sizeof why));
+    remote_scan(world.r, "another", MAX_REMOVED_GUARDED, false, on_scanned, NULL);
+}
+
+static void what_was_made_before_is_scanned(void **state)
+{
+    (void)state;
+    set_all_good();
+    start();
+    remote_scan(world.r, "shop", MAX_REMOVED_GUARDED, false, make_and_scan_another, NULL);
+    await();
+    assert_string_equal(world.failure, "");
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -839,6 +875,7 @@ int main(void)
         CASE(a_list_is_scanned_once),
         CASE(a_dry_run_of_a_list_changes_nothing),
         CASE(an_address_that_is_not_allowed_is_not_asked),
+        CASE(what_was_made_before_is_scanned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,9 +11,7 @@
 #include <cmocka.h>
 
 #include "server/sources/remote/claim.h"
-#include "server/sources/remote/due.h"
 #include "server/sources/remote/host.h"
-#include "server/sources/remote/interval.h"
 #include "server/sources/remote/run.h"
 
 static const struct interval_bounds bounds = {900, 86400};
@@ -320,6 +318,59 @@ static void hosts_that_nothing_is_polled_of_are_forgotten(void **state)
     free(r.hosts);
 }
 
+enum { GREEDY = 1, OTHER = 2, THIRD = 3 };
+
+/* Of sites that wait the one that had least goes first, and who has it for long lets go. */
+static void a_place_is_shared_by_sites(void **state)
+{
+    (void)state;
+    struct shares s = {0};
+    int64_t now = 5000000;
+    assert_true(shares_is_turn(&s, GREEDY, now));
+    assert_int_equal(shares_hurry_after_s(&s, GREEDY, now), 0);
+    assert_false(shares_lets_go(&s, GREEDY, 3600000, now)); /* nobody waits */
+    shares_wait(&s, OTHER, now);
+    assert_true(shares_is_turn(&s, GREEDY, now)); /* they had as much: nothing */
+    assert_false(shares_lets_go(&s, GREEDY, 599000, now));
+    assert_true(shares_lets_go(&s, GREEDY, 600000, now));
+    shares_charge(&s, GREEDY, 601000, 1000, now);
+    assert_false(shares_is_turn(&s, GREEDY, now));
+    assert_true(shares_is_turn(&s, GREEDY, now + 60000)); /* who waits says so again */
+    shares_wait(&s, OTHER, now += 60000);
+    assert_false(shares_is_turn(&s, GREEDY, now));
+    assert_true(shares_is_turn(&s, OTHER, now));
+    shares_wait(&s, GREEDY, now);
+    assert_false(shares_lets_go(&s, OTHER, 590000, now));
+    assert_true(
+        shares_lets_go(&s, OTHER, 602000, now)); /* more than who waits, who paid 6 s back */
+    shares_charge(&s, OTHER, 100000, 0, now);
+    assert_true(shares_is_turn(&s, OTHER, now)); /* it had less still */
+    shares_charge(&s, OTHER, 600000, 0, now);
+    assert_false(shares_is_turn(&s, OTHER, now));
+    shares_done(&s);
+}
+
+/* What is fetched out of its turn is a tenth of the time, or 22 GB a day. */
+static void who_asks_gets_a_share(void **state)
+{
+    (void)state;
+    struct shares s = {0};
+    int64_t now = 1;
+    const uint64_t five_gb = 5ull << 30; /* 2,048 s of debt */
+    shares_charge(&s, GREEDY, 10000, five_gb, now);
+    assert_int_equal(shares_hurry_after_s(&s, GREEDY, now), 14481);
+    assert_int_equal(shares_hurry_after_s(&s, OTHER, now), 0);
+    assert_int_equal(shares_hurry_after_s(&s, GREEDY, now + 14480000), 0);
+    for (unsigned i = 0; i < 100; i++) /* two hours at most */
+        shares_charge(&s, GREEDY, 3600000, 0, now);
+    assert_int_equal(shares_hurry_after_s(&s, GREEDY, now), 66001);
+    /* Of whom nothing is to be known any more makes room. */
+    for (int64_t site = THIRD; site < 1000; site++)
+        shares_charge(&s, site, 1000, 0, now += 10001);
+    assert_in_range(s.count, 2, 4);
+    shares_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +381,8 @@ int main(void)
         cmocka_unit_test(the_first_is_taken_first),
         cmocka_unit_test(hosts_that_nothing_is_polled_of_are_forgotten),
         cmocka_unit_test(dates),
+        cmocka_unit_test(a_place_is_shared_by_sites),
+        cmocka_unit_test(who_asks_gets_a_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

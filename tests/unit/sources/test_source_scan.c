@@ -245,21 +245,7 @@ static void remarks_are_kept_until_the_file_is_mended(void **state)
     assert_remarks(w, "a.xml", "");
 }
 
-static int setup(void **state)
-{
-    *state = malloc(sizeof(struct world));
-    world_open(*state, 30);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 
 int main(void)
 {

@@ -282,21 +282,7 @@ static void a_file_that_never_rests(void **state)
     world_scan(w, "recovered busy.txt\n");
 }
 
-static int setup(void **state)
-{
-    *state = malloc(sizeof(struct world));
-    world_open(*state, 30);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 
 int main(void)
 {

@@ -177,22 +177,7 @@ static void a_walk_ends_when_told(void **state)
     assert_string_equal(seen.text, "a/1.xml\na/2.xml\n");
 }
 
-static int setup(void **state)
-{
-    struct temp_folder *f = malloc(sizeof *f);
-    folder_make(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    folder_remove(*state);
-    free(*state);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
 
 int main(void)
 {

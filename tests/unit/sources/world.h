@@ -1,6 +1,5 @@
 /* A folder, a catalogue with a site and an index, and a source between them. */
-#ifndef SITEMAPD_TESTS_SOURCES_WORLD_H
-#define SITEMAPD_TESTS_SOURCES_WORLD_H
+#pragma once
 
 #include "tests/unit/sources/folder.h"
 
@@ -56,6 +55,21 @@ static inline void world_close(struct world *w)
     catalogue_close(w->c);
     folder_done(&w->place);
     folder_remove(&w->folder);
+}
+
+/* A test's, whose state it is. */
+static inline int world_setup(void **state)
+{
+    *state = malloc(sizeof(struct world));
+    world_open(*state, 30);
+    return 0;
+}
+
+static inline int world_teardown(void **state)
+{
+    world_close(*state);
+    free(*state);
+    return 0;
 }
 
 static inline void world_tell(void *context, const char *what, const struct source_file *file)
@@ -236,5 +250,3 @@ static inline void assert_problem(struct world *w, const char *path, const char 
     assert_int_equal(file.has_entry, has_entry);
     catalogue_view_end(view);
 }
-
-#endif

@@ -4,7 +4,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include "db/file/schema_versions.h"
+#include "db/file/schema.h"
 #include "tests/unit/db/read/read_fixture.h"
 #include "tests/unit/own_program.h"
 #include "tests/unit/scratch.h"
@@ -37,7 +37,7 @@ static void make_version_1(const char *path)
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     fixture_sql(db, "PRAGMA journal_mode=WAL");
     fixture_sql(db, "BEGIN");
-    fixture_sql(db, "%s", schema_v1);
+    fixture_sql(db, "%s", schema_step(0));
     fixture_sql(db,
                 "INSERT INTO catalogue VALUES(1, '0123456789abcdef0123456789abcdef', 0, 0, 0, 0);"
                 "PRAGMA application_id = 0x534d4150; PRAGMA user_version = 1; COMMIT");
@@ -67,7 +67,7 @@ static int64_t version_of(const char *path, const char *what)
 static struct catalogue_options options_for(const char *path)
 {
     return (struct catalogue_options){.path = path,
-                                      .write_timeout_ms = 10000,
+                                      .write_timeout_ms = 60000,
                                       .shrink_percent = 30,
                                       .default_max_pages = LIMIT_SITE_PAGES};
 }
@@ -188,6 +188,101 @@ static void segments_are_halved(void **state)
         assert_int_equal(fixture_number(db, what), revision[i]);
     }
     sqlite3_close(db);
+}
+
+/* Version 11 has what polls and sources know alike of a sitemap in one row. */
+static void what_polls_know_is_told_once(void **state)
+{
+    static const char fetched[] =
+        "INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at, interval_s,"
+        " failures, checked_at, good_at, changed_at, full_at, since, hash, dateless, urls, bytes,"
+        " one_lastmod, line) VALUES(%s, %d, %d, '" ORIGIN "%s', 1, 200, 0, 9, 60, 0, 8, 8, 0, 8, 8,"
+        " zeroblob(16), %s, 3, 500, 0, 0)";
+    static const char known[] =
+        "INSERT INTO source_file(source, path, site, loc, state, refused, device, inode, size,"
+        " mtime_ns, hash, lastmod, urls, bytes, one_lastmod, future, line, \"column\","
+        " problem_since, claim) VALUES(2, '" ORIGIN "%s', 1, '" ORIGIN "%s', 0, 0, 0, 0, 0, 0,"
+        " zeroblob(16), %s, %d, 500, 0, 0, 0, 0, 0, '2026-01-01')";
+    struct fixture *f = *state;
+    make_version_1(f->path);
+    assert_int_equal(sqlite3_open(f->path, &f->db), SQLITE_OK);
+    for (int i = 1; i < 10; i++)
+        fixture_sql(f->db, "%s", schema_step(i));
+    fixture_sql(f->db, "PRAGMA user_version = 10; INSERT INTO source VALUES(2, 'shop');"
+                       "INSERT INTO source_state(source, scanned_at, good_at, held, files, listed,"
+                       " quarantined) VALUES(2, 1, 1, 0, 3, 3, 0)");
+    fixture_sql(f->db, known, "/a.xml", "/a.xml", "'2026-01-01'", 3);
+    fixture_sql(f->db, known, "/b.xml", "/b.xml", "NULL", 3);
+    fixture_sql(f->db, known, "/c.xml", "/c.xml", "'2026-01-03'", 4); /* not as polls say */
+    fixture_sql(f->db, fetched, "1", 2, 0, "/a.xml", "zeroblob(16)");
+    fixture_sql(f->db, fetched, "1", 2, 0, "/b.xml", "NULL");
+    fixture_sql(f->db, fetched, "1", 2, 0, "/c.xml", "x'000102030405060708090a0b0c0d0e0f'");
+    fixture_sql(f->db, fetched, "1", 0, 0, "/d.xml", "zeroblob(16)");
+    fixture_sql(f->db, fetched, "0", 2, 1, "/list.xml", "NULL");
+    fixture_sql(f->db, "CREATE TABLE was AS SELECT * FROM source_file");
+    struct catalogue *c = open_catalogue(f->path);
+    assert_sound(c);
+    catalogue_close(c);
+    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM source_file_row"), 1);
+    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM fetch WHERE listed = 1"), 2);
+    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM fetch WHERE loc = '" ORIGIN
+                                           "/list.xml' OR loc IN ('/a.xml', '/b.xml', '/c.xml',"
+                                           " '/d.xml')"),
+                     5);
+    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM (SELECT source, path, site, loc,"
+                                           " hash, lastmod, urls, bytes, claim FROM was INTERSECT"
+                                           " SELECT source, path, site, loc, hash, lastmod, urls,"
+                                           " bytes, claim FROM source_file)"),
+                     3);
+}
+
+/* Version 12 keeps what polls know in fewer bytes: all of it is as it was. */
+static void what_polls_know_is_kept_shorter(void **state)
+{
+    static const char *const dates[][2] = {
+        /* lastmod, claim */
+        {"''", "'2026-10-01T08:09:10Z'"},
+        {"'2026-10-02T08:09:10+00:00'", "'2026-10-01T08:09:10+00:00'"},
+        {"'2026-10-02'", "'2026-10-01T08:09:10+02:00'"},
+        {"'2026-10-02T08:09:10.5Z'", "'2026-02-31T08:09:10Z'"},
+        {"'1970-01-01T00:00:00Z'", "'1969-12-31T23:59:59Z'"},
+        {"'9999-12-31T23:59:59Z'", "'0001-01-01T00:00:00+00:00'"},
+        {"NULL", "NULL"},
+        {"''", "NULL"},
+    };
+    const int count = sizeof dates / sizeof *dates;
+    struct fixture *f = *state;
+    make_version_1(f->path);
+    assert_int_equal(sqlite3_open(f->path, &f->db), SQLITE_OK);
+    for (int i = 1; i < 11; i++)
+        fixture_sql(f->db, "%s", schema_step(i));
+    fixture_sql(f->db,
+                "PRAGMA user_version = 11; INSERT INTO source VALUES(2, 'shop');"
+                "INSERT INTO source_state(source, scanned_at, good_at, held, files, listed,"
+                " quarantined) VALUES(2, 1, 1, 0, %d, %d, 0)",
+                count, count);
+    for (int i = 0; i < count; i++)
+        fixture_sql(f->db,
+                    "INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at,"
+                    " interval_s, failures, checked_at, good_at, changed_at, full_at, since, urls,"
+                    " bytes, one_lastmod, line, listed, lastmod, claim) VALUES(1, 2, 0, '/%d.xml',"
+                    " %d, 200, 0, 9, 60, 0, 900, 800, 700, 600, 1000, 3, 500, 0, 0, 1, %s, %s)",
+                    i, i % 4, dates[i][0], dates[i][1]);
+    fixture_sql(f->db, "CREATE TABLE was AS SELECT * FROM source_file");
+    struct catalogue *c = open_catalogue(f->path);
+    assert_sound(c);
+    catalogue_close(c);
+    assert_int_equal(fixture_number(f->db,
+                                    "SELECT count(*) FROM (SELECT path, lastmod, claim FROM"
+                                    " was INTERSECT SELECT path, lastmod, claim FROM source_file)"),
+                     count);
+    assert_int_equal(fixture_number(f->db, "SELECT group_concat(typeof(claim) = 'integer', '')"
+                                           " = '11000000' AND group_concat(typeof(lastmod) ="
+                                           " 'integer', '') = '01000100' FROM fetch"),
+                     1);
+    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM fetch WHERE (good_ago, full_ago,"
+                                           " since_ago, changed_at) = (100, 300, -100, 700)"),
+                     count);
 }
 
 static void a_newer_file_is_refused_and_left_alone(void **state)
@@ -315,6 +410,8 @@ int main(int argc, char **argv)
         TEST(an_older_file_is_brought_forward),
         TEST(both_ways_lead_to_the_same_tables),
         TEST(segments_are_halved),
+        TEST(what_polls_know_is_told_once),
+        TEST(what_polls_know_is_kept_shorter),
         TEST(a_newer_file_is_refused_and_left_alone),
         TEST(a_migration_that_fails_leaves_the_file_as_it_was),
         TEST(processes_at_once_migrate_once),

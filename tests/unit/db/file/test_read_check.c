@@ -79,8 +79,9 @@ static void a_sound_catalogue_has_no_findings(void **state)
 
 /* Each alone; the sentences that must come of it, in order, with a newline behind each. */
 #define INTO_FETCH                                                                                 \
-    "INSERT INTO fetch(status, marks, interval_s, failures, checked_at, good_at, changed_at,"      \
-    " full_at, since, urls, bytes, one_lastmod, line, site, source, list, loc, state, next_at,"    \
+    "INSERT INTO fetch(status, marks, interval_s, failures, checked_at, good_ago, changed_at,"     \
+    " full_ago, since_ago, urls, bytes, one_lastmod, line, site, source, list, loc, state, "       \
+    "next_at,"                                                                                     \
     " hash) SELECT 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, * FROM ("
 
 static const struct {

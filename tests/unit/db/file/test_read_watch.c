@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "db/catalogue.h"
+#include "db/file/watch.h"
 
 #define S1 "https://www.example.com"
 
@@ -65,13 +66,8 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Sanitizers and a busy machine are slow; a plain build is not. */
-static int64_t slow(int64_t ms)
-{
-    const char *slowness = getenv("SITEMAPD_SLOWNESS");
-
-    return ms * (slowness != NULL ? atoi(slowness) : 4);
-}
+/* Asked again where it took longer: whatever else a machine does, it does not do it each time. */
+#define TRIES 20
 
 static uint64_t revision_now(struct catalogue *c)
 {
@@ -90,19 +86,31 @@ static void nothing_new_times_out(void **state)
     (void)state;
 
     open_all(&f, &c);
-    int64_t began = now_ms();
-    assert_int_equal(catalogue_wait(&c, 0), CATALOGUE_WAIT_TIMEOUT);
-    assert_true(now_ms() - began < slow(100));
-    began = now_ms();
-    assert_int_equal(catalogue_wait(&c, 250), CATALOGUE_WAIT_TIMEOUT);
-    assert_in_range(now_ms() - began, 245, slow(400));
+    for (uint32_t wait_ms = 0; wait_ms <= 250; wait_ms += 250) {
+        int64_t took = INT64_MAX;
+        for (int i = 0; i < TRIES && took >= wait_ms + 100; i++) {
+            int64_t began = now_ms();
+            assert_int_equal(catalogue_wait(&c, wait_ms), CATALOGUE_WAIT_TIMEOUT);
+            took = now_ms() - began;
+            assert_true(took + 5 >= wait_ms);
+        }
+        assert_true(took < wait_ms + 100);
+    }
     close_all(&f, &c);
 }
 
+struct waker {
+    struct catalogue *catalogue;
+    int64_t woke_ms;
+};
+
 static void *wake_soon(void *context)
 {
+    struct waker *waker = context;
+
     usleep(30000);
-    catalogue_wake(context);
+    waker->woke_ms = now_ms();
+    catalogue_wake(waker->catalogue);
     return NULL;
 }
 
@@ -138,11 +146,18 @@ static void a_wake_ends_the_wait(void **state)
     assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
     assert_int_equal(catalogue_wait(&c, 0), CATALOGUE_WAIT_TIMEOUT);
 
-    assert_int_equal(pthread_create(&thread, NULL, wake_soon, &c), 0);
-    int64_t began = now_ms();
-    assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
-    assert_true(now_ms() - began < slow(90)); /* not by the next poll */
-    pthread_join(thread, NULL);
+    /* Long quiet, so that the next look is far away. */
+    struct waker waker = {.catalogue = &c};
+    int64_t took = INT64_MAX;
+    for (int i = 0; i < TRIES && took >= 900; i++) {
+        c.watch->moved_ms -= 60000;
+        assert_int_equal(pthread_create(&thread, NULL, wake_soon, &waker), 0);
+        assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
+        took = now_ms();
+        pthread_join(thread, NULL);
+        took -= waker.woke_ms;
+    }
+    assert_true(took < 900);
 
     /* A commit with its wake is one change, not two. */
     fixture_entry(f.db, 1, 1, S1 "/b", NULL);
@@ -150,6 +165,38 @@ static void a_wake_ends_the_wait(void **state)
     assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
     assert_int_equal(catalogue_wait(&c, 150), CATALOGUE_WAIT_TIMEOUT);
     close_all(&f, &c);
+}
+
+/* How long it took to be seen, milliseconds. */
+static int64_t foreign_commit(struct fixture *f, struct catalogue *c)
+{
+    int done[2], status;
+    int64_t committed;
+    assert_int_equal(pipe(done), 0);
+    uint64_t before = revision_now(c);
+    pid_t child = fork();
+    if (child == 0) {
+        /* The child has a connection of its own and never touches ours. */
+        sqlite3 *db;
+        char why[256], sql[200];
+        usleep(50000);
+        snprintf(sql, sizeof sql, "UPDATE catalogue SET revision = revision + 1");
+        if (connection_open(f->path, CONNECTION_WRITE, &db, why, sizeof why) != CATALOGUE_OK ||
+            sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+            _exit(1);
+        committed = now_ms();
+        _exit(write(done[1], &committed, sizeof committed) != (ssize_t)sizeof committed);
+    }
+    assert_true(child > 0);
+    assert_int_equal(catalogue_wait(c, 60000), CATALOGUE_WAIT_CHANGED);
+    int64_t seen = now_ms();
+    assert_int_equal(read(done[0], &committed, sizeof committed), sizeof committed);
+    assert_int_equal(revision_now(c), before + 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(done[0]);
+    close(done[1]);
+    return seen - committed;
 }
 
 static void a_foreign_commit_shows_within_200_ms(void **state)
@@ -160,37 +207,15 @@ static void a_foreign_commit_shows_within_200_ms(void **state)
 
     open_all(&f, &c);
     for (int round = 0; round < 4; round++) {
-        /* After three seconds of quiet it is looked at once a second, unless the kernel tells. */
-        if (round == 3)
-            assert_int_equal(catalogue_wait(&c, 3300), CATALOGUE_WAIT_TIMEOUT);
-        int done[2];
-        int64_t committed;
-        assert_int_equal(pipe(done), 0);
-        uint64_t before = revision_now(&c);
-        pid_t child = fork();
-        if (child == 0) {
-            /* The child has a connection of its own and never touches ours. */
-            sqlite3 *db;
-            char why[256], sql[200];
-            usleep(50000);
-            snprintf(sql, sizeof sql, "UPDATE catalogue SET revision = revision + 1");
-            if (connection_open(f.path, CONNECTION_WRITE, &db, why, sizeof why) != CATALOGUE_OK ||
-                sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
-                _exit(1);
-            committed = now_ms();
-            _exit(write(done[1], &committed, sizeof committed) != (ssize_t)sizeof committed);
+        int64_t took = INT64_MAX;
+        for (int i = 0; i < TRIES && took >= 200; i++) {
+            /* After three seconds of quiet it is looked at once a second, unless the kernel tells.
+             */
+            if (round == 3)
+                assert_int_equal(catalogue_wait(&c, 3300), CATALOGUE_WAIT_TIMEOUT);
+            took = foreign_commit(&f, &c);
         }
-        assert_true(child > 0);
-        assert_int_equal(catalogue_wait(&c, 30000), CATALOGUE_WAIT_CHANGED);
-        int64_t seen = now_ms();
-        assert_int_equal(read(done[0], &committed, sizeof committed), sizeof committed);
-        assert_true(seen - committed < slow(200));
-        assert_int_equal(revision_now(&c), before + 1);
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-        close(done[0]);
-        close(done[1]);
+        assert_true(took < 200);
     }
     close_all(&f, &c);
 }

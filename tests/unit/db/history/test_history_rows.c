@@ -101,6 +101,27 @@ static void add_dated(struct history_part *part, const char *loc, const char *la
     };
 }
 
+/* Names that go on as they began are packed to next to nothing. */
+static void regular_names_are_small(void **state)
+{
+    struct history_part in = {.rows = NULL}, out = {.rows = NULL};
+    struct str packed = STR_INIT;
+    char loc[48];
+    (void)state;
+    for (unsigned i = 0; i < HISTORY_PART_ROWS; i++) {
+        snprintf(loc, sizeof loc, "https://a.example/sitemap-%06u.xml", i);
+        add_dated(&in, loc, "2026-11-21T08:30:00Z");
+    }
+    assert_true(history_part_pack(&in, &packed));
+    assert_true(packed.len < 2 * HISTORY_PART_ROWS);
+    assert_true(history_part_unpack(&out, packed.data, packed.len));
+    assert_int_equal(out.count, HISTORY_PART_ROWS);
+    assert_string_equal(history_text_of(&out, out.rows[HISTORY_PART_ROWS - 1].loc), loc);
+    str_done(&packed);
+    history_part_done(&in);
+    history_part_done(&out);
+}
+
 /* Each as it came; what is nearly of the usual form is a text. */
 static void every_date_comes_out(void **state)
 {
@@ -235,10 +256,10 @@ static void a_filter_misses_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(every_date_comes_out),
-        cmocka_unit_test(the_bytes_are_these),    cmocka_unit_test(long_texts_are_deflated),
-        cmocka_unit_test(an_entry_has_one_row),   cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(a_filter_misses_none),
+        cmocka_unit_test(what_goes_in_comes_out),  cmocka_unit_test(regular_names_are_small),
+        cmocka_unit_test(every_date_comes_out),    cmocka_unit_test(the_bytes_are_these),
+        cmocka_unit_test(long_texts_are_deflated), cmocka_unit_test(an_entry_has_one_row),
+        cmocka_unit_test(damage_is_refused),       cmocka_unit_test(a_filter_misses_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* A catalogue file filled by plain SQL, for tests of the read side: what they find must not depend
  * on the writer. */
-#ifndef SITEMAPD_TESTS_UNIT_DB_READ_READ_FIXTURE_H
-#define SITEMAPD_TESTS_UNIT_DB_READ_READ_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,5 +128,3 @@ static inline void fixture_entry(sqlite3 *db, int index, uint32_t position, cons
         render_frame_bytes() + render_entry_bytes(loc, strlen(loc)),
         render_entry_bytes(loc, strlen(loc)), index, segment);
 }
-
-#endif

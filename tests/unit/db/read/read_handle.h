@@ -1,6 +1,5 @@
 /* A handle with nothing but its read side, over a fixture's file. */
-#ifndef SITEMAPD_TESTS_UNIT_DB_READ_READ_HANDLE_H
-#define SITEMAPD_TESTS_UNIT_DB_READ_READ_HANDLE_H
+#pragma once
 
 #include "db/file/handle.h"
 #include "db/read/view_pool.h"
@@ -28,5 +27,3 @@ static inline struct catalogue_view *begin(struct catalogue *c)
     assert_non_null(v);
     return v;
 }
-
-#endif

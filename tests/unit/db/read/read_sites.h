@@ -1,6 +1,5 @@
 /* A file with two sites and three indexes, and a handle on it. */
-#ifndef SITEMAPD_TESTS_UNIT_DB_READ_READ_SITES_H
-#define SITEMAPD_TESTS_UNIT_DB_READ_READ_SITES_H
+#pragma once
 
 #include "tests/unit/db/read/read_handle.h"
 
@@ -23,5 +22,3 @@ static inline void close_all(struct fixture *f, struct catalogue *c)
     handle_close(c);
     fixture_close(f);
 }
-
-#endif

@@ -95,7 +95,7 @@ static void pages_since_tells_what_changed(void **state)
 
     struct catalogue_view *v = begin(&c);
     struct seen all = {0};
-    assert_int_equal(catalogue_view_pages_since(v, 0, 0, see_page, &all), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, 0, see_page, &all), CATALOGUE_OK);
     assert_int_equal(all.count, 4);
     assert_string_equal(all.url[0], S1 "/sitemap_index.xml");
     assert_string_equal(all.url[1], S1 "/sitemap_index-2.xml");
@@ -108,20 +108,21 @@ static void pages_since_tells_what_changed(void **state)
     assert_true(all.page[2].removed);
     assert_int_equal(all.page[3].index_id, 3);
 
-    struct seen some = {0};
-    assert_int_equal(catalogue_view_pages_since(v, 2, 1, see_page, &some), CATALOGUE_OK);
+    struct seen some = {.stop_after = 1};
+    assert_int_equal(catalogue_view_pages_since(v, 2, see_page, &some), CATALOGUE_OK);
     assert_int_equal(some.count, 1);
     assert_int_equal(some.page[0].revision, 3);
     struct seen ended = {.stop_after = 2};
-    assert_int_equal(catalogue_view_pages_since(v, 0, 0, see_page, &ended), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, 0, see_page, &ended), CATALOGUE_OK);
     assert_int_equal(ended.count, 2);
     struct seen none = {0};
-    assert_int_equal(catalogue_view_pages_since(v, 4, 0, see_page, &none), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_pages_since(v, UINT64_MAX, 0, see_page, &none), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, 4, see_page, &none), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_pages_since(v, UINT64_MAX, see_page, &none), CATALOGUE_OK);
     assert_int_equal(none.count, 0);
 
     struct page_record page;
     assert_int_equal(catalogue_view_page(v, 2, 1, &page), CATALOGUE_OK);
+    assert_int_equal(page.site_id, 1);
     assert_true(page.removed);
     assert_int_equal(catalogue_view_page(v, 2, 2, &page), CATALOGUE_NOT_FOUND);
     assert_int_equal(catalogue_view_page(v, 99, 1, &page), CATALOGUE_NOT_FOUND);

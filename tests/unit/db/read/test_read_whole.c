@@ -67,7 +67,7 @@ static void open_whole(struct whole *w)
     snprintf(w->backup, sizeof w->backup, "%s/backup.db", w->folder);
     struct catalogue_options options = {.path = w->path,
                                         .server = true,
-                                        .write_timeout_ms = 5000,
+                                        .write_timeout_ms = 60000,
                                         .max_queued = 100,
                                         .default_max_pages = LIMIT_SITE_PAGES};
     if (catalogue_open(&options, &w->c, why, sizeof why) != CATALOGUE_OK)
@@ -150,7 +150,7 @@ static void *watch(void *context)
 
 static void reach(atomic_uint *counter, unsigned value)
 {
-    for (int i = 0; i < 2000 && atomic_load(counter) < value; i++)
+    for (int i = 0; i < 12000 && atomic_load(counter) < value; i++)
         usleep(10000);
     assert_true(atomic_load(counter) >= value);
 }
@@ -210,7 +210,7 @@ static void a_backup_is_restored_while_it_runs(void **state)
         reach(&watcher.reopened, round);
         assert_int_equal(entries_now(w.c), backed_up);
         is_sound(w.c);
-        for (int i = 0; i < 1000 && !is_writable(w.c); i++)
+        for (int i = 0; i < 12000 && !is_writable(w.c); i++)
             usleep(10000);
         assert_true(is_writable(w.c));
         is_sound(w.c);

@@ -1,10 +1,10 @@
 /* The log that nodes share, in memory, with what can go wrong with it at will. One cluster for all
  * handles of the process; its lock is held from `begin` to `commit` or `rollback`, as PostgreSQL's
  * is. */
-#ifndef SITEMAPD_TESTS_UNIT_DB_SHARED_MEMORY_LOG_H
-#define SITEMAPD_TESTS_UNIT_DB_SHARED_MEMORY_LOG_H
+#pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,8 @@ enum memory_fault {
     MEMORY_NEVER_KNOWN, /* and nobody will say so in time */
     MEMORY_BROKEN,      /* lost in the middle of a write, with the lock */
     MEMORY_AWAY,        /* nothing can be reached */
+    MEMORY_NO_TAIL,     /* what is newer cannot be had, snapshots can */
+    MEMORY_NO_BEGIN,    /* no write begins, by what is wrong with this node alone */
 };
 
 struct memory_record {
@@ -38,7 +40,7 @@ struct memory_cluster {
     struct memory_record *records;
     uint64_t first, count; /* record `first` is the oldest that is kept */
     struct memory_handle *writer;
-    bool older_are_there;
+    atomic_bool older_are_there;
     char *snapshot;
     size_t snapshot_len;
     struct shared_snapshot snapshot_is;
@@ -53,7 +55,9 @@ struct memory_cluster {
     } names[16];
     /* Called with the record there and not here yet. */
     void (*between)(void *context, const char *node);
+    void (*before)(void *context, const char *node, bool is_list); /* the lock is asked for */
     void *context;
+    _Atomic unsigned passed;
 };
 
 static struct memory_cluster memory = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -84,6 +88,7 @@ static inline void memory_clear(void)
     memory.count = 1;
     memory.older_are_there = false;
     memory.between = NULL;
+    memory.before = NULL;
     memset(memory.names, 0, sizeof memory.names);
     memset(memory.faults, 0, sizeof memory.faults);
     memory.records = calloc(MEMORY_RECORDS, sizeof *memory.records);
@@ -100,6 +105,15 @@ static inline void memory_fault(const char *node, enum memory_fault fault)
     pthread_mutex_unlock(&memory.lock);
 }
 
+static inline void memory_before(void (*before)(void *context, const char *node, bool is_list),
+                                 void *context)
+{
+    pthread_mutex_lock(&memory.lock);
+    memory.before = before;
+    memory.context = context;
+    pthread_mutex_unlock(&memory.lock);
+}
+
 /* The lock is held. Faults of a commit happen once. */
 static inline enum memory_fault memory_take_fault(const struct memory_handle *h, bool commits)
 {
@@ -107,7 +121,7 @@ static inline enum memory_fault memory_take_fault(const struct memory_handle *h,
         if (strcmp(memory.faults[i].node, h->node) != 0)
             continue;
         enum memory_fault fault = memory.faults[i].fault;
-        if (fault == MEMORY_AWAY)
+        if (fault == MEMORY_AWAY || fault == MEMORY_NO_TAIL || fault == MEMORY_NO_BEGIN)
             return fault;
         if (!commits)
             return MEMORY_GOOD;
@@ -249,7 +263,7 @@ static inline enum shared_outcome memory_tail(struct shared_log *log,
 {
     (void)deadline_ms;
     pthread_mutex_lock(&memory.lock);
-    bool away = memory_take_fault(memory_of(log), false) == MEMORY_AWAY;
+    bool away = memory_take_fault(memory_of(log), false) != MEMORY_GOOD;
     enum shared_outcome outcome = away ? SHARED_AWAY : memory_check(at);
     uint64_t count = memory.count;
     pthread_mutex_unlock(&memory.lock);
@@ -259,17 +273,25 @@ static inline enum shared_outcome memory_tail(struct shared_log *log,
 
 static inline enum shared_outcome memory_begin(struct shared_log *log,
                                                const struct shared_position *at, uint64_t max_bytes,
-                                               const struct shared_take *take, int64_t deadline_ms)
+                                               int site_group, const struct shared_take *take,
+                                               int64_t deadline_ms)
 {
     struct memory_handle *h = memory_of(log);
     struct timespec until = clock_after_ms(CLOCK_REALTIME, deadline_ms - clock_now_ms());
     int rc = 0;
     pthread_mutex_lock(&memory.lock);
-    if (memory_take_fault(h, false) == MEMORY_AWAY) {
+    void (*before)(void *, const char *, bool) = memory.before;
+    void *context = memory.context;
+    pthread_mutex_unlock(&memory.lock);
+    if (before)
+        before(context, h->node, site_group != NO_SITE_GROUP);
+    pthread_mutex_lock(&memory.lock);
+    enum memory_fault fault = memory_take_fault(h, false);
+    if (fault == MEMORY_AWAY || fault == MEMORY_NO_BEGIN) {
         pthread_mutex_unlock(&memory.lock);
-        return SHARED_AWAY;
+        return fault == MEMORY_AWAY ? SHARED_AWAY : SHARED_NO_MEMORY;
     }
-    while (memory.writer && rc == 0)
+    while (memory.writer && rc == 0 && site_group == NO_SITE_GROUP)
         rc = pthread_cond_timedwait(&memory.told, &memory.lock, &until);
     enum shared_outcome outcome = memory.writer ? SHARED_BUSY : memory_check(at);
     if (outcome == SHARED_YES)
@@ -286,6 +308,15 @@ static inline enum shared_outcome memory_begin(struct shared_log *log,
     if (outcome != SHARED_YES)
         memory_rollback(log);
     return outcome;
+}
+
+static inline bool memory_pass(struct shared_log *log, bool waits, int64_t deadline_ms)
+{
+    (void)log;
+    (void)waits;
+    (void)deadline_ms;
+    memory.passed++;
+    return false;
 }
 
 static inline enum shared_outcome memory_add(struct shared_log *log, const void *bytes, size_t size,
@@ -347,9 +378,11 @@ static inline enum shared_outcome memory_commit(struct shared_log *log,
         abort(); /* committed without the lock */
     if (there)
         memory_append(h, record);
+    void (*between)(void *, const char *) = memory.between;
+    void *context = memory.context;
     pthread_mutex_unlock(&memory.lock);
-    if (fault == MEMORY_GOOD && memory.between)
-        memory.between(memory.context, h->node);
+    if (fault == MEMORY_GOOD && between)
+        between(context, h->node);
     memory_rollback(log);
     return fault == MEMORY_GOOD ? SHARED_YES : fault == MEMORY_NO ? SHARED_NO : SHARED_UNKNOWN;
 }
@@ -514,8 +547,10 @@ static inline enum shared_outcome memory_trim(struct shared_log *log, bool *more
 static const struct shared_log_calls memory_calls = {
     .free = memory_free,
     .why = memory_why,
+    .gist = memory_why,
     .interrupt = memory_interrupt,
     .begin = memory_begin,
+    .pass = memory_pass,
     .add = memory_add,
     .keep = memory_keep,
     .awaited_ms = memory_awaited_ms,
@@ -549,5 +584,3 @@ static inline struct shared_log *memory_open(const struct shared_log_options *op
     snprintf(h->node, sizeof h->node, "%s", options->node);
     return &h->log;
 }
-
-#endif

@@ -10,6 +10,7 @@
 /* cmocka.h needs the first four. */
 #include <cmocka.h>
 
+#include "db/file/schema.h"
 #include "db/shared/effects.h"
 #include "tests/unit/db/shared/shared_dump.h"
 
@@ -201,6 +202,53 @@ static void statements_that_every_node_runs_are_followed(void **state)
     pair_close(&p);
 }
 
+/* A file of this version that came by the first one that could be shared, which had rows of polls.
+ */
+static void make_version(sqlite3 *db, int version)
+{
+    for (int step = 0; step < 10; step++)
+        run(db, schema_step(step));
+    run(db,
+        "INSERT INTO site(id, origin, managed, max_pages) VALUES (1, 'https://a.example', 0, 9);"
+        "INSERT INTO source VALUES (2, 'shop');"
+        "INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at, interval_s,"
+        " failures, checked_at, good_at, changed_at, full_at, since, urls, bytes, one_lastmod,"
+        " line) VALUES (1, 2, 0, 'https://a.example/a.xml', 1, 200, 0, 9, 60, 0, 900, 800, 700,"
+        " 600, 500, 3, 500, 0, 0), (0, 2, 1, 'https://a.example/list.xml', 3, 404, 0, 9, 60, 0,"
+        " 900, 0, 0, 0, 500, 3, 500, 0, 0);"
+        "INSERT INTO source_file(source, path, site, loc, state, refused, device, inode, size,"
+        " mtime_ns, lastmod, urls, bytes, one_lastmod, future, line, \"column\", problem_since,"
+        " claim) VALUES (2, 'https://a.example/a.xml', 1, 'https://a.example/a.xml', 0, 0, 0, 0,"
+        " 0, 0, '2026-10-02', 3, 500, 0, 0, 0, 0, 0, '2026-10-01T08:09:10Z')");
+    for (int step = 10; step < version; step++)
+        run(db, schema_step(step));
+}
+
+/* Each step of the schema since then, taken by one node and followed by another. */
+static void steps_of_the_schema_are_followed(void **state)
+{
+    (void)state;
+    for (int version = 10; version < SCHEMA_VERSION; version++) {
+        struct pair p = {.piece = 100000};
+        assert_int_equal(sqlite3_open(":memory:", &p.from), SQLITE_OK);
+        assert_int_equal(sqlite3_open(":memory:", &p.to), SQLITE_OK);
+        make_version(p.from, version);
+        make_version(p.to, version);
+        p.effects = effects_new(p.from, NULL, keep, &p.stream);
+        p.applier = effects_applier_new(p.to);
+        run(p.from, "BEGIN");
+        effects_begin(p.effects);
+        assert_int_equal(migration_run(p.from, p.effects, version), CATALOGUE_OK);
+        assert_int_equal(effects_end(p.effects), CATALOGUE_OK);
+        run(p.from, "COMMIT");
+        if (apply(&p) != CATALOGUE_OK)
+            fail_msg("from %d: %s", version, effects_apply_why(p.applier));
+        assert_true(effects_apply_migrated(p.applier));
+        assert_equal_dumps(p.from, p.to);
+        pair_close(&p);
+    }
+}
+
 static void what_does_not_fit_is_divergence(void **state)
 {
     static const struct {
@@ -266,6 +314,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_statement_is_followed),
         cmocka_unit_test(nothing_recorded_is_nothing),
         cmocka_unit_test(statements_that_every_node_runs_are_followed),
+        cmocka_unit_test(steps_of_the_schema_are_followed),
         cmocka_unit_test(what_does_not_fit_is_divergence),
         cmocka_unit_test(damaged_streams_are_refused),
     };

@@ -1,6 +1,5 @@
 /* Scans of a directory source for tests: files as rows of a literal table, made into a stream. */
-#ifndef SITEMAPD_TESTS_UNIT_DB_WRITE_SCAN_FIXTURE_H
-#define SITEMAPD_TESTS_UNIT_DB_WRITE_SCAN_FIXTURE_H
+#pragma once
 
 #include "tests/unit/db/write/write_stream.h"
 
@@ -180,5 +179,3 @@ static inline int close_it(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_it, close_it)
-
-#endif

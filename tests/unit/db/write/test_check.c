@@ -82,9 +82,18 @@ static void watch(struct write_fixture *f, int64_t site, const char *source, con
     assert_false(r.changed);
 }
 
+/* The row of the source's list, by which its sitemaps are found by their locs. */
+static void watch_list(struct write_fixture *f)
+{
+    struct check_write list = {.kind = CHECK_ADD,
+                               .record = {.loc = ROOT "list.xml", .source = SOURCE, .list = true}};
+    assert_int_equal(check(f, &list, 1).status, CATALOGUE_OK);
+}
+
 static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
 {
     struct write_fixture *f = *state;
+    watch_list(f);
     SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml", .lastmod = "2020-01-01",
              .claim = "2020-01-01");
     struct seen s = unwatched(f, true, 0);
@@ -131,6 +140,272 @@ static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
     assert_int_equal(r.frozen, 1);
     assert_lastmod(f, ROOT "a.xml", "2021-01-01");
     assert_int_equal(row_of(f, s.site, ROOT "a.xml").hash[0], 0);
+    assert_int_equal(kept(f, ROOT "a.xml").file.hash[0], 9); /* as the date that stands */
+}
+
+/* Rows of their own of the source's files, and of polls that tell of one. */
+#define assert_rows(f, own, told)                                                                  \
+    do {                                                                                           \
+        assert_int_equal(number_of(f, "SELECT count(*) FROM source_file_row"), own);               \
+        assert_int_equal(number_of(f, "SELECT count(*) FROM fetch WHERE listed = 1"), told);       \
+        assert_int_equal(number_of(f, "SELECT count(*) FROM source_file"), (own) + (told));        \
+    } while (0)
+
+static void a_poll_tells_of_what_is_listed(void **state)
+{
+    struct write_fixture *f = *state;
+    watch_list(f);
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml", .lastmod = "2020-01-01",
+             .claim = "2020-01-01");
+    assert_rows(f, 1, 0);
+    int64_t site = unwatched(f, true, 0).site;
+    watch(f, site, SOURCE, ROOT "a.xml");
+    assert_rows(f, 0, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM fetch WHERE loc = '/s/a.xml'"), 1);
+    assert_string_equal(kept(f, ROOT "a.xml").loc, ROOT "a.xml");
+
+    struct check_write good = {.kind = CHECK_RESULT,
+                               .record = row_of(f, site, ROOT "a.xml"),
+                               .lastmod_from = "2020-01-01",
+                               .lastmod_to = "2021-01-01"};
+    good.record.state = CHECK_GOOD;
+    good.record.hash[0] = good.record.dateless[0] = 9;
+    good.record.urls = 3;
+    check(f, &good, 1);
+    assert_rows(f, 0, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM fetch WHERE dateless IS NOT NULL"), 0);
+    assert_int_equal(row_of(f, site, ROOT "a.xml").dateless[0], 9);
+    struct kept_file k = kept(f, ROOT "a.xml");
+    assert_string_equal(k.lastmod, "2021-01-01");
+    assert_int_equal(k.file.hash[0], 9);
+    assert_int_equal(k.file.urls, 3);
+
+    /* Another claim is written where it is. */
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml", .lastmod = "2021-01-01",
+             .claim = "2022-01-01", .hash = {9}, .urls = 3);
+    assert_rows(f, 0, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM source_file WHERE claim = '2022-01-01'"
+                                  " AND lastmod = '2021-01-01'"),
+                     1);
+
+    /* Trouble has a row of its own, which says what was known; then they are alike again. */
+    SCAN_ONE(f, .path = ROOT "a.xml", .state = SOURCE_FILE_QUARANTINED, .problem = "frozen");
+    assert_rows(f, 1, 0);
+    assert_int_equal(kept(f, ROOT "a.xml").file.hash[0], 9);
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml", .lastmod = "2021-01-01",
+             .claim = "2022-01-01", .hash = {9}, .urls = 3);
+    assert_rows(f, 1, 0);
+    good.lastmod_to = NULL;
+    check(f, &good, 1);
+    assert_rows(f, 0, 1);
+
+    /* What is polled no more is known still. */
+    struct check_write stop = {.kind = CHECK_REMOVE, .record = {.id = good.record.id}};
+    check(f, &stop, 1);
+    assert_rows(f, 1, 0);
+    k = kept(f, ROOT "a.xml");
+    assert_int_equal(k.file.hash[0], 9);
+    assert_string_equal(k.lastmod, "2021-01-01");
+    assert_string_equal(k.loc, ROOT "a.xml");
+    watch(f, site, SOURCE, ROOT "a.xml");
+    assert_int_equal(row_of(f, site, ROOT "a.xml").hash[0], 0);
+    assert_rows(f, 1, 0); /* until it was read again */
+    good.record.id = row_of(f, site, ROOT "a.xml").id;
+    check(f, &good, 1);
+    assert_rows(f, 0, 1);
+
+    struct change change = scan_change;
+    change.max_removed = 1;
+    apply_files(f, change,
+                &(struct scan_files){
+                    &(struct source_file){.path = ROOT "a.xml", .state = SOURCE_FILE_GONE}, 1});
+    assert_rows(f, 0, 0);
+    assert_int_equal(left(f).count, 1);
+}
+
+/* In whatever form a date is kept, it comes out as it went in, and so do times that a clock which
+ * was set back left in any order. */
+static void dates_come_out_as_they_were(void **state)
+{
+    static const struct {
+        const char *lastmod, *claim;
+        bool lastmod_is_short, claim_is_short; /* kept as numbers */
+    } rows[] = {
+        {"2026-10-01T08:09:10Z", "2026-10-01T08:09:10Z", false, true}, /* '' */
+        {"2026-10-02T08:09:10Z", "2026-10-01T08:09:10+00:00", true, true},
+        {"2026-10-02T08:09:10+00:00", "2026-10-01T08:09:10+02:00", true, false},
+        {"2026-10-02", "2026-10-01T08:09:10.5Z", false, false},
+        {"1970-01-01T00:00:00Z", "1971-01-01T00:00:00Z", false, true},
+    };
+    struct write_fixture *f = *state;
+    watch_list(f);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char loc[64], sql[128];
+        snprintf(loc, sizeof loc, ROOT "%zu.xml", i);
+        SCAN_ONE(f, .path = loc, .loc = loc, .lastmod = rows[i].lastmod, .claim = rows[i].claim);
+        snprintf(sql, sizeof sql, "SELECT claim = '' FROM source_file_row WHERE path = '%s'", loc);
+        assert_int_equal(number_of(f, sql), i == 0);
+        watch(f, unwatched(f, true, 0).site, SOURCE, loc);
+        snprintf(sql, sizeof sql,
+                 "SELECT 2 * (typeof(lastmod) = 'integer') + (typeof(claim) = 'integer')"
+                 " FROM fetch WHERE id = %zu",
+                 i + 2);
+        assert_int_equal(number_of(f, sql), 2 * rows[i].lastmod_is_short + rows[i].claim_is_short);
+        assert_string_equal(kept(f, loc).lastmod, rows[i].lastmod);
+        char *told = sqlite3_mprintf("SELECT count(*) FROM source_file WHERE path = %Q AND lastmod"
+                                     " = %Q AND claim = %Q",
+                                     loc, rows[i].lastmod, rows[i].claim);
+        assert_int_equal(number_of(f, told), 1);
+        sqlite3_free(told);
+    }
+    struct check_write good = {.kind = CHECK_RESULT,
+                               .record = row_of(f, 1, ROOT "0.xml"),
+                               .lastmod_from = rows[0].lastmod,
+                               .lastmod_to = "2027-01-01T00:00:00Z"};
+    good.record.state = CHECK_GOOD;
+    good.record.hash[0] = 9;
+    good.record.checked_at = 1000;
+    good.record.good_at = 1000;
+    good.record.full_at = 1600;
+    good.record.since = 400;
+    assert_true(check(f, &good, 1).changed);
+    struct check_record row = row_of(f, 1, ROOT "0.xml");
+    assert_int_equal(row.checked_at, 1000);
+    assert_int_equal(row.good_at, 1000);
+    assert_int_equal(row.full_at, 1600);
+    assert_int_equal(row.since, 400);
+    assert_string_equal(kept(f, ROOT "0.xml").lastmod, "2027-01-01T00:00:00Z");
+    assert_int_equal(number_of(f, "SELECT typeof(lastmod) = 'integer' FROM fetch WHERE id = 2"), 1);
+    good.record.checked_at = 2000;
+    good.record.good_at = 0;
+    good.full_from = 1600;
+    good.lastmod_from = good.lastmod_to = NULL;
+    check(f, &good, 1);
+    row = row_of(f, 1, ROOT "0.xml");
+    assert_int_equal(row.good_at, 0);
+    assert_int_equal(row.full_at, 1600);
+}
+
+static bool has_validators(struct write_fixture *f, bool list)
+{
+    return number_of(f, "SELECT count(*) FROM fetch WHERE list = %d AND etag IS NOT NULL", list);
+}
+
+/* What a poll found, of a row that it began with. */
+static void lands(struct write_fixture *f, const struct check_record *began, int64_t at)
+{
+    struct check_write result = {
+        .kind = CHECK_RESULT, .record = *began, .full_from = began->full_at};
+    result.record.state = CHECK_GOOD;
+    result.record.etag = "\"x\"";
+    result.record.loc = ROOT "list.xml"; /* a list's */
+    result.record.hash[0] = 9;
+    result.record.checked_at = result.record.full_at = at;
+    assert_int_equal(check(f, &result, 1).status, CATALOGUE_OK);
+}
+
+static struct check_record list_of(struct write_fixture *f)
+{
+    struct catalogue_view *v;
+    struct check_record record;
+    assert_int_equal(catalogue_view_begin(f->c, &v), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_check_list(v, SOURCE, &record), CATALOGUE_OK);
+    record.loc = record.source = record.etag = NULL;
+    catalogue_view_end(v);
+    return record;
+}
+
+static void freeze(struct write_fixture *f, int frozen)
+{
+    run_sql(f, "UPDATE sitemap_index SET frozen = %d", frozen);
+    run_sql(f, "UPDATE catalogue SET registry_revision = registry_revision + 1,"
+               " revision = revision + 1");
+}
+
+/* What an undo forgot stays forgotten, whatever a poll lands that was under way then: the first
+ * one of all, and one that found nothing new. The next one is as any. */
+static void a_poll_that_an_undo_overtook_brings_nothing_back(void **state)
+{
+    struct write_fixture *f = *state;
+    f->options.history_keep_ms = 1u << 30;
+    f->options.history_max_bytes = 1u << 30;
+    fixture_reopen(f);
+    watch_list(f);
+    for (int known = 0; known < 2; known++) {
+        char loc[64];
+        snprintf(loc, sizeof loc, ROOT "%d.xml", known);
+        struct change_result made =
+            SCAN_ONE(f, .path = loc, .loc = loc, .lastmod = "2020-01-01", .claim = "2020-01-01");
+        int64_t site = unwatched(f, true, 0).site;
+        watch(f, site, SOURCE, loc);
+        if (known) {
+            struct check_record child = row_of(f, site, loc);
+            lands(f, &child, 1000);
+            assert_true(has_validators(f, false) && has_validators(f, true));
+        }
+        struct check_record child = row_of(f, site, loc), list = list_of(f);
+        freeze(f, 1);
+        struct change_result undone = apply_plain(f, &(struct change){.kind = CHANGE_UNDO,
+                                                                      .revision = made.revision,
+                                                                      .max_removed = 9,
+                                                                      .pass_frozen = true});
+        assert_int_equal(undone.removed, 1);
+        freeze(f, 0);
+        lands(f, &child, 2000);
+        lands(f, &list, 2000);
+        assert_false(has_validators(f, false) || has_validators(f, true));
+        assert_int_equal(row_of(f, site, loc).hash[0], 0);
+        child = row_of(f, site, loc);
+        list = list_of(f);
+        lands(f, &child, 3000);
+        lands(f, &list, 3000);
+        assert_true(has_validators(f, false) && has_validators(f, true));
+        struct check_write stop = {.kind = CHECK_REMOVE, .record = {.id = child.id}};
+        check(f, &stop, 1);
+    }
+}
+
+/* A file's own row keeps its claim where its date moves. */
+static void a_claim_stays_where_the_date_moves(void **state)
+{
+    struct write_fixture *f = *state;
+    watch_list(f);
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml", .lastmod = "2026-10-01",
+             .claim = "2026-10-01");
+    int64_t site = unwatched(f, true, 0).site;
+    watch(f, site, SOURCE, ROOT "a.xml");
+    SCAN_ONE(f, .path = ROOT "a.xml", .state = SOURCE_FILE_QUARANTINED, .problem = "frozen");
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml", .lastmod = "2026-10-01",
+             .claim = "2026-10-01", .urls = 7); /* else than polls know: a row of its own */
+    assert_rows(f, 1, 0);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM source_file_row WHERE claim = ''"), 1);
+    struct check_write moved = {.kind = CHECK_RESULT,
+                                .record = row_of(f, site, ROOT "a.xml"),
+                                .lastmod_from = "2026-10-01",
+                                .lastmod_to = "2027-01-01"};
+    moved.record.state = CHECK_GOOD;
+    moved.record.hash[0] = 9;
+    check(f, &moved, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM source_file WHERE claim = '2026-10-01'"
+                                  " AND lastmod = '2027-01-01'"),
+                     1);
+    assert_rows(f, 0, 1);
+}
+
+/* What the API registered and a source lists later goes on where its polls were. */
+static void a_source_takes_over_what_is_polled(void **state)
+{
+    struct write_fixture *f = *state;
+    watch_list(f);
+    SCAN_ONE(f, .path = ROOT "b.xml", .loc = ROOT "b.xml");
+    int64_t site = unwatched(f, true, 0).site;
+    watch(f, site, "", ROOT "a.xml");
+    int64_t id = row_of(f, site, ROOT "a.xml").id;
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml");
+    watch(f, site, SOURCE, ROOT "a.xml");
+    assert_int_equal(row_of(f, site, ROOT "a.xml").id, id);
+    assert_rows(f, 1, 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM fetch WHERE source = 0"), 0);
 }
 
 static void what_nothing_names_is_left(void **state)
@@ -203,10 +478,10 @@ static void rows_are_listed_and_counted_by_state(void **state)
     check(f, &list, 1);
     check(f, &list, 1);
     assert_int_equal(catalogue_view_begin(f->c, &v), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_check_counts(v, 0, SOURCE, counts), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_check_counts(v, SOURCE, counts), CATALOGUE_OK);
     assert_int_equal(counts[CHECK_NEW], 3);
     assert_int_equal(counts[CHECK_GONE], 1);
-    assert_int_equal(catalogue_view_check_counts(v, 0, "", counts), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_check_counts(v, "", counts), CATALOGUE_OK);
     assert_int_equal(counts[CHECK_NEW], 0);
     static const struct {
         struct check_filter filter;
@@ -219,6 +494,8 @@ static void rows_are_listed_and_counted_by_state(void **state)
         {{.state = CHECK_GONE, .source = SOURCE}, 2},
         {{.state = CHECK_GONE, .source = "other"}, 0},
         {{.state = CHECK_GOOD}, 0},
+        {{.state = CHECK_NEW}, 4},
+        {{.state = CHECK_NEW, .after = 1, .limit = 1}, 3},
         {{.dropped = true, .source = SOURCE}, 2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -241,8 +518,9 @@ static void rows_are_listed_and_counted_by_state(void **state)
 static void remarks_and_states_have_words(void **state)
 {
     (void)state;
-    static const char *const remarks[] = {"redirected",        "claims-are-now", "validators-lie",
-                                          "lastmod-unfounded", "dropped",        "date-stale"};
+    static const char *const remarks[] = {
+        "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded",
+        "dropped",    "date-stale",     "split"};
     static const char *const states[] = {"new",           "good",   "empty",   "gone",
                                          "not-a-sitemap", "broken", "refused", "unreachable"};
     assert_int_equal(CHECK_REMARKS_END, 1u << sizeof remarks / sizeof *remarks);
@@ -260,6 +538,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_watched_file_is_dated_where_it_is_as_it_was),
+        TEST(a_poll_tells_of_what_is_listed),
+        TEST(dates_come_out_as_they_were),
+        TEST(a_poll_that_an_undo_overtook_brings_nothing_back),
+        TEST(a_claim_stays_where_the_date_moves),
+        TEST(a_source_takes_over_what_is_polled),
         TEST(what_nothing_names_is_left),
         TEST(what_the_api_registered_keeps_its_digests_date),
         TEST(rows_are_listed_and_counted_by_state),

@@ -170,7 +170,7 @@ static void a_problem_is_as_old_as_its_word(void **state)
     scan(f, &bad, 1);
     assert_true(kept(f, "a.xml").file.problem_since >= (int64_t)1700000000);
     assert_false(kept(f, "a.xml").file.has_entry);
-    run_sql(f, "UPDATE source_file SET problem_since = 1000");
+    run_sql(f, "UPDATE source_file_row SET problem_since = 1000");
     bad.detail = "still";
     bad.size = 4;
     scan(f, &bad, 1);

@@ -36,7 +36,7 @@ static void what_another_owns_stays_theirs(void **state)
     assert_string_equal(k.lastmod, "2026-01-01");
 
     /* Told once, though it is tried again; and its age is that of the first time. */
-    run_sql(f, "UPDATE source_file SET problem_since = 1000 WHERE refused");
+    run_sql(f, "UPDATE source_file_row SET problem_since = 1000 WHERE refused");
     r = scan_telling(f, scan_change, files, 1, &told);
     assert_int_equal(r.rejected, 1);
     assert_int_equal(told.rejections, 0);

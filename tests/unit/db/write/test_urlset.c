@@ -352,6 +352,52 @@ static void old_news_leave(void **state)
     assert_int_equal(apply_plain(f, &change).status, CATALOGUE_CONFLICT);
 }
 
+/* As many rows, all of one date, as a site's urlset that expires them after an hour has. */
+static int64_t put_to_expire(struct write_fixture *f, const char *origin, int count)
+{
+    char url[64], loc[64];
+    snprintf(url, sizeof url, "%s/expires.xml", origin);
+    struct change change = {.kind = CHANGE_URLSET_ADD,
+                            .index_url = url,
+                            .urlset = {.set = URLSET_SET_EXPIRES, .expires_s = 3600}};
+    int64_t id = apply_plain(f, &change).id;
+    struct spool *rows = catalogue_spool(f->c, UINT64_MAX);
+    for (int i = 0; i < count; i++) {
+        snprintf(loc, sizeof loc, "%s/%d", origin, i);
+        struct entry entry = {
+            .loc = loc, .lastmod = "2026-09-10T00:26:40Z", .position = POSITION_NONE};
+        assert_int_equal(spool_add(rows, &entry), SPOOL_OK);
+    }
+    change = (struct change){.kind = CHANGE_BULK,
+                             .list = LIST_URLSET,
+                             .index_name = url,
+                             .source = "tests",
+                             .rows = rows};
+    assert_int_equal(apply_plain(f, &change).created, count);
+    return id;
+}
+
+/* 2,000 go at a time: a site that has many to lose leaves the next turn to another. */
+static void sites_have_turns_to_expire(void **state)
+{
+    struct write_fixture *f = *state;
+    fixture_clock = 1789000000; /* 2026-09-10T00:26:40Z */
+    int64_t many = put_to_expire(f, ORIGIN, 7000);
+    add_site(f, "https://other.example", LIMIT_SITE_PAGES);
+    add_index(f, "https://other.example" INDEX);
+    int64_t few = put_to_expire(f, "https://other.example", 10);
+    const char *left = "SELECT count(*) FROM sitemap WHERE site = %d";
+    struct change expire = {.kind = CHANGE_EXPIRE};
+
+    fixture_clock += 3600;
+    assert_int_equal(apply_plain(f, &expire).removed, 2000);
+    assert_int_equal(apply_plain(f, &expire).removed, 2000);
+    assert_int_equal(number_of(f, left, -(int)few), 0);
+    assert_int_equal(number_of(f, left, -(int)many), 3010);
+    assert_int_equal(apply_plain(f, &expire).removed, 2000);
+    assert_int_equal(apply_plain(f, &expire).removed, 1010);
+}
+
 static void a_page_of_news_has_a_thousand(void **state)
 {
     struct write_fixture *f = *state;
@@ -505,6 +551,7 @@ int main(void)
         TEST(a_full_index_takes_no_row),
         TEST(a_registered_sitemap_becomes_one),
         TEST(old_news_leave),
+        TEST(sites_have_turns_to_expire),
         TEST(a_page_of_news_has_a_thousand),
         TEST(whatever_is_done_the_entry_is_honest),
     };

@@ -276,7 +276,8 @@ static void note_turn(void *context, struct change_result *result)
     count_answer(&turn->answers, result);
 }
 
-/* False: the machine was so busy that the bulk itself had no turn in time. */
+/* False: the machine was so busy that the bulk itself had no turn in time, or that it was through
+ * before who tells of the time's end had one. */
 static bool bulk_before(struct write_fixture *f, const char *loc)
 {
     struct test_stream s = {.make = make_numbered, .context = (void *)"s", .count = 150000};
@@ -297,8 +298,10 @@ static bool bulk_before(struct write_fixture *f, const char *loc)
     bool had_turn = bulk.answers.ok == 1;
     assert_int_equal(bulk.answers.busy, !had_turn);
     /* A fast machine may have been through with the bulk. */
+    if (single.answers.ok == 0 && bulk.at < single.at)
+        had_turn = false;
     if (had_turn)
-        assert_true(single.answers.ok == 1 || (took >= 90 && single.at < bulk.at));
+        assert_true(single.answers.ok == 1 || took >= 90);
     char sql[128];
     snprintf(sql, sizeof sql, "SELECT count(*) FROM sitemap WHERE loc = '%s'", loc);
     assert_int_equal(number_of(f, sql), (int64_t)single.answers.ok);
@@ -314,9 +317,10 @@ static void a_long_bulk_lets_others_expire(void **state)
     unsigned tries = 0;
     f->options.write_timeout_ms = 100;
     fixture_reopen(f);
-    do
+    do {
+        assert_true(tries < 40);
         snprintf(loc, sizeof loc, ORIGIN "/small-%u.xml", tries++);
-    while (!bulk_before(f, loc));
+    } while (!bulk_before(f, loc));
 }
 
 /* An orderly stop: what was taken is answered before it returns, nothing is taken afterwards, and

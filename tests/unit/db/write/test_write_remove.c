@@ -94,7 +94,7 @@ static void the_server_purges_by_itself(void **state)
     bulk_numbered(f, "shop", 5000);
     struct change change = {.kind = CHANGE_INDEX_REMOVE, .index_id = shop, .max_removed = 5000};
     assert_int_equal(apply(f, &change).removed, 5000);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 2400; i++) {
         if (number_of(f, "SELECT purged FROM sitemap_index WHERE id = %lld", shop) == 1)
             break;
         usleep(50000);

@@ -1,6 +1,5 @@
 /* Answers by callback, counted. */
-#ifndef SITEMAPD_TESTS_UNIT_DB_WRITE_WRITE_ANSWERS_H
-#define SITEMAPD_TESTS_UNIT_DB_WRITE_WRITE_ANSWERS_H
+#pragma once
 
 #include <pthread.h>
 #include <time.h>
@@ -54,5 +53,3 @@ static inline int64_t now_ms(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A catalogue opened for writing in a folder of its own, and short names for what tests do to it.
  * Every close holds the file to its invariants with plain SQL, whatever the test did. */
-#ifndef SITEMAPD_TESTS_UNIT_DB_WRITE_WRITE_FIXTURE_H
-#define SITEMAPD_TESTS_UNIT_DB_WRITE_WRITE_FIXTURE_H
+#pragma once
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -305,5 +304,3 @@ static inline int fixture_teardown(void **state)
     free(*state);
     return 0;
 }
-
-#endif

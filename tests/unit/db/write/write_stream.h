@@ -1,6 +1,5 @@
 /* Lists for tests of bulk and replace: from an array, or made by a function. */
-#ifndef SITEMAPD_TESTS_UNIT_DB_WRITE_WRITE_STREAM_H
-#define SITEMAPD_TESTS_UNIT_DB_WRITE_WRITE_STREAM_H
+#pragma once
 
 #include <dirent.h>
 
@@ -125,5 +124,3 @@ static inline struct change_result bulk_numbered(struct write_fixture *f, const 
     struct test_stream s = {.make = make_numbered, .context = (void *)folder, .count = count};
     return apply_stream(f, (struct change){.kind = CHANGE_BULK}, &s);
 }
-
-#endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "server/base/str.h"
-#include "server/rules/page/page_style.h"
+#include "server/rules/page/render.h"
 
 #define BEGIN "<?xml-stylesheet type=\"text/css\" href=\"data:text/css,"
 #define END   "\"?>\n"
@@ -48,34 +48,41 @@ static void decode(const char *text, size_t len, struct str *out)
     }
 }
 
-static void test_it_is_the_sheet(void **state)
+static void compare(const char *text, const char *path)
 {
     struct str sheet = STR_INIT, style = STR_INIT;
-    FILE *file = fopen("server/rules/page/page_style.css", "r");
-    size_t len = strlen(page_style);
+    FILE *file = fopen(path, "r");
+    size_t len = strlen(text);
 
-    (void)state;
     assert_non_null(file);
     squeeze(file, &sheet);
     fclose(file);
-    assert_memory_equal(page_style, BEGIN, strlen(BEGIN));
-    assert_string_equal(page_style + len - strlen(END), END);
-    decode(page_style + strlen(BEGIN), len - strlen(BEGIN) - strlen(END), &style);
+    assert_memory_equal(text, BEGIN, strlen(BEGIN));
+    assert_string_equal(text + len - strlen(END), END);
+    decode(text + strlen(BEGIN), len - strlen(BEGIN) - strlen(END), &style);
     assert_string_equal(str_text(&style), str_text(&sheet));
     str_done(&sheet);
     str_done(&style);
+}
+
+static void test_it_is_the_sheet(void **state)
+{
+    (void)state;
+    compare(page_style, "server/rules/page/page_style.css");
+    compare(urlset_style, "server/rules/page/urlset_style.css");
 }
 
 /* Nothing in it ends the instruction, the attribute or the address (RFC 3986 2.2), or opens an
  * element for a reader that looks for bytes only. */
 static void test_bytes(void **state)
 {
-    size_t first = strlen(BEGIN), last = strlen(page_style) - strlen(END);
+    const char *const styles[] = {page_style, urlset_style};
 
     (void)state;
-    for (size_t i = first; i < last; i++)
-        assert_true(isgraph((unsigned char)page_style[i]) &&
-                    strchr("\"<>&#?'\\^`|", page_style[i]) == NULL);
+    for (size_t n = 0; n < 2; n++)
+        for (size_t i = strlen(BEGIN); i < strlen(styles[n]) - strlen(END); i++)
+            assert_true(isgraph((unsigned char)styles[n][i]) &&
+                        strchr("\"<>&#?'\\^`|", styles[n][i]) == NULL);
 }
 
 int main(void)

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "server/rules/page/page_style.h"
 #include "server/rules/page/render.h"
 
 static void test_frame(void **state)
@@ -29,10 +28,10 @@ static void test_frame(void **state)
 static void test_style_at_the_limit(void **state)
 {
     (void)state;
-    assert_true(render_may_style(render_frame_bytes()));
-    assert_true(render_may_style(LIMIT_PAGE_BYTES - strlen(page_style)));
-    assert_false(render_may_style(LIMIT_PAGE_BYTES - strlen(page_style) + 1));
-    assert_false(render_may_style(LIMIT_PAGE_BYTES));
+    assert_true(render_may_style(render_frame_bytes(), page_style));
+    assert_true(render_may_style(LIMIT_PAGE_BYTES - strlen(page_style), page_style));
+    assert_false(render_may_style(LIMIT_PAGE_BYTES - strlen(page_style) + 1, page_style));
+    assert_false(render_may_style(LIMIT_PAGE_BYTES, page_style));
 }
 
 static void test_entries(void **state)

@@ -1,0 +1,144 @@
+/* Directory sources: their files, how they stand, and what the file of an entry holds. */
+#include <string.h>
+
+#include "db/file/statements.h"
+#include "db/read/row.h"
+#include "db/read/view_pool.h"
+
+#define FILE_COLUMNS                                                                               \
+    "f.path, f.loc, f.state, f.refused, f.device, f.inode, f.size, f.mtime_ns, f.hash, f.lastmod," \
+    " f.urls, f.bytes, f.newest_lastmod, f.one_lastmod, f.future, f.problem, f.detail, f.line,"    \
+    " f.\"column\", f.problem_since, f.remarks, " FILE_CLAIM_TEXT                                  \
+    ", EXISTS (SELECT 1 FROM sitemap AS e "                                                        \
+    "WHERE e.site "                                                                                \
+    "= f.site"                                                                                     \
+    " AND e.loc = f.loc AND e.source = f.source AND " ENTRY_ROW_LIVE ")"
+#define NAMED "(SELECT id FROM source WHERE name = ?1)"
+#define FILE_OF_SOURCE_BY(index)                                                                   \
+    "SELECT " FILE_COLUMNS " FROM source_file_row AS f" index " WHERE f.source = " NAMED
+/* Named, or the engine reads all rows of the source by their key. */
+#define BY_REMARKED       " INDEXED BY source_file_remarked"
+#define BY_REFUSED        " INDEXED BY source_file_refused"
+#define CHECK_BY_REMARKED " INDEXED BY fetch_remarked"
+
+static const char *text_of(sqlite3_stmt *row, int column)
+{
+    return (const char *)sqlite3_column_text(row, column);
+}
+
+static uint64_t number_of(sqlite3_stmt *row, int column)
+{
+    return (uint64_t)sqlite3_column_int64(row, column);
+}
+
+static void read_file(sqlite3_stmt *row, struct source_file *out)
+{
+    out->path = text_of(row, 0);
+    out->loc = text_of(row, 1);
+    out->state = (enum source_file_state)sqlite3_column_int(row, 2);
+    out->refused = sqlite3_column_int(row, 3) != 0;
+    out->device = number_of(row, 4);
+    out->inode = number_of(row, 5);
+    out->size = number_of(row, 6);
+    out->mtime_ns = sqlite3_column_int64(row, 7);
+    statement_hash(row, 8, out->hash);
+    out->lastmod = text_of(row, 9);
+    out->urls = number_of(row, 10);
+    out->bytes = number_of(row, 11);
+    out->newest_lastmod = text_of(row, 12);
+    out->one_lastmod = sqlite3_column_int(row, 13) != 0;
+    out->future = sqlite3_column_int(row, 14) != 0;
+    out->problem = text_of(row, 15);
+    out->detail = text_of(row, 16);
+    out->line = number_of(row, 17);
+    out->column = number_of(row, 18);
+    out->problem_since = sqlite3_column_int64(row, 19);
+    out->remarks = text_of(row, 20);
+    out->claim = text_of(row, 21);
+    out->has_entry = sqlite3_column_int(row, 22) != 0;
+}
+
+enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,
+                                                  enum source_files which, source_file_each *each,
+                                                  void *context)
+{
+    static const char *const texts[] = {
+        [SOURCE_FILES_ALL] = "SELECT " FILE_COLUMNS " FROM source_file AS f"
+                             " WHERE f.source = " NAMED " ORDER BY f.path",
+        [SOURCE_FILES_REMARKED] =
+            "SELECT " FILE_COLUMNS " FROM (SELECT " FILE_KEPT_COLUMNS
+            " FROM source_file_row" BY_REMARKED " WHERE source = " NAMED
+            " AND remarks IS NOT NULL AND state = 0"
+            " UNION ALL " FILE_OF_CHECK_BY(
+                CHECK_BY_REMARKED) " AND k.source = " NAMED
+                                   " AND k.remarks IS NOT NULL) AS f ORDER BY f.path",
+        [SOURCE_FILES_REFUSED] = FILE_OF_SOURCE_BY(BY_REFUSED) " AND f.state = 3 ORDER BY f.path",
+        [SOURCE_FILES_SPLIT] = FILE_OF_SOURCE_BY("") " AND f.state = 2 AND f.urls > 0"
+                                                     " ORDER BY f.path",
+    };
+    sqlite3_stmt *row = view_statement(v, texts[which]);
+    bool ended = false;
+
+    int rc = view_bind(row, "t", source);
+    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct source_file file;
+        read_file(row, &file);
+        rc = file.path != NULL ? SQLITE_OK : SQLITE_NOMEM;
+        if (rc == SQLITE_OK)
+            ended = !each(context, &file);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
+                                                 const char *path, struct source_file *out,
+                                                 bool *found)
+{
+    sqlite3_stmt *row =
+        view_statement(v, "SELECT " FILE_COLUMNS " FROM " FILE_AT(NAMED, "?2") " AS f");
+
+    *found = false;
+    int rc = view_bind(row, "tt", source, path);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    /* It stays on its row, which holds the strings, until it is used again or the view ends. */
+    if (rc == SQLITE_ROW) {
+        *found = true;
+        read_file(row, out);
+        if (out->path == NULL)
+            rc = SQLITE_NOMEM;
+    } else {
+        sqlite3_reset(row);
+    }
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
+                                                  struct source_state *out)
+{
+    sqlite3_stmt *row = view_statement(
+        v, "SELECT scanned_at, good_at, files, listed, quarantined, held, hosts,"
+           " (SELECT count(*) FROM source_file_row AS f" BY_REMARKED "  WHERE f.source = s.source"
+           "  AND f.remarks IS NOT NULL AND f.state = 0)"
+           " + (SELECT count(*) FROM fetch AS k" CHECK_BY_REMARKED "  WHERE k.source = s.source"
+           "  AND k.list = 0 AND k.listed = 1 AND k.remarks IS NOT NULL) FROM source_state AS s"
+           " WHERE s.source = " NAMED);
+
+    memset(out, 0, sizeof *out);
+    int rc = view_bind(row, "t", source);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_ROW) {
+        out->scanned_at = sqlite3_column_int64(row, 0);
+        out->good_at = sqlite3_column_int64(row, 1);
+        out->files = number_of(row, 2);
+        out->listed = number_of(row, 3);
+        out->quarantined = number_of(row, 4);
+        out->held = number_of(row, 5);
+        out->hosts = sqlite3_column_int64(row, 6);
+        out->remarked = number_of(row, 7);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}

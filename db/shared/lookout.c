@@ -1,0 +1,103 @@
+#include "db/shared/lookout.h"
+
+#include "db/file/handle.h"
+#include "db/shared/join.h"
+#include "server/base/clock.h"
+
+#define LOOK_MS 1000 /* between two looks, and two tries to reach it */
+#define CALL_MS 5000
+
+static void tell_writer(struct lookout *l)
+{
+    atomic_store(&l->behind, true);
+    writer_poke(l->catalogue);
+}
+
+/* Stops at the first record: there is one. */
+static bool see_record(void *context, const struct shared_record *record)
+{
+    *(bool *)context = true;
+    (void)record;
+    return false;
+}
+
+/* Looks whether there is something newer than what is here. */
+static enum shared_outcome look(struct lookout *l)
+{
+    const struct shared_position at = standing_now(l->standing).at;
+    bool seen = false;
+    uint64_t head = 0;
+    const struct shared_take take = {see_record, NULL, NULL, &seen};
+    enum shared_outcome outcome =
+        l->log->calls->tail(l->log, &at, 1, &take, &head, clock_now_ms() + CALL_MS);
+    if (seen) {
+        outcome = SHARED_YES;
+        tell_writer(l);
+    }
+    standing_note_head(l->standing, head);
+    return outcome;
+}
+
+/* False: it is to be tried again after a while. */
+static bool fetch(struct lookout *l)
+{
+    char why[256] = "";
+    struct shared_state state;
+    standing_state(l->standing, &state);
+    const struct join_node node = {.name = state.node, .epoch = state.epoch};
+    enum shared_outcome outcome = join_fetch(l->log, l->catalogue->path, &node, why, sizeof why);
+    bool fetched = outcome == SHARED_YES,
+         is_away = outcome == SHARED_AWAY || outcome == SHARED_FOREIGN;
+    if (is_away)
+        standing_note_away(l->standing, l->log);
+    else
+        standing_note_there(l->standing);
+    standing_note_fetched(l->standing, fetched, fetched || is_away ? NULL : why);
+    if (fetched)
+        tell_writer(l);
+    return fetched;
+}
+
+static void wait_and_look(struct lookout *l)
+{
+    enum shared_outcome outcome = l->log->calls->wait(l->log, clock_now_ms() + LOOK_MS);
+    if (outcome == SHARED_YES)
+        outcome = look(l);
+    if (outcome == SHARED_YES)
+        standing_note_there(l->standing);
+    else if (outcome != SHARED_STOPPED || !standing_now(l->standing).ended) {
+        standing_judge(l->standing, l->log, outcome);
+        standing_pause(l->standing, LOOK_MS);
+    }
+}
+
+static void *keep_looking(void *context)
+{
+    struct lookout *l = context;
+    for (;;) {
+        struct standing_now now = standing_now(l->standing);
+        if (now.ended)
+            return NULL;
+        bool lacks_all = now.phase == SHARED_JOINING || now.phase == SHARED_LEFT;
+        if (now.phase == SHARED_JOINED)
+            wait_and_look(l);
+        else if (!lacks_all || now.has_fetched || !fetch(l))
+            standing_pause(l->standing, LOOK_MS);
+    }
+}
+
+bool lookout_start(struct lookout *l)
+{
+    l->has_thread = pthread_create(&l->thread, NULL, keep_looking, l) == 0;
+    return l->has_thread;
+}
+
+void lookout_stop(struct lookout *l)
+{
+    if (!l->has_thread)
+        return;
+    standing_end(l->standing);
+    l->log->calls->interrupt(l->log);
+    pthread_join(l->thread, NULL);
+    l->has_thread = false;
+}

@@ -1,0 +1,26 @@
+/* The thread by which a node of a shared catalogue looks out: it waits to be told of what others
+ * wrote, looks for it now and then, and fetches a snapshot where the file is empty or its past is
+ * not the log's. What it finds it only tells the writer. Internal to db/shared. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "db/shared/log.h"
+#include "db/shared/standing.h"
+
+struct catalogue;
+
+struct lookout {
+    struct catalogue *catalogue; /* borrowed, as `standing` */
+    struct standing *standing;
+    struct shared_log *log; /* owned; the thread's from the start on */
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool behind; /* there is something for the writer; which clears it */
+};
+
+bool lookout_start(struct lookout *l);
+/* Ends the standing, then the thread; nothing where none was started. */
+void lookout_stop(struct lookout *l);

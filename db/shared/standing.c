@@ -1,0 +1,332 @@
+#include "db/shared/standing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+
+/* What was refused for the last time so long ago says nothing about now. */
+#define REFUSED_MS 300000
+
+void standing_init(struct standing *s, const char *node)
+{
+    memset(s, 0, sizeof *s);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wakes, NULL);
+    snprintf(s->state.node, sizeof s->state.node, "%s", node ? node : "");
+}
+
+void standing_done(struct standing *s)
+{
+    pthread_cond_destroy(&s->wakes);
+    pthread_mutex_destroy(&s->lock);
+}
+
+/* ---- asked */
+
+struct standing_now standing_now(struct standing *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct standing_now now = {
+        .phase = s->state.phase,
+        .at = s->at,
+        .behind_ms = s->behind_since_ms != 0 ? clock_now_ms() - s->behind_since_ms : 0,
+        .replacements = s->replacements,
+        .has_fetched = s->has_fetched,
+        .catching_up = s->state.catching_up,
+        .ended = s->ended,
+    };
+    pthread_mutex_unlock(&s->lock);
+    return now;
+}
+
+void standing_state(struct standing *s, struct shared_state *out)
+{
+    int64_t now_ms = clock_now_ms();
+    pthread_mutex_lock(&s->lock);
+    *out = s->state;
+    out->behind_ms = s->behind_since_ms != 0 ? now_ms - s->behind_since_ms : 0;
+    if (s->refused_since_ms != 0 && now_ms - s->refused_at_ms < REFUSED_MS)
+        out->refused_ms = now_ms - s->refused_since_ms + 1;
+    pthread_mutex_unlock(&s->lock);
+    out->away_ms = standing_away_ms(s);
+}
+
+int64_t standing_away_ms(const struct standing *s)
+{
+    int64_t since_ms = atomic_load(&s->away_since_ms);
+    return since_ms != 0 ? clock_now_ms() - since_ms + 1 : 0;
+}
+
+bool standing_digest(struct standing *s, uint64_t *seq, uint8_t digest[DIGEST_BYTES])
+{
+    pthread_mutex_lock(&s->lock);
+    *seq = s->digests.last.seq;
+    memcpy(digest, s->digests.last.bytes, DIGEST_BYTES);
+    pthread_mutex_unlock(&s->lock);
+    return *seq != 0;
+}
+
+int standing_compare_digest(struct standing *s, uint64_t seq, const uint8_t digest[DIGEST_BYTES])
+{
+    pthread_mutex_lock(&s->lock);
+    int same = digests_compare(&s->digests, seq, digest, &s->state.digest_mismatches);
+    pthread_mutex_unlock(&s->lock);
+    return same;
+}
+
+/* ---- said */
+
+void standing_pause(struct standing *s, int64_t ms)
+{
+    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
+    pthread_mutex_lock(&s->lock);
+    if (!s->ended)
+        pthread_cond_clockwait(&s->wakes, &s->lock, CLOCK_MONOTONIC, &until);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_end(struct standing *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->ended = true;
+    pthread_cond_broadcast(&s->wakes);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_know(struct standing *s, const char *node, const char *epoch)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->state.node, sizeof s->state.node, "%s", node);
+    snprintf(s->state.epoch, sizeof s->state.epoch, "%s", epoch);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_set_phase(struct standing *s, enum shared_phase phase, const char *trouble)
+{
+    pthread_mutex_lock(&s->lock);
+    s->state.phase = phase;
+    snprintf(s->state.trouble, sizeof s->state.trouble, "%s", trouble);
+    s->state.said[0] = '\0';
+    pthread_cond_signal(&s->wakes);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_differs(struct standing *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool again = s->has_differed || s->state.phase != SHARED_JOINED;
+    s->has_differed = true;
+    memset(&s->digests, 0, sizeof s->digests);
+    pthread_mutex_unlock(&s->lock);
+    if (!again)
+        standing_set_phase(s, SHARED_LEFT,
+                           "rows of this node differ from those that the others agree on");
+}
+
+void standing_set_trouble(struct standing *s, const char *trouble)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->state.trouble, sizeof s->state.trouble, "%s", trouble);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_clear_trouble(struct standing *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->state.phase == SHARED_JOINED)
+        s->state.trouble[0] = s->state.said[0] = '\0';
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_count(struct standing *s, uint64_t *counter)
+{
+    pthread_mutex_lock(&s->lock);
+    ++*counter;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- how far it is */
+
+/* The lock is held. */
+static bool note_head(struct standing *s, uint64_t head)
+{
+    if (head > s->state.head)
+        s->state.head = head;
+    bool behind = s->state.head > s->at.seq;
+    if (!behind)
+        s->behind_since_ms = 0;
+    else if (s->behind_since_ms == 0)
+        s->behind_since_ms = clock_now_ms();
+    return behind;
+}
+
+void standing_note_head(struct standing *s, uint64_t head)
+{
+    pthread_mutex_lock(&s->lock);
+    note_head(s, head);
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool standing_note_log_head(struct standing *s, uint64_t head)
+{
+    pthread_mutex_lock(&s->lock);
+    bool behind = note_head(s, head);
+    if (s->state.catching_up && s->join_head == 0)
+        s->join_head = head;
+    if (s->at.seq >= s->join_head)
+        s->state.catching_up = false;
+    pthread_mutex_unlock(&s->lock);
+    return behind;
+}
+
+void standing_set_at(struct standing *s, const struct shared_position *at)
+{
+    pthread_mutex_lock(&s->lock);
+    s->at = *at;
+    s->state.applied = at->seq;
+    note_head(s, at->seq);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_note_file(struct standing *s, const struct shared_position *at, bool is_older)
+{
+    if (at)
+        standing_set_at(s, at);
+    pthread_mutex_lock(&s->lock);
+    s->state.upgrade_pending = at && is_older;
+    pthread_mutex_unlock(&s->lock);
+    standing_set_phase(s, at ? SHARED_JOINED : SHARED_JOINING,
+                       at ? "" : "this node has nothing of the shared catalogue yet");
+}
+
+void standing_keep_digest(struct standing *s, const struct digest_of *taken)
+{
+    pthread_mutex_lock(&s->lock);
+    digests_keep(&s->digests, taken);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- what the log said */
+
+/* The lock is held. */
+static void note_said(struct standing *s, const struct shared_log *log)
+{
+    snprintf(s->state.trouble, sizeof s->state.trouble, "%s", log->calls->gist(log));
+    snprintf(s->state.said, sizeof s->state.said, "%s", log->calls->why(log));
+}
+
+void standing_note_away(struct standing *s, const struct shared_log *log)
+{
+    int64_t none = 0;
+    atomic_compare_exchange_strong(&s->away_since_ms, &none, clock_now_ms());
+    pthread_mutex_lock(&s->lock);
+    note_said(s, log);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_note_there(struct standing *s)
+{
+    if (atomic_exchange(&s->away_since_ms, 0) != 0)
+        standing_clear_trouble(s);
+}
+
+/* It can be reached and read: whether a write is taken shows with the next one. */
+static void note_refused(struct standing *s, const struct shared_log *log)
+{
+    if (*log->calls->gist(log) == '\0')
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (s->refused_since_ms == 0)
+        s->refused_since_ms = clock_now_ms();
+    s->refused_at_ms = clock_now_ms();
+    note_said(s, log);
+    pthread_mutex_unlock(&s->lock);
+}
+
+enum catalogue_status standing_judge(struct standing *s, const struct shared_log *log,
+                                     enum shared_outcome outcome)
+{
+    switch (outcome) {
+    case SHARED_YES:
+        standing_note_there(s);
+        return CATALOGUE_OK;
+    case SHARED_BUSY:
+    case SHARED_ELSEWHERE:
+    case SHARED_BEHIND:
+        standing_note_there(s);
+        return CATALOGUE_BUSY;
+    case SHARED_DIVERGED:
+    case SHARED_TRIMMED:
+        standing_note_there(s);
+        if (standing_now(s).phase == SHARED_JOINED)
+            standing_set_phase(s, SHARED_LEFT, log->calls->why(log));
+        return CATALOGUE_DIVERGED;
+    case SHARED_NO_MEMORY:
+        return CATALOGUE_NO_MEMORY;
+    case SHARED_NO:
+        note_refused(s, log);
+        return CATALOGUE_SHARED_AWAY;
+    case SHARED_STOPPED:
+        return CATALOGUE_SHARED_AWAY;
+    default:
+        standing_note_away(s, log);
+        return CATALOGUE_SHARED_AWAY;
+    }
+}
+
+enum catalogue_status standing_judge_commit(struct standing *s, const struct shared_log *log,
+                                            enum shared_outcome outcome)
+{
+    switch (outcome) {
+    case SHARED_YES:
+        standing_note_there(s);
+        pthread_mutex_lock(&s->lock);
+        s->refused_since_ms = 0;
+        s->state.appended++;
+        pthread_mutex_unlock(&s->lock);
+        return CATALOGUE_OK;
+    case SHARED_UNKNOWN:
+        standing_note_away(s, log);
+        standing_count(s, &s->state.unknown);
+        return CATALOGUE_OUTCOME_UNKNOWN;
+    default:
+        note_refused(s, log);
+        standing_count(s, &s->state.refused);
+        return outcome == SHARED_NO_MEMORY ? CATALOGUE_NO_MEMORY : CATALOGUE_SHARED_AWAY;
+    }
+}
+
+/* ---- a snapshot */
+
+void standing_note_fetched(struct standing *s, bool fetched, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    s->has_fetched = fetched;
+    if (why)
+        snprintf(s->state.trouble, sizeof s->state.trouble, "%s", why);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_forget_head(struct standing *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->state.phase == SHARED_JOINING) {
+        s->state.catching_up = true;
+        s->join_head = 0;
+    }
+    s->state.head = 0; /* a log that was restored may end before what was known of it */
+    s->behind_since_ms = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void standing_note_replaced(struct standing *s, bool joined, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    s->has_fetched = false;
+    s->state.replaced += !why && !joined;
+    s->replacements += !why;
+    if (why)
+        snprintf(s->state.trouble, sizeof s->state.trouble, "%s", why);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,97 @@
+/* How a node stands to the log of its shared catalogue (member.h): what it may do, how far its file
+ * and the log are, and what is wrong. The writer's thread and the lookout's (lookout.h) say what
+ * they saw, any thread asks; nothing here waits but standing_pause. Internal to db/. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/shared.h"
+#include "db/shared/digest.h"
+#include "db/shared/log.h"
+#include "db/status.h"
+
+struct standing {
+    _Atomic int64_t away_since_ms;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wakes;
+    bool ended;
+    struct shared_state state; /* its node and epoch: the writer's thread alone writes them */
+    struct shared_position at;
+    int64_t behind_since_ms;
+    int64_t refused_since_ms, refused_at_ms;
+    bool has_fetched;      /* a snapshot lies ready */
+    uint64_t replacements; /* how often one took the place of what was here, also of nothing */
+    uint64_t join_head;    /* while it is catching up: the log's when it came; 0: not known yet */
+    struct digests digests;
+    bool has_differed;
+};
+
+/* `node`: or NULL, until standing_know. */
+void standing_init(struct standing *s, const char *node);
+void standing_done(struct standing *s);
+
+/* ---- what any thread may ask and say */
+
+/* What is so now. */
+struct standing_now {
+    enum shared_phase phase;
+    struct shared_position at;
+    int64_t behind_ms; /* how long what another wrote has waited to be applied here; 0: none does */
+    uint64_t replacements;
+    bool has_fetched, catching_up, ended;
+};
+struct standing_now standing_now(struct standing *s);
+void standing_state(struct standing *s, struct shared_state *out);
+/* How long the log has been out of reach; 0: it is not. */
+int64_t standing_away_ms(const struct standing *s);
+/* The digest (digest.h) of the last record that had one; false: none was taken since the start. */
+bool standing_digest(struct standing *s, uint64_t *seq, uint8_t digest[DIGEST_BYTES]);
+/* As digests_compare. */
+int standing_compare_digest(struct standing *s, uint64_t seq, const uint8_t digest[DIGEST_BYTES]);
+/* The others agree, and this node differs: once, it takes their state. */
+void standing_differs(struct standing *s);
+
+/* ---- what member and lookout say */
+
+/* Until the phase is set, at most; at once where it has ended. */
+void standing_pause(struct standing *s, int64_t ms);
+void standing_end(struct standing *s);
+void standing_know(struct standing *s, const char *node, const char *epoch);
+void standing_set_phase(struct standing *s, enum shared_phase phase, const char *trouble);
+void standing_set_trouble(struct standing *s, const char *trouble);
+/* One of the state's counters. */
+void standing_count(struct standing *s, uint64_t *counter);
+
+/* A file was opened: its place, NULL where it has nothing of a log yet. Sets the phase. `is_older`:
+ * than this release's form. */
+void standing_note_file(struct standing *s, const struct shared_position *at, bool is_older);
+void standing_set_at(struct standing *s, const struct shared_position *at);
+/* The log is at least there. */
+void standing_note_head(struct standing *s, uint64_t head);
+/* The same, by the log itself: a node that came has joined once it is where the head was then. True
+ * where the file is not there yet. */
+bool standing_note_log_head(struct standing *s, uint64_t head);
+void standing_keep_digest(struct standing *s, const struct digest_of *taken);
+
+/* What a call of the log came to is noted, and what that is for the writes that wait for it. */
+enum catalogue_status standing_judge(struct standing *s, const struct shared_log *log,
+                                     enum shared_outcome outcome);
+/* The same of a `commit`. */
+enum catalogue_status standing_judge_commit(struct standing *s, const struct shared_log *log,
+                                            enum shared_outcome outcome);
+void standing_note_away(struct standing *s, const struct shared_log *log);
+void standing_note_there(struct standing *s);
+/* Of a node that has joined nothing is wrong any more. */
+void standing_clear_trouble(struct standing *s);
+
+/* What a try to fetch a snapshot came to. `why`: what is wrong, or NULL. */
+void standing_note_fetched(struct standing *s, bool fetched, const char *why);
+/* What was fetched took the place of all that was here: before anything is made of it, and the
+ * phase another. */
+void standing_forget_head(struct standing *s);
+/* Behind that, and behind the phase, or it is fetched again. `joined`: there was nothing before;
+ * `why`: why it could not, or NULL. */
+void standing_note_replaced(struct standing *s, bool joined, const char *why);

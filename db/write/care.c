@@ -1,0 +1,162 @@
+/* What the writer does between writes (writer.h). */
+#include "db/write/writer.h"
+
+#include <malloc.h>
+
+#include "db/history/recorder.h"
+#include "db/write/apply/apply.h"
+#include "db/write/apply/urlset.h"
+#include "db/write/repeat.h"
+#include "server/base/clock.h"
+
+/* Between two batches of page URLs that are too old. */
+#define EXPIRE_MS 50
+
+/* Looked for by a read of its own: an idle writer must not take the lock from others. */
+static bool has_purge_work(struct writer *w)
+{
+    int64_t index_id = 0;
+    return apply_purge_find(&w->tx, &index_id) == CATALOGUE_OK && index_id != 0;
+}
+
+/* Commits what a batch between writes did, where `status` is OK. True where that is done. */
+static bool batch_end(struct writer *w, enum catalogue_status status)
+{
+    if (status != CATALOGUE_OK)
+        tx_rollback(&w->tx);
+    else if (writer_commit(w) != CATALOGUE_OK)
+        return false;
+    else
+        checkpoint_after_commit(&w->checkpoint);
+    return status == CATALOGUE_OK;
+}
+
+bool care_purge_some(struct writer *w)
+{
+    if (!w->purge_pending || writer_usable(w) != CATALOGUE_OK)
+        return false;
+    w->purge_pending = has_purge_work(w);
+    if (!w->purge_pending || writer_begin(w, false, QUEUE_SMALL) != CATALOGUE_OK)
+        return false;
+    struct change_result ignored = {.status = CATALOGUE_OK};
+    bool more = false;
+    if (!batch_end(w, apply_purge(&w->tx, &ignored, &more)))
+        return false;
+    w->purge_pending = more;
+    return more;
+}
+
+/* Drops a batch of what the history no longer keeps; true where there may be more. `now` is only
+ * looked at where the time has come: between writes this costs a comparison. */
+static bool trim_some(struct writer *w)
+{
+    struct tx *tx = &w->tx;
+    bool full = tx->history_bytes > (int64_t)w->catalogue->options.history_max_bytes;
+    if ((!full && clock_now_ms() < w->trim_at_ms) || writer_usable(w) != CATALOGUE_OK)
+        return false;
+    w->trim_at_ms = clock_now_ms() + WRITER_TRIM_MS;
+    bool more = false;
+    uint64_t dropped = 0;
+    if (!recorder_trim_is_due(tx) || writer_begin(w, false, QUEUE_SMALL) != CATALOGUE_OK)
+        return false;
+    if (!batch_end(w, recorder_trim(tx, &more, &dropped)))
+        return false;
+    atomic_fetch_add(&w->history_dropped, dropped);
+    writer_saw(w);
+    if (more)
+        w->trim_at_ms = 0;
+    return more;
+}
+
+/* Drops a batch of what is kept for repeats and is too old; true where there may be more. */
+static bool forget_some(struct writer *w)
+{
+    struct tx *tx = &w->tx;
+    if (clock_now_ms() < w->forget_at_ms || writer_usable(w) != CATALOGUE_OK)
+        return false;
+    w->forget_at_ms = clock_now_ms() + WRITER_TRIM_MS;
+    if (!repeat_purge_is_due(tx) || writer_begin(w, false, QUEUE_SMALL) != CATALOGUE_OK)
+        return false;
+    if (!batch_end(w, repeat_purge(tx)))
+        return false;
+    w->forget_at_ms = 0;
+    return true;
+}
+
+/* Any thread. */
+static void expired(void *context, struct change_result *result)
+{
+    struct writer *w = context;
+    (void)result;
+    atomic_store(&w->expires, false);
+}
+
+/* Queues the removal of a batch of page URLs that are too old, as a change like any other's; true
+ * where it did. One at a time: it may wait for others' lists as long as any. */
+static bool expire_some(struct writer *w)
+{
+    static const struct change change = {.kind = CHANGE_EXPIRE, .by = "expiry", .via = "config"};
+    if (clock_now_ms() < w->expire_at_ms || atomic_load(&w->expires) ||
+        writer_usable(w) != CATALOGUE_OK)
+        return false;
+    bool due = urlset_expiry_is_due(&w->tx);
+    w->expire_at_ms = clock_now_ms() + (due ? EXPIRE_MS : WRITER_TRIM_MS);
+    atomic_store(&w->expires, due);
+    if (due)
+        writer_submit(w, &change, expired, w);
+    return due;
+}
+
+bool care_some(struct writer *w)
+{
+    return expire_some(w) || trim_some(w) || forget_some(w);
+}
+
+/* Finds out whether a trouble is over, though nobody writes. What it writes must differ from what
+ * is there: SQLite leaves a page alone that would stay the same, and the disk is not asked. */
+static void probe(struct writer *w)
+{
+    enum catalogue_status status = writer_begin(w, false, QUEUE_SMALL);
+    if (status == CATALOGUE_OK) {
+        sqlite3_stmt *row = tx_statement(&w->tx, ST_LOCAL_PROBE);
+        status = row ? statement_run(row) : tx_failure(&w->tx);
+        if (status == CATALOGUE_OK)
+            status = writer_commit(w);
+        else
+            tx_rollback(&w->tx);
+    }
+    writer_note_failed(w, status, w->tx.why);
+}
+
+void care_look_around(struct writer *w)
+{
+    if (clock_now_ms() < w->idle_at_ms)
+        return;
+    w->idle_at_ms = clock_now_ms() + WRITER_IDLE_MS;
+    if (w->give_back_at_ms != 0 && clock_now_ms() >= w->give_back_at_ms) {
+        w->give_back_at_ms = 0;
+        malloc_trim(0);
+    }
+    if (writer_usable(w) != CATALOGUE_OK)
+        return;
+    char ignored[512];
+    server_lock_hold(&w->lock, w->catalogue->path, ignored, sizeof ignored);
+    bool moved = log_index_moved(&w->index);
+    /* A lock file that was made again says nothing yet. */
+    if ((moved || !w->lock.noted) && tx_look(&w->tx) == CATALOGUE_OK) {
+        writer_saw(w);
+        outside_look(&w->outside, &w->tx);
+    } else if (moved) {
+        log_index_forget(&w->index);
+    }
+    if (moved || w->idle_at_ms >= w->purge_at_ms) { /* maybe another process removed an index */
+        w->purge_pending = true;
+        w->purge_at_ms = w->idle_at_ms + WRITER_TRIM_MS;
+    }
+    checkpoint_when_idle(&w->checkpoint);
+    pthread_mutex_lock(&w->trouble_lock);
+    bool writable = w->writable;
+    pthread_mutex_unlock(&w->trouble_lock);
+    if (!writable)
+        probe(w);
+}

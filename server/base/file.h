@@ -1,0 +1,13 @@
+/* Files that an operator named, which may be anything: what lies behind a pipe is never waited for,
+ * since a reload reads them too. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What will do: a file alone (else EINVAL), or all but a pipe (else ESPIPE). */
+enum file_wanted { FILE_PLAIN, FILE_NO_PIPE };
+
+/* The first `most` bytes of what stands there and a NUL; the caller frees them. NULL with errno.
+ * `mode`: NULL, or gets what stat has. Thread safe. */
+char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *len, mode_t *mode);

@@ -1,0 +1,465 @@
+/* One poll of a sitemap that is watched: what is known of it before, and what is written of what
+ * came of it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/rules/http/freshness.h"
+#include "server/sources/remote/claim.h"
+#include "server/sources/remote/run.h"
+
+#define FULL_EVERY_S    (7 * 86400)
+#define LIARS_LEAST_S   21600u
+#define WRITTEN_SLACK_S 60
+#define AGAIN_S         5
+
+/* ---- what is written ----------------------------------------------------------------------- */
+
+static void keep_validators(struct check_record *record, const struct fetch_reply *reply)
+{
+    const char *etag = poll_kept_header(reply, "ETag", CHECK_ETAG_MAX_BYTES);
+    const char *modified = poll_kept_header(reply, "Last-Modified", CHECK_MODIFIED_MAX_BYTES);
+    if (reply->status == 200 || etag)
+        record->etag = etag;
+    if (reply->status == 200 || modified)
+        record->last_modified = modified;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* What was read would have been answered 304, and is another. */
+static bool validators_lie(const struct poll *p, const struct fetch_reply *reply)
+{
+    const char *etag = fetch_header(reply, "ETag");
+    if (p->record.etag || etag)
+        return same_text(p->record.etag, etag);
+    return same_text(p->record.last_modified, fetch_header(reply, "Last-Modified"));
+}
+
+static void set_mark(struct check_record *record, unsigned mark, bool set)
+{
+    record->marks = set ? record->marks | mark : record->marks & ~mark;
+}
+
+struct settled {
+    struct check_write write;
+    struct claim_verdict dates;
+    char remarks[SITEMAP_REMARKS_TEXT];
+};
+
+/* A whole good answer. */
+static void take_content(struct poll *p, const struct fetch_reply *reply,
+                         const struct sitemap_file *file, struct settled *s)
+{
+    struct check_record *record = &s->write.record;
+    struct claim_content before = {.one_lastmod = record->one_lastmod};
+    struct claim_content content = {.one_lastmod = file->one_lastmod};
+    struct claim_dates dates = {
+        .claim = p->source && p->source->claims_are_now ? NULL : p->claim,
+        .newest = *file->newest_lastmod ? file->newest_lastmod : NULL,
+        .served = p->served,
+    };
+    memcpy(before.hash, record->hash, sizeof before.hash);
+    memcpy(before.dateless, record->dateless, sizeof before.dateless);
+    memcpy(content.hash, file->hash, sizeof content.hash);
+    memcpy(content.dateless, file->dateless, sizeof content.dateless);
+    freshness_modified_at(fetch_header(reply, "Last-Modified"), fetch_header(reply, "Date"), p->now,
+                          &dates.modified_at);
+    claim_judge(&before, &content, &dates, p->now, &s->dates);
+    bool moved = s->dates.changed;
+    if (moved && !p->conditional && validators_lie(p, reply))
+        set_mark(record, CHECK_VALIDATORS_LIE, true);
+    memcpy(record->hash, file->hash, sizeof record->hash);
+    memcpy(record->dateless, file->dateless, sizeof record->dateless);
+    record->urls = file->urls;
+    record->bytes = file->bytes;
+    record->one_lastmod = file->one_lastmod;
+    record->newest_lastmod = dates.newest;
+    record->full_at = p->now;
+    record->changed_at = moved ? p->now : record->changed_at;
+    sitemap_remarks_write(&file->remarks, s->remarks);
+    record->remarks = *s->remarks ? s->remarks : NULL;
+    /* What somebody registered is theirs until its content moves. */
+    if (*s->dates.lastmod && !p->has_digest && (p->source || moved)) {
+        s->write.lastmod_from = p->served;
+        s->write.lastmod_to = s->dates.lastmod;
+    }
+}
+
+/* The same where it was split: what dates it are the pages of its urlset. */
+static void take_split(struct poll *p, const struct sitemap_file *file, struct settled *s)
+{
+    struct check_record *record = &s->write.record;
+    s->dates.first = (record->hash[0] | record->hash[1]) == 0;
+    s->dates.changed = memcmp(record->hash, file->hash, sizeof record->hash) != 0;
+    memcpy(record->hash, file->hash, sizeof record->hash);
+    memcpy(record->dateless, file->hash, sizeof record->dateless);
+    record->urls = file->urls;
+    record->bytes = file->bytes;
+    record->one_lastmod = false;
+    record->newest_lastmod = record->remarks = NULL;
+    record->full_at = p->now;
+    record->changed_at = s->dates.changed ? p->now : record->changed_at;
+    if (s->dates.changed)
+        remote_tell(p->remote, 2, "source-file-split", p->source->settings->name,
+                    "%s: its %" PRIu64 " page URLs are a urlset: %s%s%s", record->loc, file->urls,
+                    split_did(p), split_left_out(p) ? "; " : "",
+                    split_left_out(p) ? split_left_out(p) : "");
+}
+
+/* Its list is read anew, once that is in the catalogue. */
+static void ask_for_list(struct poll *p)
+{
+    if (p->source == NULL)
+        return;
+    p->source->news = true;
+    p->source->news_in = p->remote->batch_number;
+}
+
+/* Whose entry is its urlset's, or its own again: the list says so of it. */
+static void note_split(struct poll *p, struct check_record *record)
+{
+    bool is = split_was(p);
+    if (is == ((record->marks & CHECK_SPLIT) != 0))
+        return;
+    set_mark(record, CHECK_SPLIT, is);
+    ask_for_list(p);
+}
+
+/* The registered date moved since the last poll, and the content did not. */
+static bool is_unfounded(const struct poll *p, const struct check_record *before, bool changed)
+{
+    return !p->source && !changed && p->served && !p->has_digest && before->good_at > 0 &&
+           p->entry_changed_at > before->checked_at + WRITTEN_SLACK_S;
+}
+
+/* Whether the entry was written since the last poll, by another: beside a digest, and while it is
+ * stale, polls do not write it; else the last one's date may have come a little later. */
+static bool is_written(const struct poll *p, const struct check_record *before)
+{
+    bool polls_write = !p->has_digest && !(before->marks & CHECK_DATE_STALE);
+    return p->entry_changed_at >= before->checked_at + (polls_write ? WRITTEN_SLACK_S : 0);
+}
+
+/* From a change of the content that its date cannot follow, until a poll dates it or it is written
+ * by whose it is. */
+static void mark_stale(const struct poll *p, const struct check_record *before, struct settled *s)
+{
+    bool moves = s->write.lastmod_to && !p->held;
+    bool wanted = s->dates.changed && *s->dates.lastmod && p->held;
+    if (p->served == NULL || moves || is_written(p, before))
+        set_mark(&s->write.record, CHECK_DATE_STALE, false);
+    else if (wanted)
+        set_mark(&s->write.record, CHECK_DATE_STALE, true);
+}
+
+static void settle_good(struct poll *p, const struct child_verdict *v,
+                        const struct fetch_reply *reply, const struct sitemap_file *file,
+                        struct settled *s)
+{
+    struct check_record *record = &s->write.record;
+    const struct check_record before = p->record;
+    struct interval_bounds bounds = {p->remote->plan->bounds.min_interval_s,
+                                     p->remote->plan->bounds.max_interval_s};
+    if (!v->same && split_was(p))
+        take_split(p, file, s);
+    else if (!v->same)
+        take_content(p, reply, file, s);
+    if (!v->same)
+        note_split(p, record);
+    keep_validators(record, reply);
+    bool changed = s->dates.changed;
+    if (is_unfounded(p, &before, changed))
+        set_mark(record, CHECK_LASTMOD_UNFOUNDED, true);
+    else if (changed)
+        set_mark(record, CHECK_LASTMOD_UNFOUNDED, false);
+    mark_stale(p, &before, s);
+    set_mark(record, CHECK_CLAIMS_ARE_NOW, p->source && p->source->claims_are_now);
+    set_mark(record, CHECK_REDIRECTED, p->hops > 0);
+    if (record->marks & CHECK_DROPPED) {
+        set_mark(record, CHECK_DROPPED, false);
+        ask_for_list(p);
+    }
+    record->good_at = p->now;
+    record->failures = 0;
+    record->problem = NULL;
+    record->detail = v->same && before.problem == NULL ? before.detail : split_left_out(p);
+    record->line = 0;
+    record->interval_s =
+        s->dates.first ? INTERVAL_FIRST_S : interval_next(record->interval_s, changed, bounds);
+    int64_t fresh =
+        freshness_left(fetch_header(reply, "Cache-Control"), fetch_header(reply, "Age"));
+    if (fresh > (int64_t)bounds.max_s)
+        fresh = bounds.max_s;
+    if (fresh > (int64_t)record->interval_s)
+        record->interval_s = (uint32_t)fresh;
+    if ((record->marks & CHECK_VALIDATORS_LIE) && record->interval_s < LIARS_LEAST_S)
+        record->interval_s = LIARS_LEAST_S;
+}
+
+static bool is_same_trouble(enum check_state a, enum check_state b)
+{
+    return a == b || (interval_is_none(a) && interval_is_none(b));
+}
+
+static uint32_t settle_bad(struct poll *p, const struct child_verdict *v,
+                           struct check_record *record)
+{
+    struct interval_bounds bounds = {p->remote->plan->bounds.min_interval_s,
+                                     p->remote->plan->bounds.max_interval_s};
+    record->failures = is_same_trouble(p->record.state, v->state) ? record->failures + 1 : 1;
+    record->problem = v->problem;
+    record->detail = *v->detail ? v->detail : NULL;
+    record->line = v->line;
+    int64_t since = record->failures == 1 ? p->now : record->since;
+    if (p->source && interval_is_none(v->state) && !(record->marks & CHECK_DROPPED) &&
+        interval_drops(record->failures, since, p->now, p->source->settings->drop_after_s)) {
+        set_mark(record, CHECK_DROPPED, true);
+        ask_for_list(p);
+    }
+    return interval_trouble(v->state, record->failures, bounds);
+}
+
+static void tell_state(struct poll *p, const struct check_record *record)
+{
+    struct remote *r = p->remote;
+    enum check_state before = p->record.state;
+    const char *source = p->source ? p->source->settings->name : NULL;
+    const struct remote_moved moved = {.record = record,
+                                       .site = p->site->origin,
+                                       .before = before,
+                                       .was_stale = (p->record.marks & CHECK_DATE_STALE) != 0};
+    bool is_stale = (record->marks & CHECK_DATE_STALE) != 0;
+    if (r->options.moved && (record->state != before || is_stale != moved.was_stale))
+        r->options.moved(r->options.moved_context, &moved);
+    if (record->state == before)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->counts.states[before] -= r->counts.states[before] > 0;
+    r->counts.states[record->state]++;
+    if (p->source) {
+        uint64_t *states = p->source->status.states;
+        states[before] -= states[before] > 0;
+        states[record->state]++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (record->state == CHECK_GOOD && before != CHECK_NEW)
+        remote_tell(r, 2, "check-recovered", source, "%s is good again", record->loc);
+    else if (record->state != CHECK_GOOD)
+        remote_tell(r, 1, "check-problem", source, "%s is %s (%s): %s", record->loc,
+                    check_state_word(record->state), record->problem ? record->problem : "",
+                    record->detail ? record->detail : "");
+}
+
+/* What its entry bears, and what the list claims. */
+static enum catalogue_status read_entry(struct poll *p, struct catalogue_view *view)
+{
+    struct entry_record entry;
+    struct source_file file;
+    bool found = false, failed = false;
+    enum catalogue_status status =
+        catalogue_view_entry_by_loc(view, p->record.site_id, p->record.loc, &entry);
+    if (status == CATALOGUE_OK) {
+        p->served = record_keep(&p->texts, entry.lastmod, &failed);
+        p->has_digest = entry.digest != NULL;
+        p->held =
+            p->has_digest || (p->source && !same_text(entry.source, p->record.source)) ||
+            registry_is_frozen(p->registry, registry_index_by_id(p->registry, entry.index_id));
+        p->entry_changed_at = entry.changed_at;
+        entry_record_done(&entry);
+    } else if (status != CATALOGUE_NOT_FOUND) {
+        return status;
+    }
+    if (p->source) {
+        status = catalogue_view_source_file(view, p->record.source, p->record.loc, &file, &found);
+        if (status != CATALOGUE_OK)
+            return status;
+        p->claim = found ? record_keep(&p->texts, file.claim, &failed) : NULL;
+    }
+    p->entry_read = !failed;
+    return failed ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
+}
+
+/* A 304 in answer to what a source names moves nothing of its entry, which is looked up only where
+ * the answer is another, unless somebody waits for it. False: it cannot be, or somebody wrote the
+ * entry since the poll began, whose date a later poll is to see. */
+static bool read_entry_late(struct poll *p)
+{
+    struct catalogue_view *view;
+    enum catalogue_status status = catalogue_view_begin(p->remote->catalogue, &view);
+    if (status == CATALOGUE_OK) {
+        status = read_entry(p, view);
+        catalogue_view_end(view);
+    }
+    return status == CATALOGUE_OK &&
+           (p->entry_changed_at < p->now || p->entry_changed_at > run_now());
+}
+
+/* It is polled again soon, and nothing comes of this poll. */
+static void put_again(struct poll *p)
+{
+    run_put(p->remote, p->host,
+            (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
+}
+
+void check_settle(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply,
+                  const struct sitemap_file *file)
+{
+    struct remote *r = p->remote;
+    struct settled s = {
+        .write = {.kind = CHECK_RESULT, .record = p->record, .full_from = p->record.full_at}};
+    struct check_record *record = &s.write.record;
+    uint32_t wait;
+    if (v->state == CHECK_GOOD && !v->same && !split_was(p) && !p->entry_read &&
+        !read_entry_late(p)) {
+        put_again(p);
+        return;
+    }
+    record->state = v->state;
+    record->status = reply->status;
+    record->checked_at = p->now;
+    if (v->state == CHECK_GOOD) {
+        settle_good(p, v, reply, file, &s);
+        wait = record->interval_s;
+    } else {
+        wait = settle_bad(p, v, record);
+    }
+    wait = split_wait(p, reply->got_bytes, wait);
+    if (!is_same_trouble(p->record.state, v->state))
+        record->since = p->now;
+    double stretched = run_stretch(r, p->host) * interval_jitter(wait, run_chance(r));
+    record->next_at = interval_together(p->now + (int64_t)stretched, wait);
+    tell_state(p, record);
+    poll_count(r, child_result(v, s.dates.changed), reply->got_bytes, clock_now_ms() - p->began_ms);
+    r->batch_tells = r->batch_tells || record->state != CHECK_GOOD ||
+                     p->record.state != CHECK_GOOD || s.dates.changed;
+    if (!run_write(r, &s.write)) {
+        r->load = true; /* it is polled anew, from what the catalogue keeps */
+        if (p->ask)
+            remote_ask_fail(p->ask, "out of memory");
+        p->ask = NULL;
+    }
+    if (p->ask) {
+        p->ask->next = r->waiting;
+        r->waiting = p->ask;
+        p->ask->check_id = record->id;
+    }
+    run_put(r, p->host, (struct due){record->id, (uint32_t)record->next_at, record->interval_s});
+}
+
+/* ---- beginning ------------------------------------------------------------------------------ */
+
+static bool keep_record(struct poll *p, const struct check_record *from)
+{
+    bool failed = false;
+    struct check_record *to = &p->record;
+    *to = *from;
+    const char **const texts[] = {&to->loc,     &to->source,        &to->etag,
+                                  &to->remarks, &to->last_modified, &to->newest_lastmod,
+                                  &to->problem, &to->detail};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i] = record_keep(&p->texts, *texts[i], &failed);
+    return !failed;
+}
+
+/* Whose pages it may list. */
+static bool take_hosts(struct poll *p)
+{
+    const struct registry_site *site = p->site;
+    size_t count = 0;
+    p->hosts = malloc((1 + site->alias_host_count + site->cross_host_count) * sizeof *p->hosts);
+    if (p->hosts == NULL)
+        return false;
+    p->hosts[count++] = site->origin + site->origin_url.host_at;
+    for (size_t i = 0; i < site->alias_host_count; i++)
+        p->hosts[count++] = site->alias_hosts[i];
+    for (size_t i = 0; i < site->cross_host_count; i++)
+        p->hosts[count++] = site->cross_hosts[i];
+    return true;
+}
+
+static size_t of_site(const struct remote *r, int64_t site_id)
+{
+    size_t count = 0;
+    for (const struct poll *p = r->polls; p; p = p->next)
+        count += !p->list && p->record.site_id == site_id;
+    return count;
+}
+
+/* Whether it is asked for only as it is new: it has validators, and was read whole of late. */
+static bool asks_what_is_new(const struct poll *p)
+{
+    const struct check_record *k = &p->record;
+    return k->state == CHECK_GOOD && split_is_as_kept(p) && !(k->marks & CHECK_VALIDATORS_LIE) &&
+           p->now - k->full_at < FULL_EVERY_S && p->now >= k->full_at &&
+           (k->etag || k->last_modified);
+}
+
+/* NOT_FOUND: it is watched no more. BUSY: as many of its site are polled as may be. */
+static enum catalogue_status read_child(struct poll *p, struct catalogue_view *view, int64_t id,
+                                        bool asked)
+{
+    struct check_record record;
+    enum catalogue_status status = catalogue_view_registry(view, &p->registry);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_check(view, id, &record);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (!keep_record(p, &record))
+        return CATALOGUE_NO_MEMORY;
+    p->site = registry_site_by_id(p->registry, p->record.site_id);
+    p->source = run_source(p->remote, p->record.source);
+    bool wanted = *p->record.source != '\0' ? p->source && p->source->settings->check
+                                            : p->site && p->site->check;
+    if (!wanted || !p->site || !url_split(p->record.loc, strlen(p->record.loc), &p->url))
+        return CATALOGUE_NOT_FOUND;
+    if (of_site(p->remote, p->record.site_id) > RUN_SHARE)
+        return CATALOGUE_BUSY;
+    p->splits = split_can(p);
+    if (!take_hosts(p))
+        return CATALOGUE_NO_MEMORY;
+    return !asked && p->source && asks_what_is_new(p) && !(p->record.marks & CHECK_DATE_STALE)
+               ? CATALOGUE_OK
+               : read_entry(p, view);
+}
+
+static const char not_now[] = "it cannot be polled now";
+
+bool check_begin(struct remote *r, struct remote_host *host, struct due due,
+                 struct remote_ask *asked, const char **why)
+{
+    struct catalogue_view *view = NULL;
+    struct poll *p = poll_new(r, host);
+    enum catalogue_status status =
+        p ? catalogue_view_begin(r->catalogue, &view) : CATALOGUE_NO_MEMORY;
+    if (status == CATALOGUE_OK) {
+        status = read_child(p, view, due.id, asked != NULL);
+        catalogue_view_end(view);
+    }
+    *why = status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND ? not_now : NULL;
+    const char *put_off = status == CATALOGUE_OK ? split_put_off(p, asked != NULL) : NULL;
+    if (put_off) {
+        *why = asked ? put_off : NULL;
+    } else if (status == CATALOGUE_OK) {
+        const struct check_record *k = &p->record;
+        bool whole = !asks_what_is_new(p);
+        poll_headers(p, whole ? NULL : k->etag, whole ? NULL : k->last_modified);
+        *why = poll_ask(p) ? NULL : not_now;
+    }
+    if (status != CATALOGUE_OK || put_off || *why) {
+        if (p)
+            poll_free(p);
+        return false;
+    }
+    poll_enter_host(p);
+    p->ask = p->splits ? NULL : asked;
+    if (asked && p->splits) { /* who asks is not to wait for so long */
+        asked->polled(asked->context, &p->record, "");
+        remote_ask_free(asked);
+    }
+    return true;
+}

@@ -1,0 +1,353 @@
+/* The list of a source: what its answer says, handed over as a scan (list_scan.c), and what is kept
+ * of it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/rules/http/freshness.h"
+#include "server/rules/http/negotiate.h"
+#include "server/sources/remote/run.h"
+
+#define FULL_EVERY_S (7 * 86400)
+#define LIST_FRESH_S 3600u
+/* Answers all of them: with a result, or a failure. */
+static void answer_asks(struct remote_ask **asks, const struct change_result *result,
+                        const char *failure)
+{
+    while (*asks) {
+        struct remote_ask *ask = *asks;
+        *asks = ask->next;
+        ask->scanned(ask->context, result, failure);
+        remote_ask_free(ask);
+    }
+}
+
+void list_fail_asks(struct poll *p, const char *failure)
+{
+    answer_asks(&p->asks, NULL, failure);
+    answer_asks(&p->dry_asks, NULL, failure);
+    answer_asks(&p->source->asks, NULL, failure);
+    answer_asks(&p->source->dry_asks, NULL, failure);
+}
+
+/* Those who ask for a scan from here on want another one. */
+static void take_asks(struct poll *p)
+{
+    struct remote_source *s = p->source;
+    p->dry_asks = s->dry_asks;
+    s->dry_asks = NULL;
+    if (p->dry_run)
+        return;
+    p->asks = s->asks;
+    s->asks = NULL;
+}
+
+static void keep(char **to, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    free(*to);
+    *to = copy;
+}
+
+/* What is kept of the list, for the next start. */
+static void write_list(struct poll *p, unsigned http_status)
+{
+    struct remote_source *s = p->source;
+    struct check_write write = {.kind = CHECK_RESULT,
+                                .full_from = s->full_from,
+                                .record = {.id = s->list_id,
+                                           .loc = s->settings->upstream,
+                                           .list = true,
+                                           .state = s->problem ? CHECK_UNREACHABLE : CHECK_GOOD,
+                                           .status = http_status,
+                                           .marks = s->claims_are_now ? CHECK_CLAIMS_ARE_NOW : 0,
+                                           .next_at = s->next_at,
+                                           .interval_s = s->settings->poll_s,
+                                           .failures = s->failures,
+                                           .checked_at = p->now,
+                                           .good_at = s->good_at,
+                                           .changed_at = s->answered,
+                                           .full_at = s->full_at,
+                                           .since = s->since,
+                                           .etag = s->etag,
+                                           .last_modified = s->modified,
+                                           .problem = s->problem,
+                                           .detail = s->status.failure}};
+    if (s->list_id == 0 || !run_write(p->remote, &write))
+        s->whole = true;
+}
+
+static void fail_list(struct poll *p, const char *code, const char *why)
+{
+    struct remote *r = p->remote;
+    struct remote_source *s = p->source;
+    bool news = s->problem == NULL || strcmp(s->problem, code) != 0;
+    keep(&s->problem, code);
+    s->failures++;
+    if (s->failures == 1)
+        s->since = p->now;
+    pthread_mutex_lock(&r->lock);
+    s->status.failing = true;
+    s->status.failed_at = s->since;
+    snprintf(s->status.failure_code, sizeof s->status.failure_code, "%s", code);
+    snprintf(s->status.failure, sizeof s->status.failure, "%s", why);
+    pthread_mutex_unlock(&r->lock);
+    if (news)
+        remote_tell(r, 1, "source-scan-failed", s->settings->name, "%s: %s; nothing changes", code,
+                    why);
+    answer_asks(&p->asks, NULL, why);
+    answer_asks(&p->dry_asks, NULL, why);
+}
+
+static void list_works(struct poll *p)
+{
+    struct remote_source *s = p->source;
+    if (s->problem)
+        remote_tell(p->remote, 2, "source-scan-works", s->settings->name, "the list is read again");
+    keep(&s->problem, NULL);
+    s->failures = 0;
+    s->good_at = p->now;
+    pthread_mutex_lock(&p->remote->lock);
+    s->status.failing = false;
+    s->status.failed_at = 0;
+    s->status.failure_code[0] = s->status.failure[0] = '\0';
+    pthread_mutex_unlock(&p->remote->lock);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* What the list dates anew is polled now. */
+static void poll_claimed(struct poll *p)
+{
+    size_t count, found = 0;
+    struct catalogue_view *view;
+    const char *const *locs = upstream_claimed(p->upstream, &count);
+    int64_t *ids = count > 0 ? malloc(count * sizeof *ids) : NULL;
+    if (ids && catalogue_view_begin(p->remote->catalogue, &view) == CATALOGUE_OK) {
+        for (size_t i = 0; i < count; i++) {
+            struct check_record record;
+            if (!remote_splits(p->source->settings, locs[i]) && /* too much to hurry */
+                catalogue_view_check_of(view, p->source->settings->name, locs[i], &record) ==
+                    CATALOGUE_OK)
+                ids[found++] = record.id;
+        }
+        catalogue_view_end(view);
+    }
+    if (found > 0) {
+        qsort(ids, found, sizeof *ids, compare_ids);
+        for (size_t i = 0; i < p->remote->host_count; i++)
+            due_move(&p->remote->hosts[i]->heap, ids, found, (uint32_t)p->now);
+    }
+    free(ids);
+}
+
+static void note_scan(struct poll *p, const struct scan_outcome *out)
+{
+    struct remote_source *s = p->source;
+    bool held = out->result.would_remove != s->status.held && out->result.would_remove > 0;
+    pthread_mutex_lock(&p->remote->lock);
+    s->status.members = upstream_count(p->upstream).members;
+    s->status.held = out->result.would_remove;
+    pthread_mutex_unlock(&p->remote->lock);
+    if (held)
+        remote_tell(p->remote, 1, "source-removals-held", s->settings->name,
+                    "%" PRIu64 " entries that the list names no more are kept by the shrink guard; "
+                    "scan with max_removed to let them go",
+                    out->result.would_remove);
+    if (out->result.changed)
+        remote_tell(p->remote, 2, "source-scanned", s->settings->name,
+                    "%zu named: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " gone, %" PRIu64
+                    " refused",
+                    upstream_count(p->upstream).members, out->counts.added, out->counts.changed,
+                    out->counts.gone, out->counts.problems);
+}
+
+int64_t list_most_removed(const struct remote_ask *asks)
+{
+    int64_t most = MAX_REMOVED_GUARDED;
+    for (const struct remote_ask *a = asks; a; a = a->next)
+        most = a->max_removed > most ? a->max_removed : most;
+    return most;
+}
+
+int64_t list_answered(const struct poll *p, const struct fetch_reply *reply)
+{
+    int64_t answered = p->now;
+    const char *date = fetch_header(reply, "Date");
+    if (date)
+        http_date_parse(date, p->now, &answered);
+    return answered;
+}
+
+static void take_scan(struct poll *p, const struct list_found *found)
+{
+    struct remote *r = p->remote;
+    struct remote_source *s = p->source;
+    const struct scan_outcome *out = &found->out;
+    if (!out->applied) {
+        fail_list(p, "catalogue", out->failure);
+        return;
+    }
+    if (found->claims_are_now && !s->claims_are_now)
+        remote_tell(r, 1, "claims-are-now", s->settings->name,
+                    "the list dates its sitemaps with the moment of each answer: its dates are "
+                    "not taken");
+    s->claims_are_now = found->claims_are_now;
+    s->answered = found->answered;
+    s->full_at = p->now;
+    list_works(p);
+    note_scan(p, out);
+    /* Frozen or held, all of it is to be seen again. */
+    s->whole = out->result.frozen > 0 || out->result.would_remove > 0 || out->again_ms > 0;
+    keep(&s->etag, poll_kept_header(&found->reply, "ETag", CHECK_ETAG_MAX_BYTES));
+    keep(&s->modified, poll_kept_header(&found->reply, "Last-Modified", CHECK_MODIFIED_MAX_BYTES));
+    poll_claimed(p);
+    if (p->asks)
+        split_let_through(r, s, p->now, list_most_removed(p->asks));
+    atomic_store(&r->look_soon, true);
+    answer_asks(&p->asks, &out->result, "");
+}
+
+/* A poll that only dry runs asked for is over: all but these is as it was. */
+static void end_dry(struct poll *p)
+{
+    pthread_mutex_lock(&p->remote->lock);
+    p->source->status.polling = false;
+    pthread_mutex_unlock(&p->remote->lock);
+}
+
+/* What came of a poll is told and kept, and its next one is due. */
+static void end(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply)
+{
+    struct remote_source *s = p->source;
+    struct remote *r = p->remote;
+    int64_t fresh =
+        freshness_left(fetch_header(reply, "Cache-Control"), fetch_header(reply, "Age"));
+    fresh = fresh > LIST_FRESH_S ? LIST_FRESH_S : fresh;
+    uint32_t wait = fresh > (int64_t)s->settings->poll_s ? (uint32_t)fresh : s->settings->poll_s;
+    s->next_at = p->now + interval_jitter(wait, run_chance(r));
+    if (s->problem) { /* sooner, while that is new */
+        struct interval_bounds bounds = {1, s->settings->poll_s};
+        s->next_at = p->now + interval_trouble(CHECK_UNREACHABLE, s->failures, bounds);
+    }
+    pthread_mutex_lock(&r->lock);
+    s->status.polling = false;
+    s->status.polls++;
+    s->status.polled_at = p->now;
+    s->status.next_poll_at = s->next_at;
+    s->status.http_status = reply->status;
+    pthread_mutex_unlock(&r->lock);
+    poll_count(r, child_result(v, s->failures == 0 && p->failures == 0), reply->got_bytes,
+               clock_now_ms() - p->began_ms);
+    write_list(p, reply->status);
+}
+
+bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply)
+{
+    char why[256];
+    const char *code = v->problem, *failure = v->detail;
+    if (v->state == CHECK_GOOD && v->same) { /* who asks meanwhile asks for the next one */
+        list_works(p);
+        end(p, v, reply);
+        return false;
+    }
+    take_asks(p);
+    if (v->state == CHECK_GOOD) {
+        code = upstream_finish(p->upstream, why, sizeof why);
+        if (code == NULL && list_scan_begin(p, v, reply))
+            return true;
+        failure = code ? why : "out of memory";
+        code = code ? code : "catalogue";
+    } else if (reply->status == 508) {
+        code = "upstream-is-this-server";
+        failure = "the upstream's name leads to this server; say with connect where it was";
+    }
+    if (p->dry_run) {
+        answer_asks(&p->dry_asks, NULL, failure);
+        end_dry(p);
+        return false;
+    }
+    fail_list(p, code, failure);
+    end(p, v, reply);
+    return false;
+}
+
+void list_scanned(struct poll *p, const struct list_found *found)
+{
+    const struct scan_outcome *dry = &found->dry;
+    answer_asks(&p->dry_asks, dry->applied ? &dry->result : NULL, dry->failure);
+    if (p->dry_run) {
+        end_dry(p);
+        return;
+    }
+    take_scan(p, found);
+    end(p, &found->verdict, &found->reply);
+}
+
+/* ---- beginning ------------------------------------------------------------------------------ */
+
+static void refuse_list(struct remote *r, struct remote_source *source, const char *failure)
+{
+    source->next_at = run_now() + 60;
+    pthread_mutex_lock(&r->lock);
+    source->status.polling = false;
+    pthread_mutex_unlock(&r->lock);
+    answer_asks(&source->asks, NULL, failure);
+    answer_asks(&source->dry_asks, NULL, failure);
+}
+
+/* Whether what is kept of it has no validators any more, as after an undo of what it named. */
+static bool is_forgotten(struct remote *r, struct remote_source *source)
+{
+    struct catalogue_view *view;
+    struct check_record k;
+    bool forgotten = false;
+    if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
+        return false;
+    if (catalogue_view_check_list(view, source->settings->name, &k) == CATALOGUE_OK) {
+        source->full_from = k.full_at;
+        forgotten = !k.etag && !k.last_modified;
+    }
+    catalogue_view_end(view);
+    return forgotten;
+}
+
+bool list_begin(struct remote *r, struct remote_source *source)
+{
+    struct remote_host *host = run_host(r, &source->upstream);
+    struct poll *p = host ? poll_new(r, host) : NULL;
+    enum catalogue_status status =
+        p ? catalogue_registry(r->catalogue, &p->registry) : CATALOGUE_NO_MEMORY;
+    if (status != CATALOGUE_OK) {
+        if (p)
+            poll_free(p);
+        refuse_list(r, source, catalogue_status_word(status));
+        return false;
+    }
+    p->list = true;
+    p->source = source;
+    p->failures = source->failures;
+    p->url = source->upstream;
+    source->polling = p;
+    p->dry_run = source->dry_asks && !source->asks && p->now < source->next_at;
+    bool whole = is_forgotten(r, source) || source->whole || source->asks || source->dry_asks ||
+                 p->now - source->full_at >= FULL_EVERY_S || p->now < source->full_at ||
+                 source->problem;
+    poll_headers(p, whole ? NULL : source->etag, whole ? NULL : source->modified);
+    pthread_mutex_lock(&r->lock);
+    source->status.polling = true;
+    pthread_mutex_unlock(&r->lock);
+    if (!poll_ask(p)) {
+        poll_free(p);
+        refuse_list(r, source, "out of memory");
+        return false;
+    }
+    poll_enter_host(p);
+    return true;
+}

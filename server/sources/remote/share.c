@@ -1,0 +1,113 @@
+#include "server/sources/remote/share.h"
+
+#include <stdlib.h>
+
+#define BYTES_A_S    (5u << 19) /* 2.5 MiB */
+#define PAID_IN      10         /* times as long as it had it */
+#define DEBT_MOST_S  7200
+#define WAIT_LASTS_S 60
+
+static double debt_of(const struct share *e, int64_t now_ms)
+{
+    double paid = (double)(now_ms - e->at_ms) / 1000 / PAID_IN;
+    return e->debt_s > paid ? e->debt_s - paid : 0;
+}
+
+static bool waits(const struct share *e, int64_t now_ms)
+{
+    return e->waited && now_ms - e->waited_ms < WAIT_LASTS_S * 1000;
+}
+
+static struct share *find(const struct shares *s, int64_t site_id)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->at[i].site_id == site_id)
+            return &s->at[i];
+    return NULL;
+}
+
+static double site_debt(const struct shares *s, int64_t site_id, int64_t now_ms)
+{
+    const struct share *e = find(s, site_id);
+    return e ? debt_of(e, now_ms) : 0;
+}
+
+/* Those of which nothing is to be known make room first. NULL: no memory. */
+static struct share *find_or_add(struct shares *s, int64_t site_id, int64_t now_ms)
+{
+    struct share *e = find(s, site_id);
+    for (size_t i = 0; e == NULL && i < s->count; i++)
+        if (!waits(&s->at[i], now_ms) && debt_of(&s->at[i], now_ms) <= 0) {
+            e = &s->at[i];
+            *e = (struct share){.site_id = site_id, .at_ms = now_ms};
+        }
+    if (e)
+        return e;
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : 8;
+        struct share *grown = realloc(s->at, capacity * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        s->at = grown;
+        s->capacity = capacity;
+    }
+    e = &s->at[s->count++];
+    *e = (struct share){.site_id = site_id, .at_ms = now_ms};
+    return e;
+}
+
+void shares_done(struct shares *s)
+{
+    free(s->at);
+    *s = (struct shares){0};
+}
+
+void shares_wait(struct shares *s, int64_t site_id, int64_t now_ms)
+{
+    struct share *e = find_or_add(s, site_id, now_ms);
+    if (e == NULL)
+        return;
+    e->waited = true;
+    e->waited_ms = now_ms;
+}
+
+/* The least debt of another site that waits is less. */
+static bool another_has_less(const struct shares *s, int64_t site_id, double debt_s, int64_t now_ms)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->at[i].site_id != site_id && waits(&s->at[i], now_ms) &&
+            debt_of(&s->at[i], now_ms) < debt_s)
+            return true;
+    return false;
+}
+
+bool shares_is_turn(const struct shares *s, int64_t site_id, int64_t now_ms)
+{
+    return !another_has_less(s, site_id, site_debt(s, site_id, now_ms), now_ms);
+}
+
+bool shares_lets_go(const struct shares *s, int64_t site_id, int64_t took_ms, int64_t now_ms)
+{
+    double took_s = (double)took_ms / 1000;
+    return took_s >= SHARE_PATIENCE_S &&
+           another_has_less(s, site_id, site_debt(s, site_id, now_ms) + took_s, now_ms);
+}
+
+void shares_charge(struct shares *s, int64_t site_id, int64_t took_ms, uint64_t bytes,
+                   int64_t now_ms)
+{
+    struct share *e = find_or_add(s, site_id, now_ms);
+    double took_s = (double)took_ms / 1000, sent_s = (double)bytes / BYTES_A_S;
+    if (e == NULL)
+        return;
+    e->debt_s = debt_of(e, now_ms) + (took_s > sent_s ? took_s : sent_s);
+    e->debt_s = e->debt_s < DEBT_MOST_S ? e->debt_s : DEBT_MOST_S;
+    e->at_ms = now_ms;
+    e->waited = false;
+}
+
+uint32_t shares_hurry_after_s(const struct shares *s, int64_t site_id, int64_t now_ms)
+{
+    double more = site_debt(s, site_id, now_ms) - SHARE_FREE_S;
+    return more > 0 ? (uint32_t)(more * PAID_IN) + 1 : 0;
+}

@@ -1,0 +1,533 @@
+/* A sitemap that the operator names to be split (`split`), which may be past the limits of one: it
+ * is fetched into a nameless file beside the catalogue, verified meanwhile as any other, and, where
+ * it is past them or has its urlset already, split from there (server/sources/split.h).
+ *
+ * All of that is on a thread of its own, so that neither disk nor parser nor writer keeps other
+ * polls waiting; one at a time, which bounds what they take of disk and network, and sites share
+ * that place (share.h). The poll, and what it points to, is the thread's to read until it is over;
+ * the thread of polls waits for nothing: it begins, is woken at the end, and lets go of a poll that
+ * it gave up only then.
+ *
+ * The file goes with its descriptor, however the process ends. A rest of the disk is left to the
+ * catalogue. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/sources/remote/run.h"
+#include "server/sources/split.h"
+
+#define TIMEOUT_MS    3600000u
+#define STALL_S       30u
+#define STALL_BYTES   10240u
+#define LOOK_BYTES    (1u << 20) /* so often at the disk */
+#define RESERVE_PART  16u        /* of the disk */
+#define RESERVE_BYTES (256ull << 20)
+#define TURN_MS       200 /* a stop is seen so soon */
+#define BUSY_TURNS    3000u
+#define AGAIN_S       10   /* another one is under way, or the urlset is frozen */
+#define LATER_S       3600 /* what was fetched could not be used */
+#define WAIT_LEAST_S  3600u
+#define BYTES_A_S     262144u /* 22 GB a day */
+
+struct split_end {
+    enum fetch_status status;
+    struct fetch_reply reply;
+    struct sitemap_file file; /* what it was found to be; of one that was split, the rows */
+    bool read, decided;       /* `file` is filled; the rest was not waited for */
+    bool split, later;
+    const char *trouble; /* ours, not the origin's: a stable word; NULL */
+    char detail[256];
+    char did[SPLIT_TOLD], left_out[SPLIT_TOLD];
+};
+
+struct split_fetch {
+    struct poll *poll;
+    struct fetch_loop *wake; /* of the thread of polls */
+    pthread_t thread;
+    atomic_bool stop, over, let_go;
+    int64_t began_ms;
+    struct split_file file;
+    bool has_urlset, fetched;
+    uint64_t written, looked;
+    struct split_end *end;
+};
+
+/* ---- on its thread: fetching ---------------------------------------------------------------- */
+
+static bool is_stopped(struct split_fetch *f)
+{
+    return atomic_load_explicit(&f->stop, memory_order_relaxed);
+}
+
+static void sleep_a_turn(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = TURN_MS * 1000000L}, NULL);
+}
+
+static bool fail(struct split_fetch *f, const char *code, const char *what, const char *why)
+{
+    f->end->trouble = code;
+    snprintf(f->end->detail, sizeof f->end->detail, "%.80s: %.170s", what, why);
+    return false;
+}
+
+static bool has_reserve(int fd)
+{
+    struct statvfs disk;
+    if (fstatvfs(fd, &disk) != 0)
+        return true;
+    uint64_t reserve = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_PART;
+    reserve = reserve < RESERVE_BYTES ? reserve : RESERVE_BYTES;
+    return (uint64_t)disk.f_bavail * disk.f_frsize >= reserve;
+}
+
+static bool keep_bytes(struct split_fetch *f, const char *bytes, size_t len)
+{
+    static const char what[] = "what is fetched cannot be kept beside the catalogue";
+    for (size_t at = 0; at < len;) {
+        ssize_t n = write(f->file.fd, bytes + at, len - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail(f, "no-space", what, strerrordesc_np(n < 0 ? errno : ENOSPC));
+        at += (size_t)n;
+    }
+    f->written += len;
+    if (f->written - f->looked < LOOK_BYTES)
+        return true;
+    f->looked = f->written;
+    return has_reserve(f->file.fd) ||
+           fail(f, "no-space", what, "what is left of the disk is for the catalogue");
+}
+
+static bool is_large(const struct sitemap_file *file)
+{
+    return file->kind == SITEMAP_FILE_BROKEN &&
+           (strcmp(file->code, "too-many-urls") == 0 || strcmp(file->code, "file-too-large") == 0);
+}
+
+static bool finish_reading(struct split_fetch *f)
+{
+    struct split_end *e = f->end;
+    if (!e->read)
+        e->read = sitemap_verifier_finish(f->poll->verifier, &e->file);
+    return e->read || fail(f, "no-memory", "it cannot be read", "out of memory");
+}
+
+static bool take(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
+{
+    struct split_fetch *f = context;
+    struct split_end *e = f->end;
+    if (reply->status != 200)
+        return true;
+    if (!keep_bytes(f, bytes, len))
+        return false;
+    if (!e->read && !sitemap_verifier_feed(f->poll->verifier, bytes, len)) {
+        if (!finish_reading(f))
+            return false;
+        e->decided = !is_large(&e->file);
+    }
+    return !e->decided;
+}
+
+static void on_fetched(void *context, enum fetch_status status, struct fetch_reply *reply)
+{
+    struct split_fetch *f = context;
+    f->fetched = true;
+    f->end->status = status;
+    f->end->reply = *reply;
+    *reply = (struct fetch_reply){.status = 0};
+}
+
+static void fetch_file(struct split_fetch *f)
+{
+    struct fetch_request request = f->poll->request;
+    struct fetch_loop *loop = fetch_loop_new();
+    char sent[64];
+    request.timeout_ms = TIMEOUT_MS;
+    request.stall_s = STALL_S;
+    request.stall_bytes = STALL_BYTES;
+    request.take = take;
+    request.take_bytes = f->file.max_disk;
+    request.context = f;
+    f->end->status = FETCH_NO_MEMORY;
+    if (loop && fetch_loop_add(loop, &request, on_fetched))
+        while (!f->fetched && !is_stopped(f) && !atomic_load(&f->let_go))
+            if (!fetch_loop_poll(loop, TURN_MS))
+                sleep_a_turn();
+    fetch_loop_free(loop);
+    if (!f->fetched && atomic_load(&f->let_go)) {
+        snprintf(sent, sizeof sent, "only %" PRIu64 " bytes came so far", f->written);
+        fail(f, "too-slow", "another site's sitemap waits to be fetched", sent);
+    }
+}
+
+/* ---- on its thread: splitting --------------------------------------------------------------- */
+
+static void refuse(struct split_end *e, const char *code, const char *detail)
+{
+    e->read = true;
+    e->file = (struct sitemap_file){.kind = SITEMAP_FILE_BROKEN, .code = code};
+    snprintf(e->file.detail, sizeof e->file.detail, "%.190s", detail);
+}
+
+/* A folder's may be under way. */
+static enum split_status run_split(struct split_fetch *f, struct split_result *out)
+{
+    enum split_status status = SPLIT_BUSY;
+    for (unsigned turn = 0; turn < BUSY_TURNS && status == SPLIT_BUSY && !is_stopped(f); turn++) {
+        if (turn > 0)
+            sleep_a_turn();
+        status = split_run(&f->file, out);
+    }
+    return status;
+}
+
+static void split(struct split_fetch *f)
+{
+    struct split_end *e = f->end;
+    struct split_result out;
+    switch (run_split(f, &out)) {
+    case SPLIT_STOPPED:
+    case SPLIT_CHANGING:
+    case SPLIT_BUSY:
+    case SPLIT_NO_MEMORY:
+        e->later = true;
+        return;
+    case SPLIT_REFUSED:
+        if (strcmp(out.code, "no-space") == 0 || strcmp(out.code, "unreadable") == 0) {
+            fail(f, out.code, "it cannot be split", out.detail);
+            return;
+        }
+        refuse(e, out.code, out.detail);
+        e->file.line = out.line;
+        e->file.column = out.column;
+        return;
+    case SPLIT_DONE:
+        break;
+    }
+    e->split = true;
+    e->file = (struct sitemap_file){.kind = SITEMAP_FILE_URLSET,
+                                    .urls = out.urls - out.repeated,
+                                    .bytes = out.bytes,
+                                    .hash = {out.hash[0], out.hash[1]},
+                                    .code = ""};
+    split_tell_done(&out, e->did, sizeof e->did);
+    split_tell_left_out(&out, e->left_out, sizeof e->left_out);
+}
+
+static bool is_to_split(const struct split_fetch *f)
+{
+    const struct sitemap_file *file = &f->end->file;
+    bool good = file->kind == SITEMAP_FILE_URLSET || file->kind == SITEMAP_FILE_TEXT;
+    return is_large(file) || (good && f->has_urlset);
+}
+
+static void take_answer(struct split_fetch *f)
+{
+    struct split_end *e = f->end;
+    char detail[96];
+    if (e->trouble || is_stopped(f))
+        return;
+    if (e->status == FETCH_STOPPED && !e->decided) {
+        snprintf(detail, sizeof detail, "is larger, as sent, than the half of max_spool: %" PRIu64,
+                 f->file.max_disk);
+        refuse(e, "split-too-large", detail);
+        e->decided = true;
+    } else if (e->status == FETCH_OK && e->reply.status == 200 && finish_reading(f) &&
+               is_to_split(f)) {
+        split(f);
+    }
+}
+
+static void *run(void *context)
+{
+    struct split_fetch *f = context;
+    f->file.fd = catalogue_scratch(f->file.catalogue);
+    if (f->file.fd < 0) {
+        fail(f, "no-space", "no file can be made beside the catalogue", strerrordesc_np(errno));
+    } else {
+        fetch_file(f);
+        take_answer(f);
+        close(f->file.fd);
+    }
+    atomic_store(&f->over, true);
+    fetch_loop_wake(f->wake);
+    return NULL;
+}
+
+/* ---- on the thread of polls ----------------------------------------------------------------- */
+
+void split_end_free(struct split_end *e)
+{
+    if (e == NULL)
+        return;
+    fetch_reply_done(&e->reply);
+    free(e);
+}
+
+/* Whether its source names it to be split. */
+static bool is_named(const struct poll *p)
+{
+    return p->source && remote_splits(p->source->settings, p->record.loc);
+}
+
+bool split_can(const struct poll *p)
+{
+    struct url url;
+    return is_named(p) && url_split(p->record.loc, strlen(p->record.loc), &url) &&
+           url_same_origin(&p->site->origin_url, &url);
+}
+
+static const struct registry_index *urlset_of(const struct poll *p)
+{
+    struct url url;
+    return url_split(p->record.loc, strlen(p->record.loc), &url) ? split_urlset(p->registry, &url)
+                                                                 : NULL;
+}
+
+bool split_is_as_kept(const struct poll *p)
+{
+    bool has = p->splits && urlset_of(p) != NULL;
+    return has == ((p->record.marks & CHECK_SPLIT) != 0);
+}
+
+/* NULL: it may begin. */
+static const char *why_not_now(struct poll *p, bool asked)
+{
+    struct remote *r = p->remote;
+    const struct registry_index *urlset = urlset_of(p);
+    int64_t site = p->record.site_id, now_ms = clock_now_ms();
+    if (urlset && registry_is_frozen(p->registry, urlset))
+        return "its urlset is frozen";
+    bool busy = r->split != NULL;
+    if (busy || !shares_is_turn(&r->shares, site, now_ms)) {
+        if (!asked)
+            shares_wait(&r->shares, site, now_ms);
+        return busy ? "another sitemap is being fetched and split; ask again"
+                    : "another site's sitemap comes first; ask again";
+    }
+    return asked && shares_hurry_after_s(&r->shares, site, now_ms) > 0
+               ? "its site had more than its share of fetches; it is polled in its turn"
+               : NULL;
+}
+
+const char *split_put_off(struct poll *p, bool asked)
+{
+    const char *why = p->splits ? why_not_now(p, asked) : NULL;
+    if (why && !asked)
+        run_put(p->remote, p->host,
+                (struct due){p->record.id, (uint32_t)(run_now() + AGAIN_S), p->record.interval_s});
+    return why;
+}
+
+/* Whether the guard lets its rows go, of those of its source that are split. NULL: it does not. */
+static bool *let_of(const struct remote_source *s, const char *loc)
+{
+    const char *const *splits = s->settings->splits;
+    for (size_t i = 0; s->split_let && splits[i]; i++)
+        if (strcmp(splits[i], loc) == 0)
+            return &s->split_let[i];
+    return NULL;
+}
+
+static int64_t max_removed_of(const struct remote_source *s, const char *loc)
+{
+    const bool *let = let_of(s, loc);
+    return let && *let ? s->split_removed : MAX_REMOVED_GUARDED;
+}
+
+/* As soon as its site may hurry. */
+static void hurry(struct remote *r, const struct check_record *k, int64_t now)
+{
+    int64_t at = now + shares_hurry_after_s(&r->shares, k->site_id, clock_now_ms());
+    for (size_t i = 0; i < r->host_count && (at == now || at < k->next_at); i++)
+        due_move(&r->hosts[i]->heap, &k->id, 1, (uint32_t)at);
+}
+
+void split_let_through(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed)
+{
+    const char *const *splits = s->settings->splits;
+    struct catalogue_view *view;
+    size_t count = 0;
+    while (splits && splits[count])
+        count++;
+    if (count == 0 || max_removed == MAX_REMOVED_GUARDED ||
+        (s->split_let == NULL && (s->split_let = calloc(count, sizeof *s->split_let)) == NULL) ||
+        catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
+        return;
+    s->split_removed = max_removed;
+    for (size_t i = 0; i < count; i++) {
+        struct check_record record;
+        s->split_let[i] = true;
+        if (catalogue_view_check_of(view, s->settings->name, splits[i], &record) == CATALOGUE_OK)
+            hurry(r, &record, now);
+    }
+    catalogue_view_end(view);
+}
+
+bool split_begin(struct poll *p)
+{
+    struct remote *r = p->remote;
+    const struct remote_settings *settings = p->source->settings;
+    struct split_fetch *f = calloc(1, sizeof *f);
+    split_end_free(p->ended);
+    p->ended = calloc(1, sizeof *p->ended);
+    if (f == NULL || p->ended == NULL || r->split) {
+        free(f);
+        return false;
+    }
+    url_split(p->record.loc, strlen(p->record.loc), &p->split_url);
+    f->poll = p;
+    f->wake = r->loop;
+    f->began_ms = clock_now_ms();
+    f->end = p->ended;
+    f->has_urlset = urlset_of(p) != NULL;
+    f->file = (struct split_file){.catalogue = r->catalogue,
+                                  .fd = -1,
+                                  .url = &p->split_url,
+                                  .source = settings->name,
+                                  .index = settings->index,
+                                  .site_id = p->record.site_id,
+                                  .now = p->now,
+                                  .max_removed = max_removed_of(p->source, p->record.loc),
+                                  .max_disk = settings->split_bytes,
+                                  .stop = &f->stop};
+    if (pthread_create(&f->thread, NULL, run, f) != 0) {
+        free(f);
+        return false;
+    }
+    r->split = f;
+    return true;
+}
+
+bool split_drop(struct poll *p)
+{
+    struct split_fetch *f = p->remote->split;
+    if (f == NULL || f->poll != p)
+        return false;
+    atomic_store(&f->stop, true);
+    p->source = NULL; /* who may be gone by then */
+    return true;
+}
+
+/* Waits for what is over, or about to be. */
+static struct poll *collect(struct remote *r, bool *dropped)
+{
+    struct split_fetch *f = r->split;
+    struct poll *p = f->poll;
+    int64_t now_ms = clock_now_ms();
+    pthread_join(f->thread, NULL);
+    *dropped = atomic_load(&f->stop);
+    shares_charge(&r->shares, p->record.site_id, now_ms - f->began_ms, f->written, now_ms);
+    r->split = NULL;
+    free(f);
+    return p;
+}
+
+static void let_go(struct remote *r)
+{
+    struct split_fetch *f = r->split;
+    int64_t now_ms = clock_now_ms();
+    if (shares_lets_go(&r->shares, f->poll->record.site_id, now_ms - f->began_ms, now_ms))
+        atomic_store(&f->let_go, true); /* where it is fetched still */
+}
+
+void split_step(struct remote *r)
+{
+    bool dropped;
+    if (r->split == NULL)
+        return;
+    if (!atomic_load(&r->split->over)) {
+        let_go(r);
+        return;
+    }
+    struct poll *p = collect(r, &dropped);
+    if (dropped) {
+        poll_free(p);
+        return;
+    }
+    struct split_end *e = p->ended;
+    struct fetch_reply reply = e->reply;
+    e->reply = (struct fetch_reply){.status = 0};
+    p->decided = e->decided;
+    bool *let = let_of(p->source, p->record.loc);
+    if (let && (e->split || reply.status == 304))
+        *let = false;
+    poll_done(p, e->status, &reply);
+    fetch_reply_done(&reply);
+}
+
+void split_stop(struct remote *r)
+{
+    bool dropped;
+    if (r->split == NULL)
+        return;
+    atomic_store(&r->split->stop, true);
+    poll_free(collect(r, &dropped));
+}
+
+/* ---- what came of it ------------------------------------------------------------------------ */
+
+bool split_was(const struct poll *p)
+{
+    return p->ended && p->ended->split;
+}
+
+const char *split_did(const struct poll *p)
+{
+    return p->ended->did;
+}
+
+const char *split_left_out(const struct poll *p)
+{
+    return split_was(p) && *p->ended->left_out ? p->ended->left_out : NULL;
+}
+
+bool split_found(const struct poll *p, struct sitemap_file *out)
+{
+    if (p->ended && p->ended->read)
+        *out = p->ended->file;
+    return p->ended && p->ended->read;
+}
+
+bool split_put_later(struct poll *p, uint64_t got_bytes)
+{
+    if (p->ended == NULL || !p->ended->later)
+        return false;
+    run_put(p->remote, p->host,
+            (struct due){p->record.id, (uint32_t)(run_now() + split_wait(p, got_bytes, LATER_S)),
+                         p->record.interval_s});
+    return true;
+}
+
+void split_judge(const struct poll *p, struct child_verdict *v)
+{
+    size_t len = strlen(v->detail);
+    if (p->ended && p->ended->trouble) {
+        v->state = CHECK_UNREACHABLE;
+        v->problem = p->ended->trouble;
+        v->host = HOST_DROPPED;
+        snprintf(v->detail, sizeof v->detail, "%s", p->ended->detail);
+    } else if (v->state == CHECK_BROKEN && !p->splits && is_named(p)) {
+        snprintf(v->detail + len, sizeof v->detail - len,
+                 "; it is not split: its URL is not on its site's own host");
+    }
+}
+
+uint32_t split_wait(const struct poll *p, uint64_t got_bytes, uint32_t wait)
+{
+    uint64_t least = got_bytes / BYTES_A_S, most = p->remote->plan->bounds.max_interval_s;
+    if (!p->splits || got_bytes < LOOK_BYTES)
+        return wait;
+    least = least < WAIT_LEAST_S ? WAIT_LEAST_S : least;
+    least = least > most ? most : least;
+    return wait > least ? wait : (uint32_t)least;
+}

@@ -1,0 +1,647 @@
+/* A site's batch is what its history has behind the kept position, part by part: no more than
+ * BATCH_MAX_URLS and, by a part, BATCH_MAX_BYTES, each URL once. Sites have turns, and one looks at
+ * LOOK_PARTS at most: where these say nothing to tell, the position moves behind them alone, once
+ * that is worth a write. A batch stays at hand until it was taken (200, 202) and the position has
+ * moved behind it by compare and set, which nobody waits for, and which alone is tried again; then
+ * the next is gathered. What is not taken is tried again, later and later or as the answer asks by
+ * Retry-After; after a day of that, changes older than a day are given up and counted. Memory is
+ * that of a batch for each site. A site that is told for the first time begins with the next
+ * change: what is there already, crawlers have from its sitemaps. Of several machines one tells. */
+#include "server/tell/indexnow.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/str.h"
+#include "server/client/loop.h"
+#include "server/log/log.h"
+#include "server/tell/again.h"
+
+#define LEAD            "indexnow" /* of several nodes one tells */
+#define LOOK_MS         5000       /* what comes within it goes together */
+#define PACE_MS         1000
+#define STOP_LOOK_MS    10
+#define RETRY_MIN_MS    30000
+#define KEEP_SECONDS    86400
+#define TIMEOUT_MS      30000
+#define ANSWER_BYTES    65536
+#define BATCH_MAX_URLS  10000u
+#define BATCH_MAX_BYTES (2u << 20)
+#define SENDING_MAX     4u
+#define LOOK_PARTS      256u /* of about a thousand rows */
+/* So much of the history without anything to tell is worth a write. */
+#define PASSED_PARTS     64u
+#define PASSED_REVISIONS 1000u
+#define PASSED_MS        3600000 /* or so long ago: the history does not reach back for ever */
+
+struct batch {
+    struct indexnow_position from, to;
+    int64_t newest_at; /* of its changes, Unix time */
+    struct str texts;  /* each loc with its NUL */
+    size_t *places, count, room;
+    struct str body;
+    size_t given;
+    unsigned parts; /* that were looked at */
+    bool more;      /* there are others */
+};
+
+enum move { MOVE_NONE, MOVE_ASKED, MOVE_DONE, MOVE_FAILED };
+
+struct told_site {
+    struct indexnow *n;
+    const struct config_site *config;
+    struct url origin, endpoint;
+    struct batch batch; /* empty: none is at hand */
+    uint64_t seen;      /* the catalogue's revision when there was nothing more to tell */
+    int64_t next_at, failing_since;
+    uint64_t gap_told; /* where the history began then; 0: never */
+    int64_t pass_at;   /* when the position moves though there is nothing to tell; 0: it need not */
+    unsigned tries;
+    bool sending;
+    atomic_int move; /* of its position: the writer's thread says what came of it */
+};
+
+struct indexnow {
+    struct config *config; /* a reference */
+    struct catalogue *catalogue;
+    struct indexnow_counts *counts;
+    struct address_range *ranges;
+    struct address_guard guard;
+    struct fetch_loop *loop;
+    pthread_t thread;
+    atomic_bool stopping;
+    size_t site_count, turn; /* whose is next */
+    struct told_site *sites;
+    unsigned sending;
+};
+
+/* ---- gathering ------------------------------------------------------------------------- */
+
+static void batch_clear(struct batch *b)
+{
+    b->to = b->from = (struct indexnow_position){0};
+    b->newest_at = 0;
+    b->parts = 0;
+    b->more = false;
+    str_clear(&b->texts);
+    str_clear(&b->body);
+    b->count = 0;
+}
+
+static void batch_done(struct batch *b)
+{
+    str_done(&b->texts);
+    str_done(&b->body);
+    free(b->places);
+}
+
+struct gathering {
+    struct told_site *site;
+    const struct registry *registry;
+    bool failed;
+};
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* Not where only its owner or digest is another now. */
+static bool is_news(const struct entry_record *before, const struct entry_record *after)
+{
+    return before == NULL || after == NULL || !same_text(before->lastmod, after->lastmod) ||
+           !same_text(before->extensions, after->extensions);
+}
+
+/* An engine takes a host's URLs only. */
+static bool is_of_site(const struct told_site *s, const char *loc)
+{
+    size_t len = s->origin.origin_len;
+    return strncmp(loc, s->origin.text, len) == 0 && loc[len] == '/';
+}
+
+static void gather_row(void *context, const struct entry_record *before,
+                       const struct entry_record *after)
+{
+    struct gathering *g = context;
+    struct batch *b = &g->site->batch;
+    const struct entry_record *row = after != NULL ? after : before;
+    const struct registry_index *list = registry_list_by_id(g->registry, row->index_id);
+
+    if (list == NULL || list->kind != LIST_URLSET || !is_news(before, after) ||
+        !is_of_site(g->site, row->loc))
+        return;
+    if (b->count == b->room) {
+        size_t *grown = reallocarray(b->places, b->room * 2 + 64, sizeof *grown);
+        if (grown == NULL) {
+            g->failed = true;
+            return;
+        }
+        b->places = grown;
+        b->room = b->room * 2 + 64;
+    }
+    b->places[b->count++] = b->texts.len;
+    str_append(&b->texts, row->loc, strlen(row->loc) + 1);
+    g->failed |= b->texts.failed;
+}
+
+static bool is_full(const struct batch *b)
+{
+    return b->count >= BATCH_MAX_URLS || b->texts.len >= BATCH_MAX_BYTES || b->parts >= LOOK_PARTS;
+}
+
+/* The parts of a change from the batch's end on, as far as they fit. `*whole` where it came to the
+ * change's end. */
+static enum catalogue_status gather_change(struct gathering *g, struct catalogue_view *view,
+                                           bool *whole)
+{
+    struct batch *b = &g->site->batch;
+    enum catalogue_status status = CATALOGUE_OK;
+    bool more = true;
+
+    *whole = false;
+    while (status == CATALOGUE_OK && more && !g->failed) {
+        size_t before = b->count, text = b->texts.len;
+        if (is_full(b))
+            return status;
+        status = catalogue_view_history_rows(view, b->to.revision, 0, b->to.parts + 1, gather_row,
+                                             g, &more);
+        if (b->count > BATCH_MAX_URLS && before > 0) {
+            b->count = before;
+            b->texts.len = text;
+            return status;
+        }
+        b->to.parts++;
+        b->parts++;
+    }
+    *whole = true;
+    return status;
+}
+
+static const char *sort_texts; /* the one thread's */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(sort_texts + *(const size_t *)a, sort_texts + *(const size_t *)b);
+}
+
+static void drop_repeated(struct batch *b)
+{
+    size_t kept = 0;
+
+    sort_texts = b->texts.data;
+    if (b->count > 1)
+        qsort(b->places, b->count, sizeof *b->places, by_text);
+    for (size_t i = 0; i < b->count; i++)
+        if (kept == 0 || by_text(&b->places[kept - 1], &b->places[i]) != 0)
+            b->places[kept++] = b->places[i];
+    b->count = kept;
+}
+
+static void tell_gap(const struct told_site *s)
+{
+    log_event(LOG_LEVEL_WARNING, "indexnow-gap",
+              "%s: the history does not reach back to what was told last; changes before it are "
+              "told to nobody",
+              s->config->origin);
+}
+
+/* Fills the batch with what is new since its `from`; the catalogue is at `revision`. */
+static enum catalogue_status gather_all(struct gathering *g, struct catalogue_view *view,
+                                        int64_t site_id, uint64_t revision)
+{
+    struct batch *b = &g->site->batch;
+    uint64_t first, next = 0;
+    enum catalogue_status status = catalogue_view_history_from(view, site_id, &first);
+    bool whole = true;
+
+    if (status == CATALOGUE_OK && first > b->to.revision) {
+        if (g->site->gap_told != first) /* else the position cannot be moved behind it yet */
+            tell_gap(g->site);
+        g->site->gap_told = first;
+        b->to = (struct indexnow_position){first, 0};
+        g->site->pass_at = clock_now_ms(); /* it is told once */
+    }
+    b->more = true;
+    while (status == CATALOGUE_OK && whole && !g->failed && !is_full(b)) {
+        int64_t at;
+        status = catalogue_view_indexnow_next(view, site_id, b->to.revision, &next, &at);
+        if (status != CATALOGUE_OK)
+            break;
+        if (next == 0) {
+            b->to = (struct indexnow_position){revision + 1, 0};
+            b->more = false;
+            break;
+        }
+        if (next != b->to.revision)
+            b->to = (struct indexnow_position){next, 0};
+        status = gather_change(g, view, &whole);
+        if (b->count > 0)
+            b->newest_at = at;
+        if (status == CATALOGUE_OK && whole)
+            b->to = (struct indexnow_position){next + 1, 0};
+    }
+    drop_repeated(b);
+    return status == CATALOGUE_OK && g->failed ? CATALOGUE_NO_MEMORY : status;
+}
+
+/* CONFLICT: it is where another node moved it. */
+static void moved(void *context, struct change_result *result)
+{
+    struct told_site *s = context;
+    bool done = result->status == CATALOGUE_OK || result->status == CATALOGUE_CONFLICT;
+
+    atomic_store(&s->move, done ? MOVE_DONE : MOVE_FAILED);
+}
+
+static void move_to(struct told_site *s, int64_t site_id)
+{
+    const struct change change = {
+        .kind = CHANGE_INDEXNOW, .indexnow = {site_id, s->batch.from, s->batch.to}, .context = s};
+
+    s->pass_at = 0;
+    atomic_store(&s->move, MOVE_ASKED);
+    catalogue_submit(s->n->catalogue, &change, moved);
+}
+
+/* There is nothing to tell of what was looked at. */
+static void pass(struct told_site *s, int64_t site_id)
+{
+    const struct batch *b = &s->batch;
+    uint64_t revisions = b->to.revision - b->from.revision;
+
+    if (b->parts >= PASSED_PARTS || revisions >= PASSED_REVISIONS ||
+        (s->pass_at != 0 && clock_now_ms() >= s->pass_at))
+        move_to(s, site_id);
+    else if (s->pass_at == 0 && revisions > 0)
+        s->pass_at = clock_now_ms() + PASSED_MS;
+}
+
+static void make_body(struct told_site *s)
+{
+    struct batch *b = &s->batch;
+
+    str_append_text(&b->body, "{\"host\":");
+    str_append_json_text(&b->body, strstr(s->config->origin, "://") + 3);
+    str_append_format(&b->body, ",\"key\":\"%s\",\"keyLocation\":\"%s/%s.txt\",\"urlList\":[",
+                      s->config->indexnow_key, s->config->origin, s->config->indexnow_key);
+    for (size_t i = 0; i < b->count; i++) {
+        if (i > 0)
+            str_append_char(&b->body, ',');
+        str_append_json_text(&b->body, b->texts.data + b->places[i]);
+    }
+    str_append_text(&b->body, "]}");
+}
+
+/* The site's next batch; its `count` stays 0 where there is nothing to tell. */
+static enum catalogue_status gather(struct told_site *s, struct catalogue_view *view,
+                                    const struct registry *registry, uint64_t revision)
+{
+    const struct registry_site *site = registry_site_by_origin(registry, s->config->origin);
+    struct gathering g = {.site = s, .registry = registry};
+    struct batch *b = &s->batch;
+
+    batch_clear(b);
+    if (site == NULL)
+        return CATALOGUE_OK;
+    enum catalogue_status status = catalogue_view_indexnow(view, site->id, &b->from);
+    b->to = b->from;
+    if (status != CATALOGUE_OK)
+        return status;
+    if (b->from.revision == 0) { /* the first time */
+        b->to.revision = revision + 1;
+        move_to(s, site->id);
+        return CATALOGUE_OK;
+    }
+    status = gather_all(&g, view, site->id, revision);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (b->count == 0) {
+        pass(s, site->id);
+        return CATALOGUE_OK;
+    }
+    make_body(s);
+    return b->body.failed ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
+}
+
+/* ---- sending --------------------------------------------------------------------------- */
+
+static ssize_t give(void *context, char *bytes, size_t size)
+{
+    struct batch *b = &((struct told_site *)context)->batch;
+    size_t left = b->body.len - b->given, len = left < size ? left : size;
+
+    memcpy(bytes, b->body.data + b->given, len);
+    b->given += len;
+    return (ssize_t)len;
+}
+
+/* Behind the batch. */
+static void move_on(struct told_site *s)
+{
+    struct registry *registry = NULL;
+    const struct registry_site *site = NULL;
+
+    s->tries = 0;
+    atomic_store(&s->move, MOVE_FAILED);
+    if (catalogue_registry(s->n->catalogue, &registry) != CATALOGUE_OK)
+        return;
+    site = registry_site_by_origin(registry, s->config->origin);
+    if (site != NULL)
+        move_to(s, site->id);
+    else
+        atomic_store(&s->move, MOVE_DONE);
+    registry_unref(registry);
+}
+
+/* What came of the move: of what was taken it alone is tried again, while nobody else tells. */
+static void settle_move(struct told_site *s, bool leads)
+{
+    int move = atomic_load(&s->move);
+
+    if (move == MOVE_NONE || move == MOVE_ASKED)
+        return;
+    if (move == MOVE_FAILED && s->batch.count > 0 && leads) {
+        move_on(s);
+        return;
+    }
+    batch_clear(&s->batch);
+    s->seen = 0;
+    atomic_store(&s->move, MOVE_NONE);
+}
+
+static void note_well(struct told_site *s)
+{
+    s->n->counts->failing -= s->failing_since != 0;
+    s->failing_since = 0;
+    s->tries = 0;
+}
+
+static void note_taken(struct told_site *s)
+{
+    if (s->failing_since != 0)
+        log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are taken again by %s",
+                  s->config->origin, s->config->indexnow_endpoint);
+    note_well(s);
+    s->n->counts->taken++;
+    s->n->counts->urls += s->batch.count;
+    s->next_at = clock_now_ms() + PACE_MS;
+    move_on(s);
+}
+
+static void note_failed(struct told_site *s, const char *why, const struct fetch_reply *reply)
+{
+    int64_t now = clock_unix_ms() / 1000;
+
+    s->n->counts->refused++;
+    if (s->failing_since == 0) {
+        s->failing_since = now;
+        s->n->counts->failing++;
+        log_event(LOG_LEVEL_WARNING, "indexnow-failed",
+                  "%s: %s takes no page URLs: %s; they are sent again for a day", s->config->origin,
+                  s->config->indexnow_endpoint, why);
+    }
+    s->next_at = clock_now_ms() + again_wait_ms(s->tries++, RETRY_MIN_MS, reply, now);
+    if (now - s->failing_since > KEEP_SECONDS && now - s->batch.newest_at > KEEP_SECONDS) {
+        log_event(LOG_LEVEL_ERROR, "indexnow-given-up",
+                  "%s: %s took none of %zu page URLs for a day; they are told to nobody",
+                  s->config->origin, s->config->indexnow_endpoint, s->batch.count);
+        s->n->counts->lost += s->batch.count;
+        move_on(s);
+    }
+}
+
+static void sent(void *context, enum fetch_status status, struct fetch_reply *reply)
+{
+    struct told_site *s = context;
+    char why[64];
+
+    s->sending = false;
+    s->n->sending--;
+    snprintf(why, sizeof why, "it answers %u", reply->status);
+    if (status == FETCH_OK && (reply->status == 200 || reply->status == 202))
+        note_taken(s);
+    else
+        note_failed(s, status == FETCH_OK ? why : reply->why, reply);
+}
+
+static void send_batch(struct told_site *s)
+{
+    struct fetch_request request = {
+        .url = &s->endpoint,
+        .method = "POST",
+        .agent = "sitemapd/" SITEMAPD_VERSION,
+        .headers = "Content-Type: application/json; charset=utf-8\r\n",
+        .timeout_ms = TIMEOUT_MS,
+        .max_bytes = ANSWER_BYTES,
+        .guard = &s->n->guard,
+        .give = give,
+        .give_bytes = s->batch.body.len,
+        .context = s,
+    };
+
+    s->batch.given = 0;
+    if (fetch_loop_add(s->n->loop, &request, sent) == NULL) {
+        s->next_at = clock_now_ms() + RETRY_MIN_MS;
+        return;
+    }
+    s->sending = true;
+    s->n->sending++;
+}
+
+/* ---- the thread ------------------------------------------------------------------------ */
+
+/* Another node tells: it finds in the catalogue what was not taken here. */
+static void stand_back(struct indexnow *n)
+{
+    for (size_t i = 0; i < n->site_count; i++) {
+        if (n->sites[i].sending || atomic_load(&n->sites[i].move) != MOVE_NONE)
+            continue;
+        note_well(&n->sites[i]);
+        batch_clear(&n->sites[i].batch);
+        n->sites[i].seen = 0;
+        n->sites[i].pass_at = 0;
+    }
+}
+
+static bool has_passed(const struct told_site *s, uint64_t revision)
+{
+    return s->seen == revision && (s->pass_at == 0 || clock_now_ms() < s->pass_at);
+}
+
+static struct told_site *whose_turn(struct indexnow *n, size_t i)
+{
+    return &n->sites[(n->turn + i) % n->site_count];
+}
+
+/* Gathers where something was written since, or the next batch of what was. */
+static void look(struct indexnow *n)
+{
+    struct catalogue_view *view;
+    struct catalogue_revisions now;
+    struct registry *registry = NULL;
+
+    if (catalogue_view_begin(n->catalogue, &view) != CATALOGUE_OK)
+        return;
+    enum catalogue_status status = catalogue_view_revisions(view, &now);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    for (size_t i = 0; status == CATALOGUE_OK && i < n->site_count; i++) {
+        struct told_site *s = whose_turn(n, i);
+        if (s->batch.count > 0 || atomic_load(&s->move) != MOVE_NONE ||
+            has_passed(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
+            continue;
+        enum catalogue_status gathered = gather(s, view, registry, now.revision);
+        if (gathered != CATALOGUE_OK)
+            batch_clear(&s->batch); /* what is wrong with one site's history is its own */
+        else if (s->batch.count > 0)
+            send_batch(s);
+        else if (!s->batch.more)
+            s->seen = now.revision;
+    }
+    registry_unref(registry);
+    catalogue_view_end(view);
+}
+
+static void send_again(struct indexnow *n)
+{
+    for (size_t i = 0; i < n->site_count && n->sending < SENDING_MAX; i++) {
+        struct told_site *s = whose_turn(n, i);
+        if (s->batch.count > 0 && !s->sending && atomic_load(&s->move) == MOVE_NONE &&
+            s->next_at <= clock_now_ms())
+            send_batch(s);
+    }
+    n->turn += n->site_count > 0;
+}
+
+static bool any_moves(const struct indexnow *n)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < n->site_count; i++)
+        any |= atomic_load(&n->sites[i].move) == MOVE_ASKED;
+    return any;
+}
+
+static void *run(void *context)
+{
+    struct indexnow *n = context;
+    int64_t next_look = 0;
+
+    while (!atomic_load(&n->stopping)) {
+        int64_t now = clock_now_ms();
+        if (now >= next_look) {
+            bool leads = catalogue_leads(n->catalogue, LEAD);
+            for (size_t i = 0; i < n->site_count; i++)
+                settle_move(&n->sites[i], leads);
+            if (leads) {
+                look(n);
+                send_again(n);
+            } else {
+                stand_back(n);
+            }
+            next_look = clock_now_ms() + LOOK_MS;
+        }
+        now = clock_now_ms();
+        fetch_loop_poll(n->loop, next_look > now ? (int)(next_look - now) : 0);
+    }
+    while (any_moves(n)) /* the writer still knows of them */
+        fetch_loop_poll(n->loop, STOP_LOOK_MS);
+    return NULL;
+}
+
+/* ---- start and stop -------------------------------------------------------------------- */
+
+static bool add_sites(struct indexnow *n)
+{
+    n->sites = calloc(n->config->site_count + 1, sizeof *n->sites);
+    n->ranges = calloc(n->config->allow_address_count + 1, sizeof *n->ranges);
+    if (n->sites == NULL || n->ranges == NULL)
+        return false;
+    for (size_t i = 0; i < n->config->allow_address_count; i++)
+        n->guard.allow_count +=
+            address_range_parse(n->config->allow_addresses[i], &n->ranges[n->guard.allow_count]);
+    n->guard.allow = n->ranges;
+    for (size_t i = 0; i < n->config->site_count; i++) {
+        const struct config_site *config = &n->config->sites[i];
+        struct told_site *s = &n->sites[n->site_count];
+        *s = (struct told_site){.n = n, .config = config};
+        n->site_count +=
+            config->indexnow_key != NULL &&
+            url_parse_origin(config->origin, strlen(config->origin), &s->origin) == RULE_OK &&
+            url_parse(config->indexnow_endpoint, strlen(config->indexnow_endpoint), &s->endpoint,
+                      NULL) == RULE_OK;
+    }
+    return true;
+}
+
+static void free_indexnow(struct indexnow *n)
+{
+    fetch_loop_free(n->loop);
+    for (size_t i = 0; i < n->site_count; i++) {
+        note_well(&n->sites[i]);
+        batch_done(&n->sites[i].batch);
+    }
+    free(n->sites);
+    free(n->ranges);
+    config_unref(n->config);
+    free(n);
+}
+
+static bool has_key(const struct config *config)
+{
+    for (size_t i = 0; i < config->site_count; i++)
+        if (config->sites[i].indexnow_key != NULL)
+            return true;
+    return false;
+}
+
+struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
+                                struct indexnow_counts *counts)
+{
+    struct indexnow *n = has_key(config) ? calloc(1, sizeof *n) : NULL;
+
+    if (n == NULL)
+        return NULL;
+    n->config = config_ref(config);
+    n->catalogue = catalogue;
+    n->counts = counts;
+    atomic_init(&n->stopping, false);
+    n->loop = add_sites(n) ? fetch_loop_new() : NULL;
+    if (n->loop != NULL && pthread_create(&n->thread, NULL, run, n) == 0)
+        return n;
+    free_indexnow(n);
+    log_event(LOG_LEVEL_ERROR, "indexnow-failed", "it is off: out of memory");
+    return NULL;
+}
+
+static bool same_site(const struct config_site *a, const struct config_site *b)
+{
+    return same_text(a->origin, b->origin) && same_text(a->indexnow_key, b->indexnow_key) &&
+           same_text(a->indexnow_endpoint, b->indexnow_endpoint);
+}
+
+bool indexnow_is_same(const struct config *a, const struct config *b)
+{
+    bool same = a->site_count == b->site_count && a->allow_address_count == b->allow_address_count;
+
+    for (size_t i = 0; same && i < a->site_count; i++)
+        same = same_site(&a->sites[i], &b->sites[i]);
+    for (size_t i = 0; same && i < a->allow_address_count; i++)
+        same = same_text(a->allow_addresses[i], b->allow_addresses[i]);
+    return same;
+}
+
+void indexnow_stop(struct indexnow *n)
+{
+    if (n == NULL)
+        return;
+    atomic_store(&n->stopping, true);
+    fetch_loop_wake(n->loop);
+    pthread_join(n->thread, NULL);
+    catalogue_lead_end(n->catalogue, LEAD);
+    free_indexnow(n);
+}

@@ -1,0 +1,19 @@
+/* [site] indexnow_key: tells search engines that take part (indexnow.org) which page URLs came,
+ * changed or went. One thread, which reads the history's rows of urlsets from where it ended
+ * (db/indexnow.h), sends them in batches by the one client under the guard of addresses, and keeps
+ * how far it came: at least once. Part of the assembly. */
+#pragma once
+
+#include "config/config.h"
+#include "db/catalogue.h"
+#include "server/api/routes.h"
+
+struct indexnow;
+
+/* NULL where no site has a key, or, told, where it cannot. Catalogue and counts live longer. */
+struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
+                                struct indexnow_counts *counts);
+/* Whether the two are told alike. */
+bool indexnow_is_same(const struct config *a, const struct config *b);
+/* Ends the thread at once; what is under way is told again by the next start. Takes NULL. */
+void indexnow_stop(struct indexnow *n);

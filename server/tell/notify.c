@@ -1,0 +1,560 @@
+/* What was last known of each source is compared with what it says now; each difference is an
+ * event, a line of JSON. Lines wait by kind, and those of one kind go together, once a minute at
+ * most: a whole site that fails is one request, not a thousand. What is not taken (anything but a
+ * 2xx) stays, and is tried again for a day, a minute later and then less often, or as the answer
+ * asks by Retry-After. Memory is bounded by KIND_MAX_LINES: what comes beyond is counted, and the
+ * count goes along.
+ *
+ * The URL may hold a secret (that is how chats hand out theirs), so it is in no line of the log. */
+#include "server/tell/notify.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/str.h"
+#include "server/base/text.h"
+#include "server/client/loop.h"
+#include "server/log/log.h"
+#include "server/rules/lastmod.h"
+#include "server/tell/again.h"
+
+#define LOOK_MS        10000
+#define PACE_MS        60000
+#define KEEP_MS        86400000
+#define TIMEOUT_MS     30000
+#define ANSWER_BYTES   65536
+#define KIND_MAX_LINES 50u
+#define SITE_MAX_LINES 10u /* of those, about single sitemaps of one site */
+
+enum kind {
+    SOURCE_FAILING,
+    SOURCE_WELL,
+    REMOVAL_HELD,
+    REMOVAL_SETTLED,
+    SITEMAPS_BAD,
+    SITEMAPS_WELL,
+    OF_ONE, /* and on: in the order of enum notify_word */
+    KINDS = OF_ONE + NOTIFY_WORDS
+};
+static const char *const kind_words[KINDS] = {
+    "source-failing", "source-well",  "removal-held", "removal-settled", "sitemaps-bad",
+    "sitemaps-well",  "sitemap-gone", "sitemap-back", "date-stale",      "date-well",
+};
+/* Of one sitemap, of several. */
+static const char *const word_sentences[NOTIFY_WORDS][2] = {
+    {"is gone", "are gone"},
+    {"is there again", "are there again"},
+    {"changed, and its date in the index could not be moved",
+     "changed, and their dates in the index could not be moved"},
+    {"is dated anew", "are dated anew"},
+};
+
+/* What waits of a kind. Times are of the monotonic clock. */
+struct waiting {
+    struct str lines;
+    unsigned count;
+    uint64_t more;    /* events beyond KIND_MAX_LINES */
+    int64_t first_at; /* of what waits longest */
+    int64_t next_at;  /* not to be sent earlier */
+    unsigned tries;
+};
+
+/* A source as it was at the last look. */
+struct known {
+    char name[NAME_MAX_BYTES + 1];
+    uint64_t held, bad;
+    unsigned waits; /* a bit for each kind of which a line of it waits */
+    bool failing, seen;
+};
+
+/* Sitemaps of one source, or registered in one site, to which the same happened: one line once
+ * there is a place for it, which names the first. Texts owned. */
+struct gathered {
+    char *source, *site, *loc;
+    int64_t at;
+    uint64_t more; /* beside the first */
+};
+
+/* What waits for the lines of its kind to be sent: only then it comes to be lines. */
+struct gathering {
+    struct gathered each[KIND_MAX_LINES];
+    unsigned count;
+    uint64_t more; /* for which there was no room */
+};
+
+struct notify {
+    struct notify_options options;
+    struct url url;
+    char *agent;
+    struct address_range *ranges;
+    struct address_guard guard;
+    struct fetch_loop *loop;
+    pthread_t thread;
+    atomic_bool stopping;
+    pthread_mutex_t lock; /* for what follows */
+    struct gathering words[NOTIFY_WORDS];
+    /* The thread's. */
+    size_t known_count, known_room;
+    struct known *known;
+    struct waiting kinds[KINDS];
+    enum kind sending; /* KINDS: none */
+    struct str body;   /* that is being sent */
+    size_t given;
+    unsigned sent_count;
+    uint64_t sent_more;
+    bool told; /* in the log, that it fails */
+};
+
+/* ---- events ---------------------------------------------------------------------------- */
+
+/* `url`: of the sitemap that it is about; NULL: it is about more. */
+static void add_line(struct notify *n, enum kind kind, const struct notify_state *state,
+                     const char *url, int64_t since, const char *sentence)
+{
+    struct waiting *w = &n->kinds[kind];
+    char time[21];
+    size_t before = w->lines.len;
+
+    if (w->count == 0 && w->more == 0)
+        w->first_at = clock_now_ms();
+    if (w->count == KIND_MAX_LINES) {
+        w->more++;
+        return;
+    }
+    lastmod_format_utc(since != 0 ? since : clock_unix_ms() / 1000, time);
+    str_append_format(&w->lines, "{\"event\":\"%s\",\"site\":", kind_words[kind]);
+    str_append_json_text(&w->lines, state->site);
+    str_append_text(&w->lines, ",\"source\":");
+    str_append_json_text(&w->lines, state->name[0] != '\0' ? state->name : NULL);
+    if (url != NULL) {
+        str_append_text(&w->lines, ",\"url\":");
+        str_append_json_text(&w->lines, url);
+    }
+    str_append_text(&w->lines, ",\"sentence\":");
+    str_append_json_text(&w->lines, sentence);
+    str_append_format(&w->lines, ",\"since\":\"%s\"}\n", time);
+    if (w->lines.failed) { /* no memory: one event less, and all lines there are stay whole */
+        w->lines.failed = false;
+        w->lines.len = before;
+        w->more++;
+        return;
+    }
+    w->count++;
+}
+
+static void add(struct notify *n, enum kind kind, const struct notify_state *state, int64_t since,
+                const char *format, ...) __attribute__((format(printf, 5, 6)));
+static void add(struct notify *n, enum kind kind, const struct notify_state *state, int64_t since,
+                const char *format, ...)
+{
+    char sentence[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    add_line(n, kind, state, NULL, since, sentence);
+}
+
+/* ---- of single sitemaps ---------------------------------------------------------------- */
+
+static void gathered_done(struct gathered *g)
+{
+    free(g->source);
+    free(g->site);
+    free(g->loc);
+}
+
+/* What the API registered is told by site: one tenant's does not hide another's. */
+static bool is_of(const struct gathered *g, const struct notify_sitemap *what)
+{
+    return strcmp(g->source, what->source) == 0 &&
+           (what->source[0] != '\0' || strcmp(g->site, what->site) == 0);
+}
+
+static void gather(struct gathering *of, const struct notify_sitemap *what)
+{
+    struct gathered g = {.at = what->at};
+    unsigned of_site = 0;
+
+    for (unsigned i = 0; i < of->count; i++) {
+        if (is_of(&of->each[i], what)) {
+            of->each[i].more++;
+            return;
+        }
+        of_site += strcmp(of->each[i].site, what->site) == 0;
+    }
+    if (of->count < KIND_MAX_LINES && of_site < SITE_MAX_LINES) {
+        g.source = strdup(what->source);
+        g.site = strdup(what->site);
+        g.loc = strdup(what->loc);
+    }
+    if (g.source != NULL && g.site != NULL && g.loc != NULL) {
+        of->each[of->count++] = g;
+        return;
+    }
+    gathered_done(&g);
+    of->more++;
+}
+
+void notify_sitemap(void *context, const struct notify_sitemap *what)
+{
+    struct notify *n = context;
+
+    pthread_mutex_lock(&n->lock);
+    gather(&n->words[what->word], what);
+    pthread_mutex_unlock(&n->lock);
+}
+
+static void add_gathered(struct notify *n, enum notify_word word, const struct gathered *g)
+{
+    char sentence[LOC_MAX_CHARS + 128];
+
+    if (g->more == 0)
+        snprintf(sentence, sizeof sentence, "%s %s", g->loc, word_sentences[word][0]);
+    else
+        snprintf(sentence, sizeof sentence, "%s and %" PRIu64 " more %s", g->loc, g->more,
+                 word_sentences[word][1]);
+    add_line(n, OF_ONE + word, &(struct notify_state){.name = g->source, .site = g->site}, g->loc,
+             g->at, sentence);
+}
+
+/* Into lines, where none of the kind waits and they may be sent now. */
+static void add_all_gathered(struct notify *n, enum notify_word word)
+{
+    struct waiting *w = &n->kinds[OF_ONE + word];
+    struct gathering of;
+
+    if (w->count > 0 || w->next_at > clock_now_ms())
+        return;
+    pthread_mutex_lock(&n->lock);
+    of = n->words[word];
+    n->words[word].count = 0;
+    n->words[word].more = 0;
+    pthread_mutex_unlock(&n->lock);
+    for (unsigned i = 0; i < of.count; i++) {
+        add_gathered(n, word, &of.each[i]);
+        gathered_done(&of.each[i]);
+    }
+    w->more += of.more;
+}
+
+/* ---- looking --------------------------------------------------------------------------- */
+
+static struct known *find(struct notify *n, const char *name)
+{
+    struct known *grown;
+
+    for (size_t i = 0; i < n->known_count; i++)
+        if (strcmp(n->known[i].name, name) == 0)
+            return &n->known[i];
+    if (n->known_count == n->known_room) {
+        grown = reallocarray(n->known, n->known_room * 2 + 8, sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        n->known = grown;
+        n->known_room = n->known_room * 2 + 8;
+    }
+    grown = &n->known[n->known_count++];
+    *grown = (struct known){0};
+    snprintf(grown->name, sizeof grown->name, "%s", name);
+    return grown;
+}
+
+/* Of what it is that something is said. */
+static const char *subject(const struct notify_state *state)
+{
+    return state->name[0] != '\0' ? "of the source" : "registered by API";
+}
+
+/* A source has one line of a kind waiting; how it is by then is told when that is sent. So one that
+ * changes with each look leaves room for what is said of others. */
+static bool has_place(struct known *k, enum kind kind)
+{
+    bool has = (k->waits & 1u << kind) == 0;
+
+    k->waits |= 1u << kind;
+    return has;
+}
+
+static void look_at_failure(struct notify *n, struct known *k, const struct notify_state *state)
+{
+    bool failing = state->failure != NULL;
+
+    if (failing == k->failing || !has_place(k, failing ? SOURCE_FAILING : SOURCE_WELL))
+        return;
+    if (failing)
+        add(n, SOURCE_FAILING, state, state->failed_at, "%s", state->failure);
+    else
+        add(n, SOURCE_WELL, state, 0, "the source is read again");
+    k->failing = failing;
+}
+
+/* True: more than were known, or none any more, and there is a place to say so. */
+static bool is_news(struct known *k, uint64_t *known, uint64_t now, enum kind more, enum kind none)
+{
+    bool moved = now > *known || (now == 0 && *known > 0);
+
+    if (moved && !has_place(k, now > 0 ? more : none))
+        return false;
+    *known = now;
+    return moved;
+}
+
+static void look_at_held(struct notify *n, struct known *k, const struct notify_state *state)
+{
+    if (!is_news(k, &k->held, state->held, REMOVAL_HELD, REMOVAL_SETTLED))
+        return;
+    if (state->held > 0)
+        add(n, REMOVAL_HELD, state, 0,
+            "%" PRIu64 " %s held back by the shrink guard; a scan with max_removed lets go",
+            state->held, plural(state->held, "removal is", "removals are"));
+    else
+        add(n, REMOVAL_SETTLED, state, 0, "no removal is held back any more");
+}
+
+static void look_at_bad(struct notify *n, struct known *k, const struct notify_state *state)
+{
+    if (!is_news(k, &k->bad, state->bad, SITEMAPS_BAD, SITEMAPS_WELL))
+        return;
+    if (state->bad > 0)
+        add(n, SITEMAPS_BAD, state, 0, "%" PRIu64 " %s %s %s gone, broken or none", state->bad,
+            plural(state->bad, "sitemap", "sitemaps"), subject(state),
+            plural(state->bad, "is", "are"));
+    else
+        add(n, SITEMAPS_WELL, state, 0, "all sitemaps %s are well again", subject(state));
+}
+
+static void take_state(void *context, const struct notify_state *state)
+{
+    struct notify *n = context;
+    struct known *k = find(n, state->name);
+
+    if (k == NULL)
+        return;
+    k->seen = true;
+    look_at_failure(n, k, state);
+    look_at_held(n, k, state);
+    look_at_bad(n, k, state);
+}
+
+/* A source that is there no more is forgotten: nothing of it is amiss, nor well. */
+static void look(struct notify *n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n->known_count; i++)
+        n->known[i].seen = false;
+    n->options.look(n->options.context, take_state, n);
+    for (enum notify_word word = 0; word < NOTIFY_WORDS; word++)
+        add_all_gathered(n, word);
+    for (size_t i = 0; i < n->known_count; i++)
+        if (n->known[i].seen)
+            n->known[kept++] = n->known[i];
+    n->known_count = kept;
+}
+
+/* ---- sending --------------------------------------------------------------------------- */
+
+static ssize_t give(void *context, char *bytes, size_t size)
+{
+    struct notify *n = context;
+    size_t left = n->body.len - n->given, len = left < size ? left : size;
+
+    memcpy(bytes, n->body.data + n->given, len);
+    n->given += len;
+    return (ssize_t)len;
+}
+
+/* The lines that were sent stand first, and those that came meanwhile behind them. */
+static void forget_sent(struct notify *n, struct waiting *w, size_t lines_len)
+{
+    memmove(w->lines.data, w->lines.data + lines_len, w->lines.len - lines_len);
+    w->lines.len -= lines_len;
+    w->count -= n->sent_count;
+    w->more -= n->sent_more;
+    w->first_at = clock_now_ms();
+    w->tries = 0;
+    w->next_at = w->first_at + n->options.pace_ms;
+    for (size_t i = 0; i < n->known_count; i++)
+        n->known[i].waits &= ~(1u << n->sending);
+}
+
+static void note_failed(struct notify *n, struct waiting *w, size_t lines_len, const char *why,
+                        const struct fetch_reply *reply)
+{
+    int64_t now = clock_now_ms();
+
+    if (!n->told)
+        log_event(LOG_LEVEL_WARNING, "notify-failed",
+                  "%.*s takes no notice of what happens: %s; it is tried again for a day",
+                  (int)n->url.origin_len, n->url.text, why);
+    n->told = true;
+    w->next_at = now + again_wait_ms(w->tries++, n->options.pace_ms, reply, clock_unix_ms() / 1000);
+    if (now - w->first_at > KEEP_MS) {
+        log_event(LOG_LEVEL_ERROR, "notify-given-up",
+                  "%.*s took none of %u notices (%s) for a day; they are lost",
+                  (int)n->url.origin_len, n->url.text, n->sent_count, kind_words[n->sending]);
+        forget_sent(n, w, lines_len);
+    }
+}
+
+static void sent(void *context, enum fetch_status status, struct fetch_reply *reply)
+{
+    struct notify *n = context;
+    struct waiting *w = &n->kinds[n->sending];
+    size_t lines_len = 0;
+    char why[64];
+
+    for (unsigned i = 0; i < n->sent_count; i++)
+        lines_len +=
+            (size_t)(strchr(w->lines.data + lines_len, '\n') + 1 - w->lines.data) - lines_len;
+    if (status == FETCH_OK && reply->status / 100 == 2) {
+        if (n->told)
+            log_event(LOG_LEVEL_INFO, "notify-well", "%.*s takes notice again",
+                      (int)n->url.origin_len, n->url.text);
+        n->told = false;
+        forget_sent(n, w, lines_len);
+    } else {
+        snprintf(why, sizeof why, "it answers %u", reply->status);
+        note_failed(n, w, lines_len, status == FETCH_OK ? why : reply->why, reply);
+    }
+    n->sending = KINDS;
+}
+
+static void send_kind(struct notify *n, enum kind kind)
+{
+    struct waiting *w = &n->kinds[kind];
+    struct fetch_request request = {
+        .url = &n->url,
+        .method = "POST",
+        .agent = n->agent,
+        .headers = "Content-Type: application/x-ndjson\r\n",
+        .timeout_ms = TIMEOUT_MS,
+        .max_bytes = ANSWER_BYTES,
+        .guard = &n->guard,
+        .give = give,
+        .context = n,
+    };
+
+    str_clear(&n->body);
+    str_append(&n->body, w->lines.data, w->lines.len);
+    if (w->more > 0)
+        str_append_format(&n->body, "{\"event\":\"%s\",\"more\":%" PRIu64 "}\n", kind_words[kind],
+                          w->more);
+    n->given = 0;
+    n->sent_count = w->count;
+    n->sent_more = w->more;
+    n->sending = kind;
+    request.give_bytes = n->body.len;
+    if (n->body.failed || fetch_loop_add(n->loop, &request, sent) == NULL) {
+        str_done(&n->body);
+        n->sending = KINDS;
+        w->next_at = clock_now_ms() + n->options.pace_ms;
+    }
+}
+
+/* Sends what is due; how long there is nothing to do. */
+static int64_t send_due(struct notify *n, int64_t next_look)
+{
+    int64_t now = clock_now_ms(), next = next_look;
+
+    for (enum kind kind = 0; kind < KINDS && n->sending == KINDS; kind++) {
+        if (n->kinds[kind].count == 0)
+            continue;
+        if (n->kinds[kind].next_at <= now)
+            send_kind(n, kind);
+        else if (n->kinds[kind].next_at < next)
+            next = n->kinds[kind].next_at;
+    }
+    return next > now ? next - now : 0;
+}
+
+static void *run(void *context)
+{
+    struct notify *n = context;
+    int64_t next_look = clock_now_ms() + n->options.look_ms; /* what starts fails together */
+
+    while (!atomic_load(&n->stopping)) {
+        if (clock_now_ms() >= next_look) {
+            look(n);
+            next_look = clock_now_ms() + n->options.look_ms;
+        }
+        fetch_loop_poll(n->loop, (int)send_due(n, next_look));
+    }
+    return NULL;
+}
+
+/* ---- start and stop -------------------------------------------------------------------- */
+
+static bool copy_options(struct notify *n, const struct notify_options *options)
+{
+    size_t count = 0;
+
+    n->options = *options;
+    if (n->options.look_ms == 0)
+        n->options.look_ms = LOOK_MS;
+    if (n->options.pace_ms == 0)
+        n->options.pace_ms = PACE_MS;
+    n->agent = strdup(options->agent);
+    while (options->allow_addresses != NULL && options->allow_addresses[count] != NULL)
+        count++;
+    n->ranges = calloc(count + 1, sizeof *n->ranges);
+    if (n->agent == NULL || n->ranges == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        n->guard.allow_count +=
+            address_range_parse(options->allow_addresses[i], &n->ranges[n->guard.allow_count]);
+    n->guard.allow = n->ranges;
+    return url_parse(options->url, strlen(options->url), &n->url, NULL) == RULE_OK;
+}
+
+static void free_notify(struct notify *n)
+{
+    fetch_loop_free(n->loop);
+    for (size_t i = 0; i < KINDS; i++)
+        str_done(&n->kinds[i].lines);
+    for (size_t word = 0; word < NOTIFY_WORDS; word++)
+        for (unsigned i = 0; i < n->words[word].count; i++)
+            gathered_done(&n->words[word].each[i]);
+    pthread_mutex_destroy(&n->lock);
+    str_done(&n->body);
+    free(n->known);
+    free(n->ranges);
+    free(n->agent);
+    free(n);
+}
+
+struct notify *notify_start(const struct notify_options *options)
+{
+    struct notify *n = calloc(1, sizeof *n);
+
+    if (n == NULL)
+        goto failed;
+    n->sending = KINDS;
+    atomic_init(&n->stopping, false);
+    pthread_mutex_init(&n->lock, NULL);
+    n->loop = copy_options(n, options) ? fetch_loop_new() : NULL;
+    if (n->loop != NULL && pthread_create(&n->thread, NULL, run, n) == 0)
+        return n;
+    free_notify(n);
+failed:
+    log_event(LOG_LEVEL_ERROR, "notify-failed", "[notify] is off: out of memory");
+    return NULL;
+}
+
+void notify_stop(struct notify *n)
+{
+    if (n == NULL)
+        return;
+    atomic_store(&n->stopping, true);
+    fetch_loop_wake(n->loop);
+    pthread_join(n->thread, NULL);
+    free_notify(n);
+}

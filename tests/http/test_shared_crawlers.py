@@ -1,0 +1,174 @@
+"""/v1/crawlers of a catalogue on several machines: each node tells what crawlers fetched from all of them."""
+
+import contextlib
+import json
+import shutil
+import sqlite3
+
+import pytest
+
+from harness import ORIGIN, eventually, sitemapd
+from test_crawlers import BING, crawler, crawlers, fetch, pages, sums
+from test_shared import cluster, joined, loc, reasons, served  # noqa: F401
+
+MINUTES = 200  # a node tells each minute, and bounds a hang
+
+
+def got(node, agent="", times=1):
+    """So often the node answers the page to the crawler."""
+    for _ in range(times):
+        assert fetch(node, **({"agent": agent} if agent else {})).status == 200
+
+
+def tells(node, wanted, name="googlebot", within=MINUTES):
+    eventually(lambda: sums(node, name) == wanted, f"{name} counts {wanted} everywhere, not {sums(node, name)}", within=within)
+
+
+def told_by_commands(cluster, node, wanted):
+    """The file beside its server, and the server, say the same of Googlebot's sums."""
+    of_server = sitemapd("crawlers", "--json", "--server", f"http://{node.admin}", env={"SITEMAPD_TOKEN": node.token})
+    of_file = sitemapd("crawlers", "--json", "--shared", cluster.postgres.url(), database=node.database)
+    for told in (of_server, of_file):
+        google = [line for line in told.lines() if line["name"] == "googlebot"][0]
+        assert (google["ok"], google["not_modified"], google["other"], google["impostors"]) == wanted, told
+
+
+def head(cluster):
+    return int(cluster.postgres.sql("SELECT max(seq) FROM sitemapd.log"))
+
+
+def kept(node):
+    """How many fetches the node's own rows count."""
+    with contextlib.closing(sqlite3.connect(f"file:{node.database}?mode=ro", uri=True)) as db:
+        return db.execute("SELECT coalesce(sum(ok), 0) FROM local_crawler_day").fetchone()[0]
+
+
+def known_to(node, name):
+    return name in [c["name"] for c in crawlers(node)["crawlers"]]
+
+
+def all_serve(nodes, what):
+    for node in nodes:
+        eventually(lambda node=node: loc(what) in served(node), "followed")
+
+
+@pytest.mark.waits
+def test_each_node_tells_what_crawlers_got_from_all(cluster):
+    a, b, c = nodes = cluster.three()
+    assert a.register(loc("one")).status == 201
+    all_serve(nodes, "one")
+    got(a)
+    got(b, times=2)
+    got(c, BING)
+    for node in nodes:
+        tells(node, (3, 0, 0, 0))
+        tells(node, (1, 0, 0, 0), "bingbot")
+        assert (crawler(node)["current"], crawler(node)["stale"], crawler(node)["never"]) == (1, 0, 0)
+    assert {crawlers(node)["since"] for node in nodes} == {min(crawlers(node)["since"] for node in nodes)}
+    assert c.register(loc("two")).status == 201
+    all_serve(nodes, "two")
+    for node in nodes:  # what was got from another node is lacked here, too
+        assert (crawler(node)["current"], crawler(node)["stale"]) == (0, 1)
+    got(c)  # one fetch, from any node, and all know
+    for node in nodes:
+        tells(node, (4, 0, 0, 0))
+        assert (crawler(node)["current"], crawler(node)["stale"]) == (1, 0)
+        page = pages(node)["pages"][0]
+        assert page["status"] == 200 and page["held_changed_at"] == page["changed_at"] and page["stale_since"] is None
+        assert crawler(node)["lag"]["changes"] == 1
+    told_by_commands(cluster, a, (4, 0, 0, 0))
+    b.kill()  # -9
+    for node in (a, c):
+        tells(node, (4, 0, 0, 0))
+    b.start()
+    got(b)
+    tells(b, (5, 0, 0, 0))
+    b.stop()
+    for node in (a, c):  # told at the stop
+        tells(node, (5, 0, 0, 0))
+    before = head(cluster)
+    a.stop(), c.stop()  # nothing is new
+    assert head(cluster) == before
+    for node in nodes:
+        node.start()
+    for node in nodes:
+        tells(node, (5, 0, 0, 0))
+        assert known_to(node, "bingbot")
+
+
+def test_what_is_counted_while_postgresql_is_away_is_told_later(cluster):
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.register(loc("one")).status == 201
+    all_serve((a, b), "one")
+    got(b)
+    cluster.postgres.kill()
+    eventually(lambda: "shared-unavailable" in reasons(b), "told")
+    got(b, times=2)
+    b.stop()  # what it counted is in its file
+    b.start()
+    tells(b, (3, 0, 0, 0))
+    cluster.postgres.start()
+    eventually(lambda: not reasons(b).get("shared-unavailable"), "it is back")
+    for _ in range(2):  # the second time it has nothing to tell
+        b.stop()
+        tells(a, (3, 0, 0, 0))
+        b.start()
+
+
+def test_a_node_whose_disk_is_lost_goes_on_counting(cluster):
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.register(loc("one")).status == 201
+    all_serve((a, b), "one")
+    got(b, times=3)
+    b.stop()
+    tells(a, (3, 0, 0, 0))
+    shutil.rmtree(cluster.folder / "b")
+    b = cluster.node("b")  # an empty disk, the same name
+    joined(b)
+    tells(b, (3, 0, 0, 0))
+    eventually(lambda: kept(b) == 3, "it has its sums again: what it counts before that is lost")
+    got(b)
+    tells(b, (4, 0, 0, 0))
+    b.stop()
+    tells(a, (4, 0, 0, 0))
+    d = cluster.node("d")  # another name
+    joined(d)
+    tells(d, (4, 0, 0, 0))
+
+
+def test_what_was_counted_alone_is_told(cluster):
+    first = cluster.database("a")
+    with sqlite3.connect(first) as db:
+        epoch = db.execute("SELECT epoch FROM catalogue").fetchone()[0]
+        day = db.execute("SELECT CAST(strftime('%s', 'now') / 86400 AS INTEGER)").fetchone()[0]
+        site = db.execute("SELECT id FROM site").fetchone()[0]
+        db.execute("INSERT INTO local_crawler(node, epoch, since) VALUES ('', ?, 1700000000)", (epoch,))
+        db.execute("INSERT INTO local_crawler_day(node, crawler, site, day, ok, not_modified, other, impostors, bytes, last_fetch_at, lag_max, lags)"
+                   " VALUES ('', 'googlebot', ?, ?, 7, 5, 0, 0, 100, ?, 0, zeroblob(192))", (site, day, day * 86400))
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    tells(a, (7, 5, 0, 0))
+    a.stop()
+    tells(b, (7, 5, 0, 0))
+    assert crawlers(b)["since"] == "2023-11-14T22:13:20Z"
+    a.start()
+    tells(a, (7, 5, 0, 0))
+
+
+def test_a_sites_token_sees_its_site_alone(cluster):
+    shop = "https://shop.example.net"
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.api("POST", "/v1/sites", {"origin": shop}).status == 201
+    assert a.register(loc("one")).status == 201
+    made = sitemapd("token", "add", "shop", "--site", shop, "--shared", cluster.postgres.url(), database=a.database)
+    assert made.code == 0, made
+    all_serve((a, b), "one")
+    got(b)
+    b.stop()
+    tells(a, (1, 0, 0, 0))
+    told = a.api("GET", "/v1/crawlers", token=made.out.strip())
+    assert told.status == 200 and told.json()["crawlers"] == [], told
+    assert json.loads(a.api("GET", "/v1/crawlers/googlebot/pages", token=made.out.strip()).body)["pages"] == []
