@@ -125,8 +125,9 @@ static void write_news(struct crawler_keeper *k)
 
     crawlers_epoch(k->crawlers, epoch);
     do {
-        pages = crawlers_take_pages(k->crawlers, &page_at, k->held, PAGES_AT_A_TIME);
+        /* A fetch in between is not counted before it is known what it left held. */
         days = crawlers_take_days(k->crawlers, &day_at, k->sums, DAYS_AT_A_TIME);
+        pages = crawlers_take_pages(k->crawlers, &page_at, k->held, PAGES_AT_A_TIME);
         if ((pages + days > 0 || k->taken_in != 0) && !write_part(k, epoch, pages, days)) {
             crawlers_take_again(k->crawlers);
             return;

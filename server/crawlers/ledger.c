@@ -369,13 +369,22 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+/* Dates have seconds: of two versions of one second the present one is the newer. */
+static bool is_newer(const struct page *page, const struct row *row,
+                     const struct crawler_held *told)
+{
+    if (told->row.held_changed_at != row->is.held_changed_at)
+        return told->row.held_changed_at > row->is.held_changed_at;
+    return told->held_stamp == page->is.stamp && row->held_stamp != page->is.stamp;
+}
+
 /* Which of two versions is held; what is known of the first change since then with it. Returns the
  * stale_since that who tells of the winner has. */
-static int64_t take_held(struct row *row, const struct crawler_held *told)
+static int64_t take_held(const struct page *page, struct row *row, const struct crawler_held *told)
 {
     int64_t since = told->row.stale_since;
 
-    if (told->row.held && (!row->is.held || told->row.held_changed_at > row->is.held_changed_at)) {
+    if (told->row.held && (!row->is.held || is_newer(page, row, told))) {
         row->is.held = true;
         row->is.held_changed_at = told->row.held_changed_at;
         row->held_stamp = told->held_stamp;
@@ -407,7 +416,7 @@ bool ledger_put(struct ledger *l, const struct crawler_held *told)
             row->is.fetched_at = told->row.fetched_at;
             row->is.status = told->row.status;
         }
-        int64_t known = take_held(row, told);
+        int64_t known = take_held(page, row, told);
         /* What changed while nobody served: the first of these changes is not known. */
         if (row->is.held_changed_at <= page->is.changed_at) /* else it is soon told of the page */
             row->is.stale_since = stale(page, row);

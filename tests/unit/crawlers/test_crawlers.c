@@ -732,6 +732,27 @@ static void test_what_is_newer_is_learned(void **state)
     assert_int_equal(counts_of(c, "googlebot").ok, 1);
 }
 
+static void test_two_versions_of_one_second(void **state)
+{
+    struct crawlers *c = *state;
+    const struct crawler_held second = {
+        .row = {.held = true, .status = 200, .fetched_at = T0 + 100, .held_changed_at = T0 + 100},
+        .index_id = 7,
+        .page = 1,
+        .held_stamp = 7777,
+    };
+    page_is(c, 100);
+    fetch(c, 100, 200, 100);
+    crawlers_put_page(c, "googlebot", &second); /* not served here yet: it may be the earlier one */
+    check_row(c, 100, 0);
+    crawlers_page_is(c, 3, 7, 1, 101, 7777, T0 + 100);
+    check_row(c, 100, 100);
+    crawlers_put_page(c, "googlebot", &second);
+    check_row(c, 100, 0);
+    told(c, 100, 100, 100); /* a node that has not heard of it */
+    check_row(c, 100, 0);
+}
+
 static struct crawler_day told_day(uint32_t ok, uint32_t not_modified)
 {
     struct crawler_day day = {.day = (int32_t)(T0 / 86400),
@@ -828,6 +849,7 @@ int main(void)
         TEST(test_a_day_of_crawlers),
         TEST(test_other_names_keep_what_is_counted),
         TEST(test_what_is_newer_is_learned),
+        TEST(test_two_versions_of_one_second),
         TEST(test_days_of_all_nodes_are_summed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

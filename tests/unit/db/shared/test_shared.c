@@ -322,8 +322,9 @@ static void read_epoch(struct node *n, char out[33])
     sqlite3_finalize(row);
 }
 
-static enum catalogue_status keep_crawlers(struct node *n, uint32_t page, int64_t held_changed_at,
-                                           int64_t fetched_at, uint32_t ok)
+static enum catalogue_status keep_crawlers_of(struct node *n, uint32_t page, uint64_t version,
+                                              int64_t held_changed_at, int64_t fetched_at,
+                                              uint32_t ok)
 {
     char epoch[33];
     read_epoch(n, epoch);
@@ -334,7 +335,7 @@ static enum catalogue_status keep_crawlers(struct node *n, uint32_t page, int64_
                                                          .fetched_at = fetched_at},
                                                  .page = page,
                                                  .index_id = 1,
-                                                 .held_stamp = (uint64_t)held_changed_at}};
+                                                 .held_stamp = version}};
     const struct crawler_day_kept day = {
         .crawler = "googlebot", .is = {.day = 20000, .site_id = 1, .ok = ok, .bytes = 10 * ok}};
     const struct change change = {.kind = CHANGE_CRAWLERS,
@@ -349,6 +350,12 @@ static enum catalogue_status keep_crawlers(struct node *n, uint32_t page, int64_
     enum catalogue_status status = catalogue_apply(n->f.c, &change, &result);
     change_result_done(&result);
     return status;
+}
+
+static enum catalogue_status keep_crawlers(struct node *n, uint32_t page, int64_t held_changed_at,
+                                           int64_t fetched_at, uint32_t ok)
+{
+    return keep_crawlers_of(n, page, (uint64_t)held_changed_at, held_changed_at, fetched_at, ok);
 }
 
 static enum catalogue_status tell_crawlers(struct node *n)
@@ -409,6 +416,10 @@ static void what_crawlers_fetched_is_told(void **state)
     assert_int_equal(told_of(b, "ok"), 7);
     assert_int_equal(told_of(b, "held_changed_at"), 500);
     assert_int_equal(told_of(b, "fetched_at"), 700);
+    /* Two versions of one second: who tells later of another holds the later one. */
+    assert_int_equal(keep_crawlers_of(b, 1, 501, 500, 700, 4), CATALOGUE_OK);
+    assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
+    assert_int_equal(told_of(b, "held_stamp"), 501);
     /* A page that is gone goes from what is told, as from what is kept; nothing is a revision. */
     assert_int_equal(keep_crawlers(b, 9, 500, 600, 5), CATALOGUE_OK);
     assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
