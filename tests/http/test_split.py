@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sqlite3
 import threading
 import time
@@ -307,5 +308,9 @@ def test_without_the_setting(tmp_path):
     server.start()
     try:
         eventually(lambda: problem(server) == "too-many-urls", "it is refused", seconds(60))
+        with open(tmp_path / "sitemapd.conf", "a", encoding="utf-8") as config:
+            config.write("split = yes\n")  # said for a file that is there, and is not touched again
+        server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: problem(server) is None and len(pages(server)) == 2, "it is split", seconds(120))
     finally:
         server.stop()

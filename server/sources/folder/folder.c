@@ -130,12 +130,20 @@ static bool is_unchanged(const struct record *kept, const struct stat *st)
            kept->file.mtime_ns == mtime_ns(st);
 }
 
+static bool is_too_large(const char *problem)
+{
+    return problem &&
+           (strcmp(problem, "too-many-urls") == 0 || strcmp(problem, "file-too-large") == 0);
+}
+
 /* False where what is kept of it says all. Where the site's hosts are others, so may be what is
- * remarked of its pages. */
+ * remarked of its pages; and what was too large may have been so for a source that did not split.
+ */
 static bool must_read(const struct folder *f, const struct record *kept, const struct stat *st)
 {
     return !is_unchanged(kept, st) ||
            (f->pass->hosts_moved && kept->file.state == SOURCE_FILE_LISTED) ||
+           (f->splits_anew && is_too_large(kept->file.problem)) ||
            (kept->file.state == SOURCE_FILE_QUARANTINED && !kept->file.refused &&
             !is_of_content(kept->file.problem));
 }
@@ -273,8 +281,7 @@ static bool is_to_split(const struct folder *f, const struct sitemap_file *file,
                         const struct url *loc)
 {
     bool good = file->kind == SITEMAP_FILE_URLSET || file->kind == SITEMAP_FILE_TEXT;
-    bool large = file->kind == SITEMAP_FILE_BROKEN && (strcmp(file->code, "too-many-urls") == 0 ||
-                                                       strcmp(file->code, "file-too-large") == 0);
+    bool large = file->kind == SITEMAP_FILE_BROKEN && is_too_large(file->code);
     return f->settings->split && (large || (good && split_urlset(f->pass->registry, loc)));
 }
 
@@ -292,6 +299,7 @@ static bool put_off_split(struct folder *f, const char *path)
     struct record *kept = record_find(&f->pass->kept, path);
     if (kept)
         kept->seen = true;
+    f->split_waits = true;
     scan_again(f->pass, SPLIT_AGAIN_MS);
     return true;
 }
@@ -578,8 +586,11 @@ static bool begin(void *place, struct scan_pass *pass)
 static bool find(void *place, struct scan_pass *pass)
 {
     struct folder *f = place;
+    f->split_waits = false;
     if (!walk(f) || !read_changing(f) || !check_top(f))
         return false;
+    if (!pass->options->dry_run)
+        f->splits_anew &= f->split_waits;
     if (!pass->options->alone) {
         struct record_list old = f->unsettled;
         record_sort(&f->leaving);
@@ -611,6 +622,7 @@ bool folder_init(struct folder *f, const struct source_settings *settings, char 
 {
     f->settings = settings;
     f->match = (struct match){settings->patterns, settings->excludes};
+    f->splits_anew = settings->split;
     return location_init(&f->location, settings->url, why, why_size);
 }
 

@@ -17,6 +17,7 @@ struct folder {
     struct tree_watch *watch;     /* NULL: it is not watched. A scan names the folders to it, and
                                      frees it where the system's limit is reached */
     struct record_list unsettled; /* what was being written; sorted */
+    bool splits_anew;             /* no scan since folder_init has split what is to be */
     bool links;                   /* symlinks were followed: any name may matter */
     dev_t top_device;             /* as folder_watch found it */
     ino_t top_inode;
@@ -25,6 +26,7 @@ struct folder {
     int top;
     struct record_list changing; /* paths to be read once more */
     struct record_list leaving;  /* paths left for the next scan */
+    bool split_waits;            /* one that is to be split is left, too */
 };
 
 /* The place of this kind is a struct folder. */
