@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "server/base/text.h"
+#include "server/rules/lastmod.h"
 
 /* ---- errors and entries ---- */
 
@@ -343,6 +344,36 @@ size_t detect_space_behind(const char *text, size_t len)
     while (end > 0 && detect_space(text + end - 1, 1) == 1)
         end--;
     return len - end;
+}
+
+/* The column that a row begins with, and the separator behind it; NULL: there is none. */
+static const char *first_column(const char *line, size_t len)
+{
+    const char *end = line + len, *at = line;
+    if (len > 0 && *line == '"') {
+        at = memchr(line + 1, '"', len - 1);
+        return at && at + 1 < end && memchr(",;\t", at[1], 3) ? at + 1 : NULL;
+    }
+    while (at < end && !memchr(",;\t", *at, 3))
+        at++;
+    return at < end ? at : NULL;
+}
+
+bool detect_table(const char *line, size_t len)
+{
+    const char *separator = first_column(line, len);
+    size_t first = separator ? (size_t)(separator - line) : 0;
+    size_t rest = separator ? len - first - 1 : 0, column = 0;
+    struct lastmod date;
+    if (!separator)
+        return false;
+    if (*line == '"' || *separator == '\t' ||
+        (first == 3 && (ascii_equals(line, 3, "loc") || ascii_equals(line, 3, "url"))))
+        return true;
+    while (column < rest && separator[1 + column] != *separator)
+        column++;
+    return column >= sizeof "2026-11-21" - 1 &&
+           lastmod_parse(separator + 1, column, INT64_MAX / 2, &date, NULL) == RULE_OK;
 }
 
 bool detect_utf16(const char *head, size_t len)

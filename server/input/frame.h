@@ -78,6 +78,9 @@ void place_advance(struct place *place, const char *bytes, size_t len);
 size_t detect_space(const char *head, size_t len);
 /* The same behind. */
 size_t detect_space_behind(const char *text, size_t len);
+/* True where a line is a row of a table (CSV, TSV): a URL with a date in the column behind it, or
+ * with a tab; the names of such columns; or quoted ones. No URL that is meant ends like that. */
+bool detect_table(const char *line, size_t len);
 /* True where `head`, without white space before it, is UTF-16 by its mark. */
 bool detect_utf16(const char *head, size_t len);
 /* True where what `head` begins with is no text: more than a tenth of control characters. (A NUL,

@@ -22,6 +22,11 @@ static bool take_line(void *context, const struct line *line)
     len -= explain_blank_back(text, len);
     if (len == 0 ? !line->cut : *text == '#')
         return true;
+    /* Each of its rows would be registered, as a URL that nobody serves. */
+    if (core->count == 0 && detect_table(text, len))
+        return reader_state_fail(core, READER_WRONG_KIND, "not-a-list", line->number, 0,
+                                 "is a table, not a list of URLs: write the URL alone, or a line "
+                                 "as {\"loc\": \"https://…\", \"lastmod\": \"2026-11-21\"}");
     struct raw_entry raw = {
         .loc = text,
         .loc_len = len,

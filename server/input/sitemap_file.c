@@ -506,7 +506,7 @@ static bool take_line(void *context, const struct line *line)
     sitemap_hash_field(w->hash, HASH_LINE, text, len);
     struct place at = {line->number, skip + 1};
     sitemap_pages_count(pages, sitemap_pages_loc(pages, at, text, len));
-    if (!sitemap_pages_is_url(text, len))
+    if (!sitemap_pages_is_url(text, len) || detect_table(text, len))
         w->strange++;
     return true;
 }

@@ -58,6 +58,10 @@ static void test_urls(void **state)
     append_repeat(&csv, "https://example.com/a\nb\nc\n", 25000);
     f = verify_str("prose", &csv);
     check_kind("prose", &f, SITEMAP_FILE_OTHER);
+    str_clear(&csv);
+    append_repeat(&csv, "https://example.com/a,2026-11-21,0.8\n", 3);
+    f = verify_str("a table", &csv);
+    check_kind("a table", &f, SITEMAP_FILE_OTHER);
 }
 
 /* A urlset of exactly `size` bytes, most of it in comments of 1 KiB. */
