@@ -64,6 +64,13 @@ def test_faults_of_children(start):
         for path, (_, what) in answers.items():
             if what is None:
                 assert f"{base}{path} is " not in server.log()
+        bad = {word: sum(f" is {word} (" in f" {what}" for what in told.values()) for word in ("gone", "broken", "not-a-sitemap")}
+        ready = server.api("GET", "/readyz").json()
+        assert {r["code"]: r["detail"] for r in ready["reasons"]}["source-checks"] == (
+            f"shop: of {len(answers)} sitemaps 1 is gone, {bad['broken']} are broken, {bad['not-a-sitemap']} are not-a-sitemap; "
+            "GET /v1/checks?source=shop&state=gone tells which"), ready
+        status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token})
+        assert f"sitemaps listed, {sum(bad.values()) + 2} with a problem" in status.out, status  # two that the list may not name
         # All are listed still, what is dated by its pages is dated; nothing leads to where nobody may look.
         eventually(lambda: body(server, origin).count("<lastmod>2025-02-03</lastmod>") == 4, "the good ones are dated")
         assert body(server, origin).count("<loc>") == len(answers)

@@ -75,21 +75,30 @@ static void append_sources(struct str *out, size_t *count, struct sources *sourc
     sources_let_go(list);
 }
 
-/* More than one in a hundred is broken or gone: crawlers meet it, too. */
+/* More than one in a hundred is no sitemap where it lies: crawlers meet it, too. */
 static void append_bad_checks(struct str *out, size_t *count, const char *name,
                               const uint64_t states[CHECK_STATES])
 {
+    static const enum check_state bad[] = {CHECK_GONE, CHECK_BROKEN, CHECK_NOT_A_SITEMAP};
     struct str detail = STR_INIT;
-    uint64_t all = 0, bad = states[CHECK_BROKEN] + states[CHECK_GONE];
+    uint64_t all = 0, sum = 0;
+    const char *some = NULL;
 
     for (unsigned i = 0; i < CHECK_STATES; i++)
         all += states[i];
-    if (bad == 0 || bad * 100 <= all)
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        sum += states[bad[i]];
+    if (sum == 0 || sum * 100 <= all)
         return;
-    str_append_format(&detail,
-                      "%s: %" PRIu64 " of %" PRIu64 " sitemaps %s broken or gone; GET "
-                      "/v1/checks?state=broken tells which",
-                      name, bad, all, plural(bad, "is", "are"));
+    str_append_format(&detail, "%s: of %" PRIu64 " sitemaps", name, all);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (states[bad[i]] == 0)
+            continue;
+        str_append_format(&detail, "%s %" PRIu64 " %s %s", some != NULL ? "," : "", states[bad[i]],
+                          plural(states[bad[i]], "is", "are"), check_state_word(bad[i]));
+        some = some != NULL ? some : check_state_word(bad[i]);
+    }
+    str_append_format(&detail, "; GET /v1/checks?source=%s&state=%s tells which", name, some);
     append_reason(out, count, "source-checks", str_text(&detail));
     out->failed |= detail.failed;
     str_done(&detail);

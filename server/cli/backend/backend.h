@@ -74,7 +74,9 @@ struct backend_diff {
 struct backend_source {
     const char *name;
     int64_t good_at; /* of its last good scan; 0: none yet */
+    bool of_list;    /* its files are the sitemaps that its upstream's list names */
     uint64_t files, listed, quarantined, held, remarked;
+    uint64_t bad;        /* of a list: gone, broken or none where they lie */
     const char *failure; /* NULL: none */
 };
 

@@ -567,14 +567,18 @@ static int status(struct backend *b, struct backend_status *out)
     sources = read_sources(s);
     json_array_foreach(sources, i, source)
     {
+        const json_t *checks = json_object_get(source, "checks");
         const struct backend_source told = {
             .name = member_text(source, "name"),
+            .of_list = strcmp(member_text(source, "kind"), "remote") == 0,
             .good_at = member_time(source, "last_good_scan_at"),
             .files = member_number(source, "files"),
             .listed = member_number(source, "listed"),
             .quarantined = member_number(source, "quarantined"),
             .held = member_number(source, "held_removals"),
             .remarked = member_number(source, "remarked"),
+            .bad = member_number(checks, "gone") + member_number(checks, "broken") +
+                   member_number(checks, "not-a-sitemap"),
             .failure = member_text_or_null(source, "failure"),
         };
 

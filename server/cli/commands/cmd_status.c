@@ -35,17 +35,20 @@ static void append_source(void *context, const struct backend_source *source)
                           "  %-20s  %" PRIu64 " of %" PRIu64 " %s listed, %" PRIu64
                           " with a problem, %" PRIu64 " held; scanned %s%s%s\n",
                           source->name, source->listed, source->files,
-                          plural(source->files, "file", "files"), source->quarantined, source->held,
-                          good, source->failure != NULL ? "; failing: " : "",
+                          source->of_list ? plural(source->files, "sitemap", "sitemaps")
+                                          : plural(source->files, "file", "files"),
+                          source->quarantined + source->bad, source->held, good,
+                          source->failure != NULL ? "; failing: " : "",
                           source->failure != NULL ? source->failure : "");
     } else {
         str_append_text(out, told->any ? ",{\"name\":" : "{\"name\":");
         str_append_json_text(out, source->name);
         str_append_format(out,
                           ",\"files\":%" PRIu64 ",\"listed\":%" PRIu64 ",\"quarantined\":%" PRIu64
-                          ",\"held_removals\":%" PRIu64 ",\"remarked\":%" PRIu64,
-                          source->files, source->listed, source->quarantined, source->held,
-                          source->remarked);
+                          ",\"bad\":%" PRIu64 ",\"held_removals\":%" PRIu64
+                          ",\"remarked\":%" PRIu64,
+                          source->files, source->listed, source->quarantined, source->bad,
+                          source->held, source->remarked);
         str_append_json_member(out, "last_good_scan_at", source->good_at != 0 ? good : NULL);
         str_append_json_member(out, "failure", source->failure);
         str_append_char(out, '}');
