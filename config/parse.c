@@ -38,11 +38,13 @@ struct file_reader {
 static void refuse_section(struct file_reader *r, const char *name)
 {
     struct suggestion near = {0};
+    char word[SECTION_MAX + 1]; /* without the name behind it */
 
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(name, BLANKS "\""), name);
     for (size_t i = 0; i < config_settings_count; i++)
-        suggest_consider(&near, name, config_settings[i].section);
+        suggest_consider(&near, word, config_settings[i].section);
     for (size_t i = 0; i < config_sections_count; i++)
-        suggest_consider(&near, name, config_sections[i].section);
+        suggest_consider(&near, word, config_sections[i].section);
     if (near.word != NULL)
         mistakes_add(&r->mistakes, "unknown section [%s]; did you mean [%s]?", name, near.word);
     else

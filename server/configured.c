@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -464,7 +465,7 @@ struct crawler_names *configured_crawlers(const struct config *config)
     struct crawler_rule *rules = calloc(config->crawler_count + 1, sizeof *rules);
     struct crawler_names *names = NULL;
     const char *which = NULL;
-    char why[512] = "out of memory";
+    char why[512] = "out of memory", what[PATH_MAX + 16] = "crawlers";
 
     for (size_t i = 0; rules != NULL && i < config->crawler_count; i++) {
         const struct config_crawler *from = &config->crawler_rules[i];
@@ -478,8 +479,11 @@ struct crawler_names *configured_crawlers(const struct config *config)
     }
     if (rules != NULL)
         names = crawler_names_new(rules, config->crawler_count, &which, why, sizeof why);
+    for (size_t i = 0; which != NULL && config->file != NULL && i < config->crawler_count; i++)
+        if (strcmp(config->crawler_rules[i].named.name, which) == 0)
+            snprintf(what, sizeof what, "%s:%u", config->file, config->crawler_rules[i].named.line);
     if (names == NULL)
-        log_failure("crawlers", "[crawler \"%s\"]: %s", which != NULL ? which : "", why);
+        log_failure(what, "[crawler \"%s\"]: %s", which != NULL ? which : "", why);
     free(rules);
     return names;
 }

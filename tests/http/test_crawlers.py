@@ -275,12 +275,13 @@ def test_a_start_with_a_bad_list_is_refused(tmp_path):
     config = configured(tmp_path, ranges='{"prefixes": []}')
     (tmp_path / "bad.conf").write_text(config, encoding="utf-8")
     checked = sitemapd("check-config", str(tmp_path / "bad.conf"))
-    assert checked.code == 1 and "google.json: holds no range" in checked.err and checked.out == ""
+    place = f'{tmp_path}/%s.conf:4: [crawler "googlebot"]: ranges {tmp_path}/google.json: holds no range'
+    assert checked.code == 1 and checked.err.startswith(place % "bad") and checked.out == ""
     server = Server(tmp_path, config=config)
     server.start(expect_ready=False)
     try:
         assert server.process.wait(timeout=seconds(60)) == 1
-        assert "google.json: holds no range" in server.log()
+        assert place % "sitemapd" in server.log()
     finally:
         server.kill()
 

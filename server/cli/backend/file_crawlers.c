@@ -2,6 +2,7 @@
  * and says the same of them. */
 #include "server/cli/backend/file_crawlers.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +12,25 @@
 #include "server/crawlers/summary.h"
 #include "server/rules/scope.h"
 
+static void tell(void *context, const char *file, unsigned line, const char *message)
+{
+    char what[PATH_MAX + 16] = "crawlers";
+
+    (void)context;
+    if (file != NULL)
+        snprintf(what, sizeof what, "%s:%u", file, line);
+    cli_fail(what, "%s", message);
+}
+
 /* The names of the configuration; without their ranges where nobody is told apart. NULL: told. */
-static struct crawler_names *read_names(const struct config *config, bool ranges)
+static struct crawler_names *read_names(const struct config *config, bool ranges,
+                                        config_report *report, void *context)
 {
     struct crawler_rule *rules = calloc(config->crawler_count + 1, sizeof *rules);
     struct crawler_names *names = NULL;
     const char *which = NULL;
-    char why[512] = "out of memory", what[80];
+    char why[512] = "out of memory", told[sizeof why + 80];
+    unsigned line = 0;
 
     for (size_t i = 0; rules != NULL && i < config->crawler_count; i++) {
         rules[i].name = config->crawler_rules[i].named.name;
@@ -31,15 +44,20 @@ static struct crawler_names *read_names(const struct config *config, bool ranges
     if (rules != NULL)
         names = crawler_names_new(rules, config->crawler_count, &which, why, sizeof why);
     free(rules);
-    snprintf(what, sizeof what, "[crawler \"%s\"]", which != NULL ? which : "");
-    if (names == NULL)
-        cli_fail(what, "%s", why);
-    return names;
+    if (names != NULL)
+        return names;
+    for (size_t i = 0; which != NULL && i < config->crawler_count; i++)
+        if (strcmp(config->crawler_rules[i].named.name, which) == 0)
+            line = config->crawler_rules[i].named.line;
+    snprintf(told, sizeof told, "[crawler \"%s\"]: %s", which != NULL ? which : "", why);
+    report(context, config->file, line, told);
+    return NULL;
 }
 
-struct crawlers *file_crawlers_new(const struct config *config)
+struct crawlers *file_crawlers_new(const struct config *config, config_report *report,
+                                   void *context)
 {
-    struct crawler_names *names = read_names(config, true);
+    struct crawler_names *names = read_names(config, true, report != NULL ? report : tell, context);
     struct crawlers *c = names != NULL ? crawlers_new(names, (int64_t)time(NULL)) : NULL;
 
     if (c == NULL && names != NULL) {
@@ -79,7 +97,7 @@ static enum catalogue_status put_pages(struct crawlers *c, struct catalogue_view
 static enum catalogue_status make_ledger(struct catalogue_view *view, const struct config *config,
                                          struct registry **registry, struct crawlers **out)
 {
-    struct crawler_names *names = read_names(config, false);
+    struct crawler_names *names = read_names(config, false, tell, NULL);
     enum catalogue_status status = catalogue_view_registry(view, registry);
 
     *out = names != NULL ? crawlers_new(names, (int64_t)time(NULL)) : NULL;

@@ -11,6 +11,7 @@ enum catalogue_status file_crawlers(struct catalogue_view *view, const struct co
 enum catalogue_status file_crawler_pages(struct catalogue_view *view, const struct config *config,
                                          const char *name, bool stale,
                                          backend_crawler_page_each *each, void *context);
-/* An empty ledger with the names and ranges of the configuration. NULL, and told, where these are
- * none. */
-struct crawlers *file_crawlers_new(const struct config *config);
+/* An empty ledger with the names and ranges of the configuration. NULL, and told (`report` NULL: on
+ * stderr), where these are none. */
+struct crawlers *file_crawlers_new(const struct config *config, config_report *report,
+                                   void *context);

@@ -484,7 +484,7 @@ int command_crawlers_import(struct cli *cli)
         status = names_site(registry, origin, &i.site);
     else if (status == EXIT_DONE && registry->site_count == 1)
         i.site = &registry->sites[0];
-    if (status == EXIT_DONE && (i.crawlers = file_crawlers_new(cli->config)) == NULL)
+    if (status == EXIT_DONE && (i.crawlers = file_crawlers_new(cli->config, NULL, NULL)) == NULL)
         status = EXIT_COULD_NOT; /* it was told */
     if (status == EXIT_DONE)
         status = import_log(&i, revisions.epoch, arguments_has(a, "--dry-run"));

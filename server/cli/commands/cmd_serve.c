@@ -46,9 +46,8 @@ static void check_tls(const struct config *config, unsigned *count)
 /* A start with a list of addresses that is none is refused. */
 static void check_crawlers(const struct config *config, unsigned *count)
 {
-    struct crawlers *crawlers = file_crawlers_new(config);
+    struct crawlers *crawlers = file_crawlers_new(config, print_mistake, count);
 
-    *count += crawlers == NULL;
     crawlers_free(crawlers);
 }
 
