@@ -1,5 +1,6 @@
 #include "server/cli/names.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "config/suggest.h"
@@ -111,6 +112,27 @@ int names_list(const struct registry *registry, const char *name, enum list_kind
                       str_text(&near), urlset ? "urlset list" : "index list");
     str_done(&near);
     return status;
+}
+
+const char *names_new_list(const struct cli *cli, const char *name, char out[LOC_MAX_CHARS + 1])
+{
+    struct registry *registry;
+
+    if (name[0] != '/')
+        return name;
+    registry = session_registry(cli, 0);
+    if (registry == NULL)
+        return NULL;
+    if (registry->site_count == 1)
+        snprintf(out, LOC_MAX_CHARS + 1, "%s%s", registry->sites[0].origin, name);
+    else
+        cli_fail(name, "%s",
+                 registry->site_count == 0
+                     ? "there is no site yet; make one with `sitemapd site add ORIGIN`"
+                     : "a path is enough only where there is one site; give the URL");
+    name = registry->site_count == 1 ? out : NULL;
+    registry_unref(registry);
+    return name;
 }
 
 int names_index_option(const struct cli *cli, const struct registry *registry,

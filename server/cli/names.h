@@ -12,6 +12,9 @@ int names_site_id(const struct cli *cli, const char *origin, int64_t *out);
 /* The list of this kind with this URL or, with one site, path. Returns EXIT_DONE, or told. */
 int names_list(const struct registry *registry, const char *name, enum list_kind kind,
                const struct registry_index **out);
+/* The URL of a list that is to be made: `name`, or with one site the path that it is, written to
+ * `out`. NULL, and told, where it is neither. */
+const char *names_new_list(const struct cli *cli, const char *name, char out[LOC_MAX_CHARS + 1]);
 /* What the command works on: entries of indexes, or page URLs of urlsets. */
 enum list_kind names_kind(const struct cli *cli);
 /* The lists of a site of this kind. */

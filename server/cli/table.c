@@ -176,7 +176,7 @@ const struct cli_command cli_commands[] = {
      .names = CLI_NAMES_SITE},
     {"index add", "URL", "make an index",
      "Makes an index. It lists sitemaps of its own directory and below, so an index at "
-     "/shop/sitemap_index.xml lists only what is under /shop/.",
+     "/shop/sitemap_index.xml lists only what is under /shop/. With one site its path will do.",
      (const struct cli_option[]){
          {"--pattern", "P", "how further pages are named (default: {stem}-{n}{suffix})"},
          {0},
@@ -216,7 +216,8 @@ const struct cli_command cli_commands[] = {
     {"urlset add", "URL", "make a sitemap that is kept from page URLs",
      "Makes a urlset: a sitemap, of as many pages as it takes, whose page URLs are registered one "
      "by one or in lists (url, import --urlset). Each of its pages is an entry of its index. Its "
-     "page URLs lie in its directory and below. How old one is, its news tell, else its lastmod, "
+     "page URLs lie in its directory and below. With one site its path will do. How old one is, "
+     "its news tell, else its lastmod, "
      "else when it was registered; what is made with news is for news alone, since all page URLs "
      "leave.",
      (const struct cli_option[]){

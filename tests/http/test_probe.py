@@ -247,7 +247,7 @@ def test_migrate(origin, tmp_path):
 origin = {HOST}
 index = /sitemap_index.xml
 ; robots.txt has 2 lines of its own, which would be lost with the switch; saved, it is named here
-;robots_file = /etc/sitemapd/robots.txt
+;robots_file = /etc/sitemapd/example-robots.txt
 
 ; {HOST}/sitemap_index.xml lists 4 sitemaps, in {len(page)} bytes
 ; - cannot be listed: /relative.xml (loc-relative)
@@ -293,5 +293,6 @@ index = {HOST}/sitemap_index.xml
 def test_migrate_nothing(origin):
     done = sitemapd("migrate", HOST, "--connect", f"{origin.address}:{origin.port}")
     assert done.code == 1 and "names no sitemap, and there is none at /sitemap_index.xml (answers 404)" in done.err, done
-    done = sitemapd("migrate", "www.example.com")
-    assert done.code == 2 and "must be an origin" in done.err, done
+    for named in ("www.example.com", "https://www.example.com/sitemap_index.xml"):
+        done = sitemapd("migrate", named)
+        assert done.code == 2 and "must be an origin; did you mean https://www.example.com?" in done.err, done

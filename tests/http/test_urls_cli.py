@@ -107,6 +107,21 @@ def test_what_is_told(run):
         assert text in run("url", "add", *words, code=1).err
 
 
+def test_a_table_is_no_list(run, tmp_path):
+    (tmp_path / "rows.csv").write_text(f"{ORIGIN}/1,2026-01-31\n{ORIGIN}/2,2026-01-31\n")
+    told = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "rows.csv", code=1)
+    assert "rows.csv:1: is a table, not a list of URLs: write the URL alone" in told.err and "(not-a-list); nothing was applied" in told.err
+    assert rows(run, SHOP) == {}
+
+
+def test_a_path_is_enough_with_one_site(run):
+    assert run("urlset", "add", "/blog/posts.xml").out == f"{ORIGIN}/blog/posts.xml: added\n"
+    assert run("index", "add", "/blog/index.xml").out == f"{ORIGIN}/blog/index.xml: added\n"
+    run("site", "add", "https://two.example.com")
+    for what in ("urlset", "index"):
+        assert "/x.xml: a path is enough only where there is one site; give the URL" in run(what, "add", "/x.xml", code=1).err
+
+
 def test_lists_tell_what_there_is(run, tmp_path):
     run("import", "--urlset", SHOP, tmp_path / "rows")
     listed = [line.split() for line in run("url", "list", "--urlset", SHOP).out.splitlines()]

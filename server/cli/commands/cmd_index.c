@@ -13,18 +13,17 @@
 
 int command_index_add(struct cli *cli)
 {
-    const char *url = cli->arguments.words[0];
-    struct change change = {.kind = CHANGE_INDEX_ADD, .index_url = url};
-    int status;
+    struct change change = {.kind = CHANGE_INDEX_ADD,
+                            .page_pattern = arguments_value(&cli->arguments, "--pattern")};
+    char url[LOC_MAX_CHARS + 1];
+    int status = session_open(cli, false);
 
-    if (url[0] == '/') /* the API takes it while there is one site */
-        return cli_fail(url, "%s (%s)", rule_code_sentence(RULE_LOC_RELATIVE),
-                        rule_code_word(RULE_LOC_RELATIVE));
-    status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    change.page_pattern = arguments_value(&cli->arguments, "--pattern");
-    return session_do(cli, &change, url, "added");
+    change.index_url = names_new_list(cli, cli->arguments.words[0], url);
+    if (change.index_url == NULL)
+        return EXIT_COULD_NOT;
+    return session_do(cli, &change, change.index_url, "added");
 }
 
 /* ---- urlsets ----------------------------------------------------------------------------- */
@@ -72,24 +71,22 @@ static int read_with(const char *text, unsigned *out)
 int command_urlset_add(struct cli *cli)
 {
     const struct arguments *a = &cli->arguments;
-    const char *url = a->words[0];
     struct change change = {.kind = CHANGE_URLSET_ADD,
                             .list = LIST_URLSET,
-                            .index_url = url,
                             .page_pattern = arguments_value(a, "--pattern")};
-    int status;
+    char url[LOC_MAX_CHARS + 1];
+    int status = read_urlset(a, &change);
 
-    if (url[0] == '/')
-        return cli_fail(url, "%s (%s)", rule_code_sentence(RULE_LOC_RELATIVE),
-                        rule_code_word(RULE_LOC_RELATIVE));
-    status = read_urlset(a, &change);
     if (status == EXIT_DONE)
         status = read_with(arguments_value(a, "--with"), &change.urlset.with);
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    return session_do(cli, &change, url, "added");
+    change.index_url = names_new_list(cli, a->words[0], url);
+    if (change.index_url == NULL)
+        return EXIT_COULD_NOT;
+    return session_do(cli, &change, change.index_url, "added");
 }
 
 /* The id of the list named; told where there is none. */

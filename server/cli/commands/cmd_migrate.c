@@ -476,7 +476,7 @@ static bool look_at(struct site *s, size_t number)
 
 /* ---- printing -------------------------------------------------------------------------- */
 
-static void print_robots(struct site *s, struct str *out)
+static void print_robots(struct site *s, const char *name, struct str *out)
 {
     if (s->rules == 0)
         return;
@@ -489,7 +489,7 @@ static void print_robots(struct site *s, struct str *out)
                           "sitemapd site update '%.*s' --robots robots.txt\n",
                           s->origin.text, s->origin.origin_len, s->origin.text);
     else
-        str_append_text(out, ";robots_file = /etc/sitemapd/robots.txt\n");
+        str_append_format(out, ";robots_file = /etc/sitemapd/%s-robots.txt\n", name);
 }
 
 static void print_site(struct site *s)
@@ -509,7 +509,7 @@ static void print_site(struct site *s)
                           s->hosts[i]);
     str_append_text(&out, s->commands ? "\n" : "");
     str_append_text(&out, str_text(&s->paths));
-    print_robots(s, &out);
+    print_robots(s, name, &out);
     str_append_text(&out, "\n");
     str_append_text(&out, str_text(&s->sources));
     fputs(str_text(&out), stdout);
@@ -550,6 +550,21 @@ static int read_options(struct cli *cli, struct site *s)
     return EXIT_DONE;
 }
 
+/* Mostly the URL of its index, or a bare host. */
+static int refuse_origin(const char *text, enum rule_code code)
+{
+    char whole[LOC_MAX_CHARS + 9];
+    struct url url;
+
+    snprintf(whole, sizeof whole, "%s%.*s", code == RULE_LOC_RELATIVE ? "https://" : "",
+             LOC_MAX_CHARS, text);
+    if (url_parse(whole, strlen(whole), &url, NULL) == RULE_OK)
+        return cli_misuse(text, "must be an origin; did you mean %.*s? (%s)", (int)url.origin_len,
+                          url.text, rule_code_word(code));
+    return cli_misuse(text, "must be an origin, as https://www.example.com (%s)",
+                      rule_code_word(code));
+}
+
 int command_migrate(struct cli *cli)
 {
     const char *text = cli->arguments.words[0];
@@ -566,8 +581,7 @@ int command_migrate(struct cli *cli)
         status = read_options(cli, s);
     code = url_parse_origin(text, strlen(text), &origin);
     if (status == EXIT_DONE && code != RULE_OK)
-        status = cli_misuse(text, "must be an origin, as https://www.example.com (%s)",
-                            rule_code_word(code));
+        status = refuse_origin(text, code);
     if (status == EXIT_DONE) {
         snprintf(robots, sizeof robots, "%s/robots.txt", origin.text);
         status = reach_init(cli, robots, &s->reach);
