@@ -765,8 +765,9 @@ def test_a_difference_is_made_and_sent_as_an_export_is(server):
     long = [{"loc": f"{ORIGIN}/{'long' * 100}/{number}.xml"} for number in range(20_000)]
     assert server.bulk(long).status == 200
     ask = request_bytes("GET", f"{target}{done}", [("Authorization", f"Bearer {TOKEN}")], host=server.admin)
-    with Connection(server.admin) as first, Connection(server.admin) as second:
-        for reader in (first, second):
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):  # each is opened once the one before is answered: who opens and says nothing is closed
+            reader = stack.enter_context(Connection(server.admin))
             reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
             reader.send(ask)
             assert reader.take(15) == b"HTTP/1.1 200 OK"

@@ -113,8 +113,9 @@ def freeze(server):
     eventually(lambda: open(f"/proc/{server.process.pid}/stat").read().rsplit(")", 1)[1].split()[0] == "T", "stopped")
 
 
-def test_requests_that_have_come_are_answered(server):
+def test_requests_that_have_come_are_answered(start):
     """In the sockets of kept connections, of several requests each, and of new ones."""
+    server = start(env={"SITEMAPD_SERVER_HEADER_TIMEOUT": "1h"})  # all are open before the last of them asks
     locs_before = [f"{ORIGIN}/{i}.xml" for i in range(3000)]
     assert server.bulk(locs_before).status == 200
     assert server.get(XML).status == 200, "in memory from here on: what must wait is answered 503"
