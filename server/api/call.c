@@ -163,13 +163,16 @@ static void run_read(void *context)
 {
     struct call *call = context;
 
-    call_look(call, call->work);
+    if (atomic_load(&call->app->stopping)) /* which does not wait for all that wait for a thread */
+        errors_reply_status(&call->request->reply, CATALOGUE_CANCELLED);
+    else
+        call_look(call, call->work);
     request_resume(call->request);
 }
 
 static enum handled run_on(struct workers *workers, struct call *call, void (*job)(void *call))
 {
-    if (workers_run(workers, job, call))
+    if (workers_run(workers, call->request->grant.site_id, job, call))
         return HANDLE_LATER;
     errors_reply_status(&call->request->reply, CATALOGUE_BUSY);
     return HANDLED;

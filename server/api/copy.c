@@ -293,7 +293,7 @@ static enum handled begin(struct copy *copy, void (*job)(void *context))
     struct reply *reply = &copy->call.request->reply;
 
     copy->call.cleanup = copy_cleanup;
-    if (take_place(copy) && take_file(copy) && workers_run(copy->call.app->copiers, job, copy))
+    if (take_place(copy) && take_file(copy) && workers_run(copy->call.app->copiers, 0, job, copy))
         return HANDLE_LATER;
     reply_problem(reply, 503, "too-many-copies", NULL,
                   !copy->placed

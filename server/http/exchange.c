@@ -41,6 +41,32 @@
  *
  * libmicrohttpd thus sees a suspend, then one resume, always in this order. */
 
+static atomic_uint *waiting_of(struct exchange *e)
+{
+    return &e->connection->listener->waiting_of[(uint64_t)e->request.grant.site_id % WAITING_SITES];
+}
+
+/* One site's tokens have half of the places: however much they ask for, others may wait, too. */
+static bool wait_reserve_of_site(struct exchange *e)
+{
+    if (e->request.grant.site_id == 0)
+        return true;
+    if (atomic_fetch_add(waiting_of(e), 1) >=
+        (e->connection->listener->options.max_suspended + 1) / 2) {
+        atomic_fetch_sub(waiting_of(e), 1);
+        return false;
+    }
+    e->reserved_of = true;
+    return true;
+}
+
+static void wait_release_of_site(struct exchange *e)
+{
+    if (e->reserved_of)
+        atomic_fetch_sub(waiting_of(e), 1);
+    e->reserved_of = false;
+}
+
 /* Takes one of the places for waiting requests, or has it; false where none is free, or the server
  * stops. */
 static bool wait_reserve(struct exchange *e)
@@ -50,10 +76,11 @@ static bool wait_reserve(struct exchange *e)
     if (e->reserved)
         return true;
     /* The exchange counts as active already; so either this sees the stop, or the stop sees it. */
-    if (atomic_load(&l->quiescing))
+    if (atomic_load(&l->quiescing) || !wait_reserve_of_site(e))
         return false;
     if (atomic_fetch_add(&l->waiting, 1) >= l->options.max_suspended) {
         atomic_fetch_sub(&l->waiting, 1);
+        wait_release_of_site(e);
         return false;
     }
     e->reserved = true;
@@ -66,6 +93,7 @@ static void wait_release(struct exchange *e)
     if (!e->reserved)
         return;
     e->reserved = false;
+    wait_release_of_site(e);
     atomic_fetch_sub(&e->connection->listener->waiting, 1);
 }
 

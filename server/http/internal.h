@@ -32,6 +32,8 @@
 
 #define TARGET_INLINE 512u /* longer targets are allocated */
 
+#define WAITING_SITES 256u
+
 enum wait_state {
     WAIT_NONE,      /* the hook runs, or nothing waits */
     WAIT_SUSPENDED, /* suspended; request_resume has to wake it */
@@ -61,7 +63,8 @@ struct exchange {
     bool hooks_ran; /* so `done` is owed */
     bool finish_ran;
     bool later;           /* HANDLE_LATER was answered and is not settled yet */
-    bool reserved;        /* holds one of the places for waiting requests */
+    bool reserved;        /* holds one of the places for waiting requests, */
+    bool reserved_of;     /* and of those of its token's site */
     bool replied;         /* the reply is filled, and the rest of the request dropped */
     bool lingering;       /* it was sent past libmicrohttpd; what still comes is dropped */
     unsigned status_sent; /* 0: none yet */
@@ -130,7 +133,9 @@ struct listener {
     atomic_bool quiescing;
     atomic_int_fast64_t quiesced_ms; /* since when; 0: it is not */
     atomic_uint waiting;             /* places taken by waiting requests */
-    atomic_uint resuming;            /* threads inside request_resume */
+    /* Of these, by tokens for one site. Ids that differ by a multiple share one. */
+    atomic_uint waiting_of[WAITING_SITES];
+    atomic_uint resuming; /* threads inside request_resume */
 
     pthread_t accept_thread;
     bool accepting;

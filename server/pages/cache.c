@@ -647,7 +647,7 @@ static void start(struct place *p)
 {
     struct cache *c = p->cache;
     struct resource_waiter *waiters;
-    if (workers_run(c->loaders[p->key.kind].workers, run, p))
+    if (workers_run(c->loaders[p->key.kind].workers, 0, run, p))
         return;
     pthread_mutex_lock(&c->lock);
     finish(p, UINT64_MAX, true, &waiters);

@@ -9,30 +9,71 @@ struct job {
     void *context;
 };
 
+/* Jobs of one site's tokens that wait. One with any stands in the ring of turns. */
+struct line {
+    struct line *next;
+    struct job *first, **last;
+    uint32_t queued;
+};
+
 struct workers {
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct job *first, **last;
+    struct line *turn, **turn_last; /* whose turn is next */
     uint32_t queued, max_queued;
     bool ending;
+    struct line lines[WORKERS_LINES];
     unsigned thread_count;
     pthread_t threads[];
 };
+
+static void stand_in_line(struct workers *w, struct line *line)
+{
+    line->next = NULL;
+    *w->turn_last = line;
+    w->turn_last = &line->next;
+}
+
+static void put(struct workers *w, struct line *line, struct job *job)
+{
+    if (line->first == NULL) {
+        line->last = &line->first;
+        stand_in_line(w, line);
+    }
+    *line->last = job;
+    line->last = &job->next;
+    line->queued++;
+    w->queued++;
+}
+
+/* NULL: none waits. */
+static struct job *take(struct workers *w)
+{
+    struct line *line = w->turn;
+    if (line == NULL)
+        return NULL;
+    struct job *job = line->first;
+    w->turn = line->next;
+    if (w->turn == NULL)
+        w->turn_last = &w->turn;
+    line->first = job->next;
+    if (line->first != NULL)
+        stand_in_line(w, line);
+    line->queued--;
+    w->queued--;
+    return job;
+}
 
 static void *work(void *context)
 {
     struct workers *w = context;
     pthread_mutex_lock(&w->lock);
     for (;;) {
-        while (w->first == NULL && !w->ending)
+        while (w->turn == NULL && !w->ending)
             pthread_cond_wait(&w->more, &w->lock);
-        struct job *job = w->first;
+        struct job *job = take(w);
         if (job == NULL)
             break;
-        w->first = job->next;
-        if (w->first == NULL)
-            w->last = &w->first;
-        w->queued--;
         pthread_mutex_unlock(&w->lock);
         job->run(job->context);
         free(job);
@@ -49,7 +90,7 @@ struct workers *workers_new(unsigned threads, uint32_t max_queued)
         return NULL;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->more, NULL);
-    w->last = &w->first;
+    w->turn_last = &w->turn;
     w->max_queued = max_queued;
     for (; w->thread_count < threads; w->thread_count++)
         if (pthread_create(&w->threads[w->thread_count], NULL, work, w) != 0) {
@@ -59,18 +100,18 @@ struct workers *workers_new(unsigned threads, uint32_t max_queued)
     return w;
 }
 
-bool workers_run(struct workers *w, void (*job)(void *context), void *context)
+bool workers_run(struct workers *w, int64_t site_id, void (*job)(void *context), void *context)
 {
+    struct line *line = &w->lines[(uint64_t)site_id % WORKERS_LINES];
     struct job *j = malloc(sizeof *j);
     if (j == NULL)
         return false;
     *j = (struct job){NULL, job, context};
     pthread_mutex_lock(&w->lock);
-    bool taken = w->queued < w->max_queued && !w->ending;
+    bool has_room = site_id == 0 || line->queued < (w->max_queued + 1) / 2;
+    bool taken = w->queued < w->max_queued && has_room && !w->ending;
     if (taken) {
-        *w->last = j;
-        w->last = &j->next;
-        w->queued++;
+        put(w, line, j);
         pthread_cond_signal(&w->more);
     }
     pthread_mutex_unlock(&w->lock);

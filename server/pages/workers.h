@@ -1,5 +1,6 @@
 /* A small pool of threads for what must not run on an HTTP thread: cold builds, API reads, parsing
- * of bodies. Jobs run in the order given. Thread safe. */
+ * of bodies. Jobs run by turns of the sites that they are for, those of a site in the order given:
+ * who asks for many waits behind nobody but himself. Thread safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,10 +8,15 @@
 
 struct workers;
 
-/* `max_queued` bounds the jobs that wait. NULL when out of memory or threads. */
+/* Sites share a line by their ids modulo this. */
+#define WORKERS_LINES 256u
+
+/* `max_queued` bounds the jobs that wait; those of a line may be half of them. NULL when out of
+ * memory or threads. */
 struct workers *workers_new(unsigned threads, uint32_t max_queued);
-/* False when the queue is full or out of memory: the job will not run. */
-bool workers_run(struct workers *w, void (*job)(void *context), void *context);
+/* False when the queue is full or out of memory: the job will not run. `site_id`: whose tokens ask;
+ * 0: no site's alone, which may take all places. */
+bool workers_run(struct workers *w, int64_t site_id, void (*job)(void *context), void *context);
 /* Jobs that wait for a thread. */
 uint32_t workers_queued(struct workers *w);
 /* Runs what is queued, then ends the threads. Takes NULL. */

@@ -410,7 +410,8 @@ static void on_published(void *context, enum await_result result)
     struct changes *self = context;
     struct request *request = self->call.request;
 
-    if (result == AWAIT_DONE && workers_run(self->call.app->readers, run_reply, self))
+    if (result == AWAIT_DONE &&
+        workers_run(self->call.app->readers, request->grant.site_id, run_reply, self))
         return;
     errors_reply_status(&request->reply,
                         result == AWAIT_DONE ? CATALOGUE_BUSY : CATALOGUE_UNAVAILABLE);
@@ -422,7 +423,8 @@ static void on_newer(void *context, enum await_result result)
     struct changes *self = context;
     struct request *request = self->call.request;
 
-    if (result == AWAIT_DONE && workers_run(self->call.app->readers, run_look, self))
+    if (result == AWAIT_DONE &&
+        workers_run(self->call.app->readers, request->grant.site_id, run_look, self))
         return;
     /* Stopping, or thousands woke at once: to have nothing to tell yet is an honest answer, and the
      * client comes again with the same `next`. */

@@ -1,6 +1,8 @@
 /* Who may call: tokens, their sites, and the bound on wrong ones. */
 #include "tests/unit/api/world.h"
 
+#include <sched.h>
+
 #define SHOP "https://shop.example.org"
 
 static struct question get(const char *target, const char *token)
@@ -161,6 +163,80 @@ static void test_a_token_of_one_site(void **state)
     expect(ask_whole(w, &q), 404, "\"site-unknown\"");
 }
 
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint at_gate;
+
+static void wait_at_gate(void *context)
+{
+    (void)context;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    atomic_fetch_sub(&at_gate, 1);
+}
+
+static bool send_to_gate(struct workers *pool, int64_t site_id)
+{
+    atomic_fetch_add(&at_gate, 1);
+    bool taken = workers_run(pool, site_id, wait_at_gate, NULL);
+    if (!taken)
+        atomic_fetch_sub(&at_gate, 1);
+    return taken;
+}
+
+static void open_gate(void)
+{
+    pthread_mutex_unlock(&gate);
+}
+
+static void fill(struct workers *pool, unsigned threads, int64_t site_id)
+{
+    while (atomic_load(&at_gate) > 0) /* those of before */
+        sched_yield();
+    pthread_mutex_lock(&gate);
+    for (unsigned i = 0; i < threads; i++)
+        assert_true(send_to_gate(pool, 0));
+    while (workers_queued(pool) > 0)
+        sched_yield();
+    while (send_to_gate(pool, site_id))
+        continue;
+}
+
+/* What a token of one site reads counts for its site, and has its turns among others'. */
+static void test_reads_are_their_sites(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        const char *target;
+        bool searches;
+    } reads[] = {{"/v1/sitemaps", false},
+                 {"/v1/history", false},
+                 {"/v1/changes", false},
+                 {"/v1/sitemaps?index=" INDEX "&contains=abc", true}};
+
+    add_token(w, "own", "a-token-of-the-site", 1);
+    for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++) {
+        struct question q = get(reads[i].target, "a-token-of-the-site");
+
+        fill(reads[i].searches ? w->app.searchers : w->app.readers, reads[i].searches ? 1 : 2, 1);
+        expect(ask_whole(w, &q), 503, "\"busy\"");
+        q.token = TOKEN;
+        q.late = open_gate;
+        expect(ask_whole(w, &q), 200, NULL);
+    }
+}
+
+/* However many wait, a stop does not. */
+static void test_what_waited_is_not_read_at_a_stop(void **state)
+{
+    struct world *w = *state;
+    struct question q = get("/v1/sitemaps", TOKEN);
+
+    atomic_store(&w->app.stopping, true);
+    struct answer answer = ask_whole(w, &q);
+    assert_string_not_equal(answer.retry_after, "");
+    expect(answer, 503, "\"cancelled\"");
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, world_with_site, world_teardown)
@@ -169,6 +245,8 @@ int main(void)
         CASE(test_wrong_tokens_are_bounded),
         cmocka_unit_test(test_the_table_of_failures),
         CASE(test_a_token_of_one_site),
+        CASE(test_reads_are_their_sites),
+        CASE(test_what_waited_is_not_read_at_a_stop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

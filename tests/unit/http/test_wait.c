@@ -94,6 +94,46 @@ static void test_places_are_limited(void **state)
     listener_stop(l, 5000);
 }
 
+#define OWN(site, query) "GET /own" query " HTTP/1.1\r\nHost: a\r\nAuthorization: " site "\r\n\r\n"
+
+static void test_a_site_leaves_others_half_of_the_places(void **state)
+{
+    (void)state;
+    struct listener *l = start(4);
+    static const char *const held[] = {OWN("7", "?held"), OWN("7", "?held"), OWN("8", "?held")};
+    struct answer a;
+    int fds[3];
+    for (size_t i = 0; i < 3; i++) {
+        fds[i] = live_connect(l);
+        live_text(fds[i], held[i]);
+        live_await_load(l, -1, (int)i + 1);
+    }
+    live_ask(l, OWN("7", ""), &a, NULL);
+    assert_int_equal(a.status, 503);
+    answer_done(&a);
+    live_ask(l, OWN("8", ""), &a, NULL);
+    assert_int_equal(a.status, 200);
+    answer_done(&a);
+    live_ask(l, OWN("0", ""), &a, NULL);
+    assert_int_equal(a.status, 200);
+    answer_done(&a);
+    atomic_store(&released, true);
+    for (size_t i = 0; i < 3; i++) {
+        live_read(fds[i], false, &a);
+        assert_int_equal(a.status, 200);
+        answer_done(&a);
+        close(fds[i]);
+    }
+    live_await_load(l, -1, 0);
+    for (size_t i = 0; i < 8; i++) { /* each gives its place back */
+        live_ask(l, OWN("7", ""), &a, NULL);
+        assert_int_equal(a.status, 200);
+        answer_done(&a);
+    }
+    settle();
+    listener_stop(l, 5000);
+}
+
 static void test_client_gone(void **state)
 {
     (void)state;
@@ -172,6 +212,7 @@ int main(void)
         cmocka_unit_test(test_every_order),
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_places_are_limited),
+        cmocka_unit_test(test_a_site_leaves_others_half_of_the_places),
         cmocka_unit_test(test_client_gone),
         cmocka_unit_test(test_stop_with_waiters),
         cmocka_unit_test(test_nobody_gets_in_after_quiesce),

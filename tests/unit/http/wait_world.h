@@ -114,6 +114,7 @@ static const struct route routes[] = {
     {.methods = HTTP_GET, .path = "/slowly", .label = "later", .finish = slowly},
     {.methods = HTTP_GET, .path = "/at-once", .label = "later", .finish = at_once},
     {.methods = HTTP_GET, .path = "/ask", .label = "ask", .asks_to_wait = true, .finish = ask},
+    {.methods = HTTP_GET, .path = "/own", .label = "own", .role = GRANT_READ, .finish = later},
     {.methods = HTTP_POST,
      .path = "/upload",
      .label = "upload",
@@ -124,10 +125,20 @@ static const struct route routes[] = {
      .done = done},
 };
 
+/* The token is the number of its site. */
+static inline bool authorise(void *context, struct request *request)
+{
+    const char *token = request_header(request, HEADER_AUTHORIZATION);
+    (void)context;
+    request->grant.site_id = token != NULL ? atoi(token) : 0;
+    return true;
+}
+
 static inline struct listener *start(uint32_t max_suspended)
 {
     struct listener_options options = live_options(routes, sizeof routes / sizeof routes[0]);
     options.max_suspended = max_suspended;
+    options.authorise = authorise;
     atomic_store(&done_count, 0);
     atomic_store(&released, false);
     return live_start(&options);
