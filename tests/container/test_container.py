@@ -93,6 +93,13 @@ def test_what_it_says_of_itself(image):
     assert version == f"sitemapd {labels['org.opencontainers.image.version']}\n"
 
 
+@pytest.mark.parametrize("image", [IMAGE, OLD_IMAGE])
+def test_what_is_loaded_late_is_there(image):
+    """The C library loads it when a thread that looked up PostgreSQL's host ends, or ends the process."""
+    found = docker("run", "--rm", "--network", "none", "-e", "LD_PRELOAD=libgcc_s.so.1", image, "--version")
+    assert found.stderr == b""
+
+
 def test_no_way_in():
     for command in ("sh", "/bin/sh", "bash", "/bin/busybox", "ls", "/usr/bin/env"):
         assert docker("run", "--rm", "--network", "none", "--entrypoint", command, IMAGE, check=False).returncode == 127, command
