@@ -316,7 +316,7 @@ def test_a_weakened_tag_still_matches(make, server):
     one = make("nginx", {
         "gzip off;": "gzip on; gzip_types application/xml; gzip_proxied any;",
         'proxy_set_header Accept-Encoding $sitemapd_encoding;': 'proxy_set_header Accept-Encoding "";',
-        "proxy_cache sitemapd;": "proxy_cache off;",
+        "proxy_cache sitemapd;\n        proxy_cache_key $host$request_uri|": "proxy_cache off;\n        proxy_cache_key $host$request_uri|",
     })
     weak = one.ask(XML, GZIP)
     direct = server.get(XML)
