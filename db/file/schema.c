@@ -122,10 +122,11 @@ static enum catalogue_status judge(sqlite3 *db, const char *path, bool shared, i
     if (status != CATALOGUE_OK || *version == 0 || is_shared == shared)
         return status;
     snprintf(why, why_size, "%s: %s", path,
-             is_shared ? "is a node's file of a shared catalogue; name that with --shared, or ask "
-                         "its server with --server"
-                       : "is a catalogue of its own; `sitemapd share init` shares it, or name a "
-                         "path where no file is yet");
+             is_shared
+                 ? "is a node's file of a shared catalogue: its server and commands name that "
+                   "with --shared, or ask its server with --server"
+                 : "is a catalogue of its own; `sitemapd share init` shares it, or name a "
+                   "path where no file is yet");
     return CATALOGUE_UNAVAILABLE;
 }
 

@@ -460,7 +460,14 @@ def test_commands_write_as_a_node_does(cluster):
     cluster.postgres.sql("UPDATE sitemapd.node SET seen = now() - interval '2 minutes' WHERE name = 'a'")
     assert [line.split()[0] for line in told().out.splitlines() if "silent" in line] == ["a"], told()
     again = sitemapd("share", "init", "--shared", cluster.postgres.url(), database=cluster.database("d"))
-    assert again.code == 1, again
+    assert again.code == 1 and "already; start the server, which fetches it to " in again.err, again
+    assert not os.path.exists(cluster.database("d"))  # it would be a catalogue of its own
+    d = cluster.node("d")
+    joined(d)
+    own = cluster.database("e")
+    assert sitemapd("site", "add", ORIGIN, database=own).code == 0
+    again = sitemapd("share", "init", "--shared", cluster.postgres.url(), database=own)
+    assert again.code == 1 and "who joins it needs no `share init`, but a path where no file is yet" in again.err, again
 
 
 def test_metrics_tell_of_the_log(cluster):

@@ -219,7 +219,9 @@ enum shared_outcome pg_log_grant(struct shared_log *log, const char *role, int64
     return outcome == SHARED_YES ? grant(l, role, deadline_ms) : outcome;
 }
 
-static const char founded_already[] = "there is a shared catalogue in this database already";
+static const char founded_already[] =
+    "there is a shared catalogue in this database already; who joins "
+    "it needs no `share init`, but a path where no file is yet";
 
 /* In a transaction that it begins: what a founder left that sent no snapshot: nobody could join it.
  * Should that one go on after all, its snapshot is of no record of the log, and is not taken. NO:

@@ -1,5 +1,6 @@
 /* `share`: one catalogue on several machines. */
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "server/base/text.h"
 #include "server/cli/backend/backend.h"
@@ -25,6 +26,12 @@ static int is_there(struct cli *cli, const struct shared_told *told)
     const char *role = arguments_value(&cli->arguments, "--grant-to");
     char why[512] = "";
 
+    if (!arguments_has(&cli->arguments, "--if-absent"))
+        return cli_fail("share init",
+                        "there is a shared catalogue in this database already; start the server, "
+                        "which fetches it to %s",
+                        cli->config->database);
+
     if (role != NULL &&
         catalogue_share_grant(cli->config->shared_database, role, why, sizeof why) != CATALOGUE_OK)
         return cli_fail("share init", "%s", why);
@@ -39,10 +46,12 @@ int command_share_init(struct cli *cli)
     char why[512] = "";
     struct shared_told told = {0};
     enum catalogue_status made;
+    bool absent; /* a file that is made in vain would keep this machine from joining */
 
     if (status != EXIT_DONE)
         return status;
-    if (arguments_has(&cli->arguments, "--if-absent") &&
+    absent = access(cli->config->database, F_OK) != 0;
+    if ((arguments_has(&cli->arguments, "--if-absent") || absent) &&
         catalogue_share_status(cli->config->shared_database, &told, NULL, NULL, why, sizeof why) ==
             CATALOGUE_OK &&
         told.has_snapshot)
