@@ -213,6 +213,28 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_INDEX},
+    {"freeze", "ORIGIN|URL", "let nothing change in a site, an index or a urlset",
+     "Writes to a frozen site, index or urlset are refused, sources hold what they found, and "
+     "crawlers are "
+     "served. It is no setting: allowed on sites of the configuration too, and no reload undoes "
+     "it.",
+     NULL, 1, 1, command_freeze,
+     .examples =
+         (const struct cli_example[]){
+             {"An index, while what went wrong is looked at:",
+              "sitemapd freeze https://www.example.com/sitemap_index.xml"},
+             {"All indexes of a site:", "sitemapd freeze https://www.example.com"},
+             {0},
+         },
+     .names = CLI_NAMES_INDEX},
+    {"thaw", "ORIGIN|URL", "end a freeze",
+     "Writes are taken again, and sources publish what they held.", NULL, 1, 1, command_thaw,
+     .examples =
+         (const struct cli_example[]){
+             {"The index again:", "sitemapd thaw https://www.example.com/sitemap_index.xml"},
+             {0},
+         },
+     .names = CLI_NAMES_INDEX},
     {"urlset add", "URL", "make a sitemap that is kept from page URLs",
      "Makes a urlset: a sitemap, of as many pages as it takes, whose page URLs are registered one "
      "by one or in lists (url, import --urlset). Each of its pages is an entry of its index. Its "
@@ -345,28 +367,6 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .pages = true},
-    {"freeze", "ORIGIN|URL", "let nothing change in a site, an index or a urlset",
-     "Writes to a frozen site, index or urlset are refused, sources hold what they found, and "
-     "crawlers are "
-     "served. It is no setting: allowed on sites of the configuration too, and no reload undoes "
-     "it.",
-     NULL, 1, 1, command_freeze,
-     .examples =
-         (const struct cli_example[]){
-             {"An index, while what went wrong is looked at:",
-              "sitemapd freeze https://www.example.com/sitemap_index.xml"},
-             {"All indexes of a site:", "sitemapd freeze https://www.example.com"},
-             {0},
-         },
-     .names = CLI_NAMES_INDEX},
-    {"thaw", "ORIGIN|URL", "end a freeze",
-     "Writes are taken again, and sources publish what they held.", NULL, 1, 1, command_thaw,
-     .examples =
-         (const struct cli_example[]){
-             {"The index again:", "sitemapd thaw https://www.example.com/sitemap_index.xml"},
-             {0},
-         },
-     .names = CLI_NAMES_INDEX},
     {"add", "LOC", "register a sitemap, or update it",
      "Registers the sitemap file at LOC, or updates it. What is not given stays as it is. The "
      "site follows from LOC, the index is the deepest one whose directory holds it.",

@@ -176,8 +176,19 @@ void visit_hosts_done(struct visit_hosts *hosts)
 
 /* One sitemap that an index lists. */
 
-static const char *todo_of_status(unsigned status)
+static bool is_diverted(const struct visit *v, const struct url *loc)
 {
+    const struct url *own = v->options->url;
+
+    return v->options->connect != NULL && loc->host_len == own->host_len &&
+           memcmp(loc->text + loc->host_at, own->text + own->host_at, loc->host_len) == 0;
+}
+
+static const char *todo_of_status(const struct visit *v, const struct url *loc, unsigned status)
+{
+    if ((status == 404 || status == 410) && is_diverted(v, loc))
+        return "put the file back; or it lies elsewhere than where --connect leads: --sample 0 "
+               "leaves it out";
     if (status == 404 || status == 410)
         return "take it out of the index (`sitemapd remove`), or put the file back";
     if (status / 100 == 3)
@@ -350,8 +361,9 @@ static void judge_answer(struct visit *v, const struct url *loc, const char *las
     }
     about.code = "status";
     if (r->status != 200)
-        visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_status(r->status), "%s: answers %u%s",
-                   loc->text, r->status, hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
+        visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_status(v, loc, r->status),
+                   "%s: answers %u%s", loc->text, r->status,
+                   hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
     else if (r->cut)
         say(v, DOCTOR_WRONG, loc->text, "file-too-large", "split it: 50 MiB is the limit",
             "is larger than 52,428,800 bytes");

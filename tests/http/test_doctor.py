@@ -247,6 +247,10 @@ def test_before_there_is_dns(proxy):
     proxy.pages["/robots.txt"] = (200, {}, b"User-agent: *\nDisallow: /a.xml\n")
     found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
     assert any(f["check"] == "child" and "www.example.test/a.xml: robots.txt forbids" in f["what"] for f in found), found
+    del proxy.pages["/a.xml"]
+    found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
+    (gone,) = (f for f in found if f["check"] == "child" and "/a.xml: answers 404" in f["what"])
+    assert gone["what"].startswith("https://www.example.test/") and gone["todo"].endswith("elsewhere than where --connect leads: --sample 0 leaves it out"), gone
 
     (asked,) = (f for f in doctor(proxy.index) if f["check"] == "index" and f["level"] == "warning")
     assert "lists sitemaps of https://www.example.test," in asked["what"], asked
