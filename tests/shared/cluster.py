@@ -56,7 +56,9 @@ class Node(Server):
             ["mount", "-t", "tmpfs", "-o", f"size={SMALL_BYTES}", "tmpfs", str(self.small)], stderr=subprocess.DEVNULL, check=False).returncode == 0
         self.relays = [Relay(port, cluster.delay_ms) for port in cluster.pair.ports if cluster.delay_ms is not None]
         config = f"[shared]\ndatabase = {cluster.pair.url([r.port for r in self.relays])}\nnode = {name}\n{config}"
-        super().__init__(cluster.folder / name, sites=(), config=config, env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "10s", **cluster.env})
+        # Of its own also while it is down, when others are given free ones: its clients look for it there.
+        ports = [arg for listen in ("--listen", "--admin-listen") for arg in (listen, f"127.0.0.1:{postgres.free_port()}")]
+        super().__init__(cluster.folder / name, *ports, sites=(), config=config, env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "10s", **cluster.env})
         self.log_path = str(cluster.folder / f"{name}.log")
 
     def shared(self):
@@ -67,12 +69,6 @@ class Node(Server):
 
     def replaced(self):
         return self.metrics()["sitemapd_shared_replaced_total"]
-
-    def start_again(self):
-        """Where its clients look for it."""
-        for name, address in zip(("--listen", "--admin-listen"), (self.public, self.admin)):
-            self.args[self.args.index(name) + 1] = address
-        self.start()
 
     def export(self):
         done = sitemapd("export", "--server", f"http://{self.admin}", env={"SITEMAPD_TOKEN": self.token})

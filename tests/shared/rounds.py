@@ -121,7 +121,7 @@ class Rounds:
         node = self.nodes[at]
         node.process.send_signal(signal.SIGKILL)
         node.kill()
-        node.start_again()
+        node.start()
         eventually(node.serves, f"{node.name} serves again", within=60)
         self.readers[at].runs.set()
 

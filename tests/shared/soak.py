@@ -151,7 +151,7 @@ class Soak:
             node.kill()
         else:
             node.stop()
-        node.start_again()
+        node.start()
         while not node.serves():
             time.sleep(0.1)
         node.came_back = time.monotonic()
