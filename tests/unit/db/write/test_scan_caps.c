@@ -48,12 +48,12 @@ static void room_that_comes_free_is_used(void **state)
     free_files(files, COUNT);
 }
 
-/* The cap was lowered under what there is: pages that empty are lost, and half of what was to come
- * finds no room. Then nothing is done, rather than more removed than the guard allows. */
+/* The cap was lowered under what there is: pages that empty are lost, and a third of what was to
+ * come finds no room. Then nothing is done, rather than more removed than the guard allows. */
 static void room_that_is_lost_does_not_cheat_the_guard(void **state)
 {
     struct write_fixture *f = *state;
-    enum { COUNT = 2 * LIMIT_PAGE_ENTRIES };
+    enum { COUNT = LIMIT_PAGE_ENTRIES * 3 / 2 };
     struct source_file *old = make_files("x", 0, COUNT), *new = make_files("y", 0, COUNT);
     struct source_file *both = calloc(2 * COUNT, sizeof *both);
     scan(f, old, COUNT);
