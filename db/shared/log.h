@@ -87,6 +87,9 @@ struct shared_take {
     bool (*begin)(void *context, const struct shared_record *record);
     bool (*bytes)(void *context, const void *bytes, size_t size);
     bool (*end)(void *context, const struct shared_record *record);
+    /* Asked while a record is applied for long: whether what is no list waits here for the end of
+     * it. Other nodes' lists then stay out until `pass`. NULL: nothing does. */
+    bool (*writes_wait)(void *context);
     void *context;
 };
 

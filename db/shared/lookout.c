@@ -27,7 +27,7 @@ static enum shared_outcome look(struct lookout *l)
     const struct shared_position at = standing_now(l->standing).at;
     bool seen = false;
     uint64_t head = 0;
-    const struct shared_take take = {see_record, NULL, NULL, &seen};
+    const struct shared_take take = {see_record, NULL, NULL, NULL, &seen};
     enum shared_outcome outcome =
         l->log->calls->tail(l->log, &at, 1, &take, &head, clock_now_ms() + CALL_MS);
     if (seen) {

@@ -13,6 +13,7 @@
 #include "db/shared/join.h"
 #include "db/shared/lookout.h"
 #include "db/shared/replay.h"
+#include "db/write/writer.h"
 #include "server/base/clock.h"
 
 /* What the lock's holder still applies with the others waiting; more is followed without it, and
@@ -48,6 +49,7 @@ struct member {
     bool entered;   /* a transaction is open there */
     bool elsewhere; /* the list asked for last: its site group's turn is another node's */
     bool moved;     /* something was applied */
+    bool is_stuck;  /* what was to be applied last could not be */
     uint32_t enter_bytes;
     char last_id[SHARED_ID_SIZE];
 };
@@ -100,11 +102,19 @@ static bool is_stopping(void *context)
     return atomic_load(&((struct member *)context)->stopping);
 }
 
+/* A node that cannot apply what the log has (a full disk) keeps nobody out. */
+static bool writes_wait(void *context)
+{
+    const struct member *m = context;
+    return !m->is_stuck && queue_has(&m->catalogue->writer->queue, false);
+}
+
 /* After a call that applied: what is half done goes, and what does not fit is divergence. */
 static enum catalogue_status end_applying(struct member *m, enum shared_outcome outcome)
 {
     char why[256] = "";
     enum catalogue_status applied = replay_end(m->replay);
+    m->is_stuck = applied != CATALOGUE_OK;
     if (applied == CATALOGUE_CORRUPT)
         snprintf(why, sizeof why, "a record of the log does not fit this node's file: %.180s",
                  replay_why(m->replay));
@@ -482,7 +492,7 @@ static void close_parts(struct member *m)
  * again. */
 static enum catalogue_status open_parts(struct member *m)
 {
-    const struct replay_events events = {take_digest, on_moved, is_stopping, m};
+    const struct replay_events events = {take_digest, on_moved, is_stopping, writes_wait, m};
     bool found = false;
     struct shared_position at = {0};
     effects_free(m->effects);

@@ -147,10 +147,16 @@ static bool end_record(void *context, const struct shared_record *record)
     return true;
 }
 
+static bool writes_wait(void *context)
+{
+    struct replay *r = context;
+    return r->events.writes_wait(r->events.context);
+}
+
 void replay_start(struct replay *r, struct shared_take *take)
 {
     r->status = CATALOGUE_OK;
-    *take = (struct shared_take){begin_record, apply_bytes, end_record, r};
+    *take = (struct shared_take){begin_record, apply_bytes, end_record, writes_wait, r};
 }
 
 enum catalogue_status replay_end(struct replay *r)

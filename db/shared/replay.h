@@ -19,6 +19,8 @@ struct replay_events {
     void (*moved)(void *context, const struct shared_position *at, bool skipped);
     /* Whether to break off. */
     bool (*stops)(void *context);
+    /* As shared_take's. */
+    bool (*writes_wait)(void *context);
     void *context;
 };
 

@@ -808,8 +808,10 @@ static void *run(void *context)
     for (;;) {
         writer_follow(w);
         outside_tell(&w->outside, &w->catalogue->options, clock_now_ms());
-        if (follow_others(w) && !queue_has(&w->queue, false) && !queue_has(&w->queue, true))
+        if (follow_others(w) && !queue_has(&w->queue, false) && !queue_has(&w->queue, true)) {
+            pass_lists(w); /* what waited for its end expired meanwhile */
             continue;
+        }
         if (serve_own(w))
             continue;
         if (serve_queue(w)) {

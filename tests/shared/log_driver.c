@@ -45,7 +45,8 @@ static struct taken {
     struct str start;
     uint64_t size, sum, stop_at;
     uint64_t count;
-    int64_t nap_ms;
+    int64_t nap_ms, nap_of_piece_ms;
+    bool writes_wait;
 } taken;
 
 static bool take_begin(void *context, const struct shared_record *r)
@@ -73,7 +74,15 @@ static bool take_bytes(void *context, const void *bytes, size_t size)
         str_append(&taken.start, bytes, size < 64 - taken.start.len ? size : 64 - taken.start.len);
     taken.size += size;
     taken.sum = sum_bytes(taken.sum, bytes, size);
+    if (taken.nap_of_piece_ms > 0)
+        usleep((useconds_t)taken.nap_of_piece_ms * 1000);
     return true;
+}
+
+static bool writes_wait(void *context)
+{
+    (void)context;
+    return taken.writes_wait;
 }
 
 static bool take_end(void *context, const struct shared_record *r)
@@ -123,12 +132,14 @@ enum locking { WITHOUT_LOCK, WITH_LOCK, AS_LIST };
 static enum shared_outcome do_tail(enum locking with)
 {
     struct str records = STR_INIT;
-    struct shared_take take = {take_begin, take_bytes, take_end, &records};
+    struct shared_take take = {take_begin, take_bytes, take_end, writes_wait, &records};
     uint64_t head = 0;
     enum shared_outcome outcome;
 
     taken.stop_at = (uint64_t)number(3);
     taken.nap_ms = number(4);
+    taken.nap_of_piece_ms = number(6);
+    taken.writes_wait = number(7) != 0;
     outcome =
         with != WITHOUT_LOCK
             ? calls->begin(node, &at, (uint64_t)number(1),
@@ -189,7 +200,7 @@ static enum shared_outcome do_bench(void)
 {
     int64_t count = number(1), size = number(2), began = clock_now_ms();
     struct str ignored = STR_INIT;
-    struct shared_take take = {take_begin, take_bytes, take_end, &ignored};
+    struct shared_take take = {take_begin, take_bytes, take_end, writes_wait, &ignored};
     enum shared_outcome outcome = SHARED_YES;
     uint8_t *bytes = calloc(1, (size_t)size + 1);
 
@@ -198,7 +209,8 @@ static enum shared_outcome do_bench(void)
     for (int64_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)("https://www.example.com/"[i % 24] + (i * i) % 7);
     taken.stop_at = 0;
-    taken.nap_ms = 0;
+    taken.nap_ms = taken.nap_of_piece_ms = 0;
+    taken.writes_wait = false;
     taken.count = 0;
     str_append_text(&told, ",\"us\":[");
     for (int64_t i = 0; i < count && outcome == SHARED_YES; i++) {

@@ -329,6 +329,15 @@ def test_who_takes_long_keeps_the_lock(nodes, founder, database, server):
     assert other("add", "six") == "yes" and other("commit") == "yes"
 
 
+def test_who_takes_long_for_one_record_keeps_the_lock(nodes, founder, database, server):
+    """The same of one record that comes at once, in 16 pieces of 0.2 s each."""
+    other = joined(nodes, founder, database, "other")
+    assert founder("begin", 1 << 20) == "yes" and founder("fill", 1_000_000) == "yes" and founder("commit") == "yes"
+    told = other.ask("begin", 1 << 20, 30000, 0, 0, "-", 200)
+    assert (told["outcome"], told["seq"]) == ("yes", 1), told
+    assert other("add", "two") == "yes" and other("commit") == "yes"
+
+
 def test_what_a_machine_holds_that_is_gone_is_free_soon(nodes, founder, database, server):
     """The server asks a silent peer itself, within ten seconds: by default it would after two hours."""
     assert founder("hold", "shop") == "yes"
@@ -387,6 +396,24 @@ def test_what_waits_behind_a_list_comes_before_the_next(nodes, founder, database
     assert small.ask("pass", 0)["awaited"] == 1
     lists.catch_up()
     assert lists.list() == "yes" and lists("rollback") == "yes"
+
+
+@pytest.mark.parametrize("waits", [1, 0])
+def test_what_comes_while_a_list_is_applied_goes_before_the_next(nodes, founder, database, waits):
+    """It had asked for nothing when the list ended: where nothing waits for who follows, nobody does."""
+    small, lists = (joined(nodes, founder, database, name) for name in ("small", "lists"))
+    long_list(founder)
+    founder.ask("pass", 0)
+    lists.catch_up()
+    told = small.ask("tail", 1 << 20, 30000, 0, 0, "-", 5, waits)  # 46 pieces
+    assert (told["outcome"], told["seq"]) == ("yes", 1)
+    assert lists.list() == ("busy" if waits else "yes")
+    if waits:
+        assert small.write("mine") == "yes" and lists.list() == "busy"
+        assert small.ask("pass", 0)["awaited"] == 1
+        lists.catch_up()
+        assert lists.list() == "yes"
+    assert lists("rollback") == "yes"
 
 
 def test_who_is_behind_keeps_lists_out_before_it_knows(nodes, founder, database, server):

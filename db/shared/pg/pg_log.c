@@ -11,6 +11,8 @@
 
 /* A transaction there ends after two seconds without a word (pg_statements.def). */
 #define KEEP_MS 500
+/* What takes longer to apply is worth a question. */
+#define LONG_MS 50
 /* What an answer may take on its way. */
 #define ANSWER_MS 250
 
@@ -155,11 +157,56 @@ static int64_t step_deadline(const struct pg_log *l)
     return l->deadline_ms > least_ms ? l->deadline_ms : least_ms;
 }
 
+/* While a record is applied, be it for long: the server hears that we are here, and others' lists
+ * stay out where small writes wait for the end of it. One that has begun is not waited for. */
+static enum shared_outcome stay(struct pg_log *l, const struct shared_take *take)
+{
+    struct pg_value key = pg_integer(pg_lock_key("list", ""));
+    enum shared_outcome outcome = SHARED_YES;
+    struct pg_results r;
+
+    if (l->is_open)
+        return keep(&l->log, step_deadline(l)) == SHARED_YES ? SHARED_YES : SHARED_AWAY;
+    if (clock_now_ms() < l->stay_ms)
+        return SHARED_YES;
+    if (!l->keeps_lists_out && take->writes_wait && take->writes_wait(take->context)) {
+        pg_send(&l->session, PG_TRY_SHARED, &key, 1);
+        outcome = pg_log_run(l, &r, step_deadline(l));
+        if (outcome == SHARED_YES)
+            l->keeps_lists_out = pg_get_integer(r.at[0], 0, 0) != 0;
+        pg_results_clear(&r);
+    }
+    if (outcome == SHARED_YES)
+        send_idle_timeout(l);
+    if (l->session.queued > 0)
+        outcome = pg_log_run(l, NULL, step_deadline(l));
+    l->stay_ms = clock_now_ms() + KEEP_MS;
+    return outcome == SHARED_YES ? SHARED_YES : SHARED_AWAY;
+}
+
+struct taking {
+    struct pg_log *log;
+    const struct shared_take *take;
+    enum shared_outcome stays;
+};
+
+static bool take_piece(void *context, const void *bytes, size_t size)
+{
+    struct taking *t = context;
+
+    if (t->take->bytes(t->take->context, bytes, size))
+        t->stays = stay(t->log, t->take);
+    else
+        t->stays = SHARED_STOPPED;
+    return t->stays == SHARED_YES;
+}
+
 /* Hands on a record's body; its hash shows what it was. */
 static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int row, uint64_t seq,
                                      const struct shared_take *take,
                                      uint8_t hash[SHARED_CHAIN_BYTES])
 {
+    struct taking taking = {l, take, SHARED_YES};
     int64_t parts = pg_get_integer(tail, row, PARTS);
     enum shared_outcome outcome;
     size_t size;
@@ -167,7 +214,7 @@ static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int
     shared_unpacker_begin(l->unpacker);
     const void *body = pg_get_bytes(tail, row, BODY, &size);
 
-    outcome = shared_unpacker_add(l->unpacker, body, size, take->bytes, take->context);
+    outcome = shared_unpacker_add(l->unpacker, body, size, take_piece, &taking);
     for (int64_t no = 0; no < parts && outcome == SHARED_YES; no++) {
         struct pg_value values[] = {pg_integer((int64_t)seq), pg_integer(no)};
         struct pg_results r;
@@ -180,10 +227,12 @@ static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int
             outcome = diverged(l, seq, "is not whole");
         if (outcome == SHARED_YES) {
             body = pg_get_bytes(r.at[0], 0, 0, &size);
-            outcome = shared_unpacker_add(l->unpacker, body, size, take->bytes, take->context);
+            outcome = shared_unpacker_add(l->unpacker, body, size, take_piece, &taking);
         }
         pg_results_clear(&r);
     }
+    if (outcome == SHARED_STOPPED && taking.stays != SHARED_YES)
+        outcome = taking.stays;
     if (outcome == SHARED_YES)
         outcome = shared_unpacker_end(l->unpacker, hash);
     if (outcome == SHARED_DIVERGED && !l->session.why[0])
@@ -263,6 +312,16 @@ static enum shared_outcome take_tail(struct pg_log *l, const PGresult *tail,
     return outcome;
 }
 
+/* What an earlier connection shared went with it. */
+static void know_shares(struct pg_log *l)
+{
+    if (l->lists_number == l->session.number)
+        return;
+    l->lists_number = l->session.number;
+    l->keeps_lists_out = l->had_turn = false;
+    l->place.site_group = NO_SITE_GROUP;
+}
+
 static void send_tail(struct pg_log *l, const struct shared_position *at, uint64_t max_bytes,
                       int64_t at_least)
 {
@@ -287,6 +346,8 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
     if (outcome != SHARED_YES)
         return outcome;
     l->deadline_ms = deadline_ms;
+    l->stay_ms = clock_now_ms() + LONG_MS;
+    know_shares(l);
     send_tail(l, at, max_bytes, 1);
     outcome = pg_log_run(l, &r, deadline_ms);
     if (outcome == SHARED_YES) {
@@ -323,16 +384,6 @@ static void send_lock(struct pg_log *l, bool is_list, int64_t deadline_ms)
         pg_send(&l->session, PG_LOCK_LIST, values, 3);
     else
         pg_send(&l->session, PG_LOCK, &values[1], 1);
-}
-
-/* What an earlier connection shared went with it. */
-static void know_shares(struct pg_log *l)
-{
-    if (l->lists_number == l->session.number)
-        return;
-    l->lists_number = l->session.number;
-    l->keeps_lists_out = l->had_turn = false;
-    l->place.site_group = NO_SITE_GROUP;
 }
 
 static void send_share_behind(struct pg_log *l, const struct shared_position *at,
