@@ -92,7 +92,7 @@ static const char *advice_for(const char *problem)
         const char *problem, *advice;
     } table[] = {
         {"no-space", "the disk of the catalogue is full: make room"},
-        {"busy", "too many writes wait, or another process holds the catalogue"},
+        {"busy", "too many writes wait, or another process or node has the lock"},
         {"unavailable",
          "the catalogue's file cannot be read or written: look at /readyz, the file, "
          "its folder and their permissions"},

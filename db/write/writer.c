@@ -324,6 +324,13 @@ static void writer_note(struct writer *w, enum catalogue_status status, const ch
     pthread_mutex_unlock(&w->trouble_lock);
 }
 
+const char *writer_who_holds(const struct writer *w)
+{
+    return w->catalogue->member ? "another node holds the lock that all share, maybe for a list, "
+                                  "or another process that of this node's file"
+                                : "another process holds the lock";
+}
+
 /* What was to be written on the open file and was not; where its log filled the disk, it goes. */
 void writer_note_failed(struct writer *w, enum catalogue_status status, const char *why)
 {
@@ -716,7 +723,7 @@ static void take_turn(struct writer *w, enum queue_turn turn)
          * once, since PostgreSQL serves those who wait for its lock in their order. Behind another
          * node's list that is no trouble yet. */
         if (!w->catalogue->member || is_near_its_end(w))
-            writer_note(w, status, "another process holds the lock");
+            writer_note(w, status, writer_who_holds(w));
         w->alone_next = false; /* they waited for a list: none of this node goes before them */
         struct timespec pause = {0, WRITER_LOCK_STEP_MS * 1000000L};
         if (!w->catalogue->member)

@@ -121,6 +121,8 @@ enum catalogue_status writer_begin(struct writer *w, bool for_queue, enum queue_
 enum catalogue_status writer_commit(struct writer *w);
 void writer_saw(struct writer *w);
 void writer_note_failed(struct writer *w, enum catalogue_status status, const char *why);
+/* A sentence for what could not be begun in time: BUSY. Static. */
+const char *writer_who_holds(const struct writer *w);
 
 /* care.c: what the writer does between writes, a bounded batch at a time: rows of removed indexes,
  * page URLs that are too old, history and kept answers beyond their bounds; and what an idle one

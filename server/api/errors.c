@@ -18,7 +18,7 @@ static const struct problem problems[] = {
     [CATALOGUE_CONFLICT] = {409, "it conflicts with what the catalogue holds", NULL},
     [CATALOGUE_FULL] = {409, "a limit of the catalogue is reached", NULL},
     [CATALOGUE_BUSY] =
-        {503, "too much is waiting, or another process holds the catalogue; nothing was applied",
+        {503, "too much is waiting, or another process or node has the lock; nothing was applied",
          "1"},
     [CATALOGUE_UNAVAILABLE] = {503,
                                "the catalogue cannot be read or written now; nothing was applied",

@@ -258,6 +258,18 @@ def test_lists_of_a_site_leave_others_their_turn_on_other_nodes(cluster):
     equal([a, b, c])
 
 
+def test_who_holds_the_lock_is_told(cluster):
+    """It may be another node's: no process of this machine need have the file."""
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "4s"})
+    joined(a)
+    with no_list_begins(cluster, "write", "pg_advisory_lock"):
+        def told():
+            assert a.register(loc("one")).status == 503
+            return reasons(a).get("catalogue-not-writable")
+        assert "another node holds the lock" in eventually(told, "told")
+    eventually(lambda: "catalogue-not-writable" not in reasons(a), "over")
+
+
 @pytest.mark.waits
 def test_two_nodes_of_one_name_are_told(cluster):
     """A copied configuration: all is written and served, and one of them says what is wrong until it has another name."""
