@@ -7,6 +7,8 @@
 #define NONE_FIRST_S 3600u
 #define TOGETHER_S   10
 #define LONG_S       3600u
+#define REST_FACTOR  20
+#define REST_MOST_MS 60000
 
 #define SECOND_MS         1000
 #define MINUTE_MS         (60 * SECOND_MS)
@@ -132,6 +134,12 @@ uint32_t interval_next(uint32_t interval_s, bool changed, struct interval_bounds
 {
     uint64_t from = interval_s > 0 ? interval_s : INTERVAL_FIRST_S;
     return within(changed ? from / 3 : from + from / 4, bounds);
+}
+
+int64_t interval_rest_ms(int64_t took_ms)
+{
+    int64_t rest = took_ms * REST_FACTOR;
+    return rest < REST_MOST_MS ? rest : REST_MOST_MS;
 }
 
 bool interval_is_none(enum check_state state)

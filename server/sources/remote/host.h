@@ -55,6 +55,10 @@ uint32_t interval_jitter(uint32_t interval_s, uint32_t chance);
  * more is rounded up to ten seconds, so that many are polled together. */
 int64_t interval_together(int64_t at, uint32_t wait_s);
 
+/* How long what goes through all rows rests, after it took so long: whoever has it begin without
+ * end takes a twentieth of the thread, or where it takes more than 3 s begins it once a minute. */
+int64_t interval_rest_ms(int64_t took_ms);
+
 /* Whether the state says that there is no sitemap there, so that its entry may leave. */
 bool interval_is_none(enum check_state state);
 /* Whether it is to leave: three polls or more agree, over `drop_after_s` (0: never). */

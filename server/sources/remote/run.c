@@ -369,7 +369,8 @@ static void load(struct remote *r, int64_t now_ms)
     run_flush(r);
 }
 
-/* Sources that came, or are others by now, into memory; all else stays in it. */
+/* Sources that came, or are others by now, into memory; all else stays in it. It goes through all
+ * rows, and rests as a look does: who changes sources without end leaves the thread to others. */
 static void load_fresh(struct remote *r)
 {
     if (!r->fresh || r->load || r->flight)
@@ -378,12 +379,17 @@ static void load_fresh(struct remote *r)
         run_flush(r);
         return;
     }
-    r->fresh = false;
+    int64_t began_ms = clock_now_ms();
     load_lists(r);
-    if (!watch_load_fresh(r))
-        r->load = true;
-    watch_count(r);
-    atomic_store(&r->look_soon, true);
+    if (began_ms >= r->fresh_at_ms) {
+        r->fresh = false;
+        if (!watch_load_fresh(r))
+            r->load = true;
+        watch_count(r);
+        int64_t end_ms = clock_now_ms();
+        r->fresh_at_ms = end_ms + interval_rest_ms(end_ms - began_ms);
+        atomic_store(&r->look_soon, true);
+    }
     run_flush(r);
 }
 

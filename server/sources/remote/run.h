@@ -128,6 +128,7 @@ struct remote {
     bool load;            /* memory is to be made anew */
     bool told_not_kept;   /* and nothing was kept since */
     bool fresh;           /* there are sources that are not in memory yet */
+    int64_t fresh_at_ms;  /* nor are they put there before it */
     int64_t load_at_ms;   /* not before */
     int64_t clock_offset; /* Unix ms less monotonic ms; 0: not seen yet */
     uint32_t chance;
@@ -149,6 +150,7 @@ struct remote {
         char after[LOC_MAX_CHARS + 1];
         int64_t after_id;
         int64_t next_ms, took_ms;
+        int64_t rests_ms; /* until then, also where it is known that something changed */
         uint64_t revision;
         bool removed, again;
     } look;

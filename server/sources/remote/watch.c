@@ -1,8 +1,8 @@
 /* What is to be watched: what the lists of remote sources name, and entries of sites with `check`.
  * A pass looks at all of it in steps that are short for the catalogue. It begins once something
  * changed that polls did not, within seconds, and at once where it is known that something has; but
- * it rests twenty times as long as the pass before took, so that whoever registers without end
- * takes a twentieth of the thread at most. */
+ * in either case it rests twenty times as long as the pass before took, so that whoever registers,
+ * or changes sources and sites, without end takes a twentieth of the thread at most. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +13,6 @@
 #define SLICES        4u    /* in a step */
 #define LOAD_ROWS     5000u
 #define REST_LEAST_MS 2000
-#define REST_MOST_MS  60000
-#define REST_FACTOR   20
 #define SPREAD_RATE   0.8
 
 struct gather {
@@ -182,16 +180,17 @@ static enum catalogue_status look(struct remote *r, struct catalogue_view *view)
 static void note_took(struct remote *r, int64_t began_ms, int64_t now_ms)
 {
     r->look.took_ms += now_ms - began_ms;
-    int64_t rest = r->look.took_ms * REST_FACTOR;
-    rest = rest < REST_LEAST_MS ? REST_LEAST_MS : rest > REST_MOST_MS ? REST_MOST_MS : rest;
-    r->look.next_ms = now_ms + rest;
+    int64_t rest = interval_rest_ms(r->look.took_ms);
+    r->look.rests_ms = now_ms + rest;
+    r->look.next_ms = now_ms + (rest < REST_LEAST_MS ? REST_LEAST_MS : rest);
 }
 
 void watch_step(struct remote *r, int64_t now_ms)
 {
     struct catalogue_view *view;
     bool begun = r->look.phase != LOOK_REST;
-    if (r->flight || (!begun && now_ms < r->look.next_ms && !atomic_load(&r->look_soon)))
+    int64_t rests_ms = atomic_load(&r->look_soon) ? r->look.rests_ms : r->look.next_ms;
+    if (r->flight || (!begun && now_ms < rests_ms))
         return;
     if (begun && r->batch_count > 0) { /* its room is needed */
         run_flush(r);
@@ -202,9 +201,13 @@ void watch_step(struct remote *r, int64_t now_ms)
         give_up_pass(r);
         return;
     }
-    enum catalogue_status status = begun || begin_pass(r, view) ? look(r, view) : CATALOGUE_OK;
+    enum catalogue_status status = CATALOGUE_OK;
+    bool looks = begun || begin_pass(r, view);
+    if (looks)
+        status = look(r, view);
     catalogue_view_end(view);
-    note_took(r, now_ms, clock_now_ms());
+    if (looks)
+        note_took(r, now_ms, clock_now_ms());
     if (status != CATALOGUE_OK)
         give_up_pass(r);
     if (r->batch_count > 0)

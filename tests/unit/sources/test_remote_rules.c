@@ -52,6 +52,23 @@ static void intervals(void **state)
     assert_false(interval_drops(9, 0, 900000, 0));
 }
 
+/* However often it is asked for: no look begins while the one before is to be rested from (it would
+ * ask the catalogue, and there is none here). */
+static void looks_rest(void **state)
+{
+    (void)state;
+    struct remote r = {.look = {.rests_ms = 1000, .next_ms = 3000}};
+    assert_int_equal(interval_rest_ms(0), 0);
+    assert_int_equal(interval_rest_ms(7), 140);
+    assert_int_equal(interval_rest_ms(3000), 60000);
+    assert_int_equal(interval_rest_ms(3600000), 60000);
+    watch_step(&r, 2999);
+    atomic_store(&r.look_soon, true);
+    watch_step(&r, 999);
+    assert_true(atomic_load(&r.look_soon));
+    assert_int_equal(r.look.next_ms, 3000);
+}
+
 static void a_host_is_asked_at_its_pace(void **state)
 {
     (void)state;
@@ -375,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(intervals),
+        cmocka_unit_test(looks_rest),
         cmocka_unit_test(a_host_is_asked_at_its_pace),
         cmocka_unit_test(a_host_rests_as_it_asks),
         cmocka_unit_test(a_dead_host_is_probed),
