@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/base/str.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
@@ -413,11 +414,6 @@ static void *setting_list_grow(const struct setting *s, void *base, size_t size)
 
 /* ---- one value of a storage ------------------------------------------------------------ */
 
-static bool texts_equal(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 static void value_free(enum setting_storage storage, void *value)
 {
     struct config_alias *alias = value;
@@ -449,12 +445,12 @@ static bool setting_equal(const struct setting *s, const struct config *a, const
 
     if (s->count_offset == 0)
         return setting_traits[s->kind].storage == STORED_TEXT
-                   ? texts_equal(*(char *const *)x, *(char *const *)y)
+                   ? text_equal(*(char *const *)x, *(char *const *)y)
                    : memcmp(x, y, s->width) == 0;
     if (count_of(s, a) != count_of(s, b))
         return false;
     for (size_t i = 0; i < count_of(s, a); i++)
-        if (!texts_equal((*(char **const *)x)[i], (*(char **const *)y)[i]))
+        if (!text_equal((*(char **const *)x)[i], (*(char **const *)y)[i]))
             return false;
     return true;
 }

@@ -192,6 +192,50 @@ void str_done(struct str *s)
     *s = (struct str)STR_INIT;
 }
 
+bool text_equal(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+bool texts_equal(const char *const *a, const char *const *b)
+{
+    size_t i = 0;
+
+    while (a != NULL && b != NULL && a[i] != NULL && text_equal(a[i], b[i]))
+        i++;
+    return (a == NULL || a[i] == NULL) && (b == NULL || b[i] == NULL);
+}
+
+char *text_copy(const char *text, bool *failed)
+{
+    char *copy = text != NULL ? strdup(text) : NULL;
+
+    *failed |= text != NULL && copy == NULL;
+    return copy;
+}
+
+const char *const *texts_copy(const char *const *texts, bool *failed)
+{
+    size_t count = 0;
+
+    if (texts == NULL)
+        return NULL;
+    while (texts[count] != NULL)
+        count++;
+    const char **copy = calloc(count + 1, sizeof *copy);
+    *failed |= copy == NULL;
+    for (size_t i = 0; i < count && !*failed; i++)
+        copy[i] = text_copy(texts[i], failed);
+    return copy;
+}
+
+void texts_free(const char *const *texts)
+{
+    for (size_t i = 0; texts != NULL && texts[i] != NULL; i++)
+        free((char *)texts[i]);
+    free((void *)texts);
+}
+
 static bool is_continuation(char c)
 {
     return ((unsigned char)c & 0xC0) == 0x80;

@@ -44,6 +44,17 @@ void str_clear(struct str *s);
 /* Frees the memory; the object may be used again. Takes NULL. */
 void str_done(struct str *s);
 
+/* Texts of which each may be NULL, and lists of texts, of which each ends in NULL; a list that is
+ * NULL is an empty one. Thread safe. */
+
+bool text_equal(const char *a, const char *b);
+bool texts_equal(const char *const *a, const char *const *b);
+/* Copies of the caller's, NULL of NULL. When out of memory `*failed` is set. */
+char *text_copy(const char *text, bool *failed);
+const char *const *texts_copy(const char *const *texts, bool *failed);
+/* Frees such a list and its texts, also where its copy failed. Takes NULL. */
+void texts_free(const char *const *texts);
+
 /* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing past U+10FFFF.
  * Pure functions, thread safe. */
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/base/str.h"
+
 static void finding_done(struct finding *item)
 {
     free(item->loc);
@@ -34,21 +36,15 @@ static bool is_wanted(const struct findings *f, enum rule_code code)
            (code != RULE_OK && f->refused_by[code] < f->examples);
 }
 
-static char *copy(struct findings *f, const char *text)
-{
-    char *own = text ? strdup(text) : NULL;
-    f->failed = f->failed || (text && !own);
-    return own;
-}
-
 void findings_refuse(struct findings *f, const struct rejection *rejection)
 {
     if (is_wanted(f, rejection->code)) {
-        struct finding item = {.line = rejection->line,
-                               .loc = copy(f, rejection->loc),
-                               .detail = copy(f, *rejection->detail ? rejection->detail : NULL),
-                               .field = copy(f, rejection->field),
-                               .code = rejection->code};
+        struct finding item = {
+            .line = rejection->line,
+            .loc = text_copy(rejection->loc, &f->failed),
+            .detail = text_copy(*rejection->detail ? rejection->detail : NULL, &f->failed),
+            .field = text_copy(rejection->field, &f->failed),
+            .code = rejection->code};
         keep(f, &item);
     }
     f->refused++;
@@ -60,7 +56,7 @@ void findings_remark(struct findings *f, uint64_t line, const char *loc, rule_se
     if (remarks == 0)
         return;
     if (is_wanted(f, RULE_OK)) {
-        struct finding item = {.line = line, .loc = copy(f, loc), .remarks = remarks};
+        struct finding item = {.line = line, .loc = text_copy(loc, &f->failed), .remarks = remarks};
         keep(f, &item);
     }
     f->remarked++;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/base/str.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/url.h"
 
@@ -51,16 +52,11 @@ bool grant_narrow(const struct grant *grant, const char *asked, const char **out
     return asked == NULL || begins_with(grant->prefix, asked);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 bool grant_equal(const struct grant *a, const struct grant *b)
 {
     return a->role == b->role && a->own == b->own && a->site_id == b->site_id &&
-           a->expires_at == b->expires_at && same_text(a->name, b->name) &&
-           same_text(a->prefix, b->prefix);
+           a->expires_at == b->expires_at && text_equal(a->name, b->name) &&
+           text_equal(a->prefix, b->prefix);
 }
 
 static const char *const role_words[] = {"all", "read", "write", "admin"};

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/base/str.h"
 #include "server/rules/url.h"
 
 /* A scan in order:
@@ -138,11 +139,6 @@ static bool keep_texts(struct record_list *list, struct source_file *file)
     return !failed;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 /* All that the catalogue would keep is equal. */
 static bool record_equal(const struct record *a, const struct record *b)
 {
@@ -152,11 +148,11 @@ static bool record_equal(const struct record *a, const struct record *b)
            a->file.hash[1] == b->file.hash[1] && a->file.urls == b->file.urls &&
            a->file.bytes == b->file.bytes && a->file.one_lastmod == b->file.one_lastmod &&
            a->file.future == b->file.future && a->file.line == b->file.line &&
-           a->file.column == b->file.column && same_text(a->file.lastmod, b->file.lastmod) &&
-           same_text(a->file.newest_lastmod, b->file.newest_lastmod) &&
-           same_text(a->file.remarks, b->file.remarks) &&
-           same_text(a->file.problem, b->file.problem) &&
-           same_text(a->file.detail, b->file.detail) && same_text(a->file.claim, b->file.claim);
+           a->file.column == b->file.column && text_equal(a->file.lastmod, b->file.lastmod) &&
+           text_equal(a->file.newest_lastmod, b->file.newest_lastmod) &&
+           text_equal(a->file.remarks, b->file.remarks) &&
+           text_equal(a->file.problem, b->file.problem) &&
+           text_equal(a->file.detail, b->file.detail) && text_equal(a->file.claim, b->file.claim);
 }
 
 void record_list_done(struct record_list *list)

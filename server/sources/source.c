@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/base/str.h"
 #include "server/base/text.h"
 #include "server/input/sitemap_file.h"
 
@@ -399,34 +400,6 @@ void *source_run(void *source)
     return NULL;
 }
 
-static char *copy_text(const char *text, bool *failed)
-{
-    char *copy = text ? strdup(text) : NULL;
-    *failed |= text && copy == NULL;
-    return copy;
-}
-
-static const char *const *copy_list(const char *const *list, bool *failed)
-{
-    size_t count = 0;
-    if (list == NULL)
-        return NULL;
-    while (list[count])
-        count++;
-    const char **copy = calloc(count + 1, sizeof copy[0]);
-    for (size_t i = 0; copy && i < count; i++)
-        copy[i] = copy_text(list[i], failed);
-    *failed |= copy == NULL;
-    return copy;
-}
-
-static void free_list(const char *const *list)
-{
-    for (size_t i = 0; list && list[i]; i++)
-        free((char *)list[i]);
-    free((void *)list);
-}
-
 struct source *source_new(const struct source_settings *settings,
                           const struct sources_options *options, char *why, size_t why_size)
 {
@@ -440,13 +413,13 @@ struct source *source_new(const struct source_settings *settings,
     pthread_mutex_init(&s->lock, NULL);
     s->wake_fd = -1;
     s->settings = *settings;
-    s->settings.name = copy_text(settings->name, &failed);
-    s->settings.directory = copy_text(settings->directory, &failed);
-    s->settings.url = copy_text(settings->url, &failed);
-    s->settings.index = copy_text(settings->index, &failed);
-    s->settings.root = copy_text(settings->root, &failed);
-    s->settings.patterns = copy_list(settings->patterns, &failed);
-    s->settings.excludes = copy_list(settings->excludes, &failed);
+    s->settings.name = text_copy(settings->name, &failed);
+    s->settings.directory = text_copy(settings->directory, &failed);
+    s->settings.url = text_copy(settings->url, &failed);
+    s->settings.index = text_copy(settings->index, &failed);
+    s->settings.root = text_copy(settings->root, &failed);
+    s->settings.patterns = texts_copy(settings->patterns, &failed);
+    s->settings.excludes = texts_copy(settings->excludes, &failed);
     s->catalogue = options->catalogue;
     s->event = options->event;
     s->event_context = options->event_context;
@@ -474,33 +447,14 @@ bool source_settings_check(const struct source_settings *settings, char *why, si
     return location_init(&location, settings->url, why, why_size);
 }
 
-static bool texts_equal(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-static bool lists_equal(const char *const *a, const char *const *b)
-{
-    static const char *const none[] = {NULL};
-    if (a == NULL)
-        a = none;
-    if (b == NULL)
-        b = none;
-    while (*a != NULL && texts_equal(*a, *b)) {
-        a++;
-        b++;
-    }
-    return *a == NULL && *b == NULL;
-}
-
 bool source_settings_equal(const struct source_settings *a, const struct source_settings *b)
 {
     return strcmp(a->name, b->name) == 0 && strcmp(a->directory, b->directory) == 0 &&
-           strcmp(a->url, b->url) == 0 && texts_equal(a->index, b->index) &&
-           lists_equal(a->patterns, b->patterns) && lists_equal(a->excludes, b->excludes) &&
+           strcmp(a->url, b->url) == 0 && text_equal(a->index, b->index) &&
+           texts_equal(a->patterns, b->patterns) && texts_equal(a->excludes, b->excludes) &&
            a->watch == b->watch && a->rescan_ms == b->rescan_ms && a->settle_ms == b->settle_ms &&
            a->serve == b->serve && a->split == b->split && a->split_bytes == b->split_bytes &&
-           a->managed == b->managed && a->site_id == b->site_id && texts_equal(a->root, b->root) &&
+           a->managed == b->managed && a->site_id == b->site_id && text_equal(a->root, b->root) &&
            a->closed == b->closed;
 }
 
@@ -548,8 +502,8 @@ void source_unref(struct source *s)
     free((char *)s->settings.root);
     free((char *)s->settings.url);
     free((char *)s->settings.index);
-    free_list(s->settings.patterns);
-    free_list(s->settings.excludes);
+    texts_free(s->settings.patterns);
+    texts_free(s->settings.excludes);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

@@ -104,16 +104,11 @@ struct gathering {
     bool failed;
 };
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 /* Not where only its owner or digest is another now. */
 static bool is_news(const struct entry_record *before, const struct entry_record *after)
 {
-    return before == NULL || after == NULL || !same_text(before->lastmod, after->lastmod) ||
-           !same_text(before->extensions, after->extensions);
+    return before == NULL || after == NULL || !text_equal(before->lastmod, after->lastmod) ||
+           !text_equal(before->extensions, after->extensions);
 }
 
 /* An engine takes a host's URLs only. */
@@ -620,8 +615,8 @@ struct indexnow *indexnow_start(struct config *config, struct catalogue *catalog
 
 static bool same_site(const struct config_site *a, const struct config_site *b)
 {
-    return same_text(a->origin, b->origin) && same_text(a->indexnow_key, b->indexnow_key) &&
-           same_text(a->indexnow_endpoint, b->indexnow_endpoint);
+    return text_equal(a->origin, b->origin) && text_equal(a->indexnow_key, b->indexnow_key) &&
+           text_equal(a->indexnow_endpoint, b->indexnow_endpoint);
 }
 
 bool indexnow_is_same(const struct config *a, const struct config *b)
@@ -631,7 +626,7 @@ bool indexnow_is_same(const struct config *a, const struct config *b)
     for (size_t i = 0; same && i < a->site_count; i++)
         same = same_site(&a->sites[i], &b->sites[i]);
     for (size_t i = 0; same && i < a->allow_address_count; i++)
-        same = same_text(a->allow_addresses[i], b->allow_addresses[i]);
+        same = text_equal(a->allow_addresses[i], b->allow_addresses[i]);
     return same;
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/base/str.h"
 #include "server/rules/entry.h"
 
 #define MINUTE 60000u
@@ -37,13 +38,9 @@ static void merge(struct source_made *out, const struct source_made *asked, unsi
 #undef X
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-#define same_option       same_text
-#define same_lines        same_text
+#define same_text         text_equal
+#define same_option       text_equal
+#define same_lines        text_equal
 #define same_yes_no(a, b) ((a) == (b))
 #define same_span(a, b)   ((a) == (b))
 

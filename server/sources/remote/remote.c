@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "db/source.h"
+#include "server/base/str.h"
 #include "server/rules/url.h"
 #include "server/sources/remote/run.h"
 
@@ -73,23 +74,9 @@ bool remote_splits(const struct remote_settings *settings, const char *loc)
     return false;
 }
 
-static const char *copy(const char *text, bool *failed)
-{
-    char *made = text ? strdup(text) : NULL;
-    *failed = *failed || (text && made == NULL);
-    return made;
-}
-
 static void free_text(const char *text)
 {
     free((char *)(uintptr_t)text);
-}
-
-static void free_list(const char *const *list)
-{
-    for (size_t i = 0; list && list[i]; i++)
-        free_text(list[i]);
-    free((void *)(uintptr_t)list);
 }
 
 /* In their normal form. */
@@ -103,7 +90,7 @@ static const char *const *copy_urls(const char *const *from, bool *failed)
     for (size_t i = 0; made && i < count && !*failed; i++) {
         struct url url;
         bool whole = url_parse(from[i], strlen(from[i]), &url, NULL) == RULE_OK;
-        made[i] = copy(whole ? url.text : from[i], failed);
+        made[i] = text_copy(whole ? url.text : from[i], failed);
     }
     return made;
 }
@@ -112,12 +99,12 @@ bool remote_settings_copy(const struct remote_settings *from, struct remote_sett
 {
     bool failed = false;
     *to = *from;
-    to->name = copy(from->name, &failed);
-    to->upstream = copy(from->upstream, &failed);
-    to->index = copy(from->index, &failed);
-    to->connect = copy(from->connect, &failed);
-    to->ca_file = copy(from->ca_file, &failed);
-    to->credentials = copy(from->credentials, &failed);
+    to->name = text_copy(from->name, &failed);
+    to->upstream = text_copy(from->upstream, &failed);
+    to->index = text_copy(from->index, &failed);
+    to->connect = text_copy(from->connect, &failed);
+    to->ca_file = text_copy(from->ca_file, &failed);
+    to->credentials = text_copy(from->credentials, &failed);
     to->splits = copy_urls(from->splits, &failed);
     return !failed;
 }
@@ -130,7 +117,7 @@ void remote_settings_done(struct remote_settings *s)
                                  s->connect, s->ca_file,  s->credentials};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free_text(texts[i]);
-    free_list(s->splits);
+    texts_free(s->splits);
 }
 
 void remote_plan_free(struct remote_plan *plan)
@@ -145,33 +132,20 @@ void remote_plan_free(struct remote_plan *plan)
     free(plan);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
-static bool same_list(const char *const *a, const char *const *b)
-{
-    size_t i = 0;
-    while (a && b && a[i] && b[i] && strcmp(a[i], b[i]) == 0)
-        i++;
-    return a == b || (a && b && a[i] == NULL && b[i] == NULL);
-}
-
 bool remote_settings_equal(const struct remote_settings *a, const struct remote_settings *b)
 {
-    return same_text(a->name, b->name) && same_text(a->upstream, b->upstream) &&
-           same_text(a->index, b->index) && same_text(a->connect, b->connect) &&
-           same_text(a->ca_file, b->ca_file) && same_text(a->credentials, b->credentials) &&
+    return text_equal(a->name, b->name) && text_equal(a->upstream, b->upstream) &&
+           text_equal(a->index, b->index) && text_equal(a->connect, b->connect) &&
+           text_equal(a->ca_file, b->ca_file) && text_equal(a->credentials, b->credentials) &&
            a->site_id == b->site_id && a->poll_s == b->poll_s && a->check == b->check &&
            a->drop_after_s == b->drop_after_s && a->split_bytes == b->split_bytes &&
-           same_list(a->splits, b->splits);
+           texts_equal(a->splits, b->splits);
 }
 
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b)
 {
     bool same = a->guard.allow_count == b->guard.allow_count &&
-                same_text(a->bounds.agent, b->bounds.agent) && a->bounds.rate == b->bounds.rate &&
+                text_equal(a->bounds.agent, b->bounds.agent) && a->bounds.rate == b->bounds.rate &&
                 a->bounds.per_host == b->bounds.per_host &&
                 a->bounds.min_interval_s == b->bounds.min_interval_s &&
                 a->bounds.max_interval_s == b->bounds.max_interval_s;
@@ -240,7 +214,7 @@ struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t c
     plan->held = 1;
     plan->bounds = *bounds;
     plan->bounds.allow_addresses = NULL;
-    plan->bounds.agent = copy(bounds->agent, &failed);
+    plan->bounds.agent = text_copy(bounds->agent, &failed);
     bool good = copy_allowed(plan, bounds->allow_addresses, &failed);
     if (!good)
         snprintf(why, why_size, "an allowed address is no address or range");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/base/str.h"
 #include "server/input/reader.h"
 #include "server/sources/remote/claim.h"
 #include "server/sources/remote/host.h"
@@ -219,11 +220,6 @@ static enum rule_code loc(const void *place, const char *path, struct url *out)
     return url_parse(path, strlen(path), out, NULL);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 static void look_at_claims(struct upstream *u, struct scan_pass *pass)
 {
     for (size_t i = 0; i < u->members.count && !u->claims_are_now; i++) {
@@ -259,8 +255,8 @@ static bool take_good(struct upstream *u, struct scan_pass *pass, const struct s
     now.file.remarks = kept ? kept->file.remarks : NULL;
     if (!read)
         now.file.lastmod = claim;
-    now.moved = kept && !same_text(kept->file.lastmod, now.file.lastmod);
-    if (kept && claim && !same_text(kept->file.claim, claim))
+    now.moved = kept && !text_equal(kept->file.lastmod, now.file.lastmod);
+    if (kept && claim && !text_equal(kept->file.claim, claim))
         note_claimed(u, file->path);
     return scan_take(pass, kept, &now);
 }
