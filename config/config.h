@@ -27,11 +27,11 @@ struct config_site {
     struct config_named named;
     char *origin;
     size_t index_count;
-    char **indexes; /* paths; empty: "/sitemap_index.xml" */
+    const char *const *indexes; /* paths; empty: "/sitemap_index.xml" */
     size_t cross_host_count;
-    char **cross_hosts;
+    const char *const *cross_hosts;
     size_t host_alias_count;
-    char **host_aliases;
+    const char *const *host_aliases;
     size_t alias_count;
     struct config_alias *aliases;
     char *robots_file;    /* NULL: none */
@@ -42,7 +42,8 @@ struct config_site {
     char *indexnow_key;   /* NULL: nobody is told */
     char *indexnow_endpoint;
     size_t source_root_count;
-    char **source_roots; /* beneath these the site's own tokens may make folder sources */
+    const char *const
+        *source_roots; /* beneath these the site's own tokens may make folder sources */
 };
 
 /* [source "name"]: a folder of sitemap files, or a sitemap index elsewhere (`upstream`), that the
@@ -58,14 +59,15 @@ struct config_source {
     bool check;
     char *ca_file, *credentials_file; /* NULL: none */
     size_t pattern_count;
-    char **patterns;
+    const char *const *patterns;
     size_t exclude_count;
-    char **excludes;
+    const char *const *excludes;
     bool watch;
     uint32_t rescan_ms, settle_ms;
     bool serve;
     size_t split_count;
-    char **split; /* of a folder yes or no, see config_source_splits; of an upstream URLs */
+    const char *const
+        *split; /* of a folder yes or no, see config_source_splits; of an upstream URLs */
 };
 
 /* [token "name"]: a token of the API whose hash lies in a file. */
@@ -83,9 +85,9 @@ struct config_token {
 struct config_crawler {
     struct config_named named;
     size_t match_count;
-    char **match;
+    const char *const *match;
     size_t range_file_count;
-    char **range_files;
+    const char *const *range_files;
 };
 
 struct config {
@@ -95,7 +97,7 @@ struct config {
     struct config_set_by *set_by; /* config's own: where each setting's value came from */
 
     size_t origin_count; /* SITEMAPD_SITE, --site: sites to make sure of */
-    char **origins;
+    const char *const *origins;
 
     char *user;       /* whom root becomes; NULL: stays root */
     char *listen;     /* [server] listen = 0.0.0.0:8080 */
@@ -108,16 +110,16 @@ struct config {
     bool crawlers; /* whether it is kept who fetched which page */
     char *cache_control;
     size_t trusted_proxy_count;
-    char **trusted_proxies;   /* addresses and ranges whose X-Forwarded-Host counts */
-    char *tls_cert, *tls_key; /* PEM files; NULL, both: no TLS */
+    const char *const *trusted_proxies; /* addresses and ranges whose X-Forwarded-Host counts */
+    char *tls_cert, *tls_key;           /* PEM files; NULL, both: no TLS */
 
     char *admin_listen;                   /* [admin] listen = 127.0.0.1:8081 */
     char *admin_tls_cert, *admin_tls_key; /* as those of [server] */
     bool console;                         /* whether /console/ is there */
     char *token;                          /* SITEMAPD_TOKEN; NULL: none */
     size_t allowed_host_count;
-    char **allowed_hosts;   /* names that the admin listener also answers to */
-    uint32_t max_suspended; /* connections waiting at once */
+    const char *const *allowed_hosts; /* names that the admin listener also answers to */
+    uint32_t max_suspended;           /* connections waiting at once */
 
     char *database; /* [catalogue] database = … */
     uint32_t write_timeout_ms;
@@ -147,9 +149,10 @@ struct config {
     uint32_t fetch_rate, fetch_per_host;
     uint32_t fetch_max_interval_ms, fetch_min_interval_ms;
     size_t allow_address_count;
-    char **allow_addresses; /* ranges beside the public internet */
+    const char *const *allow_addresses; /* ranges beside the public internet */
     size_t source_root_count;
-    char **source_roots; /* beneath these tokens for all sites may make folder sources */
+    const char *const
+        *source_roots; /* beneath these tokens for all sites may make folder sources */
 
     char *log_level;     /* [log] error, warning, info, debug */
     char *log_format;    /* text or json */
@@ -166,7 +169,7 @@ struct config {
     size_t crawler_count;
     struct config_crawler *crawler_rules;
     size_t source_folder_count;
-    char **source_folders; /* SITEMAPD_SOURCE, --source: DIR or DIR=URL, for this run */
+    const char *const *source_folders; /* SITEMAPD_SOURCE, --source: DIR or DIR=URL, for this run */
 };
 
 /* One mistake found: `file:line: message`; line 0 and file NULL for environment and flags, whose

@@ -81,7 +81,8 @@ static bool has_index(const struct config_site *site, const char *path)
     return site->index_count == 0 && strcmp(path, INDEX_PATH_DEFAULT) == 0;
 }
 
-static void judge_repeated(char *const *texts, size_t count, const char *what, struct mistakes *m)
+static void judge_repeated(const char *const *texts, size_t count, const char *what,
+                           struct mistakes *m)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
@@ -149,7 +150,7 @@ static void judge_aliases(const struct config_site *site, struct mistakes *m)
 
 /* A folder is opened by its name: relative to where the server happened to be started it would be
  * another one each time. */
-static void judge_roots(char *const *roots, size_t count, struct mistakes *m)
+static void judge_roots(const char *const *roots, size_t count, struct mistakes *m)
 {
     for (size_t i = 0; i < count; i++)
         if (roots[i][0] != '/')

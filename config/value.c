@@ -398,17 +398,18 @@ static size_t *setting_count(const struct setting *s, void *base)
     return (size_t *)(void *)((char *)base + s->count_offset);
 }
 
-/* Makes room for one element more, zeroed, of `size` bytes. NULL when out of memory. */
+/* Makes room for one element more, of `size` bytes, zeroed, as is the one behind it: lists of texts
+ * end in NULL. NULL when out of memory. */
 static void *setting_list_grow(const struct setting *s, void *base, size_t size)
 {
     void **array = setting_field(s, base);
     size_t *count = setting_count(s, base);
-    char *grown = reallocarray(*array, *count + 1, size);
+    char *grown = reallocarray(*array, *count + 2, size);
 
     if (grown == NULL)
         return NULL;
     *array = grown;
-    memset(grown + *count * size, 0, size);
+    memset(grown + *count * size, 0, 2 * size);
     return grown + (*count)++ * size;
 }
 

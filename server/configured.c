@@ -47,17 +47,10 @@ struct declared {
     struct config_grant *grants; /* what the tokens point to */
     size_t token_count;
     bool *site_elsewhere, *token_elsewhere; /* of a shared catalogue: by place in the registry */
-    const char **names;                     /* what their lists lie in, each NULL-terminated */
 };
 
-static const char *const *list(const char ***at, char *const *items, size_t count)
-{
-    const char **begin = *at;
-    for (size_t i = 0; i < count; i++)
-        *(*at)++ = items[i];
-    *(*at)++ = NULL;
-    return begin;
-}
+/* In a change NULL leaves a list as it is. */
+static const char *const no_names[] = {NULL};
 
 /* False, told, where a token cannot be read (any more). */
 static bool declare_tokens(const struct config *config, struct declared *out)
@@ -86,34 +79,28 @@ static bool declare_tokens(const struct config *config, struct declared *out)
 /* The strings stay the configuration's. False when out of memory. */
 static bool declare(const struct config *config, bool starts, struct declared *out)
 {
-    static char *const usual[] = {(char *)INDEX_PATH_DEFAULT};
-    size_t names = 0, more = starts ? config->origin_count : 0;
-    for (size_t i = 0; i < config->site_count; i++)
-        names += config->sites[i].index_count + config->sites[i].cross_host_count +
-                 config->sites[i].host_alias_count + 4;
+    static const char *const usual[] = {INDEX_PATH_DEFAULT, NULL};
+    size_t more = starts ? config->origin_count : 0;
     out->count = 0;
     out->sites = calloc(config->site_count + more + 1, sizeof *out->sites);
-    out->names = calloc(names + more * 2 + 1, sizeof *out->names);
-    if (out->sites == NULL || out->names == NULL)
+    if (out->sites == NULL)
         return false;
-    const char **at = out->names;
     for (size_t i = 0; i < config->site_count; i++) {
         const struct config_site *site = &config->sites[i];
         out->sites[out->count++] = (struct site_declaration){
             .origin = site->origin,
             .managed = true,
-            .index_paths = site->index_count > 0 ? list(&at, site->indexes, site->index_count)
-                                                 : list(&at, usual, 1),
-            .cross_hosts = list(&at, site->cross_hosts, site->cross_host_count),
-            .alias_hosts = list(&at, site->host_aliases, site->host_alias_count),
+            .index_paths = site->indexes != NULL ? site->indexes : usual,
+            .cross_hosts = site->cross_hosts != NULL ? site->cross_hosts : no_names,
+            .alias_hosts = site->host_aliases != NULL ? site->host_aliases : no_names,
             .page_pattern = site->page_pattern,
             .max_pages = site->max_indexes,
             .check = site->check,
         };
     }
     for (size_t i = 0; i < more; i++)
-        out->sites[out->count++] = (struct site_declaration){.origin = config->origins[i],
-                                                             .index_paths = list(&at, usual, 1)};
+        out->sites[out->count++] =
+            (struct site_declaration){.origin = config->origins[i], .index_paths = usual};
     return true;
 }
 
@@ -182,15 +169,14 @@ static bool declare_elsewhere(struct catalogue *c, const struct registry *r, str
         return false;
     }
     catalogue_shared_members(c, note_member, &e);
-    static const char *const none[] = {NULL};
     for (size_t i = 0; i < r->site_count; i++)
         if (r->sites[i].managed && (e.any_site || out->site_elsewhere[i]))
             out->sites[out->count++] = (struct site_declaration){.origin = r->sites[i].origin,
-                                                                 .index_paths = none,
+                                                                 .index_paths = no_names,
                                                                  .managed = true,
                                                                  .elsewhere = true,
-                                                                 .cross_hosts = none,
-                                                                 .alias_hosts = none};
+                                                                 .cross_hosts = no_names,
+                                                                 .alias_hosts = no_names};
     for (size_t i = 0; i < r->token_count; i++)
         if (r->tokens[i].managed && (e.any_token || out->token_elsewhere[i]))
             out->tokens[out->token_count++] = (struct token_declaration){
@@ -309,7 +295,6 @@ bool bootstrap_sites(struct catalogue *c, const struct config *config, bool star
     free(d.sites);
     free(d.tokens);
     free(d.grants);
-    free(d.names);
     free(d.site_elsewhere);
     free(d.token_elsewhere);
     return done;
@@ -472,9 +457,9 @@ struct crawler_names *configured_crawlers(const struct config *config)
         rules[i] = (struct crawler_rule){
             .name = from->named.name,
             .match_count = from->match_count,
-            .match = (const char *const *)from->match,
+            .match = from->match,
             .range_file_count = from->range_file_count,
-            .range_files = (const char *const *)from->range_files,
+            .range_files = from->range_files,
         };
     }
     if (rules != NULL)

@@ -250,7 +250,7 @@ static bool app_start_listeners(struct app *app)
     admin.request_ids = true;
     admin.completed = request_log_admin;
     admin.allowed_host_count = config->allowed_host_count;
-    admin.allowed_hosts = (const char *const *)config->allowed_hosts;
+    admin.allowed_hosts = config->allowed_hosts;
     admin.routes = routes_admin;
     admin.route_count = config->console ? routes_admin_count : routes_api_count;
     admin.authorise = routes_authorise;
@@ -266,7 +266,7 @@ static bool app_start_listeners(struct app *app)
     public.threads = config->threads;
     public.max_connections_per_address = config->max_connections_per_address;
     public.trusted_proxy_count = config->trusted_proxy_count;
-    public.trusted_proxies = (const char *const *)config->trusted_proxies;
+    public.trusted_proxies = config->trusted_proxies;
     public.fallback = &routes_public;
     if (app->context.access_log != NULL || app->context.crawlers != NULL)
     public.completed = request_log_public;
@@ -560,21 +560,17 @@ static bool start_publisher(struct app *app)
 
 static void start_notify(struct app *app, const struct config *config)
 {
-    const char **addresses = calloc(config->allow_address_count + 1, sizeof *addresses);
     struct notify_options options = {
         .url = config->notify_url,
         .agent = "sitemapd/" SITEMAPD_VERSION,
-        .allow_addresses = addresses,
+        .allow_addresses = config->allow_addresses,
         .look = source_set_look,
         .context = app->sources,
     };
-    for (size_t i = 0; addresses != NULL && i < config->allow_address_count; i++)
-        addresses[i] = config->allow_addresses[i];
-    if (config->notify_url != NULL && addresses != NULL)
+    if (config->notify_url != NULL)
         app->notify = notify_start(&options);
     if (app->notify != NULL)
         source_set_tell(app->sources, notify_sitemap, app->notify);
-    free(addresses);
 }
 
 static void stop_notify(struct app *app)
@@ -587,14 +583,8 @@ static void stop_notify(struct app *app)
 
 static bool is_told_alike(const struct config *a, const struct config *b)
 {
-    if ((a->notify_url == NULL) != (b->notify_url == NULL) ||
-        (a->notify_url != NULL && strcmp(a->notify_url, b->notify_url) != 0) ||
-        a->allow_address_count != b->allow_address_count)
-        return false;
-    for (size_t i = 0; i < a->allow_address_count; i++)
-        if (strcmp(a->allow_addresses[i], b->allow_addresses[i]) != 0)
-            return false;
-    return true;
+    return text_equal(a->notify_url, b->notify_url) &&
+           texts_equal(a->allow_addresses, b->allow_addresses);
 }
 
 void app_retune_notify(struct app *app, const struct config *config)

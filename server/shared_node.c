@@ -48,7 +48,7 @@ static void add_text(struct token_digest *digest, const char *text)
     token_digest_add(digest, "", 1);
 }
 
-static void add_list(struct token_digest *digest, char *const *texts, size_t count)
+static void add_list(struct token_digest *digest, const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         add_text(digest, texts[i]);

@@ -70,19 +70,6 @@ static void *own(struct source_plan *p, void *memory)
     return memory;
 }
 
-/* A NULL-terminated list of borrowed texts; NULL for none (then `*failed` stays). */
-static const char *const *terminated(struct source_plan *p, char *const *texts, size_t count,
-                                     bool *failed)
-{
-    if (count == 0)
-        return NULL;
-    const char **list = own(p, calloc(count + 1, sizeof *list));
-    *failed |= list == NULL;
-    for (size_t i = 0; list != NULL && i < count; i++)
-        list[i] = texts[i];
-    return list;
-}
-
 /* Read anew at each start and reload, and nowhere kept beyond it but by who sends it. */
 static bool read_credentials(struct source_plan *p, const struct config_source *from,
                              struct remote_settings *to)
@@ -101,7 +88,6 @@ static bool read_credentials(struct source_plan *p, const struct config_source *
 
 static bool add_upstream(struct source_plan *p, const struct config_source *from)
 {
-    bool failed = false;
     struct remote_settings *to = &p->remotes[p->remote_count++];
     *to = (struct remote_settings){
         .name = from->named.name,
@@ -112,18 +98,15 @@ static bool add_upstream(struct source_plan *p, const struct config_source *from
         .poll_s = from->poll_ms / 1000,
         .check = from->check,
         .drop_after_s = from->drop_after_ms / 1000,
-        .splits = terminated(p, from->split, from->split_count, &failed),
+        .splits = from->split,
         .split_bytes = p->config->max_spool_bytes / 2,
         .managed = true,
     };
-    if (failed)
-        return false;
     return from->credentials_file == NULL || read_credentials(p, from, to);
 }
 
 static bool add_configured(struct source_plan *p, const struct config_source *from)
 {
-    bool failed = false;
     if (from->upstream != NULL)
         return add_upstream(p, from);
     struct source_settings *to = &p->settings[p->count++];
@@ -132,8 +115,8 @@ static bool add_configured(struct source_plan *p, const struct config_source *fr
         .directory = from->directory,
         .url = from->url,
         .index = from->index,
-        .patterns = terminated(p, from->patterns, from->pattern_count, &failed),
-        .excludes = terminated(p, from->excludes, from->exclude_count, &failed),
+        .patterns = from->patterns,
+        .excludes = from->excludes,
         .watch = from->watch,
         .rescan_ms = from->rescan_ms,
         .settle_ms = from->settle_ms,
@@ -142,7 +125,7 @@ static bool add_configured(struct source_plan *p, const struct config_source *fr
         .split_bytes = p->config->max_spool_bytes / 2, /* as one site's lists */
         .managed = true,
     };
-    return !failed;
+    return true;
 }
 
 /* ---- --source DIR[=URL] ---- */
@@ -464,22 +447,18 @@ static bool start_files(struct source_set *set)
 }
 
 /* Strings stay the configuration's, and `agent` who calls it. */
-static struct remote_bounds bounds_of(const struct config *config, struct str *agent,
-                                      const char ***addresses)
+static struct remote_bounds bounds_of(const struct config *config, struct str *agent)
 {
     str_append_text(agent, "sitemapd/" SITEMAPD_VERSION);
     if (config->contact != NULL)
         str_append_format(agent, " (+%s)", config->contact);
-    *addresses = calloc(config->allow_address_count + 1, sizeof **addresses);
-    for (size_t i = 0; *addresses != NULL && i < config->allow_address_count; i++)
-        (*addresses)[i] = config->allow_addresses[i];
     return (struct remote_bounds){
         .agent = str_text(agent),
         .rate = config->fetch_rate,
         .per_host = config->fetch_per_host,
         .min_interval_s = config->fetch_min_interval_ms / 1000,
         .max_interval_s = config->fetch_max_interval_ms / 1000,
-        .allow_addresses = *addresses,
+        .allow_addresses = config->allow_addresses,
     };
 }
 
@@ -487,10 +466,9 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
                          size_t why_size)
 {
     struct str agent = STR_INIT;
-    const char **addresses;
     struct remote_options options = {
         .catalogue = set->catalogue,
-        .bounds = bounds_of(plan->config, &agent, &addresses),
+        .bounds = bounds_of(plan->config, &agent),
         .count = plan->remote_count,
         .settings = plan->remotes,
         .event = tell_remote,
@@ -501,13 +479,12 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
     };
     struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");
-    bool done = roster != NULL && addresses != NULL && !agent.failed &&
-                remote_start(&options, &set->remote, why, why_size);
+    bool done =
+        roster != NULL && !agent.failed && remote_start(&options, &set->remote, why, why_size);
     if (done)
         roster_put(&set->remotes, roster);
     else
         roster_let_go(roster);
-    free(addresses);
     str_done(&agent);
     return done;
 }
@@ -516,19 +493,17 @@ static bool change_remote(struct source_set *set, const struct source_plan *plan
                           size_t why_size)
 {
     struct str agent = STR_INIT;
-    const char **addresses;
-    struct remote_bounds bounds = bounds_of(plan->config, &agent, &addresses);
+    struct remote_bounds bounds = bounds_of(plan->config, &agent);
     struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");
     bool done =
-        roster != NULL && addresses != NULL && !agent.failed &&
+        roster != NULL && !agent.failed &&
         remote_reconfigure(set->remote, &bounds, plan->remote_count, plan->remotes, why, why_size);
     if (done)
         roster_put(&set->remotes, roster);
     else
         roster_let_go(roster);
     remote_look(set->remote); /* sites may be checked now that were not */
-    free(addresses);
     str_done(&agent);
     return done;
 }

@@ -621,12 +621,11 @@ static bool same_site(const struct config_site *a, const struct config_site *b)
 
 bool indexnow_is_same(const struct config *a, const struct config *b)
 {
-    bool same = a->site_count == b->site_count && a->allow_address_count == b->allow_address_count;
+    bool same =
+        a->site_count == b->site_count && texts_equal(a->allow_addresses, b->allow_addresses);
 
     for (size_t i = 0; same && i < a->site_count; i++)
         same = same_site(&a->sites[i], &b->sites[i]);
-    for (size_t i = 0; same && i < a->allow_address_count; i++)
-        same = text_equal(a->allow_addresses[i], b->allow_addresses[i]);
     return same;
 }
 

@@ -21,22 +21,11 @@
 
 struct scan_plan {
     struct source_settings settings;
-    const char **patterns, **excludes; /* owned */
-    void *lists;                       /* owned: of a made source */
-    struct registry *registry;         /* has the texts of a made source */
-    struct remote_settings remote;     /* in place of a folder, where it has an upstream */
+    void *lists;                   /* owned: of a made source */
+    struct registry *registry;     /* has the texts of a made source */
+    struct remote_settings remote; /* in place of a folder, where it has an upstream */
     char secret[CONFIG_CREDENTIALS_SIZE];
 };
-
-/* A NULL-terminated list of borrowed texts; NULL for none. */
-static const char **terminated(char *const *texts, size_t count)
-{
-    const char **list = count == 0 ? NULL : calloc(count + 1, sizeof *list);
-
-    for (size_t i = 0; list != NULL && i < count; i++)
-        list[i] = texts[i];
-    return list;
-}
 
 static const struct config_source *configured(const struct cli *cli, const char *name)
 {
@@ -50,7 +39,6 @@ static int plan_upstream(const struct config_source *source, struct scan_plan *p
 {
     char why[256];
 
-    plan->patterns = terminated(source->split, source->split_count);
     plan->remote = (struct remote_settings){
         .name = source->named.name,
         .upstream = source->upstream,
@@ -60,7 +48,7 @@ static int plan_upstream(const struct config_source *source, struct scan_plan *p
         .poll_s = source->poll_ms / 1000,
         .check = source->check,
         .drop_after_s = source->drop_after_ms / 1000,
-        .splits = plan->patterns,
+        .splits = source->split,
         .managed = true,
     };
     if (source->credentials_file == NULL)
@@ -81,15 +69,13 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
         return plan_upstream(source, plan);
     if (source->directory == NULL || source->url == NULL)
         return cli_fail(source->named.name, "the configuration gives it no directory or no url");
-    plan->patterns = terminated(source->patterns, source->pattern_count);
-    plan->excludes = terminated(source->excludes, source->exclude_count);
     plan->settings = (struct source_settings){
         .name = source->named.name,
         .directory = source->directory,
         .url = source->url,
         .index = source->index,
-        .patterns = plan->patterns,
-        .excludes = plan->excludes,
+        .patterns = source->patterns,
+        .excludes = source->excludes,
         .split = config_source_splits(source),
         .split_bytes = cli->config->max_spool_bytes / 2,
     };
@@ -287,20 +273,17 @@ static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_pl
                                            struct scan_once *scan)
 {
     const struct config *config = cli->config;
-    const char **allowed = terminated(config->allow_addresses, config->allow_address_count);
     char agent[256];
     const struct remote_bounds bounds = {.agent = agent,
                                          .rate = config->fetch_rate,
                                          .per_host = config->fetch_per_host,
                                          .min_interval_s = config->fetch_min_interval_ms / 1000,
                                          .max_interval_s = config->fetch_max_interval_ms / 1000,
-                                         .allow_addresses = allowed};
+                                         .allow_addresses = config->allow_addresses};
 
     snprintf(agent, sizeof agent, config->contact != NULL ? "sitemapd/%s (+%s)" : "sitemapd/%s",
              SITEMAPD_VERSION, config->contact);
-    enum catalogue_status status = remote_scan_once(&plan->remote, &bounds, scan);
-    free(allowed);
-    return status;
+    return remote_scan_once(&plan->remote, &bounds, scan);
 }
 
 /* A source of the server's own configuration; what it finds is told with the source. */
@@ -369,8 +352,6 @@ int command_scan(struct cli *cli)
             status = EXIT_COULD_NOT;
         change_result_done(&scan.result);
     }
-    free(plan.patterns);
-    free(plan.excludes);
     free(plan.lists);
     explicit_bzero(plan.secret, sizeof plan.secret);
     registry_unref(plan.registry);
