@@ -1,6 +1,7 @@
 #include "server/client/address.h"
 
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), multicast, and what is not
@@ -98,6 +99,25 @@ static bool is_literal(const char *text, size_t len, const uint8_t bytes[16])
     memcpy(copy, text, len);
     copy[len] = '\0';
     return address_bytes(copy, named) && memcmp(named, bytes, sizeof named) == 0;
+}
+
+bool address_guard_init(struct address_guard *guard, const char *const *allow)
+{
+    struct address_range *ranges;
+    size_t count = 0;
+
+    while (allow != NULL && allow[count] != NULL)
+        count++;
+    *guard = (struct address_guard){.allow = ranges = calloc(count + 1, sizeof *ranges)};
+    for (size_t i = 0; ranges != NULL && i < count; i++)
+        guard->allow_count += address_range_parse(allow[i], &ranges[guard->allow_count]);
+    return ranges != NULL;
+}
+
+void address_guard_done(struct address_guard *guard)
+{
+    free((void *)guard->allow);
+    *guard = (struct address_guard){0};
 }
 
 bool address_allowed(const struct address_guard *guard, const char *literal, size_t literal_len,

@@ -10,11 +10,16 @@
 
 #include "server/base/address_range.h"
 
-/* Allowed besides the public internet: [fetch] allow_address. Borrowed. */
+/* Allowed besides the public internet. */
 struct address_guard {
     const struct address_range *allow;
     size_t allow_count;
 };
+
+/* Allows these ranges, as [fetch] allow_address has them, which ends in NULL; NULL: none. What is
+ * no range counts for nothing. False: out of memory. */
+bool address_guard_init(struct address_guard *guard, const char *const *allow);
+void address_guard_done(struct address_guard *guard);
 
 /* Whether anybody on the internet may be met there: IPv4 and 2000::/3 without what IANA's
  * registries of special-purpose addresses (RFC 6890) keep for other ends. What carries an IPv4

@@ -68,7 +68,6 @@ struct indexnow {
     struct config *config; /* a reference */
     struct catalogue *catalogue;
     struct indexnow_counts *counts;
-    struct address_range *ranges;
     struct address_guard guard;
     struct fetch_loop *loop;
     pthread_t thread;
@@ -553,13 +552,8 @@ static void *run(void *context)
 static bool add_sites(struct indexnow *n)
 {
     n->sites = calloc(n->config->site_count + 1, sizeof *n->sites);
-    n->ranges = calloc(n->config->allow_address_count + 1, sizeof *n->ranges);
-    if (n->sites == NULL || n->ranges == NULL)
+    if (n->sites == NULL || !address_guard_init(&n->guard, n->config->allow_addresses))
         return false;
-    for (size_t i = 0; i < n->config->allow_address_count; i++)
-        n->guard.allow_count +=
-            address_range_parse(n->config->allow_addresses[i], &n->ranges[n->guard.allow_count]);
-    n->guard.allow = n->ranges;
     for (size_t i = 0; i < n->config->site_count; i++) {
         const struct config_site *config = &n->config->sites[i];
         struct told_site *s = &n->sites[n->site_count];
@@ -581,7 +575,7 @@ static void free_indexnow(struct indexnow *n)
         batch_done(&n->sites[i].batch);
     }
     free(n->sites);
-    free(n->ranges);
+    address_guard_done(&n->guard);
     config_unref(n->config);
     free(n);
 }

@@ -92,7 +92,6 @@ struct notify {
     struct notify_options options;
     struct url url;
     char *agent;
-    struct address_range *ranges;
     struct address_guard guard;
     struct fetch_loop *loop;
     pthread_t thread;
@@ -495,24 +494,14 @@ static void *run(void *context)
 
 static bool copy_options(struct notify *n, const struct notify_options *options)
 {
-    size_t count = 0;
-
     n->options = *options;
     if (n->options.look_ms == 0)
         n->options.look_ms = LOOK_MS;
     if (n->options.pace_ms == 0)
         n->options.pace_ms = PACE_MS;
     n->agent = strdup(options->agent);
-    while (options->allow_addresses != NULL && options->allow_addresses[count] != NULL)
-        count++;
-    n->ranges = calloc(count + 1, sizeof *n->ranges);
-    if (n->agent == NULL || n->ranges == NULL)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        n->guard.allow_count +=
-            address_range_parse(options->allow_addresses[i], &n->ranges[n->guard.allow_count]);
-    n->guard.allow = n->ranges;
-    return url_parse(options->url, strlen(options->url), &n->url, NULL) == RULE_OK;
+    return n->agent != NULL && address_guard_init(&n->guard, options->allow_addresses) &&
+           url_parse(options->url, strlen(options->url), &n->url, NULL) == RULE_OK;
 }
 
 static void free_notify(struct notify *n)
@@ -526,7 +515,7 @@ static void free_notify(struct notify *n)
     pthread_mutex_destroy(&n->lock);
     str_done(&n->body);
     free(n->known);
-    free(n->ranges);
+    address_guard_done(&n->guard);
     free(n->agent);
     free(n);
 }

@@ -62,14 +62,9 @@ static int read_timeout(const struct cli *cli, struct reach *r)
 
 static int read_guard(const struct config *config, struct reach *r)
 {
-    r->ranges = calloc(config->allow_address_count + 1, sizeof *r->ranges);
-    if (r->ranges == NULL)
-        return cli_fail(r->url.text, "out of memory");
-    for (size_t i = 0; i < config->allow_address_count; i++)
-        if (address_range_parse(config->allow_addresses[i], &r->ranges[r->guard.allow_count]))
-            r->guard.allow_count++;
-    r->guard.allow = r->ranges;
-    return EXIT_DONE;
+    return address_guard_init(&r->guard, config->allow_addresses)
+               ? EXIT_DONE
+               : cli_fail(r->url.text, "out of memory");
 }
 
 static int read_secret(struct reach *r)
@@ -109,7 +104,7 @@ int reach_init(struct cli *cli, const char *text, struct reach *out)
 
 void reach_done(struct reach *r)
 {
-    free(r->ranges);
+    address_guard_done(&r->guard);
     explicit_bzero(r->secret, sizeof r->secret);
 }
 

@@ -14,7 +14,6 @@ struct reach {
     const struct config_source *source; /* whose upstream that is; NULL: of none */
     char secret[CONFIG_CREDENTIALS_SIZE];
     char agent[512];
-    struct address_range *ranges; /* owned */
     struct address_guard guard;
     const char *connect;
     uint32_t timeout_ms;

@@ -127,7 +127,7 @@ void remote_plan_free(struct remote_plan *plan)
     for (size_t i = 0; plan->settings && i < plan->count; i++)
         remote_settings_done(&plan->settings[i]);
     free(plan->settings);
-    free(plan->allow);
+    address_guard_done(&plan->guard);
     free_text(plan->bounds.agent);
     free(plan);
 }
@@ -144,14 +144,14 @@ bool remote_settings_equal(const struct remote_settings *a, const struct remote_
 
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b)
 {
+    const struct address_range *x = a->guard.allow, *y = b->guard.allow;
     bool same = a->guard.allow_count == b->guard.allow_count &&
                 text_equal(a->bounds.agent, b->bounds.agent) && a->bounds.rate == b->bounds.rate &&
                 a->bounds.per_host == b->bounds.per_host &&
                 a->bounds.min_interval_s == b->bounds.min_interval_s &&
                 a->bounds.max_interval_s == b->bounds.max_interval_s;
     for (size_t i = 0; same && i < a->guard.allow_count; i++)
-        same = memcmp(a->allow[i].bytes, b->allow[i].bytes, sizeof a->allow[i].bytes) == 0 &&
-               a->allow[i].bits == b->allow[i].bits;
+        same = memcmp(x[i].bytes, y[i].bytes, sizeof x[i].bytes) == 0 && x[i].bits == y[i].bits;
     return same;
 }
 
@@ -170,20 +170,6 @@ const struct address_guard *remote_guard(const struct remote_plan *plan,
     static const struct address_guard public_alone = {0};
     bool configured = (source && source->managed) || (site && site->managed);
     return configured ? &plan->guard : &public_alone;
-}
-
-static bool copy_allowed(struct remote_plan *plan, const char *const *allowed, bool *failed)
-{
-    size_t count = 0;
-    while (allowed && allowed[count])
-        count++;
-    plan->allow = calloc(count + 1, sizeof *plan->allow);
-    *failed = *failed || plan->allow == NULL;
-    for (size_t i = 0; !*failed && i < count; i++)
-        if (!address_range_parse(allowed[i], &plan->allow[i]))
-            return false;
-    plan->guard = (struct address_guard){.allow = plan->allow, .allow_count = count};
-    return true;
 }
 
 static bool copy_sources(struct remote_plan *plan, size_t count,
@@ -215,11 +201,8 @@ struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t c
     plan->bounds = *bounds;
     plan->bounds.allow_addresses = NULL;
     plan->bounds.agent = text_copy(bounds->agent, &failed);
-    bool good = copy_allowed(plan, bounds->allow_addresses, &failed);
-    if (!good)
-        snprintf(why, why_size, "an allowed address is no address or range");
-    else
-        good = copy_sources(plan, count, settings, &failed, why, why_size);
+    failed |= !address_guard_init(&plan->guard, bounds->allow_addresses);
+    bool good = copy_sources(plan, count, settings, &failed, why, why_size);
     if (failed)
         snprintf(why, why_size, "out of memory");
     if (good && !failed)

@@ -34,8 +34,7 @@
 struct remote_plan {
     unsigned held;
     struct remote_bounds bounds;
-    struct address_range *allow; /* owned */
-    struct address_guard guard;  /* remote_guard says for whom */
+    struct address_guard guard; /* remote_guard says for whom */
     size_t count;
     struct remote_settings *settings;
 };
