@@ -246,29 +246,31 @@ static const struct setting site_settings[] = {
             "Repeatable."},
 };
 
-#define SOURCE_SETTING(key_, kind_) .section = "source", .key = key_, .kind = kind_, .in_file = true
+#define SOURCE_SETTING(key_, kind_)   .section = "source", .key = key_, .kind = kind_, .in_file = true
+#define FOLDER_SETTING(key_, kind_)   SOURCE_SETTING(key_, kind_), .of = "a directory"
+#define UPSTREAM_SETTING(key_, kind_) SOURCE_SETTING(key_, kind_), .of = "an upstream"
 
 static const struct setting source_settings[] = {
     {SOURCE_SETTING("directory", SETTING_PATH), IN_SOURCE(directory),
      .doc = "The folder that is read, with all folders below it. This or upstream is required."},
-    {SOURCE_SETTING("url", SETTING_FOLDER_URL), IN_SOURCE(url),
+    {FOLDER_SETTING("url", SETTING_FOLDER_URL), IN_SOURCE(url),
      .doc = "The URL of the folder; a file's URL is this and its path. Required with directory."},
     {SOURCE_SETTING("index", SETTING_INDEX_NAME), IN_SOURCE(index),
      .doc = "The index that lists the files; by default the deepest that may."},
-    {SOURCE_SETTING("pattern", SETTING_WORDS), SOURCE_LIST(patterns, pattern_count),
+    {FOLDER_SETTING("pattern", SETTING_WORDS), SOURCE_LIST(patterns, pattern_count),
      .doc = "Names of files to read, separated by spaces; with a slash, paths below the folder. "
             "By default *.xml *.xml.gz *.txt *.txt.gz. Repeatable."},
-    {SOURCE_SETTING("exclude", SETTING_WORDS), SOURCE_LIST(excludes, exclude_count),
+    {FOLDER_SETTING("exclude", SETTING_WORDS), SOURCE_LIST(excludes, exclude_count),
      .doc = "Names or paths to leave alone. Repeatable."},
-    {SOURCE_SETTING("watch", SETTING_BOOL), IN_SOURCE(watch), .fallback = "yes",
+    {FOLDER_SETTING("watch", SETTING_BOOL), IN_SOURCE(watch), .fallback = "yes",
      .doc = "Whether changes are noticed at once (inotify); no leaves it to the rescans."},
-    {SOURCE_SETTING("rescan", SETTING_DURATION), IN_SOURCE(rescan_ms), .min = 100, .max = 30 * DAY,
+    {FOLDER_SETTING("rescan", SETTING_DURATION), IN_SOURCE(rescan_ms), .min = 100, .max = 30 * DAY,
      .fallback = "1h",
      .doc = "How often the whole folder is looked through (network file systems need it)."},
-    {SOURCE_SETTING("settle", SETTING_DURATION), IN_SOURCE(settle_ms), .max = DAY,
+    {FOLDER_SETTING("settle", SETTING_DURATION), IN_SOURCE(settle_ms), .max = DAY,
      .fallback = "10s",
      .doc = "How long the folder must be quiet before its changes are published, all at once."},
-    {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
+    {FOLDER_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
      .doc = "Whether the files themselves are served on the public listener."},
     {SOURCE_SETTING("split", SETTING_WORDS), SOURCE_LIST(split, split_count),
      .doc = "Whether a file that is past the limits of a sitemap is split: its page URLs are kept "
@@ -277,18 +279,18 @@ static const struct setting source_settings[] = {
     {SOURCE_SETTING("upstream", SETTING_URL), IN_SOURCE(upstream),
      .doc = "In place of a folder: the URL of a sitemap index elsewhere, which is kept in step "
             "with."},
-    {SOURCE_SETTING("connect", SETTING_ADDRESS), IN_SOURCE(connect),
+    {UPSTREAM_SETTING("connect", SETTING_ADDRESS), IN_SOURCE(connect),
      .doc = "Where the upstream is, if its name leads here by now: address and port."},
-    {SOURCE_SETTING("poll", SETTING_DURATION), IN_SOURCE(poll_ms), .min = 60 * SECOND, .max = DAY,
+    {UPSTREAM_SETTING("poll", SETTING_DURATION), IN_SOURCE(poll_ms), .min = 60 * SECOND, .max = DAY,
      .fallback = "15m", .doc = "How often the upstream's index is read."},
-    {SOURCE_SETTING("check", SETTING_BOOL), IN_SOURCE(check), .fallback = "yes",
+    {UPSTREAM_SETTING("check", SETTING_BOOL), IN_SOURCE(check), .fallback = "yes",
      .doc = "Whether the sitemaps that it names are read, too: for true dates and faults."},
-    {SOURCE_SETTING("drop_after", SETTING_DURATION), IN_SOURCE(drop_after_ms), .max = 30 * DAY,
+    {UPSTREAM_SETTING("drop_after", SETTING_DURATION), IN_SOURCE(drop_after_ms), .max = 30 * DAY,
      .fallback = "3d",
      .doc = "A sitemap that is gone, empty or none for so long leaves the index; 0: never."},
-    {SOURCE_SETTING("ca_file", SETTING_PATH), IN_SOURCE(ca_file),
+    {UPSTREAM_SETTING("ca_file", SETTING_PATH), IN_SOURCE(ca_file),
      .doc = "Certificates to trust beside the system's, PEM."},
-    {SOURCE_SETTING("credentials_file", SETTING_PATH), IN_SOURCE(credentials_file),
+    {UPSTREAM_SETTING("credentials_file", SETTING_PATH), IN_SOURCE(credentials_file),
      .doc = "A file with basic USER:PASSWORD or bearer TOKEN for the upstream's host. Refused "
             "where others can read it."},
 };

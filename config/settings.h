@@ -39,8 +39,10 @@ struct setting {
     const char *fallback;    /* the default, as it would be written; NULL: none */
     const char *environment; /* NULL: the section is repeated, so there is none */
     const char *choices;
-    bool in_file;    /* false: environment or flag only */
-    bool live;       /* a reload changes it in a running server (server/reload.c) */
+    const char
+        *of;      /* the only kind of source that has it: "a directory", "an upstream"; else NULL */
+    bool in_file; /* false: environment or flag only */
+    bool live;    /* a reload changes it in a running server (server/reload.c) */
     const char *doc; /* the line that sitemapd.conf has above it */
 };
 

@@ -257,16 +257,15 @@ const char *config_source_credentials(const struct config_source *source,
 /* Keys of the other kind say nothing here: whoever wrote them thinks that they do. */
 static void judge_other_kind(const struct config_source *source, struct mistakes *m)
 {
-    static const char *const of_folders[] = {"url",    "pattern", "exclude", "watch",
-                                             "rescan", "settle",  "serve",   NULL};
-    static const char *const of_upstreams[] = {
-        "connect", "poll", "check", "drop_after", "ca_file", "credentials_file", NULL};
-    const char *const *keys = source->upstream != NULL ? of_folders : of_upstreams;
+    const struct section_table *table = section_find("source", strlen("source"));
+    const char *kind = source->upstream != NULL ? "an upstream" : "a directory";
 
-    for (; *keys != NULL; keys++)
-        if (is_there(&source->named, "source", *keys))
-            mistakes_add(m, "[source \"%s\"]: %s is for sources with %s", source->named.name, *keys,
-                         source->upstream != NULL ? "a directory" : "an upstream");
+    for (size_t i = 0; i < table->setting_count; i++) {
+        const struct setting *s = &table->settings[i];
+        if (s->of != NULL && strcmp(s->of, kind) != 0 && source->named.seen[i] != 0)
+            mistakes_add(m, "[source \"%s\"]: %s is for sources with %s", source->named.name,
+                         s->key, s->of);
+    }
 }
 
 bool config_source_splits(const struct config_source *source)
