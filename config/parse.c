@@ -2,15 +2,13 @@
  * begin with ; or # and have a line of their own. Nothing is guessed, cut or joined: what could be
  * meant in two ways is a mistake, and every mistake is told with its line. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "config/settings.h"
 #include "config/suggest.h"
+#include "server/base/file.h"
 
 #define FILE_MAX_BYTES 1048576u /* a configuration, not /dev/zero */
 #define LINE_MAX_BYTES 4096u
@@ -271,68 +269,48 @@ static void take_line(struct file_reader *r, char *line, size_t len)
         r->kind = SECTION_REFUSED;
 }
 
-static void read_lines(struct file_reader *r, FILE *stream)
+/* Of a file that is too large the line in which that shows is not taken. */
+static void read_lines(struct file_reader *r, char *text, size_t len)
 {
-    char line[LINE_MAX_BYTES + 4]; /* a byte order mark may stand before */
-    size_t len = 0, bytes = 0;
-    int c;
+    char *end = text + (len < FILE_MAX_BYTES ? len : FILE_MAX_BYTES);
 
-    do {
-        c = getc(stream);
-        if (c != EOF && ++bytes > FILE_MAX_BYTES) {
-            r->mistakes.line++;
-            mistakes_add(&r->mistakes, "the file is larger than %u bytes", FILE_MAX_BYTES);
-            return;
-        }
-        if (c != EOF && c != '\n') {
-            if (len < sizeof line - 1)
-                line[len] = (char)c;
-            len++;
-        } else if (c == '\n' || len > 0) {
-            r->mistakes.line++;
-            take_line(r, line, len);
-            len = 0;
-        }
-    } while (c != EOF);
-    if (ferror(stream))
-        mistakes_add(&r->mistakes, "cannot be read: %s", strerror(errno));
-}
-
-/* NULL with errno. At a start a pipe may bring the settings; once it was read there is nothing in
- * it, and whoever waited for more would neither serve on nor stop. What was only checked would be
- * gone for the start. */
-static FILE *open_settings(const char *file, bool no_pipe)
-{
-    struct stat found;
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | (no_pipe ? O_NONBLOCK : 0));
-    if (fd < 0)
-        return NULL;
-    bool pipe = fstat(fd, &found) == 0 && (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode));
-    FILE *stream = no_pipe && pipe ? NULL : fdopen(fd, "r");
-    if (stream == NULL) {
-        close(fd);
-        errno = no_pipe && pipe ? ESPIPE : ENOMEM; /* fdopen fails for nothing else here */
+    for (char *line = text, *next; line < end; line = next + 1) {
+        next = memchr(line, '\n', (size_t)(end - line));
+        if (next == NULL && len > FILE_MAX_BYTES)
+            break;
+        if (next == NULL)
+            next = end;
+        r->mistakes.line++;
+        take_line(r, line, (size_t)(next - line));
     }
-    return stream;
+    if (len > FILE_MAX_BYTES) {
+        r->mistakes.line++;
+        mistakes_add(&r->mistakes, "the file is larger than %u bytes", FILE_MAX_BYTES);
+    }
 }
 
+/* At a start a pipe may bring the settings; once it was read there is nothing in it, and whoever
+ * waited for more would neither serve on nor stop. What was only checked would be gone for the
+ * start. */
 bool config_read_file(struct config *c, const char *file, config_report *report, void *context)
 {
     struct file_reader r = {.config = c};
-    FILE *stream;
+    size_t len = 0;
+    char *text =
+        file_read(file, c->no_pipe ? FILE_NO_PIPE : FILE_ANY, FILE_MAX_BYTES + 1, &len, NULL);
 
     r.mistakes = (struct mistakes){.file = file, .report = report, .context = context};
-    free(c->file);
-    c->file = strdup(file);
-    stream = open_settings(file, c->no_pipe);
-    if (stream == NULL && errno == ESPIPE)
+    if (text == NULL && errno == ESPIPE)
         mistakes_add(&r.mistakes,
                      "is a pipe, and must be a file: its settings are read more than once");
-    else if (stream == NULL || c->file == NULL)
+    else if (text == NULL)
         mistakes_add(&r.mistakes, "cannot be read: %s", strerror(errno));
     else
-        read_lines(&r, stream);
-    if (stream != NULL)
-        fclose(stream);
+        read_lines(&r, text, len);
+    free(text);
+    free(c->file);
+    c->file = strdup(file);
+    if (c->file == NULL)
+        mistakes_add(&r.mistakes, "out of memory");
     return r.mistakes.count == 0;
 }

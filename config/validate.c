@@ -1,7 +1,6 @@
 /* What only the whole shows: sites that contradict each other or themselves, listeners in each
  * other's way. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,24 +210,26 @@ static bool is_there(const struct config_named *section, const char *word, const
 static const char *read_credentials(const char *path, char out[CONFIG_CREDENTIALS_SIZE],
                                     char why[256])
 {
-    struct stat found;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t len = -1;
+    size_t len = 0;
+    mode_t mode = 0;
+    char *text = file_read(path, FILE_PLAIN, CONFIG_CREDENTIALS_SIZE - 1, &len, &mode);
+    bool open_to_others = (mode & S_IRWXO) != 0;
 
     memset(out, 0, CONFIG_CREDENTIALS_SIZE);
-    if (fd < 0 || fstat(fd, &found) != 0) {
-        snprintf(why, 256, "credentials_file %.120s cannot be read: %.60s", path, strerror(errno));
-    } else if (!S_ISREG(found.st_mode)) {
+    if (text == NULL && errno == EINVAL)
         snprintf(why, 256, "credentials_file %.120s is no file", path);
-    } else if ((found.st_mode & S_IRWXO) != 0) {
+    else if (text == NULL)
+        snprintf(why, 256, "credentials_file %.120s cannot be read: %.60s", path, strerror(errno));
+    else if (open_to_others)
         snprintf(why, 256, "credentials_file %.120s can be read by others; chmod o= keeps it",
                  path);
-    } else if ((len = read(fd, out, CONFIG_CREDENTIALS_SIZE - 1)) < 0) {
-        snprintf(why, 256, "credentials_file %.120s cannot be read: %.60s", path, strerror(errno));
-    }
-    if (fd >= 0)
-        close(fd);
-    return len < 0 ? why : NULL;
+    else
+        memcpy(out, text, len);
+    bool read = text != NULL && !open_to_others;
+    if (text != NULL)
+        explicit_bzero(text, len);
+    free(text);
+    return read ? NULL : why;
 }
 
 const char *config_source_credentials(const struct config_source *source,

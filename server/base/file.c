@@ -12,7 +12,7 @@ static bool is_unwanted(mode_t mode, enum file_wanted wanted)
 {
     bool pipe = S_ISFIFO(mode) || S_ISSOCK(mode);
     errno = wanted == FILE_PLAIN ? EINVAL : ESPIPE;
-    return wanted == FILE_PLAIN ? !S_ISREG(mode) : pipe;
+    return wanted == FILE_PLAIN ? !S_ISREG(mode) : wanted == FILE_NO_PIPE && pipe;
 }
 
 static char *read_open(int fd, size_t most, size_t *len)
@@ -40,7 +40,8 @@ char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *
 {
     struct stat found;
     char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int wait = wanted == FILE_ANY ? 0 : O_NONBLOCK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | wait);
 
     if (fd < 0)
         return NULL;

@@ -1,12 +1,12 @@
-/* Files that an operator named, which may be anything: what lies behind a pipe is never waited for,
- * since a reload reads them too. */
+/* Files that an operator named, which may be anything: what lies behind a pipe is waited for with
+ * FILE_ANY alone, since a reload reads them too. */
 #pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What will do: a file alone (else EINVAL), or all but a pipe (else ESPIPE). */
-enum file_wanted { FILE_PLAIN, FILE_NO_PIPE };
+/* What will do: a file alone (else EINVAL), all but a pipe (else ESPIPE), or anything. */
+enum file_wanted { FILE_PLAIN, FILE_NO_PIPE, FILE_ANY };
 
 /* The first `most` bytes of what stands there and a NUL; the caller frees them. NULL with errno.
  * `mode`: NULL, or gets what stat has. Thread safe. */
