@@ -205,7 +205,7 @@ enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct 
     writer_submit(c->writer, &told, on_answer, &waiter);
     pthread_mutex_lock(&waiter.lock);
     while (!waiter.is_answered) {
-        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, TELL_MS);
+        struct timespec until = clock_after_ms(TELL_MS);
         if (tell)
             pthread_cond_clockwait(&waiter.answered, &waiter.lock, CLOCK_MONOTONIC, &until);
         else

@@ -222,8 +222,7 @@ static void *keep(void *context)
 
     pthread_mutex_lock(&k->lock);
     while (!k->stopping) {
-        struct timespec until =
-            clock_after_ms(CLOCK_MONOTONIC, 1000 * (k->joined ? EACH_SECONDS : JOIN_SECONDS));
+        struct timespec until = clock_after_ms(1000 * (k->joined ? EACH_SECONDS : JOIN_SECONDS));
         while (!k->stopping &&
                pthread_cond_clockwait(&k->wake, &k->lock, CLOCK_MONOTONIC, &until) == 0)
             continue;

@@ -106,7 +106,7 @@ static struct {
 /* True where the stop ended before. The caller holds the lock. */
 static bool wait_ms(unsigned ms)
 {
-    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
+    struct timespec until = clock_after_ms(ms);
     while (!stop_limit.done && pthread_cond_clockwait(&stop_limit.ended, &stop_limit.lock,
                                                       CLOCK_MONOTONIC, &until) == 0)
         continue;

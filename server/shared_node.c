@@ -345,7 +345,7 @@ static void *run(void *context)
     pthread_mutex_lock(&n->lock);
     while (!n->stopping) {
         look(n);
-        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, n->declared ? LOOK_MS : 100);
+        struct timespec until = clock_after_ms(n->declared ? LOOK_MS : 100);
         while (!n->stopping &&
                pthread_cond_clockwait(&n->wake, &n->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
             continue;

@@ -320,8 +320,8 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
 #define FILE_THREADS 2u
 
 /* How often it is looked whether another process changed the catalogue's sources. */
-#define LOOK_SECONDS 1
-#define RETRY_MS     30000 /* after what failed, so that it does not fill the log */
+#define LOOK_MS  1000
+#define RETRY_MS 30000 /* after what failed, so that it does not fill the log */
 
 struct waiter {
     struct waiter *next;
@@ -591,17 +591,15 @@ static void *run(void *context)
     struct source_set *set = context;
     pthread_mutex_lock(&set->lock);
     while (!set->ending) {
-        struct timespec until;
         struct waiter *waiters = set->waiters;
         set->waiters = NULL;
         pthread_mutex_unlock(&set->lock);
         follow(set);
         answer(waiters);
         pthread_mutex_lock(&set->lock);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += LOOK_SECONDS;
+        struct timespec until = clock_after_ms(LOOK_MS);
         while (!set->ending && set->waiters == NULL &&
-               pthread_cond_timedwait(&set->wake, &set->lock, &until) == 0) {
+               pthread_cond_clockwait(&set->wake, &set->lock, CLOCK_MONOTONIC, &until) == 0) {
         }
     }
     pthread_mutex_unlock(&set->lock);
@@ -633,7 +631,6 @@ static struct source_set *set_new(struct config *config, struct catalogue *c,
                                   struct publisher *publisher, struct cache *cache)
 {
     struct source_set *set = calloc(1, sizeof *set);
-    pthread_condattr_t monotonic;
     if (set == NULL)
         return NULL;
     set->catalogue = c;
@@ -645,10 +642,7 @@ static struct source_set *set_new(struct config *config, struct catalogue *c,
     pthread_mutex_init(&set->turn, NULL);
     pthread_mutex_init(&set->lock, NULL);
     roster_place_init(&set->remotes);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&set->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&set->wake, NULL);
     return set;
 }
 

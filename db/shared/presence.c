@@ -84,7 +84,7 @@ static struct shared_log *open_log(struct presence *p, const struct shared_state
 
 static bool waits(struct presence *p, int64_t ms, bool for_names)
 {
-    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
+    struct timespec until = clock_after_ms(ms);
 
     pthread_mutex_lock(&p->lock);
     while (!p->stops && !(for_names && p->asked) &&

@@ -79,7 +79,7 @@ int standing_compare_digest(struct standing *s, uint64_t seq, const uint8_t dige
 
 void standing_pause(struct standing *s, int64_t ms)
 {
-    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
+    struct timespec until = clock_after_ms(ms);
     pthread_mutex_lock(&s->lock);
     if (!s->ended)
         pthread_cond_clockwait(&s->wakes, &s->lock, CLOCK_MONOTONIC, &until);

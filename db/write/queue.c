@@ -19,9 +19,8 @@ static void line_append(struct request_line *line, struct write_request *request
     line->last = &request->next;
 }
 
-bool queue_init(struct queue *q, size_t max)
+void queue_init(struct queue *q, size_t max)
 {
-    pthread_condattr_t attributes;
     line_init(&q->small);
     line_init(&q->alone);
     q->depth = 0;
@@ -31,25 +30,9 @@ bool queue_init(struct queue *q, size_t max)
     q->closed = false;
     q->poked = false;
     q->over = false;
-    if (pthread_condattr_init(&attributes) != 0)
-        return false;
-    if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) != 0 ||
-        pthread_cond_init(&q->arrived, &attributes) != 0)
-        goto fail_arrived;
-    if (pthread_cond_init(&q->dated, &attributes) != 0)
-        goto fail_dated;
-    if (pthread_mutex_init(&q->lock, NULL) != 0)
-        goto fail_lock;
-    pthread_condattr_destroy(&attributes);
-    return true;
-
-fail_lock:
-    pthread_cond_destroy(&q->dated);
-fail_dated:
-    pthread_cond_destroy(&q->arrived);
-fail_arrived:
-    pthread_condattr_destroy(&attributes);
-    return false;
+    pthread_cond_init(&q->arrived, NULL);
+    pthread_cond_init(&q->dated, NULL);
+    pthread_mutex_init(&q->lock, NULL);
 }
 
 void queue_done(struct queue *q)
@@ -114,10 +97,10 @@ void queue_poke(struct queue *q)
 
 void queue_wait(struct queue *q, int timeout_ms)
 {
-    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, timeout_ms);
+    struct timespec until = clock_after_ms(timeout_ms);
     pthread_mutex_lock(&q->lock);
     while (q->depth == 0 && !q->poked && !q->closed &&
-           pthread_cond_timedwait(&q->arrived, &q->lock, &until) == 0)
+           pthread_cond_clockwait(&q->arrived, &q->lock, CLOCK_MONOTONIC, &until) == 0)
         continue;
     q->poked = false;
     pthread_mutex_unlock(&q->lock);
@@ -125,10 +108,10 @@ void queue_wait(struct queue *q, int timeout_ms)
 
 void queue_wait_small(struct queue *q, int timeout_ms)
 {
-    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, timeout_ms);
+    struct timespec until = clock_after_ms(timeout_ms);
     pthread_mutex_lock(&q->lock);
     while (!q->small.first && !q->poked &&
-           pthread_cond_timedwait(&q->arrived, &q->lock, &until) == 0)
+           pthread_cond_clockwait(&q->arrived, &q->lock, CLOCK_MONOTONIC, &until) == 0)
         continue;
     q->poked = false;
     pthread_mutex_unlock(&q->lock);
@@ -357,7 +340,7 @@ bool queue_wait_expired(struct queue *q)
         if (due_ms == INT64_MAX)
             pthread_cond_wait(&q->dated, &q->lock);
         else
-            pthread_cond_timedwait(&q->dated, &q->lock, &until);
+            pthread_cond_clockwait(&q->dated, &q->lock, CLOCK_MONOTONIC, &until);
     }
     bool goes_on = !q->over;
     pthread_mutex_unlock(&q->lock);

@@ -56,7 +56,7 @@ enum queue_answer { QUEUE_TAKEN, QUEUE_FULL, QUEUE_CLOSED };
 /* Whose turn it is: small changes', one's that goes alone, or of these a dry run's. */
 enum queue_turn { QUEUE_SMALL, QUEUE_ALONE, QUEUE_DRY };
 
-bool queue_init(struct queue *q, size_t max);
+void queue_init(struct queue *q, size_t max);
 void queue_done(struct queue *q);
 /* Takes ownership where it answers QUEUE_TAKEN. */
 enum queue_answer queue_push(struct queue *q, struct write_request *request);

@@ -873,12 +873,9 @@ enum catalogue_status writer_start(struct catalogue *c, struct writer **out, cha
         return CATALOGUE_NO_MEMORY;
     w->catalogue = c;
     w->writable = true;
-    enum catalogue_status status = CATALOGUE_NO_MEMORY;
-    if (!queue_init(&w->queue, c->options.max_queued))
-        goto fail_queue;
-    if (pthread_mutex_init(&w->trouble_lock, NULL) != 0)
-        goto fail_lock;
-    status = writer_connect(w, !c->options.must_exist, why, why_size);
+    queue_init(&w->queue, c->options.max_queued);
+    pthread_mutex_init(&w->trouble_lock, NULL);
+    enum catalogue_status status = writer_connect(w, !c->options.must_exist, why, why_size);
     if (status != CATALOGUE_OK)
         goto fail_connect;
     note_followed(w, status);
@@ -893,9 +890,7 @@ enum catalogue_status writer_start(struct catalogue *c, struct writer **out, cha
 fail_connect:
     server_lock_done(&w->lock);
     pthread_mutex_destroy(&w->trouble_lock);
-fail_lock:
     queue_done(&w->queue);
-fail_queue:
     free(w);
     return status;
 }

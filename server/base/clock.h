@@ -43,11 +43,11 @@ static inline int64_t clock_unix_ms(void)
     return clock_unix_ns() / CLOCK_MS_NS;
 }
 
-/* When `ms` from now are over, as pthread_cond_timedwait and its like take it: by the clock `which`
- * that the condition has (CLOCK_REALTIME unless it was told another). */
-static inline struct timespec clock_after_ms(clockid_t which, int64_t ms)
+/* When `ms` from now are over by CLOCK_MONOTONIC, as pthread_cond_clockwait and its like take it.
+ */
+static inline struct timespec clock_after_ms(int64_t ms)
 {
-    int64_t ns = clock_read_ns(which) + ms * CLOCK_MS_NS;
+    int64_t ns = clock_read_ns(CLOCK_MONOTONIC) + ms * CLOCK_MS_NS;
 
     return (struct timespec){.tv_sec = ns / CLOCK_SECOND_NS, .tv_nsec = ns % CLOCK_SECOND_NS};
 }

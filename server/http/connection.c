@@ -265,8 +265,8 @@ static void *run(void *context)
 
     pthread_mutex_lock(&l->connections_lock);
     while (!l->deadline_stop) {
-        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, more ? CUT_SOON_MS : SCAN_MS);
-        pthread_cond_timedwait(&l->deadline_wake, &l->connections_lock, &until);
+        struct timespec until = clock_after_ms(more ? CUT_SOON_MS : SCAN_MS);
+        pthread_cond_clockwait(&l->deadline_wake, &l->connections_lock, CLOCK_MONOTONIC, &until);
         int64_t now = clock_coarse_ms();
         more = scan(l, now);
         give_back(l, &crowd, &given_ms, now);

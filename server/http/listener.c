@@ -423,7 +423,6 @@ static void listener_free(struct listener *l)
 static struct listener *listener_new(void)
 {
     struct listener *l = calloc(1, sizeof *l);
-    pthread_condattr_t attributes;
 
     if (l == NULL)
         return NULL;
@@ -437,10 +436,7 @@ static struct listener *listener_new(void)
     atomic_init(&l->failed, 0);
     atomic_init(&l->full, 0);
     pthread_mutex_init(&l->connections_lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->deadline_wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&l->deadline_wake, NULL);
     return l;
 }
 

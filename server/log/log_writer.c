@@ -322,7 +322,7 @@ static void reopen(struct log_writer *w)
 
 static void wait_ms(struct log_writer *w, unsigned ms)
 {
-    struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
+    struct timespec until = clock_after_ms(ms);
 
     sem_clockwait(&w->wake, CLOCK_MONOTONIC, &until);
 }

@@ -213,8 +213,8 @@ static void *keep(void *context)
         pthread_mutex_lock(&k->lock);
         if (k->ending)
             break;
-        struct timespec until = clock_after_ms(CLOCK_MONOTONIC, k->tick_ms);
-        pthread_cond_timedwait(&k->moved, &k->lock, &until);
+        struct timespec until = clock_after_ms(k->tick_ms);
+        pthread_cond_clockwait(&k->moved, &k->lock, CLOCK_MONOTONIC, &until);
     }
     pthread_mutex_unlock(&k->lock);
     return NULL;
@@ -253,12 +253,8 @@ struct page_store_writer *page_store_writer_start(struct publisher *p)
     k->least_ms = or_default(p->options.page_store_least_ms, LEAST_MS);
     k->tick_ms = k->settle_ms < TICK_MS ? k->settle_ms : TICK_MS;
     k->store = make_store(p);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&k->lock, NULL);
-    pthread_cond_init(&k->moved, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&k->moved, NULL);
     if (k->store != NULL && pthread_create(&k->thread, NULL, keep, k) == 0)
         return k;
     page_store_free(k->store);

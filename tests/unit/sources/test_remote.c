@@ -293,10 +293,10 @@ static void on_polled(void *context, const struct check_record *record, const ch
 
 static void await(void)
 {
-    struct timespec until = clock_after_ms(CLOCK_REALTIME, HANG_MS);
+    struct timespec until = clock_after_ms(HANG_MS);
     pthread_mutex_lock(&world.lock);
     while (!world.over)
-        if (pthread_cond_timedwait(&world.done, &world.lock, &until) != 0)
+        if (pthread_cond_clockwait(&world.done, &world.lock, CLOCK_MONOTONIC, &until) != 0)
             fail_msg("nothing comes");
     world.over = false;
     pthread_mutex_unlock(&world.lock);

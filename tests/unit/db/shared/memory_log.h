@@ -277,7 +277,7 @@ static inline enum shared_outcome memory_begin(struct shared_log *log,
                                                int64_t deadline_ms)
 {
     struct memory_handle *h = memory_of(log);
-    struct timespec until = clock_after_ms(CLOCK_REALTIME, deadline_ms - clock_now_ms());
+    struct timespec until = clock_after_ms(deadline_ms - clock_now_ms());
     int rc = 0;
     pthread_mutex_lock(&memory.lock);
     void (*before)(void *, const char *, bool) = memory.before;
@@ -292,7 +292,7 @@ static inline enum shared_outcome memory_begin(struct shared_log *log,
         return fault == MEMORY_AWAY ? SHARED_AWAY : SHARED_NO_MEMORY;
     }
     while (memory.writer && rc == 0 && site_group == NO_SITE_GROUP)
-        rc = pthread_cond_timedwait(&memory.told, &memory.lock, &until);
+        rc = pthread_cond_clockwait(&memory.told, &memory.lock, CLOCK_MONOTONIC, &until);
     enum shared_outcome outcome = memory.writer ? SHARED_BUSY : memory_check(at);
     if (outcome == SHARED_YES)
         memory.writer = h;
@@ -406,10 +406,10 @@ static inline enum shared_outcome memory_settle(struct shared_log *log, const ch
 static inline enum shared_outcome memory_wait(struct shared_log *log, int64_t deadline_ms)
 {
     struct memory_handle *h = memory_of(log);
-    struct timespec until = clock_after_ms(CLOCK_REALTIME, deadline_ms - clock_now_ms());
+    struct timespec until = clock_after_ms(deadline_ms - clock_now_ms());
     pthread_mutex_lock(&memory.lock);
     if (!h->stops)
-        pthread_cond_timedwait(&memory.told, &memory.lock, &until);
+        pthread_cond_clockwait(&memory.told, &memory.lock, CLOCK_MONOTONIC, &until);
     bool stops = h->stops, away = memory_take_fault(h, false) == MEMORY_AWAY;
     pthread_mutex_unlock(&memory.lock);
     return stops ? SHARED_STOPPED : away ? SHARED_AWAY : SHARED_YES;
