@@ -56,7 +56,7 @@ struct telling {
     void *context;
     const struct shared_state *state;
     char configuration[96]; /* this node's, as it said it; "": not yet */
-    struct str differ, without, releases;
+    struct str differ, without;
     size_t differing;
 };
 

@@ -168,7 +168,7 @@ struct remote_counts {
     uint64_t results[REMOTE_RESULTS];
     uint64_t bytes;                      /* of bodies, as sent */
     struct histogram_values duration_ns; /* of polls, by histogram_times */
-    uint32_t hosts, hosts_resting;
+    uint32_t hosts_resting;
     double pressure;     /* the highest of all hosts: what is asked of it to what it bears */
     uint32_t lateness_s; /* how long the child that waits longest is due */
 };

@@ -729,20 +729,18 @@ static int64_t begin_children(struct remote *r, int64_t now, int64_t now_ms)
 
 static void measure(struct remote *r, int64_t now, int64_t now_ms)
 {
-    uint32_t resting = 0, hosts = 0;
+    uint32_t resting = 0;
     double pressure = 0;
     int64_t late = 0;
     for (size_t i = 0; i < r->host_count; i++) {
         const struct remote_host *host = r->hosts[i];
         double of_host = host_pressure(&host->pace, host->heap.load, r->plan->bounds.rate);
-        hosts += host->heap.count > 0;
         resting += host_rests(&host->pace, now_ms);
         pressure = of_host > pressure ? of_host : pressure;
         if (host->heap.count > 0 && now - (int64_t)host->heap.at[0].at > late)
             late = now - (int64_t)host->heap.at[0].at;
     }
     pthread_mutex_lock(&r->lock);
-    r->counts.hosts = hosts;
     r->counts.hosts_resting = resting;
     r->counts.pressure = pressure;
     r->counts.lateness_s = (uint32_t)late;
