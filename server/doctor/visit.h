@@ -44,7 +44,7 @@ void visit_tell(struct visit *v, enum doctor_level level, const char *check,
 /* The same about nothing in particular. `todo` NULL with DOCTOR_OK. */
 void visit_say(struct visit *v, enum doctor_level level, const char *check, const char *todo,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* The same, redirects followed, at most VISIT_MAX_HOPS; `*url` becomes the last one, `*hops` how
+/* GETs `*url`, redirects followed, at most VISIT_MAX_HOPS; it becomes the last one, `*hops` how
  * many there were. A redirect that cannot be followed is the reply. */
 enum fetch_status visit_follow(struct visit *v, struct url *url, const char *headers,
                                uint64_t max_bytes, struct fetch_reply *reply, unsigned *hops);
