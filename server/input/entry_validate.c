@@ -199,6 +199,8 @@ static enum rule_code judge_extensions(const struct raw_entry *raw, struct valid
     out->entry.extensions = any ? str_text(&fragment->text) : NULL;
     out->entry.extensions_state = any ? FIELD_SET : FIELD_NULL;
     out->entry.remarks |= fragment->remarks;
+    if (fragment->remarks & RULE_BIT(RULE_EXTENSION_DROPPED))
+        out->entry.dropped = fragment->why;
     return RULE_OK;
 }
 

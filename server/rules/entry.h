@@ -32,10 +32,11 @@ struct entry {
     enum field_state lastmod_state;
     enum field_state digest_state;
     enum field_state extensions_state;
-    bool gone;         /* in a split: the page URL goes */
-    uint32_t position; /* wanted position (import of an export) or POSITION_NONE */
-    uint64_t line;     /* 1-based line or array element it came from; 0: single */
-    rule_set remarks;  /* warnings gathered so far */
+    bool gone;           /* in a split: the page URL goes */
+    uint32_t position;   /* wanted position (import of an export) or POSITION_NONE */
+    uint64_t line;       /* 1-based line or array element it came from; 0: single */
+    rule_set remarks;    /* warnings gathered so far */
+    const char *dropped; /* why an extension was left out, with its field; NULL: none was */
 };
 
 /* What was not taken, and why. Strings are borrowed for the call that receives it. */

@@ -107,6 +107,20 @@ def test_what_is_told(run):
         assert text in run("url", "add", *words, code=1).err
 
 
+def test_what_was_wrong_with_what_is_left_out(run, tmp_path):
+    news = {"publication": {"name": "The Example Times", "language": "english"}, "publication_date": "2026-01-31T10:20:30Z", "title": "Shoes"}
+    run("urlset", "set", NEWS, "--expires", "never")
+    for number, (row, urlset, why) in enumerate((
+        ({"news": news}, NEWS, "news.publication.language "),
+        ({"news": {key: news[key] for key in ("publication", "title")} | {"publication": news["publication"] | {"language": "en"}}}, NEWS, "news.publication_date "),
+        ({"alternates": {"en_US": ORIGIN + "/en"}}, SHOP, "alternates.en_US "),
+        ({"images": [f"https://cdn.example.net/{n}.jpg" for n in range(1001)]}, SHOP, "images "),
+    )):
+        (tmp_path / "some").write_text(json.dumps({"loc": ORIGIN + "/first"}) + "\n" + json.dumps({"loc": ORIGIN + f"/{number}"} | row) + "\n")
+        told = run("import", "--urlset", urlset, tmp_path / "some")
+        assert f"(extension-dropped): 1 in all, first in line 2: {why}" in told.err, told
+
+
 def test_a_table_is_no_list(run, tmp_path):
     (tmp_path / "rows.csv").write_text(f"{ORIGIN}/1,2026-01-31\n{ORIGIN}/2,2026-01-31\n")
     told = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "rows.csv", code=1)

@@ -49,6 +49,7 @@ struct import {
     bool drop_extensions; /* that the urlset, made for `with`, was not made for */
     unsigned with;
     char extra[48];    /* the first element that has no place; empty: none */
+    char dropped[256]; /* why the first extension was left out; empty: none was */
     uint64_t stripped; /* page URLs that lost some */
     uint64_t shown;    /* of a dry run: rows printed */
     int64_t max_removed;
@@ -202,9 +203,13 @@ static void tell_remedy(struct cli *cli, const struct findings *f, const char *f
     }
 }
 
-static bool named(const struct import *import, int code)
+/* What the first one of the remark was about: `: <element>`, `: why`. */
+static void append_about(const struct import *import, int code, struct str *out)
 {
-    return code == RULE_EXTRA_ELEMENT && import->extra[0] != '\0';
+    if (code == RULE_EXTRA_ELEMENT && import->extra[0] != '\0')
+        str_append_format(out, ": <%s>", import->extra);
+    if (code == RULE_EXTENSION_DROPPED && import->dropped[0] != '\0')
+        str_append_format(out, ": %s", import->dropped);
 }
 
 /* Tells on stderr what was refused (each `sitemapd: FILE:LINE: LOC: why (code)`) and remarked.
@@ -214,15 +219,19 @@ static void tell_findings(const struct import *import, struct findings *f, const
     findings_sort(f);
     tell_refused(f, file);
     tell_remedy(import->cli, f, file);
-    for (int code = 0; code < RULE_CODE_COUNT; code++)
+    for (int code = 0; code < RULE_CODE_COUNT; code++) {
+        struct str about = STR_INIT;
+
+        append_about(import, code, &about);
         if (f->remarked_by[code] > 0 && f->first_line[code] == 0) /* of a site, not of a line */
             cli_note(file, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
                      rule_code_word((enum rule_code)code));
         else if (f->remarked_by[code] > 0)
-            cli_note(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64 "%s%s%s",
+            cli_note(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64 "%s",
                      rule_code_remark((enum rule_code)code), rule_code_word((enum rule_code)code),
-                     f->remarked_by[code], f->first_line[code], named(import, code) ? ": <" : "",
-                     named(import, code) ? import->extra : "", named(import, code) ? ">" : "");
+                     f->remarked_by[code], f->first_line[code], str_text(&about));
+        str_done(&about);
+    }
 }
 
 /* ---- a list of our own ------------------------------------------------------------------ */
@@ -459,6 +468,8 @@ static bool take_entry(void *context, const struct entry *entry)
     struct str rest = STR_INIT;
     struct entry kept;
 
+    if (entry->dropped != NULL && r->import->dropped[0] == '\0')
+        snprintf(r->import->dropped, sizeof r->import->dropped, "%s", entry->dropped);
     if (!take_remarks(r->import, entry))
         return true;
     group = find_group(r, entry);

@@ -35,6 +35,7 @@ void fragment_begin(struct fragment *f, bool lenient)
     f->lenient = lenient;
     f->has_news = f->news_spoilt = f->overfull = false;
     f->remarks = 0;
+    f->field[0] = f->why[0] = '\0';
 }
 
 void fragment_done(struct fragment *f)
@@ -371,12 +372,13 @@ enum rule_code fragment_end(struct fragment *f)
     str_done(&alternates);
     if (!f->overfull)
         return RULE_OK;
+    enum rule_code code = tell(f, RULE_EXTENSIONS_LONG,
+                               f->images_seen > FRAGMENT_MAX_IMAGES || f->image_count > 0 ? "images"
+                               : f->alternate_count > 0 ? "alternates"
+                                                        : "news",
+                               rule_code_sentence(RULE_EXTENSIONS_LONG));
     if (!f->lenient)
-        return tell(f, RULE_EXTENSIONS_LONG,
-                    f->images_seen > FRAGMENT_MAX_IMAGES || f->image_count > 0 ? "images"
-                    : f->alternate_count > 0                                   ? "alternates"
-                                                                               : "news",
-                    rule_code_sentence(RULE_EXTENSIONS_LONG));
+        return code;
     f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);
     return RULE_OK;
 }
