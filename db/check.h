@@ -155,7 +155,8 @@ struct check_write {
                                    all, by its id; REMOVE: its id */
     /* RESULT: the date that its entry is to bear, where it still bears `lastmod_from` (NULL: none)
      * and has no digest; of a child with a source, where that source still owns it. NULL: it stays.
-     */
+     * Where that source's list took `lastmod_from` back meanwhile, so that there is no date, the
+     * content is to be found again as if it were new, which dates it. */
     const char *lastmod_to, *lastmod_from;
     /* RESULT: full_at when the poll began. Where it is another by now, what the poll found may have
      * been undone since: it dates nothing, and is to be found again as if it were new. */

@@ -354,3 +354,28 @@ def test_a_list_that_waits_for_its_turn_keeps_no_poll_waiting(start):
             server.process.send_signal(signal.SIGHUP)  # what is under way goes on
             held.execute("ROLLBACK")
             assert (waits.result().status, waits.result().json()["removed"]) == (200, 1)
+
+
+def test_a_date_that_the_list_took_back_while_the_first_read_was_under_way(start):
+    """A first read leaves the date that the list gave; where there is none any more, the next one dates it."""
+    begun, goes_on = threading.Event(), threading.Event()
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        good = answer(200, urlset(base + "/page", lastmod="2025-02-03"))
+
+        def held(connection, _):
+            begun.set()
+            goes_on.wait(seconds(60))
+            connection.sendall(good)
+
+        origin.answers.update({"/a.xml": held, "/list.xml": answer(200, index((base + "/a.xml", "2026-01-02")))})
+        server = start(sites=(), config=config(base))
+        eventually(begun.is_set, "it is read")
+        assert "<lastmod>2026-01-02</lastmod>" in body(server, origin)
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        assert server.api("POST", "/v1/sources/shop/scan").status == 200
+        assert "<lastmod>" not in body(server, origin)
+        origin.answers["/a.xml"] = good
+        goes_on.set()
+        poll = lambda: server.api("POST", f"/v1/checks?loc={base}/a.xml")
+        eventually(lambda: poll().status == 200 and "<lastmod>2025-02-03</lastmod>" in body(server, origin), "it is dated")

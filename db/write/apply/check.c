@@ -257,10 +257,13 @@ static enum catalogue_status take_result(struct checked *c, const struct registr
     bool again = c->full_at != c->write->full_from;
     if (!c->list)
         status = put_find(c->tx, c->site, c->loc, &entry);
+    bool owned = c->source != 0 && entry.found && entry.source == c->source;
+    if (owned && c->write->lastmod_from && !entry.has_lastmod && !entry.has_digest)
+        again = true;
     if (status == CATALOGUE_OK && entry.found && c->write->lastmod_to && !again)
         status = set_date(c, registry, &entry, &again);
     bool good = c->source != 0 && !c->list && c->write->record.state == CHECK_GOOD;
-    bool of_file = good && entry.found && entry.source == c->source && !again;
+    bool of_file = good && owned && !again;
     if (status == CATALOGUE_OK && of_file)
         status = write_file(c, &entry);
     else if (status == CATALOGUE_OK && good && c->listed)

@@ -83,6 +83,8 @@ static void take_content(struct poll *p, const struct fetch_reply *reply,
     record->changed_at = moved ? p->now : record->changed_at;
     sitemap_remarks_write(&file->remarks, s->remarks);
     record->remarks = *s->remarks ? s->remarks : NULL;
+    if (s->dates.first && p->source) /* also where that stays: it may be taken back meanwhile */
+        s->write.lastmod_from = p->served;
     /* What somebody registered is theirs until its content moves. */
     if (*s->dates.lastmod && !p->has_digest && (p->source || moved)) {
         s->write.lastmod_from = p->served;

@@ -90,6 +90,11 @@ static void watch_list(struct write_fixture *f)
     assert_int_equal(check(f, &list, 1).status, CATALOGUE_OK);
 }
 
+static bool has_validators(struct write_fixture *f, bool list)
+{
+    return number_of(f, "SELECT count(*) FROM fetch WHERE list = %d AND etag IS NOT NULL", list);
+}
+
 static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
 {
     struct write_fixture *f = *state;
@@ -141,6 +146,31 @@ static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
     assert_lastmod(f, ROOT "a.xml", "2021-01-01");
     assert_int_equal(row_of(f, s.site, ROOT "a.xml").hash[0], 0);
     assert_int_equal(kept(f, ROOT "a.xml").file.hash[0], 9); /* as the date that stands */
+}
+
+/* A first read leaves the list's date. Where that was taken back meanwhile it is none of what there
+ * is now: the next poll is the first. */
+static void a_first_read_of_a_date_that_was_taken_back(void **state)
+{
+    struct write_fixture *f = *state;
+    watch_list(f);
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml", .lastmod = "2020-01-01",
+             .claim = "2020-01-01");
+    watch(f, unwatched(f, true, 0).site, SOURCE, ROOT "a.xml");
+    struct check_write result = {
+        .kind = CHECK_RESULT, .record = row_of(f, 1, ROOT "a.xml"), .lastmod_from = "2020-01-01"};
+    result.record.state = CHECK_GOOD;
+    result.record.etag = "\"x\"";
+    result.record.hash[0] = 9;
+    SCAN_ONE(f, .path = ROOT "a.xml", .loc = ROOT "a.xml");
+    assert_int_equal(check(f, &result, 1).status, CATALOGUE_OK);
+    assert_int_equal(row_of(f, 1, ROOT "a.xml").hash[0], 0);
+    assert_false(has_validators(f, false));
+    result.lastmod_from = NULL;
+    result.lastmod_to = "2019-01-01";
+    assert_true(check(f, &result, 1).changed);
+    assert_int_equal(row_of(f, 1, ROOT "a.xml").hash[0], 9);
+    assert_lastmod(f, ROOT "a.xml", "2019-01-01");
 }
 
 /* Rows of their own of the source's files, and of polls that tell of one. */
@@ -284,11 +314,6 @@ static void dates_come_out_as_they_were(void **state)
     row = row_of(f, 1, ROOT "0.xml");
     assert_int_equal(row.good_at, 0);
     assert_int_equal(row.full_at, 1600);
-}
-
-static bool has_validators(struct write_fixture *f, bool list)
-{
-    return number_of(f, "SELECT count(*) FROM fetch WHERE list = %d AND etag IS NOT NULL", list);
 }
 
 /* What a poll found, of a row that it began with. */
@@ -538,6 +563,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_watched_file_is_dated_where_it_is_as_it_was),
+        TEST(a_first_read_of_a_date_that_was_taken_back),
         TEST(a_poll_tells_of_what_is_listed),
         TEST(dates_come_out_as_they_were),
         TEST(a_poll_that_an_undo_overtook_brings_nothing_back),
