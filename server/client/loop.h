@@ -34,7 +34,7 @@ void fetch_loop_free(struct fetch_loop *loop);
 struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetch_request *request,
                                       fetch_done *done);
 /* Drops it, wherever it is; `done` is not called. Not from within `take`: return false there. */
-void fetch_loop_remove(struct fetch_loop *loop, struct fetch_transfer *transfer);
+void fetch_loop_remove(struct fetch_loop *loop, struct fetch_transfer *f);
 
 /* Moves on what can be moved, waits until there is something to do, `timeout_ms` at most, or
  * somebody wakes it, moves that on, and calls what is done. `timeout_ms` 0: does not wait. False

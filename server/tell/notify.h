@@ -51,7 +51,7 @@ struct notify;
 /* NULL, told, where it cannot: then nobody is told anything. */
 struct notify *notify_start(const struct notify_options *options);
 /* Any thread; never waits for I/O. `n` is a struct notify. */
-void notify_sitemap(void *n, const struct notify_sitemap *what);
+void notify_sitemap(void *context, const struct notify_sitemap *what);
 /* Ends the thread at once. What was not sent is lost; what is amiss then is told anew by the next
  * start. Takes NULL. */
 void notify_stop(struct notify *n);

@@ -130,7 +130,7 @@ enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin,
  * Fills `path` (INDEX_PATH_MAX_CHARS + 1 bytes), where list->path is then, and the pattern. */
 enum catalogue_status index_judge_new(struct tx *tx, const struct change *change,
                                       struct registry_index *list, char *path,
-                                      const struct registry_site **site,
+                                      const struct registry_site **out,
                                       struct change_result *result);
 /* The list of this kind that a change names by its id. NULL, with the result filled, where there is
  * none, or none for who asks. */
