@@ -76,7 +76,7 @@ enum catalogue_status catalogue_view_history_change(struct catalogue_view *v, ui
  * written; parts count from 1. `*more` where there is another part. An entry that was touched again
  * much later in the change is told again. */
 enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint64_t revision,
-                                                  int64_t site_id, uint64_t part,
+                                                  int64_t site_id, uint64_t number,
                                                   history_each_row *each, void *context,
                                                   bool *more);
 

@@ -606,16 +606,16 @@ static void *run(void *context)
     return NULL;
 }
 
-void source_set_settle(void *context, void (*done)(void *context), void *done_context)
+void source_set_settle(void *source_set, void (*done)(void *context), void *context)
 {
-    struct source_set *set = context;
+    struct source_set *set = source_set;
     struct waiter *waiter = set != NULL ? malloc(sizeof *waiter) : NULL;
     bool waits = false;
     if (waiter != NULL) {
         pthread_mutex_lock(&set->lock);
         waits = set->started && !set->ending;
         if (waits) {
-            *waiter = (struct waiter){set->waiters, done, done_context};
+            *waiter = (struct waiter){set->waiters, done, context};
             set->waiters = waiter;
             pthread_cond_signal(&set->wake);
         }
@@ -624,7 +624,7 @@ void source_set_settle(void *context, void (*done)(void *context), void *done_co
     if (waits)
         return;
     free(waiter);
-    done(done_context);
+    done(context);
 }
 
 static struct source_set *set_new(struct config *config, struct catalogue *c,
@@ -789,9 +789,9 @@ static void look_at_remote(struct remote *remote, const struct remote_settings *
                   });
 }
 
-void source_set_look(void *context, notify_each *each, void *each_context)
+void source_set_look(void *source_set, notify_each *each, void *each_context)
 {
-    struct source_set *set = context;
+    struct source_set *set = source_set;
     struct source_list *list = sources_hold(set->sources);
     struct roster *roster = roster_hold(&set->remotes);
     struct remote_counts counts;

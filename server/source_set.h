@@ -29,8 +29,8 @@ bool source_set_check(const struct source_set *set, const struct config *config)
  * and its entries stay. False, told, where some could not be begun. */
 bool source_set_reconfigure(struct source_set *set, struct config *config);
 /* Calls `done` once the sources are those of the registry that is published now: at once where the
- * set has ended. Any thread; never waits. `set` is a struct source_set. */
-void source_set_settle(void *set, void (*done)(void *context), void *context);
+ * set has ended. Any thread; never waits. Takes a struct source_set. */
+void source_set_settle(void *source_set, void (*done)(void *context), void *context);
 /* Whether a source that API or command line make of the site with this origin may read the folder:
  * it lies beneath a source_root of the site, or (`all_sites`) of [fetch]. By the names alone: what
  * symlinks lead out is held when it is opened. Any thread; never waits for I/O. */
@@ -40,9 +40,9 @@ struct sources *source_set_sources(const struct source_set *set);
 struct remote *source_set_remote(const struct source_set *set);
 struct roster_place *source_set_roster(struct source_set *set);
 struct served_files *source_set_files(const struct source_set *set);
-/* Tells how each source stands, and what is not of one; from memory. Until source_set_end. `set` is
+/* Tells how each source stands, and what is not of one; from memory. Until source_set_end. Takes
  * a struct source_set. */
-void source_set_look(void *set, notify_each *each, void *each_context);
+void source_set_look(void *source_set, notify_each *each, void *each_context);
 /* Who is told from then on what befalls single sitemaps of remote sources, on their thread; must
  * not wait. NULL: nobody, and once this returns nobody is being told. */
 void source_set_tell(struct source_set *set, notify_tell *told, void *context);

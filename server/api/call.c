@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "server/api/auth.h"
+#include "server/api/copy.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"

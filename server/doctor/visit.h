@@ -71,7 +71,7 @@ const char *visit_forbidden(const struct visit_robots *robots, const struct url 
 bool visit_names_index(const struct visit *v, const struct visit_robots *robots);
 /* Fetches a sitemap that an index lists and judges it. `lastmod`: what the index dates it with; "":
  * nothing. `robots` is its host's. */
-void visit_child(struct visit *v, const char *loc, const char *lastmod,
+void visit_child(struct visit *v, const char *text, const char *lastmod,
                  const struct visit_robots *robots);
 /* The other hosts that an index lists sitemaps of: those past the bound are not looked at. */
 #define VISIT_MAX_HOSTS 5u

@@ -108,7 +108,7 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
         const char *host = alias->name[i];
         if (site && has_host(site->alias_hosts, site->alias_host_count, host))
             continue;
-        if ((other = registry_site_of_alias(r, host, site)) != NULL) {
+        if (registry_site_of_alias(r, host, site) != NULL) {
             result_decline(result, CATALOGUE_CONFLICT, "");
             snprintf(result->detail, sizeof result->detail, "%s is another site's host alias",
                      host);

@@ -32,7 +32,7 @@ route_hook history_list, history_get, history_undo, diff_get, restore_post;
 
 /* The calls that are more than a struct call: route.call_size. */
 extern const size_t upload_size, removal_size, site_write_size, index_write_size;
-extern const size_t source_write_size, check_call_size, scan_call_size, changes_size, copy_size;
+extern const size_t source_write_size, check_call_size, scan_call_size, changes_size;
 
 /* ---- checks.c */
 /* The `check` of a sitemap that is read where it is. */

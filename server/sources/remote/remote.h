@@ -130,7 +130,7 @@ void remote_look(struct remote *r);
 /* One poll of a list for the command line, without a thread: what `sitemapd scan` does. */
 struct scan_once;
 enum catalogue_status remote_scan_once(const struct remote_settings *settings,
-                                       const struct remote_bounds *bounds, struct scan_once *scan);
+                                       const struct remote_bounds *bounds, struct scan_once *once);
 
 /* ---- how it stands (from memory, any thread, never waits for I/O) -------------------------- */
 
