@@ -310,8 +310,8 @@ static enum served_file_load_status look(struct served_files *files, struct serv
     if (fd < 0)
         return served_file_load_error(errno);
     enum served_file_load_status status = served_file_file_stat(fd, &file);
-    bool same = *resource != NULL && f->settled && served_file_file_same(&file, &f->file);
-    if (status == SERVED_FILE_LOADED && !same)
+    if (status == SERVED_FILE_LOADED &&
+        (*resource == NULL || !f->settled || !served_file_file_same(&file, &f->file)))
         status = read_file(files, f, fd, &file, resource);
     close(fd);
     return status;
