@@ -30,18 +30,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/base/site_group.h"
+
 #define SHARED_ID_SIZE      37 /* a UUID in text, and its end */
 #define SHARED_CHAIN_BYTES  32
 #define SHARED_NODE_SIZE    129
 #define SHARED_EPOCH_SIZE   33
 #define SHARED_FIRST_SCHEMA 10 /* of a file that can be shared */
 
-/* Sites have turns for what has the writer for itself (a "list"), on a node and among all nodes.
- * Who has one together is a site group: the sites whose ids differ by a multiple of SITE_GROUPS.
- * Its number, id % SITE_GROUPS, is a `site_group` in the writer's queue (queue.h), at `begin` and
- * in the line of all nodes (pg_line.c); group 0 is also who writes for all sites. */
-#define SITE_GROUPS   256
-#define NO_SITE_GROUP (-1) /* what is no list, or nobody's place */
+/* Sites have turns for what has the writer for itself (a "list"), on a node and among all nodes:
+ * `site_group` (site_group.h) in the writer's queue (queue.h), at `begin` and in the line of all
+ * nodes (pg_line.c). */
 
 enum shared_outcome {
     SHARED_YES,     /* done */

@@ -44,7 +44,7 @@ void queue_done(struct queue *q)
 
 static struct queue_group *group_of(struct queue *q, const struct write_request *request)
 {
-    return &q->groups[(uint64_t)request->change.grant.site_id % SITE_GROUPS];
+    return &q->groups[site_group_of(request->change.grant.site_id)];
 }
 
 /* One site's tokens have half of the places: nobody's writes, however many, leave others none. */

@@ -335,15 +335,21 @@ void crawlers_put_page(struct crawlers *c, const char *name, const struct crawle
         note_last_fetch(c, slot, held->row.fetched_at);
 }
 
+/* False: nobody has this name here. */
+static bool slot_day(const struct crawlers *c, const char *name, const struct crawler_day *day,
+                     struct crawler_day *out)
+{
+    *out = *day;
+    out->crawler = (uint8_t)crawlers_find(c, name);
+    return out->crawler != 0;
+}
+
 void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,
                       int64_t now)
 {
-    size_t slot = crawlers_find(c, name);
-    struct crawler_day with_slot = *day;
-    if (slot == 0)
-        return;
-    with_slot.crawler = (uint8_t)slot;
-    days_put(c->days, &with_slot, now);
+    struct crawler_day with_slot;
+    if (slot_day(c, name, day, &with_slot))
+        days_put(c->days, &with_slot, now);
 }
 
 void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, int64_t now)
@@ -389,12 +395,9 @@ bool crawlers_others_begin(struct crawlers *c, int64_t times)
 void crawlers_others_day(struct crawlers *c, const char *name, const struct crawler_day *day,
                          int64_t now)
 {
-    size_t slot = crawlers_find(c, name);
-    struct crawler_day with_slot = *day;
-    if (slot == 0)
-        return;
-    with_slot.crawler = (uint8_t)slot;
-    days_add(c->others_next, &with_slot, now);
+    struct crawler_day with_slot;
+    if (slot_day(c, name, day, &with_slot))
+        days_add(c->others_next, &with_slot, now);
 }
 
 void crawlers_others_end(struct crawlers *c, int64_t times)

@@ -43,7 +43,7 @@
 
 static atomic_uint *waiting_of(struct exchange *e)
 {
-    return &e->connection->listener->waiting_of[(uint64_t)e->request.grant.site_id % WAITING_SITES];
+    return &e->connection->listener->waiting_of[site_group_of(e->request.grant.site_id)];
 }
 
 /* One site's tokens have half of the places: however much they ask for, others may wait, too. */

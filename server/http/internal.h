@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 
+#include "server/base/site_group.h"
 #include "server/http/address.h"
 #include "server/http/connection.h"
 #include "server/http/counts.h"
@@ -31,8 +32,6 @@
 #define POOL_BESIDE_HEADER 8192u
 
 #define TARGET_INLINE 512u /* longer targets are allocated */
-
-#define WAITING_SITES 256u
 
 enum wait_state {
     WAIT_NONE,      /* the hook runs, or nothing waits */
@@ -131,11 +130,10 @@ struct listener {
     size_t *rows; /* of the counts, by route: one for all routes of a label */
 
     atomic_bool quiescing;
-    atomic_int_fast64_t quiesced_ms; /* since when; 0: it is not */
-    atomic_uint waiting;             /* places taken by waiting requests */
-    /* Of these, by tokens for one site. Ids that differ by a multiple share one. */
-    atomic_uint waiting_of[WAITING_SITES];
-    atomic_uint resuming; /* threads inside request_resume */
+    atomic_int_fast64_t quiesced_ms;     /* since when; 0: it is not */
+    atomic_uint waiting;                 /* places taken by waiting requests */
+    atomic_uint waiting_of[SITE_GROUPS]; /* of these, by tokens for one site */
+    atomic_uint resuming;                /* threads inside request_resume */
 
     pthread_t accept_thread;
     bool accepting;

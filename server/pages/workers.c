@@ -3,13 +3,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "server/base/site_group.h"
+
 struct job {
     struct job *next;
     void (*run)(void *context);
     void *context;
 };
 
-/* Jobs of one site's tokens that wait. One with any stands in the ring of turns. */
+/* Jobs of one site group's tokens that wait. One with any stands in the ring of turns. */
 struct line {
     struct line *next;
     struct job *first, **last;
@@ -22,7 +24,7 @@ struct workers {
     struct line *turn, **turn_last; /* whose turn is next */
     uint32_t queued, max_queued;
     bool ending;
-    struct line lines[WORKERS_LINES];
+    struct line lines[SITE_GROUPS];
     unsigned thread_count;
     pthread_t threads[];
 };
@@ -102,7 +104,7 @@ struct workers *workers_new(unsigned threads, uint32_t max_queued)
 
 bool workers_run(struct workers *w, int64_t site_id, void (*job)(void *context), void *context)
 {
-    struct line *line = &w->lines[(uint64_t)site_id % WORKERS_LINES];
+    struct line *line = &w->lines[site_group_of(site_id)];
     struct job *j = malloc(sizeof *j);
     if (j == NULL)
         return false;

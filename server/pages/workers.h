@@ -8,11 +8,8 @@
 
 struct workers;
 
-/* Sites share a line by their ids modulo this. */
-#define WORKERS_LINES 256u
-
-/* `max_queued` bounds the jobs that wait; those of a line may be half of them. NULL when out of
- * memory or threads. */
+/* `max_queued` bounds the jobs that wait; those of a site group (site_group.h) may be half of them.
+ * NULL when out of memory or threads. */
 struct workers *workers_new(unsigned threads, uint32_t max_queued);
 /* False when the queue is full or out of memory: the job will not run. `site_id`: whose tokens ask;
  * 0: no site's alone, which may take all places. */
