@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NO_ARGUMENT = ("kubernetes/run", "openapi-lint/run", "coverage")
 TELL = (
     "coverage", "console/run", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run",
-    "openapi-lint/run", "package/run", "proxies/run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
+    "openapi-lint/run", "package/run", "proxies/run", "run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
 )
 WRONG = [
     *((name, ["surplus"]) for name in NO_ARGUMENT),
@@ -21,10 +21,10 @@ WRONG = [
     ("debian13/run", ["--surplus"]), ("debian13/run", ["one", "two"]),
     ("fault/run", ["surplus"]),
     ("fuzz/run", ["--surplus"]), ("fuzz/run", ["surplus"]), ("fuzz/run", ["--executions", "many"]),
-    ("lint/run", ["surplus.c"]), ("lint/run", ["server"]), ("lint/run", ["server/serve.h"]), ("lint/run", ["README.md"]), ("lint/run", ["--surplus"]),
+    ("lint/run", ["surplus.c"]), ("lint/run", ["server"]), ("lint/run", ["server/serve.h"]), ("lint/run", ["README.md"]), ("lint/run", ["--surplus"]), ("lint/run", ["--scripts", "surplus"]),
     ("metrics/run", ["surplus"]), ("metrics/run", ["--bin"]), ("metrics/run", ["--bin", "surplus"]), ("metrics/run", ["--bin", "server"]),
     ("package/run", ["buster"]), ("package/run", ["--surplus"]),
-    ("run", ["surplus"]),
+    ("run", ["--surplus"]), ("run", ["--repeat"]), ("run", ["--repeat", "0"]), ("run", ["--repeat", "many"]), ("run", ["--failed", "surplus"]),
     ("soak/run", ["an hour"]), ("soak/run", ["0"]), ("soak/run", ["1", "2"]), ("soak/run", ["-5"]),
     ("stress/sources", ["long"]), ("stress/sources", ["5", "seed"]), ("stress/sources", ["5", "6", "7"]),
     ("systemd/run", ["surplus"]), ("systemd/run", ["one", "two"]),
@@ -121,15 +121,15 @@ def alive(pid):
 def test_a_signal_to_run_alone(run, tmp_path, number, long, hold):
     """It acts at once, while a build or the tests go on for long, and leaves no process."""
     tree = tmp_path / "tree"
-    for name in ("tests/run", "deploy/lib/packages.sh"):
-        (tree / name).parent.mkdir(parents=True)
+    for name in ("tests/run", "deploy/lib/packages.sh", "tests/lib/usage.sh"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(os.path.join(ROOT, name), tree / name)
     for name in ("cmake", "ctest"):
         (tmp_path / "tools" / name).write_text(LONG.format(hold=hold) if name == long else "#!/bin/sh\n")
         (tmp_path / "tools" / name).chmod(0o755)
     pids = tmp_path / "pids"
     process = subprocess.Popen(
-        ["env", "--default-signal=HUP,INT,TERM", tree / "tests" / "run", "--quick"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        ["env", "--default-signal=HUP,INT,TERM", tree / "tests" / "run", "--load"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         env={**os.environ, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}", "PIDS": str(pids)},
     )
     started = []

@@ -149,9 +149,9 @@ def needs(*scripts):
     "command, absent", [(name, package) for name in ("deploy/quickstart", "tests/run") for package, _ in needs(name)],
 )
 def test_each_needed_package_known_but_absent(machine, command, absent):
-    """deploy/quickstart and tests/run --quick, on a machine that has all that they need but one."""
+    """deploy/quickstart and tests/run, on a machine that has all that they need but one."""
     tree = machine.folder / "tree"
-    for name in (command, "deploy/lib/packages.sh"):
+    for name in (command, "deploy/lib/packages.sh", "tests/lib/usage.sh"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(os.path.join(ROOT, name), tree / name)
     machine.tool("cmake", "exit 9")
@@ -159,5 +159,5 @@ def test_each_needed_package_known_but_absent(machine, command, absent):
     for package, tool in needs(command):
         if tool and package != absent:
             machine.tool(tool, "")
-    _, asked = machine.run(str(tree / command), *(["--quick"] if command == "tests/run" else []))
+    _, asked = machine.run(str(tree / command))
     assert words(asked) == [absent]
