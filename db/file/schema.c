@@ -1,8 +1,30 @@
+/* Which version of the schema a file has, and how it gets this program's.
+ *
+ * Version 1 is schema.sql. Each later version is a step from the one before it, in `steps` below: a
+ * released step is never changed, and none goes through a table of entries, so that a catalogue of
+ * millions opens as fast as a small one. A migration is one transaction, so a file is never between
+ * two versions. */
 #include "db/file/schema.h"
 
 #include <stdio.h>
 
 #include "db/file/connection.h"
+
+/* steps[N] brings a file of version N to N + 1. */
+static const char *const steps[] = {
+    NULL, /* an empty file: schema.sql */
+#ifdef SCHEMA_OF_NEXT
+    "ALTER TABLE site ADD COLUMN next INTEGER NOT NULL DEFAULT 7;"
+    "CREATE TABLE next(one INTEGER PRIMARY KEY, chance INTEGER NOT NULL) STRICT;"
+    "INSERT INTO next VALUES (1, random());",
+#endif
+};
+_Static_assert(sizeof steps / sizeof *steps == SCHEMA_VERSION, "one step for each later version");
+
+const char *schema_step(int version)
+{
+    return steps[version];
+}
 
 static enum catalogue_status fail(sqlite3 *db, const char *path, int rc, char *why, size_t why_size)
 {
@@ -42,6 +64,14 @@ static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *ve
     if (rc != SQLITE_OK)
         return fail(db, path, rc, why, why_size);
 
+    if (application == SCHEMA_DEVELOPMENT_ID) {
+        snprintf(why, why_size,
+                 "%s: was made by a development build of sitemapd (schema %lld), which releases do "
+                 "not open: run `sitemapd export` with that build, name another path, and "
+                 "`sitemapd import` with this one",
+                 path, (long long)(*version % SCHEMA_SHARED));
+        return CATALOGUE_UNAVAILABLE;
+    }
     bool empty = application == 0 && *version == 0 && tables == 0;
     if (!empty && (application != SCHEMA_APPLICATION_ID || *version < 1)) {
         snprintf(why, why_size,
@@ -79,26 +109,22 @@ bool schema_version(sqlite3 *db, int *version, bool *shared)
     return true;
 }
 
-static int step_on(sqlite3 *db, int64_t from, int64_t to)
-{
-    int rc = SQLITE_OK;
-    for (int64_t step = from; rc == SQLITE_OK && step < to && step < SCHEMA_VERSION; step++)
-        rc = sqlite3_exec(db, schema_step((int)step), NULL, NULL, NULL);
-    return rc;
-}
-
 int schema_make(sqlite3 *db, int version)
 {
-    if (version < SCHEMA_WHOLE)
-        return step_on(db, 0, version);
-    int rc = sqlite3_exec(db, schema_whole, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? step_on(db, SCHEMA_WHOLE, version) : rc;
+    int rc = sqlite3_exec(db, schema_sql, NULL, NULL, NULL);
+    for (int step = 1; rc == SQLITE_OK && step < version; step++)
+        rc = sqlite3_exec(db, schema_step(step), NULL, NULL, NULL);
+    return rc;
 }
 
 /* Inside the transaction: the steps from `version` on, or all of a new catalogue. */
 static int migrate(sqlite3 *db, int64_t version, bool shared)
 {
-    int rc = version == 0 ? schema_make(db, SCHEMA_VERSION) : step_on(db, version, SCHEMA_VERSION);
+    int rc = SQLITE_OK;
+    if (version == 0)
+        rc = schema_make(db, SCHEMA_VERSION);
+    for (int step = (int)version; rc == SQLITE_OK && step > 0 && step < SCHEMA_VERSION; step++)
+        rc = sqlite3_exec(db, schema_step(step), NULL, NULL, NULL);
     if (rc == SQLITE_OK && version == 0)
         rc = sqlite3_exec(db,
                           "INSERT INTO catalogue(one, epoch, revision, registry_revision, serial,"

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "db/file/schema.h"
 #include "db/file/statements.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
@@ -49,19 +48,15 @@ const char *check_remark_word(enum check_remark remark)
 }
 
 #define CHECK_COLUMNS                                                                              \
-    CHECK_COLUMNS_BY("k.checked_at - k.good_ago", "k.checked_at - k.full_ago",                     \
-                     "k.checked_at - k.since_ago")
-#define CHECK_COLUMNS_BY(good_at, full_at, since)                                                  \
     "k.id, k.site, coalesce((SELECT name FROM source WHERE id = k.source), ''), "                  \
     "k.list, " CHECK_LOC(                                                                          \
-        "k") ","                                                                                   \
-             " k.state, k.status, k.marks, k.next_at, k.interval_s, k.failures, "                  \
-             "k.checked_at, " good_at ", k.changed_at, " full_at ", " since                        \
-             ", k.etag, k.last_modified, k.hash,"                                                  \
-             " coalesce(k.dateless, k.hash), k.urls,"                                              \
-             " k.bytes, k.newest_lastmod, k.one_lastmod, k.remarks, k.problem, k.detail, k.line"
-#define CHECKS    "SELECT " CHECK_COLUMNS " FROM fetch AS k"
-#define CHECKS_11 "SELECT " CHECK_COLUMNS_BY("k.good_at", "k.full_at", "k.since") " FROM fetch AS k"
+        "k") ", k.state, k.status, k.marks, k.next_at, k.interval_s, k.failures, "                 \
+             "k.checked_at, k.checked_at - k.good_ago, k.changed_at, k.checked_at - k.full_ago, "  \
+             "k.checked_at - k.since_ago, k.etag, k.last_modified, k.hash, coalesce(k.dateless, "  \
+             "k.hash), "                                                                           \
+             "k.urls, k.bytes, k.newest_lastmod, k.one_lastmod, k.remarks, k.problem, k.detail, "  \
+             "k.line"
+#define CHECKS "SELECT " CHECK_COLUMNS " FROM fetch AS k"
 #define BY_LOC                                                                                     \
     " WHERE k.list = 0 AND k.site = ?1 AND k.source IN (SELECT 0 UNION ALL SELECT source"          \
     " FROM fetch WHERE list = 1) AND " CHECK_AT("k", "?2")
@@ -139,13 +134,7 @@ enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
 enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
                                                   const char *loc, struct check_record *out)
 {
-    int version;
-    bool shared;
-    if (!schema_version(v->db, &version, &shared))
-        return CATALOGUE_UNAVAILABLE;
-    /* Entries are shown with theirs by a node that waits for older releases, too. */
-    sqlite3_stmt *row =
-        version < 12 ? view_statement(v, CHECKS_11 BY_LOC) : view_statement(v, CHECKS BY_LOC);
+    sqlite3_stmt *row = view_statement(v, CHECKS BY_LOC);
 
     return take_one(v, row, view_bind(row, "it", site_id, loc), out);
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/file/schema.h"
 #include "db/read/view_pool.h"
 
 static void read_crawler(sqlite3_stmt *row, char out[CRAWLER_KEPT_NAME])
@@ -111,13 +110,7 @@ enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_
 enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, int64_t *times,
                                                     int64_t *since)
 {
-    int version;
-    bool shared;
     *times = *since = 0;
-    if (!schema_version(v->db, &version, &shared))
-        return CATALOGUE_UNAVAILABLE;
-    if (version < 11) /* of a node that waits for older releases */
-        return CATALOGUE_OK;
     sqlite3_stmt *row = view_statement(v, "SELECT t.times, t.since FROM crawler_told AS t"
                                           " JOIN catalogue AS k ON k.epoch = t.epoch"
                                           " WHERE k.one = 1");

@@ -36,7 +36,7 @@
 #define SHARED_CHAIN_BYTES  32
 #define SHARED_NODE_SIZE    129
 #define SHARED_EPOCH_SIZE   33
-#define SHARED_FIRST_SCHEMA 10 /* of a file that can be shared */
+#define SHARED_FIRST_SCHEMA 1 /* of a file that can be shared */
 
 /* Sites have turns for what has the writer for itself (a "list"), on a node and among all nodes:
  * `site_group` (site_group.h) in the writer's queue (queue.h), at `begin` and in the line of all

@@ -297,7 +297,7 @@ READY = re.compile(r"^sitemapd: ready public=https?://(\S+) admin=https?://(\S+)
 class Server:
     """`sitemapd serve` on free ports with a catalogue of its own."""
 
-    def __init__(self, folder, *args, env=None, database=None, sites=(ORIGIN,), token=TOKEN, config=None):
+    def __init__(self, folder, *args, env=None, database=None, sites=(ORIGIN,), token=TOKEN, config=None, binary=BIN):
         self.folder = folder
         self.database = str(database or os.path.join(str(folder), "catalogue.db"))
         self.args = list(args)
@@ -319,7 +319,7 @@ class Server:
         if token:
             self.env["SITEMAPD_TOKEN"] = token
         self.log_path = os.path.join(str(folder), "serve.log")
-        self.binary = BIN
+        self.binary = binary
         self.process = None
         self.ready_line = None
 
@@ -418,7 +418,7 @@ class Server:
         return self.bulk(entries, f"/v1/sitemaps?{query}", "PUT")
 
     def cli(self, *args, **more):
-        return sitemapd(*args, database=self.database, **more)
+        return sitemapd(*args, database=self.database, **{"binary": self.binary, **more})
 
     def make_token(self, name, *options):
         """Known to the server, which sees a moment later what that command wrote."""

@@ -1,11 +1,8 @@
 """What the sitemap files of a folder hold that crawlers can make nothing of: told by rule, line and column, in the
 API, the log, the metrics and by `scan`; left out of the index where no page of it is of use."""
 
-import re
-import pathlib
 import gzip
 import os
-import sqlite3
 
 from harness import ORIGIN, eventually, sitemapd
 from test_sources import NOT_WATCHED, OLD, URLSET, World, urlset, world  # noqa: F401 (a fixture)
@@ -168,34 +165,3 @@ def test_fifty_thousand_bad_urls_are_one_remark(world):
     (remark,) = world.source()["remarks"]
     assert remark["count"] == 49999 and remark["line"] == 4 and len(remark["detail"]) < 300, remark
     assert len(world.told("source-file-remark")[0]) < 600
-
-
-def test_what_an_earlier_version_read_is_read_again(world):
-    """By its rules all was well; the entry of what is refused now stays until somebody mends it."""
-    lay(world.folder, {"a.xml": REMARKED["relative.xml"]})
-    world.folder.put("b.xml.gz", urlset("/b"))
-    world.start(NOT_WATCHED)
-    before = world.entries()
-    world.server.stop()
-    database = sqlite3.connect(world.server.database)
-    later = (pathlib.Path(__file__).parents[2] / "db/file/schema_versions.c").read_text().split("schema_v6[]", 1)[1]
-    for view in set(re.findall(r"CREATE VIEW (\w+)", later)):
-        database.execute(f"DROP VIEW {view}")
-    for was, now in re.findall(r"ALTER TABLE (\w+) RENAME TO (\w+)", later):
-        database.execute(f"ALTER TABLE {now} RENAME TO {was}")
-    for table in re.findall(r"CREATE TABLE (\w+)", later):
-        database.execute(f"DROP TABLE {table}")
-    for index in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", later):
-        database.execute(f"DROP INDEX IF EXISTS {index}")
-    for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", later):
-        if column in (row[1] for row in database.execute(f"PRAGMA table_info({table})")):
-            database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    database.execute("CREATE INDEX source_file_loc ON source_file(site, loc) WHERE site IS NOT NULL")  # schema 11 has another
-    database.execute("PRAGMA user_version = 5")
-    database.commit()
-    database.close()
-    lay(world.folder, {"b.xml.gz": (urlset("/b"),)})
-    world.server.start()
-    world.scanned()
-    eventually(lambda: set(remarks(world)) == {"a.xml"} and world.problems() == {"b.xml.gz": "not-gzip"}, "it is read again")
-    assert world.entries() == before

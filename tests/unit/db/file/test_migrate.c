@@ -1,5 +1,6 @@
-/* Files of another version: an older one is brought forward with all it holds, a newer one is
- * refused and left as it is. */
+/* Files of another version: an older one is migrated with all it holds, a newer one and a
+ * development build's are refused and left as they are. Built as the next release would be
+ * (db_next), so that there is a step to take. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -30,27 +31,28 @@ static int drop_folder(void **state)
     return 0;
 }
 
-/* A catalogue as version 1 left it, with three entries in one index. */
+/* A catalogue of version 1 with three entries in one index, one of them past empty segments. */
 static void make_version_1(const char *path)
 {
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     fixture_sql(db, "PRAGMA journal_mode=WAL");
     fixture_sql(db, "BEGIN");
-    fixture_sql(db, "%s", schema_step(0));
+    assert_int_equal(schema_make(db, 1), SQLITE_OK);
     fixture_sql(db,
-                "INSERT INTO catalogue VALUES(1, '0123456789abcdef0123456789abcdef', 0, 0, 0, 0);"
-                "PRAGMA application_id = 0x534d4150; PRAGMA user_version = 1; COMMIT");
+                "INSERT INTO catalogue(one, epoch, revision, registry_revision, serial, changed_at)"
+                " VALUES(1, '0123456789abcdef0123456789abcdef', 0, 0, 0, 0);"
+                "PRAGMA application_id = %d; PRAGMA user_version = 1; COMMIT",
+                SCHEMA_APPLICATION_ID);
     fixture_site(db, 1, ORIGIN);
     fixture_index(db, 1, 1, "/sitemap_index.xml");
     fixture_entry(db, 1, 0, ORIGIN "/a.xml", "2026-01-01");
     fixture_entry(db, 1, 1, ORIGIN "/b.xml", NULL);
     fixture_entry(db, 1, 777, ORIGIN "/c.xml", "2026-01-03");
-    fixture_sql(db, "UPDATE catalogue SET registry_revision = 1");
-    /* Its segments were of 500 positions. */
-    fixture_sql(db, "DELETE FROM segment; INSERT INTO segment SELECT 1,"
-                    " (address & 0xffffffff) / 500, count(*), max(serial) FROM sitemap GROUP BY 2");
-    fixture_sql(db, "INSERT INTO token VALUES(1, 'deploy', zeroblob(32), NULL, 5)");
+    fixture_sql(db, "UPDATE catalogue SET registry_revision = 1;"
+                    "INSERT INTO segment VALUES(1, 1, 0, 2), (1, 2, 0, 2);"
+                    "INSERT INTO token(id, name, sha256, created_at)"
+                    " VALUES(1, 'deploy', zeroblob(32), 5)");
     sqlite3_close(db);
 }
 
@@ -146,8 +148,8 @@ static void an_older_file_is_brought_forward(void **state)
     catalogue_close(c);
     assert_int_equal(version_of(f->path, "PRAGMA user_version"), SCHEMA_VERSION);
     assert_int_equal(version_of(f->path, "PRAGMA application_id"), SCHEMA_APPLICATION_ID);
-    assert_int_equal(version_of(f->path, "SELECT count(*) FROM page"), 1);
-    assert_int_equal(version_of(f->path, "SELECT count(*) FROM page WHERE stamp = 0"), 0);
+    assert_int_equal(version_of(f->path, "SELECT next FROM site"), 7);
+    assert_int_equal(version_of(f->path, "SELECT count(*) FROM next"), 1);
 }
 
 /* What was migrated and what was made anew are one and the same. */
@@ -170,121 +172,6 @@ static void both_ways_lead_to_the_same_tables(void **state)
     sqlite3_close(db);
 }
 
-/* Version 4 halves the segments: 0 to 499 become two, 500 to 999 two more. */
-static void segments_are_halved(void **state)
-{
-    struct fixture *f = *state;
-    make_version_1(f->path);
-    catalogue_close(open_catalogue(f->path));
-    static const int entries[] = {2, 0, 0, 1}, revision[] = {2, 2, 3, 3};
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
-    assert_int_equal(fixture_number(db, "SELECT count(*) FROM segment"), 4);
-    for (int i = 0; i < 4; i++) {
-        char what[96];
-        snprintf(what, sizeof what, "SELECT entries FROM segment WHERE number = %d", i);
-        assert_int_equal(fixture_number(db, what), entries[i]);
-        snprintf(what, sizeof what, "SELECT revision FROM segment WHERE number = %d", i);
-        assert_int_equal(fixture_number(db, what), revision[i]);
-    }
-    sqlite3_close(db);
-}
-
-/* Version 11 has what polls and sources know alike of a sitemap in one row. */
-static void what_polls_know_is_told_once(void **state)
-{
-    static const char fetched[] =
-        "INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at, interval_s,"
-        " failures, checked_at, good_at, changed_at, full_at, since, hash, dateless, urls, bytes,"
-        " one_lastmod, line) VALUES(%s, %d, %d, '" ORIGIN "%s', 1, 200, 0, 9, 60, 0, 8, 8, 0, 8, 8,"
-        " zeroblob(16), %s, 3, 500, 0, 0)";
-    static const char known[] =
-        "INSERT INTO source_file(source, path, site, loc, state, refused, device, inode, size,"
-        " mtime_ns, hash, lastmod, urls, bytes, one_lastmod, future, line, \"column\","
-        " problem_since, claim) VALUES(2, '" ORIGIN "%s', 1, '" ORIGIN "%s', 0, 0, 0, 0, 0, 0,"
-        " zeroblob(16), %s, %d, 500, 0, 0, 0, 0, 0, '2026-01-01')";
-    struct fixture *f = *state;
-    make_version_1(f->path);
-    assert_int_equal(sqlite3_open(f->path, &f->db), SQLITE_OK);
-    for (int i = 1; i < 10; i++)
-        fixture_sql(f->db, "%s", schema_step(i));
-    fixture_sql(f->db, "PRAGMA user_version = 10; INSERT INTO source VALUES(2, 'shop');"
-                       "INSERT INTO source_state(source, scanned_at, good_at, held, files, listed,"
-                       " quarantined) VALUES(2, 1, 1, 0, 3, 3, 0)");
-    fixture_sql(f->db, known, "/a.xml", "/a.xml", "'2026-01-01'", 3);
-    fixture_sql(f->db, known, "/b.xml", "/b.xml", "NULL", 3);
-    fixture_sql(f->db, known, "/c.xml", "/c.xml", "'2026-01-03'", 4); /* not as polls say */
-    fixture_sql(f->db, fetched, "1", 2, 0, "/a.xml", "zeroblob(16)");
-    fixture_sql(f->db, fetched, "1", 2, 0, "/b.xml", "NULL");
-    fixture_sql(f->db, fetched, "1", 2, 0, "/c.xml", "x'000102030405060708090a0b0c0d0e0f'");
-    fixture_sql(f->db, fetched, "1", 0, 0, "/d.xml", "zeroblob(16)");
-    fixture_sql(f->db, fetched, "0", 2, 1, "/list.xml", "NULL");
-    fixture_sql(f->db, "CREATE TABLE was AS SELECT * FROM source_file");
-    struct catalogue *c = open_catalogue(f->path);
-    assert_sound(c);
-    catalogue_close(c);
-    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM source_file_row"), 1);
-    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM fetch WHERE listed = 1"), 2);
-    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM fetch WHERE loc = '" ORIGIN
-                                           "/list.xml' OR loc IN ('/a.xml', '/b.xml', '/c.xml',"
-                                           " '/d.xml')"),
-                     5);
-    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM (SELECT source, path, site, loc,"
-                                           " hash, lastmod, urls, bytes, claim FROM was INTERSECT"
-                                           " SELECT source, path, site, loc, hash, lastmod, urls,"
-                                           " bytes, claim FROM source_file)"),
-                     3);
-}
-
-/* Version 12 keeps what polls know in fewer bytes: all of it is as it was. */
-static void what_polls_know_is_kept_shorter(void **state)
-{
-    static const char *const dates[][2] = {
-        /* lastmod, claim */
-        {"''", "'2026-10-01T08:09:10Z'"},
-        {"'2026-10-02T08:09:10+00:00'", "'2026-10-01T08:09:10+00:00'"},
-        {"'2026-10-02'", "'2026-10-01T08:09:10+02:00'"},
-        {"'2026-10-02T08:09:10.5Z'", "'2026-02-31T08:09:10Z'"},
-        {"'1970-01-01T00:00:00Z'", "'1969-12-31T23:59:59Z'"},
-        {"'9999-12-31T23:59:59Z'", "'0001-01-01T00:00:00+00:00'"},
-        {"NULL", "NULL"},
-        {"''", "NULL"},
-    };
-    const int count = sizeof dates / sizeof *dates;
-    struct fixture *f = *state;
-    make_version_1(f->path);
-    assert_int_equal(sqlite3_open(f->path, &f->db), SQLITE_OK);
-    for (int i = 1; i < 11; i++)
-        fixture_sql(f->db, "%s", schema_step(i));
-    fixture_sql(f->db,
-                "PRAGMA user_version = 11; INSERT INTO source VALUES(2, 'shop');"
-                "INSERT INTO source_state(source, scanned_at, good_at, held, files, listed,"
-                " quarantined) VALUES(2, 1, 1, 0, %d, %d, 0)",
-                count, count);
-    for (int i = 0; i < count; i++)
-        fixture_sql(f->db,
-                    "INSERT INTO fetch(site, source, list, loc, state, status, marks, next_at,"
-                    " interval_s, failures, checked_at, good_at, changed_at, full_at, since, urls,"
-                    " bytes, one_lastmod, line, listed, lastmod, claim) VALUES(1, 2, 0, '/%d.xml',"
-                    " %d, 200, 0, 9, 60, 0, 900, 800, 700, 600, 1000, 3, 500, 0, 0, 1, %s, %s)",
-                    i, i % 4, dates[i][0], dates[i][1]);
-    fixture_sql(f->db, "CREATE TABLE was AS SELECT * FROM source_file");
-    struct catalogue *c = open_catalogue(f->path);
-    assert_sound(c);
-    catalogue_close(c);
-    assert_int_equal(fixture_number(f->db,
-                                    "SELECT count(*) FROM (SELECT path, lastmod, claim FROM"
-                                    " was INTERSECT SELECT path, lastmod, claim FROM source_file)"),
-                     count);
-    assert_int_equal(fixture_number(f->db, "SELECT group_concat(typeof(claim) = 'integer', '')"
-                                           " = '11000000' AND group_concat(typeof(lastmod) ="
-                                           " 'integer', '') = '01000100' FROM fetch"),
-                     1);
-    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM fetch WHERE (good_ago, full_ago,"
-                                           " since_ago, changed_at) = (100, 300, -100, 700)"),
-                     count);
-}
-
 static void a_newer_file_is_refused_and_left_alone(void **state)
 {
     struct fixture *f = *state;
@@ -299,9 +186,25 @@ static void a_newer_file_is_refused_and_left_alone(void **state)
     assert_null(c);
     assert_non_null(strstr(why, "newer version of sitemapd"));
     assert_int_equal(fixture_number(f->db, "PRAGMA user_version"), SCHEMA_VERSION + 1);
-    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM sqlite_schema"
-                                           " WHERE name = 'source_file'"),
-                     0);
+    assert_int_equal(
+        fixture_number(f->db, "SELECT count(*) FROM sqlite_schema WHERE name = 'next'"), 0);
+}
+
+static void a_development_file_is_refused_and_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct catalogue_options options = options_for(f->path);
+    struct catalogue *c;
+    char why[512];
+    make_version_1(f->path);
+    assert_int_equal(sqlite3_open(f->path, &f->db), SQLITE_OK);
+    fixture_sql(f->db, "PRAGMA application_id = %d; PRAGMA user_version = 12",
+                SCHEMA_DEVELOPMENT_ID);
+    assert_int_equal(catalogue_open(&options, &c, why, sizeof why), CATALOGUE_UNAVAILABLE);
+    assert_null(c);
+    assert_non_null(strstr(why, "development build of sitemapd (schema 12)"));
+    assert_non_null(strstr(why, "sitemapd export"));
+    assert_int_equal(fixture_number(f->db, "PRAGMA user_version"), 12);
 }
 
 /* One step or none: what is half way in is undone. */
@@ -313,14 +216,14 @@ static void a_migration_that_fails_leaves_the_file_as_it_was(void **state)
     char why[256];
     make_version_1(f->path);
     assert_int_equal(sqlite3_open(f->path, &f->db), SQLITE_OK);
-    fixture_sql(f->db, "CREATE TABLE source_state(mine)");
+    fixture_sql(f->db, "CREATE TABLE next(mine)");
     assert_int_not_equal(catalogue_open(&options, &c, why, sizeof why), CATALOGUE_OK);
-    assert_non_null(strstr(why, "source_state"));
+    assert_non_null(strstr(why, "next"));
     assert_int_equal(fixture_number(f->db, "PRAGMA user_version"), 1);
-    assert_int_equal(fixture_number(f->db, "SELECT count(*) FROM sqlite_schema"
-                                           " WHERE name = 'source_file'"),
-                     0);
-    fixture_sql(f->db, "DROP TABLE source_state");
+    assert_int_equal(
+        fixture_number(f->db, "SELECT count(*) FROM pragma_table_info('site') WHERE name = 'next'"),
+        0);
+    fixture_sql(f->db, "DROP TABLE next");
     c = open_catalogue(f->path);
     assert_serves(c);
     catalogue_close(c);
@@ -409,10 +312,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(an_older_file_is_brought_forward),
         TEST(both_ways_lead_to_the_same_tables),
-        TEST(segments_are_halved),
-        TEST(what_polls_know_is_told_once),
-        TEST(what_polls_know_is_kept_shorter),
         TEST(a_newer_file_is_refused_and_left_alone),
+        TEST(a_development_file_is_refused_and_left_alone),
         TEST(a_migration_that_fails_leaves_the_file_as_it_was),
         TEST(processes_at_once_migrate_once),
         TEST(a_backup_of_version_1_is_migrated_when_it_takes_the_place),
