@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -159,17 +160,61 @@ def quickstart(run, tmp_path):
     shutil.copy(os.path.realpath("/bin/sh"), tree / "build" / "release" / "sitemapd")
     os.mkfifo(tree / "never")
     (tmp_path / "tools" / "cmake").write_text("#!/bin/sh\n")
+    readlink = tmp_path / "tools" / "readlink"  # as of a server's /proc/PID/exe for its own user
+    readlink.write_text("#!/bin/sh\necho Permission denied >&2\nexit 1\n")
+    readlink.chmod(0o755)
 
-    def start(serve, *args):
-        (tree / "serve").write_text(serve)
+    def start(serve, *args, **streams):
+        (start.tree / "serve").write_text(serve)
         env = {**os.environ, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}"}
-        return subprocess.run([tree / "deploy" / "quickstart", *args], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+        streams = streams or {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.run([start.tree / "deploy" / "quickstart", *args], env=env, stdin=subprocess.DEVNULL, text=True, timeout=300, **streams)
 
+    start.tree = tree
     yield start
     start("", "stop")
 
 
-SERVE = "echo sitemapd: ready public=http://0.0.0.0:8080 admin=http://127.0.0.1:8081\nexec 3<>never\nread line <&3\n"
+SERVE = 'echo "$*" >asked; echo sitemapd: ready public=http://127.0.0.1:8080 admin=http://127.0.0.1:8081\nexec 3<>never\nread line <&3\n'
+
+
+BUILDING = "building, with all output in build/quickstart/build.log\n"
+
+
+def test_quickstart_of_a_tree_that_was_moved(quickstart, tmp_path):
+    """CMake begins anew, and the server of the old place is replaced."""
+    (tmp_path / "tools" / "cmake").write_text(f'#!/bin/sh\nls build/release >>"{tmp_path}/seen"\n')
+    cache, old = quickstart.tree / "build" / "release" / "CMakeCache.txt", quickstart.tree
+    cache.write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={old}\n")
+    first = quickstart(SERVE).stdout
+    assert first.startswith(BUILDING) and cache.exists()
+    quickstart.tree = old.rename(tmp_path / "moved")
+    second = quickstart(SERVE)
+    assert second.returncode == 0 and second.stdout.startswith(BUILDING), second
+    assert first.split("(pid ")[1].split(")")[0] != second.stdout.split("(pid ")[1].split(")")[0]
+    assert (tmp_path / "seen").read_text().split() == 2 * ["CMakeCache.txt", "sitemapd"] + 2 * ["sitemapd"]
+    assert quickstart("", "stop").stdout == "stopped\n"
+
+
+def test_quickstart_shows_on_a_terminal_how_far_the_build_is(quickstart, tmp_path):
+    os.mkfifo(tmp_path / "release")
+    (tmp_path / "tools" / "cmake").write_text(f'#!/bin/sh\n[ "$1" = --preset ] || {{ echo 7 of 9 steps done; read line <"{tmp_path}/release"; }}\n')
+    screen, terminal = os.openpty()
+    shown = b""
+
+    def watch():
+        nonlocal shown
+        while b"building, 1 s: 7 of 9 steps done" not in shown:
+            shown += os.read(screen, 4096)
+        (tmp_path / "release").write_text("\n")
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    done = quickstart(SERVE, stdout=terminal)
+    watcher.join(300)
+    os.close(terminal)
+    os.close(screen)
+    assert done.returncode == 0 and shown.startswith(BUILDING.replace("\n", "\r\n").encode()), shown
 
 
 def test_quickstart_with_a_slow_start(quickstart, tmp_path):
@@ -178,7 +223,8 @@ def test_quickstart_with_a_slow_start(quickstart, tmp_path):
     nohup.write_text('#!/bin/sh\nsleep 2\nexec "$@"\n')
     nohup.chmod(0o755)
     first = quickstart(SERVE)
-    assert first.returncode == 0 and "sitemapd runs (pid " in first.stdout, first
+    assert first.returncode == 0 and "sitemapd is running (pid " in first.stdout, first
+    assert " --listen 127.0.0.1:8080 --admin-listen 127.0.0.1:8081" in (quickstart.tree / "asked").read_text()
     assert "http://127.0.0.1:8080/sitemap_index.xml" in first.stdout and first.stderr == ""
     assert quickstart(SERVE).stdout == first.stdout, "the one that runs is found again"
     assert quickstart(SERVE, "stop").stdout == "stopped\n"
@@ -187,5 +233,5 @@ def test_quickstart_with_a_slow_start(quickstart, tmp_path):
 
 def test_quickstart_of_a_server_that_ends(quickstart):
     done = quickstart("echo sitemapd: no such thing >&2\nexit 1\n")
-    assert done.returncode == 1 and done.stdout == "building\n", done
+    assert done.returncode == 1 and done.stdout == BUILDING, done
     assert done.stderr == "sitemapd: no such thing\ndeploy/quickstart: the server does not start\n", done

@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NATIVE = subprocess.run(["dpkg", "--print-architecture"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 FOREIGN = "i386" if NATIVE != "i386" else "amd64"
 # What the scripts call besides: nothing else is on the PATH, so that no tool is there by chance.
-BASE = ("awk", "cat", "cut", "dirname", "dpkg", "dpkg-query", "env", "grep", "id", "ls", "mkdir", "mktemp", "nproc", "rm", "sed", "seq", "setsid", "sh", "stat", "tail")
+BASE = ("awk", "cat", "cut", "dirname", "dpkg", "dpkg-query", "env", "flock", "grep", "id", "ls", "mkdir", "mktemp", "nproc", "rm", "sed", "seq", "setsid", "sh", "sleep", "stat", "stty", "tail")
 BY_STATUS = [
     ("unknown ok not-installed", False), ("install ok not-installed", False), ("purge ok not-installed", False),
     ("deinstall ok config-files", False), ("install ok half-installed", False), ("install reinstreq half-installed", False),

@@ -16,6 +16,7 @@ find_program() {
     install_packages $build_packages
     echo "building: release"
     mkdir -p build
+    drop_moved_build build/release
     if ! { cmake --preset release && cmake --build --preset release -j "${JOBS:-2}" --target sitemapd; } >build/release.log 2>&1; then
         tail -40 build/release.log >&2
         echo "$1: does not build, see build/release.log" >&2
