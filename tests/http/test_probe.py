@@ -279,15 +279,40 @@ index = {HOST}/sitemap_index.xml
 
     done = sitemapd("migrate", HOST, "--connect", connect, "--commands")
     assert done.code == 0, done
-    script = done.out.replace("curl -sf 'http://www.example.com/robots.txt' -o robots.txt", "printf 'User-agent: *\\n' >robots.txt").replace(
-        "sitemapd import", f"sitemapd import --connect {connect}"
-    )
+    script = done.out.replace("sitemapd import", f"sitemapd import --connect {connect}")
+    listed = run_commands(script, tmp_path)
+    assert listed == {f"{HOST}{path}" for path in ("/a.xml", "/gone.xml", "/it's.xml", "/inner.xml", "/pages.xml")}
+
+
+def run_commands(script, tmp_path):
+    """What --commands printed, run by a shell as it is, but that curl finds no DNS here."""
+    (tmp_path / "curl").write_text("#!/bin/sh\nprintf 'User-agent: *\\n' >robots.txt\n")
+    (tmp_path / "curl").chmod(0o755)
+    (tmp_path / "sitemapd").unlink(missing_ok=True)
     os.symlink(BIN, tmp_path / "sitemapd")
     env = environment({"SITEMAPD_DATABASE": str(tmp_path / "catalogue.db"), "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     ran = subprocess.run(["sh", "-eu", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=seconds(60))
     assert ran.returncode == 0, (script, ran)
-    listed = {line["loc"] for line in sitemapd("export", database=tmp_path / "catalogue.db").lines()}
-    assert listed == {f"{HOST}{path}" for path in ("/a.xml", "/gone.xml", "/it's.xml", "/inner.xml", "/pages.xml")}
+    return {line["loc"] for line in sitemapd("export", database=tmp_path / "catalogue.db").lines()}
+
+
+def test_migrate_prints_no_code_of_the_origin(origin, tmp_path):
+    """Every text that an origin chooses is one word of a shell: where it redirects to, its indexes, their sitemaps."""
+    connect = f"{origin.address}:{origin.port}"
+    code = "';touch$IFS'pwned';'"
+    named = [f"/i{code}.xml", f"/m{code}.xml"]
+    origin.answers["/robots.txt"] = answer(302, Location=f"/r{code}.txt")
+    origin.answers[f"/r{code}.txt"] = answer(200, f"User-agent: *\nSitemap: {HOST}{named[0]}\nSitemap: {HOST}{named[1]}\n".encode())
+    locs = [f"{HOST}/a{code}.xml", f"{HOST}/n{code}.xml", f"{HOST}/$(touch$IFS'pwned').xml"]
+    origin.answers[named[0]] = answer(200, index(*locs))
+    origin.answers[locs[1][len(HOST) :]] = answer(200, index(f"{HOST}/inner.xml"))
+    for path in (locs[0][len(HOST) :], locs[2][len(HOST) :], named[1], "/inner.xml"):
+        origin.answers[path] = answer(200, PAGE)
+    done = sitemapd("migrate", HOST, "--connect", connect, "--commands")
+    assert done.code == 0 and done.out.count("pwned") > 6, done
+    script = done.out.replace("sitemapd import", f"sitemapd import --connect {connect}")
+    assert run_commands(script, tmp_path) == {locs[0], locs[2], HOST + named[1], f"{HOST}/inner.xml"}
+    assert not (tmp_path / "pwned").exists()
 
 
 def test_migrate_nothing(origin):

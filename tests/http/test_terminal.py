@@ -5,6 +5,8 @@ import functools
 import os
 import pty
 import re
+import select
+import shlex
 import shutil
 import struct
 import subprocess
@@ -13,7 +15,7 @@ import termios
 
 import pytest
 
-from harness import BIN, environment, sitemapd
+from harness import BIN, environment, seconds, sitemapd
 
 ESCAPE = "\x1b["
 
@@ -103,12 +105,16 @@ def surroundings(**more):
     return environment({"SITEMAPD_BIN": BIN, "PATH": os.path.dirname(BIN) + os.pathsep + os.environ["PATH"], **more})
 
 
-def bash(*words):
+def bash_lines(*words):
     done = subprocess.run(
         ["bash", "--norc", "-c", BASH, "bash", "sitemapd", *words], stdout=subprocess.PIPE, check=True, text=True,
         env=surroundings(),
     )
-    return done.stdout.split()
+    return done.stdout.splitlines() if done.stdout != "\n" else []
+
+
+def bash(*words):
+    return " ".join(bash_lines(*words)).split()
 
 
 def fish(*words):
@@ -236,3 +242,80 @@ def test_completions_expand_the_home_folder(tmp_path):
     done = subprocess.run([BIN, "complete", "--", "--database", "~/c.db", "site", "remove", ""],
         stdout=subprocess.PIPE, text=True, env=surroundings(HOME=str(tmp_path)))
     assert done.stdout == "https://www.example.com\tsite\n"
+
+
+# An index may be called so by any token that may add one.
+URLS = [f"https://www.example.com/{name}" for name in ("zz$(touch$IFS/{}).xml", "yy';touch$IFS'/{}';.xml", "xx&touch$IFS/{}&.xml")]
+
+
+def test_bash_quotes_what_it_inserts(tmp_path):
+    """The line that a completion made is evaluated by a shell: no URL is code there, and each arrives as it is."""
+    there(bash)
+    database, pwned = str(tmp_path / "c.db"), tmp_path / "pwned"
+    urls = [url.replace("/{}", str(pwned)) for url in URLS]
+    assert sitemapd("site", "add", "https://www.example.com", database=database).code == 0
+    for url in urls:
+        assert sitemapd("index", "add", url, database=database).code == 0
+    here = ("--database", database, "render")
+    for url in urls:
+        for typed in (url[:26], url[:26] + "\\" + url[26], *(quote + url[:26] for quote in "\"'")):
+            words = [*here, typed] if typed[0] in "\"'" else split([*here, typed])
+            offered = bash_lines(*words)
+            if typed[0] in "\"'":
+                assert offered == [], "quotes are open: what would have to be quoted is not offered"
+                continue
+            line = "printf %s https:" + offered[0]
+            made = subprocess.run(["bash", "--norc", "-c", line], stdout=subprocess.PIPE, text=True, cwd=tmp_path, timeout=seconds(30))
+            assert len(offered) == 1 and made.stdout == url, (typed, line)
+    assert bash_lines(*here, '"https://www.example.com/s') == ["https://www.example.com/sitemap_index.xml"]
+    assert not pwned.exists()
+
+
+SHELLS = {
+    "bash": ("bash --noprofile --rcfile {}/rc -i", "rc", "PS1='READY>'\nsource <(sitemapd completion bash)\n"),
+    "zsh": ("zsh -i", ".zshrc", "autoload -Uz compinit; compinit -u\nsource <(sitemapd completion zsh)\nPS1='READY>'\n"),
+    "fish": ("fish --no-config -C source\\ {}/rc -i", "rc", "sitemapd completion fish | source\nfunction fish_prompt; echo 'READY>'; end\n"),
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_completed_line_runs_no_code(shell, tmp_path):
+    """Typed into an interactive shell, with a TAB."""
+    if not shutil.which(shell):
+        pytest.skip("no such shell here")
+    command, name, text = SHELLS[shell]
+    (tmp_path / name).write_text(text)
+    database, pwned = str(tmp_path / "c.db"), tmp_path / "pwned"
+    assert sitemapd("site", "add", "https://www.example.com", database=database).code == 0
+    assert sitemapd("index", "add", URLS[0].replace("/{}", str(pwned)), database=database).code == 0
+    homes = {key: str(tmp_path) for key in ("HOME", "ZDOTDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")}
+    try:
+        ours, theirs = pty.openpty()
+    except OSError as error:
+        pytest.skip(f"needs a terminal: {error}")
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 400, 0, 0))
+    process = subprocess.Popen(
+        shlex.split(command.format(tmp_path)), stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), env=surroundings(**homes, SITEMAPD_DATABASE=database, TERM="xterm"),
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+
+    def wait_for(what):
+        nonlocal seen
+        while what not in seen:
+            assert select.select([ours], [], [], seconds(30))[0], (what, seen)
+            seen += os.read(ours, 65536)
+        seen = seen[seen.index(what) + len(what) :]
+
+    try:
+        wait_for(b"READY>")
+        os.write(ours, b"sitemapd render https://www.example.com/zz\t")
+        wait_for(b".xml")
+        os.write(ours, b"\r")
+        wait_for(b"has no entries")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert not pwned.exists()

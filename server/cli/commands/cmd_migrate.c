@@ -79,6 +79,19 @@ static void note(struct site *s, struct str *out, const char *format, ...)
     str_append_format(out, "%c %s\n", s->commands ? '#' : ';', text);
 }
 
+/* As one word of a shell: a URL may hold an apostrophe, and what the origin redirects to is its own
+ * choice. */
+static void append_quoted(struct str *out, const char *text, size_t len)
+{
+    str_append_char(out, '\'');
+    for (size_t i = 0; i < len; i++)
+        if (text[i] == '\'')
+            str_append_text(out, "'\\''");
+        else
+            str_append_char(out, text[i]);
+    str_append_char(out, '\'');
+}
+
 /* ---- robots.txt ------------------------------------------------------------------------ */
 
 static bool add_index(struct site *s, const struct url *url, size_t under)
@@ -313,18 +326,6 @@ static void tell_dates(struct look *l)
              plural(l->foreign, "lies", "lie"), l->foreign == 1 ? "another host" : "other hosts");
 }
 
-/* A word of the shell's; a URL may hold an apostrophe. */
-static void append_quoted(struct str *out, const char *text)
-{
-    str_append_char(out, '\'');
-    for (; *text != '\0'; text++)
-        if (*text == '\'')
-            str_append_text(out, "'\\''");
-        else
-            str_append_char(out, *text);
-    str_append_char(out, '\'');
-}
-
 /* ---- what takes it over ---------------------------------------------------------------- */
 
 /* "example" of www.example.com. */
@@ -372,7 +373,7 @@ static void append_nested(const struct look *l)
         for (uint64_t k = 0; s->under[i] != i && k < l->members; k++)
             if (strcmp(s->indexes[i].text, l->locs[k]) == 0) {
                 str_append_text(&s->sources, "sitemapd remove ");
-                append_quoted(&s->sources, l->locs[k]);
+                append_quoted(&s->sources, l->locs[k], strlen(l->locs[k]));
                 str_append_text(&s->sources, "\n");
             }
 }
@@ -384,10 +385,11 @@ static void append_import(struct look *l, const struct url *url)
                   (!l->dates_differ || l->now_dates == l->members);
 
     str_append_text(&s->sources, "sitemapd import --index ");
-    append_quoted(&s->sources, s->indexes[s->under[l->number]].text);
+    append_quoted(&s->sources, s->indexes[s->under[l->number]].text,
+                  strlen(s->indexes[s->under[l->number]].text));
     str_append_text(&s->sources, stamps ? " --drop-lastmod" : "");
     str_append_text(&s->sources, l->bad > 0 ? " --skip-invalid " : " ");
-    append_quoted(&s->sources, url->text);
+    append_quoted(&s->sources, url->text, strlen(url->text));
     str_append_text(&s->sources, "\n");
     append_nested(l);
     str_append_text(&s->sources, "\n");
@@ -406,7 +408,7 @@ static void append_path(struct site *s, size_t number)
         str_append_format(&s->paths, "index = %.*s\n", url->path_len, url->text + url->origin_len);
     else {
         str_append_text(&s->paths, "sitemapd index add ");
-        append_quoted(&s->paths, url->text);
+        append_quoted(&s->paths, url->text, strlen(url->text));
         str_append_text(&s->paths, "\n");
     }
 }
@@ -442,7 +444,7 @@ static void look_at_sitemap(struct site *s, const struct url *url, uint64_t urls
     note(s, &s->sources, "%s is a sitemap of %" PRIu64 " %s, no index%s", url->text, urls,
          plural(urls, "URL", "URLs"), s->commands ? "" : "; once the site is made:");
     str_append_text(&s->sources, s->commands ? "sitemapd add " : "; sitemapd add ");
-    append_quoted(&s->sources, url->text);
+    append_quoted(&s->sources, url->text, strlen(url->text));
     str_append_text(&s->sources, "\n\n");
 }
 
@@ -483,13 +485,15 @@ static void print_robots(struct site *s, const char *name, struct str *out)
     note(s, out, "robots.txt has %" PRIu64 " %s of its own, which would be lost with the switch%s",
          s->rules, plural(s->rules, "line", "lines"),
          s->commands ? "" : "; saved, it is named here");
-    if (s->commands)
-        str_append_format(out,
-                          "curl -sf '%s' -o robots.txt\n"
-                          "sitemapd site update '%.*s' --robots robots.txt\n",
-                          s->origin.text, s->origin.origin_len, s->origin.text);
-    else
+    if (s->commands) {
+        str_append_text(out, "curl -sf ");
+        append_quoted(out, s->origin.text, s->origin.len);
+        str_append_text(out, " -o robots.txt\nsitemapd site update ");
+        append_quoted(out, s->origin.text, s->origin.origin_len);
+        str_append_text(out, " --robots robots.txt\n");
+    } else {
         str_append_format(out, ";robots_file = /etc/sitemapd/%s-robots.txt\n", name);
+    }
 }
 
 static void print_site(struct site *s)
@@ -498,15 +502,18 @@ static void print_site(struct site *s)
     char name[NAME_MAX_BYTES];
 
     write_name(s, name);
-    if (s->commands)
-        str_append_format(&out, "sitemapd site add --no-index '%.*s'", s->origin.origin_len,
-                          s->origin.text);
-    else
+    if (s->commands) {
+        str_append_text(&out, "sitemapd site add --no-index ");
+        append_quoted(&out, s->origin.text, s->origin.origin_len);
+    } else
         str_append_format(&out, "[site \"%s\"]\norigin = %.*s\n", name, s->origin.origin_len,
                           s->origin.text);
     for (size_t i = 0; i < s->host_count; i++)
-        str_append_format(&out, s->commands ? " --cross-host '%s'" : "cross_host = %s\n",
-                          s->hosts[i]);
+        if (s->commands) {
+            str_append_text(&out, " --cross-host ");
+            append_quoted(&out, s->hosts[i], strlen(s->hosts[i]));
+        } else
+            str_append_format(&out, "cross_host = %s\n", s->hosts[i]);
     str_append_text(&out, s->commands ? "\n" : "");
     str_append_text(&out, str_text(&s->paths));
     print_robots(s, name, &out);
