@@ -100,7 +100,7 @@ struct site_declaration {
     /* Managed: its hosts and its cap are these, and its robots.txt is none of the catalogue's. Else
      * it is made where it is not there, and what it is like is not looked at. */
     bool managed;
-    bool elsewhere; /* by another node of a shared catalogue: left as it is, and managed */
+    bool released; /* no configuration lists it any more: it stays, and is no longer managed */
     const char *const *cross_hosts, *const *alias_hosts; /* NULL-terminated */
     uint32_t max_pages;
     bool check;
@@ -111,7 +111,7 @@ struct token_declaration {
     struct grant grant; /* but for its site_id */
     const char *site;   /* its origin, normalised; NULL: every site */
     uint8_t sha256[32];
-    bool elsewhere; /* as of a site; of the grant its name alone counts then */
+    bool released; /* as of a site: it is revoked; of the grant only the name counts then */
 };
 
 /* Makes what is kept of a change that was applied, once for each: `out` is then what a repeat gets
@@ -179,14 +179,14 @@ struct change {
     int64_t max_removed;        /* MAX_REMOVED_GUARDED, or how many may go */
     struct site_fields site;
     struct urlset_fields urlset;
-    /* Configure: all sites declared; a managed one that is not among them becomes an ordinary one.
+    /* Configure: the sites that are declared, and those that are released. A site that is neither
+     * stays as it is: another node may have declared it since the submitter read the registry.
      * All or nothing, alone in its transaction; refused, result.refused_at is the declaration's
      * place and result.refused_index the path of an index that is to blame. Where
      * registry_is_declared nothing is written. */
     const struct site_declaration *declared;
     size_t declared_count;
-    /* With them, the tokens: one of the configuration's that is not among them ends. Refused,
-     * result.refused_token is its place. */
+    /* With them, the tokens, likewise. Refused, result.refused_token is its place. */
     const struct token_declaration *declared_tokens;
     size_t declared_token_count;
     int64_t site_id;

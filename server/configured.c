@@ -46,45 +46,62 @@ struct declared {
     struct token_declaration *tokens;
     struct config_grant *grants; /* what the tokens point to */
     size_t token_count;
-    bool *site_elsewhere, *token_elsewhere; /* of a shared catalogue: by place in the registry */
+    bool *site_elsewhere, *token_elsewhere; /* another node's: by place in the registry */
 };
 
 /* In a change NULL leaves a list as it is. */
 static const char *const no_names[] = {NULL};
 
-/* False, told, where a token cannot be read (any more). */
+/* Room for whatever a configuration declares and a registry may have released. False, logged, when
+ * out of memory. */
+static bool make_room(const struct config *config, const struct registry *r, struct declared *out)
+{
+    size_t sites = config->site_count + config->origin_count + r->site_count;
+    size_t tokens = config->token_count + r->token_count;
+    out->sites = calloc(sites + 1, sizeof *out->sites);
+    out->tokens = calloc(tokens + 1, sizeof *out->tokens);
+    out->grants = calloc(config->token_count + 1, sizeof *out->grants);
+    out->site_elsewhere = calloc(r->site_count + 1, sizeof *out->site_elsewhere);
+    out->token_elsewhere = calloc(r->token_count + 1, sizeof *out->token_elsewhere);
+    if (out->sites != NULL && out->tokens != NULL && out->grants != NULL &&
+        out->site_elsewhere != NULL && out->token_elsewhere != NULL)
+        return true;
+    log_failure("configuration", "out of memory");
+    return false;
+}
+
+static void done(struct declared *d)
+{
+    free(d->sites);
+    free(d->tokens);
+    free(d->grants);
+    free(d->site_elsewhere);
+    free(d->token_elsewhere);
+}
+
+/* False, logged, if a token's file cannot be read. */
 static bool declare_tokens(const struct config *config, struct declared *out)
 {
-    out->tokens = calloc(config->token_count + 1, sizeof *out->tokens);
-    out->grants = calloc(config->token_count + 1, sizeof *out->grants);
-    if (out->tokens == NULL || out->grants == NULL) {
-        log_failure("configuration", "out of memory");
-        return false;
-    }
     for (size_t i = 0; i < config->token_count; i++) {
         struct config_grant *grant = &out->grants[i];
+        struct token_declaration *token = &out->tokens[out->token_count];
         const char *fault = config_token_read(&config->tokens[i], grant);
         if (fault != NULL) {
             log_failure(config->tokens[i].named.name, "cannot make the token: %s", fault);
             return false;
         }
-        out->tokens[i].grant = grant->grant;
-        out->tokens[i].site = grant->site[0] != '\0' ? grant->site : NULL;
-        memcpy(out->tokens[i].sha256, grant->sha256, sizeof grant->sha256);
+        token->grant = grant->grant;
+        token->site = grant->site[0] != '\0' ? grant->site : NULL;
+        memcpy(token->sha256, grant->sha256, sizeof grant->sha256);
         out->token_count++;
     }
     return true;
 }
 
-/* The strings stay the configuration's. False when out of memory. */
-static bool declare(const struct config *config, bool starts, struct declared *out)
+/* The strings stay the configuration's. */
+static void declare_sites(const struct config *config, bool starts, struct declared *out)
 {
     static const char *const usual[] = {INDEX_PATH_DEFAULT, NULL};
-    size_t more = starts ? config->origin_count : 0;
-    out->count = 0;
-    out->sites = calloc(config->site_count + more + 1, sizeof *out->sites);
-    if (out->sites == NULL)
-        return false;
     for (size_t i = 0; i < config->site_count; i++) {
         const struct config_site *site = &config->sites[i];
         out->sites[out->count++] = (struct site_declaration){
@@ -98,17 +115,17 @@ static bool declare(const struct config *config, bool starts, struct declared *o
             .check = site->check,
         };
     }
-    for (size_t i = 0; i < more; i++)
+    for (size_t i = 0; starts && i < config->origin_count; i++)
         out->sites[out->count++] =
             (struct site_declaration){.origin = config->origins[i], .index_paths = usual};
-    return true;
 }
 
-/* ---- what other nodes declare ---------------------------------------------------------- */
+/* ---- what no configuration lists any more ----------------------------------------------- */
 
 /* Of a shared catalogue each node has a configuration. What another declares stays managed: a node
- * lets go only of what none declares any more, so that two that differ do not undo each other's.
- * Who was silent for a week is gone. */
+ * releases only what none declares any more, so that two that differ do not undo each other's.
+ * A node that was silent for a week is gone. Only what the registry has shown is released: another
+ * node may declare a site before this one's change is applied. */
 #define GONE_MS (7 * 86400 * INT64_C(1000))
 
 struct elsewhere {
@@ -149,39 +166,43 @@ static void note_member(void *context, const struct shared_member *member)
     e->any_token |= !nodes_read_names(member->state, "tokens", note_token, e);
 }
 
-/* Adds them behind the own ones; an own one is what counts where both are there. */
-static bool declare_elsewhere(struct catalogue *c, const struct registry *r, struct declared *out)
+static bool has_site(const struct config *config, const char *origin)
+{
+    for (size_t i = 0; i < config->site_count; i++)
+        if (strcmp(config->sites[i].origin, origin) == 0)
+            return true;
+    return false;
+}
+
+static bool has_token(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->token_count; i++)
+        if (strcmp(config->tokens[i].named.name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Before what is declared: a token of another name may have the secret of one that is released. */
+static void release(struct catalogue *c, const struct config *config, const struct registry *r,
+                    struct declared *out)
 {
     struct shared_state state;
     struct elsewhere e = {.registry = r, .declared = out, .own = state.node};
-    if (!catalogue_shared_state(c, &state))
-        return true;
-    out->site_elsewhere = calloc(r->site_count + 1, sizeof *out->site_elsewhere);
-    out->token_elsewhere = calloc(r->token_count + 1, sizeof *out->token_elsewhere);
-    void *sites = reallocarray(out->sites, out->count + r->site_count + 1, sizeof *out->sites);
-    out->sites = sites != NULL ? sites : out->sites;
-    void *tokens =
-        reallocarray(out->tokens, out->token_count + r->token_count + 1, sizeof *out->tokens);
-    out->tokens = tokens != NULL ? tokens : out->tokens;
-    if (out->site_elsewhere == NULL || out->token_elsewhere == NULL || sites == NULL ||
-        tokens == NULL) {
-        log_failure("configuration", "out of memory");
-        return false;
-    }
-    catalogue_shared_members(c, note_member, &e);
+    if (catalogue_shared_state(c, &state))
+        catalogue_shared_members(c, note_member, &e);
     for (size_t i = 0; i < r->site_count; i++)
-        if (r->sites[i].managed && (e.any_site || out->site_elsewhere[i]))
+        if (r->sites[i].managed && !e.any_site && !out->site_elsewhere[i] &&
+            !has_site(config, r->sites[i].origin))
             out->sites[out->count++] = (struct site_declaration){.origin = r->sites[i].origin,
+                                                                 .released = true,
                                                                  .index_paths = no_names,
-                                                                 .managed = true,
-                                                                 .elsewhere = true,
                                                                  .cross_hosts = no_names,
                                                                  .alias_hosts = no_names};
     for (size_t i = 0; i < r->token_count; i++)
-        if (r->tokens[i].managed && (e.any_token || out->token_elsewhere[i]))
+        if (r->tokens[i].managed && !e.any_token && !out->token_elsewhere[i] &&
+            !has_token(config, r->tokens[i].grant.name))
             out->tokens[out->token_count++] = (struct token_declaration){
-                .grant = {.name = r->tokens[i].grant.name}, .elsewhere = true};
-    return true;
+                .grant = {.name = r->tokens[i].grant.name}, .released = true};
 }
 
 /* ---- telling --------------------------------------------------------------------------- */
@@ -194,26 +215,18 @@ static bool is_among(const char *const *paths, const char *path)
     return false;
 }
 
-static bool is_configured(const struct declared *d, const struct registry_site *site)
-{
-    for (size_t i = 0; i < d->count; i++)
-        if (d->sites[i].managed && strcmp(d->sites[i].origin, site->origin) == 0)
-            return true;
-    return false;
-}
-
-/* What was another's to set until now. */
+/* Logs what now is, or no longer is, the API's to change. */
 static void tell_taken(const struct registry *before, const struct declared *d)
 {
-    for (size_t i = 0; i < before->site_count; i++) {
-        const struct registry_site *site = &before->sites[i];
-        bool configured = is_configured(d, site);
-        if (site->managed && !configured)
+    for (size_t i = 0; i < d->count; i++) {
+        const struct site_declaration *declared = &d->sites[i];
+        const struct registry_site *site = registry_site_by_origin(before, declared->origin);
+        if (declared->released)
             log_event(
                 LOG_LEVEL_WARNING, "site-no-longer-configured",
                 "%s is not in the configuration any more; it stays, and the API may change it",
-                site->origin);
-        if (configured && (site->robots != NULL || site->robots_off))
+                declared->origin);
+        if (declared->managed && site != NULL && (site->robots != NULL || site->robots_off))
             log_event(LOG_LEVEL_WARNING, "robots-put-aside",
                       "%s: its robots.txt is what the configuration says; what was set by API or "
                       "command line is dropped",
@@ -282,22 +295,19 @@ bool bootstrap_sites(struct catalogue *c, const struct config *config, bool star
 {
     struct declared d = {0};
     struct registry *before = read_registry(c), *after = NULL;
-    bool done = before != NULL && declare(config, starts, &d);
-    if (before != NULL && !done)
-        log_failure("configuration", "out of memory");
-    done = done && declare_tokens(config, &d) && declare_elsewhere(c, before, &d) &&
-           apply(c, before, &d) && (after = read_registry(c)) != NULL;
-    for (size_t i = 0; done && i < d.count; i++)
-        if (!d.sites[i].elsewhere)
-            tell_kept(after, &d.sites[i]);
+    bool good = before != NULL && make_room(config, before, &d);
+    if (good) {
+        release(c, config, before, &d);
+        declare_sites(config, starts, &d);
+    }
+    good = good && declare_tokens(config, &d) && apply(c, before, &d) &&
+           (after = read_registry(c)) != NULL;
+    for (size_t i = 0; good && i < d.count; i++)
+        tell_kept(after, &d.sites[i]);
     registry_unref(before);
     registry_unref(after);
-    free(d.sites);
-    free(d.tokens);
-    free(d.grants);
-    free(d.site_elsewhere);
-    free(d.token_elsewhere);
-    return done;
+    done(&d);
+    return good;
 }
 
 /* ---- the token ------------------------------------------------------------------------- */

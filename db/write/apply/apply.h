@@ -182,12 +182,8 @@ enum catalogue_status token_judge(struct tx *tx, const struct change *change,
 /* Drops what is noted of tokens that are gone. */
 enum catalogue_status token_forget_uses(struct tx *tx);
 
-/* For configure.c: whether a token is as declared; one of the configuration's that it has no more;
- * making it so. */
+/* For configure.c: whether a token is as declared (or released), and making it so. */
 bool token_is_declared(const struct registry *r, const struct token_declaration *d);
-bool token_is_let_go(const struct registry_token *token, const struct token_declaration *declared,
-                     size_t count);
-enum catalogue_status token_let_go(struct tx *tx, const struct change *change);
 enum catalogue_status token_declare(struct tx *tx, const struct token_declaration *d,
                                     struct change_result *result);
 

@@ -46,8 +46,8 @@ static bool is_managed_so(const struct registry_site *site, const struct site_de
 static bool is_declared(const struct registry *r, const struct site_declaration *d)
 {
     const struct registry_site *site = find_site(r, d->origin);
-    if (d->elsewhere)
-        return true;
+    if (d->released)
+        return site == NULL || !site->managed;
     if (site == NULL || (d->managed && !is_managed_so(site, d)))
         return false;
     for (const char *const *path = d->index_paths; *path != NULL; path++)
@@ -56,30 +56,11 @@ static bool is_declared(const struct registry *r, const struct site_declaration 
     return true;
 }
 
-/* A managed site that the configuration has no more. */
-static bool is_let_go(const struct registry_site *site, const struct site_declaration *declared,
-                      size_t count)
-{
-    struct url url;
-    for (size_t i = 0; site->managed && i < count; i++)
-        if (declared[i].managed &&
-            url_parse_origin(declared[i].origin, strlen(declared[i].origin), &url) == RULE_OK &&
-            strcmp(url.text, site->origin) == 0)
-            return false;
-    return site->managed;
-}
-
 bool registry_is_declared(const struct registry *r, const struct site_declaration *declared,
                           size_t count, const struct token_declaration *tokens, size_t token_count)
 {
-    for (size_t i = 0; i < r->site_count; i++)
-        if (is_let_go(&r->sites[i], declared, count))
-            return false;
     for (size_t i = 0; i < count; i++)
         if (!is_declared(r, &declared[i]))
-            return false;
-    for (size_t i = 0; i < r->token_count; i++)
-        if (token_is_let_go(&r->tokens[i], tokens, token_count))
             return false;
     for (size_t i = 0; i < token_count; i++)
         if (!token_is_declared(r, &tokens[i]))
@@ -106,13 +87,15 @@ static enum catalogue_status make_site(struct tx *tx, const struct site_declarat
                  .cross_hosts = d->cross_hosts,
                  .alias_hosts = d->alias_hosts},
     };
+    if (d->released)
+        change.site.set = SITE_SET_MANAGED;
     if (d->managed)
         change.site.set = SITE_SET_MANAGED | SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS |
                           SITE_SET_MAX_PAGES | SITE_SET_ROBOTS | SITE_SET_CHECK;
     if (site == NULL)
         return apply_site_add(tx, &change, result);
     change.site_id = site->id;
-    return d->managed ? apply_site_update(tx, &change, result) : CATALOGUE_OK;
+    return d->managed || d->released ? apply_site_update(tx, &change, result) : CATALOGUE_OK;
 }
 
 static enum catalogue_status make_index(struct tx *tx, const struct site_declaration *d,
@@ -147,27 +130,10 @@ static enum catalogue_status declare(struct tx *tx, const struct site_declaratio
     return status;
 }
 
-static enum catalogue_status let_go(struct tx *tx, const struct change *change,
-                                    struct change_result *result)
-{
-    for (;;) {
-        const struct registry *r;
-        enum catalogue_status status = tx_registry(tx, &r);
-        struct change update = {.override_managed = true, .site = {.set = SITE_SET_MANAGED}};
-        for (size_t i = 0; status == CATALOGUE_OK && i < r->site_count && update.site_id == 0; i++)
-            if (is_let_go(&r->sites[i], change->declared, change->declared_count))
-                update.site_id = r->sites[i].id;
-        if (status == CATALOGUE_OK && update.site_id != 0)
-            status = apply_site_update(tx, &update, result);
-        if (status != CATALOGUE_OK || update.site_id == 0 || result->status != CATALOGUE_OK)
-            return status;
-    }
-}
-
 enum catalogue_status apply_configure(struct tx *tx, const struct change *change,
                                       struct change_result *result, bool *keep)
 {
-    enum catalogue_status status = let_go(tx, change, result);
+    enum catalogue_status status = CATALOGUE_OK;
     for (size_t i = 0;
          status == CATALOGUE_OK && result->status == CATALOGUE_OK && i < change->declared_count;
          i++) {
@@ -178,8 +144,6 @@ enum catalogue_status apply_configure(struct tx *tx, const struct change *change
         result->refused_at = i;
         status = declare(tx, &change->declared[i], result);
     }
-    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = token_let_go(tx, change);
     for (size_t i = 0; status == CATALOGUE_OK && result->status == CATALOGUE_OK &&
                        i < change->declared_token_count;
          i++) {

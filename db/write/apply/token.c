@@ -183,48 +183,15 @@ enum catalogue_status apply_token_used(struct tx *tx, const struct change *chang
 
 bool token_is_declared(const struct registry *r, const struct token_declaration *d)
 {
-    if (d->elsewhere)
-        return true;
     const struct registry_token *token = token_find(r, d->grant.name);
+    if (d->released)
+        return token == NULL || !token->managed;
     const struct registry_site *site = d->site != NULL ? registry_site_by_origin(r, d->site) : NULL;
     struct grant grant = d->grant;
     if (token == NULL || !token->managed || (d->site != NULL && site == NULL))
         return false;
     grant.site_id = site != NULL ? site->id : 0;
     return grant_equal(&token->grant, &grant) && memcmp(token->sha256, d->sha256, 32) == 0;
-}
-
-static bool is_among(const struct registry_token *token, const struct token_declaration *declared,
-                     size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(declared[i].grant.name, token->grant.name) == 0)
-            return true;
-    return false;
-}
-
-bool token_is_let_go(const struct registry_token *token, const struct token_declaration *declared,
-                     size_t count)
-{
-    return token->managed && !is_among(token, declared, count);
-}
-
-enum catalogue_status token_let_go(struct tx *tx, const struct change *change)
-{
-    for (;;) {
-        const struct registry *r;
-        enum catalogue_status status = tx_registry(tx, &r);
-        int64_t id = 0;
-        for (size_t i = 0; status == CATALOGUE_OK && i < r->token_count && id == 0; i++)
-            if (token_is_let_go(&r->tokens[i], change->declared_tokens,
-                                change->declared_token_count))
-                id = r->tokens[i].id;
-        if (status != CATALOGUE_OK || id == 0)
-            return status;
-        status = drop(tx, id);
-        if (status != CATALOGUE_OK)
-            return status;
-    }
 }
 
 enum catalogue_status token_declare(struct tx *tx, const struct token_declaration *d,
@@ -234,6 +201,8 @@ enum catalogue_status token_declare(struct tx *tx, const struct token_declaratio
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK || token_is_declared(r, d))
         return status;
+    if (d->released)
+        return drop(tx, token_find(r, d->grant.name)->id);
     const struct registry_site *site = d->site != NULL ? registry_site_by_origin(r, d->site) : NULL;
     struct change change = {.override_managed = true, .token = d->grant, .token_sha256 = d->sha256};
     if (d->site != NULL && site == NULL) {

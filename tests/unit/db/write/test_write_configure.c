@@ -57,11 +57,32 @@ static void all_sites_in_one_revision(void **state)
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_false(r.changed);
     assert_int_equal(revision_of(f), revision + 1);
+}
 
-    assert_false(is_declared(f, d, 1)); /* b.example would become an ordinary one */
-    assert_int_equal(declare(f, d, 1).status, CATALOGUE_OK);
-    assert_int_equal(number_of(f, "SELECT count(*) FROM site WHERE managed"), 1);
+/* What is not named stays managed: another node may have declared it since the registry was read.
+ */
+static void a_site_is_released_by_name(void **state)
+{
+    struct write_fixture *f = *state;
+    struct site_declaration d[] = {declaration(SITE_A), declaration(SITE_B)};
+    assert_int_equal(declare(f, d, 2).status, CATALOGUE_OK);
     assert_true(is_declared(f, d, 1));
+    assert_false(declare(f, d, 1).changed);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site WHERE managed"), 2);
+
+    d[1] = (struct site_declaration){.origin = SITE_B,
+                                     .released = true,
+                                     .index_paths = none,
+                                     .cross_hosts = none,
+                                     .alias_hosts = none};
+    assert_false(is_declared(f, d, 2));
+    assert_true(declare(f, d, 2).changed);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site WHERE managed AND max_pages = 7"), 1);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM site WHERE origin = '" SITE_B "'"), 1);
+    assert_true(is_declared(f, d, 2));
+    d[1].origin = "https://never.example";
+    assert_true(is_declared(f, d, 2)); /* one that is not there is not made */
+    assert_false(declare(f, d, 2).changed);
 }
 
 static void a_refusal_leaves_nothing(void **state)
@@ -115,6 +136,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_sites_in_one_revision, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_site_is_released_by_name, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(a_refusal_leaves_nothing, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_host_moves_whatever_the_order, fixture_setup,
                                         fixture_teardown),
