@@ -7,17 +7,9 @@ set(SITEMAPD_PACKAGE_MAINTAINER "" CACHE STRING
 set(SITEMAPD_PACKAGE_LICENCE "" CACHE STRING
   "The licence that the owner has given, as its SPDX identifier; empty: none is declared")
 
-# The package's configuration has every setting as a comment: the defaults are the program's own, so
-# that an upgrade may change them and asks nobody who changed nothing.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/config/sitemapd.conf)
-file(READ ${PROJECT_SOURCE_DIR}/config/sitemapd.conf lines)
-string(REPLACE ";" "@comment@" lines "${lines}") # a semicolon is CMake's own
-string(REGEX REPLACE "\n([a-z_]+ = )" "\n@comment@\\1" lines "${lines}")
-string(REPLACE "@comment@" ";" lines "${lines}")
-file(WRITE ${PROJECT_BINARY_DIR}/package/sitemapd.conf "${lines}")
-
-install(FILES ${PROJECT_BINARY_DIR}/package/sitemapd.conf
-  DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/sitemapd)
+# Every setting in it is a comment, so that an upgrade may change a default and asks only those who changed
+# something.
+install(FILES config/sitemapd.conf DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/sitemapd)
 install(FILES ${PROJECT_SOURCE_DIR}/deploy/logrotate/sitemapd
   DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/logrotate.d)
 file(GLOB units ${PROJECT_SOURCE_DIR}/deploy/systemd/*.service ${PROJECT_SOURCE_DIR}/deploy/systemd/*.socket)

@@ -239,3 +239,7 @@ void config_compare(const struct config *a, const struct config *b, config_diffe
 /* Overwrites the token here and in the environment (/proc/PID/environ shows that memory), once its
  * hash is taken. `token` is then an empty text. Before any thread reads the environment. */
 void config_wipe_token(struct config *c);
+
+/* Appends the documented default configuration: every setting as a comment. Thread safe. */
+struct str;
+void config_document(struct str *out);

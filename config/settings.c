@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The table of settings. What is here is all there is: config/sitemapd.conf documents each line of
- * it (a test compares), the environment's names are in it, and flags name settings by it. */
+/* The table of settings: its rows are the only description of a setting. config/sitemapd.conf and
+ * sitemapd.conf(5) are made of them, environment variables and flags are named in them. */
 
 #define KIB    1024ull
 #define MIB    (1024 * KIB)
@@ -28,221 +28,243 @@
 const struct setting config_settings[] = {
     {"server", "listen", SETTING_ADDRESS, IN(listen), .fallback = "0.0.0.0:8080",
      FILE_AND("SITEMAPD_LISTEN"),
-     .doc = "Where crawlers ask: address and port; port 0 picks a free one."},
+     .doc = "Address and port of the listener for crawlers; port 0 picks a free one."},
     {"server", "user", SETTING_WORD, IN(user), FILE_AND("SITEMAPD_SERVER_USER"),
-     .doc = "Whom the server becomes when it is started as root, once its sockets are bound."},
+     .example = "sitemapd",
+     .doc = "User to switch to when started as root, once the sockets are bound."},
     {"server", "site", SETTING_ORIGIN, LIST(origins, origin_count), .environment = "SITEMAPD_SITE",
-     .doc = "Sites to make sure of at start."},
+     .doc = "Sites to create at start if they are missing."},
     {"server", "source", SETTING_PATH, LIST(source_folders, source_folder_count),
      .environment = "SITEMAPD_SOURCE", .doc = "Folders of sitemap files, DIR or DIR=URL."},
     {"server", "threads", SETTING_COUNT, IN(threads), .max = 256, .fallback = "0",
      FILE_AND("SITEMAPD_SERVER_THREADS"),
-     .doc = "Threads that answer requests; 0: one for each core."},
+     .doc = "Number of threads that answer requests; 0: one for each core."},
     {"server", "max_connections", SETTING_COUNT, IN(max_connections), .min = 1, .max = 1000000,
      .fallback = "10000", FILE_AND("SITEMAPD_SERVER_MAX_CONNECTIONS"),
-     .doc =
-         "Connections open at once, as far as the limit of open files goes; more are turned away."},
+     .doc = "Most connections open at once, within the limit of open files; more are refused."},
     {"server", "max_connections_per_address", SETTING_COUNT, IN(max_connections_per_address),
      .max = 1000000, .fallback = "5000", LIVE("SITEMAPD_SERVER_MAX_CONNECTIONS_PER_ADDRESS"),
-     .doc = "Of these, from one address (trusted proxies have no limit); 0: no limit."},
+     .doc = "Most of these from one address, trusted proxies excepted; 0: no limit."},
     {"server", "header_timeout", SETTING_DURATION, IN(header_timeout_ms), .min = 100, .max = DAY,
      .fallback = "10s", LIVE("SITEMAPD_SERVER_HEADER_TIMEOUT"),
-     .doc = "How long a request's header may take to arrive."},
+     .doc = "Longest time for the header of a request to arrive."},
     {"server", "body_timeout", SETTING_DURATION, IN(body_timeout_ms), .min = 100, .max = DAY,
      .fallback = "30s", LIVE("SITEMAPD_SERVER_BODY_TIMEOUT"),
-     .doc = "How long a body may stand still, or arrive too slowly."},
+     .doc = "Longest time that a request body may stall, or arrive too slowly."},
     {"server", "reply_timeout", SETTING_DURATION, IN(reply_timeout_ms), .min = 100, .max = DAY,
      .fallback = "60s", LIVE("SITEMAPD_SERVER_REPLY_TIMEOUT"),
-     .doc = "How long a client may take to read a reply."},
+     .doc = "Longest time for a client to read a reply."},
     {"server", "idle_timeout", SETTING_DURATION, IN(idle_timeout_ms), .min = 100, .max = DAY,
      .fallback = "75s", LIVE("SITEMAPD_SERVER_IDLE_TIMEOUT"),
-     .doc = "How long a kept connection may wait for its next request."},
+     .doc = "Longest time that a kept connection may wait for its next request."},
     {"server", "strict_host", SETTING_BOOL, IN(strict_host), .fallback = "no",
      LIVE("SITEMAPD_SERVER_STRICT_HOST"),
-     .doc = "Answer only to the hosts of sites (421 to others), even while there is but one site."},
+     .doc =
+         "Answer only to the hosts of sites (421 to others), even while there is only one site."},
     {"server", "page_style", SETTING_BOOL, IN(page_style), .fallback = "no",
      LIVE("SITEMAPD_SERVER_PAGE_STYLE"),
-     .doc = "Pages of indexes and urlsets say how a browser shows them, in an instruction that "
-            "crawlers skip."},
+     .doc = "Let browsers show indexes and urlsets as tables, by an instruction that crawlers "
+            "ignore."},
     {"server", "cache_control", SETTING_HEADER, IN(cache_control),
      .fallback = "public, max-age=300, s-maxage=3600, stale-while-revalidate=86400, "
                  "stale-if-error=604800",
      FILE_AND("SITEMAPD_SERVER_CACHE_CONTROL"),
      .doc = "Cache-Control of index pages and robots.txt."},
     {"server", "trusted_proxies", SETTING_IP_RANGE, LIST(trusted_proxies, trusted_proxy_count),
-     FILE_AND("SITEMAPD_SERVER_TRUSTED_PROXIES"),
-     .doc = "Addresses of proxies whose X-Forwarded-Host and X-Forwarded-For count, or ranges as "
-            "10.0.0.0/8, separated by spaces. Repeatable."},
+     FILE_AND("SITEMAPD_SERVER_TRUSTED_PROXIES"), .example = "10.0.0.2 fd00::/8",
+     .doc = "Addresses of proxies whose X-Forwarded-Host and X-Forwarded-For are trusted, or "
+            "ranges such as 10.0.0.0/8, separated by spaces. Repeatable."},
     {"server", "crawlers", SETTING_BOOL, IN(crawlers), .fallback = "yes",
      FILE_AND("SITEMAPD_SERVER_CRAWLERS"),
-     .doc = "Whether it is kept which crawler has which version of each page (/v1/crawlers)."},
+     .doc = "Record which crawler has which version of each page (/v1/crawlers)."},
     {"server", "tls_cert", SETTING_PATH, IN(tls_cert), LIVE("SITEMAPD_SERVER_TLS_CERT"),
-     .doc = "The certificate of this listener, PEM with its chain; with tls_key it speaks https."},
+     .example = "/etc/sitemapd/fullchain.pem",
+     .doc = "Certificate of this listener, PEM with its chain; with tls_key it speaks https."},
     {"server", "tls_key", SETTING_PATH, IN(tls_key), LIVE("SITEMAPD_SERVER_TLS_KEY"),
-     .doc = "The certificate's private key, PEM; nobody else should be able to read it."},
+     .example = "/etc/sitemapd/privkey.pem",
+     .doc = "Private key of the certificate, PEM; no other user should be able to read it."},
 
     {"admin", "listen", SETTING_ADDRESS, IN(admin_listen), .fallback = "127.0.0.1:8081",
      FILE_AND("SITEMAPD_ADMIN_LISTEN"),
-     .doc = "Where the API, /metrics, /healthz and /readyz are."},
+     .doc = "Address and port of the API, /metrics, /healthz and /readyz."},
     {"admin", "allowed_hosts", SETTING_HOST, LIST(allowed_hosts, allowed_host_count),
-     FILE_AND("SITEMAPD_ADMIN_ALLOWED_HOSTS"),
-     .doc = "Host names that the admin listener answers to beside IP addresses and localhost, "
+     FILE_AND("SITEMAPD_ADMIN_ALLOWED_HOSTS"), .example = "sitemapd.internal",
+     .doc = "Host names that the admin listener answers to besides IP addresses and localhost, "
             "separated by spaces. Repeatable."},
     {"admin", "tls_cert", SETTING_PATH, IN(admin_tls_cert), LIVE("SITEMAPD_ADMIN_TLS_CERT"),
-     .doc = "The certificate of this listener, PEM with its chain; with tls_key it speaks https."},
+     .example = "/etc/sitemapd/admin.pem",
+     .doc = "Certificate of this listener, PEM with its chain; with tls_key it speaks https."},
     {"admin", "tls_key", SETTING_PATH, IN(admin_tls_key), LIVE("SITEMAPD_ADMIN_TLS_KEY"),
-     .doc = "The certificate's private key, PEM; nobody else should be able to read it."},
+     .example = "/etc/sitemapd/admin.key",
+     .doc = "Private key of the certificate, PEM; no other user should be able to read it."},
     {"admin", "console", SETTING_BOOL, IN(console), .fallback = "yes",
      FILE_AND("SITEMAPD_ADMIN_CONSOLE"),
-     .doc = "Whether the console is there, the pages at /console/ for people with a browser."},
+     .doc = "Serve the console, the pages at /console/ for people with a browser."},
     {"admin", "token", SETTING_SECRET, IN(token), .environment = "SITEMAPD_TOKEN",
-     .doc = "An API token beside those in the catalogue."},
+     .doc = "API token in addition to those in the catalogue."},
     {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,
      .fallback = "4096", FILE_AND("SITEMAPD_ADMIN_MAX_SUSPENDED"),
-     .doc = "Requests that may wait at once: for a commit, a cold page, a change."},
+     .doc = "Most requests that may wait at once for a commit, a cold page or a change. Long polls "
+            "for changes take at most half of it."},
 
     {"catalogue", "database", SETTING_PATH, IN(database), FILE_AND("SITEMAPD_DATABASE"),
-     .doc = "The catalogue's file. By default catalogue.db in $STATE_DIRECTORY, /var/lib/sitemapd "
+     .example = "/var/lib/sitemapd/catalogue.db",
+     .doc = "File of the catalogue. Default: catalogue.db in $STATE_DIRECTORY, /var/lib/sitemapd "
             "(root) or ~/.local/state/sitemapd."},
     {"catalogue", "write_timeout", SETTING_DURATION, IN(write_timeout_ms), .min = 1, .max = DAY,
      .fallback = "10s", FILE_AND("SITEMAPD_CATALOGUE_WRITE_TIMEOUT"),
-     .doc = "How long a write waits for its turn and for other processes before it is refused; by "
-            "default 30s where the catalogue is shared."},
+     .doc = "Longest time that a write waits for its turn and for other processes before it is "
+            "rejected. Default where the catalogue is shared: 30s."},
     {"catalogue", "max_queued_writes", SETTING_COUNT, IN(max_queued_writes), .min = 1,
      .max = 1000000, .fallback = "4096", FILE_AND("SITEMAPD_CATALOGUE_MAX_QUEUED_WRITES"),
-     .doc = "Writes that may wait for their turn at once."},
+     .doc = "Most writes that may wait for their turn at once."},
     {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
-     .doc = "A replace or removal that drops more of an index than this is held; 0 turns it off."},
+     .doc = "Share of an index that a replace or removal may drop; one that drops more is held "
+            "back. 0 turns the guard off."},
 
     {"shared", "database", SETTING_POSTGRES, IN(shared_database), FILE_AND("SITEMAPD_SHARED"),
-     .doc = "The PostgreSQL that several machines share one catalogue by; several hosts stand "
-            "between commas. A password belongs in a file that passfile= names."},
+     .example = "postgresql://sitemapd@db1.internal,db2.internal/sitemapd",
+     .doc = "PostgreSQL through which several machines share one catalogue; separate several hosts "
+            "by commas. Put a password into a file that passfile= names."},
     {"shared", "node", SETTING_WORD, IN(shared_node), FILE_AND("SITEMAPD_SHARED_NODE"),
-     .doc = "This node's name; by default the host's with eight digits, made once."},
+     .example = "web1",
+     .doc = "Name of this node. Default: the host name and eight random digits, made once."},
     {"shared", "upgrade", SETTING_CHOICE, IN(shared_upgrade), .choices = "auto manual",
      .fallback = "auto", FILE_AND("SITEMAPD_SHARED_UPGRADE"),
-     .doc = "Whether the catalogue gets a newer release's form by itself once no older one works "
-            "on it, or by `sitemapd share upgrade`."},
+     .doc = "auto: migrate the shared catalogue once no node runs an older release; manual: only "
+            "by `sitemapd share upgrade`."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),
-     .doc = "How long it is kept what each change did, so that it can be looked at and undone; 0: "
-            "not at all."},
+     .doc = "How long to keep what each change did, so that it can be shown and undone; 0: keep "
+            "nothing."},
     {"history", "max_bytes", SETTING_SIZE, IN(history_max_bytes), .min = MIB, .max = 1024 * GIB,
      .fallback = "1G", FILE_AND("SITEMAPD_HISTORY_MAX_BYTES"),
-     .doc = "What that may take of the catalogue's file, roughly. Where it is more, the site whose "
-            "changes take the most loses its oldest."},
+     .doc = "Approximate size of the history in the catalogue's file. Above it, the site whose "
+            "changes take the most space loses its oldest."},
 
     {"cache", "snapshot_budget", SETTING_SIZE, IN(snapshot_budget_bytes), .min = MIB,
      .max = 1024 * GIB, .fallback = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),
-     .doc = "Memory for rendered pages; the least used are dropped and rendered again when asked "
-            "for."},
+     .doc = "Memory for rendered pages and served files; the least used are dropped and made again "
+            "on request. Files of sources take at most a quarter and are dropped before pages."},
     {"cache", "page_store", SETTING_SIZE, IN(page_store_bytes), .max = 1024 * GIB,
      .fallback = "256M", FILE_AND("SITEMAPD_CACHE_PAGE_STORE"),
-     .doc =
-         "Disk for rendered pages, in the folder <database>.pages, so that neither a restart nor a "
-         "page that was dropped renders it again; 0: none."},
+     .doc = "Disk for rendered pages, in the folder <database>.pages, so that a page is not "
+            "rendered again after a restart or when it was dropped from memory; 0: none."},
     {"cache", "compression_level", SETTING_COUNT, IN(compression_level), .min = 1, .max = 9,
      .fallback = "7", FILE_AND("SITEMAPD_CACHE_COMPRESSION_LEVEL"),
      .doc = "gzip level of pages, 1 (fast) to 9 (small)."},
 
     {"limits", "max_body", SETTING_SIZE, IN(max_body_bytes), .min = KIB, .max = GIB,
      .fallback = "1M", LIVE("SITEMAPD_LIMITS_MAX_BODY"),
-     .doc = "The largest body of a request with one document."},
+     .doc = "Largest body of a request with one document."},
     {"limits", "max_bulk", SETTING_SIZE, IN(max_bulk_bytes), .min = KIB, .max = 1024 * GIB,
      .fallback = "2G", LIVE("SITEMAPD_LIMITS_MAX_BULK"),
-     .doc = "The largest bulk body or imported file, decoded."},
+     .doc = "Largest bulk body or imported file, uncompressed."},
     {"limits", "max_bulk_entries", SETTING_COUNT, IN(max_bulk_entries), .min = 1, .max = 25000000,
      .fallback = "1000000", LIVE("SITEMAPD_LIMITS_MAX_BULK_ENTRIES"),
-     .doc = "Entries in one bulk or import. Other writes wait while one is applied."},
+     .doc = "Most entries in one bulk or import. Other writes wait while one is applied."},
     {"limits", "max_spool", SETTING_SIZE, IN(max_spool_bytes), .min = MIB, .max = 4096 * GIB,
      .fallback = "8G", LIVE("SITEMAPD_LIMITS_MAX_SPOOL"),
-     .doc = "Disk beside the catalogue for the lists that all clients are sending together."},
+     .doc = "Disk beside the catalogue for the lists that all clients are sending at once."},
     {"limits", "max_header_bytes", SETTING_SIZE, IN(max_header_bytes), .min = KIB, .max = MIB,
      .fallback = "8K", FILE_AND("SITEMAPD_LIMITS_MAX_HEADER_BYTES"),
-     .doc = "The largest request line and header; of fields there may be 100."},
+     .doc = "Largest request line and header together; a header has at most 100 fields."},
     {"limits", "max_rejections", SETTING_COUNT, IN(max_rejections), .min = 1, .max = 100000,
      .fallback = "100", LIVE("SITEMAPD_LIMITS_MAX_REJECTIONS"),
-     .doc =
-         "Refused entries listed in one reply; the rest are counted. Of more than these an import "
-         "lists five of each kind."},
+     .doc = "Most rejected entries listed in one reply; the rest are counted. With more than "
+            "these, an import lists five of each kind."},
 
     {"notify", "url", SETTING_URL, IN(notify_url), LIVE("SITEMAPD_NOTIFY_URL"),
-     .doc =
-         "Where a line of JSON is posted when a source begins to fail, removals are held back, "
-         "sitemaps can be read no more or bear an old date, and when all is well again. Without it "
-         "nobody is told."},
+     .example = "https://chat.example.com/hooks/sitemaps",
+     .doc = "URL that receives a JSON object by POST when a source fails, removals are held back, "
+            "or sitemaps cannot be read or have a stale date, and again when all is well. Default: "
+            "no notification."},
 
     {"fetch", "contact", SETTING_WORD, IN(contact), LIVE("SITEMAPD_FETCH_CONTACT"),
-     .doc = "A URL or address that the User-Agent names, for who wonders who asks."},
+     .example = "https://www.example.com/bot",
+     .doc = "URL or mail address in the User-Agent, for operators who want to know who is asking."},
     {"fetch", "rate", SETTING_COUNT, IN(fetch_rate), .min = 1, .max = 1000, .fallback = "8",
-     LIVE("SITEMAPD_FETCH_RATE"), .doc = "Requests a second to one host."},
+     LIVE("SITEMAPD_FETCH_RATE"), .doc = "Most requests a second to one host."},
     {"fetch", "per_host", SETTING_COUNT, IN(fetch_per_host), .min = 1, .max = 32, .fallback = "2",
-     LIVE("SITEMAPD_FETCH_PER_HOST"), .doc = "Requests to one host at once."},
+     LIVE("SITEMAPD_FETCH_PER_HOST"), .doc = "Most requests to one host at once."},
     {"fetch", "max_interval", SETTING_DURATION, IN(fetch_max_interval_ms), .min = 60 * SECOND,
      .max = 30 * DAY, .fallback = "24h", LIVE("SITEMAPD_FETCH_MAX_INTERVAL"),
-     .doc = "A sitemap that never changes is read so often."},
+     .doc = "Longest interval between polls of a sitemap that does not change."},
     {"fetch", "min_interval", SETTING_DURATION, IN(fetch_min_interval_ms), .min = 60 * SECOND,
      .max = 30 * DAY, .fallback = "15m", LIVE("SITEMAPD_FETCH_MIN_INTERVAL"),
-     .doc = "And one that always does."},
+     .doc = "Shortest interval between polls of a sitemap that always changes."},
     {"fetch", "allow_address", SETTING_IP_RANGE, LIST(allow_addresses, allow_address_count),
-     LIVE("SITEMAPD_FETCH_ALLOW_ADDRESS"),
-     .doc = "Addresses that may be asked beside those of the public internet, or ranges as "
-            "10.0.0.0/8, separated by spaces. They are open to the sources and sites of this file, "
-            "not to what API or commands make on other sites. Repeatable."},
+     LIVE("SITEMAPD_FETCH_ALLOW_ADDRESS"), .example = "10.0.0.0/8",
+     .doc = "Addresses that may be requested besides those of the public internet, or ranges such "
+            "as 10.0.0.0/8, separated by spaces. They are open to the sources and sites of this "
+            "file only, not to those made by the API or by commands. Repeatable."},
     {"fetch", "source_root", SETTING_PATH, LIST(source_roots, source_root_count),
-     LIVE("SITEMAPD_FETCH_SOURCE_ROOT"),
-     .doc = "A folder below which sources may read that are made by the API with a token for all "
-            "sites, or by command. Repeatable; without any there are no such folders."},
+     LIVE("SITEMAPD_FETCH_SOURCE_ROOT"), .example = "/srv/sitemaps",
+     .doc =
+         "Folder below which sources may read that are made by a command, or by the API with a "
+         "token for all sites. Repeatable. Default: none, so no such folder source can be made."},
 
     {"log", "level", SETTING_CHOICE, IN(log_level), .choices = "error warning info debug",
      .fallback = "info", LIVE("SITEMAPD_LOG_LEVEL"),
-     .doc = "What is logged on stderr: error, warning, info or debug."},
+     .doc = "Least severe level logged on stderr: error, warning, info or debug."},
     {"log", "format", SETTING_CHOICE, IN(log_format), .choices = "text json", .fallback = "text",
      LIVE("SITEMAPD_LOG_FORMAT"), .doc = "text for people or json for collectors."},
     {"log", "access_log", SETTING_OFF_OR_PATH, IN(access_log), .fallback = "off",
      FILE_AND("SITEMAPD_LOG_ACCESS_LOG"),
-     .doc = "One line for each request: a path, - for stderr, or off. SIGUSR1 opens it again."},
+     .doc =
+         "One line for each request: a path, - for stderr, or off. SIGUSR1 opens the file again."},
     {"log", "access_format", SETTING_CHOICE, IN(access_format), .choices = "combined json",
      .fallback = "combined", FILE_AND("SITEMAPD_LOG_ACCESS_FORMAT"),
-     .doc = "combined, as web servers write it, or json, which has more (request ids, times)."},
+     .doc =
+         "combined, as web servers write it, or json, which has more fields (request ids, times)."},
 };
 const size_t config_settings_count = sizeof config_settings / sizeof *config_settings;
 
 #define SITE_SETTING(key_, kind_) .section = "site", .key = key_, .kind = kind_, .in_file = true
 
 static const struct setting site_settings[] = {
-    {SITE_SETTING("origin", SETTING_ORIGIN), IN_SITE(origin),
+    {SITE_SETTING("origin", SETTING_ORIGIN), IN_SITE(origin), .example = "https://www.example.com",
      .doc = "Scheme and host of the site. Required."},
     {SITE_SETTING("index", SETTING_INDEX_PATH), SITE_LIST(indexes, index_count),
-     .doc = "The path of an index. Repeatable; without any, /sitemap_index.xml."},
+     .example = "/sitemap_index.xml",
+     .doc = "Path of an index. Repeatable. Default: /sitemap_index.xml."},
     {SITE_SETTING("page_pattern", SETTING_PATTERN), IN_SITE(page_pattern),
-     .doc = "How its second and later pages are named. By default {stem}-{n}{suffix}."},
+     .example = "{stem}-{n}{suffix}",
+     .doc = "Names of the second and later pages of an index. Default: {stem}-{n}{suffix}."},
     {SITE_SETTING("cross_host", SETTING_HOST), SITE_LIST(cross_hosts, cross_host_count),
+     .example = "cdn.example.com",
      .doc = "Another host whose sitemaps the indexes may list. Repeatable."},
     {SITE_SETTING("host_alias", SETTING_HOST), SITE_LIST(host_aliases, host_alias_count),
-     .doc = "Another name that requests may come under. Repeatable."},
+     .example = "example.com",
+     .doc = "Another host name under which requests may arrive. Repeatable."},
     {SITE_SETTING("alias", SETTING_ALIAS), SITE_LIST(aliases, alias_count),
-     .doc = "A path that is redirected (301) to an index. Repeatable."},
+     .example = "/sitemap.xml -> /sitemap_index.xml",
+     .doc = "Path that is redirected (301) to an index. Repeatable."},
     {SITE_SETTING("robots", SETTING_BOOL), IN_SITE(robots), .fallback = "yes",
-     .doc = "Whether /robots.txt is served here; no leaves it (404) to whoever serves the site."},
+     .doc = "Serve /robots.txt; no leaves it (404) to another server."},
     {SITE_SETTING("robots_file", SETTING_PATH), IN_SITE(robots_file),
-     .doc = "The site's own robots.txt, served with the Sitemap lines behind it."},
+     .example = "/etc/sitemapd/robots.txt",
+     .doc = "The site's own robots.txt; it is served with the Sitemap lines after it."},
     /* 500 is Search Console's cap on submissions; server/rules/limits.h has it too. */
     {SITE_SETTING("max_indexes", SETTING_COUNT), IN_SITE(max_indexes), .min = 1,
      .max = LIMIT_SITE_PAGES_MAX, .fallback = "500",
-     .doc = "Index files that the site may have, pages of all indexes together."},
+     .doc = "Most index files of the site, pages of all indexes together."},
     {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
-     .doc = "Whether sitemaps that are registered are read where they are, and told when broken."},
+     .doc = "Poll the registered sitemaps and report those that are broken."},
     {SITE_SETTING("indexnow_key", SETTING_WORD), IN_SITE(indexnow_key),
-     .doc = "A key of 8 to 128 letters, digits and dashes: it is served as /KEY.txt, and page URLs "
-            "of urlsets that come, change or go are told by IndexNow. Without it nobody is told."},
+     .example = "5f1c6a0e7d2b49c8",
+     .doc = "Key of 8 to 128 letters, digits and dashes. It is served as /KEY.txt, and IndexNow is "
+            "notified of page URLs of urlsets that are added, changed or removed. Default: no "
+            "notification."},
     {SITE_SETTING("indexnow_endpoint", SETTING_URL), IN_SITE(indexnow_endpoint),
      .fallback = "https://api.indexnow.org/indexnow",
-     .doc = "Whom; search engines that take part pass it on to each other."},
+     .doc =
+         "Endpoint to notify; search engines that take part pass notifications on to each other."},
     {SITE_SETTING("source_root", SETTING_PATH), SITE_LIST(source_roots, source_root_count),
-     .doc = "A folder below which sources may read that the site's own admin token makes. "
+     .example = "/srv/sitemaps/main",
+     .doc = "Folder below which sources may read that are made with the site's own admin token. "
             "Repeatable."},
 };
 
@@ -251,48 +273,53 @@ static const struct setting site_settings[] = {
 #define UPSTREAM_SETTING(key_, kind_) SOURCE_SETTING(key_, kind_), .of = "an upstream"
 
 static const struct setting source_settings[] = {
-    {SOURCE_SETTING("directory", SETTING_PATH), IN_SOURCE(directory),
-     .doc = "The folder that is read, with all folders below it. This or upstream is required."},
+    {SOURCE_SETTING("directory", SETTING_PATH), IN_SOURCE(directory), .example = "/srv/sitemaps",
+     .doc = "Folder to read, with all folders below it. This or upstream is required."},
     {FOLDER_SETTING("url", SETTING_FOLDER_URL), IN_SOURCE(url),
-     .doc = "The URL of the folder; a file's URL is this and its path. Required with directory."},
-    {SOURCE_SETTING("index", SETTING_INDEX_NAME), IN_SOURCE(index),
-     .doc = "The index that lists the files; by default the deepest that may."},
+     .example = "https://www.example.com/sitemaps/",
+     .doc = "URL of the folder; the URL of a file is this and its path. Required with directory."},
+    {SOURCE_SETTING("index", SETTING_INDEX_NAME), IN_SOURCE(index), .example = "/sitemap_index.xml",
+     .doc = "Index that lists the files. Default: the deepest index whose directory holds them."},
     {FOLDER_SETTING("pattern", SETTING_WORDS), SOURCE_LIST(patterns, pattern_count),
+     .example = "*.xml *.xml.gz",
      .doc = "Names of files to read, separated by spaces; with a slash, paths below the folder. "
-            "By default *.xml *.xml.gz *.txt *.txt.gz. Repeatable."},
+            "Repeatable. Default: *.xml *.xml.gz *.txt *.txt.gz."},
     {FOLDER_SETTING("exclude", SETTING_WORDS), SOURCE_LIST(excludes, exclude_count),
-     .doc = "Names or paths to leave alone. Repeatable."},
+     .example = "drafts/*", .doc = "Names or paths to ignore. Repeatable."},
     {FOLDER_SETTING("watch", SETTING_BOOL), IN_SOURCE(watch), .fallback = "yes",
-     .doc = "Whether changes are noticed at once (inotify); no leaves it to the rescans."},
+     .doc = "Notice changes at once (inotify); no relies on rescans."},
     {FOLDER_SETTING("rescan", SETTING_DURATION), IN_SOURCE(rescan_ms), .min = 100, .max = 30 * DAY,
      .fallback = "1h",
-     .doc = "How often the whole folder is looked through (network file systems need it)."},
+     .doc = "Interval between scans of the whole folder (network file systems need them)."},
     {FOLDER_SETTING("settle", SETTING_DURATION), IN_SOURCE(settle_ms), .max = DAY,
      .fallback = "10s",
      .doc = "How long the folder must be quiet before its changes are published, all at once."},
     {FOLDER_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
-     .doc = "Whether the files themselves are served on the public listener."},
-    {SOURCE_SETTING("split", SETTING_WORDS), SOURCE_LIST(split, split_count),
-     .doc = "Whether a file that is past the limits of a sitemap is split: its page URLs are kept "
-            "as a urlset at its URL (docs/urls.md). Else it is refused. With an upstream the URLs "
-            "of sitemaps to which that may happen, separated by spaces. Repeatable."},
+     .doc = "Serve the files themselves on the public listener."},
+    {SOURCE_SETTING("split", SETTING_WORDS), SOURCE_LIST(split, split_count), .example = "no",
+     .doc = "Split a file that exceeds the limits of a sitemap: its page URLs become a urlset at "
+            "its URL (docs/urls.md); without it the file is rejected. With an upstream: the URLs "
+            "of the sitemaps that may be split, separated by spaces. Repeatable."},
     {SOURCE_SETTING("upstream", SETTING_URL), IN_SOURCE(upstream),
-     .doc = "In place of a folder: the URL of a sitemap index elsewhere, which is kept in step "
-            "with."},
-    {UPSTREAM_SETTING("connect", SETTING_ADDRESS), IN_SOURCE(connect),
-     .doc = "Where the upstream is, if its name leads here by now: address and port."},
+     .example = "https://www.example.com/sitemap_index.xml",
+     .doc = "URL of a remote sitemap index to follow, in place of a folder."},
+    {UPSTREAM_SETTING("connect", SETTING_ADDRESS), IN_SOURCE(connect), .example = "192.0.2.7:443",
+     .doc = "Address and port of the upstream, where its name already leads to this server."},
     {UPSTREAM_SETTING("poll", SETTING_DURATION), IN_SOURCE(poll_ms), .min = 60 * SECOND, .max = DAY,
-     .fallback = "15m", .doc = "How often the upstream's index is read."},
+     .fallback = "15m", .doc = "Interval between reads of the upstream's index."},
     {UPSTREAM_SETTING("check", SETTING_BOOL), IN_SOURCE(check), .fallback = "yes",
-     .doc = "Whether the sitemaps that it names are read, too: for true dates and faults."},
+     .doc = "Poll the sitemaps that the upstream's index lists, for true dates and for faults."},
     {UPSTREAM_SETTING("drop_after", SETTING_DURATION), IN_SOURCE(drop_after_ms), .max = 30 * DAY,
      .fallback = "3d",
-     .doc = "A sitemap that is gone, empty or none for so long leaves the index; 0: never."},
+     .doc = "How long a sitemap may be gone, empty or invalid before it is removed from the index; "
+            "0: for ever."},
     {UPSTREAM_SETTING("ca_file", SETTING_PATH), IN_SOURCE(ca_file),
-     .doc = "Certificates to trust beside the system's, PEM."},
+     .example = "/etc/ssl/certs/shop.pem",
+     .doc = "Certificates to trust besides the system's, PEM."},
     {UPSTREAM_SETTING("credentials_file", SETTING_PATH), IN_SOURCE(credentials_file),
-     .doc = "A file with basic USER:PASSWORD or bearer TOKEN for the upstream's host. Refused "
-            "where others can read it."},
+     .example = "/etc/sitemapd/shop.secret",
+     .doc = "File with basic USER:PASSWORD or bearer TOKEN for the upstream's host. It is rejected "
+            "if other users can read it."},
 };
 
 #define TOKEN_SETTING(key_, kind_) .section = "token", .key = key_, .kind = kind_, .in_file = true
@@ -302,17 +329,21 @@ static const struct setting source_settings[] = {
 
 static const struct setting token_settings[] = {
     {TOKEN_SETTING("sha256_file", SETTING_PATH), IN_TOKEN(sha256_file),
-     .doc = "A file with the token's SHA-256 in hex, as sha256sum prints it. Required."},
-    {TOKEN_SETTING("site", SETTING_ORIGIN), IN_TOKEN(site),
-     .doc = "Good for this site only; by default that of the prefix, else every site."},
+     .example = "/etc/sitemapd/blog.sha256",
+     .doc = "File with the token's SHA-256 in hexadecimal, as sha256sum prints it. Required."},
+    {TOKEN_SETTING("site", SETTING_ORIGIN), IN_TOKEN(site), .example = "https://www.example.com",
+     .doc = "The only site that the token is valid for. Default: the site of the prefix, else "
+            "every site."},
     {TOKEN_SETTING("prefix", SETTING_WORD), IN_TOKEN(prefix),
-     .doc = "Only for locs that begin so; ends with a slash, or with - _ or ."},
+     .example = "https://www.example.com/blog/",
+     .doc = "The only locs that it may change: those that begin with this; ends with a slash, or "
+            "with - _ or a dot."},
     {TOKEN_SETTING("role", SETTING_CHOICE), IN_TOKEN(role), .choices = "read write admin",
-     .fallback = "write", .doc = "read, write or admin; each holds those before it."},
+     .fallback = "write", .doc = "read, write or admin; each includes the one before."},
     {TOKEN_SETTING("own", SETTING_BOOL), IN_TOKEN(own), .fallback = "no",
-     .doc = "Whether it changes only what it registered itself."},
-    {TOKEN_SETTING("expires", SETTING_WORD), IN_TOKEN(expires),
-     .doc = "A date or time from which on it is nothing. By default never."},
+     .doc = "Let it change only what it registered itself."},
+    {TOKEN_SETTING("expires", SETTING_WORD), IN_TOKEN(expires), .example = "2099-12-31",
+     .doc = "Expiry date, or date and time; the token is rejected after it. Default: never."},
 };
 
 #define CRAWLER_LIST(field_, count_)                                                               \
@@ -324,29 +355,31 @@ static const struct setting crawler_settings[] = {
     {.key = "match",
      .kind = SETTING_WORDS,
      CRAWLER_LIST(match, match_count),
-     .doc = "Product tokens of its User-Agent, separated by spaces; by default those that are "
-            "built in under this name. Repeatable."},
+     .example = "Googlebot Google-InspectionTool",
+     .doc = "Product tokens of its User-Agent, separated by spaces. Repeatable. Default: those "
+            "built in under this name."},
     {.key = "ranges",
      .kind = SETTING_PATH,
      CRAWLER_LIST(range_files, range_file_count),
-     .doc = "A file of the addresses that it comes from: JSON as search engines publish it, or one "
-            "range on each line. Who says its name from elsewhere is an impostor. Repeatable."},
+     .example = "/etc/sitemapd/crawlers/googlebot.json",
+     .doc = "File of its addresses: JSON as search engines publish it, or one range on each line. "
+            "A client that uses its name from another address is an impostor. Repeatable."},
 };
 
 /* Sections that stand many times, each with a name: [site "…"], [source "…"]. */
 
-#define SECTION(word, array, count)                                                                \
+#define SECTION(word, named, array, count)                                                         \
     {                                                                                              \
-#word, word##_settings, sizeof word##_settings / sizeof *word##_settings,                  \
+#word, named, word##_settings, sizeof word##_settings / sizeof *word##_settings,           \
             sizeof(struct config_##word), offsetof(struct config, array),                          \
             offsetof(struct config, count)                                                         \
     }
 
 const struct section_table config_sections[] = {
-    SECTION(site, sites, site_count),
-    SECTION(source, sources, source_count),
-    SECTION(token, tokens, token_count),
-    SECTION(crawler, crawler_rules, crawler_count),
+    SECTION(site, "main", sites, site_count),
+    SECTION(source, "products", sources, source_count),
+    SECTION(token, "blog", tokens, token_count),
+    SECTION(crawler, "googlebot", crawler_rules, crawler_count),
 };
 const size_t config_sections_count = sizeof config_sections / sizeof *config_sections;
 

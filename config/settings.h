@@ -39,12 +39,18 @@ struct setting {
     const char *fallback;    /* the default, as it would be written; NULL: none */
     const char *environment; /* NULL: the section is repeated, so there is none */
     const char *choices;
+    const char *example; /* a value to show where there is no default */
     const char
         *of;      /* the only kind of source that has it: "a directory", "an upstream"; else NULL */
     bool in_file; /* false: environment or flag only */
     bool live;    /* a reload changes it in a running server (server/reload.c) */
-    const char *doc; /* the line that sitemapd.conf has above it */
+    const char *doc; /* a noun phrase or an imperative, then the default where that is no value */
 };
+
+/* Whether a change of it takes effect only at the next start. */
+bool setting_needs_restart(const struct setting *s);
+/* What a section is for, in a sentence or two. Static. */
+const char *section_intro(const char *section);
 
 /* Weak to strong. */
 enum setting_level { LEVEL_DEFAULT, LEVEL_FILE, LEVEL_ENVIRONMENT, LEVEL_FLAG };
@@ -60,6 +66,7 @@ extern const size_t config_settings_count;
 /* A section that stands many times, each with a name of its own. */
 struct section_table {
     const char *section;
+    const char *example; /* a name to show */
     const struct setting *settings;
     size_t setting_count;
     size_t size;                       /* of one, which begins with struct config_named */

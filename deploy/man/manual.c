@@ -170,6 +170,8 @@ static void print_setting(const struct setting *s)
         printf(" = %s", s->fallback);
     putchar('\n');
     print_text(s->doc);
+    if (setting_needs_restart(s))
+        print_text("Needs a restart.");
     if (s->fallback != NULL && strchr(s->fallback, ' ') != NULL) {
         puts("The default is");
         print_display(s->fallback, s->fallback + strlen(s->fallback));
@@ -181,21 +183,8 @@ static void print_setting(const struct setting *s)
 static void print_section(const char *name, bool named, const struct setting *settings,
                           size_t count)
 {
-    static const struct {
-        const char *name, *text;
-    } intros[] = {
-        {"server", "The listener for crawlers."},
-        {"admin", "The listener for the API, metrics and health. Keep it private."},
-        {"site", "A site that is made at start and is the file's own: the API and the command line "
-                 "show it and refuse to change it. One section for each site."},
-        {"source", "A folder of sitemap files that the server reads by itself. One section for "
-                   "each folder; its name owns the entries."},
-    };
-
     printf(".Ss [%s%s]\\&\n", name, named ? " \\(dqname\\(dq" : "");
-    for (size_t i = 0; i < sizeof intros / sizeof *intros; i++)
-        if (strcmp(intros[i].name, name) == 0)
-            print_text(intros[i].text);
+    print_text(section_intro(name));
     puts(".Bl -tag -width Ds");
     for (size_t i = 0; i < count; i++)
         if (settings[i].in_file && strcmp(settings[i].section, name) == 0)

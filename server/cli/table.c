@@ -91,12 +91,17 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Serving"},
     {"check-config", "[FILE]", "find every mistake in the configuration",
-     "Reads the configuration and prints each mistake as file:line: message.", NULL, 0, 1,
-     command_check_config,
+     "Reads the configuration and prints each mistake as file:line: message.",
+     (const struct cli_option[]){
+         {"--defaults", NULL, "print every setting with its default, as a file to begin with"},
+         {0},
+     },
+     0, 1, command_check_config,
      .examples =
          (const struct cli_example[]){
              {"The file that serve would read:", "sitemapd check-config"},
              {"Another one, before it is put in place:", "sitemapd check-config ./sitemapd.conf"},
+             {"A file to begin with:", "sitemapd check-config --defaults >sitemapd.conf"},
              {0},
          }},
     {"site add", "ORIGIN", "make a site, with an index at /sitemap_index.xml",

@@ -428,6 +428,8 @@ def test_check_config(tmp_path):
 def test_the_documented_default_is_valid():
     path = os.path.join(os.path.dirname(__file__), "../../config/sitemapd.conf")
     done(sitemapd("check-config", "--config", path))
+    assert done(sitemapd("check-config", "--defaults")).out == open(path, encoding="utf-8").read()
+    assert sitemapd("check-config", "--defaults", path).code == 2
 
 
 def test_flag_over_environment_over_file(tmp_path):

@@ -51,6 +51,18 @@ static void check_crawlers(const struct config *config, unsigned *count)
     crawlers_free(crawlers);
 }
 
+static int print_defaults(struct cli *cli)
+{
+    struct str text = STR_INIT;
+
+    if (cli->arguments.word_count > 0)
+        return cli_misuse("check-config", "--defaults reads no file");
+    config_document(&text);
+    bool done = !text.failed && fputs(str_text(&text), stdout) >= 0;
+    str_done(&text);
+    return done ? EXIT_DONE : EXIT_COULD_NOT;
+}
+
 int command_check_config(struct cli *cli)
 {
     unsigned count = 0;
@@ -58,6 +70,8 @@ int command_check_config(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
+    if (arguments_has(&cli->arguments, "--defaults"))
+        return print_defaults(cli);
     /* Both `check-config FILE` and `check-config --config FILE` are what people write. */
     if (cli->arguments.word_count == 1) {
         if (arguments_has(&cli->arguments, "--config"))
