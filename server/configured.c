@@ -388,6 +388,8 @@ static char *read_robots(const char *path)
 {
     size_t len = 0;
     char *text = file_read(path, FILE_PLAIN, ROBOTS_MAX_BYTES + 1, &len, NULL);
+    if (text != NULL)
+        robots_repair_comments(text, len);
     /* As the API and the command line judge a site's own. */
     const char *why = text == NULL ? strerror(errno) : robots_fault(text, len);
     if (why == NULL)

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/doctor/robots_txt.h"
 #include "server/doctor/visit.h"
+#include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
 /* The index that a robots.txt names. Of several the one at the usual path, else the last of its own
@@ -13,13 +13,16 @@
 static bool choose_index(const struct visit *v, struct url *out)
 {
     const struct visit_robots *robots = &v->robots;
-    const char *at = str_text(&robots->text), *value;
-    size_t len, origin_len = strlen(robots->origin);
-    struct url url;
+    struct robots_cursor at = {0};
+    struct robots_sitemap sitemap;
+    size_t origin_len = strlen(robots->origin);
+    struct url url, base;
     bool found = false;
 
-    while ((len = robots_txt_next_sitemap(&at, &value)) > 0) {
-        if (url_parse(value, len, &url, NULL) != RULE_OK)
+    if (url_parse_origin(robots->origin, origin_len, &base) != RULE_OK)
+        return false;
+    while (robots_next_sitemap(str_text(&robots->text), robots->text.len, &at, &sitemap)) {
+        if (!robots_sitemap_guess(&sitemap, &base, &url))
             continue;
         visit_own(v, &url);
         bool own =

@@ -1,151 +1,12 @@
+/* robots.txt: whether it is there, names the index, and lets crawlers in. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "server/doctor/robots_txt.h"
 #include "server/doctor/visit.h"
 #include "server/rules/robots.h"
-
-/* One line, its key and value trimmed; a comment is cut off. */
-struct line {
-    const char *key, *value;
-    size_t key_len, value_len;
-};
-
-static size_t trimmed(const char *text, size_t len)
-{
-    while (len > 0 && strchr(" \t\r", text[len - 1]) != NULL)
-        len--;
-    return len;
-}
-
-/* Reads the line at `*at` and moves behind it. False at the end. */
-static bool next_line(const char **at, struct line *out)
-{
-    const char *text = *at, *colon;
-    size_t len = strcspn(text, "\n"), used;
-
-    if (*text == '\0')
-        return false;
-    *at = text + len + (text[len] == '\n');
-    if (strncmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark, as editors leave it */
-        text += 3;
-        len -= 3;
-    }
-    used = strcspn(text, "#\n");
-    len = trimmed(text, used < len ? used : len);
-    colon = memchr(text, ':', len);
-    *out = (struct line){.key = text, .value = text};
-    if (colon == NULL)
-        return true;
-    out->key += strspn(text, " \t");
-    out->key_len = trimmed(out->key, colon > out->key ? (size_t)(colon - out->key) : 0);
-    out->value = colon + 1;
-    while (out->value < text + len && (*out->value == ' ' || *out->value == '\t'))
-        out->value++;
-    out->value_len = (size_t)(text + len - out->value);
-    return true;
-}
-
-static bool has_key(const struct line *l, const char *key)
-{
-    return l->key_len == strlen(key) && strncasecmp(l->key, key, l->key_len) == 0;
-}
-
-bool robots_txt_matches(const char *pattern, size_t len, const char *path)
-{
-    bool to_end = len > 0 && pattern[len - 1] == '$';
-    size_t p = 0, star = SIZE_MAX;
-    const char *from = path, *s = path;
-
-    if (to_end)
-        len--;
-    for (;;) {
-        if (p < len && pattern[p] == '*') {
-            star = ++p;
-            from = s;
-        } else if (p < len && *s != '\0' && pattern[p] == *s) {
-            p++;
-            s++;
-        } else if (p == len && (!to_end || *s == '\0')) {
-            return true;
-        } else if (star != SIZE_MAX && *from != '\0') {
-            p = star;
-            s = ++from;
-        } else {
-            return false;
-        }
-    }
-}
-
-/* What the groups of one agent say of a path. */
-struct verdict {
-    bool named; /* there is a group of the agent */
-    bool allowed;
-    size_t longest; /* of the rule that decided */
-};
-
-static void weigh(struct verdict *v, const struct line *l, const char *path)
-{
-    bool allow = has_key(l, "allow");
-
-    if ((!allow && !has_key(l, "disallow")) || l->value_len == 0 ||
-        !robots_txt_matches(l->value, l->value_len, path))
-        return;
-    if (l->value_len > v->longest || (l->value_len == v->longest && allow)) {
-        v->longest = l->value_len;
-        v->allowed = allow;
-    }
-}
-
-static struct verdict judge(const char *text, const char *agent, const char *path)
-{
-    struct verdict v = {.allowed = true};
-    bool naming = false, mine = false;
-    struct line l;
-
-    while (next_line(&text, &l)) {
-        if (has_key(&l, "user-agent")) {
-            if (!naming)
-                mine = false;
-            naming = true;
-            if (l.value_len == strlen(agent) && strncasecmp(l.value, agent, l.value_len) == 0)
-                mine = v.named = true;
-        } else if (has_key(&l, "allow") || has_key(&l, "disallow")) {
-            naming = false;
-            if (mine)
-                weigh(&v, &l, path);
-        }
-    }
-    return v;
-}
-
-bool robots_txt_allows(const char *text, const char *agent, const char *path)
-{
-    struct verdict v = judge(text, agent, path);
-
-    return v.named ? v.allowed : judge(text, "*", path).allowed;
-}
-
-size_t robots_txt_next_sitemap(const char **at, const char **value)
-{
-    size_t value_len;
-
-    while (**at != '\0') {
-        const char *line = *at;
-        size_t len = strcspn(line, "\n");
-
-        *at += len + (line[len] == '\n');
-        if (robots_sitemap_line(line, len, value, &value_len) && value_len > 0)
-            return value_len;
-    }
-    return 0;
-}
-
-/* robots.txt: whether it is there, names the index, and lets crawlers in. */
 
 void visit_fetch_robots(struct visit *v, const struct url *of, struct visit_robots *out)
 {
@@ -159,11 +20,13 @@ void visit_fetch_robots(struct visit *v, const struct url *of, struct visit_robo
     snprintf(text, sizeof text, "%s/robots.txt", out->origin);
     if (url_parse(text, strlen(text), &url, NULL) != RULE_OK)
         return;
-    if (visit_follow(v, &url, "Accept-Encoding: identity\r\n", VISIT_MAX_ROBOTS, &r, &hops) ==
+    if (visit_follow(v, &url, "Accept-Encoding: identity\r\n", VISIT_MAX_PAGE, &r, &hops) ==
         FETCH_OK)
         out->status = r.status;
+    out->long_text = r.body.len > ROBOTS_MAX_BYTES;
     if (out->status == 200)
-        str_append(&out->text, r.body.data, r.body.len);
+        str_append(&out->text, r.body.data,
+                   r.body.len < ROBOTS_MAX_BYTES ? r.body.len : ROBOTS_MAX_BYTES);
     v->no_memory = v->no_memory || out->text.failed;
     fetch_reply_done(&r);
 }
@@ -176,7 +39,7 @@ const char *visit_forbidden(const struct visit_robots *robots, const struct url 
     const char *path = url->text + url->origin_len;
 
     for (size_t i = 0; i < sizeof crawlers / sizeof *crawlers; i++)
-        if (!robots_txt_allows(str_text(&robots->text), crawlers[i].agent, path))
+        if (!robots_allows(str_text(&robots->text), robots->text.len, crawlers[i].agent, path))
             return crawlers[i].name;
     return NULL;
 }
@@ -199,12 +62,13 @@ static const char *compared(const struct visit *v, const struct url *url)
 
 bool visit_names_index(const struct visit *v, const struct visit_robots *robots)
 {
-    const char *at = str_text(&robots->text), *value;
-    size_t len;
+    struct robots_cursor at = {0};
+    struct robots_sitemap sitemap;
+    const char *code, *why;
     struct url url;
 
-    while ((len = robots_txt_next_sitemap(&at, &value)) > 0)
-        if (url_parse(value, len, &url, NULL) == RULE_OK &&
+    while (robots_next_sitemap(str_text(&robots->text), robots->text.len, &at, &sitemap))
+        if (robots_sitemap_url(&sitemap, &url, &code, &why) &&
             (is_same_page(compared(v, &url), compared(v, &v->url)) ||
              is_same_page(compared(v, &url), compared(v, v->options->url))))
             return true;
@@ -213,38 +77,24 @@ bool visit_names_index(const struct visit *v, const struct visit_robots *robots)
 
 /* ---- its Sitemap lines ------------------------------------------------------------------- */
 
-struct named {
-    const char *value;
-    size_t len;
-};
-
-static int compare_named(const void *a, const void *b)
+static int compare_sitemaps(const void *a, const void *b)
 {
-    const struct named *x = a, *y = b;
-    int order = memcmp(x->value, y->value, x->len < y->len ? x->len : y->len);
+    const struct robots_sitemap *x = a, *y = b;
+    int order = memcmp(x->url, y->url, x->url_len < y->url_len ? x->url_len : y->url_len);
 
     if (order == 0)
-        order = (x->len > y->len) - (x->len < y->len);
-    return order != 0 ? order : (x->value > y->value) - (x->value < y->value);
+        order = (x->url_len > y->url_len) - (x->url_len < y->url_len);
+    return order != 0 ? order : (x->url > y->url) - (x->url < y->url);
 }
 
-static uint64_t line_of(const struct visit_robots *robots, const char *at)
-{
-    uint64_t line = 1;
-
-    for (const char *c = str_text(&robots->text); c < at; c++)
-        line += *c == '\n';
-    return line;
-}
-
-static void say_line(struct visit *v, const char *code, const struct named *named, uint64_t count,
-                     const char *todo, const char *why)
+static void say_line(struct visit *v, const char *code, const struct robots_sitemap *sitemap,
+                     uint64_t count, const char *todo, const char *why)
 {
     char url[LOC_MAX_CHARS + 32], times[48] = "";
     const struct visit_about about = {
         .code = code,
         .url = url,
-        .line = line_of(&v->robots, named->value),
+        .line = sitemap->line,
         .count = count,
     };
 
@@ -253,18 +103,18 @@ static void say_line(struct visit *v, const char *code, const struct named *name
         snprintf(times, sizeof times, "; %" PRIu64 " such lines in all", count);
     visit_tell(v, DOCTOR_WARNING, "robots", &about, todo,
                "%s: line %" PRIu64 ": Sitemap: %.*s %s%s", url, about.line,
-               named->len < 500 ? (int)named->len : 500, named->value, why, times);
+               sitemap->url_len < 500 ? (int)sitemap->url_len : 500, sitemap->url, why, times);
 }
 
 /* `all` is in order, and has `count`. The line of a double is that of its second one. */
-static void judge_doubles(struct visit *v, const struct named *all, size_t count)
+static void judge_doubles(struct visit *v, const struct robots_sitemap *all, size_t count)
 {
-    const struct named *first = NULL;
+    const struct robots_sitemap *first = NULL;
     uint64_t doubles = 0;
 
     for (size_t i = 1; i < count; i++)
-        if (all[i].len == all[i - 1].len &&
-            memcmp(all[i].value, all[i - 1].value, all[i].len) == 0) {
+        if (all[i].url_len == all[i - 1].url_len &&
+            memcmp(all[i].url, all[i - 1].url, all[i].url_len) == 0) {
             doubles++;
             if (first == NULL)
                 first = &all[i];
@@ -273,42 +123,44 @@ static void judge_doubles(struct visit *v, const struct named *all, size_t count
         say_line(v, "sitemap-line-doubled", first, doubles,
                  "name each index once: what is served at /robots.txt may join two files that both "
                  "name it",
-                 "stands on an earlier line as well");
+                 "is on an earlier line as well");
 }
 
 /* False where one of them is no good. */
 static bool judge_lines(struct visit *v)
 {
-    const char *at = str_text(&v->robots.text);
-    struct named named, first_bad = {0};
-    struct named *all;
-    size_t count = 0, lines = 0;
+    const char *text = str_text(&v->robots.text), *first_code = NULL, *first_why = NULL;
+    struct robots_sitemap sitemap, first_bad = {0}, *all;
+    size_t count = 0, room = 1;
     uint64_t bad = 0;
-    enum rule_code first_code = RULE_OK;
     unsigned warnings = v->counts[DOCTOR_WARNING];
 
-    for (const char *c = at; *c != '\0'; c++)
-        lines += *c == '\n';
-    all = calloc(lines + 1, sizeof *all);
+    for (struct robots_cursor at = {0};
+         robots_next_sitemap(text, v->robots.text.len, &at, &sitemap);)
+        room++;
+    all = calloc(room, sizeof *all);
     if (all == NULL) {
         v->no_memory = true;
         return false;
     }
-    while ((named.len = robots_txt_next_sitemap(&at, &named.value)) > 0) {
+    for (struct robots_cursor at = {0};
+         robots_next_sitemap(text, v->robots.text.len, &at, &sitemap);) {
+        const char *code, *why;
         struct url url;
-        enum rule_code code = url_parse(named.value, named.len, &url, NULL);
 
-        all[count++] = named;
-        if (code != RULE_OK && bad++ == 0) {
-            first_bad = named;
+        all[count++] = sitemap;
+        if (!robots_sitemap_url(&sitemap, &url, &code, &why) && bad++ == 0) {
+            first_bad = sitemap;
             first_code = code;
+            first_why = why;
         }
     }
-    qsort(all, count, sizeof *all, compare_named);
+    qsort(all, count, sizeof *all, compare_sitemaps);
     if (bad > 0)
-        say_line(v, rule_code_word(first_code), &first_bad, bad,
-                 "write the whole URL of the index: crawlers resolve nothing here",
-                 rule_code_sentence(first_code));
+        say_line(v, first_code, &first_bad, bad,
+                 "write the whole URL of one index on each line, without quotes: crawlers resolve "
+                 "nothing here",
+                 first_why);
     judge_doubles(v, all, count);
     free(all);
     return v->counts[DOCTOR_WARNING] == warnings;
@@ -343,6 +195,11 @@ void visit_robots(struct visit *v)
         visit_tell(v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-forbids"},
                    "take the Disallow off, or add an Allow for this path",
                    "it forbids the index to %s", forbidden);
+    if (v->robots.long_text)
+        visit_tell(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-too-long"},
+                   "shorten it: put the Sitemap lines and the rules that matter first",
+                   "%s/robots.txt is longer than 500 KiB: Google ignores the rest",
+                   v->robots.origin);
     good = judge_lines(v);
     if (!visit_names_index(v, &v->robots))
         visit_tell(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "index-not-named"},

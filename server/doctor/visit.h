@@ -6,14 +6,14 @@
 #include "server/doctor/doctor.h"
 #include "server/input/sitemap_file.h"
 
-#define VISIT_MAX_PAGE   52428800u /* of one index or sitemap, as sent and decoded */
-#define VISIT_MAX_ROBOTS 524288u   /* what Google reads of a robots.txt */
-#define VISIT_MAX_HOPS   5u
+#define VISIT_MAX_PAGE 52428800u /* of one index or sitemap, as sent and decoded */
+#define VISIT_MAX_HOPS 5u
 
 struct visit_robots {
     char origin[LOC_MAX_CHARS + 1];
     unsigned status; /* 0: no answer */
-    struct str text; /* "" unless 200 */
+    struct str text; /* "" unless 200; as much of it as crawlers read */
+    bool long_text;  /* there is more */
 };
 
 struct visit {

@@ -13,16 +13,13 @@
 /* True where `path` (with query, if any) is a page of the site at hand that has entries. */
 typedef bool robots_has_page(void *context, const char *path);
 
-static bool names_our_page(const struct registry_site *site, const char *line, size_t len,
-                           robots_has_page *has_page, void *context)
+static bool is_our_page(const struct registry_site *site, const struct robots_sitemap *sitemap,
+                        robots_has_page *has_page, void *context)
 {
-    const char *text;
-    size_t text_len;
+    const char *code, *why;
     struct url url;
-    if (!robots_sitemap_line(line, len, &text, &text_len) ||
-        url_parse(text, text_len, &url, NULL) != RULE_OK)
-        return false;
-    return url.origin_len == site->origin_url.origin_len &&
+    return robots_sitemap_url(sitemap, &url, &code, &why) &&
+           url.origin_len == site->origin_url.origin_len &&
            memcmp(url.text, site->origin, url.origin_len) == 0 &&
            has_page(context, url.text + url.origin_len);
 }
@@ -32,13 +29,16 @@ static bool names_our_page(const struct registry_site *site, const char *line, s
 static void append_own(const struct registry_site *site, const char *own, struct str *out,
                        robots_has_page *has_page, void *context)
 {
-    while (*own != '\0') {
-        const char *end = strchr(own, '\n');
-        size_t len = end != NULL ? (size_t)(end - own) + 1 : strlen(own);
-        if (!names_our_page(site, own, len, has_page, context))
-            str_append(out, own, len);
-        own += len;
-    }
+    struct robots_cursor at = {0};
+    struct robots_sitemap sitemap;
+    const char *kept = own; /* what is kept from here on */
+    size_t len = strlen(own);
+    while (robots_next_sitemap(own, len, &at, &sitemap))
+        if (is_our_page(site, &sitemap, has_page, context)) {
+            str_append(out, kept, (size_t)(at.line.text - kept));
+            kept = at.line.text + at.line.len;
+        }
+    str_append_text(out, kept);
 }
 
 /* The robots.txt of a site: the operator's text (NULL: none), then a Sitemap line for every page

@@ -540,8 +540,12 @@ def test_an_expired_certificate():
         (200, "User-agent: *\nDisallow: /\n{0}", "wrong", "forbids the index to all crawlers"),
         (200, "User-agent: Googlebot\nUser-agent: x\nDisallow: /*.xml$\n{0}", "wrong", "Googlebot"),
         (200, "User-agent: bingbot\nDisallow: /sitemap\n\n{0}", "wrong", "Bingbot"),
+        (200, "User-agent: Googlebot/2.1\nDisallow: /\n\nUser-agent: *\nAllow: /\n{0}", "wrong", "Googlebot"),
+        (200, "User-agent: Googlebot;\rDisallow: /\r{0}", "wrong", "Googlebot"),
+        (200, "User-agent: *\rDisallow: /\r{0}", "wrong", "all crawlers"),
+        (200, "{0}#" + "x" * (600 << 10), "warning", "longer than 500 KiB"),
     ],
-    ids=["404", "500", "429", "empty", "other", "all", "google", "bing"],
+    ids=["404", "500", "429", "empty", "other", "all", "google", "bing", "version", "token", "CR", "long"],
 )
 def test_robots(proxy, status, text, level, words):
     text = text.format(f"Sitemap: {proxy.index}\n")
@@ -766,11 +770,13 @@ def test_a_child_that_is_redirected(proxy):
 @pytest.mark.parametrize(
     "text, code, line, count, words",
     [
-        ("Sitemap: {0}\nUser-agent: *\nAllow: /\nsitemap:  {0} # twice\n", "sitemap-line-doubled", 4, 1, "stands on an earlier line as well"),
+        ("Sitemap: {0}\nUser-agent: *\nAllow: /\nsitemap:  {0} # twice\n", "sitemap-line-doubled", 4, 1, "is on an earlier line as well"),
         ("Sitemap: {0}\n" * 4, "sitemap-line-doubled", 2, 3, "3 such lines in all"),
         ("Sitemap: /other.xml\nSitemap: {0}\n", "loc-relative", 1, 1, "Sitemap: /other.xml must be an absolute URL"),
+        ("Sitemap: {0}\rSitemap: \"{0}?\"\r", "sitemap-line-quoted", 2, 1, "is in quotes"),
+        ("Sitemap: {0}\nSitemap: {0}?1 {0}?2\n", "sitemap-line-shared", 2, 2, "is one of several in its line"),
     ],
-    ids=["twice", "four times", "relative"],
+    ids=["twice", "four times", "relative", "quoted", "shared"],
 )
 def test_sitemap_lines(proxy, text, code, line, count, words):
     proxy.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, text.format(proxy.index).encode())

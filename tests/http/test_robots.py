@@ -84,6 +84,21 @@ def test_what_is_no_robots_txt_is_refused(filled, tmp_path, text, words):
     assert robots(filled) == OWN + LINE
 
 
+def test_a_text_with_other_line_ends_and_bytes(filled, tmp_path):
+    """Lines end with CR as well (RFC 9309 2.2). Of a file in an old encoding the comments are repaired, for crawlers skip them;
+    elsewhere such a byte is refused."""
+    assert patch(filled, f"User-agent: *\rSitemap: {INDEX}\rDisallow: /cart\r").status == 200
+    assert robots(filled) == f"User-agent: *\rDisallow: /cart\r\n{LINE}"
+    path = tmp_path / "robots"
+    path.write_bytes(b"# B\xfccher\n" + OWN.encode())
+    assert filled.cli("site", "update", ORIGIN, "--robots", path).code == 0
+    eventually(lambda: robots(filled) == "# B?cher\n" + OWN + LINE, "it is served")
+    path.write_bytes(b"User-agent: *\nDisallow: /b\xfccher\n")
+    told = filled.cli("site", "update", ORIGIN, "--robots", path)
+    assert told.code == 1 and "is not text in UTF-8" in told.err
+    assert robots(filled) == "# B?cher\n" + OWN + LINE
+
+
 def test_wrong_types_and_the_longest(filled):
     for bad in (1, True, [OWN], {"text": OWN}):
         assert problem(patch(filled, bad), 422, "wrong-type")["field"] == "robots"
@@ -189,6 +204,6 @@ def test_the_command_line_sets_it(filled, tmp_path):
         assert told.code == code and words in told.err and told.err.count("\n") == 1, told
     (tmp_path / "nul").write_bytes(b"User-agent: *\n\0Disallow: /\n")
     assert "control character" in of("--robots", tmp_path / "nul").err
-    (tmp_path / "latin").write_bytes(b"# \xfc\n")
+    (tmp_path / "latin").write_bytes(b"Disallow: /\xfc\n")
     assert "UTF-8" in of("--robots", tmp_path / "latin").err
     assert robots(filled) == LINE

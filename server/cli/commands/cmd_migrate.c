@@ -11,7 +11,6 @@
 #include "server/cli/backend/reach.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
-#include "server/doctor/robots_txt.h"
 #include "server/input/reader.h"
 #include "server/rules/http/negotiate.h"
 #include "server/rules/http/query.h"
@@ -106,32 +105,18 @@ static bool add_index(struct site *s, const struct url *url, size_t under)
     return true;
 }
 
-static void count_rules(struct site *s, const char *text)
+static void read_robots(struct site *s, const char *text, size_t len)
 {
-    while (*text != '\0') {
-        size_t len = strcspn(text, "\n"), url_len;
-        const char *url;
-        const char *first = text + strspn(text, " \t\r");
+    struct robots_line line = {0};
+    struct robots_cursor at = {0};
+    struct robots_sitemap sitemap;
+    struct url url;
 
-        if (*first != '#' && *first != '\n' && *first != '\0' &&
-            !robots_sitemap_line(text, len, &url, &url_len))
-            s->rules++;
-        text += len + (text[len] == '\n');
-    }
-}
-
-static void read_robots(struct site *s, const char *text)
-{
-    const char *at = text, *value;
-    size_t len;
-
-    count_rules(s, text);
-    while ((len = robots_txt_next_sitemap(&at, &value)) > 0) {
-        struct url url;
-
-        if (url_parse(value, len, &url, NULL) == RULE_OK)
+    while (robots_next_line(text, len, &line))
+        s->rules += line.key_len > 0 && !robots_has_key(&line, "sitemap");
+    while (robots_next_sitemap(text, len, &at, &sitemap))
+        if (robots_sitemap_guess(&sitemap, &s->origin, &url))
             s->named += add_index(s, &url, SIZE_MAX);
-    }
 }
 
 /* Finds out where the site is, too: http may lead to https. An exit status, told. */
@@ -146,8 +131,9 @@ static int ask_robots(struct site *s)
     s->origin = a.way.last;
     snprintf(s->address, sizeof s->address, "%s", a.reply.address);
     if (status == EXIT_DONE && a.reply.status == 200 && a.way.verdict == HOP_END &&
-        robots_fault(str_text(&a.reply.body), a.reply.body.len) == NULL)
-        read_robots(s, str_text(&a.reply.body));
+        !robots_is_page(str_text(&a.reply.body), a.reply.body.len))
+        read_robots(s, str_text(&a.reply.body),
+                    a.reply.body.len < ROBOTS_MAX_BYTES ? a.reply.body.len : ROBOTS_MAX_BYTES);
     reach_answer_done(&a);
     return status;
 }

@@ -121,6 +121,8 @@ static int read_robots(const struct arguments *a, struct site_options *options,
     if (status != EXIT_DONE)
         return status;
     name = strcmp(name, "-") == 0 ? "standard input" : name;
+    if (options->robots.len > 0)
+        robots_repair_comments(options->robots.data, options->robots.len);
     /* By its length: what stands behind a NUL would be lost. */
     fault = robots_fault(str_text(&options->robots), options->robots.len);
     if (fault != NULL)
