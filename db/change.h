@@ -206,15 +206,15 @@ struct change {
     bool overwrite;
     /* Scan: .source is its name, .grant.site_id the one site that it may list in (0: any),
      * .index_name the index of its entries (NULL: by scope; one that is not there refuses the
-     * scan), .rows what differs from what is kept, .dry_run, .max_removed. Alone in its
-     * transaction. A file whose loc another source owns, or that the rules refuse, becomes
-     * QUARANTINED and is found refused by its row, without a detail where the reason is no news.
-     * Where the shrink guard (rule as for a replace, over each index with all its entries) does not
-     * let the removals through, they are held, all of them: the files that are gone stay as they
-     * are, all else is applied, and result.would_remove tells how many (status OK). A scan that
-     * changes no entry makes no revision. What is frozen is left as it is, with the rows of its
-     * files: result.frozen. The counts are of entries; unchanged ones are those of
-     * files that were sent. */
+     * scan), .rows what differs from what is kept, .dry_run, .max_removed. Applied in
+     * steps as a split where other writes wait, else in one. A file whose loc another source owns,
+     * or that the rules refuse, becomes QUARANTINED and is found refused by its row, without a
+     * detail where the reason is no news. Where the shrink guard (rule as for a replace, over each
+     * index with all its entries) does not let the removals through, they are held, all of them:
+     * the files that are gone stay as they are, all else is applied, and result.would_remove tells
+     * how many (status OK). A scan that changes no entry makes no revision. What is frozen is left
+     * as it is, with the rows of its files: result.frozen. The counts are of entries; unchanged
+     * ones are those of files that were sent. */
     struct crawlers_kept crawlers;
     struct indexnow_write indexnow;
     const struct check_write *checks; /* CHECK_WRITES_MAX at most */
@@ -257,17 +257,19 @@ struct change_result {
     const char *field;        /* the field to blame or NULL; static */
     char detail[256];         /* a sentence for people, "" if none */
     uint64_t created, updated, unchanged, removed, rejected;
-    uint64_t moved;            /* of those updated: they left another index for this one */
-    uint64_t would_remove;     /* shrink guard: how many would have gone */
-    uint64_t frozen;           /* scan: files held back because their index is frozen */
-    uint64_t spared;           /* replace of one source, no prefix: entries of the index that
-                                  others own, which it left alone */
-    struct split_sums splits;  /* a scan's, and its own to tell: the files that it split */
-    uint64_t revision;         /* the catalogue's after it: its own where it wrote something, else
-                                  that of the last change before it that did */
-    bool changed;              /* something was written (a revision was made) */
-    bool more;                 /* the writer's: another step is to come */
-    uint64_t step_at;          /* the writer's: of an undo the step that it is at */
+    uint64_t moved;           /* of those updated: they left another index for this one */
+    uint64_t would_remove;    /* shrink guard: how many would have gone */
+    uint64_t frozen;          /* scan: files held back because their index is frozen */
+    uint64_t spared;          /* replace of one source, no prefix: entries of the index that
+                                 others own, which it left alone */
+    struct split_sums splits; /* a scan's, and its own to tell: the files that it split */
+    uint64_t revision;        /* the catalogue's after it: its own where it wrote something, else
+                                 that of the last change before it that did */
+    bool changed;             /* something was written (a revision was made) */
+    bool more;                /* the writer's: another step is to come */
+    uint64_t step_at;         /* the writer's: of an undo the step that it is at */
+    void *steps;              /* the writer's: what a change keeps from step to step; owned */
+    void (*steps_free)(void *steps);
     uint64_t group;            /* of a change in steps: the revision of the first; 0: it had one */
     rule_set remarks;          /* single entry: its warnings; list: its sites' */
     struct entry_record entry; /* ENTRY_PUT: as stored now; ENTRY_REMOVE: as it was;

@@ -223,6 +223,23 @@ void tx_rollback(struct tx *tx)
         tx->log->drop(tx->log->context);
 }
 
+bool tx_gives_way(const struct tx *tx)
+{
+    return tx->gives_way && tx->gives_way(tx->pressed_context);
+}
+
+enum catalogue_status tx_note_step(struct tx *tx, uint64_t *group)
+{
+    int64_t revision = (int64_t)tx->revision + 1;
+    enum catalogue_status status = CATALOGUE_OK;
+    if (*group == 0) {
+        *group = (uint64_t)revision;
+        status = tx_run(tx, ST_HISTORY_STEPS_TIDY, (int64_t)tx->history_from);
+    }
+    return status == CATALOGUE_OK ? tx_run(tx, ST_HISTORY_STEP_ADD, (int64_t)*group, revision)
+                                  : status;
+}
+
 uint64_t tx_end_change(struct tx *tx)
 {
     if (tx->changed)

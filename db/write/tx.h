@@ -82,7 +82,9 @@ struct tx {
     struct tx_shared *shared; /* borrowed; may be NULL */
     /* True where what a site's token sent is to end, since others wait; NULL: nobody does. */
     bool (*is_pressed)(void *context, int64_t token_site_id);
-    void *pressed_context;
+    /* True where the step of a change in steps is to end, since others wait; NULL: nobody does. */
+    bool (*gives_way)(void *context);
+    void *pressed_context; /* of both */
     /* What the engine said when a transaction was rolled back for its sake. */
     char why[160];
 
@@ -111,6 +113,11 @@ uint64_t tx_end_change(struct tx *tx);
  * or only what is the node's own (the tables local_, what is kept of a source's files), there is no
  * revision. On failure the transaction is gone. */
 enum catalogue_status tx_commit(struct tx *tx);
+/* Whether a change in steps is to end the one at hand, so that other writes have their turn. */
+bool tx_gives_way(const struct tx *tx);
+/* Adds the revision that the change under way will get to the group of a change in steps; `*group`
+ * 0: it is the first of it, and is filled. */
+enum catalogue_status tx_note_step(struct tx *tx, uint64_t *group);
 /* Between two transactions: nothing that is remembered of the file is true any more. */
 void tx_forget(struct tx *tx);
 /* What the catalogue's clock says. */

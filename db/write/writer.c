@@ -245,6 +245,16 @@ static bool is_pressed(void *context, int64_t site_id)
             (member && member_awaited_ms(member) >= half_ms));
 }
 
+/* A change in steps ends the one at hand where anybody waits, or the server stops. For tx. */
+static bool gives_way(void *context)
+{
+    struct writer *w = context;
+    struct member *member = w->catalogue->member;
+    return clock_now_ms() - atomic_load(&w->busy_since_ms) >= apply_step_ms &&
+           (queue_depth(&w->queue) > 0 || queue_is_closed(&w->queue) ||
+            (member && member_awaited_ms(member) >= apply_step_ms));
+}
+
 /* Opens the connection and all that hangs on it. */
 static enum catalogue_status writer_connect(struct writer *w, bool create, char *why,
                                             size_t why_size)
@@ -292,6 +302,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     sqlite3_busy_handler(w->db, on_busy, w);
     w->tx.shared = &w->shared;
     w->tx.is_pressed = is_pressed;
+    w->tx.gives_way = gives_way;
     w->tx.pressed_context = w;
     checkpoint_attach(&w->checkpoint, w->db, w->catalogue->options.server);
     log_index_find(&w->index, w->db);
@@ -623,7 +634,7 @@ static void carry_out(struct writer *w, struct write_request *list)
     for (struct write_request *r = list; r && status == CATALOGUE_OK; r = r->next, count++) {
         status = apply_change(tx, &r->change, &r->result, &keep);
         r->result.revision = keep ? tx_end_change(tx) : before;
-        if (was_held(r))
+        if (!r->result.more && was_held(r))
             atomic_fetch_add(&w->held, 1);
         if (removes_index(r))
             w->purge_pending = true;

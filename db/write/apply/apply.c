@@ -252,6 +252,10 @@ void change_result_done(struct change_result *result)
     str_done(&result->outcome);
     spool_free(result->rows);
     result->rows = NULL;
+    if (result->steps_free)
+        result->steps_free(result->steps);
+    result->steps = NULL;
+    result->steps_free = NULL;
 }
 
 static enum catalogue_status apply_step(struct tx *tx, const struct change *change,

@@ -21,6 +21,10 @@
 
 /* SPLIT_STEP_ROWS; tests put less here. */
 extern uint64_t apply_split_rows;
+/* How long a step of a change in steps may keep the writer while other writes wait; tests put less
+ * here. */
+#define APPLY_STEP_MS 200
+extern int64_t apply_step_ms;
 
 /* True for what is alone in its transaction: because it may be rolled back whole, or because it may
  * take long (a new index some 0.2 s), and others then have their turn before the next one. */

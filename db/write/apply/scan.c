@@ -1,8 +1,13 @@
 /* A scan of a directory source on its way into the catalogue. Internal to db/; the writer's thread.
  *
- * The files are read up to four times: to count what would go, to count
- * what would come, to take out what goes, and to write the rest. What goes makes room for what
- * comes, and the shrink guard judges the end of both before the first write. */
+ * The files are read up to four times: to count what would be removed, to count what would be
+ * added, to remove, and to write the rest. What is removed makes room for what is added, and the
+ * shrink guard judges the end of both before the first write.
+ *
+ * A scan may name any number of files, so it gives way: where other writes wait it commits what it
+ * has done so far and continues behind them, at the next file of the same pass (result->steps keeps
+ * its state). Each step that changed entries has a revision of its own; together they are one group
+ * of the history. A scan that is cut off leaves a smaller difference for the next one. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,19 +38,26 @@ struct scan_kept {
 
 /* What a scan would do to one index. */
 struct scan_index {
-    const struct registry_index *index;
+    int64_t id;       /* of the index */
     uint64_t removed; /* entries that go, or move to the source's own index */
     int64_t change;   /* of their number, all in all */
     uint64_t before, peak;
 };
 
+/* A pass over all files. */
+enum scan_phase { SCAN_COUNT_LOSSES, SCAN_COUNT_GAINS, SCAN_TAKE_OUT, SCAN_SETTLE, SCAN_END };
+
 struct scan {
+    /* Of the step at hand. */
     struct tx *tx;
     const struct change *change;
     struct change_result *result;
     int64_t owner;                      /* the source */
     const struct registry *registry;    /* borrowed: a scan changes none of it */
     const struct registry_index *index; /* NULL: by scope */
+
+    enum scan_phase phase;
+    bool committed; /* a step before this one has written */
 
     /* Of the guard. */
     struct scan_index *indexes; /* owned */
@@ -65,12 +77,13 @@ struct scan {
     int64_t files, listed, quarantined; /* how many more there are than before */
 };
 
+int64_t apply_step_ms = APPLY_STEP_MS;
+
 typedef enum catalogue_status scan_pass(struct scan *s);
 
 static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row);
 static enum catalogue_status scan_place(struct scan *s, bool *foreign);
 static enum catalogue_status scan_find_move(struct scan *s, const struct registry_index **from);
-static enum catalogue_status scan_read(struct scan *s, scan_pass *each);
 
 /* The words of enum source_file_state are numbers in the file. */
 _Static_assert(SOURCE_FILE_LISTED == 0 && SOURCE_FILE_EMPTY == 1 && SOURCE_FILE_IGNORED == 2 &&
@@ -312,19 +325,21 @@ static enum catalogue_status scan_state_has_files(struct scan *s, bool *has)
     return status;
 }
 
-/* Stamps how the source stands after this scan. */
+/* Stamps how the source stands after this scan, or after this step of it. */
 static enum catalogue_status scan_state_write(struct scan *s)
 {
-    return tx_run(s->tx, ST_STATE_WRITE, s->owner, s->tx->now,
-                  s->hold ? (sqlite3_int64)s->removals : 0, s->files, s->listed, s->quarantined,
-                  s->change->source_hosts);
+    enum catalogue_status status = tx_run(s->tx, ST_STATE_WRITE, s->owner, s->tx->now,
+                                          s->hold ? (sqlite3_int64)s->removals : 0, s->files,
+                                          s->listed, s->quarantined, s->change->source_hosts);
+    s->files = s->listed = s->quarantined = 0;
+    return status;
 }
 
 /* The tally of an index; NULL: no memory. Files of one index mostly stand together. */
 static struct scan_index *tally_of(struct scan *s, const struct registry_index *index)
 {
     for (size_t i = s->index_count; i-- > 0;)
-        if (s->indexes[i].index == index)
+        if (s->indexes[i].id == index->id)
             return &s->indexes[i];
     if (s->index_count == s->index_capacity) {
         size_t capacity = s->index_capacity ? s->index_capacity * 2 : 4;
@@ -334,7 +349,7 @@ static struct scan_index *tally_of(struct scan *s, const struct registry_index *
         s->indexes = indexes;
         s->index_capacity = capacity;
     }
-    s->indexes[s->index_count] = (struct scan_index){.index = index};
+    s->indexes[s->index_count] = (struct scan_index){.id = index->id};
     return &s->indexes[s->index_count++];
 }
 
@@ -391,6 +406,15 @@ static enum catalogue_status count_gain(struct scan *s)
     return CATALOGUE_OK;
 }
 
+/* `*out` is NULL where the index was removed since an earlier step. */
+static enum catalogue_status occupancy_of(struct scan *s, const struct scan_index *tally,
+                                          struct occupancy_index **out)
+{
+    const struct registry_index *index = registry_index_by_id(s->registry, tally->id);
+    *out = NULL;
+    return index ? occupancy_index(s->tx, index->site_id, index->id, out) : CATALOGUE_OK;
+}
+
 /* How much the index has now, before the first write. */
 static enum catalogue_status measure(struct scan *s)
 {
@@ -398,9 +422,9 @@ static enum catalogue_status measure(struct scan *s)
     for (size_t i = 0; status == CATALOGUE_OK && i < s->index_count; i++) {
         struct scan_index *tally = &s->indexes[i];
         struct occupancy_index *occupancy;
-        status = occupancy_index(s->tx, tally->index->site_id, tally->index->id, &occupancy);
-        if (status != CATALOGUE_OK)
-            break;
+        status = occupancy_of(s, tally, &occupancy);
+        if (status != CATALOGUE_OK || !occupancy)
+            continue;
         tally->before = occupancy->entries;
         status = guard_peak(s->tx, occupancy, &tally->peak);
     }
@@ -432,35 +456,39 @@ static bool passes(struct scan *s, struct change_result *verdict)
 
 /* ---- the shrink guard */
 
-/* Counts, judges and sets s->hold; writes nothing. */
+/* Once the losses, or the gains too, are counted: sets s->hold, and the pass that comes next. */
 static enum catalogue_status scan_guard_ask(struct scan *s)
 {
     struct change_result verdict = {.status = CATALOGUE_OK};
-    enum catalogue_status status = scan_read(s, count_loss);
-    s->single = s->moves == 1 && s->removals == 1;
-    if (s->single) {
-        s->removals = 0;
-        s->index_count = 0;
+    if (s->phase == SCAN_COUNT_LOSSES) {
+        s->single = s->moves == 1 && s->removals == 1;
+        if (s->single) {
+            s->removals = 0;
+            s->index_count = 0;
+        }
     }
-    if (status != CATALOGUE_OK || s->result->status != CATALOGUE_OK || s->removals == 0)
+    if (s->removals == 0) {
+        s->phase = SCAN_SETTLE;
+        return CATALOGUE_OK;
+    }
+    enum catalogue_status status = measure(s);
+    if (status != CATALOGUE_OK)
         return status;
-    status = measure(s);
-    if (status != CATALOGUE_OK || passes(s, &verdict))
-        return status;
-    /* Maybe as much comes as goes: files that were renamed. */
-    status = scan_read(s, count_gain);
-    if (status != CATALOGUE_OK || s->result->status != CATALOGUE_OK)
-        return status;
-    status = measure(s);
-    if (status != CATALOGUE_OK || passes(s, &verdict))
-        return status;
-    s->hold = true;
-    s->result->would_remove = s->removals;
-    snprintf(s->result->detail, sizeof s->result->detail, "%s", verdict.detail);
+    if (passes(s, &verdict)) {
+        s->phase = SCAN_TAKE_OUT;
+    } else if (s->phase == SCAN_COUNT_LOSSES) {
+        s->phase = SCAN_COUNT_GAINS; /* maybe as much is added as removed: renamed files */
+    } else {
+        s->hold = true;
+        s->result->would_remove = s->removals;
+        snprintf(s->result->detail, sizeof s->result->detail, "%s", verdict.detail);
+        s->phase = SCAN_SETTLE;
+    }
     return CATALOGUE_OK;
 }
 
-/* At the end, where the removals were let through: holds the guard to what came of it. */
+/* At the end, where the removals were let through: holds the guard to the outcome. What earlier
+ * steps have committed cannot be refused any more. */
 static enum catalogue_status scan_guard_settle(struct scan *s)
 {
     enum catalogue_status status = CATALOGUE_OK;
@@ -469,12 +497,12 @@ static enum catalogue_status scan_guard_settle(struct scan *s)
         struct occupancy_index *occupancy;
         if (tally->removed == 0)
             continue;
-        status = occupancy_index(s->tx, tally->index->site_id, tally->index->id, &occupancy);
-        if (status != CATALOGUE_OK)
-            break;
+        status = occupancy_of(s, tally, &occupancy);
+        if (status != CATALOGUE_OK || !occupancy)
+            continue;
         struct guard_case guard = case_of(s, tally, occupancy->entries);
-        /* What was to come found no room, so that the end is not the one that was judged. */
-        if (!guard_judge(s->tx, &guard, s->result))
+        /* What was to be added found no room, so the end is not the one that was judged. */
+        if (!s->committed && !guard_judge(s->tx, &guard, s->result))
             break;
         if (guard_approved(s->tx, &guard)) {
             occupancy_index_dirty(s->tx, occupancy);
@@ -482,32 +510,6 @@ static enum catalogue_status scan_guard_settle(struct scan *s)
         }
     }
     return status;
-}
-
-/* ---- reading the files */
-
-/* Calls `each` for every file of the change. Rows that cannot be read refuse the scan:
- * result->status tells. */
-static enum catalogue_status scan_read(struct scan *s, scan_pass *each)
-{
-    struct source_file file;
-    spool_rewind(s->change->rows);
-    s->row = 0;
-    for (;;) {
-        int more = spool_next_file(s->change->rows, &file);
-        if (more < 0)
-            reject_stream(s->result);
-        if (more != 1)
-            return CATALOGUE_OK;
-        s->file = &file;
-        s->row++;
-        enum catalogue_status status = scan_row_read(s);
-        take_newer(s, &file);
-        if (status == CATALOGUE_OK)
-            status = each(s);
-        if (status != CATALOGUE_OK)
-            return status;
-    }
 }
 
 /* ---- judging the file at hand */
@@ -723,34 +725,135 @@ static enum catalogue_status prepare(struct scan *s)
     return tx_source(s->tx, source, true, &s->owner);
 }
 
+/* Whether the step ends here, so that others have their turn. */
+static bool is_to_give_way(const struct scan *s)
+{
+    return s->row % APPLY_PROGRESS == 0 && !s->change->dry_run && tx_gives_way(s->tx);
+}
+
+/* Calls `each` for the files that the pass has not come to yet. `*whole` is false where the step
+ * ends before the pass. Rows that cannot be read refuse the scan: result->status tells. */
+static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool *whole)
+{
+    struct source_file file;
+    *whole = true;
+    if (s->row == 0)
+        spool_rewind(s->change->rows);
+    for (;;) {
+        int more = spool_next_file(s->change->rows, &file);
+        if (more < 0)
+            reject_stream(s->result);
+        if (more != 1)
+            break;
+        s->file = &file;
+        s->row++;
+        enum catalogue_status status = scan_row_read(s);
+        take_newer(s, &file);
+        if (status == CATALOGUE_OK)
+            status = each(s);
+        if (status != CATALOGUE_OK)
+            return status;
+        if (is_to_give_way(s)) {
+            *whole = false;
+            return CATALOGUE_OK;
+        }
+    }
+    s->row = 0;
+    return CATALOGUE_OK;
+}
+
+/* The pass at hand is done: what comes next? */
+static enum catalogue_status end_pass(struct scan *s)
+{
+    switch (s->phase) {
+    case SCAN_COUNT_LOSSES:
+    case SCAN_COUNT_GAINS:
+        return scan_guard_ask(s);
+    case SCAN_TAKE_OUT:
+        s->phase = SCAN_SETTLE;
+        return CATALOGUE_OK;
+    case SCAN_SETTLE:
+    case SCAN_END:
+        break;
+    }
+    s->phase = SCAN_END;
+    return scan_guard_settle(s);
+}
+
 static enum catalogue_status run_passes(struct scan *s)
+{
+    static scan_pass *const passes_of[] = {[SCAN_COUNT_LOSSES] = count_loss,
+                                           [SCAN_COUNT_GAINS] = count_gain,
+                                           [SCAN_TAKE_OUT] = take_out,
+                                           [SCAN_SETTLE] = settle_file};
+    enum catalogue_status status = CATALOGUE_OK;
+    bool whole = true;
+    while (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK && whole &&
+           s->phase != SCAN_END) {
+        status = scan_read(s, passes_of[s->phase], &whole);
+        if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK && whole)
+            status = end_pass(s);
+    }
+    if (status != CATALOGUE_OK || s->result->status != CATALOGUE_OK)
+        return status;
+    s->result->more = !whole;
+    return s->phase >= SCAN_TAKE_OUT ? scan_state_write(s) : CATALOGUE_OK;
+}
+
+/* Notes the step's place in the history where the scan has several. */
+static enum catalogue_status note_step(struct scan *s)
+{
+    struct change_result *result = s->result;
+    s->committed = s->committed || s->phase >= SCAN_TAKE_OUT;
+    if (!s->tx->changed || (!result->more && result->group == 0))
+        return CATALOGUE_OK;
+    return tx_note_step(s->tx, &result->group);
+}
+
+static enum catalogue_status begin(struct scan *s)
 {
     bool has_files;
     enum catalogue_status status = scan_state_has_files(s, &has_files);
-    if (status == CATALOGUE_OK && has_files) /* else nothing can go */
-        status = scan_guard_ask(s);
-    if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK && s->removals > 0 && !s->hold)
-        status = scan_read(s, take_out);
-    if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)
-        status = scan_read(s, settle_file);
-    if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)
-        status = scan_guard_settle(s);
-    if (status == CATALOGUE_OK && s->result->status == CATALOGUE_OK)
-        status = scan_state_write(s);
+    s->phase = status == CATALOGUE_OK && has_files ? SCAN_COUNT_LOSSES : SCAN_SETTLE;
     return status;
+}
+
+static void scan_free(void *context)
+{
+    struct scan *s = context;
+    if (!s)
+        return;
+    free(s->indexes);
+    free(s->kept.remarks);
+    free(s);
 }
 
 enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
                                  struct change_result *result, bool *keep)
 {
-    struct scan s = {.tx = tx, .change = change, .result = result};
-    enum catalogue_status status = prepare(&s);
+    bool first = !result->more;
+    struct scan *s = first ? calloc(1, sizeof *s) : result->steps;
+    if (!s)
+        return CATALOGUE_NO_MEMORY;
+    result->steps = s;
+    result->steps_free = scan_free;
+    result->more = false;
+    s->tx = tx;
+    s->change = change;
+    s->result = result;
+    enum catalogue_status status = prepare(s);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && first)
+        status = begin(s);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = run_passes(&s);
-    free(s.indexes);
-    free(s.kept.remarks);
+        status = run_passes(s);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && !change->dry_run)
+        status = note_step(s);
     if (status != CATALOGUE_OK)
         return status;
+    if (!result->more) {
+        scan_free(s);
+        result->steps = NULL;
+    }
     finish_set(tx, change, result, keep);
     return CATALOGUE_OK;
 }

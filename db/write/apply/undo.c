@@ -566,13 +566,10 @@ static enum catalogue_status undo_step(struct undo *u)
 /* The step's own place in the history, as part of the undo. */
 static enum catalogue_status note_step(struct undo *u)
 {
-    int64_t revision = (int64_t)u->tx->revision + 1;
     if (u->group == 0 || !u->tx->changed || u->change->dry_run ||
         (!u->result->more && u->result->group == 0))
         return CATALOGUE_OK;
-    if (u->result->group == 0)
-        u->result->group = (uint64_t)revision;
-    return tx_run(u->tx, ST_HISTORY_STEP_ADD, (int64_t)u->result->group, revision);
+    return tx_note_step(u->tx, &u->result->group);
 }
 
 /* The first step holds all of them to the guard, those behind it none; behind the last one what its
@@ -688,9 +685,20 @@ static bool is_urlset(const struct undo *u, int64_t id)
     return list && list->kind == LIST_URLSET;
 }
 
+/* The rows of a group are page URLs, or entries: of a group with urlsets the entries are those of
+ * their pages. */
+static bool touches_urlsets(const struct undo *u)
+{
+    for (const struct occupancy_index *i = u->tx->occupancy->dirty; i; i = i->next_dirty)
+        if (is_urlset(u, i->id))
+            return true;
+    return false;
+}
+
 /* The guard is held to each index that lost entries, all in all. */
 static enum catalogue_status hold_to_guard(struct undo *u)
 {
+    bool urlsets = u->of_split || (u->group != 0 && touches_urlsets(u));
     enum catalogue_status status = CATALOGUE_OK;
     for (struct occupancy_index *i = u->tx->occupancy->dirty;
          i && status == CATALOGUE_OK && !is_to_end(u); i = i->next_dirty) {
@@ -699,7 +707,7 @@ static enum catalogue_status hold_to_guard(struct undo *u)
                                    .removed = u->result->removed,
                                    .max_removed = u->change->max_removed,
                                    .of_urlset = i->kind == LIST_URLSET};
-        if ((u->of_split || u->group != 0) && is_urlset(u, i->id)) {
+        if ((u->of_split || u->group != 0) && (is_urlset(u, i->id) || !urlsets)) {
             status = judge_group(u, i);
             continue;
         }
