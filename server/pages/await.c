@@ -113,7 +113,10 @@ void await_list_fail(struct await_list *l)
 void await_list_expire(struct await_list *l, int64_t now_ms)
 {
     pthread_mutex_lock(&l->lock);
-    resume_and_unlock(l, (struct who){.kinds = EVERYBODY, .over_ms = now_ms}, AWAIT_DONE);
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER, .over_ms = now_ms}, AWAIT_DONE);
+    pthread_mutex_lock(&l->lock);
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION, .over_ms = now_ms},
+                      AWAIT_UNAVAILABLE);
 }
 
 bool await_list_is_empty(struct await_list *l)

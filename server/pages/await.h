@@ -39,7 +39,7 @@ void await_list_publish(struct await_list *l, uint64_t revision);
 void await_list_reset(struct await_list *l);
 /* Resumes the acknowledgements with UNAVAILABLE: the catalogue is gone. Polls go on waiting. */
 void await_list_fail(struct await_list *l);
-/* Resumes those whose time is over. */
+/* Resumes those whose time is over: polls with DONE, acknowledgements with UNAVAILABLE. */
 void await_list_expire(struct await_list *l, int64_t now_ms);
 /* Nobody waits. */
 bool await_list_is_empty(struct await_list *l);

@@ -24,6 +24,11 @@
  * before the pass has rendered 6 makes that one CACHE_SUPERSEDED. Files have no revisions: each
  * load of one draws the next number, and so does a scan that invalidates them.
  *
+ * `wanted` is only raised to what a pass has read from the file. So a load that begins after that
+ * and reads less has found a file that was put back to an earlier state. The revision may never
+ * come: everybody who waits is told that the page is unavailable, and the next pass starts with
+ * fresh places.
+ *
  * The least used: each kind has its places in memory in a list, the newest first. The eviction
  * comes from the old end. What was used since it last came by goes to the new end once more. So a
  * GET leaves a mark, and moves nothing. */
@@ -618,6 +623,15 @@ static bool end(struct place *p, const struct load *l, bool last, struct resourc
 
 static void start(struct place *p);
 
+/* What an attempt found is older than what was wanted when it began. */
+static void lose(struct load *l)
+{
+    resource_unref(l->resource);
+    l->resource = NULL;
+    l->result = AWAIT_UNAVAILABLE;
+    l->version = UINT64_MAX; /* no other attempt */
+}
+
 /* The job of a loader's thread: attempts until what was found may be installed. Has a reference. */
 static void run(void *place)
 {
@@ -629,7 +643,10 @@ static void run(void *place)
     bool done = false;
     for (int attempt = 1; !done && attempt <= MAX_ATTEMPTS; attempt++) {
         begin(p, &l);
+        uint64_t wanted = l.version;
         loader->load(loader->context, p, &l);
+        if (l.version < wanted)
+            lose(&l);
         done = end(p, &l, attempt == MAX_ATTEMPTS, &waiters);
     }
     answer(waiters, l.result, l.resource);

@@ -140,9 +140,9 @@ void cache_invalidate(struct cache *c, int64_t source);
 struct load {
     struct resource *resource; /* owned; out: what is there now, counted, or NULL */
     enum await_result result;  /* DONE where there is a resource; else NONE or UNAVAILABLE */
-    uint64_t version;          /* of what was found; in: newer than any. UINT64_MAX ends it */
-    int64_t fresh_until_ms;    /* as in struct place */
-    bool forget;               /* the place need not be remembered */
+    uint64_t version;       /* of what was found; in: the one that is wanted. UINT64_MAX ends it */
+    int64_t fresh_until_ms; /* as in struct place */
+    bool forget;            /* the place need not be remembered */
 };
 
 struct loader {
@@ -155,5 +155,6 @@ struct loader {
 void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader *loader);
 
 /* Asks for a place's resource, one that is not older than what is wanted of it now: at once where
- * it is in memory and fresh, else it is loaded. */
+ * it is in memory and fresh, else it is loaded. UNAVAILABLE where what is wanted no longer exists:
+ * the file went back to an earlier state. */
 void cache_await(struct place *p, resource_awaited *done, void *context);

@@ -25,6 +25,9 @@
 #define PASS_MAX_SEGMENTS 50u
 /* All that one pass renders; pages beyond it are dropped too. */
 #define PASS_MAX_TOTAL_SEGMENTS 800u
+/* How long the answer to a write waits to be visible: far longer than a pass takes. A revision that
+ * a shared catalogue lost may never come. */
+#define AWAIT_REVISION_MS 60000u
 /* Pages that may wait for a build thread. */
 #define COLD_MAX_QUEUED 4096u
 
@@ -649,7 +652,7 @@ bool publisher_forget(struct publisher *p, struct place *page)
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context)
 {
-    await_list_add(&p->awaits, AWAIT_REVISION, revision, 0, done, context);
+    await_list_add(&p->awaits, AWAIT_REVISION, revision, AWAIT_REVISION_MS, done, context);
 }
 
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,

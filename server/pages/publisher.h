@@ -121,7 +121,8 @@ const struct registry *site_map_registry(const struct site_map *r);
 bool publisher_forget(struct publisher *p, struct place *page);
 
 /* Calls `done` once everything up to `revision` is published: at once or later, on another
- * thread. What acknowledges a write. */
+ * thread. What acknowledges a write. UNAVAILABLE: it is not known when, or ever; after a minute at
+ * the latest. */
 typedef void await_revision_done(void *context, enum await_result result);
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context);

@@ -64,6 +64,22 @@ static void a_poll_wants_something_newer(void **state)
     await_list_done(&list);
 }
 
+static void an_acknowledgement_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    struct await_list list;
+    struct heard lost = {0, 0}, poll = {0, 0};
+    await_list_init(&list);
+    await_list_add(&list, AWAIT_REVISION, 5, 50, hear, &lost);
+    await_list_add(&list, AWAIT_NEWER, 5, 50, hear, &poll);
+    await_list_expire(&list, clock_now_ms() + 51);
+    assert_int_equal(lost.calls, 1);
+    assert_int_equal(lost.result, AWAIT_UNAVAILABLE);
+    assert_int_equal(poll.result, AWAIT_DONE);
+    await_list_done(&list);
+    assert_int_equal(lost.calls, 1);
+}
+
 static void quiescing_ends_polls_and_keeps_acknowledgements(void **state)
 {
     (void)state;
@@ -103,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_acknowledgement_comes_at_its_revision),
         cmocka_unit_test(a_poll_wants_something_newer),
+        cmocka_unit_test(an_acknowledgement_does_not_wait_for_ever),
         cmocka_unit_test(quiescing_ends_polls_and_keeps_acknowledgements),
         cmocka_unit_test(a_lost_catalogue_fails_acknowledgements),
     };
