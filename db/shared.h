@@ -40,7 +40,7 @@ struct shared_state {
     uint64_t applied, head; /* records: here, and known of in the log */
     int64_t behind_ms;      /* since when it has not been at the head; 0: it is */
     int64_t away_ms;        /* since when PostgreSQL has not answered; 0: it does */
-    bool catching_up;       /* a first snapshot is here, and not yet all that was newer then */
+    uint64_t fetched;       /* while a fetched copy is brought to the head: its record; 0 */
     bool upgrade_pending;   /* a newer form waits for older releases, or for `share upgrade` */
     bool asked;             /* PostgreSQL has been, for the next one: */
     bool synchronous;       /* what is acknowledged lies on another machine of PostgreSQL's, too */

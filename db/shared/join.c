@@ -9,9 +9,19 @@
 
 #include "db/file/connection.h"
 #include "db/file/schema.h"
+#include "db/file/statements.h"
+#include "db/shared/effects.h"
+#include "db/shared/replay.h"
+#include "db/write/writer.h"
+#include "server/base/clock.h"
 
 /* Of each part of a snapshot. */
 #define PART_MS 30000
+/* A call that reads or writes the log, and what is applied between two looks at the head. */
+#define CALL_MS    5000
+#define STEP_BYTES (4u << 20)
+/* Where others write as fast as this applies, the rest is followed once the file is in place. */
+#define ROUNDS_MOST 8
 /* Between two tries while a reader holds up the last step. */
 #define RETRY_MS 20
 
@@ -210,6 +220,264 @@ enum shared_outcome join_fetch(struct shared_log *log, const char *path,
     else
         snprintf(why, why_size, "%s", log->calls->why(log));
     if (outcome != SHARED_YES)
+        unlink(name);
+    free(name);
+    return outcome;
+}
+
+/* ---- catching up */
+
+struct catching_up {
+    const struct join_catching_up *how;
+    struct shared_log *log;
+    sqlite3 *db;
+    struct replay *replay;
+    struct shared_position at;
+    uint64_t head;
+};
+
+/* Of the catalogue, which is not the log's: it is what tags and cursors bear. "": unreadable. */
+static void read_epoch(sqlite3 *db, char out[JOIN_EPOCH_SIZE])
+{
+    sqlite3_stmt *row = connection_prepare(db, "SELECT epoch FROM catalogue");
+    out[0] = '\0';
+    if (row && sqlite3_step(row) == SQLITE_ROW)
+        copy_text(row, 0, out, JOIN_EPOCH_SIZE);
+    sqlite3_finalize(row);
+}
+
+static void read_epoch_at(const char *path, char out[JOIN_EPOCH_SIZE])
+{
+    char why[256];
+    sqlite3 *db = NULL;
+    out[0] = '\0';
+    if (connection_open(path, CONNECTION_READ, &db, why, sizeof why) == CATALOGUE_OK)
+        read_epoch(db, out);
+    connection_close(db);
+}
+
+static void no_digest(void *context, uint64_t seq)
+{
+    (void)context;
+    (void)seq;
+}
+
+static void note_moved(void *context, const struct shared_position *at, bool skipped)
+{
+    struct catching_up *c = context;
+    (void)skipped;
+    c->at = *at;
+    c->how->moved(c->how->context, at->seq, c->head > at->seq ? c->head : at->seq);
+}
+
+static bool stops(void *context)
+{
+    const struct catching_up *c = context;
+    return c->how->stops(c->how->context);
+}
+
+static bool nothing_waits(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static bool open_replay(struct catching_up *c)
+{
+    const struct replay_events events = {no_digest, note_moved, stops, nothing_waits, c};
+    replay_free(c->replay);
+    c->replay = replay_new(c->db, &events);
+    return c->replay != NULL;
+}
+
+static bool open_fetched(struct catching_up *c, const char *name)
+{
+    char pragmas[128];
+    bool found = false;
+    int rc = sqlite3_open_v2(name, &c->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL);
+    /* Nobody else reads it, and a crash throws it away. */
+    snprintf(pragmas, sizeof pragmas,
+             "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; PRAGMA cache_size=-%d",
+             WRITER_CACHE_KIB);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(c->db, pragmas, NULL, NULL, NULL);
+    return rc == SQLITE_OK && open_replay(c) &&
+           replay_read_at(c->replay, &c->at, &found) == CATALOGUE_OK && found;
+}
+
+static void close_fetched(struct catching_up *c)
+{
+    replay_free(c->replay);
+    sqlite3_close(c->db);
+}
+
+/* What a call that applied records came to. `*is_newer`: the next record is of a form that this
+ * release does not know: as far as this node gets. */
+static enum shared_outcome end_applying(struct catching_up *c, enum shared_outcome outcome,
+                                        bool *is_newer, char *why, size_t why_size)
+{
+    enum catalogue_status applied = replay_end(c->replay);
+    *is_newer = applied == CATALOGUE_NEWER;
+    if (*is_newer)
+        return SHARED_YES;
+    if (applied == CATALOGUE_CORRUPT)
+        snprintf(why, why_size, "a record of the log does not fit the log's snapshot: %.160s",
+                 replay_why(c->replay));
+    else if (applied != CATALOGUE_OK)
+        snprintf(why, why_size, "the log's snapshot cannot be brought up to date: %s",
+                 catalogue_status_word(applied));
+    else if (outcome != SHARED_YES && outcome != SHARED_STOPPED)
+        snprintf(why, why_size, "%s", c->log->calls->why(c->log));
+    if (applied != CATALOGUE_OK)
+        return SHARED_NO;
+    if (replay_migrated(c->replay) && !open_replay(c))
+        return SHARED_NO_MEMORY;
+    return outcome;
+}
+
+/* To the head as it is when that is reached. */
+static enum shared_outcome follow(struct catching_up *c, bool *is_newer, char *why, size_t why_size)
+{
+    enum shared_outcome outcome = SHARED_YES;
+    uint64_t goal = UINT64_MAX; /* the head when the round began */
+    *is_newer = false;
+    for (int round = 0; round < ROUNDS_MOST && outcome == SHARED_YES && !*is_newer;) {
+        struct shared_take take;
+        const struct shared_position at = c->at;
+        replay_start(c->replay, &take);
+        outcome =
+            c->log->calls->tail(c->log, &at, STEP_BYTES, &take, &c->head, clock_now_ms() + CALL_MS);
+        outcome = end_applying(c, outcome, is_newer, why, why_size);
+        if (outcome == SHARED_YES && c->at.seq >= c->head)
+            break;
+        if (goal == UINT64_MAX || c->at.seq >= goal) {
+            goal = c->head;
+            round++;
+        }
+    }
+    return outcome;
+}
+
+static enum catalogue_status send(void *context, const void *bytes, size_t len)
+{
+    const struct catching_up *c = context;
+    return c->log->calls->add(c->log, bytes, len, clock_now_ms() + CALL_MS) == SHARED_YES
+               ? CATALOGUE_OK
+               : CATALOGUE_SHARED_AWAY;
+}
+
+/* As `renew` of the writer does for a file that is no later state of what was served. */
+static enum catalogue_status write_epoch(sqlite3 *db)
+{
+    static const enum statement steps[] = {ST_CATALOGUE_RENEW, ST_PAGES_DISTRUST};
+    struct statements statements;
+    enum catalogue_status status = CATALOGUE_OK;
+    statements_init(&statements, db);
+    for (size_t i = 0; status == CATALOGUE_OK && i < sizeof steps / sizeof *steps; i++) {
+        sqlite3_stmt *step = statements_get(&statements, steps[i]);
+        status = step ? statement_run(step) : CATALOGUE_NO_MEMORY;
+    }
+    statements_done(&statements);
+    return status;
+}
+
+static void read_revision(sqlite3 *db, struct shared_record *record)
+{
+    sqlite3_stmt *row = connection_prepare(db, "SELECT revision, serial FROM catalogue");
+    if (row && sqlite3_step(row) == SQLITE_ROW) {
+        record->revision = (uint64_t)sqlite3_column_int64(row, 0);
+        record->serial = sqlite3_column_int64(row, 1);
+    }
+    sqlite3_finalize(row);
+}
+
+/* The lock is held and the file at the head: appends the record, then has it here. */
+static enum shared_outcome append_epoch(struct catching_up *c)
+{
+    struct shared_record record = {.schema = replay_schema(c->replay), .at = clock_unix_ms()};
+    struct effects *effects = effects_new(c->db, NULL, send, c);
+    enum catalogue_status status = effects ? replay_begin(c->replay) : CATALOGUE_NO_MEMORY;
+    enum shared_outcome outcome = SHARED_NO;
+    if (status == CATALOGUE_OK) {
+        read_revision(c->db, &record);
+        effects_begin(effects);
+        status = write_epoch(c->db);
+    }
+    if (status == CATALOGUE_OK)
+        status = effects_end(effects);
+    if (status == CATALOGUE_OK) {
+        shared_make_id(record.id);
+        snprintf(record.node, sizeof record.node, "%s", c->how->node->name);
+        outcome = c->log->calls->commit(c->log, &record, clock_now_ms() + CALL_MS);
+    } else {
+        c->log->calls->rollback(c->log);
+    }
+    if (outcome == SHARED_YES && (replay_write_at(c->replay, &record.position) != CATALOGUE_OK ||
+                                  replay_commit(c->replay) != CATALOGUE_OK))
+        outcome = SHARED_NO; /* another snapshot and the record */
+    if (outcome == SHARED_YES)
+        c->at = record.position;
+    replay_roll_back(c->replay);
+    effects_free(effects);
+    return outcome;
+}
+
+/* Once for all nodes that lost the same: `lost` is the epoch of the file whose past the log lost.
+ * Where the log has left that epoch since the snapshot, another node did it. */
+static enum shared_outcome renew(struct catching_up *c, const char *lost, char *why,
+                                 size_t why_size)
+{
+    char now[JOIN_EPOCH_SIZE];
+    enum shared_outcome outcome = SHARED_BEHIND;
+    bool is_newer = false;
+    while (outcome == SHARED_BEHIND && !is_newer) {
+        struct shared_take take;
+        const struct shared_position at = c->at;
+        replay_start(c->replay, &take);
+        outcome = c->log->calls->begin(c->log, &at, STEP_BYTES, NO_SITE_GROUP, &take,
+                                       clock_now_ms() + CALL_MS);
+        bool entered = outcome == SHARED_YES;
+        outcome = end_applying(c, outcome, &is_newer, why, why_size);
+        read_epoch(c->db, now);
+        if (outcome == SHARED_BEHIND)
+            outcome =
+                follow(c, &is_newer, why, why_size) == SHARED_YES ? SHARED_BEHIND : SHARED_AWAY;
+        else if (!entered)
+            break;
+        else if (outcome != SHARED_YES || is_newer || now[0] == '\0' ||
+                 (strcmp(lost, c->how->fetched) == 0 && strcmp(lost, now) != 0))
+            c->log->calls->rollback(c->log);
+        else
+            outcome = append_epoch(c);
+    }
+    c->log->calls->pass(c->log, false, clock_now_ms() + CALL_MS);
+    return outcome == SHARED_UNKNOWN ? SHARED_NO : outcome;
+}
+
+enum shared_outcome join_catch_up(struct shared_log *log, const char *path,
+                                  const struct join_catching_up *how, char *why, size_t why_size)
+{
+    struct catching_up c = {.how = how, .log = log};
+    char lost[JOIN_EPOCH_SIZE] = "";
+    bool is_newer = false;
+    char *name = fetched_name(path);
+    enum shared_outcome outcome = name ? SHARED_YES : SHARED_NO_MEMORY;
+    if (name && !open_fetched(&c, name)) {
+        snprintf(why, why_size, "the log's snapshot: %s", sqlite3_errmsg(c.db));
+        outcome = SHARED_NO;
+    }
+    if (outcome == SHARED_YES) {
+        if (how->fetched[0] == '\0')
+            read_epoch(c.db, how->fetched);
+        outcome = follow(&c, &is_newer, why, why_size);
+    }
+    if (outcome == SHARED_YES && how->renews && !is_newer) {
+        read_epoch_at(path, lost);
+        outcome = renew(&c, lost, why, why_size);
+    }
+    close_fetched(&c);
+    if (name && outcome != SHARED_YES && outcome != SHARED_AWAY && outcome != SHARED_BUSY &&
+        outcome != SHARED_STOPPED)
         unlink(name);
     free(name);
     return outcome;

@@ -38,6 +38,38 @@ static enum shared_outcome look(struct lookout *l)
     return outcome;
 }
 
+static bool has_ended(void *context)
+{
+    return standing_now(((struct lookout *)context)->standing).ended;
+}
+
+static void note_copy(void *context, uint64_t seq, uint64_t head)
+{
+    standing_note_copy(((struct lookout *)context)->standing, seq, head);
+}
+
+/* A snapshot, and what is newer than it. */
+static enum shared_outcome make_copy(struct lookout *l, const struct join_node *node, char *why,
+                                     size_t why_size)
+{
+    const struct join_catching_up how = {.node = node,
+                                         .renews = standing_now(l->standing).has_lost,
+                                         .fetched = l->copy_epoch,
+                                         .stops = has_ended,
+                                         .moved = note_copy,
+                                         .context = l};
+    if (!l->has_copy) {
+        enum shared_outcome fetched = join_fetch(l->log, l->catalogue->path, node, why, why_size);
+        if (fetched != SHARED_YES)
+            return fetched;
+        l->copy_epoch[0] = '\0';
+    }
+    enum shared_outcome outcome = join_catch_up(l->log, l->catalogue->path, &how, why, why_size);
+    /* Begun again, a large catalogue would never get there over a poor connection. */
+    l->has_copy = outcome == SHARED_AWAY || outcome == SHARED_BUSY;
+    return outcome;
+}
+
 /* False: it is to be tried again after a while. */
 static bool fetch(struct lookout *l)
 {
@@ -45,7 +77,7 @@ static bool fetch(struct lookout *l)
     struct shared_state state;
     standing_state(l->standing, &state);
     const struct join_node node = {.name = state.node, .epoch = state.epoch};
-    enum shared_outcome outcome = join_fetch(l->log, l->catalogue->path, &node, why, sizeof why);
+    enum shared_outcome outcome = make_copy(l, &node, why, sizeof why);
     bool fetched = outcome == SHARED_YES,
          is_away = outcome == SHARED_AWAY || outcome == SHARED_FOREIGN;
     if (is_away)

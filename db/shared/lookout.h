@@ -1,12 +1,14 @@
 /* The thread by which a node of a shared catalogue looks out: it waits to be told of what others
- * wrote, looks for it now and then, and fetches a snapshot where the file is empty or its past is
- * not the log's. What it finds it only tells the writer. Internal to db/shared. */
+ * wrote, and looks for it now and then. Where the file is empty or its past is not the log's it
+ * fetches a copy of the catalogue and brings it to the log's head. What it finds or fetched it
+ * tells the writer. Internal to db/shared. */
 #pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "db/shared/join.h"
 #include "db/shared/log.h"
 #include "db/shared/standing.h"
 
@@ -18,6 +20,9 @@ struct lookout {
     struct shared_log *log; /* owned; the thread's from the start on */
     pthread_t thread;
     bool has_thread;
+    /* The thread's. */
+    bool has_copy; /* a snapshot was fetched, and is being brought to the head */
+    char copy_epoch[JOIN_EPOCH_SIZE];
     atomic_bool behind; /* there is something for the writer; which clears it */
 };
 

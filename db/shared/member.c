@@ -169,7 +169,7 @@ static enum catalogue_status follow_step(struct member *m, int64_t deadline_ms, 
         m->log->calls->tail(m->log, &at, FOLLOW_BYTES, &take, &head, deadline_ms);
     enum catalogue_status status = end_applying(m, outcome);
     if (status == CATALOGUE_OK)
-        *more = standing_note_log_head(&m->standing, head);
+        *more = standing_note_head(&m->standing, head);
     return status;
 }
 
@@ -411,7 +411,7 @@ enum catalogue_status member_follow(struct member *m, bool *moved)
         status = look_where(m);
     if (status == CATALOGUE_OK)
         status = follow_step(m, clock_now_ms() + FOLLOW_MS, &more);
-    if ((status == CATALOGUE_OK && more) || standing_now(&m->standing).catching_up)
+    if (status == CATALOGUE_OK && more)
         atomic_store(&m->lookout.behind, true);
     *moved = m->moved;
     return status;

@@ -33,7 +33,7 @@ struct standing_now standing_now(struct standing *s)
         .behind_ms = s->behind_since_ms != 0 ? clock_now_ms() - s->behind_since_ms : 0,
         .replacements = s->replacements,
         .has_fetched = s->has_fetched,
-        .catching_up = s->state.catching_up,
+        .has_lost = s->has_lost,
         .ended = s->ended,
     };
     pthread_mutex_unlock(&s->lock);
@@ -161,21 +161,10 @@ static bool note_head(struct standing *s, uint64_t head)
     return behind;
 }
 
-void standing_note_head(struct standing *s, uint64_t head)
-{
-    pthread_mutex_lock(&s->lock);
-    note_head(s, head);
-    pthread_mutex_unlock(&s->lock);
-}
-
-bool standing_note_log_head(struct standing *s, uint64_t head)
+bool standing_note_head(struct standing *s, uint64_t head)
 {
     pthread_mutex_lock(&s->lock);
     bool behind = note_head(s, head);
-    if (s->state.catching_up && s->join_head == 0)
-        s->join_head = head;
-    if (s->at.seq >= s->join_head)
-        s->state.catching_up = false;
     pthread_mutex_unlock(&s->lock);
     return behind;
 }
@@ -244,6 +233,14 @@ static void note_refused(struct standing *s, const struct shared_log *log)
     pthread_mutex_unlock(&s->lock);
 }
 
+static void leave(struct standing *s, bool has_lost, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    s->has_lost = has_lost;
+    pthread_mutex_unlock(&s->lock);
+    standing_set_phase(s, SHARED_LEFT, why);
+}
+
 enum catalogue_status standing_judge(struct standing *s, const struct shared_log *log,
                                      enum shared_outcome outcome)
 {
@@ -260,7 +257,7 @@ enum catalogue_status standing_judge(struct standing *s, const struct shared_log
     case SHARED_TRIMMED:
         standing_note_there(s);
         if (standing_now(s).phase == SHARED_JOINED)
-            standing_set_phase(s, SHARED_LEFT, log->calls->why(log));
+            leave(s, outcome == SHARED_DIVERGED, log->calls->why(log));
         return CATALOGUE_DIVERGED;
     case SHARED_NO_MEMORY:
         return CATALOGUE_NO_MEMORY;
@@ -299,6 +296,14 @@ enum catalogue_status standing_judge_commit(struct standing *s, const struct sha
 
 /* ---- a snapshot */
 
+void standing_note_copy(struct standing *s, uint64_t seq, uint64_t head)
+{
+    pthread_mutex_lock(&s->lock);
+    s->state.fetched = seq;
+    s->state.head = head;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void standing_note_fetched(struct standing *s, bool fetched, const char *why)
 {
     pthread_mutex_lock(&s->lock);
@@ -311,10 +316,6 @@ void standing_note_fetched(struct standing *s, bool fetched, const char *why)
 void standing_forget_head(struct standing *s)
 {
     pthread_mutex_lock(&s->lock);
-    if (s->state.phase == SHARED_JOINING) {
-        s->state.catching_up = true;
-        s->join_head = 0;
-    }
     s->state.head = 0; /* a log that was restored may end before what was known of it */
     s->behind_since_ms = 0;
     pthread_mutex_unlock(&s->lock);
@@ -324,6 +325,11 @@ void standing_note_replaced(struct standing *s, bool joined, const char *why)
 {
     pthread_mutex_lock(&s->lock);
     s->has_fetched = false;
+    s->state.fetched = 0;
+    if (!why) {
+        s->has_lost = false;
+        memset(&s->digests, 0, sizeof s->digests); /* of rows that are gone */
+    }
     s->state.replaced += !why && !joined;
     s->replacements += !why;
     if (why)

@@ -22,9 +22,9 @@ struct standing {
     struct shared_position at;
     int64_t behind_since_ms;
     int64_t refused_since_ms, refused_at_ms;
-    bool has_fetched;      /* a snapshot lies ready */
+    bool has_fetched;      /* a snapshot lies ready, brought to the log's head */
+    bool has_lost;         /* the log has lost records that are here */
     uint64_t replacements; /* how often one took the place of what was here, also of nothing */
-    uint64_t join_head;    /* while it is catching up: the log's when it came; 0: not known yet */
     struct digests digests;
     bool has_differed;
 };
@@ -41,7 +41,7 @@ struct standing_now {
     struct shared_position at;
     int64_t behind_ms; /* how long what another wrote has waited to be applied here; 0: none does */
     uint64_t replacements;
-    bool has_fetched, catching_up, ended;
+    bool has_fetched, has_lost, ended;
 };
 struct standing_now standing_now(struct standing *s);
 void standing_state(struct standing *s, struct shared_state *out);
@@ -69,11 +69,8 @@ void standing_count(struct standing *s, uint64_t *counter);
  * than this release's form. */
 void standing_note_file(struct standing *s, const struct shared_position *at, bool is_older);
 void standing_set_at(struct standing *s, const struct shared_position *at);
-/* The log is at least there. */
-void standing_note_head(struct standing *s, uint64_t head);
-/* The same, by the log itself: a node that came has joined once it is where the head was then. True
- * where the file is not there yet. */
-bool standing_note_log_head(struct standing *s, uint64_t head);
+/* The log is at least there. True where the file is not there yet. */
+bool standing_note_head(struct standing *s, uint64_t head);
 void standing_keep_digest(struct standing *s, const struct digest_of *taken);
 
 /* What a call of the log came to is noted, and what that is for the writes that wait for it. */
@@ -87,7 +84,9 @@ void standing_note_there(struct standing *s);
 /* Of a node that has joined nothing is wrong any more. */
 void standing_clear_trouble(struct standing *s);
 
-/* What a try to fetch a snapshot came to. `why`: what is wrong, or NULL. */
+/* How far the fetched copy is, and the log. */
+void standing_note_copy(struct standing *s, uint64_t seq, uint64_t head);
+/* The outcome of an attempt to fetch a copy. `why`: what is wrong, or NULL. */
 void standing_note_fetched(struct standing *s, bool fetched, const char *why);
 /* What was fetched took the place of all that was here: before anything is made of it, and the
  * phase another. */

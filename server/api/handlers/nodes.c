@@ -142,17 +142,20 @@ static void tell_state(struct telling *t)
     const struct shared_state *s = t->state;
     const char *trouble = s->trouble[0] != '\0' ? s->trouble : NULL;
 
+    char copied[80] = "";
+
+    if (s->fetched > 0)
+        snprintf(copied, sizeof copied, "; the copy is at record %" PRIu64 " of %" PRIu64,
+                 s->fetched, s->head);
     if (s->phase == SHARED_JOINING)
-        tell(t, "joining", "%s",
-             trouble != NULL ? trouble : "the catalogue is being fetched; nothing is served yet");
-    else if (s->phase == SHARED_JOINED && s->catching_up)
-        tell(t, "joining", "the catalogue was fetched; what is newer is being applied%s%s",
-             trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
+        tell(t, "joining", "%s%s",
+             trouble != NULL ? trouble : "the catalogue is being fetched; nothing is served yet",
+             copied);
     else if (s->phase == SHARED_LEFT)
         tell(t, "diverged",
-             "%s; pages are served as they were, and no write is taken, until this node has "
-             "replaced its file by the others' state",
-             trouble != NULL ? trouble : "this node's past is not that of the others");
+             "%s; this node is copying the cluster's state; until it has, it serves the pages that "
+             "it has and rejects writes%s",
+             trouble != NULL ? trouble : "this node has diverged", copied);
     else if (s->phase == SHARED_TOO_OLD)
         tell(t, "upgrade-needed",
              "the other nodes run a newer release, whose catalogue this one cannot apply; pages "
@@ -208,7 +211,7 @@ bool nodes_tell_reasons(struct catalogue *c,
              str_text(&t.without));
     str_done(&t.differ);
     str_done(&t.without);
-    return state.phase != SHARED_JOINING && !(state.phase == SHARED_JOINED && state.catching_up);
+    return state.phase != SHARED_JOINING;
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */

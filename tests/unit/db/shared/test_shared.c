@@ -790,46 +790,103 @@ static void who_follows_far_keeps_its_own_log_short(void **state)
 
 /* ---- coming */
 
-static void who_came_has_joined_at_the_head_that_was(void **state)
+static void lose_file(struct node *n)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm '%s'/c.db*", n->f.folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void who_came_has_joined_at_the_head(void **state)
 {
     struct cluster k;
-    char command[128];
     (void)state;
     cluster_open(&k);
     struct node *n = &k.nodes[2];
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     await_head(n);
-    assert_false(state_of(n).catching_up);
     node_stop(n);
     memory_fault(n->name, MEMORY_NO_TAIL); /* it had joined: it serves at once */
     node_start(n);
     assert_int_equal(state_of(n).phase, SHARED_JOINED);
-    assert_false(state_of(n).catching_up);
     node_stop(n);
-    snprintf(command, sizeof command, "rm '%s'/c.db*", n->f.folder);
-    assert_int_equal(system(command), 0);
-    node_start(n);
-    await(state_of(n).phase == SHARED_JOINED, "a snapshot");
-    assert_true(state_of(n).catching_up);
+    lose_file(n);
+    node_start(n); /* a snapshot can be had, and what is newer cannot */
+    await(state_of(n).away_ms > 0, "it tried");
+    assert_int_equal(state_of(n).phase, SHARED_JOINING);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_OK);
-    assert_true(state_of(n).catching_up);
     memory_fault(n->name, MEMORY_GOOD);
-    await(!state_of(n).catching_up, "at the head that was");
+    await_joined(n);
+    assert_true(holds(n, ORIGIN "/m/b.xml"));
     assert_int_equal(state_of(n).applied, head());
     cluster_close(&k);
 }
 
 /* ---- a past that is not the log's */
 
+/* The nodes are at the head and the oldest snapshot, of an empty catalogue, is the newest. */
+static void write_many(struct cluster *k, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char loc[64];
+        snprintf(loc, sizeof loc, ORIGIN "/m/%d.xml", i);
+        assert_int_equal(put_plain(&k->nodes[0].f, loc, NULL).status, CATALOGUE_OK);
+    }
+    for (int i = 0; i < NODES; i++)
+        await_head(&k->nodes[i]);
+}
+
+static void none_of_the_states_in_between_is_served(void **state)
+{
+    struct cluster k;
+    (void)state;
+    cluster_open(&k);
+    write_many(&k, 300);
+    memory_lose(2);
+    for (int i = 0; i < NODES; i++)
+        for (bool replaced = false; !replaced;) {
+            replaced = state_of(&k.nodes[i]).replaced == 1;
+            assert_in_range(number_of(&k.nodes[i].f, "SELECT count(*) FROM sitemap"), 298, 300);
+        }
+    for (int i = 0; i < NODES; i++)
+        await_head(&k.nodes[i]);
+    cluster_close(&k);
+}
+
+static void who_lacks_what_the_log_dropped_replaces_itself(void **state)
+{
+    struct cluster k;
+    char before[33], after[33];
+    (void)state;
+    cluster_open(&k);
+    struct node *n = &k.nodes[2];
+    node_stop(n);
+    assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
+    await_head(&k.nodes[1]);
+    put_snapshot(&k.nodes[1]);
+    memory.first = head();
+    assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_OK);
+    read_epoch(&k.nodes[0], before);
+    node_start(n);
+    await(state_of(n).replaced == 1, "replaced");
+    assert_true(holds(n, ORIGIN "/m/b.xml"));
+    await_head(n);
+    read_epoch(n, after);
+    assert_string_equal(after, before); /* nothing was lost: cursors count on */
+    cluster_close(&k);
+}
+
 static void who_is_ahead_of_the_log_replaces_itself(void **state)
 {
     struct cluster k;
+    char before[33], after[33];
     (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     for (int i = 0; i < NODES; i++)
         await_head(&k.nodes[i]);
     put_snapshot(&k.nodes[0]);
+    read_epoch(&k.nodes[0], before);
     node_stop(&k.nodes[0]); /* these two never saw what is lost */
     node_stop(&k.nodes[2]);
     assert_int_equal(put_plain(&k.nodes[1].f, ORIGIN "/m/lost.xml", NULL).status, CATALOGUE_OK);
@@ -840,6 +897,11 @@ static void who_is_ahead_of_the_log_replaces_itself(void **state)
     await(state_of(&k.nodes[1]).replaced == 1, "replaced");
     await(holds(&k.nodes[1], ORIGIN "/m/other.xml"), "the others' state");
     assert_false(holds(&k.nodes[1], ORIGIN "/m/lost.xml"));
+    for (int i = 0; i < NODES; i++) {
+        await_head(&k.nodes[i]);
+        read_epoch(&k.nodes[i], after);
+        assert_string_not_equal(after, before);
+    }
     assert_int_equal(put_plain(&k.nodes[1].f, ORIGIN "/m/again.xml", NULL).status, CATALOGUE_OK);
     enum catalogue_wait_result result = CATALOGUE_WAIT_TIMEOUT; /* who reads is told */
     for (int i = 0; i < 100 && result != CATALOGUE_WAIT_REOPENED; i++)
@@ -851,6 +913,7 @@ static void who_is_ahead_of_the_log_replaces_itself(void **state)
 static void of_a_log_that_was_restored_only_what_it_has_is_awaited(void **state)
 {
     struct cluster k;
+    char before[33], first[33], after[33];
     (void)state;
     cluster_open(&k);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
@@ -861,13 +924,20 @@ static void of_a_log_that_was_restored_only_what_it_has_is_awaited(void **state)
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/c.xml", NULL).status, CATALOGUE_OK);
     for (int i = 0; i < NODES; i++)
         await_head(&k.nodes[i]);
+    read_epoch(&k.nodes[0], before);
+    uint64_t was = head();
     memory_lose(2);
     for (int i = 0; i < NODES; i++) {
         await(state_of(&k.nodes[i]).replaced == 1, "replaced");
         await(state_of(&k.nodes[i]).head == head(), "what is known of is what there is");
     }
+    assert_int_equal(head(), was - 2 + 1); /* one of them gave it another epoch, for all */
+    read_epoch(&k.nodes[0], first);
+    assert_string_not_equal(first, before);
     assert_int_equal(put_plain(&k.nodes[1].f, ORIGIN "/m/d.xml", NULL).status, CATALOGUE_OK);
     await(holds(&k.nodes[2], ORIGIN "/m/d.xml"), "followed");
+    read_epoch(&k.nodes[2], after);
+    assert_string_equal(after, first);
     cluster_close(&k);
 }
 
@@ -1413,7 +1483,9 @@ int main(void)
         cmocka_unit_test(who_waits_for_another_node_is_in_no_trouble),
         cmocka_unit_test(a_dry_run_waits_for_nobodys_lock),
         cmocka_unit_test(who_follows_far_keeps_its_own_log_short),
-        cmocka_unit_test(who_came_has_joined_at_the_head_that_was),
+        cmocka_unit_test(who_came_has_joined_at_the_head),
+        cmocka_unit_test(none_of_the_states_in_between_is_served),
+        cmocka_unit_test(who_lacks_what_the_log_dropped_replaces_itself),
         cmocka_unit_test(who_is_ahead_of_the_log_replaces_itself),
         cmocka_unit_test(of_a_log_that_was_restored_only_what_it_has_is_awaited),
         cmocka_unit_test(a_row_that_differs_is_found_by_what_touches_it),
