@@ -330,6 +330,60 @@ def test_an_empty_node_joins_once_it_can(cluster):
     assert ready(b)[0] == 200
 
 
+@contextlib.contextmanager
+def watched(nodes):
+    """What a crawler gets of the index meanwhile, again and again: (status, locs)."""
+    done, seen = threading.Event(), []
+
+    def crawl(node):
+        while not done.is_set():
+            reply = node.get("/sitemap_index.xml")
+            seen.append((reply.status, set(locs(reply.xml())) if reply.status == 200 else set()))
+
+    crawlers = [threading.Thread(target=crawl, args=(node,)) for node in nodes]
+    for crawler in crawlers:
+        crawler.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        for crawler in crawlers:
+            crawler.join()
+
+
+def test_a_log_that_lost_its_tail_shows_no_state_in_between_and_lets_no_stale_writer_through(cluster):
+    """As PostgreSQL restored from an older copy: all nodes are ahead of it, and its only snapshot is of an empty catalogue."""
+    a, b, c = nodes = cluster.three()
+    for i in range(40):
+        assert a.register(loc(f"kept-{i}")).status == 201
+    equal(nodes)
+    kept, head = served(a), cluster.postgres.sql("SELECT max(seq) FROM sitemapd.log")
+    revision = lambda: a.api("GET", "/v1/changes?since=0").json()["revision"]
+    for i in range(3):
+        assert a.register(loc(f"lost-{i}")).status == 201
+    equal(nodes)
+    target = f"/v1/sitemaps?index={ORIGIN}/sitemap_index.xml"
+    stale, lost = b.api("GET", target)["ETag"], revision()
+    cursor = b.api("GET", "/v1/changes?since=0").json()["next"]
+    with watched(nodes) as seen:
+        cluster.postgres.sql(f"DELETE FROM sitemapd.part WHERE seq > {head}; DELETE FROM sitemapd.log WHERE seq > {head}")
+        for node in nodes:
+            eventually(lambda node=node: node.metrics()["sitemapd_shared_replaced_total"] == 1, "replaced", within=60)
+            joined(node)
+        equal(nodes)
+    assert {status for status, _ in seen} <= {200, 503}, "no 421 and no 404"
+    assert all(kept <= entries for status, entries in seen if status == 200)
+    i = 0
+    while revision() < lost:
+        i += 1
+        assert a.register(loc(f"other-{i}")).status == 201
+    for node in nodes:
+        problem(node.api("PUT", f"{target}&max_removed=100", [{"loc": loc("stale")}], headers=[("If-Match", stale)]), 412, "precondition-failed")
+        problem(node.api("GET", f"/v1/changes?since={cursor}"), 410, "revision-unknown")
+    equal(nodes)
+    assert kept < served(b)
+
+
 def test_a_killed_node_is_as_the_others_again(cluster):
     a, b, c = cluster.three()
     for i in range(20):
