@@ -13,6 +13,7 @@ struct catalogue_view;
 
 /* The words for `kind`, NULL-terminated. Static. */
 extern const char *const history_kinds[];
+#define HISTORY_KIND_ALL "all" /* in a query: every kind */
 
 /* One change. Strings are valid for the call that receives it. */
 struct history_change {
@@ -21,6 +22,9 @@ struct history_change {
     const char *by, *kind, *via;
     const char *request_id, *note; /* NULL: none */
     uint64_t undoes;               /* an undo: of this change; a restore: to it; 0: neither */
+    uint64_t undone_by;            /* the latest undo of it that is not undone itself; 0: none */
+    const char *site; /* origin of the one site that it touched; NULL: several, none or unknown */
+    const char *loc;  /* an entry that it touched, where they are few; else NULL */
     uint64_t created, updated, removed;
     uint64_t unchanged; /* where `whole` */
     bool whole;         /* it touched nothing but what was asked for */
@@ -47,8 +51,8 @@ typedef void history_each_change(void *context, const struct history_change *cha
 struct history_query {
     int64_t site_id;  /* 0: any */
     int64_t index_id; /* 0: any; else of site_id */
-    /* NULL: any, but of the kind "check" only where it or a loc is asked for; with a loc, those
-     * that touched that entry */
+    /* NULL: any, but "check" only with a loc; kind "all": any, with "check"; with a loc, those that
+     * touched that entry */
     const char *by, *kind, *loc;
     int64_t since, until; /* Unix time, both included; 0: any */
     uint64_t after;       /* only before this revision; 0: from the newest */

@@ -337,6 +337,7 @@ CREATE TABLE history(
   part_of INTEGER NOT NULL DEFAULT 0   -- of a change in steps: revision of the first one
 ) STRICT;
 CREATE INDEX history_shared ON history(revision) WHERE site = 0;
+CREATE INDEX history_undoes ON history(undoes) WHERE undoes IS NOT NULL;
 
 -- The sites and indexes that a change touched; index_id 0: the site itself.
 CREATE TABLE history_index(

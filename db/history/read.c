@@ -8,7 +8,8 @@
 
 #define CHANGE_COLUMNS                                                                             \
     "h.revision, h.at, h.who, h.kind, h.via, h.request_id, h.note, h.undoes, h.unchanged,"         \
-    " h.created, h.updated, h.removed, h.parts"
+    " h.created, h.updated, h.removed, h.parts, h.few,"                                            \
+    " (SELECT origin FROM site WHERE id = h.site)"
 #define SITE_COLUMNS " sum(i.created), sum(i.updated), sum(i.removed)"
 /* Of a change `h`, or of a site: what lost its oldest for want of room is told from then on. */
 #define SINCE_OF(site) "coalesce((SELECT since FROM history_site WHERE site = " site "), 0)"
@@ -41,12 +42,13 @@ static struct history_change read_change(sqlite3_stmt *row, bool of_site)
         .created = number_of(row, 9),
         .updated = number_of(row, 10),
         .removed = number_of(row, 11),
+        .site = text_of(row, 14),
         .whole = true,
     };
     if (!of_site)
         return change;
-    uint64_t created = number_of(row, 13), updated = number_of(row, 14);
-    uint64_t removed = number_of(row, 15);
+    uint64_t created = number_of(row, 15), updated = number_of(row, 16);
+    uint64_t removed = number_of(row, 17);
     change.whole = created + updated + removed == change.created + change.updated + change.removed;
     if (!change.whole) {
         change.created = created;
@@ -237,6 +239,102 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
 
 /* ---- changes */
 
+/* Undos of a change, undos of those, and so on. */
+#define UNDOS_MAX 64
+struct undos {
+    uint64_t revision[UNDOS_MAX], undoes[UNDOS_MAX];
+    size_t count;
+};
+
+/* Newest first. Of a change with more than UNDOS_MAX none is read: it counts as not undone. */
+static enum catalogue_status read_undos(struct catalogue_view *v, uint64_t revision,
+                                        int64_t site_id, struct undos *out)
+{
+    sqlite3_stmt *row = view_statement(
+        v, "WITH RECURSIVE undo(revision, undoes) AS ("
+           " SELECT revision, undoes FROM history WHERE undoes = ?1 AND kind = 'undo' UNION"
+           " SELECT h.revision, h.undoes FROM undo AS u CROSS JOIN history AS h"
+           " ON h.undoes = u.revision WHERE h.kind = 'undo' LIMIT ?3)"
+           " SELECT revision, undoes FROM undo WHERE ?2 = 0 OR EXISTS (SELECT 1 FROM history_index"
+           " AS i WHERE i.site = ?2 AND i.revision = undo.revision) ORDER BY revision DESC");
+    int rc = view_bind(row, "iii", (int64_t)revision, site_id, (int64_t)UNDOS_MAX + 1);
+    out->count = 0;
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(row);
+        if (rc != SQLITE_ROW)
+            break;
+        if (out->count == UNDOS_MAX) {
+            out->count = 0;
+            break;
+        }
+        out->revision[out->count] = number_of(row, 0);
+        out->undoes[out->count++] = number_of(row, 1);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
+/* An undo that is undone itself counts for nothing, and each is older than its own undos. */
+static enum catalogue_status find_undone(struct catalogue_view *v, int64_t site_id,
+                                         struct history_change *change)
+{
+    struct undos undos;
+    enum catalogue_status status = read_undos(v, change->revision, site_id, &undos);
+    for (size_t i = 0; status == CATALOGUE_OK && i < undos.count; i++) {
+        if (undos.undoes[i] == change->revision && undos.revision[i] != 0 && change->undone_by == 0)
+            change->undone_by = undos.revision[i];
+        for (size_t k = i + 1; undos.revision[i] != 0 && k < undos.count; k++)
+            if (undos.revision[k] == undos.undoes[i])
+                undos.revision[k] = 0;
+    }
+    return status;
+}
+
+static bool is_in_index(const struct history_row *row, int64_t index_id)
+{
+    return (row->has_before && id_address_index(row->before.address) == index_id) ||
+           (row->has_after && id_address_index(row->after.address) == index_id);
+}
+
+/* The entry that stands for the few of a change, in `part`: a page URL rather than the page of its
+ * urlset that moved with it, and nothing of other sites or indexes than those asked for. */
+static enum catalogue_status find_loc(struct history_namer *n, sqlite3_stmt *row, int64_t site_id,
+                                      int64_t index_id, struct history_part *part, const char **loc)
+{
+    const void *few = sqlite3_column_blob(row, 13);
+    enum catalogue_status status = CATALOGUE_OK;
+    bool is_page_url = false;
+    *loc = NULL;
+    history_part_clear(part);
+    if (few == NULL)
+        return CATALOGUE_OK;
+    if (!history_part_unpack(part, few, (size_t)sqlite3_column_bytes(row, 13)))
+        return part->failed ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
+    for (uint32_t i = 0; status == CATALOGUE_OK && !is_page_url && i < part->count; i++) {
+        const struct history_row *one = &part->rows[i];
+        int64_t site;
+        status = site_of(n, one, &site);
+        if (status != CATALOGUE_OK || (site_id != 0 && site != site_id) ||
+            (index_id != 0 && !is_in_index(one, index_id)))
+            continue;
+        is_page_url = one->site < 0;
+        if (*loc == NULL || is_page_url)
+            *loc = part->text.data + one->loc.at;
+    }
+    return status;
+}
+
+/* Reads the row's change, and adds what other tables know of it. `part` holds its loc. */
+static enum catalogue_status whole_change(struct history_namer *n, sqlite3_stmt *row,
+                                          int64_t site_id, int64_t index_id,
+                                          struct history_part *part, struct history_change *change)
+{
+    *change = read_change(row, site_id != 0);
+    enum catalogue_status status = find_undone(n->v, site_id, change);
+    return status == CATALOGUE_OK ? find_loc(n, row, site_id, index_id, part, &change->loc)
+                                  : status;
+}
+
 enum catalogue_status catalogue_view_history_change(struct catalogue_view *v, uint64_t revision,
                                                     int64_t site_id, history_each_change *each,
                                                     void *context)
@@ -251,14 +349,18 @@ enum catalogue_status catalogue_view_history_change(struct catalogue_view *v, ui
     int rc = view_bind(row, "ii", (int64_t)revision, site_id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
-    bool found = rc == SQLITE_ROW;
-    if (found) {
-        struct history_change change = read_change(row, site_id != 0);
-        each(context, &change);
+    enum catalogue_status status = rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
+    if (rc == SQLITE_ROW) {
+        struct history_namer namer = {.v = v};
+        struct history_part part = {.rows = NULL};
+        struct history_change change;
+        status = whole_change(&namer, row, site_id, 0, &part, &change);
+        if (status == CATALOGUE_OK)
+            each(context, &change);
+        history_part_done(&part);
     }
     sqlite3_reset(row);
-    enum catalogue_status status = view_status(v, rc);
-    return status == CATALOGUE_OK && !found ? CATALOGUE_NOT_FOUND : status;
+    return status;
 }
 
 struct search {
@@ -310,12 +412,12 @@ static enum catalogue_status touches_loc(struct search *s, uint64_t revision, ui
     return status == CATALOGUE_OK ? view_status(s->v, rc) : status;
 }
 
-/* Dates that polls moved are found by what was asked for, and beside nothing that was not. */
+/* Dates that polls moved would hide everything else. */
 static bool is_of_kind(const struct history_query *query, const char *kind)
 {
     if (query->kind == NULL)
         return query->loc != NULL || strcmp(kind, "check") != 0;
-    return strcmp(query->kind, kind) == 0;
+    return strcmp(query->kind, HISTORY_KIND_ALL) == 0 || strcmp(query->kind, kind) == 0;
 }
 
 static bool fits(const struct history_query *query, const struct history_change *change)
@@ -364,6 +466,8 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
         s.looked_at++;
         if (has && query->loc)
             status = touches_loc(&s, change.revision, number_of(row, 12), &has);
+        if (status == CATALOGUE_OK && has)
+            status = whole_change(&s.namer, row, query->site_id, query->index_id, &s.part, &change);
         if (status == CATALOGUE_OK && has) {
             each(context, &change);
             told++;

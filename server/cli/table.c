@@ -566,20 +566,22 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"history", "[REVISION]", "show what was changed, when, by whom",
-     "Shows the changes, the newest first: revision, time, kind, who made it and by which door, "
-     "and "
-     "how many entries it made (+), changed (~) and removed (-). With REVISION that change and its "
-     "entries. WHEN is a time, a date, or how long ago: 2h, 7d. It is kept as [history] says.",
+     "Shows the changes, the newest first: revision, time, kind, who made it and how, how many "
+     "entries it added (+), changed (~) and removed (-), and of which URL or site. With REVISION "
+     "shows that change and its entries. WHEN is a time, a date (UTC; --until includes the whole "
+     "day), or how long ago: 2h, 7d. [history] sets how long changes are kept.",
      (const struct cli_option[]){
-         {"--site", "ORIGIN", "only what touched this site"},
+         {"--site", "ORIGIN", "only changes of this site"},
          OPTION_INDEX,
          OPTION_ONLY_URLSET,
-         {"--by", "NAME", "only what this token, source or user changed"},
-         {"--loc", "LOC", "only what touched this sitemap"},
-         {"--since", "WHEN", "only from then on"},
-         {"--until", "WHEN", "only until then"},
-         {"--kind", "KIND", "only registration, removal, list, scan, check, undo, ..."},
-         {"--limit", "N", "at most so many changes, or entries of REVISION (default: 100)"},
+         {"--by", "NAME", "only changes by this token, source or user"},
+         {"--loc", "LOC", "only changes of this sitemap or page URL"},
+         {"--since", "WHEN", "only changes at this time or later"},
+         {"--until", "WHEN", "only changes at this time or earlier"},
+         {"--kind", "KIND",
+          "registration, removal, list, scan, check, undo, ...; all: also dates "
+          "moved by polls (check)"},
+         {"--limit", "N", "most changes, or entries of REVISION, to show (default: 100)"},
          OPTION_JSON,
          {0},
      },

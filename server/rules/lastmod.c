@@ -241,6 +241,21 @@ enum rule_code lastmod_parse(const char *text, size_t len, int64_t now, struct l
     return RULE_OK;
 }
 
+int64_t lastmod_last_second(const struct lastmod *value)
+{
+    size_t len = strnlen(value->text, DAY_CHARS + 1);
+    struct calendar_time begin;
+
+    if (len > DAY_CHARS)
+        return value->unix_seconds;
+    calendar_from_unix(value->unix_seconds, &begin);
+    if (len == YEAR_CHARS)
+        begin.month = 12;
+    if (len < DAY_CHARS)
+        begin.day = calendar_days_in_month(begin.year, begin.month);
+    return calendar_to_unix(&begin) + CALENDAR_SECONDS_PER_DAY - 1;
+}
+
 bool lastmod_renders(const char *stored)
 {
     return strnlen(stored, DAY_CHARS) == DAY_CHARS;

@@ -45,6 +45,9 @@ struct lastmod {
 enum rule_code lastmod_parse(const char *text, size_t len, int64_t now, struct lastmod *out,
                              rule_set *remarks);
 
+/* The last second of the day, month or year that the value names; of a time that second. */
+int64_t lastmod_last_second(const struct lastmod *value);
+
 /* True where a stored value goes into the XML (it has a day). */
 bool lastmod_renders(const char *stored);
 /* True where both are stored values and the second is more than a year before the first. */

@@ -90,6 +90,58 @@ def test_a_change_is_told_with_who_made_it_and_its_rows(server):
     assert history(server)["changes"][0]["revision"] == before
 
 
+def test_changes_name_their_site_and_url(server):
+    """Of few entries one URL, of many the site alone; a page URL rather than the page that moved with it."""
+    server.bulk(rows(range(20)))
+    server.bulk(rows(range(3), "2026-03-03"))
+    server.api("DELETE", "/v1/sitemaps?loc=" + q(name(7)))
+    assert server.api("POST", "/v1/sites", {"origin": "https://other.example.net"}).status == 201
+    assert server.api("POST", "/v1/urlsets", {"url": ORIGIN + "/pages.xml"}).status == 201
+    assert server.api("POST", "/v1/urls", {"loc": ORIGIN + "/one", "urlset": ORIGIN + "/pages.xml"}).status in (200, 201)
+    told = [(each["kind"], each["site"], each["loc"]) for each in history(server)["changes"][:6]]
+    assert told == [
+        ("registration", ORIGIN, ORIGIN + "/one"), ("urlset-add", ORIGIN, None), ("site-add", "https://other.example.net", None),
+        ("removal", ORIGIN, name(7)), ("list", ORIGIN, name(0)), ("list", ORIGIN, None)]
+    told = sitemapd("history", "--kind", "removal", database=server.database).out
+    assert f"+0 ~0 -1  {name(7)}\n" in told
+    told = sitemapd("history", "--kind", "list", database=server.database).out
+    assert f"+0 ~3 -0  {name(0)} and 2 more\n" in told and f"+20 ~0 -0  {ORIGIN}\n" in told
+    one = server.api("GET", f"/v1/history/{history(server, kind='removal')['changes'][0]['revision']}").json()
+    assert (one["site"], one["loc"]) == (ORIGIN, name(7))
+
+
+def test_a_range_of_dates_includes_both_days(server):
+    server.register(name(1))
+    at = history(server)["changes"][0]["at"]
+    day, month = at[:10], at[:7]
+    for since, until, found in ((day, day, 1), (month, month, 1), (at[:4], at[:4], 1), (at, at, 1), ("2000-01-01", "2000-12-31", 0), ("2100-01-01", "", 0)):
+        query = {name: value for name, value in (("since", since), ("until", until)) if value}
+        assert len(history(server, loc=name(1), **query)["changes"]) == found, (since, until)
+        told = sitemapd("history", "--loc", name(1), "--json", *(part for key, value in query.items() for part in ("--" + key, value)), database=server.database)
+        assert told.code == 0 and told.out.count("\n") == found, (since, until, told)
+    for bad in ("since=yesterday", "until=2026-13-01", "kind=removed"):
+        reply = server.api("GET", "/v1/history?" + bad)
+        assert (reply.status, reply.json()["code"], reply.json()["field"]) == (400, "malformed-parameter", bad.partition("=")[0]), bad
+
+
+def test_an_undone_change_names_its_undo(server):
+    """As long as that is not undone itself."""
+    server.bulk(rows(range(3)))
+    change = server.bulk(rows(range(3), "2026-03-03")).json()["revision"]
+    told = lambda revision: server.api("GET", f"/v1/history/{revision}").json()["undone_by"]
+    assert told(change) is None
+    first = undo(server, change).json()["revision"]
+    assert told(change) == first and told(first) is None
+    assert {each["revision"]: each["undone_by"] for each in history(server)["changes"]}[change] == first
+    assert f"(undone by {first})" in sitemapd("history", database=server.database).out
+    second = undo(server, first).json()["revision"]
+    assert told(change) is None and told(first) == second
+    third = undo(server, second).json()["revision"]
+    assert (told(change), told(first), told(second)) == (first, None, third)
+    restored = server.api("POST", f"/v1/restore?index={q(INDEX)}&to={change}").json()["revision"]
+    assert told(change) == first and told(restored) is None, "a restore undoes no change"
+
+
 def test_lists_are_told_in_pages_and_found_by_loc(server):
     assert server.bulk(rows(range(2500))).status == 200
     assert server.bulk(rows(range(1000, 2500), "2026-03-03")).status == 200

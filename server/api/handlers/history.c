@@ -26,7 +26,8 @@ static bool read_revision(struct call *call, const char *name, const char *text,
     return false;
 }
 
-static bool read_time(struct call *call, const char *name, int64_t *out)
+/* `last`: of a date the end of that day, since both ends of a range are included. */
+static bool read_time(struct call *call, const char *name, bool last, int64_t *out)
 {
     const char *text = call_parameter(call, name);
     struct lastmod time;
@@ -34,11 +35,26 @@ static bool read_time(struct call *call, const char *name, int64_t *out)
     if (text == NULL)
         return true;
     if (lastmod_parse(text, strlen(text), INT64_MAX / 2, &time, NULL) == RULE_OK) {
-        *out = time.unix_seconds;
+        *out = last ? lastmod_last_second(&time) : time.unix_seconds;
         return true;
     }
     reply_problem(&call->request->reply, 400, "malformed-parameter", name,
-                  "must be a time such as 2026-11-21T08:30:00Z");
+                  "must be a time such as 2026-11-21T08:30:00Z, or a date");
+    return false;
+}
+
+static bool read_kind(struct call *call, const char **out)
+{
+    const char *kind = call_parameter(call, "kind");
+
+    *out = kind;
+    if (kind == NULL || strcmp(kind, HISTORY_KIND_ALL) == 0)
+        return true;
+    for (size_t i = 0; history_kinds[i] != NULL; i++)
+        if (strcmp(kind, history_kinds[i]) == 0)
+            return true;
+    reply_problem(&call->request->reply, 400, "malformed-parameter", "kind",
+                  "must be a kind of change, such as list, replace, scan or undo, or all");
     return false;
 }
 
@@ -127,6 +143,13 @@ static void append_change(struct str *out, const struct history_change *change)
         str_append_u64(out, change->undoes);
     else
         str_append_text(out, "null");
+    str_append_text(out, ",\"undone_by\":");
+    if (change->undone_by != 0)
+        str_append_u64(out, change->undone_by);
+    else
+        str_append_text(out, "null");
+    str_append_json_member(out, "site", change->site);
+    str_append_json_member(out, "loc", change->loc);
     str_append_text(out, ",\"note\":");
     str_append_json_text(out, change->note);
 }
@@ -181,9 +204,10 @@ static bool read_query(struct call *call, const struct registry *registry,
     uint64_t limit;
 
     query->by = call_parameter(call, "by");
-    query->kind = call_parameter(call, "kind");
-    if (!call_limit(call, &limit) || !call_number(call, "after", 1, INT64_MAX, 0, &query->after) ||
-        !read_time(call, "since", &query->since) || !read_time(call, "until", &query->until) ||
+    if (!read_kind(call, &query->kind) || !call_limit(call, &limit) ||
+        !call_number(call, "after", 1, INT64_MAX, 0, &query->after) ||
+        !read_time(call, "since", false, &query->since) ||
+        !read_time(call, "until", true, &query->until) ||
         !read_site(call, registry, &query->site_id) ||
         (text != NULL && !call_url(call, "loc", text, loc)))
         return false;

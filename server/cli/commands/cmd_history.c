@@ -35,8 +35,8 @@ static int read_number_option(const struct cli *cli, const char *name, uint64_t 
     return text == NULL ? EXIT_DONE : read_number(name, text, min, out);
 }
 
-/* A time, or how long ago. */
-static int read_when(const struct cli *cli, const char *name, int64_t *out)
+/* A time, or how long ago. `last`: of a date the end of that day. */
+static int read_when(const struct cli *cli, const char *name, bool last, int64_t *out)
 {
     const char *text = arguments_value(&cli->arguments, name);
     int64_t now = (int64_t)time(NULL), span;
@@ -53,7 +53,7 @@ static int read_when(const struct cli *cli, const char *name, int64_t *out)
                           "\"%s\" must be a time (2026-11-21T08:30:00Z), a date, or how long "
                           "ago (2h, 7d)",
                           text);
-    *out = when.unix_seconds;
+    *out = last ? lastmod_last_second(&when) : when.unix_seconds;
     return EXIT_DONE;
 }
 
@@ -136,7 +136,21 @@ static void print_counts(uint64_t created, uint64_t updated, uint64_t removed)
 static void print_heading(void)
 {
     printf("%s%8s  %-20s  %-13s  %-16s  %-6s  %s%s\n", ink_on(stdout, INK_HEADING), "REVISION",
-           "WHEN", "CHANGE", "BY", "VIA", "ENTRIES", ink_off(stdout));
+           "WHEN", "CHANGE", "BY", "VIA", "ENTRIES AND URL OR SITE", ink_off(stdout));
+}
+
+/* Its entry, where they are few, else its site. */
+static void print_what(const struct history_change *change)
+{
+    const char *what = change->loc != NULL ? change->loc : change->site;
+    uint64_t all = change->created + change->updated + change->removed;
+
+    if (what == NULL)
+        return;
+    fputs("  ", stdout);
+    cli_print_escaped(stdout, what);
+    if (change->loc != NULL && all > 1)
+        printf(" and %" PRIu64 " more", all - 1);
 }
 
 static void print_change(const struct history_change *change)
@@ -149,9 +163,12 @@ static void print_change(const struct history_change *change)
     print_column(*change->by != '\0' ? change->by : "-", 16);
     print_column(change->via, 6);
     print_counts(change->created, change->updated, change->removed);
+    print_what(change);
     if (change->undoes != 0)
         printf("  %s %" PRIu64, strcmp(change->kind, "undo") == 0 ? "of" : "back to",
                change->undoes);
+    if (change->undone_by != 0)
+        printf("  (undone by %" PRIu64 ")", change->undone_by);
     if (change->note != NULL) {
         fputs("  ", stdout);
         cli_print_escaped(stdout, change->note);
@@ -186,6 +203,9 @@ static void print_change_json(const struct history_change *change)
     append_number(&out, "removed", true, change->removed);
     append_number(&out, "unchanged", change->whole, change->unchanged);
     append_number(&out, "undoes", change->undoes != 0, change->undoes);
+    append_number(&out, "undone_by", change->undone_by != 0, change->undone_by);
+    str_append_json_member(&out, "site", change->site);
+    str_append_json_member(&out, "loc", change->loc);
     str_append_json_member(&out, "note", change->note);
     str_append_text(&out, "}\n");
     fputs(str_text(&out), stdout);
@@ -273,6 +293,8 @@ static int check_kind(const char *kind)
 {
     struct suggestion near = {0};
 
+    if (kind != NULL && strcmp(kind, HISTORY_KIND_ALL) == 0)
+        return EXIT_DONE;
     for (size_t i = 0; kind != NULL && history_kinds[i] != NULL; i++) {
         if (strcmp(kind, history_kinds[i]) == 0)
             return EXIT_DONE;
@@ -281,10 +303,10 @@ static int check_kind(const char *kind)
     if (kind == NULL)
         return EXIT_DONE;
     if (near.word != NULL)
-        return cli_misuse("--kind", "\"%s\" is no kind of change; did you mean %s?", kind,
+        return cli_misuse("--kind", "\"%s\" is not a kind of change; did you mean %s?", kind,
                           near.word);
-    return cli_misuse("--kind", "\"%s\" is no kind of change, such as list, replace, scan or undo",
-                      kind);
+    return cli_misuse("--kind",
+                      "\"%s\" is not a kind of change, such as list, replace, scan or undo", kind);
 }
 
 static int show_many(struct cli *cli, struct telling *t)
@@ -301,9 +323,9 @@ static int show_many(struct cli *cli, struct telling *t)
     if (status == EXIT_DONE)
         status = read_loc(cli, &loc, &query.loc);
     if (status == EXIT_DONE)
-        status = read_when(cli, "--since", &query.since);
+        status = read_when(cli, "--since", false, &query.since);
     if (status == EXIT_DONE)
-        status = read_when(cli, "--until", &query.until);
+        status = read_when(cli, "--until", true, &query.until);
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE)
