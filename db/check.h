@@ -24,6 +24,20 @@ enum check_state {
 };
 /* "new", "good", "empty", "gone", "not-a-sitemap", "broken", "refused", "unreachable". Static. */
 const char *check_state_word(enum check_state state);
+/* Whether a crawler cannot use what was found, or may not be able to: a problem for people. */
+static inline bool check_is_bad(enum check_state state)
+{
+    return state != CHECK_NEW && state != CHECK_GOOD;
+}
+/* How many of these are bad. */
+static inline uint64_t check_count_bad(const uint64_t counts[CHECK_STATES])
+{
+    uint64_t bad = 0;
+
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        bad += check_is_bad((enum check_state)i) ? counts[i] : 0;
+    return bad;
+}
 /* False for any other word. */
 bool check_state_read(const char *word, enum check_state *out);
 
@@ -86,6 +100,11 @@ enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
 /* The watched sitemap at a site's normalised loc. */
 enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
                                                   const char *loc, struct check_record *out);
+/* What is known of the file of an entry: its row where it is watched, else what the folder `source`
+ * that owns it found, as far as that is known. NOT_FOUND where nothing reads it. */
+enum catalogue_status catalogue_view_check_of_entry(struct catalogue_view *v, int64_t site_id,
+                                                    const char *source, const char *loc,
+                                                    struct check_record *out);
 /* The watched sitemap of a remote source at a normalised loc. */
 enum catalogue_status catalogue_view_check_of(struct catalogue_view *v, const char *source,
                                               const char *loc, struct check_record *out);
@@ -106,9 +125,13 @@ enum catalogue_status
 catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filter,
                       bool (*each)(void *context, const struct check_record *record),
                       void *context);
-/* How many children of the source (NULL: any) are in each state. */
+/* How many children of the source (NULL: any; "": what the API registered) are in each state. It
+ * reads all rows. */
 enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,
                                                   uint64_t counts[CHECK_STATES]);
+/* The same of the bad ones alone; the others' counts stay as they are. It reads only those. */
+enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, const char *source,
+                                                      uint64_t counts[CHECK_STATES]);
 
 /* What there is to watch and what is watched, for who polls. */
 

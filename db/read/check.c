@@ -5,6 +5,7 @@
 #include "db/file/statements.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
+#include "db/source.h"
 
 static const char *const words[CHECK_STATES] = {
     "new", "good", "empty", "gone", "not-a-sitemap", "broken", "refused", "unreachable"};
@@ -139,6 +140,72 @@ enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int6
     return take_one(v, row, view_bind(row, "it", site_id, loc), out);
 }
 
+/* In the words of polls. What was split has URLs and is served by its urlset. */
+static enum check_state state_of_file(enum source_file_state state, bool split)
+{
+    switch (state) {
+    case SOURCE_FILE_LISTED:
+        return CHECK_GOOD;
+    case SOURCE_FILE_EMPTY:
+        return CHECK_EMPTY;
+    case SOURCE_FILE_IGNORED:
+        return split ? CHECK_GOOD : CHECK_NOT_A_SITEMAP;
+    case SOURCE_FILE_QUARANTINED:
+        return CHECK_BROKEN;
+    case SOURCE_FILE_GONE:
+        break;
+    }
+    return CHECK_GONE;
+}
+
+static enum catalogue_status check_of_file(struct catalogue_view *v, int64_t site_id,
+                                           const char *source, const char *loc,
+                                           struct check_record *out)
+{
+    sqlite3_stmt *row = view_statement(
+        v, "SELECT f.loc, f.state, f.urls, f.bytes, f.problem, f.detail, f.line, f.problem_since,"
+           " (SELECT held FROM source_state WHERE source = f.source) FROM source_file_row AS f "
+           "WHERE +f.source = " NAMED " AND f.site = ?2 AND f.loc = ?3 AND f.loc <> f.path");
+    int rc = view_bind(row, "tit", source, site_id, loc);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(row);
+    if (rc == SQLITE_DONE) {
+        sqlite3_reset(row);
+        return CATALOGUE_NOT_FOUND;
+    }
+    if (rc != SQLITE_ROW)
+        return view_status(v, rc);
+    *out = (struct check_record){
+        .loc = text_of(row, 0),
+        .source = source,
+        .site_id = site_id,
+        .urls = (uint64_t)sqlite3_column_int64(row, 2),
+        .bytes = (uint64_t)sqlite3_column_int64(row, 3),
+        .problem = text_of(row, 4),
+        .detail = text_of(row, 5),
+        .line = (uint64_t)sqlite3_column_int64(row, 6),
+        .since = sqlite3_column_int64(row, 7),
+    };
+    out->state = state_of_file((enum source_file_state)sqlite3_column_int(row, 1), out->urls > 0);
+    if (out->problem != NULL) /* such as "not-a-sitemap", a state in itself */
+        check_state_read(out->problem, &out->state);
+    if (out->loc == NULL)
+        return CATALOGUE_NO_MEMORY;
+    /* The shrink guard keeps entries whose files are gone, and nothing says which these are. */
+    bool unsure = out->state == CHECK_GOOD && sqlite3_column_int64(row, 8) > 0;
+    return unsure ? CATALOGUE_NOT_FOUND : CATALOGUE_OK;
+}
+
+enum catalogue_status catalogue_view_check_of_entry(struct catalogue_view *v, int64_t site_id,
+                                                    const char *source, const char *loc,
+                                                    struct check_record *out)
+{
+    enum catalogue_status status = catalogue_view_check_by_loc(v, site_id, loc, out);
+
+    return status == CATALOGUE_NOT_FOUND ? check_of_file(v, site_id, source, loc, out) : status;
+}
+
 enum catalogue_status catalogue_view_check_of(struct catalogue_view *v, const char *source,
                                               const char *loc, struct check_record *out)
 {
@@ -196,21 +263,37 @@ catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filte
     return view_status(v, rc);
 }
 
-enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,
-                                                  uint64_t counts[CHECK_STATES])
+#define COUNTED(index, condition)                                                                  \
+    "SELECT state, count(*) FROM fetch AS k" index " WHERE k.list = 0" condition                   \
+    " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0)) GROUP BY state"
+
+static enum catalogue_status count(struct catalogue_view *v, sqlite3_stmt *row, const char *source,
+                                   uint64_t counts[CHECK_STATES])
 {
-    sqlite3_stmt *row = view_statement(v, "SELECT state, count(*) FROM fetch AS k WHERE k.list = 0"
-                                          " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
-                                          " GROUP BY state");
     int rc = view_bind(row, "t", source);
 
-    memset(counts, 0, CHECK_STATES * sizeof *counts);
     while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         counts[read_state(row, 0)] += (uint64_t)sqlite3_column_int64(row, 1);
         rc = SQLITE_OK;
     }
     sqlite3_reset(row);
     return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,
+                                                  uint64_t counts[CHECK_STATES])
+{
+    memset(counts, 0, CHECK_STATES * sizeof *counts);
+    return count(v, view_statement(v, COUNTED("", "")), source, counts);
+}
+
+enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, const char *source,
+                                                      uint64_t counts[CHECK_STATES])
+{
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        counts[i] = check_is_bad((enum check_state)i) ? 0 : counts[i];
+    return count(v, view_statement(v, COUNTED(" INDEXED BY fetch_state", " AND k.state > 1")),
+                 source, counts);
 }
 
 /* ---- for who polls --------------------------------------------------------------------- */

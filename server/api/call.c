@@ -551,7 +551,7 @@ const struct route routes_admin[] = {
 
     CALL(READ, HTTP_GET, "/v1/sitemaps", "sitemaps", sitemaps_list, .call_size = &copy_size,
          .parameters = PARAMETERS("index", "prefix", "after", "limit", "source", "loc", "contains",
-                                  "warned")),
+                                  "warned", "checks")),
     UPLOAD(HTTP_POST, "/v1/sitemaps", "sitemaps", sitemaps_post_begin, .heeds_if_match = true,
            .parameters = PARAMETERS("on_error", "index", "source", "max_removed", "dry_run")),
     UPLOAD(HTTP_PUT, "/v1/sitemaps", "sitemaps", sitemaps_put_begin, .heeds_if_match = true,

@@ -322,14 +322,14 @@ bool copy_wants_lines(const struct request *request)
 
 enum handled copy_lines(struct copy *copy, call_work *make)
 {
-    static const char *const paging[] = {"after", "limit", "loc"};
+    static const char *const paging[] = {"after", "limit", "loc", "checks"};
     struct call *call = &copy->call;
 
     for (size_t i = 0; i < sizeof paging / sizeof *paging; i++) {
         if (call_parameter(call, paging[i]) == NULL)
             continue;
         reply_problem(&call->request->reply, 400, "malformed-parameter", paging[i],
-                      "goes not with application/x-ndjson, which is the whole list");
+                      "cannot be combined with application/x-ndjson, which is the whole list");
         return HANDLED;
     }
     return copy_run(copy, lines, make);

@@ -14,11 +14,13 @@ function stateOf(one) {
 
 const crawlerLink = (one) => link('#/crawler/' + encodeURIComponent(one.name), named(one.name));
 
-/* "Googlebot has seen everything up to 12:04; 3 pages changed since, the first 2 h ago." */
+export const COVERS = 'Pages of indexes and urlsets count; other sitemaps are not observed.';
+
+/* "Googlebot has seen all index pages up to 12:04." */
 export function crawlerSentence(one, linked = true) {
   return [
     stateOf(one), ' ', linked ? crawlerLink(one) : named(one.name),
-    one.seen_up_to ? [one.never > 0 ? ` has seen ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} that it fetches up to ` : ' has seen everything up to ', time(one.seen_up_to)] : ' has seen no page whole',
+    one.seen_up_to ? [one.never > 0 ? ` has seen ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} that it fetches up to ` : ' has seen all index pages up to ', time(one.seen_up_to)] : ' has seen no page whole',
     one.stale > 0 ? ['; ', count(one.stale, 'page has', 'pages have'), ' changed since, the first ', ago(one.stale_since)] : null,
     one.never > 0 ? ['; ', count(one.never, 'other'), ' it has never fetched'] : null,
     '.',
@@ -64,7 +66,7 @@ function daysTable(one) {
 
 function note(answer) {
   return none(answer.since
-    ? ['Counted since ', time(answer.since), ', as the origin saw it: what a cache in front answered is not seen here.']
+    ? [COVERS, ' Counted since ', time(answer.since), ', as the origin saw it: answers of a cache in front do not count.']
     : 'Visits are not counted: the configuration says crawlers = no.');
 }
 

@@ -27,9 +27,9 @@ const WARNINGS = {
   'lastmod-date-only': 'The date has no time. Bing wants time and offset.',
   'lastmod-too-coarse': 'The date has no day. It is kept, but not shown to crawlers.',
   'lastmod-set-back': 'The date went back by more than a year. Crawlers distrust that.',
-  'lastmod-invalid': 'The date that was sent is none, so it was dropped.',
-  'lastmod-in-future': 'The date that was sent is more than a day ahead, so it was dropped.',
-  'lastmod-no-zone': 'The date that was sent has no time zone, so it was dropped.',
+  'lastmod-invalid': 'The date is invalid and was dropped.',
+  'lastmod-in-future': 'The date is more than a day ahead and was dropped.',
+  'lastmod-no-zone': 'The date has no time zone and was dropped.',
   'loc-long': 'The URL has more than 1,024 characters. Yandex ignores it.',
   'loc-no-sitemap': 'The URL names a folder, a page or robots.txt, where crawlers want a sitemap file.',
   'loc-amp-escaped': 'The URL holds &amp;. Write a plain &; it is escaped where needed.',
@@ -40,13 +40,19 @@ const WARNINGS = {
 
 const warningText = (code) => WARNINGS[code] || code;
 
-/* How a sitemap was found where it is. */
+/* How a sitemap was found, and what to do. */
 export const CHECKS = {
-  new: ['', 'Not looked at yet'], good: ['good', 'Good'], empty: ['warn', 'Empty'], gone: ['bad', 'Gone'], 'not-a-sitemap': ['bad', 'Not a sitemap'],
-  broken: ['bad', 'Broken'], refused: ['warn', 'Refused to this server'], unreachable: ['bad', 'Unreachable'],
+  new: ['', 'Not looked at yet'], good: ['good', 'Good'],
+  empty: ['warn', 'Empty', 'Remove it, or put URLs in.'],
+  gone: ['bad', 'Gone', 'Put the file back, or remove it here.'],
+  'not-a-sitemap': ['bad', 'Not a sitemap', 'Serve the sitemap there, or remove it here.'],
+  broken: ['bad', 'Broken', 'Correct what writes the file.'],
+  refused: ['warn', 'Refused to this server', 'Let this server through the bot protection.'],
+  unreachable: ['bad', 'Unreachable', 'Check DNS, certificate and web server.'],
 };
 
-export const checkBadge = (found) => badge(...(CHECKS[found.state] || ['', found.state]));
+export const checkBadge = ({state}) => badge(...(CHECKS[state] || ['', state]).slice(0, 2));
+export const remedyOf = ({state}) => CHECKS[state]?.[2];
 
 const warned = (entry) => entry.warnings.length > 0 ? ' Worth a look: ' + entry.warnings.map(warningText).join(' ') : '';
 
@@ -139,9 +145,9 @@ function columnsOf(context, chosen, rows, again) {
     ['Source', '', (one) => one.source],
     ['Changed', '', (one) => ago(one.changed_at)],
     urlset && urlset.expires && ['Leaves', '', (one) => ago(leaves(one, urlset))],
-    ['State', '', (one) => (one.warnings.length > 0
-      ? el('ul', {class: 'warnings'}, one.warnings.map((code) => el('li', {title: warningText(code)}, badge('warn', code))))
-      : soft('fine'))],
+    ['State', '', (one) => [
+      one.check ? [checkBadge(one.check), ' ', remedyOf(one.check)] : isPage(one) ? badge('good', 'Served here') : soft('not observed'),
+      one.warnings.length > 0 && el('ul', {class: 'warnings'}, one.warnings.map((code) => el('li', {title: warningText(code)}, badge('warn', code))))]],
     (context.may('write') || rows.some(isPage)) && ['Actions', 'actions', (one) => actionsOf(context, one, again)],
   ].filter(Boolean);
 }
@@ -170,7 +176,7 @@ export async function entries(context, where) {
     return {chosen, noun: nounOf(chosen), mode: mode.input.value, origin, raw: text.input.value.trim(), text: wholeUrl(text.input.value.trim(), origin), source: source.input.value.trim(), warned: only.input.checked};
   };
   const queryOf = (v, after) => ({
-    [v.noun.list]: index.input.value, source: v.source, limit: LIMIT, after, warned: v.warned ? '1' : null,
+    [v.noun.list]: index.input.value, source: v.source, limit: LIMIT, after, warned: v.warned ? '1' : null, checks: v.noun === SITEMAP ? '1' : null,
     [v.mode]: v.mode === 'contains' ? v.raw : v.text,
   });
   const scans = (v) => v.warned || (v.mode === 'contains' && v.raw !== '');
@@ -246,7 +252,7 @@ const CHECK_FACTS = [
 
 function checkFacts(found) {
   return section('The file itself, as it was found',
-    el('p', {}, checkBadge(found), ' ', [found.code, ...found.remarks].map((code) => code && [codeOf(code), ' '])),
+    el('p', {}, checkBadge(found), ' ', remedyOf(found), ' ', [found.code, ...found.remarks].map((code) => code && [codeOf(code), ' '])),
     facts(CHECK_FACTS.map(([name, label, say]) => [label, found[name] ? say(found[name]) : null])));
 }
 
@@ -254,8 +260,6 @@ export async function entry(context, where) {
   const noun = where.view === 'url' ? PAGE_URL : SITEMAP;
   const one = await get(`${noun.calls}/${encodeURIComponent(where.id)}`);
   const urlset = noun === PAGE_URL && (await readLists()).find((list) => list.url === one.urlset);
-  const problem = (await get('/v1/sources')).sources.filter((source) => source.name === one.source)
-    .flatMap((source) => source.problems.map((found) => ({found, url: source.url + found.path}))).find(({url}) => url === one.loc);
   return {
     title: noun === SITEMAP ? 'Sitemap' : 'Page URL',
     content: [
@@ -271,7 +275,6 @@ export async function entry(context, where) {
       one.alternates && section('In other languages', lines(Object.entries(one.alternates).map(([lang, url]) => [badge('', lang), ' ', outside(url)]))),
       one.news && section('News', facts([['Title', one.news.title], ['Published', time(one.news.publication_date)], ['Publication', `${one.news.publication.name} (${one.news.publication.language})`]])),
       one.warnings.length > 0 && section('Worth a look', lines(one.warnings.map((code) => [warningText(code), ' ', codeOf(code)]))),
-      problem && section('Refused by its source', el('p', {}, `Line ${problem.found.line}, column ${problem.found.column}: ${problem.found.detail} `, codeOf(problem.found.code), '. The index shows its last good content.')),
       one.check && checkFacts(one.check),
       buttons(
         actionsOf(context, one, () => context.go('#/entries')),

@@ -1,7 +1,7 @@
 /* Overview: is all well, how much there is, who has seen it, what was done last. */
 import {get} from './api.js';
 import {ago, badge, codeOf, count, el, further, lines, link, none, number, section, table, time, to} from './dom.js';
-import {crawlerSentence} from './view_crawlers.js';
+import {COVERS, crawlerSentence} from './view_crawlers.js';
 import {changeLine} from './view_history.js';
 import {indexColumns} from './view_sites.js';
 import {badText, sourceBadge} from './view_sources.js';
@@ -15,17 +15,17 @@ const ADVICE = {
   'source-failing': SOURCE,
   'source-held': SOURCE,
   'source-problems': ['problems', 'Which and why'],
-  'source-checks': ['checks', 'Which and why'],
   frozen: SITES,
 };
 
 function adviceOf({code, detail}) {
-  const [view, text] = ADVICE[code] || [];
-  return view && link(view === 'checks' ? to(view, {source: detail.split(':')[0]}) : '#/' + view, text);
+  const checks = detail.match(/checks\?source=[^&]*/);
+  const [view, text] = checks ? [checks[0], 'Which and why'] : ADVICE[code] || [];
+  return view && link('#/' + view, text);
 }
 
 export function healthBox(health) {
-  if (health.status === 'ok') return el('p', {class: 'health'}, badge('good', 'All is well'), ' Crawlers are served, and nothing waits for you.');
+  if (health.status === 'ok') return el('p', {class: 'health'}, badge('good', 'All is well'), ' The index pages are served, and no observed sitemap has a problem.');
   return el('div', {class: 'health'},
     el('p', {}, health.status === 'degraded' ? badge('warn', 'Needs a look') : badge('bad', 'Nothing can be served'),
       ' This waits for somebody:'),
@@ -58,7 +58,7 @@ export async function overview(context) {
       tile(pages, list.next, 'index page', '#/sites'),
       tile(sites.sites.length, sites.next, 'site', '#/sites')),
     section('Crawlers', crawlers.crawlers.length > 0
-      ? lines(crawlers.crawlers.map((one) => crawlerSentence(one)))
+      ? [lines(crawlers.crawlers.map((one) => crawlerSentence(one))), none(COVERS)]
       : none(crawlers.since ? ['None has come since ', time(crawlers.since), '.'] : 'Visits are not counted: crawlers = no.')),
     sources.sources.length > 0 && section('Sources', lines(sources.sources.map(sourceLine))),
     section('Indexes', table('Indexes of all sites', indexColumns(false), indexes.slice(0, INDEXES), 'There is no index yet.'),

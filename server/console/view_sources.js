@@ -2,7 +2,7 @@
  * that waits for somebody, in one place. */
 import {get, post} from './api.js';
 import {ago, approval, badge, button, buttons, codeOf, count, dialog, el, facts, further, lines, link, none, number, section, table, time, to} from './dom.js';
-import {CHECKS, checkBadge} from './view_entries.js';
+import {CHECKS, checkBadge, remedyOf} from './view_entries.js';
 import {healthBox} from './view_overview.js';
 import {countsText} from './view_sites.js';
 
@@ -60,8 +60,8 @@ function foundText(states, source) {
   return some.length === 0 ? 'not yet' : some.map(([state, n], i) => [i > 0 && ', ', link(to('checks', {source, state}), CHECKS[state][1], ' ', number(n))]);
 }
 
-/* ", 2 gone": of what is elsewhere, that which crawlers meet, too. */
-export const badText = (source) => Object.entries(source.checks || {}).filter(([state, n]) => n > 0 && CHECKS[state][0] === 'bad')
+/* ", 2 gone": what crawlers cannot use, or may not be able to. */
+export const badText = (source) => Object.entries(source.checks || {}).filter(([state, n]) => n > 0 && remedyOf({state}))
   .map(([state, n]) => [', ', link(to('checks', {source: source.name, state}), `${number(n)} ${CHECKS[state][1].toLowerCase()}`)]);
 
 export function sourceBadge(source) {
@@ -111,12 +111,12 @@ async function checkNow(context, loc) {
 
 export async function checks(context, where) {
   const asked = Object.fromEntries(where.query);
-  const list = await get('/v1/checks', {...asked, limit: 100});
+  const list = await get('/v1/checks?' + new URLSearchParams({...asked, limit: 100}));
   const {after, state, ...rest} = asked;
   const columns = [
     ['URL', 'url', (one) => one.loc],
     ['Found', '', (one) => checkBadge(one.check)],
-    ['Why', 'why', ({check}) => [check.detail, ' ', check.code && codeOf(check.code)]],
+    ['Why', 'why', ({check}) => [check.detail, ' ', check.code && codeOf(check.code), ' ', remedyOf(check)]],
     ['So since', '', (one) => ago(one.check.since)],
     ['Last good', '', (one) => ago(one.check.good_at)],
     ['Next look', '', (one) => ago(one.check.next_at, 'none')],
@@ -125,10 +125,10 @@ export async function checks(context, where) {
   return {
     title: 'How sitemaps were found',
     content: [
-      rest.source && el('p', {}, 'Those of ', rest.source, '. ', link('#/checks', 'Of all')),
+      'source' in rest && el('p', {}, 'Those of ', rest.source || 'no source', '. ', link('#/checks', 'Of all')),
       buttons([[undefined, [, 'All']], ...Object.entries(CHECKS)].map(([name, [, text]]) =>
         el('a', {href: to('checks', name ? {...rest, state: name} : rest), 'aria-current': name === state && 'true'}, text))),
-      table('Sitemaps that are read where they are', columns, list.checks, state ? 'None is like that.' : 'None is looked at: a source with an upstream has that done.'),
+      table('Sitemaps that are read where they are', columns, list.checks, state ? 'None is like that.' : 'None is watched.'),
       further(list.next, to('checks', {...asked, after: list.next}), 'More'),
     ],
   };

@@ -137,7 +137,8 @@ def test_overview(console, server):
     text = console.text()
     assert "Needs a look" in text and "folder: 1 file is refused" in text
     assert "255\nsitemaps" in text and INDEX in text
-    assert re.search(r"Googlebot has seen everything up to ", text)
+    assert re.search(r"Googlebot has seen all index pages up to ", text)
+    assert "other sitemaps are not observed" in text
     assert "folder: 4 sitemaps listed, 1 refused" in text
 
 
@@ -456,7 +457,7 @@ def test_a_span_beyond_all_dates_is_shown(console, server):
     server.api("POST", "/v1/urls", {"loc": site + "/1", "urlset": site + "/all.xml"})
     console.open("entries?index=" + q(site + "/all.xml"), server.tokens["reader"])
     console.wait_text("1 to 1 of 1 page URLs")
-    assert "fine" in console.text()
+    assert "not observed" in console.text()
 
 
 def replace_by_a_file(console, server, file, view, lines):
@@ -577,7 +578,7 @@ def test_two_tabs_are_two(console, server):
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory):
-    """A server whose source is a list elsewhere, with children of several states, and that is frozen beside."""
+    """A server whose source is a list elsewhere, with children of several states, beside a site whose only sitemap is gone, and one that is frozen."""
     folder = tmp_path_factory.mktemp("elsewhere")
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"
@@ -631,6 +632,16 @@ def test_reasons_lead_to_where_something_can_be_done(there, elsewhere):
         there.media(False, 390)
         there.go(view)
         assert there.driver.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0, view
+
+
+def test_the_list_of_sitemaps_shows_how_each_was_found(there, elsewhere):
+    there.open(f"entries?index={q(elsewhere.base)}/sitemap_index.xml", elsewhere.token)
+    there.wait_text("/s/gone.xml")
+    rows = {name: next(row.text for row in there.all("tbody tr") if f"/s/{name}.xml" in row.text) for name in ("good", "gone", "short", "page")}
+    assert "Good" in rows["good"] and "Gone Put the file back" in rows["gone"] and "Broken Correct" in rows["short"] and "Not a sitemap Serve" in rows["page"], rows
+    there.go(f"entries?index={q(ORIGIN)}/sitemap_index.xml")
+    there.wait_text("/many/0000.xml")
+    assert "not observed" in there.text() and "Good" not in there.text()
 
 
 def test_an_index_of_a_frozen_site_is_not_told_as_thawed(there, elsewhere):

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -64,13 +65,15 @@ def test_faults_of_children(start):
         for path, (_, what) in answers.items():
             if what is None:
                 assert f"{base}{path} is " not in server.log()
-        bad = {word: sum(f" is {word} (" in f" {what}" for what in told.values()) for word in ("gone", "broken", "not-a-sitemap")}
+        bad = {word: sum(f" is {word} (" in f" {what}" for what in told.values()) for word in ("empty", "gone", "not-a-sitemap", "broken", "refused", "unreachable")}
         ready = server.api("GET", "/readyz").json()
-        assert {r["code"]: r["detail"] for r in ready["reasons"]}["source-checks"] == (
-            f"shop: of {len(answers)} sitemaps 1 is gone, {bad['broken']} are broken, {bad['not-a-sitemap']} are not-a-sitemap; "
-            "GET /v1/checks?source=shop&state=gone tells which"), ready
+        reasons = {r["code"]: r["detail"] for r in ready["reasons"]}
+        assert reasons["source-checks"] == (
+            f"shop: {len(told)} sitemaps have problems: " + ", ".join(f"{n} {word}" for word, n in bad.items()) +
+            "; GET /v1/checks?source=shop&state=empty shows which and why"), ready
+        assert reasons["source-problems"].startswith("shop: 2 files are refused"), ready  # two that the list may not name
         status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token})
-        assert f"sitemaps listed, {sum(bad.values()) + 2} with a problem" in status.out, status  # two that the list may not name
+        assert f"sitemaps listed, {len(told) + 2} with a problem" in status.out, status
         # All are listed still, what is dated by its pages is dated; nothing leads to where nobody may look.
         eventually(lambda: body(server, origin).count("<lastmod>2025-02-03</lastmod>") == 4, "the good ones are dated")
         assert body(server, origin).count("<loc>") == len(answers)
@@ -108,6 +111,60 @@ def test_what_the_api_registers_is_watched(start):
         server.process.send_signal(1)
         eventually(lambda: server.api("GET", "/v1/checks").json()["checks"] == [], "nothing is known of what is not watched any more")
         server.stop()
+
+
+def test_what_crawlers_cannot_use_is_green_nowhere(start):
+    """What the API registered, of a site with `check`: readyz, status of server and file, the list and the metric name each state, also one of many, and no longer once all is well."""
+    bad = {
+        "empty": answer(200, urlset()),
+        "gone": answer(404),
+        "not-a-sitemap": answer(200, b"<!doctype html><html></html>"),
+        "broken": answer(200, urlset("http://127.0.0.2/page")[:-30]),
+        "refused": answer(403, cf_mitigated="challenge"),
+        "unreachable": answer(500),
+    }
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        states = {f"{base}/{state}.xml": state for state in bad} | {f"{base}/good-{i}.xml": "good" for i in range(120)}
+        well = answer(200, urlset(base + "/page"))
+        origin.answers.update({loc.removeprefix(base): bad.get(state, well) for loc, state in states.items()})
+        server = start(sites=(), config=f'{SETTINGS}max_interval = 1h\n[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n')
+        assert server.bulk([{"loc": loc} for loc in states]).status == 200
+        listed = lambda: {row["loc"]: row.get("check", {}).get("state") for row in server.api("GET", "/v1/sitemaps?checks=1&limit=1000").json()["sitemaps"]}
+        eventually(lambda: listed() == states, "all were polled")
+        commands = [("--server", f"http://{server.admin}"), ("--database", server.database)]
+
+        def tell(*left):
+            """All places that say how it is: of these states one sitemap each."""
+            detail = f"registered sitemaps: {len(left)} {'sitemap has a problem' if len(left) == 1 else 'sitemaps have problems'}: {', '.join('1 ' + state for state in left)}; GET /v1/checks?source=&state={(left or ' ')[0]} shows which and why"
+            ready = server.api("GET", "/readyz").json()
+            assert (ready["status"], ready["reasons"]) == (("degraded", [{"code": "registered-checks", "detail": detail}]) if left else ("ok", []))
+            metrics = server.api("GET", "/metrics").body.decode()
+            counts = {state: int(metrics.split(f'sitemapd_checks{{state="{state}"}} ')[1].split("\n")[0]) for state in ("new", "good", *bad)}
+            assert counts == {"new": 0, "good": len(states) - len(left), **{state: int(state in left) for state in bad}}
+            for where in commands:
+                status = sitemapd("status", *where, env={"SITEMAPD_TOKEN": server.token})
+                assert status.code == (1 if left else 0) and (f"{detail} (registered-checks)\n" in status.out) == bool(left), status
+
+        tell(*bad)
+        polls = [check["check"] for check in server.api("GET", "/v1/checks?limit=1000").json()["checks"]]
+        waits = [datetime.fromisoformat(check["next_at"]) - datetime.fromisoformat(check["checked_at"]) for check in polls]
+        assert max(waits) <= timedelta(hours=1.1, seconds=10), "also the first interval, give or take a tenth and ten seconds"
+        assert [check["loc"] for check in server.api("GET", "/v1/checks?source=&state=gone").json()["checks"]] == [f"{base}/gone.xml"]
+        assert all("check" not in row for row in server.api("GET", "/v1/sitemaps").json()["sitemaps"])
+        lines = server.api("GET", "/v1/sitemaps?checks=1", headers={"Accept": "application/x-ndjson"})
+        assert (lines.status, lines.json()["field"]) == (400, "checks")
+
+        def mend(state):
+            origin.answers[f"/{state}.xml"] = well
+            eventually(lambda: server.api("POST", f"/v1/checks?loc={base}/{state}.xml").status == 200, "its turn comes")
+
+        for state in bad:
+            if state != "gone":
+                mend(state)
+        tell("gone")  # one of 126
+        mend("gone")
+        tell()
 
 
 def test_what_polls_changed_is_in_the_history_for_who_asks(start):

@@ -392,6 +392,10 @@ def test_a_refused_file_keeps_its_last_good_entry(world, code):
         assert problems[0]["line"] == 2 and problems[0]["column"] > 0, problems
         assert "line" not in problems[0]["detail"], problems  # the place stands beside it
     assert world.entries() == before and world.state()[1:] == state[1:]
+    rows = {row["loc"].rpartition("/")[2]: row for row in world.server.api("GET", "/v1/sitemaps?checks=1").json()["sitemaps"]}
+    found = rows["a.xml"]["check"]
+    assert (found["state"], found["code"], found["detail"]) == (code if code == "not-a-sitemap" else "broken", code, problems[0]["detail"]), found
+    assert rows["b.xml"]["check"]["state"] == "good" and world.server.api("GET", f"/v1/sitemaps/{rows['a.xml']['id']}").json()["check"] == found
     assert world.metric("source_problems") == 1 and world.metric("source_listed") == 1
     assert "GET /v1/sources" in world.ready()["source-problems"]
     told = world.told("source-file-problem")
@@ -715,6 +719,7 @@ def test_held_files_that_return_end_it(world):
     assert world.scan()["held_removals"] == 10
     why = world.ready()
     assert "10 removals are" in why["source-held"] and "1 file is refused" in why["source-problems"], "one does not hide the other"
+    assert not any("check" in row for row in world.server.api("GET", "/v1/sitemaps?checks=1").json()["sitemaps"]), "which files are gone is not known"
     world.folder.remove("broken.xml")
     os.rmdir(world.folder.path)
     os.rename(world.folder.path + ".old", world.folder.path)

@@ -9,6 +9,7 @@
 #include "server/api/routes.h"
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
+#include "server/sources/reasons.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
@@ -32,27 +33,24 @@ static void append_reason(struct str *out, size_t *count, const char *code, cons
     str_append_char(out, '}');
 }
 
-static void append_failure(struct str *out, size_t *count, const struct source_health *health)
-{
-    struct str detail = STR_INIT;
+struct reasons {
+    struct str *out;
+    size_t *count;
+};
 
-    str_append_format(&detail, "%s: %s", health->name, health->failure);
-    append_reason(out, count, "source-failing", str_text(&detail));
-    str_done(&detail);
+static void add_reason(void *context, const char *code, const char *detail)
+{
+    struct reasons *r = context;
+    append_reason(r->out, r->count, code, detail);
 }
 
-static void append_number_of(struct str *out, size_t *count, const char *code,
-                             const struct source_health *health, uint64_t number, const char *what)
+static void append_standing(struct str *out, size_t *count, const struct standing *standing)
 {
-    struct str detail = STR_INIT;
-
-    str_append_format(&detail, "%s: %" PRIu64 " %s", health->name, number, what);
-    append_reason(out, count, code, str_text(&detail));
-    str_done(&detail);
+    if (!reasons_of(standing, add_reason, &(struct reasons){out, count}))
+        out->failed = true;
 }
 
-/* What is wrong with a folder costs freshness, never service. One thing does not hide another: each
- * asks for something else to be done. */
+/* What is wrong with a folder costs freshness, never service. */
 static void append_sources(struct str *out, size_t *count, struct sources *sources)
 {
     struct source_list *list = sources == NULL ? NULL : sources_hold(sources);
@@ -60,78 +58,39 @@ static void append_sources(struct str *out, size_t *count, struct sources *sourc
         struct source_health health;
 
         sources_health(list, at, &health);
-        if (health.failing)
-            append_failure(out, count, &health);
-        if (health.state.held > 0)
-            append_number_of(out, count, "source-held", &health, health.state.held,
-                             plural(health.state.held, "removal is held back by the shrink guard",
-                                    "removals are held back by the shrink guard"));
-        if (health.state.quarantined > 0)
-            append_number_of(out, count, "source-problems", &health, health.state.quarantined,
-                             plural(health.state.quarantined,
-                                    "file is refused; GET /v1/sources tells why",
-                                    "files are refused; GET /v1/sources tells why"));
+        append_standing(out, count,
+                        &(struct standing){.name = health.name,
+                                           .failure = health.failing ? health.failure : NULL,
+                                           .held = health.state.held,
+                                           .refused = health.state.quarantined});
     }
     sources_let_go(list);
 }
 
-/* More than one in a hundred is no sitemap where it lies: crawlers meet it, too. */
-static void append_bad_checks(struct str *out, size_t *count, const char *name,
-                              const uint64_t states[CHECK_STATES])
-{
-    static const enum check_state bad[] = {CHECK_GONE, CHECK_BROKEN, CHECK_NOT_A_SITEMAP};
-    struct str detail = STR_INIT;
-    uint64_t all = 0, sum = 0;
-    const char *some = NULL;
-
-    for (unsigned i = 0; i < CHECK_STATES; i++)
-        all += states[i];
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        sum += states[bad[i]];
-    if (sum == 0 || sum * 100 <= all)
-        return;
-    str_append_format(&detail, "%s: of %" PRIu64 " sitemaps", name, all);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        if (states[bad[i]] == 0)
-            continue;
-        str_append_format(&detail, "%s %" PRIu64 " %s %s", some != NULL ? "," : "", states[bad[i]],
-                          plural(states[bad[i]], "is", "are"), check_state_word(bad[i]));
-        some = some != NULL ? some : check_state_word(bad[i]);
-    }
-    str_append_format(&detail, "; GET /v1/checks?source=%s&state=%s tells which", name, some);
-    append_reason(out, count, "source-checks", str_text(&detail));
-    out->failed |= detail.failed;
-    str_done(&detail);
-}
-
-/* The same of those that lie elsewhere: crawlers are served what was known last. */
+/* The same of remote ones: crawlers are served what was known last. */
 static void append_remotes(struct str *out, size_t *count, const struct app_context *app)
 {
     struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
+    struct remote_counts counts;
 
     for (size_t at = 0; at < roster_count(roster); at++) {
         struct remote_status status;
-        struct str detail = STR_INIT;
         const char *name = roster_at(roster, at)->name;
 
         if (!remote_status(app->remote, name, &status))
             continue;
-        if (status.failing) {
-            str_append_format(&detail, "%s: %s", name, status.failure);
-            append_reason(out, count, "source-failing", str_text(&detail));
-        }
-        str_clear(&detail);
-        if (status.held > 0) {
-            str_append_format(&detail, "%s: %" PRIu64 " %s", name, status.held,
-                              plural(status.held, "removal is held back by the shrink guard",
-                                     "removals are held back by the shrink guard"));
-            append_reason(out, count, "source-held", str_text(&detail));
-        }
-        out->failed |= detail.failed;
-        str_done(&detail);
-        append_bad_checks(out, count, name, status.states);
+        append_standing(out, count,
+                        &(struct standing){.name = name,
+                                           .failure = status.failing ? status.failure : NULL,
+                                           .held = status.held,
+                                           .refused = status.refused,
+                                           .states = status.states});
     }
     roster_let_go(roster);
+    if (app->remote == NULL)
+        return;
+    remote_counts_get(app->remote, &counts);
+    append_standing(out, count, &(struct standing){.states = counts.registered});
 }
 
 static void append_clock(struct str *out, size_t *count, int64_t changed_at, int64_t now)
@@ -188,17 +147,6 @@ static void append_frozen(struct str *out, size_t *count, const struct app_conte
         append_reason(out, count, "frozen", str_text(&detail));
     publisher_site_map_done(routing);
     str_done(&detail);
-}
-
-struct reasons {
-    struct str *out;
-    size_t *count;
-};
-
-static void add_reason(void *context, const char *code, const char *detail)
-{
-    struct reasons *r = context;
-    append_reason(r->out, r->count, code, detail);
 }
 
 static bool has_sites(const struct app_context *app)

@@ -31,6 +31,8 @@ struct listing {
     struct entry_filter filter;
     const struct registry_site *site; /* of the index that is named; NULL: none is */
     uint64_t limit, count;
+    struct catalogue_view *checks; /* each row is shown with its check; NULL: without */
+    enum catalogue_status check_status;
     struct url prefix, loc; /* as given, normalised; text "" where absent */
     bool more, empty;       /* empty: of what is asked for nothing is the token's to see */
     char cursor[ENTRY_CURSOR_SIZE];
@@ -77,6 +79,17 @@ static bool read_parameters(struct listing *listing)
     return true;
 }
 
+/* Whether rows are shown with their checks. */
+static bool read_checks(struct listing *listing, struct catalogue_view *view)
+{
+    uint64_t checks;
+
+    if (!call_number(listing->call, "checks", 0, 1, 0, &checks))
+        return false;
+    listing->checks = checks == 1 ? view : NULL;
+    return true;
+}
+
 /* 400: the query must name the list. Returns false. */
 static bool missing_list(struct call *call)
 {
@@ -88,21 +101,54 @@ static bool missing_list(struct call *call)
     return false;
 }
 
+/* Adds `check` to the object before: how its file was found by what reads it; nothing where nobody
+ * does. */
+static enum catalogue_status append_check(struct str *out, struct catalogue_view *view,
+                                          const struct entry_record *record, bool *checked)
+{
+    struct check_record check;
+    enum catalogue_status status =
+        catalogue_view_check_of_entry(view, record->site_id, record->source, record->loc, &check);
+
+    *checked = status == CATALOGUE_OK;
+    if (status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND)
+        return status;
+    if (!*checked || out->failed || out->len == 0)
+        return CATALOGUE_OK;
+    out->data[--out->len] = '\0'; /* the object is open again */
+    str_append_text(out, ",\"check\":");
+    check_json_append(out, &check);
+    str_append_char(out, '}');
+    return CATALOGUE_OK;
+}
+
+/* False where there is no more to be had, or it failed. */
+static bool append_row(struct listing *listing, const struct entry_record *record)
+{
+    struct str *out = &listing->call->request->reply.body;
+    bool checked;
+
+    if (listing->count++ > 0)
+        str_append_char(out, ',');
+    entry_json_append(out, record, listing->registry, 0);
+    if (listing->checks != NULL)
+        listing->check_status = append_check(out, listing->checks, record, &checked);
+    return !out->failed && listing->check_status == CATALOGUE_OK;
+}
+
 static bool append_record(void *context, const struct entry_record *record)
 {
     struct listing *listing = context;
-    struct str *out = &listing->call->request->reply.body;
+    bool going;
 
     if (listing->count == listing->limit) {
         listing->more = true;
         return false;
     }
-    if (listing->count++ > 0)
-        str_append_char(out, ',');
-    entry_json_append(out, record, listing->registry, 0);
+    going = append_row(listing, record);
     if (listing->count == listing->limit)
         catalogue_entry_cursor(&listing->list, record, listing->cursor);
-    return !out->failed;
+    return going;
 }
 
 /* Appends a record that was looked for by its loc, unless it is not asked for, and frees it. */
@@ -197,13 +243,7 @@ static bool check_search(struct listing *listing)
 
 static bool append_found(void *context, const struct entry_record *record)
 {
-    struct listing *listing = context;
-    struct str *out = &listing->call->request->reply.body;
-
-    if (listing->count++ > 0)
-        str_append_char(out, ',');
-    entry_json_append(out, record, listing->registry, 0);
-    return !out->failed;
+    return append_row(context, record);
 }
 
 /* A part of the index, and how far it came. */
@@ -223,6 +263,8 @@ static enum catalogue_status reply_search(struct listing *listing, struct catalo
     str_append_format(out, "{\"%s\":[", call_noun(listing->call)->many);
     if (!listing->empty)
         status = catalogue_view_search(view, &search, append_found, listing, &searched);
+    if (status == CATALOGUE_OK)
+        status = listing->check_status;
     if (status == CATALOGUE_CONFLICT) {
         refuse_cursor(listing);
         return CATALOGUE_OK;
@@ -240,7 +282,7 @@ static enum catalogue_status search_work(struct call *call, struct catalogue_vie
 {
     struct listing listing = {.call = call, .registry = registry};
 
-    if (!read_parameters(&listing) || !find_index(&listing))
+    if (!read_parameters(&listing) || !read_checks(&listing, view) || !find_index(&listing))
         return CATALOGUE_OK;
     return reply_search(&listing, view);
 }
@@ -253,7 +295,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     char index_state[INDEX_STATE_SIZE];
     enum catalogue_status status;
 
-    if (!read_parameters(&listing) || !find_index(&listing))
+    if (!read_parameters(&listing) || !read_checks(&listing, view) || !find_index(&listing))
         return CATALOGUE_OK;
     str_append_format(&reply->body, "{\"%s\":[", call_noun(call)->many);
     if (listing.empty)
@@ -262,6 +304,8 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
         status = append_by_loc(&listing, view);
     else
         status = catalogue_view_list(view, &listing.list, append_record, &listing);
+    if (status == CATALOGUE_OK)
+        status = listing.check_status;
     if (status == CATALOGUE_CONFLICT) {
         refuse_cursor(&listing);
         return CATALOGUE_OK;
@@ -357,26 +401,6 @@ enum handled sitemaps_list(void *context, struct request *request)
 
 /* ---- GET: one ------------------------------------------------------------------------------ */
 
-/* Adds `check` to the object before: how it was found where it is; nothing where nobody looks. */
-static enum catalogue_status append_check(struct str *out, struct catalogue_view *view,
-                                          const struct entry_record *record, bool *checked)
-{
-    struct check_record check;
-    enum catalogue_status status =
-        catalogue_view_check_by_loc(view, record->site_id, record->loc, &check);
-
-    *checked = status == CATALOGUE_OK;
-    if (status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND)
-        return status;
-    if (!*checked || out->failed || out->len == 0)
-        return CATALOGUE_OK;
-    out->data[--out->len] = '\0'; /* the object is open again */
-    str_append_text(out, ",\"check\":");
-    check_json_append(out, &check);
-    str_append_text(out, "}\n");
-    return CATALOGUE_OK;
-}
-
 /* An id is of an entry or of a page URL; the other call knows it not. */
 static bool is_of_noun(const struct call *call, const struct registry *registry,
                        const struct entry_record *record)
@@ -409,6 +433,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
         return status;
     entry_json_append(&request->reply.body, &record, registry, 0);
     status = append_check(&request->reply.body, view, &record, &checked);
+    str_append_char(&request->reply.body, '\n');
     if (status == CATALOGUE_OK) {
         catalogue_entry_etag(&record, etag);
         if (checked) {

@@ -76,7 +76,7 @@ struct backend_source {
     int64_t good_at; /* of its last good scan; 0: none yet */
     bool of_list;    /* its files are the sitemaps that its upstream's list names */
     uint64_t files, listed, quarantined, held, remarked;
-    uint64_t bad;        /* of a list: gone, broken or none where they lie */
+    uint64_t bad;        /* of a list: sitemaps that crawlers cannot use, or may not be able to */
     const char *failure; /* NULL: none */
 };
 
@@ -110,7 +110,7 @@ typedef void backend_crawler_page_each(void *context, const struct backend_crawl
 
 struct backend_status {
     char version[32];
-    bool healthy;       /* a file: it can be read, and nothing is frozen */
+    bool healthy;       /* there is no reason why not */
     struct str reasons; /* why not, one a line */
     uint64_t source_count;
     void (*source)(void *context, const struct backend_source *source); /* told each */

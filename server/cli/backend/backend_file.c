@@ -11,6 +11,7 @@
 #include "server/pages/publisher.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/limits.h"
+#include "server/sources/reasons.h"
 
 #define WHY_SIZE 512
 
@@ -509,11 +510,13 @@ static int sources(struct backend *b, backend_source_each *each, void *context)
 }
 
 /* In the words of /readyz. */
-static bool tell_frozen(struct backend *b, struct str *out)
+static void tell_registry(struct backend *b, struct str *out)
 {
     struct registry *registry = read_registry(b, 0);
-    bool any = false;
 
+    if (registry != NULL && registry->site_count == 0)
+        str_append_text(out, "there is no site yet, and crawlers get 421: make one with "
+                             "`sitemapd site add ORIGIN` (no-site)\n");
     for (size_t i = 0; registry != NULL && i < registry->site_count; i++) {
         const struct registry_site *site = &registry->sites[i];
 
@@ -522,20 +525,32 @@ static bool tell_frozen(struct backend *b, struct str *out)
                 continue;
             text_append_index_url(out, site, &site->indexes[k]);
             str_append_text(out, " is frozen: nothing changes there until it is thawed (frozen)\n");
-            any = true;
         }
     }
     registry_unref(registry);
-    return any;
 }
 
-static enum catalogue_status tell_source(struct catalogue_view *view, const char *name,
+static void add_reason(void *context, const char *code, const char *detail)
+{
+    str_append_format(context, "%s (%s)\n", detail, code);
+}
+
+/* `remote`: its list is polled, and its sitemaps may be. That a folder cannot be read only the
+ * server knows that reads it. */
+static enum catalogue_status tell_source(struct catalogue_view *view, const char *name, bool remote,
                                          struct backend_status *out)
 {
-    struct backend_source source = {.name = name};
+    struct backend_source source = {.name = name, .of_list = remote};
+    uint64_t states[CHECK_STATES] = {0};
+    struct check_record list = {.id = 0};
     struct source_state state;
     enum catalogue_status read = catalogue_view_source_state(view, name, &state);
 
+    if (read == CATALOGUE_OK && remote)
+        read = catalogue_view_check_bad_counts(view, name, states);
+    if (read == CATALOGUE_OK && remote &&
+        (read = catalogue_view_check_list(view, name, &list)) == CATALOGUE_NOT_FOUND)
+        read = CATALOGUE_OK;
     if (read != CATALOGUE_OK)
         return read;
     source.good_at = state.good_at;
@@ -544,11 +559,32 @@ static enum catalogue_status tell_source(struct catalogue_view *view, const char
     source.quarantined = state.quarantined;
     source.held = state.held;
     source.remarked = state.remarked;
+    source.bad = check_count_bad(states);
+    if (list.problem != NULL)
+        source.failure = list.detail != NULL ? list.detail : list.problem;
     out->source(out->context, &source);
+    if (!reasons_of(&(struct standing){.name = name,
+                                       .failure = source.failure,
+                                       .held = state.held,
+                                       .refused = state.quarantined,
+                                       .states = states},
+                    add_reason, &out->reasons))
+        return CATALOGUE_NO_MEMORY;
     return read;
 }
 
-/* The sources, as the catalogue remembers them: no server is asked. */
+/* What the API registered, of sites with `check`. */
+static enum catalogue_status tell_registered(struct catalogue_view *view, struct str *out)
+{
+    uint64_t states[CHECK_STATES] = {0};
+    enum catalogue_status read = catalogue_view_check_bad_counts(view, "", states);
+
+    if (read == CATALOGUE_OK && !reasons_of(&(struct standing){.states = states}, add_reason, out))
+        return CATALOGUE_NO_MEMORY;
+    return read;
+}
+
+/* How sources and watched sitemaps are doing, as the catalogue remembers it: no server is asked. */
 static int status(struct backend *b, struct backend_status *out)
 {
     const struct config *config = b->cli->config;
@@ -557,16 +593,22 @@ static int status(struct backend *b, struct backend_status *out)
     enum catalogue_status read = take(of(b), &view);
 
     snprintf(out->version, sizeof out->version, "%s", SITEMAPD_VERSION);
-    out->healthy = read == CATALOGUE_OK && !tell_frozen(b, &out->reasons);
     if (read == CATALOGUE_OK)
         read = catalogue_view_registry(view, &registry);
     for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++)
-        read = tell_source(view, config->sources[i].named.name, out);
+        read = tell_source(view, config->sources[i].named.name, config->sources[i].upstream != NULL,
+                           out);
     for (size_t i = 0; read == CATALOGUE_OK && i < registry->source_count; i++)
         if (!is_put_aside(config, &registry->sources[i]))
-            read = tell_source(view, registry->sources[i].name, out);
+            read = tell_source(view, registry->sources[i].name,
+                               registry->sources[i].upstream != NULL, out);
+    if (read == CATALOGUE_OK)
+        read = tell_registered(view, &out->reasons);
     registry_unref(registry);
     give_back(of(b), view);
+    if (read == CATALOGUE_OK)
+        tell_registry(b, &out->reasons);
+    out->healthy = read == CATALOGUE_OK && out->reasons.len == 0;
     return unreadable(b, read);
 }
 

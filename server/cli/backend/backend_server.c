@@ -548,6 +548,15 @@ static void take_reasons(const json_t *ready, struct str *out)
     }
 }
 
+static uint64_t count_bad(const json_t *checks)
+{
+    uint64_t counts[CHECK_STATES];
+
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        counts[i] = member_number(checks, check_state_word((enum check_state)i));
+    return check_count_bad(counts);
+}
+
 static int status(struct backend *b, struct backend_status *out)
 {
     struct server_backend *s = of(b);
@@ -577,8 +586,7 @@ static int status(struct backend *b, struct backend_status *out)
             .quarantined = member_number(source, "quarantined"),
             .held = member_number(source, "held_removals"),
             .remarked = member_number(source, "remarked"),
-            .bad = member_number(checks, "gone") + member_number(checks, "broken") +
-                   member_number(checks, "not-a-sitemap"),
+            .bad = count_bad(checks),
             .failure = member_text_or_null(source, "failure"),
         };
 

@@ -10,7 +10,6 @@
 #include "server/sources/remote/run.h"
 
 #define FULL_EVERY_S    (7 * 86400)
-#define LIARS_LEAST_S   21600u
 #define WRITTEN_SLACK_S 60
 #define AGAIN_S         5
 
@@ -165,8 +164,7 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
 {
     struct check_record *record = &s->write.record;
     const struct check_record before = p->record;
-    struct interval_bounds bounds = {p->remote->plan->bounds.min_interval_s,
-                                     p->remote->plan->bounds.max_interval_s};
+    struct interval_bounds bounds = run_bounds(p->remote);
     if (!v->same && split_was(p))
         take_split(p, file, s);
     else if (!v->same)
@@ -191,16 +189,16 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
     record->problem = NULL;
     record->detail = v->same && before.problem == NULL ? before.detail : split_left_out(p);
     record->line = 0;
-    record->interval_s =
-        s->dates.first ? INTERVAL_FIRST_S : interval_next(record->interval_s, changed, bounds);
+    record->interval_s = s->dates.first ? interval_first(bounds)
+                                        : interval_next(record->interval_s, changed, bounds);
     int64_t fresh =
         freshness_left(fetch_header(reply, "Cache-Control"), fetch_header(reply, "Age"));
     if (fresh > (int64_t)bounds.max_s)
         fresh = bounds.max_s;
     if (fresh > (int64_t)record->interval_s)
         record->interval_s = (uint32_t)fresh;
-    if ((record->marks & CHECK_VALIDATORS_LIE) && record->interval_s < LIARS_LEAST_S)
-        record->interval_s = LIARS_LEAST_S;
+    if (record->marks & CHECK_VALIDATORS_LIE)
+        record->interval_s = interval_liar(record->interval_s, bounds);
 }
 
 static bool is_same_trouble(enum check_state a, enum check_state b)
@@ -211,8 +209,7 @@ static bool is_same_trouble(enum check_state a, enum check_state b)
 static uint32_t settle_bad(struct poll *p, const struct child_verdict *v,
                            struct check_record *record)
 {
-    struct interval_bounds bounds = {p->remote->plan->bounds.min_interval_s,
-                                     p->remote->plan->bounds.max_interval_s};
+    struct interval_bounds bounds = run_bounds(p->remote);
     record->failures = is_same_trouble(p->record.state, v->state) ? record->failures + 1 : 1;
     record->problem = v->problem;
     record->detail = *v->detail ? v->detail : NULL;
@@ -240,15 +237,7 @@ static void tell_state(struct poll *p, const struct check_record *record)
         r->options.moved(r->options.moved_context, &moved);
     if (record->state == before)
         return;
-    pthread_mutex_lock(&r->lock);
-    r->counts.states[before] -= r->counts.states[before] > 0;
-    r->counts.states[record->state]++;
-    if (p->source) {
-        uint64_t *states = p->source->status.states;
-        states[before] -= states[before] > 0;
-        states[record->state]++;
-    }
-    pthread_mutex_unlock(&r->lock);
+    watch_count_moved(r, p->source, (int)before, record->state);
     if (record->state == CHECK_GOOD && before != CHECK_NEW)
         remote_tell(r, 2, "check-recovered", source, "%s is good again", record->loc);
     else if (record->state != CHECK_GOOD)

@@ -4,6 +4,8 @@
 
 #define DROP_POLLS   3u
 #define MINUTE       60u
+#define FIRST_S      21600u
+#define LIAR_LEAST_S 21600u
 #define NONE_FIRST_S 3600u
 #define TOGETHER_S   10
 #define LONG_S       3600u
@@ -130,9 +132,19 @@ static uint32_t within(uint64_t interval_s, struct interval_bounds bounds)
     return interval_s > bounds.max_s ? bounds.max_s : (uint32_t)interval_s;
 }
 
+uint32_t interval_first(struct interval_bounds bounds)
+{
+    return within(FIRST_S, bounds);
+}
+
+uint32_t interval_liar(uint32_t interval_s, struct interval_bounds bounds)
+{
+    return within(interval_s < LIAR_LEAST_S ? LIAR_LEAST_S : interval_s, bounds);
+}
+
 uint32_t interval_next(uint32_t interval_s, bool changed, struct interval_bounds bounds)
 {
-    uint64_t from = interval_s > 0 ? interval_s : INTERVAL_FIRST_S;
+    uint64_t from = interval_s > 0 ? interval_s : FIRST_S;
     return within(changed ? from / 3 : from + from / 4, bounds);
 }
 

@@ -35,12 +35,14 @@ void due_done(struct due_heap *h);
 
 /* ---- intervals */
 
-#define INTERVAL_FIRST_S 21600u /* 6 h */
-
 struct interval_bounds {
     uint32_t min_s, max_s;
 };
 
+/* After the first good poll, which says nothing of how often the content changes: 6 h. */
+uint32_t interval_first(struct interval_bounds bounds);
+/* The same of one whose validators lie, so that each poll costs the whole file: at least 6 h. */
+uint32_t interval_liar(uint32_t interval_s, struct interval_bounds bounds);
 /* After a good poll: a third where the content was another, a quarter more where it was not. A
  * sitemap that changes daily is then seen 2.7 h late in the mean, for five polls a day. */
 uint32_t interval_next(uint32_t interval_s, bool changed, struct interval_bounds bounds);

@@ -147,11 +147,26 @@ static void poll_claimed(struct poll *p)
     free(ids);
 }
 
+/* How many members of the list are not taken, as the catalogue has it. */
+static uint64_t count_refused(struct poll *p)
+{
+    struct catalogue_view *view;
+    struct source_state state = {.quarantined = p->source->status.refused};
+    if (catalogue_view_begin(p->remote->catalogue, &view) != CATALOGUE_OK)
+        return state.quarantined;
+    if (catalogue_view_source_state(view, p->source->settings->name, &state) != CATALOGUE_OK)
+        state.quarantined = p->source->status.refused;
+    catalogue_view_end(view);
+    return state.quarantined;
+}
+
 static void note_scan(struct poll *p, const struct scan_outcome *out)
 {
     struct remote_source *s = p->source;
     bool held = out->result.would_remove != s->status.held && out->result.would_remove > 0;
+    uint64_t refused = count_refused(p);
     pthread_mutex_lock(&p->remote->lock);
+    s->status.refused = refused;
     s->status.members = upstream_count(p->upstream).members;
     s->status.held = out->result.would_remove;
     pthread_mutex_unlock(&p->remote->lock);

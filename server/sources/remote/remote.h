@@ -144,6 +144,7 @@ struct remote_status {
     uint64_t polls;                /* since the start */
     uint64_t members;              /* that the list named last */
     uint64_t held;                 /* removals that the shrink guard holds back */
+    uint64_t refused;              /* members of the list that are not taken */
     uint64_t states[CHECK_STATES]; /* of its children */
     char failure_code[40];         /* a stable word; "" */
     char failure[256];             /* a sentence; "" */
@@ -164,7 +165,8 @@ enum remote_result {
 const char *remote_result_word(enum remote_result result);
 
 struct remote_counts {
-    uint64_t states[CHECK_STATES]; /* of all children */
+    uint64_t states[CHECK_STATES];     /* of all children */
+    uint64_t registered[CHECK_STATES]; /* of them those that the API registered */
     uint64_t results[REMOTE_RESULTS];
     uint64_t bytes;                      /* of bodies, as sent */
     struct histogram_values duration_ns; /* of polls, by histogram_times */

@@ -112,6 +112,11 @@ double run_stretch(const struct remote *r, const struct remote_host *host)
     return pressure > 1 ? pressure : 1;
 }
 
+struct interval_bounds run_bounds(const struct remote *r)
+{
+    return (struct interval_bounds){r->plan->bounds.min_interval_s, r->plan->bounds.max_interval_s};
+}
+
 /* ---- handing over --------------------------------------------------------------------------- */
 
 bool run_write(struct remote *r, const struct check_write *write)
@@ -268,6 +273,7 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     if (catalogue_view_source_state(view, s->settings->name, &state) == CATALOGUE_OK) {
         told.members = state.files;
         told.held = state.held;
+        told.refused = state.quarantined;
         s->whole = s->whole || state.held > 0;
     }
     pthread_mutex_lock(&r->lock);
@@ -801,6 +807,8 @@ static int64_t step(struct remote *r)
         run_flush(r);
     if (r->leads)
         watch_step(r, now_ms);
+    else
+        watch_follow(r, now_ms);
     measure(r, now, now_ms);
     if (r->leads && r->look.phase != LOOK_REST && r->flight == NULL)
         return 0;

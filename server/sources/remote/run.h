@@ -125,6 +125,7 @@ struct remote {
     int64_t max_id;       /* of the rows in memory */
     bool leads, followed; /* a shared catalogue's one node that polls; this one, or not until now */
     bool load;            /* memory is to be made anew */
+    int64_t count_at_ms;  /* on a node that does not poll: not before */
     bool told_not_kept;   /* and nothing was kept since */
     bool fresh;           /* there are sources that are not in memory yet */
     int64_t fresh_at_ms;  /* nor are they put there before it */
@@ -230,6 +231,7 @@ uint32_t run_chance(struct remote *r);
 void run_put(struct remote *r, struct remote_host *host, struct due due);
 /* By how much intervals of the host count longer: 1 or more. */
 double run_stretch(const struct remote *r, const struct remote_host *host);
+struct interval_bounds run_bounds(const struct remote *r);
 /* Adds a row to the batch; its texts are copied. False: no memory, or no room. */
 bool run_write(struct remote *r, const struct check_write *write);
 /* Hands the batch over now, where nothing is under way. */
@@ -332,3 +334,9 @@ bool watch_load(struct remote *r);
 bool watch_load_fresh(struct remote *r);
 /* Counts states anew. */
 void watch_count(struct remote *r);
+/* A child of the source (NULL: one that the API registered) is in another state; `from` -1: it is
+ * new. */
+void watch_count_moved(struct remote *r, struct remote_source *source, int from,
+                       enum check_state to);
+/* On a node that does not poll: counts now and then what the others found to be bad. */
+void watch_follow(struct remote *r, int64_t now_ms);

@@ -9,11 +9,12 @@
 #include "server/base/clock.h"
 #include "server/sources/remote/run.h"
 
-#define LOOKED        2000u /* rows in a slice */
-#define SLICES        4u    /* in a step */
-#define LOAD_ROWS     5000u
-#define REST_LEAST_MS 2000
-#define SPREAD_RATE   0.8
+#define LOOKED         2000u /* rows in a slice */
+#define SLICES         4u    /* in a step */
+#define LOAD_ROWS      5000u
+#define REST_LEAST_MS  2000
+#define FOLLOW_REST_MS 10000
+#define SPREAD_RATE    0.8
 
 struct gather {
     struct remote *remote;
@@ -36,6 +37,22 @@ static int64_t first_poll(struct remote *r, const char *loc)
     return (int64_t)at;
 }
 
+static void move_count(uint64_t counts[CHECK_STATES], int from, enum check_state to)
+{
+    if (from >= 0)
+        counts[from] -= counts[from] > 0;
+    counts[to]++;
+}
+
+void watch_count_moved(struct remote *r, struct remote_source *source, int from,
+                       enum check_state to)
+{
+    pthread_mutex_lock(&r->lock);
+    move_count(r->counts.states, from, to);
+    move_count(source ? source->status.states : r->counts.registered, from, to);
+    pthread_mutex_unlock(&r->lock);
+}
+
 static bool add(void *context, int64_t site_id, const char *loc)
 {
     struct gather *g = context;
@@ -44,8 +61,11 @@ static bool add(void *context, int64_t site_id, const char *loc)
                                            .source = g->source,
                                            .site_id = site_id,
                                            .next_at = first_poll(g->remote, loc),
-                                           .interval_s = INTERVAL_FIRST_S}};
-    g->full = !run_write(g->remote, &write) || g->remote->batch_count == CHECK_WRITES_MAX;
+                                           .interval_s = interval_first(run_bounds(g->remote))}};
+    bool written = run_write(g->remote, &write);
+    if (written)
+        watch_count_moved(g->remote, run_source(g->remote, g->source), -1, CHECK_NEW);
+    g->full = !written || g->remote->batch_count == CHECK_WRITES_MAX;
     return !g->full;
 }
 
@@ -325,22 +345,45 @@ bool watch_load_fresh(struct remote *r)
     return done;
 }
 
-void watch_count(struct remote *r)
+typedef enum catalogue_status count_by(struct catalogue_view *view, const char *source,
+                                       uint64_t counts[CHECK_STATES]);
+
+/* Counts anew into `kept`, which is read under `lock`. */
+static void recount(struct remote *r, struct catalogue_view *view, count_by *by, const char *source,
+                    uint64_t kept[CHECK_STATES])
+{
+    uint64_t counts[CHECK_STATES];
+    memcpy(counts, kept, sizeof counts);
+    if (by(view, source, counts) != CATALOGUE_OK)
+        return;
+    pthread_mutex_lock(&r->lock);
+    memcpy(kept, counts, sizeof counts);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void recount_all(struct remote *r, count_by *by)
 {
     struct catalogue_view *view;
-    uint64_t counts[CHECK_STATES];
     if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK)
         return;
-    if (catalogue_view_check_counts(view, NULL, counts) == CATALOGUE_OK) {
-        pthread_mutex_lock(&r->lock);
-        memcpy(r->counts.states, counts, sizeof counts);
-        pthread_mutex_unlock(&r->lock);
-    }
+    recount(r, view, by, NULL, r->counts.states);
+    recount(r, view, by, "", r->counts.registered);
     for (size_t i = 0; i < r->plan->count; i++)
-        if (catalogue_view_check_counts(view, r->plan->settings[i].name, counts) == CATALOGUE_OK) {
-            pthread_mutex_lock(&r->lock);
-            memcpy(r->sources[i].status.states, counts, sizeof counts);
-            pthread_mutex_unlock(&r->lock);
-        }
+        recount(r, view, by, r->plan->settings[i].name, r->sources[i].status.states);
     catalogue_view_end(view);
+}
+
+void watch_count(struct remote *r)
+{
+    recount_all(r, catalogue_view_check_counts);
+}
+
+void watch_follow(struct remote *r, int64_t now_ms)
+{
+    if (now_ms < r->count_at_ms)
+        return;
+    recount_all(r, catalogue_view_check_bad_counts);
+    int64_t end_ms = clock_now_ms();
+    int64_t rest = interval_rest_ms(end_ms - now_ms);
+    r->count_at_ms = end_ms + (rest < FOLLOW_REST_MS ? FOLLOW_REST_MS : rest);
 }

@@ -42,6 +42,14 @@ static void intervals(void **state)
         assert_true(with >= 900 && with <= 1100);
     }
     assert_int_equal(interval_jitter(5, 7), 5);
+    /* Neither the first interval nor a liar's is longer than max_interval, or shorter than min. */
+    static const struct interval_bounds hour = {60, 3600}, day = {86400, 604800};
+    assert_int_equal(interval_first(bounds), 21600);
+    assert_int_equal(interval_first(hour), 3600);
+    assert_int_equal(interval_first(day), 86400);
+    assert_int_equal(interval_liar(900, bounds), 21600);
+    assert_int_equal(interval_liar(50000, bounds), 50000);
+    assert_int_equal(interval_liar(900, hour), 3600);
     /* What waits long is polled together; what is urgent is not kept waiting. */
     assert_int_equal(interval_together(1000001, 3600), 1000010);
     assert_int_equal(interval_together(1000010, 86400), 1000010);
