@@ -16,7 +16,7 @@ enum check_state {
     CHECK_GOOD,          /* read and verified, or not modified since */
     CHECK_EMPTY,         /* a sitemap without URLs */
     CHECK_GONE,          /* 404 or 410 */
-    CHECK_NOT_A_SITEMAP, /* HTML, a feed, an index */
+    CHECK_NOT_A_SITEMAP, /* HTML, an index, another file */
     CHECK_BROKEN,        /* meant as a sitemap, and no crawler takes it */
     CHECK_REFUSED,       /* 401, 403, 451, 429, a wall against bots: says nothing about crawlers */
     CHECK_UNREACHABLE,   /* no connection, no whole answer, a 5xx */
@@ -54,7 +54,8 @@ enum check_remark {
     CHECK_DROPPED = 16,          /* three polls agree that it is none: its entry left the index */
     CHECK_DATE_STALE = 32,   /* its content changed, and its date in the index could not be moved */
     CHECK_SPLIT = 64,        /* it is past the limits: its page URLs are a urlset */
-    CHECK_REMARKS_END = 128, /* the next one's number */
+    CHECK_REMARKS_END = 128, /* the first number that is not a remark: */
+    CHECK_FEED = 128,        /* its last good content is RSS or Atom */
 };
 /* "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded", "dropped",
  * "date-stale", "split". Static. */

@@ -83,6 +83,43 @@ const char *fetch_header(const struct fetch_reply *reply, const char *name)
     return NULL;
 }
 
+const char *fetch_header_joined(const struct fetch_reply *reply, const char *name, char *out,
+                                size_t size)
+{
+    size_t used = 0;
+    bool any = false;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < reply->header_count; i++) {
+        if (strcasecmp(reply->headers[i].name, name) != 0)
+            continue;
+        if (used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", any ? ", " : "",
+                                     reply->headers[i].value);
+        any = true;
+    }
+    return any ? out : NULL;
+}
+
+bool fetch_is_wall(const struct fetch_reply *reply)
+{
+    static const struct {
+        const char *name, *value;
+    } marks[] = {
+        {"cf-mitigated", "challenge"},    {"x-vercel-mitigated", "challenge"},
+        {"x-vercel-mitigated", "deny"},   {"x-amzn-waf-action", "challenge"},
+        {"x-amzn-waf-action", "captcha"}, {"sg-captcha", "challenge"},
+    };
+
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        const char *value = fetch_header(reply, marks[i].name);
+
+        if (value != NULL && strcasecmp(value, marks[i].value) == 0)
+            return true;
+    }
+    return false;
+}
+
 int64_t fetch_retry_after(const struct fetch_reply *reply, int64_t now)
 {
     const char *date = fetch_header(reply, "Date");

@@ -113,5 +113,13 @@ const char *fetch_header(const struct fetch_reply *reply, const char *name);
 /* How many seconds the answer asks to wait before one asks again (Retry-After), counted from its
  * own Date, or from `now` (Unix seconds) where it has none; -1 where it does not say. */
 int64_t fetch_retry_after(const struct fetch_reply *reply, int64_t now);
+#define CODINGS_TEXT 128u /* bytes that hold any Content-Encoding that is of use */
+/* Writes the values of all fields of this name, joined with commas, to `out`; cut where they do not
+ * fit. NULL where there is none, else `out`. */
+const char *fetch_header_joined(const struct fetch_reply *reply, const char *name, char *out,
+                                size_t size);
+/* True where the answer's header says that it is a challenge to tell people from bots, whatever its
+ * status and body. */
+bool fetch_is_wall(const struct fetch_reply *reply);
 /* True where the list header names `word`, whatever its case, parameters aside. */
 bool fetch_header_lists(const struct fetch_reply *reply, const char *name, const char *word);

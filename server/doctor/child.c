@@ -36,6 +36,8 @@ static const char *todo_of(enum rule_code code)
         return "date each page by its own change; crawlers learn to ignore build stamps";
     case RULE_NAMESPACE:
         return "give the urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\", as it is";
+    case RULE_ENCODING_ODD:
+        return "send no such Content-Encoding: it names what was done to the body, gzip mostly";
     case RULE_GZIP_UNMARKED:
         return "name it .gz, or say Content-Type: application/gzip: some crawlers take it for "
                "damaged text";
@@ -205,26 +207,48 @@ static void say(struct visit *v, enum doctor_level level, const char *loc, const
                loc, what);
 }
 
-static const char *todo_of_broken(const char *code)
+/* What to do about a file that is not good, by its code (docs/remote.md, "Codes"). */
+static const char *todo_of_file(const char *code)
 {
-    if (strcmp(code, "not-gzip") == 0)
-        return "compress it, or take .gz off its name: Google tells of a compression error";
-    if (strcmp(code, "no-usable-url") == 0)
-        return "write whole URLs where the sitemap is made: as it is, no crawler has any use for "
-               "it";
+    static const struct {
+        const char *code, *todo;
+    } all[] = {
+        {"empty", "leave it out of the index until it has one"},
+        {"nested-index", "list its sitemaps themselves: an index may hold no index"},
+        {"not-a-sitemap",
+         "put the sitemap back, or take it out of the index: this may be an error page with 200"},
+        {"bot-wall", "exempt sitemaps from the bot protection, and verified crawlers with them: a "
+                     "crawler that gets this page reads no sitemap"},
+        {"maintenance-page", "answer 503 with Retry-After during maintenance: with 200 crawlers "
+                             "take the page for the sitemap"},
+        {"not-gzip", "compress it, or take .gz off its name: Google tells of a compression error"},
+        {"packed-twice", "turn compression off in the proxy for this path, or compress the file "
+                         "once: it is compressed twice"},
+        {"encoding", "make the server encode only what Accept-Encoding names, and declare what it "
+                     "sends"},
+        {"wrong-namespace",
+         "give the urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\", exactly"},
+        {"no-usable-url", "write whole URLs where the sitemap is made: as it is, no crawler has "
+                          "any use for it"},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(code, all[i].code) == 0)
+            return all[i].todo;
     return "correct the file where it is made";
 }
 
-static void say_broken(struct visit *v, const char *loc, const struct sitemap_file *file)
+static void say_file(struct visit *v, enum doctor_level level, const char *loc,
+                     const struct sitemap_file *file)
 {
     char place[64] = "";
 
     if (file->line > 0)
         snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", file->line,
                  file->column);
-    visit_tell(v, DOCTOR_WRONG, "child",
+    visit_tell(v, level, "child",
                &(struct visit_about){file->code, loc, file->line, file->column, 0},
-               todo_of_broken(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
+               todo_of_file(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
 }
 
 #define STALE_SECONDS 86400 /* a date without a time stands for so long */
@@ -255,64 +279,32 @@ static void judge_file(struct visit *v, const char *loc, const char *lastmod,
 {
     bool stale;
 
-    switch (file->kind) {
-    case SITEMAP_FILE_URLSET:
-    case SITEMAP_FILE_TEXT:
+    if (file->kind == SITEMAP_FILE_EMPTY) {
+        say_file(v, DOCTOR_WARNING, loc, file);
+    } else if (!sitemap_file_is_good(file->kind)) {
+        say_file(v, DOCTOR_WRONG, loc, file);
+    } else {
         stale = judge_date(v, loc, lastmod, file);
         if (!visit_remarks(v, loc, &file->remarks) && !stale)
             visit_tell(v, DOCTOR_OK, "child", &(struct visit_about){.url = loc}, NULL,
-                       "%s: %" PRIu64 " %s", loc, file->urls, plural(file->urls, "URL", "URLs"));
-        break;
-    case SITEMAP_FILE_EMPTY:
-        say(v, DOCTOR_WARNING, loc, "empty-sitemap", "leave it out of the index until it has one",
-            "has no URL");
-        break;
-    case SITEMAP_FILE_INDEX:
-        say(v, DOCTOR_WRONG, loc, "nested-index",
-            "list its sitemaps themselves: an index may hold no index", "is an index itself");
-        break;
-    case SITEMAP_FILE_OTHER:
-        say(v, DOCTOR_WRONG, loc, "not-a-sitemap",
-            "put the sitemap back, or take it out of the index: this may be an error page with "
-            "200",
-            "is no sitemap");
-        break;
-    case SITEMAP_FILE_BROKEN:
-        say_broken(v, loc, file);
-        break;
+                       "%s: %s%" PRIu64 " %s", loc, file->feed ? "a feed of " : "", file->urls,
+                       plural(file->urls, "URL", "URLs"));
     }
-}
-
-/* What the name says of the bytes, and the headers. A .gz that comes with Content-Encoding is
- * unpacked by whoever fetches it. */
-static enum sitemap_packing packing_of(const struct url *url, const struct fetch_reply *r)
-{
-    size_t end = (size_t)url->origin_len + url->path_len;
-    bool gz = url->path_len > 3 && memcmp(url->text + end - 3, ".gz", 3) == 0;
-
-    if (fetch_header(r, "Content-Encoding") != NULL)
-        return SITEMAP_PACKING_ANY;
-    if (gz)
-        return SITEMAP_PACKING_GZIP;
-    return fetch_header_lists(r, "Content-Type", "application/gzip") ||
-                   fetch_header_lists(r, "Content-Type", "application/x-gzip")
-               ? SITEMAP_PACKING_ANY
-               : SITEMAP_PACKING_PLAIN;
 }
 
 /* Pages of the index's own host may stand in a sitemap of another one: the robots.txt that names
  * the index is theirs. */
 static void verify(struct visit *v, const struct url *loc, const char *lastmod,
-                   const struct fetch_reply *r, const struct str *body)
+                   const struct fetch_reply *r)
 {
-    char host[LOC_MAX_CHARS + 1];
+    char host[LOC_MAX_CHARS + 1], codings[CODINGS_TEXT];
     const char *hosts[] = {host};
     struct sitemap_expect expect = {
         .now = v->options->now,
         .url = loc,
         .hosts = hosts,
         .host_count = 1,
-        .packing = packing_of(loc, r),
+        .packing = sitemap_packing_of(loc->text, (size_t)loc->origin_len + loc->path_len),
     };
     struct sitemap_verifier *verifier;
     struct sitemap_file file;
@@ -320,8 +312,12 @@ static void verify(struct visit *v, const struct url *loc, const char *lastmod,
     snprintf(host, sizeof host, "%.*s", v->url.origin_len - v->url.host_at,
              v->url.text + v->url.host_at);
     verifier = sitemap_verifier_new(&expect);
-    if (verifier != NULL)
-        sitemap_verifier_feed(verifier, str_text(body), body->len);
+    if (verifier != NULL) {
+        sitemap_verifier_head(verifier,
+                              fetch_header_joined(r, "Content-Encoding", codings, sizeof codings),
+                              fetch_header(r, "Content-Type"));
+        sitemap_verifier_feed(verifier, str_text(&r->body), r->body.len);
+    }
     if (verifier == NULL || !sitemap_verifier_finish(verifier, &file))
         v->no_memory = true;
     else
@@ -348,7 +344,6 @@ static void note_unindexed(struct visit *v, const char *loc, const struct fetch_
 static void judge_answer(struct visit *v, const struct url *loc, const char *lastmod,
                          const struct url *last, unsigned hops, const struct fetch_reply *r)
 {
-    struct str body = STR_INIT;
     struct visit_about about = {.url = loc->text};
 
     note_unindexed(v, loc->text, r);
@@ -359,17 +354,20 @@ static void judge_answer(struct visit *v, const struct url *loc, const char *las
                    "hold a sitemap to where it is found",
                    "%s: is redirected to %s", loc->text, last->text);
     }
-    about.code = "status";
-    if (r->status != 200)
+    about.code = fetch_is_wall(r) ? "bot-wall" : "status";
+    if (fetch_is_wall(r))
+        visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_file(about.code),
+                   "%s: answers %u with a challenge of a bot wall (%s)", loc->text, r->status,
+                   about.code);
+    else if (r->status != 200)
         visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_status(v, loc, r->status),
                    "%s: answers %u%s", loc->text, r->status,
                    hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
     else if (r->cut)
         say(v, DOCTOR_WRONG, loc->text, "file-too-large", "split it: 50 MiB is the limit",
             "is larger than 52,428,800 bytes");
-    else if (visit_decode(v, "child", loc->text, r, &body))
-        verify(v, loc, lastmod, r, &body);
-    str_done(&body);
+    else
+        verify(v, loc, lastmod, r);
 }
 
 void visit_child(struct visit *v, const char *text, const char *lastmod,

@@ -132,9 +132,10 @@ static void judge_type(struct visit *v)
 
 static void say_encoding(struct visit *v)
 {
-    bool encoded = fetch_header(&v->page, "Content-Encoding") != NULL;
+    struct content_coding coding;
 
-    if (encoded)
+    visit_coding(&v->page, &coding);
+    if (coding.gzip > 0)
         visit_say(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, %zu decoded", v->page.body.len,
                   v->body.len);
     else if (fetch_header_lists(&v->page, "Content-Type", "application/gzip") ||
@@ -168,7 +169,7 @@ bool visit_page(struct visit *v)
                   "there are more than 52,428,800 bytes");
         return false;
     }
-    if (!visit_decode(v, "gzip", NULL, &v->page, &v->body))
+    if (!visit_decode(v, &v->page, &v->body))
         return false;
     say_encoding(v);
     return true;
@@ -491,7 +492,7 @@ static void judge_now(struct visit *v, const struct found *f)
     nanosleep(&second, NULL);
     v->body = (struct str)STR_INIT;
     if (visit_follow(v, &url, GZIP_HEADERS, VISIT_MAX_PAGE, &r, &hops) == FETCH_OK &&
-        r.status == 200 && visit_decode(v, "gzip", NULL, &r, &v->body) && read_index(v, &again) &&
+        r.status == 200 && visit_decode(v, &r, &v->body) && read_index(v, &again) &&
         all_moved(&again, f))
         visit_tell(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "claims-are-now"},
                    "give the date of each sitemap's last change; `sitemapd migrate` shows how to "

@@ -21,9 +21,19 @@ static enum fetch_status visit_ask(struct visit *v, const char *method, const st
     "NoChange "                                                                                    \
     "and no FileETag None; a CDN: strong ETags, no rewriting of bodies)"
 
+void visit_coding(const struct fetch_reply *r, struct content_coding *out)
+{
+    char codings[CODINGS_TEXT];
+
+    content_coding_read(fetch_header_joined(r, "Content-Encoding", codings, sizeof codings), out);
+}
+
 static bool compressed(const struct fetch_reply *r)
 {
-    return fetch_header(r, "Content-Encoding") != NULL;
+    struct content_coding coding;
+
+    visit_coding(r, &coding);
+    return coding.gzip > 0 || coding.unreadable;
 }
 
 static void judge_vary(struct visit *v)
@@ -144,7 +154,7 @@ static void compare_identity(struct visit *v, const struct fetch_reply *r)
 {
     const char *etag = fetch_header(&v->page, "ETag"), *plain = fetch_header(r, "ETag");
 
-    if (compressed(r) && strcasecmp(fetch_header(r, "Content-Encoding"), "identity") != 0)
+    if (compressed(r))
         visit_say(v, DOCTOR_WRONG, "identity",
                   "keep the two forms apart in the cache: Vary: Accept-Encoding",
                   "who asks for no compression gets Content-Encoding: %s",
@@ -338,58 +348,67 @@ static bool take_decoded(void *context, const char *bytes, size_t len)
     return !out->failed && out->len <= VISIT_MAX_PAGE;
 }
 
-static bool gunzip(struct visit *v, const char *check, const char *url, const struct str *in,
-                   struct str *out)
+static bool gunzip(struct visit *v, const struct str *in, struct str *out)
 {
-    const struct visit_about about = {.code = url != NULL ? "encoding" : NULL, .url = url};
     struct reader_error error = {.status = READER_OK};
     struct gunzip *gz = gunzip_new(&error, 0, take_decoded, out);
     bool whole = gz != NULL && gunzip_feed(gz, in->data, in->len) && gunzip_finish(gz);
 
     gunzip_free(gz);
-    if (gz == NULL || out->failed || error.status == READER_NO_MEMORY) {
+    if (gz == NULL || out->failed || error.status == READER_NO_MEMORY)
         v->no_memory = true;
-    } else if (out->len > VISIT_MAX_PAGE) {
-        visit_tell(v, DOCTOR_WRONG, check, &about, "split it: 50 MiB is the limit",
-                   "%s is larger than 52,428,800 bytes decoded", url != NULL ? url : "the answer");
-    } else if (!whole) {
-        visit_tell(v, DOCTOR_WRONG, check, &about,
-                   "look for a proxy that cuts or changes compressed answers, or that says gzip of "
-                   "what is none",
-                   "%s says Content-Encoding: gzip and cannot be decoded",
-                   url != NULL ? url : "the answer");
-    }
+    else if (out->len > VISIT_MAX_PAGE)
+        visit_say(v, DOCTOR_WRONG, "gzip", "split it: 50 MiB is the limit",
+                  "the answer is larger than 52,428,800 bytes decoded");
+    else if (!whole)
+        visit_say(v, DOCTOR_WRONG, "gzip",
+                  "look for a proxy that cuts or changes compressed answers, or that says gzip of "
+                  "what is none",
+                  "the answer says Content-Encoding: gzip and cannot be decoded");
     return whole && !v->no_memory;
 }
 
-bool visit_decode(struct visit *v, const char *check, const char *url,
-                  const struct fetch_reply *reply, struct str *out)
+static void say_coding(struct visit *v, enum doctor_level level, const char *code,
+                       const struct content_coding *coding, const char *what)
 {
-    const char *encoding = fetch_header(reply, "Content-Encoding");
-    const struct visit_about about = {.code = url != NULL ? "encoding" : NULL, .url = url};
-    bool gzip = encoding != NULL &&
-                (strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0);
+    visit_tell(v, level, "gzip", &(struct visit_about){.code = code},
+               "make the proxy encode only what Accept-Encoding names, and once",
+               "the answer comes with Content-Encoding: %s, which %s", coding->word, what);
+}
 
+bool visit_decode(struct visit *v, const struct fetch_reply *reply, struct str *out)
+{
+    struct content_coding coding;
+    struct str packed = STR_INIT;
+    bool good = true;
+
+    visit_coding(reply, &coding);
     str_clear(out);
-    if (encoding != NULL && !gzip && strcasecmp(encoding, "identity") != 0) {
-        visit_tell(v, DOCTOR_WRONG, check, &about,
-                   "make the proxy encode only what Accept-Encoding names, and once",
-                   "%s comes with Content-Encoding: %s, which was not asked for",
-                   url != NULL ? url : "the answer", encoding);
+    str_append(out, reply->body.data, reply->body.len);
+    if (coding.unreadable) {
+        say_coding(v, DOCTOR_WRONG, "encoding", &coding, "was not asked for");
         return false;
     }
-    if (!gzip) {
-        str_append(out, reply->body.data, reply->body.len);
-        v->no_memory = v->no_memory || out->failed;
-        return !out->failed;
+    if (coding.odd)
+        say_coding(v, DOCTOR_WARNING, "encoding-odd", &coding, "is not a content coding");
+    for (unsigned i = 0; i < coding.gzip && good; i++) {
+        struct str part = *out;
+
+        *out = packed;
+        packed = part;
+        str_clear(out);
+        good = gunzip(v, &packed, out);
     }
-    if (!gunzip(v, check, url, &reply->body, out))
+    str_done(&packed);
+    v->no_memory = v->no_memory || out->failed;
+    if (!good || out->failed)
         return false;
-    if (!begins_gzip(out) || fetch_header_lists(reply, "Content-Type", "application/gzip") ||
+    if (coding.gzip == 0 || !begins_gzip(out) ||
+        fetch_header_lists(reply, "Content-Type", "application/gzip") ||
         fetch_header_lists(reply, "Content-Type", "application/x-gzip"))
         return true;
-    visit_tell(v, DOCTOR_WRONG, check, &about,
+    visit_tell(v, DOCTOR_WRONG, "gzip", &(struct visit_about){.code = "packed-twice"},
                "turn compression off in the proxy for this path: the server compresses already",
-               "%s is compressed twice", url != NULL ? url : "the answer");
+               "the answer is compressed twice");
     return false;
 }

@@ -4,6 +4,7 @@
 
 #include "server/client/client.h"
 #include "server/doctor/doctor.h"
+#include "server/input/content_coding.h"
 #include "server/input/sitemap_file.h"
 
 #define VISIT_MAX_PAGE 52428800u /* of one index or sitemap, as sent and decoded */
@@ -51,10 +52,10 @@ enum fetch_status visit_follow(struct visit *v, struct url *url, const char *hea
 /* Past a proxy that ends TLS (--connect, and an index asked for by http), what the index's own host
  * has by https is asked for as the index was: `url` becomes that. Any other stays. */
 void visit_own(const struct visit *v, struct url *url);
-/* Decodes the reply's Content-Encoding into `out`; told where that fails, as `check`. `url` is what
- * was asked for; NULL: the index. */
-bool visit_decode(struct visit *v, const char *check, const char *url,
-                  const struct fetch_reply *reply, struct str *out);
+/* What the reply's Content-Encoding says. */
+void visit_coding(const struct fetch_reply *r, struct content_coding *out);
+/* Decodes the answer of the index into `out`; reports where that fails. */
+bool visit_decode(struct visit *v, const struct fetch_reply *reply, struct str *out);
 
 /* The checks, in their order. Each goes on where it can; false: there is no use in the next. */
 bool visit_page(struct visit *v);        /* reach, redirect, status, type, gzip */

@@ -472,11 +472,14 @@ void frame_init(struct frame *f, struct reader_state *core, frame_open *open, vo
     f->context = context;
     f->too_large = "body-too-large";
     f->place = (struct place){1, 1};
+    for (size_t i = 0; i < FRAME_MAX_CODINGS + 1; i++)
+        f->layers[i].frame = f;
 }
 
 void frame_done(struct frame *f)
 {
-    gunzip_free(f->gunzip);
+    for (size_t i = 0; i < FRAME_MAX_CODINGS + 1; i++)
+        gunzip_free(f->layers[i].gunzip);
     if (f->handler)
         f->handler->free(f->self);
 }
@@ -549,10 +552,32 @@ static bool take_decoded(void *context, const char *bytes, size_t len)
     return true;
 }
 
-/* gunzip has failed. What it had decoded may still show that the input is none of ours. */
-static bool unpacking_failed(struct frame *f)
+void frame_set_codings(struct frame *f, unsigned codings)
 {
-    const struct reader_error *error = &f->unpacking;
+    f->codings = codings;
+}
+
+bool frame_is_gzip(const struct frame *f)
+{
+    return f->layers[f->codings].stage == STAGE_GZIP;
+}
+
+static bool feed_layer(struct frame_layer *l, const char *bytes, size_t len);
+
+/* What is inside a layer: the next layer, or the text. */
+static bool take_inner(void *context, const char *bytes, size_t len)
+{
+    struct frame_layer *l = context;
+    struct frame *f = l->frame;
+    return l == &f->layers[f->codings] ? take_decoded(f, bytes, len)
+                                       : feed_layer(l + 1, bytes, len);
+}
+
+/* gunzip has failed. What it had decoded may still show that the input is none of ours. */
+static bool unpacking_failed(struct frame_layer *l)
+{
+    struct frame *f = l->frame;
+    const struct reader_error *error = &l->unpacking;
     if (!reader_state_ok(f->core) || error->status == READER_OK)
         return false;
     if (error->status == READER_NO_MEMORY)
@@ -561,45 +586,69 @@ static bool unpacking_failed(struct frame *f)
            reader_state_fail(f->core, error->status, error->code, 0, 0, "%s", error->detail);
 }
 
-/* RFC 1952 2.3.1: no text begins with 1f 8b. */
-static bool decide_magic(struct frame *f, unsigned char second)
+static bool is_coding(const struct frame_layer *l)
 {
+    return l < &l->frame->layers[l->frame->codings];
+}
+
+static bool refuse_coding(struct frame *f)
+{
+    return reader_state_fail(f->core, READER_MALFORMED, "encoding", 0, 0,
+                             "has Content-Encoding: gzip, and the body is not gzip");
+}
+
+/* RFC 1952 2.3.1: no text begins with 1f 8b. */
+static bool decide_magic(struct frame_layer *l, unsigned char second)
+{
+    struct frame *f = l->frame;
     const struct reader_options *options = &f->core->options;
-    unsigned char bytes[2] = {f->magic, second};
-    f->magic_held = false;
-    f->stage = STAGE_PLAIN;
-    if (bytes[0] != 0x1f || bytes[1] != 0x8b)
-        return take_decoded(f, (const char *)bytes, sizeof bytes);
+    const char bytes[2] = {(char)l->magic, (char)second};
+    l->magic_held = false;
+    l->stage = STAGE_PLAIN;
+    if (l->magic != 0x1f || second != 0x8b)
+        return is_coding(l) ? refuse_coding(f) : take_inner(l, bytes, sizeof bytes);
     if (!options->allow_gzip)
         return reader_state_fail(f->core, READER_FORBIDDEN, "gzip-not-allowed", 0, 0,
                                  "is gzip, which is not accepted here");
-    f->stage = STAGE_GZIP;
-    f->gunzip = gunzip_new(&f->unpacking, options->max_ratio, take_decoded, f);
-    if (!f->gunzip)
+    l->stage = STAGE_GZIP;
+    l->gunzip = gunzip_new(&l->unpacking, options->max_ratio, take_inner, l);
+    if (!l->gunzip)
         return reader_state_no_memory(f->core);
-    return gunzip_feed(f->gunzip, bytes, sizeof bytes) || unpacking_failed(f);
+    return gunzip_feed(l->gunzip, bytes, sizeof bytes) || unpacking_failed(l);
 }
 
-bool frame_feed(struct frame *f, const void *bytes, size_t len)
+static bool feed_layer(struct frame_layer *l, const char *bytes, size_t len)
 {
-    const unsigned char *at = bytes;
-    if (!reader_state_ok(f->core) || len == 0)
-        return reader_state_ok(f->core);
-    if (f->stage == STAGE_MAGIC && !f->magic_held) {
-        f->magic = *at++;
-        f->magic_held = true;
+    if (l->stage == STAGE_MAGIC && !l->magic_held && len > 0) {
+        l->magic = (unsigned char)*bytes++;
+        l->magic_held = true;
         len--;
     }
-    if (f->stage == STAGE_MAGIC && len > 0) {
-        if (!decide_magic(f, *at++))
+    if (l->stage == STAGE_MAGIC && len > 0) {
+        if (!decide_magic(l, (unsigned char)*bytes++))
             return false;
         len--;
     }
     if (len == 0)
         return true;
-    if (f->stage == STAGE_GZIP)
-        return gunzip_feed(f->gunzip, at, len) || unpacking_failed(f);
-    return take_decoded(f, (const char *)at, len);
+    if (l->stage == STAGE_GZIP)
+        return gunzip_feed(l->gunzip, bytes, len) || unpacking_failed(l);
+    return take_inner(l, bytes, len);
+}
+
+bool frame_feed(struct frame *f, const void *bytes, size_t len)
+{
+    return reader_state_ok(f->core) && feed_layer(&f->layers[0], bytes, len);
+}
+
+static bool finish_layer(struct frame_layer *l)
+{
+    const char held = (char)l->magic;
+    if (l->magic_held && is_coding(l))
+        return refuse_coding(l->frame);
+    if (l->magic_held && !take_inner(l, &held, 1))
+        return false;
+    return l->stage != STAGE_GZIP || gunzip_finish(l->gunzip) || unpacking_failed(l);
 }
 
 bool frame_finish(struct frame *f)
@@ -607,10 +656,9 @@ bool frame_finish(struct frame *f)
     if (!reader_state_ok(f->core) || f->finished)
         return reader_state_ok(f->core);
     f->finished = true;
-    if (f->magic_held && !take_decoded(f, (const char *)&f->magic, 1))
-        return false;
-    if (f->stage == STAGE_GZIP && !gunzip_finish(f->gunzip))
-        return unpacking_failed(f);
+    for (unsigned i = 0; i <= f->codings; i++)
+        if (!finish_layer(&f->layers[i]))
+            return false;
     return hand_on(f, 0) && (!f->handler || f->handler->finish(f->self));
 }
 

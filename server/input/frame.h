@@ -1,6 +1,7 @@
 /* What every input goes through, whatever its format: bytes -> (gunzip) -> block -> handler. The
- * frame unpacks, takes a byte order mark and leading white space off, bounds the decoded bytes and
- * shows the beginning to its owner, who opens the handler of the format; the handler decodes.
+ * frame removes the content codings of an HTTP answer (RFC 9110 8.4), then the file's own gzip,
+ * strips a byte order mark and leading white space, bounds the decoded bytes and shows the
+ * beginning to its owner, who opens the handler of the format; the handler decodes.
  * The block is full before it is handed on, so that a handler gets the same pieces, of
  * FRAME_BLOCK_BYTES at most, however the bytes arrive: what it says, and when, depends on nothing
  * else then.
@@ -93,6 +94,22 @@ bool detect_urlset(const char *head, size_t len);
  * comments and processing instructions, its doctype or one of its first elements. */
 bool detect_html(const char *head, size_t len);
 
+/* Where the tag of a urlset or sitemapindex begins that would be the root, had nothing but white
+ * space, comments and processing instructions been written before it: a chunk's size, a warning of
+ * PHP, an element. SIZE_MAX where `head` has no such tag, or nothing is before it. */
+size_t detect_stray(const char *head, size_t len);
+/* True where `head`, which does not begin as a URL, is a list of URLs all the same: at least two of
+ * its lines are URLs, in quotes or not, and so are half of all. `*line` and `*line_len` get the
+ * first line that is not. */
+bool detect_list(const char *head, size_t len, const char **line, size_t *line_len);
+/* "an xz archive", "a PDF document": what the first bytes say; NULL where they say nothing. Static.
+ */
+const char *detect_format(const char *head, size_t len);
+/* True where `head` is gzip by its first two bytes. */
+bool detect_gzip(const char *head, size_t len);
+/* True where `head`, without a mark, is ASCII text in UTF-16. */
+bool detect_wide_text(const char *head, size_t len);
+
 /* ---- memory ---- */
 
 /* Whether memory has run out within expat or jansson. Neither tells it reliably: expat 2.5 takes a
@@ -127,6 +144,7 @@ void gunzip_free(struct gunzip *g);
 /* ---- the frame ---- */
 
 #define FRAME_BLOCK_BYTES 16384u
+#define FRAME_MAX_CODINGS 2u    /* content codings that are removed; more are refused */
 #define FRAME_HEAD_BYTES  1024u /* what a format is told by, unless all there is is less */
 
 /* A format. `self` is the handler's own; false: stop, the core knows why. */
@@ -140,16 +158,25 @@ struct handler {
  * is, 0 where that is nothing but white space; then it may open none. */
 typedef bool frame_open(void *context, const char *head, size_t len);
 
+/* One layer of gzip: a content coding, which must be there, or the file's own, which is recognised
+ * by its first two bytes. */
+struct frame_layer {
+    struct frame *frame;
+    enum { STAGE_MAGIC, STAGE_PLAIN, STAGE_GZIP } stage;
+    unsigned char magic; /* the first byte, while STAGE_MAGIC has it */
+    bool magic_held;
+    struct gunzip *gunzip;
+    struct reader_error unpacking; /* gunzip's; a verdict on what came before outranks it */
+};
+
 struct frame {
     struct reader_state *core; /* its options bound the frame */
     frame_open *open;
     void *context;
-    const char *too_large; /* the code for more than max_bytes */
-    enum { STAGE_MAGIC, STAGE_PLAIN, STAGE_GZIP } stage;
-    unsigned char magic; /* the first byte, while STAGE_MAGIC has it */
-    bool magic_held, bom_done, finished;
-    struct gunzip *gunzip;
-    struct reader_error unpacking; /* gunzip's; a verdict on what came before outranks it */
+    const char *too_large;                            /* the code for more than max_bytes */
+    struct frame_layer layers[FRAME_MAX_CODINGS + 1]; /* outermost first; the last: the file's */
+    unsigned codings;                                 /* how many of them are content codings */
+    bool bom_done, finished;
     const struct handler *handler; /* NULL: the block is still the head */
     void *self;
     struct place place; /* where the head begins */
@@ -163,6 +190,11 @@ void frame_done(struct frame *f);
 /* Takes over `self`, in place of the handler before, which its owner frees then.
  * False, with the core's word for it, where `self` is NULL: out of memory. */
 bool frame_use(struct frame *f, const struct handler *handler, void *self);
+/* Before the first byte: how many times gzip is to be removed as a content coding, at most
+ * FRAME_MAX_CODINGS. */
+void frame_set_codings(struct frame *f, unsigned codings);
+/* Whether the file itself, its content codings removed, is gzip. */
+bool frame_is_gzip(const struct frame *f);
 /* False: stop, the core knows why. */
 bool frame_feed(struct frame *f, const void *bytes, size_t len);
 /* The input is over. Once; later calls do nothing. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/input/content_coding.h"
 #include "server/input/frame.h"
 #include "server/rules/loc.h"
 
@@ -60,6 +61,17 @@ struct reader {
     struct frame frame;
 };
 
+/* What is before the root, and makes it no XML. */
+static bool refuse_stray(struct reader *r, const char *head, size_t len)
+{
+    char shown[48];
+    const char *newline = memchr(head, '\n', len);
+    len = newline ? (size_t)(newline - head) : len;
+    entry_validate_quote(shown, sizeof shown, head, len - detect_space_behind(head, len));
+    return reader_state_fail(&r->core, READER_MALFORMED, "malformed-xml", r->frame.place.line,
+                             r->frame.place.column, "\"%s\" stands before the XML", shown);
+}
+
 /* Tells the format, unless it was told, and opens its handler. */
 static bool open_format(void *context, const char *head, size_t len)
 {
@@ -70,6 +82,12 @@ static bool open_format(void *context, const char *head, size_t len)
     bool xml = wanted == READER_XML ||
                (wanted == READER_AUTO && (first == '<' || detect_utf16(head, len)));
     const struct reader_kind *kind = reader_kind_of(&r->core);
+    if (detect_gzip(head, len))
+        return reader_state_fail(&r->core, READER_WRONG_KIND, "packed-twice", 0, 0,
+                                 "is compressed twice: crawlers unpack it once");
+    if ((xml || wanted == READER_AUTO) && first != '{' && first != '[' &&
+        detect_stray(head, len) != SIZE_MAX)
+        return refuse_stray(r, head, len);
     if (xml && detect_html(head, len))
         return reader_state_fail(&r->core, READER_WRONG_KIND, kind->html, f->place.line, 0, "%s",
                                  kind->is_html);
@@ -112,6 +130,23 @@ void reader_free(struct reader *r)
     frame_done(&r->frame);
     validated_entry_done(&r->judged);
     free(r);
+}
+
+void reader_content_encoding(struct reader *r, const char *value)
+{
+    struct content_coding coding;
+    content_coding_read(value, &coding);
+    frame_set_codings(&r->frame, coding.gzip);
+    if (coding.unreadable)
+        reader_state_fail(&r->core, READER_MALFORMED, "encoding", 0, 0,
+                          "has Content-Encoding: %s, which was not asked for", coding.word);
+    else if (coding.odd)
+        reader_state_remark(&r->core, RULE_ENCODING_ODD, 0, coding.word);
+}
+
+bool reader_is_gzip(const struct reader *r)
+{
+    return frame_is_gzip(&r->frame);
 }
 
 enum reader_status reader_feed(struct reader *r, const void *bytes, size_t len)

@@ -54,11 +54,12 @@ enum reader_status {
 struct reader_error {
     enum reader_status status;
     /* Stable word, static: "ok"; malformed: "malformed-xml", "malformed-json", "malformed-gzip",
-     * "truncated"; wrong kind: "urlset-not-index", "html-not-index", "feed-not-index",
-     * "not-an-index" (another root), of page URLs "index-not-urlset", "html-not-urlset",
-     * "feed-not-urlset", "not-a-urlset"; "not-text"; "not-a-list" (a table); too large:
-     * "body-too-large", "too-many-entries", "item-too-large", "nested-too-deep", "gzip-bomb";
-     * forbidden: "doctype", "gzip-not-allowed"; "no-memory"; "stopped". */
+     * "truncated", "encoding"; wrong kind: "packed-twice", "wrong-namespace",
+     * "urlset-not-index", "html-not-index", "feed-not-index", "not-an-index" (another root), of
+     * page URLs "index-not-urlset", "html-not-urlset", "feed-not-urlset", "not-a-urlset";
+     * "not-text"; "not-a-list" (a table); too large: "body-too-large", "too-many-entries",
+     * "item-too-large", "nested-too-deep", "gzip-bomb"; forbidden: "doctype", "gzip-not-allowed";
+     * "no-memory"; "stopped". */
     const char *code;
     uint64_t line, column; /* 1-based; 0 where unknown */
     char detail[256];      /* a sentence for people */
@@ -84,6 +85,12 @@ struct reader;
 
 /* NULL when out of memory. `options` and `sink` are copied. One thread at a time. */
 struct reader *reader_new(const struct reader_options *options, const struct reader_sink *sink);
+/* Before the first byte of an HTTP answer's body: its Content-Encoding (several fields joined with
+ * commas; NULL: none). Codings come off before the list is read; with one that this program does
+ * not decode it fails with "encoding". */
+void reader_content_encoding(struct reader *r, const char *value);
+/* Whether the list itself, content codings aside, is gzip. */
+bool reader_is_gzip(const struct reader *r);
 /* Takes the next bytes. After a status that is not OK every later call returns the same. */
 enum reader_status reader_feed(struct reader *r, const void *bytes, size_t len);
 /* The input is over: what is incomplete now is truncated (READER_MALFORMED). */

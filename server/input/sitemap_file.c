@@ -4,6 +4,7 @@
 #include "server/input/sitemap_file.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,10 @@
 #include <xxhash.h>
 
 #include "server/base/text.h"
+#include "server/input/content_coding.h"
 #include "server/input/entry_validate.h"
 #include "server/input/frame.h"
+#include "server/input/html_page.h"
 #include "server/input/sitemap_parts.h"
 #include "server/rules/loc.h"
 #include "server/rules/scope.h"
@@ -268,15 +271,35 @@ bool sitemap_work_add_page(struct sitemap_work *w, uint64_t line, uint64_t colum
     return true;
 }
 
-bool sitemap_work_other(struct sitemap_work *w, enum sitemap_file_kind kind)
+bool sitemap_work_other(struct sitemap_work *w, enum sitemap_file_kind kind, const char *code,
+                        const char *format, ...)
 {
+    char why[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
     w->kind = kind;
-    return reader_state_fail(&w->core, READER_WRONG_KIND, "not-a-sitemap", 0, 0,
-                             "is not a sitemap");
+    return reader_state_fail(&w->core, READER_WRONG_KIND, code, 0, 0, "%s", why);
 }
 
-/* True where `text` begins as an absolute http or https URL does. */
-static bool sitemap_pages_is_url(const char *text, size_t len)
+bool sitemap_work_page(struct sitemap_work *w, const char *head, size_t len)
+{
+    struct html_page page;
+    html_page_judge(head, len, &page);
+    if (page.kind == HTML_PAGE_WALL)
+        return sitemap_work_other(w, SITEMAP_FILE_WALL, "bot-wall",
+                                  "a challenge page of a bot wall%s%s%s", page.wall ? " (" : "",
+                                  page.wall ? page.wall : "", page.wall ? ")" : "");
+    bool maintenance = page.kind == HTML_PAGE_MAINTENANCE;
+    return sitemap_work_other(w, maintenance ? SITEMAP_FILE_WALL : SITEMAP_FILE_PAGE,
+                              maintenance ? "maintenance-page" : "not-a-sitemap", "%s%s%s%s",
+                              maintenance ? "a maintenance page" : "an HTML page",
+                              page.title[0] ? ", titled \"" : "", page.title,
+                              page.title[0] ? "\"" : "");
+}
+
+bool sitemap_pages_is_url(const char *text, size_t len)
 {
     return (len > 7 && ascii_equals(text, 7, "http://")) ||
            (len > 8 && ascii_equals(text, 8, "https://"));
@@ -475,7 +498,8 @@ static bool is_prose(const struct sitemap_work *w)
 static bool refuse_prose(struct sitemap_work *w)
 {
     w->no_xml = true;
-    return sitemap_work_other(w, SITEMAP_FILE_OTHER);
+    return sitemap_work_other(w, SITEMAP_FILE_OTHER, "not-a-sitemap",
+                              "text that is not a list of URLs, one a line");
 }
 
 /* What a list is refused for, unless it is none. */
@@ -495,6 +519,9 @@ static bool take_line(void *context, const struct line *line)
     const char *text = line->text + skip;
     size_t len = line->len - skip;
     len -= detect_space_behind(text, len);
+    if (memchr(line->text, '\0', line->len) != NULL)
+        return reader_state_fail(&w->core, READER_MALFORMED, "not-text", line->number, 1,
+                                 "has a NUL byte, which no text has");
     if (line->cut)
         return refuse_long(w, line->number);
     if (len == 0)
@@ -533,10 +560,23 @@ struct sitemap_verifier {
     struct frame frame;
 };
 
+/* Of HTML the forms that are a page for certain. */
+static bool detect_page(const char *head, size_t len)
+{
+    return detect_html(head, len) && memmem(head, len, "<body", 5) != NULL;
+}
+
 static bool is_wide(const char *text, size_t len)
 {
     return detect_utf16(text, len) ||
            (len >= 2 && (memcmp(text, "<\0", 2) == 0 || memcmp(text, "\0<", 2) == 0));
+}
+
+/* The same of what is not XML. */
+static bool is_wide_text(const char *text, size_t len)
+{
+    size_t mark = detect_utf16(text, len) ? 2 : 0;
+    return detect_wide_text(text + mark, len - mark) && text[mark] != '<' && text[mark + 1] != '<';
 }
 
 /* "<", and "<?xml", as expat does not take it; NULL: it may. */
@@ -554,6 +594,68 @@ static bool is_declaration(const char *text, size_t len)
     return len > 5 && memcmp(text, "<?xml", 5) == 0 && detect_space(text + 5, 1) == 1;
 }
 
+static bool refuse_head(struct sitemap_verifier *v, const char *code, const char *why)
+{
+    return reader_state_fail(&v->work.core, READER_MALFORMED, code, v->frame.place.line,
+                             v->frame.place.column, "%s", why);
+}
+
+/* What is inside the gzip, or the one content coding, is gzip again. */
+static bool is_packed_twice(const struct sitemap_verifier *v, const char *head, size_t len)
+{
+    return detect_gzip(head, len) || (v->frame.codings > 0 && frame_is_gzip(&v->frame) &&
+                                      v->work.pages.expect.packing == SITEMAP_PACKING_PLAIN);
+}
+
+static bool refuse_stray(struct sitemap_verifier *v, const char *head, size_t len)
+{
+    char shown[48], why[96];
+    const char *newline = memchr(head, '\n', len);
+    len = newline ? (size_t)(newline - head) : len;
+    entry_validate_quote(shown, sizeof shown, head, len - detect_space_behind(head, len));
+    snprintf(why, sizeof why, "\"%s\" stands before the XML", shown);
+    return refuse_head(v, "malformed-xml", why);
+}
+
+static bool refuse_line(struct sitemap_verifier *v, const char *head, const char *line, size_t len)
+{
+    struct place at = v->frame.place;
+    char shown[48];
+    place_advance(&at, head, (size_t)(line - head));
+    entry_validate_quote(shown, sizeof shown, line, len);
+    return reader_state_fail(&v->work.core, READER_MALFORMED, "malformed-list", at.line, at.column,
+                             "\"%s\" is not a URL: each line of a text sitemap is a URL alone",
+                             shown);
+}
+
+/* Neither XML nor a list. */
+static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t len)
+{
+    struct sitemap_work *w = &v->work;
+    bool binary = detect_binary(head, len);
+    const char *format = detect_format(head, len);
+    const char *what = format ? format : binary ? "binary data" : "text, but not a list of URLs";
+    char why[96];
+    if (*head == '\0')
+        return refuse_head(v, "not-text", "begins with a NUL byte, which no text has");
+    if (w->pages.expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame)) {
+        snprintf(why, sizeof why, "is named as gzip and is %s: crawlers cannot unpack it", what);
+        return refuse_head(v, "not-gzip", why);
+    }
+    w->no_xml = !binary && !format;
+    return sitemap_work_other(w, SITEMAP_FILE_OTHER, "not-a-sitemap", "%s", what);
+}
+
+/* Of a file that begins neither as a URL nor as XML. */
+static bool judge_text(struct sitemap_verifier *v, const char *head, size_t len)
+{
+    const char *line;
+    size_t line_len;
+    if (!detect_binary(head, len) && detect_list(head, len, &line, &line_len))
+        return refuse_line(v, head, line, line_len);
+    return refuse_other(v, head, len);
+}
+
 /* Tells by the head what the file is. */
 static bool open_form(void *context, const char *head, size_t len)
 {
@@ -566,18 +668,26 @@ static bool open_form(void *context, const char *head, size_t len)
                                  "is empty: nothing was written to it, or not yet");
     if (len == 0) /* all of it was blank */
         return true;
+    if (is_packed_twice(v, head, len))
+        return reader_state_fail(&w->core, READER_MALFORMED, "packed-twice", 0, 0,
+                                 "is compressed twice: crawlers unpack it once");
     const char *encoding = foreign_encoding(head, len);
     if (encoding)
         return reader_state_fail(&w->core, READER_MALFORMED, "not-utf8", 1, 1,
                                  "is encoded in %s; a sitemap is in UTF-8", encoding);
+    if (detect_stray(head, len) != SIZE_MAX && !detect_page(head, len))
+        return refuse_stray(v, head, len);
+    if (is_wide_text(head, len))
+        return refuse_head(v, "not-utf8", "is text in UTF-16; a sitemap is in UTF-8");
     if (is_wide(head, len)) {
         start = START_WIDE;
     } else if (sitemap_pages_is_url(head, len)) {
         sitemap_hash_field(w->hash, HASH_LIST, "", 0);
         return frame_use(f, &list_handler, lines_new(take_line, w, f->place.line));
-    } else if (*head != '<' || detect_html(head, len)) {
-        w->no_xml = *head != '<' && !detect_binary(head, len);
-        return sitemap_work_other(w, SITEMAP_FILE_OTHER);
+    } else if (detect_html(head, len)) {
+        return sitemap_work_page(w, head, len);
+    } else if (*head != '<') {
+        return judge_text(v, head, len);
     } else if (is_declaration(head, len)) {
         bool first = f->place.line == 1 && f->place.column == 1;
         start = first ? START_DECLARED : START_LATE;
@@ -612,6 +722,54 @@ void sitemap_verifier_free(struct sitemap_verifier *v)
     free(v);
 }
 
+static bool says_gzip(const char *content_type)
+{
+    size_t len = content_type ? strcspn(content_type, "; \t") : 0;
+    return ascii_equals(content_type, len, "application/gzip") ||
+           ascii_equals(content_type, len, "application/x-gzip");
+}
+
+void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encoding,
+                           const char *content_type)
+{
+    struct sitemap_pages *pages = &v->work.pages;
+    struct content_coding coding;
+    content_coding_read(content_encoding, &coding);
+    frame_set_codings(&v->frame, coding.gzip);
+    /* A .gz that comes with Content-Encoding: gzip is unpacked on the way; or it is still packed.
+     */
+    if ((pages->expect.packing == SITEMAP_PACKING_GZIP && coding.gzip > 0) ||
+        (pages->expect.packing == SITEMAP_PACKING_PLAIN && says_gzip(content_type)))
+        pages->expect.packing = SITEMAP_PACKING_ANY;
+    if (coding.unreadable)
+        reader_state_fail(&v->work.core, READER_MALFORMED, "encoding", 0, 0,
+                          "has Content-Encoding: %s, which was not asked for", coding.word);
+    else if (coding.odd)
+        sitemap_remarks_add(&pages->remarks, RULE_ENCODING_ODD, 0, 0, coding.word,
+                            strlen(coding.word));
+}
+
+bool sitemap_file_has_code(const char *word)
+{
+    static const char *const words[] = {
+        "empty",         "empty-file",     "nested-index",     "not-a-sitemap",    "bot-wall",
+        "malformed-xml", "malformed-list", "truncated",        "wrong-namespace",  "doctype",
+        "too-many-urls", "file-too-large", "text-too-long",    "nesting-too-deep", "not-utf8",
+        "not-text",      "not-gzip",       "packed-twice",     "malformed-gzip",   "gzip-bomb",
+        "no-usable-url", "encoding",       "maintenance-page",
+    };
+    for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(word, words[i]) == 0)
+            return true;
+    return false;
+}
+
+enum sitemap_packing sitemap_packing_of(const char *path, size_t len)
+{
+    return len > 3 && ascii_equals(path + len - 3, 3, ".gz") ? SITEMAP_PACKING_GZIP
+                                                             : SITEMAP_PACKING_PLAIN;
+}
+
 bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t len)
 {
     return frame_feed(&v->frame, bytes, len);
@@ -621,9 +779,9 @@ bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t
 static void judge_use(struct sitemap_verifier *v)
 {
     const struct sitemap_pages *pages = &v->work.pages;
-    if (pages->expect.packing == SITEMAP_PACKING_GZIP && v->frame.stage != STAGE_GZIP)
+    if (pages->expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame))
         reader_state_fail(&v->work.core, READER_MALFORMED, "not-gzip", 0, 0,
-                          "is named as gzip and is none: crawlers cannot unpack it");
+                          "is named as gzip and is not: crawlers cannot unpack it");
     else if (pages->urls > 0 && pages->useless == pages->urls)
         sitemap_pages_refuse_all(pages, &v->work.core);
 }
@@ -631,11 +789,17 @@ static void judge_use(struct sitemap_verifier *v)
 static void tell_content(struct sitemap_verifier *v, struct sitemap_file *out)
 {
     struct sitemap_pages *pages = &v->work.pages;
-    if (pages->expect.packing == SITEMAP_PACKING_PLAIN && v->frame.stage == STAGE_GZIP)
+    if (pages->expect.packing == SITEMAP_PACKING_PLAIN && frame_is_gzip(&v->frame))
         sitemap_remarks_add(&pages->remarks, RULE_GZIP_UNMARKED, 0, 0, NULL, 0);
     out->kind = pages->urls == 0                    ? SITEMAP_FILE_EMPTY
+                : v->work.feed                      ? SITEMAP_FILE_FEED
                 : v->frame.handler != &list_handler ? SITEMAP_FILE_URLSET
                                                     : SITEMAP_FILE_TEXT;
+    if (out->kind == SITEMAP_FILE_EMPTY) {
+        out->code = "empty";
+        snprintf(out->detail, sizeof out->detail, "a %s without URLs",
+                 v->work.feed ? "feed" : "sitemap");
+    }
     out->urls = pages->urls;
     out->bad_urls = pages->bad_urls;
     out->one_lastmod = sitemap_pages_one_lastmod(pages);
@@ -649,7 +813,6 @@ static void tell_content(struct sitemap_verifier *v, struct sitemap_file *out)
 
 static void tell_fault(const struct reader_error *error, struct sitemap_file *out)
 {
-    out->kind = SITEMAP_FILE_BROKEN;
     out->code = error->code;
     out->line = error->line;
     out->column = error->column;
@@ -664,14 +827,15 @@ bool sitemap_verifier_finish(struct sitemap_verifier *v, struct sitemap_file *ou
     if (error->status == READER_NO_MEMORY)
         return false;
     *out = (struct sitemap_file){
-        .gzip = v->frame.stage == STAGE_GZIP, .bytes = v->work.core.bytes, .code = ""};
-    if (error->status == READER_OK)
+        .gzip = frame_is_gzip(&v->frame), .bytes = v->work.core.bytes, .code = ""};
+    out->no_xml = v->work.no_xml;
+    out->feed = v->work.feed;
+    if (error->status == READER_OK) {
         tell_content(v, out);
-    else if (error->status == READER_WRONG_KIND) {
-        out->kind = v->work.kind;
-        out->no_xml = v->work.no_xml;
-    } else
+    } else {
+        out->kind = error->status == READER_WRONG_KIND ? v->work.kind : SITEMAP_FILE_BROKEN;
         tell_fault(error, out);
+    }
     if (error->status != READER_WRONG_KIND)
         out->remarks = v->work.pages.remarks;
     return true;

@@ -39,10 +39,12 @@ void sitemap_remarks_write(const struct sitemap_remarks *r, char *out);
 /* The same back. Skips what it does not know. */
 void sitemap_remarks_read(const char *text, struct sitemap_remarks *out);
 
-/* Verifies one sitemap file as its bytes arrive: a `urlset` with any extension namespaces, or a
- * text list of URLs, each also gzipped (told by content, not name). Counts, holds it to the
- * protocol's limits, and hashes what it says, so that a changed comment, indentation, a re-gzip or
- * a touch is no change. Memory is bounded whatever the input: nothing of the file is kept. */
+/* The one judge of a sitemap's bytes, for polls, folders, `probe`, `doctor` and splits: as they
+ * arrive it verifies a `urlset` with any extension namespaces, a text list of URLs, or a feed, each
+ * also gzipped. Counts, holds it to the protocol's limits, and hashes what it says, so that a
+ * changed comment, indentation, a re-gzip or a touch is no change. Memory is bounded whatever the
+ * input: nothing of the file is kept. The codes and what crawlers do about each are in
+ * docs/remote.md, "Codes". */
 
 #define SITEMAP_FILE_MAX_URLS  50000u
 #define SITEMAP_FILE_MAX_BYTES 52428800u /* decoded */
@@ -52,14 +54,26 @@ void sitemap_remarks_read(const char *text, struct sitemap_remarks *out);
 enum sitemap_file_kind {
     SITEMAP_FILE_URLSET,
     SITEMAP_FILE_TEXT,
-    SITEMAP_FILE_EMPTY,  /* a urlset or text list without URLs: left out, without fault */
-    SITEMAP_FILE_INDEX,  /* a sitemap index: an index may not list one; beside sitemaps, ignored */
-    SITEMAP_FILE_OTHER,  /* no sitemap at all: robots.txt, HTML, a feed, an image; ignored */
-    SITEMAP_FILE_BROKEN, /* meant as a sitemap, but refused: see `code` */
+    SITEMAP_FILE_FEED,   /* RSS or Atom, which an index may list */
+    SITEMAP_FILE_EMPTY,  /* a urlset, text list or feed without URLs */
+    SITEMAP_FILE_INDEX,  /* a sitemap index: an index may not list one */
+    SITEMAP_FILE_PAGE,   /* an HTML page: an error page, a login */
+    SITEMAP_FILE_WALL,   /* an HTML page that says nothing about the sitemap: a challenge of a bot
+                            wall, or of maintenance */
+    SITEMAP_FILE_OTHER,  /* no sitemap at all: robots.txt, an image, other XML */
+    SITEMAP_FILE_BROKEN, /* meant as a sitemap, but refused */
 };
+
+/* A sitemap whose pages crawlers can read. */
+static inline bool sitemap_file_is_good(enum sitemap_file_kind kind)
+{
+    return kind == SITEMAP_FILE_URLSET || kind == SITEMAP_FILE_TEXT || kind == SITEMAP_FILE_FEED;
+}
 
 /* What the name of a file, or its Content-Type, says of its bytes. */
 enum sitemap_packing { SITEMAP_PACKING_ANY, SITEMAP_PACKING_PLAIN, SITEMAP_PACKING_GZIP };
+/* By its name: GZIP where it ends in .gz, else PLAIN. */
+enum sitemap_packing sitemap_packing_of(const char *path, size_t len);
 
 /* What a file is judged by, beside its content. Borrowed until its verifier is freed. */
 struct sitemap_expect {
@@ -74,8 +88,9 @@ struct sitemap_expect {
 
 struct sitemap_file {
     enum sitemap_file_kind kind;
-    bool gzip;   /* the bytes were gzip */
+    bool gzip;   /* the bytes were gzip, content codings aside */
     bool no_xml; /* OTHER: text that begins as no XML does, nor HTML */
+    bool feed;   /* it is a feed, be it EMPTY or BROKEN */
     uint64_t urls;
     uint64_t bytes;                             /* decoded */
     uint64_t hash[2];                           /* XXH3-128 of the parsed content */
@@ -86,20 +101,24 @@ struct sitemap_file {
     /* What is wrong with some of its pages, or with itself, and costs it nothing. Of a file that is
      * BROKEN what was seen until then. */
     struct sitemap_remarks remarks;
-    /* BROKEN: why. `code` is a stable word: "malformed-xml", "truncated", "doctype",
-     * "too-many-urls", "file-too-large", "gzip-bomb", "malformed-gzip", "nesting-too-deep",
-     * "text-too-long", "not-utf8", "empty-file" (no byte: half-written), "no-usable-url" (it has
-     * URLs, and no crawler can ask for any), "not-gzip" (its name says so, its bytes do not);
-     * static, "" otherwise. */
+    /* What it is where it is not good, as in docs/remote.md, "Codes": a stable word, static, and a
+     * sentence; "" where it is good. */
     const char *code;
     uint64_t line, column; /* 1-based; 0: unknown */
     char detail[192];
 };
 
+/* True where `word` is the code of a file that is not good. Takes NULL. */
+bool sitemap_file_has_code(const char *word);
+
 struct sitemap_verifier;
 
 /* NULL when out of memory. One thread. */
 struct sitemap_verifier *sitemap_verifier_new(const struct sitemap_expect *expect);
+/* Before the first byte of an HTTP answer's body: its Content-Encoding (several fields joined with
+ * commas) and Content-Type; NULL: it has none. Codings come off before the file is judged. */
+void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encoding,
+                           const char *content_type);
 /* Takes the next bytes. False once the verdict is final (the rest need not be read). */
 bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t len);
 /* The input is over: fills `*out`. False when out of memory. */

@@ -65,6 +65,7 @@ struct sitemap_work {
     struct reader_state core;
     uint64_t strange; /* lines of a list that do not even begin as a URL does */
     bool no_xml;      /* of struct sitemap_file */
+    bool feed;        /* the same */
     enum sitemap_file_kind kind;
     struct sitemap_pages pages;
     struct sitemap_hash *hash;
@@ -72,8 +73,14 @@ struct sitemap_work {
 
 /* Counts one more page. False: it is one too many, and the core knows. */
 bool sitemap_work_add_page(struct sitemap_work *w, uint64_t line, uint64_t column);
-/* The file is no sitemap, but `kind`. Returns false, for tail calls. */
-bool sitemap_work_other(struct sitemap_work *w, enum sitemap_file_kind kind);
+/* The file is not a sitemap, but `kind`: `code` and the sentence say what. Returns false, for tail
+ * calls. */
+bool sitemap_work_other(struct sitemap_work *w, enum sitemap_file_kind kind, const char *code,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* It is an HTML page, of which `head` is the beginning. The same. */
+bool sitemap_work_page(struct sitemap_work *w, const char *head, size_t len);
+/* True where `text` begins as an absolute http or https URL does. */
+bool sitemap_pages_is_url(const char *text, size_t len);
 /* Judges a loc, which stands at `at`, and remarks what is wrong with it. RULE_OK, or what
  * sitemap_pages_count is to be told. */
 enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const char *text,
@@ -88,6 +95,34 @@ void sitemap_pages_lastmod(struct sitemap_pages *p, struct place at, const char 
  */
 void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const char *name,
                              const char *local);
+
+/* A feed, from its root on. */
+
+#define FEED_DATE_BYTES 64u
+
+enum sitemap_feed_form { FEED_NONE, FEED_RSS, FEED_ATOM };
+
+struct sitemap_feed {
+    enum sitemap_feed_form form;
+    unsigned entry_depth;
+    bool open;                                                             /* an entry */
+    enum { FEED_NO_FIELD, FEED_LINK, FEED_PUBLISHED, FEED_UPDATED } field; /* that is open */
+    struct place field_at, date_at;
+    bool updated; /* the date is that of an update, which is better than that of publication */
+    size_t date_len;
+    char date[FEED_DATE_BYTES]; /* of the open entry, as W3C Datetime where it could be read */
+};
+
+/* False where `root`, a local name, is not that of a feed. */
+bool sitemap_feed_begin(struct sitemap_feed *f, const char *root);
+/* An element begins, below the root. False: it is one too many, and the work's core knows. */
+bool sitemap_feed_start(struct sitemap_feed *f, struct sitemap_work *work, unsigned depth,
+                        const char *local, const char **attributes, struct place at);
+/* An element ends, in which this text was. */
+void sitemap_feed_end(struct sitemap_feed *f, struct sitemap_work *work, unsigned depth,
+                      const char *text, size_t len);
+/* An entry's link, which is at `at`. */
+void sitemap_feed_link(struct sitemap_work *work, struct place at, const char *text, size_t len);
 
 /* How an XML file begins. */
 enum sitemap_start {

@@ -1,6 +1,7 @@
-/* A urlset as XML, tag by tag as the bytes arrive: every tag and text goes into the hash, and of
- * each url the loc and the lastmod are judged at their end. What a file is that breaks before its
- * root is known is told by its prolog: meant as a sitemap, or something else. */
+/* A urlset, or a feed (sitemap_feed.c), as XML, tag by tag as the bytes arrive: every tag and text
+ * goes into the hash, and of each url the loc and the lastmod are judged at their end. What a file
+ * is that breaks before its root is known is told by its prolog: meant as a sitemap, or something
+ * else. */
 
 #include <stddef.h>
 #include <stdio.h>
@@ -154,13 +155,15 @@ static struct sitemap_prolog_fault sitemap_prolog_judge(const struct sitemap_pro
 /* ---- the urlset ---- */
 
 #define DOCTYPE_MAX_BYTES 65536u /* from a DOCTYPE to the root element */
+#define FEED_MAX_DEPTH    512u   /* nested elements */
 
 struct sitemap_urlset {
     struct xml xml; /* first */
     struct sitemap_work *work;
     struct sitemap_prolog prolog;
     unsigned depth;           /* of open elements; 1: within the root */
-    bool root_seen;           /* and it is a urlset */
+    bool root_seen;           /* and it is a urlset, or a feed */
+    struct sitemap_feed feed; /* FEED_NONE: it is a urlset */
     struct sitemap_item item; /* the open element of depth 2, where it is a url */
     uint64_t doctype_bytes;   /* bytes given to expat since the DOCTYPE */
     struct xml_text run;      /* the character data since the last tag */
@@ -181,12 +184,14 @@ static bool refuse(struct sitemap_urlset *u, const char *code, const char *why)
     return refuse_at(u, xml_place(&u->xml), code, why);
 }
 
-/* Ends it as something else than a urlset. */
-static bool dismiss(struct sitemap_urlset *u, enum sitemap_file_kind kind)
+/* Ends it as something else than a sitemap. */
+static bool dismiss(struct sitemap_urlset *u, const char *what)
 {
     xml_stop(&u->xml);
-    return sitemap_work_other(u->work, kind);
+    return sitemap_work_other(u->work, SITEMAP_FILE_OTHER, "not-a-sitemap", "%s", what);
 }
+
+static const char other_xml[] = "XML, but not a sitemap";
 
 /* Whether the file is a sitemap, or meant as one, for all that is known. */
 static bool is_meant(const struct sitemap_urlset *u)
@@ -200,20 +205,42 @@ static bool token_too_long(struct xml *xml)
 {
     struct sitemap_urlset *u = (struct sitemap_urlset *)(void *)xml;
     return is_meant(u) ? refuse(u, "text-too-long", "a tag or comment is too long")
-                       : dismiss(u, SITEMAP_FILE_OTHER);
+                       : dismiss(u, other_xml);
+}
+
+static bool dismiss_root(struct sitemap_urlset *u, const char *local)
+{
+    char shown[48], what[96];
+    if (strcmp(local, "sitemapindex") == 0) {
+        xml_stop(&u->xml);
+        return sitemap_work_other(u->work, SITEMAP_FILE_INDEX, "nested-index",
+                                  "a sitemap index, which an index may not list");
+    }
+    if (ascii_equals(local, strlen(local), "html")) {
+        size_t len = 0;
+        const char *page = xml_rest(&u->xml, &len);
+        xml_stop(&u->xml);
+        return sitemap_work_page(u->work, page, page ? len : 0);
+    }
+    entry_validate_quote(shown, sizeof shown, local, strlen(local));
+    snprintf(what, sizeof what, "XML whose root is <%s>, not <urlset>", shown);
+    return dismiss(u, what);
 }
 
 static bool begin_root(struct sitemap_urlset *u, const char *name)
 {
     const char *local = xml_name_local(name);
-    if (xml_name_space(name) == XML_SPACE_OTHER)
-        return dismiss(u, SITEMAP_FILE_OTHER);
-    if (strcmp(local, "sitemapindex") == 0)
-        return dismiss(u, SITEMAP_FILE_INDEX);
-    if (strcmp(local, "urlset") != 0)
-        return dismiss(u, SITEMAP_FILE_OTHER);
+    bool urlset = strcmp(local, "urlset") == 0;
+    char why[XML_SPACE_WHY];
+    if (urlset && xml_name_space(name) == XML_SPACE_OTHER) {
+        xml_space_explain(name, why);
+        return refuse(u, "wrong-namespace", why);
+    }
+    u->work->feed = !urlset && sitemap_feed_begin(&u->feed, local);
+    if (!urlset && !u->work->feed)
+        return dismiss_root(u, local);
     u->root_seen = true;
-    if (xml_name_space(name) == XML_SPACE_MEANT)
+    if (urlset && xml_name_space(name) == XML_SPACE_MEANT)
         sitemap_pages_namespace(&u->work->pages, xml_place(&u->xml), name, local);
     struct sitemap_prolog_fault fault = sitemap_prolog_judge(&u->prolog);
     return !fault.code || refuse_at(u, fault.at, fault.code, fault.why);
@@ -238,8 +265,16 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
         return;
     if (!u->root_seen && !begin_root(u, name))
         return;
-    if (++u->depth > SITEMAP_FILE_MAX_DEPTH) {
+    /* Feeds hold pages of HTML. */
+    if (++u->depth > (u->work->feed ? FEED_MAX_DEPTH : SITEMAP_FILE_MAX_DEPTH)) {
         refuse(u, "nesting-too-deep", "elements are nested too deep");
+        return;
+    }
+    if (u->work->feed) {
+        u->run.len = 0;
+        if (u->depth > 1 && !sitemap_feed_start(&u->feed, u->work, u->depth, xml_name_local(name),
+                                                attributes, xml_place(&u->xml)))
+            xml_stop(&u->xml);
         return;
     }
     end_run(u);
@@ -263,6 +298,11 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
     (void)name;
     if (!xml_token(&u->xml))
         return;
+    if (u->work->feed) {
+        sitemap_feed_end(&u->feed, u->work, u->depth--, u->run.data, xml_text_end(&u->run));
+        u->run.len = 0;
+        return;
+    }
     size_t len = end_run(u);
     sitemap_hash_field(u->work->hash, HASH_END, "", 0);
     if (u->depth == 3)
@@ -277,7 +317,7 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
 static void XMLCALL on_text(void *user, const XML_Char *text, int len)
 {
     struct sitemap_urlset *u = user;
-    if (!xml_event(&u->xml))
+    if (!xml_event(&u->xml) || (u->work->feed && u->feed.field == FEED_NO_FIELD))
         return;
     size_t at = xml_text_append(&u->run, text, (size_t)len);
     if (at == (size_t)len)
@@ -312,7 +352,7 @@ static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char 
     if (strcmp(local, "urlset") == 0)
         refuse(u, "doctype", "has a DOCTYPE, which is not accepted");
     else if (ascii_equals(local, strlen(local), "html"))
-        dismiss(u, SITEMAP_FILE_OTHER);
+        dismiss_root(u, "html");
 }
 
 /* True where expat has stopped at bytes that are no UTF-8 (Latin-1, mostly). */
@@ -327,7 +367,7 @@ static bool broken(struct xml *xml, enum XML_Error error, const char *code, cons
 {
     struct sitemap_urlset *u = (struct sitemap_urlset *)(void *)xml;
     if ((!u->root_seen && u->prolog.doctype) || !is_meant(u))
-        return sitemap_work_other(u->work, SITEMAP_FILE_OTHER);
+        return dismiss(u, other_xml);
     if (error == XML_ERROR_INVALID_TOKEN && is_bad_utf8(u))
         return refuse(u, "not-utf8", "not UTF-8");
     return refuse(u, code, why);
@@ -340,7 +380,7 @@ static bool urlset_feed(void *self, const char *bytes, size_t len)
     if (!xml_feed(&u->xml, bytes, len))
         return false;
     if (!u->root_seen && u->prolog.doctype && u->doctype_bytes > DOCTYPE_MAX_BYTES)
-        return sitemap_work_other(u->work, SITEMAP_FILE_OTHER);
+        return dismiss(u, other_xml);
     return true;
 }
 

@@ -226,6 +226,15 @@ enum xml_space xml_name_space(const char *name)
     return XML_SPACE_OTHER;
 }
 
+void xml_space_explain(const char *name, char out[XML_SPACE_WHY])
+{
+    size_t len = (size_t)(xml_name_local(name) - name);
+    char shown[64];
+    entry_validate_quote(shown, sizeof shown, name, len > 0 ? len - 1 : 0);
+    snprintf(out, XML_SPACE_WHY, "the namespace of <%.16s> is \"%s\", not \"%s\"",
+             xml_name_local(name), shown, protocol);
+}
+
 unsigned xml_name_extension(const char *name)
 {
     size_t len = (size_t)(xml_name_local(name) - name);

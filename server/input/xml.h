@@ -68,6 +68,10 @@ enum xml_space {
 /* The local name, borrowed from `name`. */
 const char *xml_name_local(const char *name);
 enum xml_space xml_name_space(const char *name);
+/* Writes what is wrong with the namespace of a root, for people: which it is, and which it must be.
+ */
+#define XML_SPACE_WHY 192
+void xml_space_explain(const char *name, char out[XML_SPACE_WHY]);
 /* Of an extension that is kept (server/rules/extension.h) its EXTENSION_…; else 0. */
 unsigned xml_name_extension(const char *name);
 

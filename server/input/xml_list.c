@@ -155,6 +155,12 @@ static void begin_root(struct xml_list *x, const char *name)
             reader_state_remark(x->xml.core, RULE_NAMESPACE, xml_place(&x->xml).line, NULL);
         return;
     }
+    if (strcmp(local, root) == 0) {
+        char why[XML_SPACE_WHY];
+        xml_space_explain(name, why);
+        fail(x, READER_WRONG_KIND, "wrong-namespace", why, "");
+        return;
+    }
     const struct reader_kind *kind = reader_kind_of(x->xml.core);
     if (strcmp(local, kind->other_root) == 0)
         fail(x, READER_WRONG_KIND, kind->other, kind->is_other, "");

@@ -89,6 +89,8 @@
     /* remarks: a sitemap itself */                                                                \
     X(RULE_ONE_LASTMOD, "one-lastmod", "all of its pages bear the same lastmod: a build stamp")    \
     X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, and nothing but its content says so")         \
+    X(RULE_ENCODING_ODD, "encoding-odd",                                                           \
+      "is not a content coding: most clients ignore it, strict ones reject the answer")            \
     /* refusals: page URLs and their urlsets */                                                    \
     X(RULE_URLSET_NEEDED, "urlset-needed", "a page URL needs a urlset named")                      \
     X(RULE_URLSET_UNKNOWN, "urlset-unknown", "names no urlset of this catalogue")                  \

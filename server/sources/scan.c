@@ -189,14 +189,12 @@ struct record *scan_meet(struct scan_pass *pass, const char *path)
 struct sitemap_expect scan_expect(const struct scan_pass *pass, const char *path,
                                   const struct url *loc)
 {
-    size_t len = strlen(path);
-    bool gzip = len > 3 && strcmp(path + len - 3, ".gz") == 0;
     return (struct sitemap_expect){
         .now = pass->now,
         .url = loc,
         .hosts = pass->hosts,
         .host_count = pass->host_count,
-        .packing = gzip ? SITEMAP_PACKING_GZIP : SITEMAP_PACKING_PLAIN,
+        .packing = sitemap_packing_of(path, strlen(path)),
     };
 }
 

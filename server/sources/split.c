@@ -421,7 +421,8 @@ static void take_remark(void *context, enum rule_code code, uint64_t line, const
 {
     struct split *s = context;
     struct split_result *out = s->out;
-    (void)code;
+    if (code == RULE_ENCODING_ODD)
+        return;
     out->extra += !s->gathers;
     if (element == NULL || out->extra_element[0] != '\0')
         return;
@@ -491,6 +492,8 @@ static bool read_file(struct split *s)
     bool read = false;
     s->seen = 0;
     XXH3_128bits_reset(s->hash);
+    if (reader != NULL)
+        reader_content_encoding(reader, s->file->content_encoding);
     if (reader == NULL || bytes == NULL)
         end_with(s, SPLIT_NO_MEMORY);
     else

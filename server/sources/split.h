@@ -19,10 +19,11 @@ struct split_file {
     struct catalogue *catalogue;
     int fd; /* of a regular file; read from its beginning, not closed */
     const struct url *url;
-    const char *source; /* owns the rows */
-    const char *index;  /* that lists the urlset; NULL: the deepest that may */
-    int64_t site_id;    /* the one that it may list in; 0: any */
-    int64_t now;        /* Unix seconds */
+    const char *source;           /* owns the rows */
+    const char *content_encoding; /* of the answer that it came with; NULL: none */
+    const char *index;            /* that lists the urlset; NULL: the deepest that may */
+    int64_t site_id;              /* the one that it may list in; 0: any */
+    int64_t now;                  /* Unix seconds */
     int64_t max_removed;
     bool dry_run;
     /* That it may take of the disk, beside the catalogue; 0: no bound. And a quarter of it more,

@@ -646,16 +646,23 @@ def nested(handler):
     [
         ((404, {}, b"gone"), "wrong", "answers 404"),
         ((403, {}, b"no"), "wrong", "answers 403"),
-        ((200, {"Content-Type": "text/html"}, b"<html><body>Not found</body></html>"), "wrong", "is no sitemap"),
+        ((200, {"Content-Type": "text/html"}, b"<html><body>Not found</body></html>"), "wrong", ": an HTML page (not-a-sitemap)"),
         ((200, {}, URLSET.format(f"<url><loc>{PLACE}/a</loc>").encode()), "wrong", "malformed-xml"),
         ((200, {}, child("/a", "/b")[2][:-20]), "wrong", "truncated"),
         ((200, {}, child("/a", "/b")[2][:-20]), "wrong", ": line 2, column "),
-        ((200, {}, URLSET.format("").encode()), "warning", "has no URL"),
+        ((200, {}, URLSET.format("").encode()), "warning", "without URLs (empty)"),
         ((200, {"Content-Encoding": "gzip"}, gzip.compress(gzip.compress(child("/a", "/b")[2]))), "wrong", "twice"),
-        ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "cannot be decoded"),
+        ((200, {"Content-Encoding": "gzip"}, child("/a", "/b")[2]), "wrong", "(encoding)"),
+        ((200, {"Content-Encoding": "br"}, child("/a", "/b")[2]), "wrong", "(encoding)"),
+        ((200, {"Content-Encoding": "aws-chunked"}, child("/a", "/b")[2]), "warning", "(encoding-odd)"),
+        ((200, {}, b"<!doctype html><title>Just a moment...</title>"), "wrong", "(bot-wall)"),
+        ((403, {"cf-mitigated": "challenge"}, b""), "wrong", "(bot-wall)"),
+        ((200, {}, b"<!doctype html><title>Maintenance</title>"), "wrong", "(maintenance-page)"),
+        ((200, {}, b"148e2\r\n" + child("/a", "/b")[2]), "wrong", "line 1, column 1: \"148e2\" stands before the XML (malformed-xml)"),
+        ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "(malformed-gzip)"),
         (child("/a", "/b", dates=DATES[:1]), "warning", "same lastmod, 2026-01-02: a build stamp (one-lastmod)"),
         (child("/a", "/b", dates=("2026-01-01", "2026-01-03T03:04:06Z")), "warning", ": the index says 2026-01-02T03:04:05Z, and its newest page is of 2026-01-03T03:04:06Z"),
-        (nested, "wrong", "is an index itself"),
+        (nested, "wrong", "(nested-index)"),
         ((None, {}, b""), "wrong", "cannot be fetched"),
         ((200, {}, b""), "wrong", "empty-file"),
     ],
@@ -673,9 +680,11 @@ def test_children(proxy, page, level, words):
         (200, {"Content-Type": "application/gzip"}, lambda placed: gzip.compress(placed(child("/a", "/b")[2]))),
         (200, {"Content-Encoding": "gzip"}, lambda placed: gzip.compress(placed(child("/a")[2])[:30]) + gzip.compress(placed(child("/a")[2])[30:])),
         (200, {"Content-Type": "application/gzip", "Content-Encoding": "gzip"}, lambda placed: gzip.compress(gzip.compress(placed(child("/a")[2])))),
+        (200, {"Content-Encoding": ""}, child("/a", "/b")[2]),
+        (200, {}, b'<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="%s/a"/><updated>2026-01-01T00:00:00Z</updated></entry></feed>' % PLACE.encode()),
         child("/a", "/b", dates=("2026-01-01", "2026-01-03T03:04:05Z")),  # a day: what a date without a time may mean
     ],
-    ids=["text", "gz", "members", "gz in gzip", "newer by a day"],
+    ids=["text", "gz", "members", "gz in gzip", "empty coding", "feed", "newer by a day"],
 )
 def test_good_children(proxy, page):
     proxy.pages["/maps/00.xml"] = page
@@ -735,7 +744,7 @@ def test_a_child_of_another_packing(proxy):
     proxy.pages[XML] = index(f"<loc>{listed}</loc>")
     text = (200, {"Content-Type": "application/gzip"}, child("/a", "/b")[2])
     proxy.pages["/maps/00.xml.gz"] = text
-    found = only(doctor(proxy.index), "wrong", "child", "is named as gzip and is none")
+    found = only(doctor(proxy.index), "wrong", "child", "is named as gzip and is not")
     assert found["code"] == "not-gzip" and found["url"] == listed and "compress it" in found["todo"]
     packed = lambda placed: gzip.compress(placed(child("/a", "/b")[2]))
     for headers in ({"Content-Type": "application/gzip"}, {"Content-Encoding": "gzip"}):

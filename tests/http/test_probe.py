@@ -58,7 +58,7 @@ FAULTS = {
     "wall": (answer(503, cf_mitigated="challenge"), 1, "refused: answers 503 to us; that says nothing about what crawlers are answered (bot-wall)"),
     "error": (answer(500), 1, "unreachable: answers 500 (server-error)"),
     "empty": (answer(200, urlset()), 1, "empty: a sitemap without URLs (empty)"),
-    "html": (answer(200, b"<!doctype html><title>no</title>"), 1, "not-a-sitemap: no sitemap: a page, a feed or another file (not-a-sitemap)"),
+    "html": (answer(200, b"<!doctype html><title>no</title>"), 1, 'not-a-sitemap: an HTML page, titled "no" (not-a-sitemap)'),
     # A body that is shorter than announced may hold a whole sitemap, and is none.
     "short": (Origin.cut(answer(200, PAGE, length=5000)), 1, "unreachable: the body is shorter than announced (broken-answer)"),
     "no-http": (Origin.cut(b"hello\r\n\r\n"), 1, "unreachable: it answers something other than HTTP/1.1 (broken-answer)"),

@@ -46,6 +46,10 @@ void check_json_append(struct str *out, const struct check_record *record)
     json_append_time_member(out, "since", record->since);
     json_append_time_member(out, "next_at", record->next_at);
     str_append_format(out, ",\"urls\":%" PRIu64 ",\"bytes\":%" PRIu64, record->urls, record->bytes);
+    if (record->hash[0] == 0 && record->hash[1] == 0)
+        str_append_text(out, ",\"kind\":null");
+    else
+        str_append_format(out, ",\"kind\":\"%s\"", record->marks & CHECK_FEED ? "feed" : "sitemap");
     append_marks(out, record->marks);
     str_append_char(out, '}');
 }

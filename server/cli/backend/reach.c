@@ -209,12 +209,21 @@ static bool say_broken(struct reach_verdict *v, const char *code, const char *de
 
 static bool verify(const struct reach_answer *a, struct sitemap_file *out)
 {
-    struct sitemap_expect expect = {.now = (int64_t)time(NULL), .url = &a->way.last};
+    const struct url *url = &a->way.last;
+    struct sitemap_expect expect = {
+        .now = (int64_t)time(NULL),
+        .url = url,
+        .packing = sitemap_packing_of(url->text, (size_t)url->origin_len + url->path_len),
+    };
     struct sitemap_verifier *verifier = sitemap_verifier_new(&expect);
+    char codings[CODINGS_TEXT];
     bool good;
 
     if (verifier == NULL)
         return false;
+    sitemap_verifier_head(
+        verifier, fetch_header_joined(&a->reply, "Content-Encoding", codings, sizeof codings),
+        fetch_header(&a->reply, "Content-Type"));
     if (a->reply.body.len > 0)
         sitemap_verifier_feed(verifier, a->reply.body.data, a->reply.body.len);
     good = sitemap_verifier_finish(verifier, out);
@@ -224,7 +233,6 @@ static bool verify(const struct reach_answer *a, struct sitemap_file *out)
 
 bool reach_judge(const struct reach_answer *a, struct reach_verdict *out)
 {
-    const char *encoding = fetch_header(&a->reply, "Content-Encoding");
     bool whole = a->status == FETCH_OK && a->way.verdict == HOP_END && a->reply.status == 200;
     struct child_answer answer = {
         .fetch = a->status,
@@ -240,9 +248,6 @@ bool reach_judge(const struct reach_answer *a, struct reach_verdict *out)
         return false;
     if (whole && a->reply.cut)
         return say_broken(out, "file-too-large", "is larger than 50 MiB");
-    if (whole && encoding != NULL && strcasecmp(encoding, "gzip") != 0 &&
-        strcasecmp(encoding, "x-gzip") != 0 && strcasecmp(encoding, "identity") != 0)
-        return say_broken(out, "encoding", "comes in a Content-Encoding that was not asked for");
     if (whole && !verify(a, &out->file))
         return false;
     child_judge(&answer, &verdict);

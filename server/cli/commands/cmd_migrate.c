@@ -218,6 +218,7 @@ static bool read_members(struct look *l, const struct reach_answer *a, char *why
     struct reader *reader =
         reader_new(&options, &(struct reader_sink){l, take_member, take_bad, NULL});
     const char *date = fetch_header(&a->reply, "Date");
+    char codings[CODINGS_TEXT];
     bool good;
 
     if (date == NULL || !http_date_parse(date, options.now, &l->date))
@@ -226,6 +227,8 @@ static bool read_members(struct look *l, const struct reach_answer *a, char *why
         l->no_memory = true;
         return false;
     }
+    reader_content_encoding(
+        reader, fetch_header_joined(&a->reply, "Content-Encoding", codings, sizeof codings));
     reader_feed(reader, str_text(&a->reply.body), a->reply.body.len);
     reader_finish(reader);
     good = reader_error(reader)->status == READER_OK;

@@ -87,10 +87,12 @@ static int print_list(const struct reach_answer *a)
     struct upstream *list = upstream_new((int64_t)time(NULL));
     struct upstream_counts counts;
     const char *code;
-    char why[256];
+    char why[256], codings[CODINGS_TEXT];
 
     if (list == NULL)
         return cli_fail(a->way.last.text, "out of memory");
+    upstream_content_encoding(
+        list, fetch_header_joined(&a->reply, "Content-Encoding", codings, sizeof codings));
     upstream_feed(list, a->reply.body.data, a->reply.body.len);
     code = upstream_finish(list, why, sizeof why);
     counts = upstream_count(list);
@@ -121,8 +123,9 @@ static int print_verdict(const struct reach_answer *a, const struct reach_verdic
         printf(" (%s)\n", v->code);
         return EXIT_COULD_NOT;
     }
-    printf(LABEL "good: a sitemap of %" PRIu64 " %s, %" PRIu64 " bytes", "verdict", v->file.urls,
-           plural(v->file.urls, "URL", "URLs"), v->file.bytes);
+    printf(LABEL "good: a %s of %" PRIu64 " %s, %" PRIu64 " bytes", "verdict",
+           v->file.feed ? "feed" : "sitemap", v->file.urls, plural(v->file.urls, "URL", "URLs"),
+           v->file.bytes);
     if (v->file.newest_lastmod[0] != '\0')
         printf(", the newest page of %s%s", v->file.newest_lastmod,
                v->file.one_lastmod ? ", as all others" : "");

@@ -109,21 +109,6 @@ enum read_status folder_read_file(int top, const char *path, const struct sitema
 
 /* ---- whether it is as the catalogue keeps it ----------------------------------------------- */
 
-/* What a file's content is refused for: as long as the file stays as it is, so does that. All
- * other problems may end without the file's being touched. */
-static bool is_of_content(const char *problem)
-{
-    static const char *const words[] = {
-        "malformed-xml", "truncated",        "doctype",       "too-many-urls", "file-too-large",
-        "gzip-bomb",     "malformed-gzip",   "text-too-long", "not-utf8",      "empty-file",
-        "not-a-sitemap", "nesting-too-deep", "nested-index",  "no-usable-url", "not-gzip",
-    };
-    for (size_t i = 0; problem && i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(problem, words[i]) == 0)
-            return true;
-    return false;
-}
-
 static bool is_unchanged(const struct record *kept, const struct stat *st)
 {
     return kept->file.inode == st->st_ino && kept->file.size == (uint64_t)st->st_size &&
@@ -136,8 +121,10 @@ static bool is_too_large(const char *problem)
            (strcmp(problem, "too-many-urls") == 0 || strcmp(problem, "file-too-large") == 0);
 }
 
-/* False where what is kept of it says all. Where the site's hosts are others, so may be what is
- * remarked of its pages; and what was too large may have been so for a source that did not split.
+/* False where what is kept of it says all: what a file's content is refused for stays as long as
+ * the file does, all other problems may end without its being touched. Where the site's hosts are
+ * others, so may be what is remarked of its pages; and what was too large may have been so for a
+ * source that did not split.
  */
 static bool must_read(const struct folder *f, const struct record *kept, const struct stat *st)
 {
@@ -145,7 +132,7 @@ static bool must_read(const struct folder *f, const struct record *kept, const s
            (f->pass->hosts_moved && kept->file.state == SOURCE_FILE_LISTED) ||
            (f->splits_anew && is_too_large(kept->file.problem)) ||
            (kept->file.state == SOURCE_FILE_QUARANTINED && !kept->file.refused &&
-            !is_of_content(kept->file.problem));
+            !sitemap_file_has_code(kept->file.problem));
 }
 
 /* ---- judging it ---------------------------------------------------------------------------- */
@@ -217,31 +204,43 @@ static bool is_named_xml(const char *path)
     return ends_with(path, ".xml") || ends_with(path, ".xml.gz");
 }
 
+/* A web root has many files that are named .xml or .txt, and none but a sitemap is named so. */
+static bool is_named_sitemap(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return ends_with(path, ".xml.gz") || strcasestr(slash ? slash + 1 : path, "sitemap") != NULL;
+}
+
+/* Whether a file that is not a sitemap is reported. A feed or an old index beside the sitemaps is
+ * not; what was a sitemap is, and so is a mistake: what is named like a sitemap, or is text under
+ * the name of an XML file. */
+static bool is_reported(const struct record *kept, const struct sitemap_file *file,
+                        const char *path)
+{
+    if (was_sitemap(kept))
+        return true;
+    if (file->feed || file->kind == SITEMAP_FILE_INDEX)
+        return false;
+    return file->kind == SITEMAP_FILE_BROKEN || is_named_sitemap(path) ||
+           (file->no_xml && is_named_xml(path));
+}
+
 static bool judge(struct folder *f, const struct record *kept, struct record *now,
                   const struct sitemap_file *file, int64_t age_ms)
 {
     static const uint64_t none[2];
-    static const struct sitemap_file no_xml = {.code = "not-a-sitemap",
-                                               .detail = "is named as XML, and is none"};
     struct lastmod_verdict verdict;
     char remarks[SITEMAP_REMARKS_TEXT];
-    switch (file->kind) {
+    bool feed = file->kind == SITEMAP_FILE_FEED && was_sitemap(kept);
+    switch (feed ? SITEMAP_FILE_URLSET : file->kind) {
     case SITEMAP_FILE_BROKEN:
-        return refuse(f, kept, now, file, age_ms);
     case SITEMAP_FILE_INDEX:
-        if (was_sitemap(kept))
-            return scan_quarantine(
-                f->pass, kept, now, "nested-index",
-                "was a sitemap and is a sitemap index now; an index may not list one");
-        break;
+    case SITEMAP_FILE_PAGE:
+    case SITEMAP_FILE_WALL:
     case SITEMAP_FILE_OTHER:
-        /* An error page that a download left in its place must not cost the entry. */
-        if (was_sitemap(kept))
-            return scan_quarantine(f->pass, kept, now, "not-a-sitemap",
-                                   "was a sitemap and is none now");
-        /* A feed beside the sitemaps is ignored; an export under a sitemap's name is a mistake. */
-        if (file->no_xml && is_named_xml(now->file.path))
-            return refuse(f, kept, now, &no_xml, age_ms);
+    case SITEMAP_FILE_FEED:
+        if (is_reported(kept, file, now->file.path))
+            return refuse(f, kept, now, file, age_ms);
         break;
     case SITEMAP_FILE_EMPTY:
     case SITEMAP_FILE_URLSET:

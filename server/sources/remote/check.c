@@ -77,6 +77,7 @@ static void take_content(struct poll *p, const struct fetch_reply *reply,
     record->urls = file->urls;
     record->bytes = file->bytes;
     record->one_lastmod = file->one_lastmod;
+    set_mark(record, CHECK_FEED, file->kind == SITEMAP_FILE_FEED);
     record->newest_lastmod = dates.newest;
     record->full_at = p->now;
     record->changed_at = moved ? p->now : record->changed_at;
@@ -102,6 +103,7 @@ static void take_split(struct poll *p, const struct sitemap_file *file, struct s
     record->urls = file->urls;
     record->bytes = file->bytes;
     record->one_lastmod = false;
+    set_mark(record, CHECK_FEED, false);
     record->newest_lastmod = record->remarks = NULL;
     record->full_at = p->now;
     record->changed_at = s->dates.changed ? p->now : record->changed_at;

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static void say(struct child_verdict *out, enum check_state state, const char *problem,
                 const char *detail)
@@ -45,44 +44,59 @@ static void judge_failure(const struct child_answer *a, struct child_verdict *ou
                                                                            : HOST_FAILED;
 }
 
-static void judge_file(const struct sitemap_file *file, struct child_verdict *out)
+/* For so long a page or another file in the place of a sitemap is taken for an accident: an error
+ * page with status 200, a login, a deployment. */
+#define PAGE_STAYS_S (14 * 86400)
+
+static bool is_accident(const struct child_answer *a)
 {
+    const struct check_record *before = a->before;
+    if (before == NULL || before->good_at == 0 || before->state == CHECK_NOT_A_SITEMAP)
+        return false;
+    bool bad = before->state == CHECK_BROKEN || before->state == CHECK_REFUSED;
+    return !bad || a->now - before->since < PAGE_STAYS_S;
+}
+
+static void say_refused(const struct fetch_reply *reply, const char *problem, const char *what,
+                        struct child_verdict *out)
+{
+    char detail[256];
+    snprintf(detail, sizeof detail,
+             "answers %u%s%.120s to us; that says nothing about what crawlers are answered",
+             reply->status, *what != '\0' ? " with " : "", what);
+    say(out, CHECK_REFUSED, problem, detail);
+}
+
+static void judge_file(const struct child_answer *a, struct child_verdict *out)
+{
+    const struct sitemap_file *file = a->file;
+    char detail[256];
+    out->line = file->line;
     switch (file->kind) {
     case SITEMAP_FILE_URLSET:
     case SITEMAP_FILE_TEXT:
+    case SITEMAP_FILE_FEED:
         out->state = CHECK_GOOD;
         return;
     case SITEMAP_FILE_EMPTY:
-        say(out, CHECK_EMPTY, "empty", "a sitemap without URLs");
+        say(out, CHECK_EMPTY, file->code, file->detail);
         return;
     case SITEMAP_FILE_INDEX:
-        say(out, CHECK_NOT_A_SITEMAP, "nested-index",
-            "a sitemap index, which an index may not list");
+        say(out, CHECK_NOT_A_SITEMAP, file->code, file->detail);
         return;
+    case SITEMAP_FILE_PAGE:
     case SITEMAP_FILE_OTHER:
-        say(out, CHECK_NOT_A_SITEMAP, "not-a-sitemap",
-            "no sitemap: a page, a feed or another file");
+        snprintf(detail, sizeof detail, "%s%s", file->detail,
+                 is_accident(a) ? ", where a sitemap was" : "");
+        say(out, is_accident(a) ? CHECK_BROKEN : CHECK_NOT_A_SITEMAP, file->code, detail);
+        return;
+    case SITEMAP_FILE_WALL:
+        say_refused(a->reply, file->code, file->detail, out);
         return;
     case SITEMAP_FILE_BROKEN:
         say(out, CHECK_BROKEN, file->code, file->detail);
-        out->line = file->line;
         return;
     }
-}
-
-/* A page that asks whether one is a human, whatever its status. */
-static bool is_wall(const struct fetch_reply *reply)
-{
-    const char *mitigated = fetch_header(reply, "cf-mitigated");
-    return mitigated && strcasecmp(mitigated, "challenge") == 0;
-}
-
-static void judge_refusal(const struct fetch_reply *reply, struct child_verdict *out)
-{
-    char detail[160];
-    snprintf(detail, sizeof detail,
-             "answers %u to us; that says nothing about what crawlers are answered", reply->status);
-    say(out, CHECK_REFUSED, is_wall(reply) ? "bot-wall" : "refused", detail);
 }
 
 static void judge_status(const struct child_answer *a, struct child_verdict *out)
@@ -93,7 +107,7 @@ static void judge_status(const struct child_answer *a, struct child_verdict *out
     if (status == 404 || status == 410)
         say(out, CHECK_GONE, "gone", detail);
     else if (status == 401 || status == 403 || status == 429 || status == 451)
-        judge_refusal(a->reply, out);
+        say_refused(a->reply, "refused", "", out);
     else if (status >= 500)
         say(out, CHECK_UNREACHABLE, "server-error", detail);
     else
@@ -119,15 +133,15 @@ void child_judge(const struct child_answer *a, struct child_verdict *out)
         return;
     }
     note_host(a, out);
-    if (is_wall(a->reply)) {
-        judge_refusal(a->reply, out);
+    if (fetch_is_wall(a->reply)) {
+        say_refused(a->reply, "bot-wall", "", out);
     } else if (a->hop != HOP_END) {
         say(out, CHECK_UNREACHABLE, "redirect", hop_sentence(a->hop));
     } else if (a->reply->status == 304 && a->conditional) {
         out->state = CHECK_GOOD;
         out->same = true;
     } else if (a->reply->status == 200 && a->file) {
-        judge_file(a->file, out);
+        judge_file(a, out);
     } else if (a->reply->status == 200) {
         out->state = CHECK_GOOD;
     } else {

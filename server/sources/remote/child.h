@@ -1,5 +1,6 @@
-/* What an answer says of a watched sitemap: its state, why, and how the host did. For
- * server/sources/remote/ and commands that show it; pure functions, thread safe. */
+/* What an answer says of a watched sitemap: its state, why, and how the host did. What its bytes
+ * are, server/input/sitemap_file.h has judged. For server/sources/remote/ and commands that show
+ * it; pure functions, thread safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +16,10 @@
 struct child_answer {
     enum fetch_status fetch;
     const struct fetch_reply *reply;
-    bool conditional;                /* it was asked for what is new only */
-    enum hop_verdict hop;            /* HOP_END, or why a redirect was not followed */
-    const struct sitemap_file *file; /* what a 200's body was found to be; NULL: none was read */
+    bool conditional;                  /* it was asked for what is new only */
+    enum hop_verdict hop;              /* HOP_END, or why a redirect was not followed */
+    const struct sitemap_file *file;   /* what a 200's body was found to be; NULL: none was read */
+    const struct check_record *before; /* what is kept of it; NULL: nothing, or a list */
     bool decided; /* the body was given up because enough was known; then `fetch` says nothing */
     int64_t now;
 };

@@ -13,7 +13,7 @@ struct once {
     char headers[128];
     struct url upstream;
     struct upstream *list;
-    bool decided;
+    bool headed, decided;
 };
 
 static bool may_ask(void *context, const struct url *to)
@@ -25,6 +25,12 @@ static bool may_ask(void *context, const struct url *to)
 static bool take(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
 {
     struct once *o = context;
+    char codings[CODINGS_TEXT];
+    if (reply->status == 200 && !o->headed) {
+        o->headed = true;
+        upstream_content_encoding(
+            o->list, fetch_header_joined(reply, "Content-Encoding", codings, sizeof codings));
+    }
     if (reply->status == 200 && !upstream_feed(o->list, bytes, len))
         o->decided = true;
     return !o->decided;

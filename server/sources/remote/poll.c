@@ -74,11 +74,25 @@ void poll_headers(struct poll *p, const char *etag, const char *modified)
     add_header(p, "If-Modified-Since", modified);
 }
 
+void poll_take_head(struct poll *p, const struct fetch_reply *reply)
+{
+    char codings[CODINGS_TEXT];
+    const char *coding = fetch_header_joined(reply, "Content-Encoding", codings, sizeof codings);
+    if (p->headed)
+        return;
+    p->headed = true;
+    if (p->list)
+        upstream_content_encoding(p->upstream, coding);
+    else
+        sitemap_verifier_head(p->verifier, coding, fetch_header(reply, "Content-Type"));
+}
+
 static bool take_body(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
 {
     struct poll *p = context;
     if (reply->status != 200)
         return true;
+    poll_take_head(p, reply);
     if (p->list ? upstream_feed(p->upstream, bytes, len)
                 : sitemap_verifier_feed(p->verifier, bytes, len))
         return true;
@@ -93,13 +107,13 @@ static bool make_reader(struct poll *p)
         .url = &p->url,
         .hosts = p->hosts,
         .host_count = p->site ? 1 + p->site->alias_host_count + p->site->cross_host_count : 0,
-        .packing = SITEMAP_PACKING_ANY,
+        .packing = sitemap_packing_of(p->url.text, (size_t)p->url.origin_len + p->url.path_len),
     };
     upstream_free(p->upstream);
     sitemap_verifier_free(p->verifier);
     p->upstream = NULL;
     p->verifier = NULL;
-    p->decided = false;
+    p->decided = p->headed = false;
     if (p->list)
         return (p->upstream = upstream_new(p->now)) != NULL;
     return (p->verifier = sitemap_verifier_new(&expect)) != NULL;
@@ -264,6 +278,7 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
                                         .conditional = p->conditional,
                                         .hop = hop,
                                         .file = found,
+                                        .before = p->list ? NULL : &p->record,
                                         .decided = p->decided,
                                         .now = p->now};
     child_judge(&answer, &verdict);

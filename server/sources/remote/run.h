@@ -167,6 +167,7 @@ struct poll {
     struct url url;
     unsigned hops;
     bool conditional, list, decided;
+    bool headed; /* its reader knows the answer's head */
     int64_t began_ms, now;
     struct registry *registry; /* a reference */
     const struct registry_site *site;
@@ -242,6 +243,8 @@ struct poll *poll_new(struct remote *r, struct remote_host *host); /* NULL: no m
 void poll_free(struct poll *p);
 void poll_headers(struct poll *p, const char *etag, const char *modified);
 bool poll_ask(struct poll *p); /* false: no memory */
+/* Tells what reads the body what the head says of it. Before each piece; the first call counts. */
+void poll_take_head(struct poll *p, const struct fetch_reply *reply);
 /* It is asked: from now on it counts for its host's pace. */
 void poll_enter_host(struct poll *p);
 /* The answer is there: follows it, or settles and frees the poll. */

@@ -127,6 +127,7 @@ static bool take(void *context, const struct fetch_reply *reply, const char *byt
     struct split_end *e = f->end;
     if (reply->status != 200)
         return true;
+    poll_take_head(f->poll, reply);
     if (!keep_bytes(f, bytes, len))
         return false;
     if (!e->read && !sitemap_verifier_feed(f->poll->verifier, bytes, len)) {
@@ -194,6 +195,9 @@ static void split(struct split_fetch *f)
 {
     struct split_end *e = f->end;
     struct split_result out;
+    char codings[CODINGS_TEXT];
+    f->file.content_encoding =
+        fetch_header_joined(&e->reply, "Content-Encoding", codings, sizeof codings);
     switch (run_split(f, &out)) {
     case SPLIT_STOPPED:
     case SPLIT_CHANGING:

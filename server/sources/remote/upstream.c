@@ -87,6 +87,11 @@ struct upstream *upstream_new(int64_t now)
     return u;
 }
 
+void upstream_content_encoding(struct upstream *u, const char *value)
+{
+    reader_content_encoding(u->reader, value);
+}
+
 bool upstream_feed(struct upstream *u, const char *bytes, size_t len)
 {
     return reader_feed(u->reader, bytes, len) == READER_OK;

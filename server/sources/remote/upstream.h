@@ -16,6 +16,8 @@ struct upstream;
 
 /* Reads an answer's body. NULL: out of memory. */
 struct upstream *upstream_new(int64_t now);
+/* Before the first byte: the answer's Content-Encoding, as in reader_content_encoding. */
+void upstream_content_encoding(struct upstream *u, const char *value);
 /* False: it need not go on. */
 bool upstream_feed(struct upstream *u, const char *bytes, size_t len);
 /* The body is over: NULL where it is a list with members, else a stable word of what is wrong with

@@ -84,7 +84,7 @@ static void test_members(void **state)
     append_text(&inner, URL);
     append_member(&in, inner.data, inner.len, 6);
     str_done(&inner);
-    check_gzip("gzip within gzip", &in, &options, "", READER_WRONG_KIND, "not-text");
+    check_gzip("gzip within gzip", &in, &options, "", READER_WRONG_KIND, "packed-twice");
 }
 
 static void test_broken(void **state)

@@ -80,11 +80,11 @@ static const struct input_case namespaces[] = {
      "1 +namespace\n1 " URL "\n", READER_OK, NULL, 0, 0},
     {"none", "<sitemapindex>" ONE ONE SHUT, 0, "1 +namespace\n1 " URL "\n1 " URL "\n", READER_OK,
      NULL, 0, 0},
-    {"someone's", WITH_NS("urn:x"), 0, "", READER_WRONG_KIND, "not-an-index", 1, 1},
+    {"someone's", WITH_NS("urn:x"), 0, "", READER_WRONG_KIND, "wrong-namespace", 1, 1},
     {"an extension's", WITH_NS("http://www.google.com/schemas/sitemap-news/0.9"), 0, "",
-     READER_WRONG_KIND, "not-an-index", 0, 0},
+     READER_WRONG_KIND, "wrong-namespace", 0, 0},
     {"no version", WITH_NS("http://www.sitemaps.org/schemas/sitemap/x"), 0, "", READER_WRONG_KIND,
-     "not-an-index", 0, 0},
+     "wrong-namespace", 0, 0},
 };
 
 static const struct input_case rejected[] = {

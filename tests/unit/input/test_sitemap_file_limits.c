@@ -220,7 +220,7 @@ static void test_gzip(void **state)
     check_kind("css, cut", &f, SITEMAP_FILE_OTHER);
     append_gzip(&s, whole.data, whole.len, 6);
     f = verify_str("gzip within gzip", &s);
-    check_kind("gzip within gzip", &f, SITEMAP_FILE_OTHER);
+    check_broken("gzip within gzip", &f, "packed-twice", 0, 0);
     str_done(&whole);
 }
 

@@ -184,9 +184,9 @@ static void test_packing(void **state)
         if (p == SITEMAP_PACKING_PLAIN)
             assert_int_equal(gzip.remarks.at[0].code, RULE_GZIP_UNMARKED);
     }
-    /* What is no sitemap at all is none of ours, whatever its name is; what is broken is told so.
-     */
-    assert_int_equal(verify_text("<html>").kind, SITEMAP_FILE_OTHER);
+    /* A page, or what is broken, is called so, whatever its name is. */
+    assert_int_equal(verify_text("<html>").kind, SITEMAP_FILE_PAGE);
+    assert_string_equal(verify_text("BZh91AY&SY").code, "not-gzip");
     assert_string_equal(verify_text(OPEN GOOD).code, "truncated");
     assert_string_equal(verify_text(OPEN CLOSE).code, "not-gzip");
     verify_expect.packing = SITEMAP_PACKING_ANY;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "server/sources/remote/child.h"
 #include "server/sources/remote/claim.h"
 #include "server/sources/remote/host.h"
 #include "server/sources/remote/run.h"
@@ -58,6 +59,41 @@ static void intervals(void **state)
     assert_false(interval_drops(3, 0, 259199, 259200));
     assert_true(interval_drops(3, 0, 259200, 259200));
     assert_false(interval_drops(9, 0, 900000, 0));
+}
+
+/* A page where a sitemap was is an accident, until it has stayed for 14 days; where none was, it is
+ * what the list names. */
+static void a_page_where_a_sitemap_was(void **state)
+{
+    (void)state;
+    enum { DAY = 86400, NOW = 1800000000 };
+    static const struct {
+        enum check_state before;
+        int64_t good_at, since;
+        enum check_state found;
+    } rows[] = {
+        {CHECK_NEW, 0, 0, CHECK_NOT_A_SITEMAP},
+        {CHECK_BROKEN, 0, NOW - DAY, CHECK_NOT_A_SITEMAP},
+        {CHECK_GOOD, NOW - 30 * DAY, NOW - 90 * DAY, CHECK_BROKEN},
+        {CHECK_GONE, NOW - 30 * DAY, NOW - 29 * DAY, CHECK_BROKEN},
+        {CHECK_BROKEN, NOW - 15 * DAY, NOW - 14 * DAY + 1, CHECK_BROKEN},
+        {CHECK_BROKEN, NOW - 15 * DAY, NOW - 14 * DAY, CHECK_NOT_A_SITEMAP},
+        {CHECK_REFUSED, NOW - 40 * DAY, NOW - 39 * DAY, CHECK_NOT_A_SITEMAP},
+        {CHECK_NOT_A_SITEMAP, NOW - 15 * DAY, NOW, CHECK_NOT_A_SITEMAP},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sitemap_file file = {.kind = i % 2 ? SITEMAP_FILE_OTHER : SITEMAP_FILE_PAGE,
+                                          .code = "not-a-sitemap"};
+        const struct check_record before = {
+            .state = rows[i].before, .good_at = rows[i].good_at, .since = rows[i].since};
+        struct fetch_reply reply = {.status = 200};
+        const struct child_answer answer = {
+            .reply = &reply, .hop = HOP_END, .file = &file, .before = &before, .now = NOW};
+        struct child_verdict verdict;
+        child_judge(&answer, &verdict);
+        if (verdict.state != rows[i].found)
+            fail_msg("%zu: %s", i, check_state_word(verdict.state));
+    }
 }
 
 /* However often it is asked for: no look begins while the one before is to be rested from (it would
@@ -400,6 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(intervals),
+        cmocka_unit_test(a_page_where_a_sitemap_was),
         cmocka_unit_test(looks_rest),
         cmocka_unit_test(a_host_is_asked_at_its_pace),
         cmocka_unit_test(a_host_rests_as_it_asks),
