@@ -67,7 +67,7 @@ with_progress() {
     shower=$!
     code=0
     "$@" >"$log" 2>&1 || code=$?
-    kill "$shower" 2>/dev/null || :
+    kill -KILL "$shower" 2>/dev/null || : # a trap of the caller would swallow another signal while it starts
     wait "$shower" 2>/dev/null || :
     [ ! -t 1 ] || printf '\r\033[K'
     return "$code"
