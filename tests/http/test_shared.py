@@ -4,7 +4,6 @@ form of tests/shared/run."""
 import contextlib
 import hashlib
 import os
-import pathlib
 import signal
 import sqlite3
 import sys
@@ -14,7 +13,6 @@ from concurrent import futures
 import pytest
 
 from harness import ORIGIN, PLAIN, Server, ask, eventually, locs, problem, seconds, sitemapd, write_gzip
-from test_restore import NEWEST, VERSIONS, serves_everything, read_facts, saved
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer, index, urlset  # noqa: E402
@@ -750,71 +748,3 @@ def test_nodes_are_upgraded_one_after_another(cluster):
     assert len({chance(node) for node in (a, b, c)}) == 1  # one node's, not each one's own
     late = cluster.node("d")  # an older release comes too late
     eventually(lambda: "upgrade-needed" in reasons(late), "it is told to be upgraded", within=60)
-
-
-def as_of(version, cluster, name):
-    """A node's file as that version saved it, at the start of the cluster's log."""
-    path = cluster.database(name)
-    with contextlib.closing(sqlite3.connect(cluster.database("a"))) as db:
-        if name == "a":
-            cluster.start = db.execute("SELECT epoch, chain FROM local_shared").fetchone()
-    for suffix in ("", "-wal", "-shm"):
-        pathlib.Path(path + suffix).unlink(missing_ok=True)
-    saved(version, path)
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("INSERT INTO local_shared VALUES (1, ?, ?, 0, ?)", (cluster.start[0], name, cluster.start[1]))
-        db.execute(f"PRAGMA user_version = {1_000_000 + int(version[1:])}")
-        return db.execute("SELECT revision, serial FROM catalogue").fetchone()
-
-
-def test_the_form_before_is_served_until_the_last_node_is_upgraded(cluster):
-    """The program of today on a shared catalogue as the release before it left it: a real one, not `sitemapd_next`."""
-    version = VERSIONS[-1] if VERSIONS[-1] != f"v{NEWEST}" else VERSIONS[-2]
-    facts, token = read_facts(version), read_facts(version)["tokens"]["first"]
-    revision, serial = as_of(version, cluster, "a")
-    as_of(version, cluster, "b")
-    cluster.postgres.sql(f"UPDATE sitemapd.log SET schema = {version[1:]}, revision = {revision}, serial = {serial}; DELETE FROM sitemapd.snapshot")
-    by_hand = {"SITEMAPD_SHARED_UPGRADE": "manual"}
-    a, b = cluster.node("a", env=by_hand, token=None), cluster.node("b", env=by_hand, token=None)
-    for node in (a, b):
-        eventually(lambda node=node: "upgrade-pending" in reasons(node), "told", within=60)
-        assert schema(node) == int(version[1:])
-        node.cli = lambda *args, node=node: sitemapd(*args, database=node.database, env={"SITEMAPD_SHARED": cluster.postgres.url()})
-        serves_everything(node, facts, version)
-        listed = node.api("GET", "/v1/sitemaps?prefix=https://shop.example.org/maps/", token=token).json()["sitemaps"]
-        assert [entry["loc"].rpartition("/")[2] for entry in listed] == ["one.xml", "three.xml", "two.xml"]
-        for path in ("/v1/sites", "/v1/sitemaps", "/v1/history", "/v1/indexes", "/v1/sources", "/v1/crawlers", "/v1/urlsets", "/v1/tokens"):
-            assert node.api("GET", path, token=token).status == 200, path
-        problem(node.api("POST", "/v1/sitemaps", {"loc": f"{ORIGIN}/sitemaps/new.xml"}, token=token), 503, "upgrade-pending")
-    for node in (a, b):  # the last of them appends the step by itself
-        node.stop()
-        del node.env["SITEMAPD_SHARED_UPGRADE"]
-        node.start()
-    for node in (a, b):
-        eventually(lambda node=node: node.api("POST", "/v1/sitemaps", {"loc": f"{ORIGIN}/sitemaps/new.xml"}, token=token).status in (200, 201), "writes", within=60)
-    eventually(lambda: applied(a) == applied(b), "both at one record", within=60)
-    for node in (a, b):
-        assert schema(node) == NEWEST
-    eventually(lambda: page(a) == page(b), "equal bytes and tags")
-    exports = {sitemapd("export", "--server", f"http://{node.admin}", env={"SITEMAPD_TOKEN": token}).out for node in (a, b)}
-    assert len(exports) == 1
-
-
-def test_an_upgrade_by_hand(cluster):
-    by_hand = {"SITEMAPD_SHARED_UPGRADE": "manual"}
-    a, b = cluster.node("a", env=by_hand), cluster.node("b", env=by_hand)
-    joined(b)
-    newer_on_older(cluster, renewed(b), a)
-    refused = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
-    assert refused.code == 1 and "older release" in refused.err, refused
-    renewed(a)
-    eventually(lambda: "upgrade-pending" in reasons(a), "told", within=60)
-    problem(a.register(loc("two")), 503, "upgrade-pending")
-    checked = sitemapd("check", "--shared", cluster.postgres.url(), database=a.database, binary=NEXT)
-    assert checked.code == 0 and checked.err == "" and checked.out.count("upgrade pending") == 1, checked
-    done = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
-    assert done.code == 0, done
-    for node in (a, b):
-        eventually(lambda node=node: node.register(loc("two")).status in (200, 201), "writes", within=60)
-    equal([a, b])
-    assert schema(a) == schema(b) and chance(a) == chance(b)
