@@ -120,8 +120,8 @@ const struct setting config_settings[] = {
      .doc = "Most writes that may wait for their turn at once."},
     {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
-     .doc = "Share of an index that a replace or removal may drop; one that drops more is held "
-            "back. 0 turns the guard off."},
+     .doc = "Share of an index, or of what a replace acts on, that a replace or removal may drop; "
+            "one that drops more is held back. 0 turns the guard off."},
 
     {"shared", "database", SETTING_POSTGRES, IN(shared_database), FILE_AND("SITEMAPD_SHARED"),
      .example = "postgresql://sitemapd@db1.internal,db2.internal/sitemapd",

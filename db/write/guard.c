@@ -41,10 +41,10 @@ enum catalogue_status guard_peak(struct tx *tx, const struct occupancy_index *in
 static bool too_much(const struct tx *tx, const struct guard_case *c)
 {
     uint32_t percent = tx->options->shrink_percent;
-    if (percent == 0 || c->after >= c->before)
+    if (c->after >= c->before)
         return false;
-    if (c->after == 0)
-        return true;
+    if (percent == 0 || c->after == 0)
+        return c->after == 0 && (percent != 0 || c->of_share);
     return c->peak > c->after && (c->peak - c->after) * 100 > (uint64_t)percent * c->peak;
 }
 
@@ -71,6 +71,13 @@ bool guard_judge(const struct tx *tx, const struct guard_case *c, struct change_
     result->status = CATALOGUE_REFUSED;
     result->code = RULE_SHRINK_GUARD;
     result->would_remove = c->removed;
+    if (c->of_share) {
+        snprintf(result->detail, sizeof result->detail,
+                 "would remove %" PRIu64 " %s and leave %" PRIu64 " of the %" PRIu64
+                 " that the list replaces; max_removed=%" PRIu64 " allows it",
+                 c->removed, nouns(c), c->after, c->before, c->removed);
+        return false;
+    }
     snprintf(result->detail, sizeof result->detail,
              "would remove %" PRIu64 " %s and leave %" PRIu64 ", where there were up to %" PRIu64
              " in the last %d days; max_removed=%" PRIu64 " allows it",

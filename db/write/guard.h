@@ -16,7 +16,8 @@
 
 struct tx;
 
-/* What a set would do to one index, or to all of a site together. */
+/* What a set would do to one index, to all of a site together, or to the share of an index that a
+ * replace acts on. */
 struct guard_case {
     uint64_t peak;    /* guard_peak */
     uint64_t before;  /* entries now */
@@ -24,6 +25,8 @@ struct guard_case {
     uint64_t removed; /* how many of those now would be gone */
     int64_t max_removed;
     bool of_urlset; /* they are page URLs */
+    bool of_share;  /* what a replace acts on: .peak is .before, and a share that has entries is
+                       never  emptied without an approval, whatever the guard is set to */
 };
 
 /* The most entries the index had within GUARD_DAYS, as lowered by single removals. Call it before

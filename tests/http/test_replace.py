@@ -6,7 +6,7 @@ import random
 import sqlite3
 import time
 
-from harness import INDEX, ORIGIN, PLAIN, locs, problem, q, seconds
+from harness import INDEX, ORIGIN, PLAIN, eventually, locs, problem, q, seconds
 
 XML = "/sitemap_index.xml"
 GZIP = {"Accept-Encoding": "gzip"}
@@ -144,8 +144,13 @@ def test_only_what_lies_under_the_prefix(server):
     assert [(r["line"], r["code"]) for r in found["rejected"]] == [(2, "outside-directory")] and page(server) == before
     # Given in another spelling it is the same prefix.
     assert counts(server.replace(a[:8], prefix="https://WWW.example.com:443/x/../%61/")) == (0, 0, 8, 1)
-    # The guard looks at the whole index: a part may go empty where enough is left.
     assert counts(server.replace(b[:9], prefix=f"{ORIGIN}/b/")) == (0, 0, 9, 1)
+    # The guard looks at the part as well: it does not go empty where enough of the index is left.
+    assert server.bulk(names(20, folder="c")).json()["created"] == 20
+    for rows, gone in (([], 9), (b[:6], 3)):
+        held = problem(server.replace(rows, prefix=f"{ORIGIN}/b/"), 409, "shrink-guard")
+        assert held["would_remove"] == gone and f"of the 9 that the list replaces; max_removed={gone} allows" in held["detail"], held
+    assert counts(server.replace([], prefix=f"{ORIGIN}/b/", max_removed=9)) == (0, 0, 0, 9)
     assert problem(server.replace([], prefix="b/"), 422)["field"] == "prefix"
 
 
@@ -226,12 +231,51 @@ def test_an_empty_list(server):
     rows = names(3)
     assert server.bulk(rows).json()["created"] == 3
     assert problem(server.replace([]), 409, "shrink-guard")["would_remove"] == 3
-    for body, kind in ((b"[]", "application/json"), (b"", "application/x-ndjson"), (b"\n\n", "application/x-ndjson"), (b"[ ]\n", "application/json")):
+    for body, kind in EMPTY:
         reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}", body=body, content_type=kind)
         assert reply.status in (400, 409), (body, reply)
     assert page(server) == rows
     reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&max_removed=3", body=b"", content_type="application/x-ndjson")
     assert counts(reply) == (0, 0, 0, 3) and server.get(XML).status == 404
+
+
+EMPTY = ((b"[]", "application/json"), (b"", "application/x-ndjson"), (b"\n\n", "application/x-ndjson"), (b"[ ]\n", "application/json"))
+
+
+def test_a_failed_export_does_not_empty_a_share(server):
+    """What the token owns is 8 of 36: the index as a whole would lose less than the guard allows."""
+    token = server.make_token("pipeline")
+    rows = [{"loc": n} for n in names(8, folder="pipeline")]
+    assert server.bulk(names(28)).json()["created"] == 28
+    assert counts(put(server, token, rows)) == (8, 0, 0, 0)
+    full = page(server)
+    for body, kind in EMPTY:
+        reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}", body=body, content_type=kind, token=token)
+        assert problem(reply, 409, "shrink-guard")["would_remove"] == 8, (body, reply)
+        assert "max_removed=8 allows it" in reply.json()["detail"]
+    bad = [{"loc": "relative"}]
+    assert problem(put(server, token, bad, on_error="skip"), 409, "shrink-guard")["would_remove"] == 8
+    assert problem(put(server, token, rows[:5]), 409, "shrink-guard")["would_remove"] == 3, "more than 30 % of 8"
+    assert problem(put(server, token, [], max_removed=7), 409, "shrink-guard")["would_remove"] == 8
+    assert page(server) == full
+    # What is exchanged is not lost, and a new source has nothing to lose.
+    assert counts(put(server, token, rows[:2] + [{"loc": n} for n in names(6, 90, "pipeline")])) == (6, 0, 2, 6)
+    assert counts(put(server, token, [], source="new")) == (0, 0, 0, 0)
+    assert counts(put(server, token, [], max_removed=8)) == (0, 0, 0, 8)
+    assert sorted(page(server)) == sorted(names(28))
+
+
+def test_an_empty_import_does_not_empty_a_share(server):
+    assert server.bulk(names(28)).json()["created"] == 28
+    rows = "".join(n + "\n" for n in names(8, folder="cli"))
+    full = lambda: server.cli("import", "--index", INDEX, "--replace", "-", input=rows)
+    assert full().code == 0
+    for text in ("", "\n\n"):
+        held = server.cli("import", "--index", INDEX, "--replace", "-", input=text)
+        assert held.code == 1 and len(everything(server)) == 36, held
+    assert "--max-removed 8" in held.err, held
+    assert server.cli("import", "--index", INDEX, "--replace", "--max-removed", "8", "-", input="").code == 0
+    eventually(lambda: len(page(server)) == 28, "the server serves what the command did")
 
 
 # ---- the shrink guard ---------------------------------------------------------------------------
@@ -323,7 +367,8 @@ def test_the_guard_may_be_set(start, tmp_path):
     (tmp_path / "sitemapd.conf").write_text("[catalogue]\nshrink_guard = 0\n")
     server.start()
     assert counts(server.replace(names(1))) == (0, 0, 1, 49)
-    assert counts(server.replace([])) == (0, 0, 0, 1), "0 turns it off, the last entry included"
+    assert problem(server.replace([]), 409, "shrink-guard")["would_remove"] == 1, "but an empty list empties nothing"
+    assert counts(server.replace([], max_removed=1)) == (0, 0, 0, 1)
 
 
 # ---- beside others ------------------------------------------------------------------------------

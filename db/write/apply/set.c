@@ -30,6 +30,7 @@ struct replace {
     int64_t owner;      /* the source acted on; 0: anyone's; -1: one that owns nothing yet */
     uint64_t ordinal;   /* of the line at hand, from 1 */
     uint64_t foreign;   /* lines whose entries belong to another source */
+    uint64_t share;     /* entries acted on, as they were before */
     struct put put;     /* the line at hand */
 };
 
@@ -246,9 +247,13 @@ static enum catalogue_status keep_line(struct replace *r)
                      entry->position != id_address_position(put->row.address);
     enum catalogue_status status =
         tx_run(r->tx, ST_KEEP_ADD, put->row.address, (sqlite3_int64)r->ordinal, elsewhere);
-    if (status == CATALOGUE_OK && sqlite3_changes(r->tx->db) == 0)
+    if (status != CATALOGUE_OK)
+        return status;
+    if (sqlite3_changes(r->tx->db) == 0)
         reject(r, RULE_DUPLICATE, "loc");
-    return status;
+    else
+        r->share++;
+    return CATALOGUE_OK;
 }
 
 static enum catalogue_status first_pass(struct replace *r, const struct entry *entry)
@@ -452,6 +457,7 @@ static enum catalogue_status run_passes(struct replace *r)
         return status;
     if (r->result->status == CATALOGUE_OK && read) {
         status = replace_prune(r);
+        r->share += r->result->removed;
         if (status == CATALOGUE_OK && r->result->status == CATALOGUE_OK)
             status = replace_park(r);
     }
@@ -464,14 +470,44 @@ static enum catalogue_status run_passes(struct replace *r)
     return status;
 }
 
+/* How many entries of those acted on there are after the list: those that it names. */
+static uint64_t share_now(const struct replace *r)
+{
+    const struct change_result *result = r->result;
+    return result->created + result->updated + result->unchanged - r->foreign;
+}
+
 /* What its own source has in the index now is what the list says: all else is somebody else's. */
 static uint64_t count_spared(const struct replace *r)
 {
     const struct change_result *result = r->result;
-    uint64_t own = result->created + result->updated + result->unchanged - r->foreign;
+    uint64_t own = share_now(r);
     if (r->owner == 0 || r->prefix || result->status != CATALOGUE_OK)
         return 0;
     return r->occupancy->entries > own ? r->occupancy->entries - own : 0;
+}
+
+/* Holds the replace to the guard: the index, and the share of it that the list replaces. Else the
+ * empty list of a failed export would remove all of a pipeline's entries wherever others have many
+ * more. */
+static enum catalogue_status judge_shrink(struct replace *r, struct guard_case *whole)
+{
+    struct tx *tx = r->tx;
+    struct change_result *result = r->result;
+    enum catalogue_status status = CATALOGUE_OK;
+    whole->after = r->occupancy->entries;
+    whole->removed = result->removed + (result->moved > 1 ? result->moved : 0);
+    struct guard_case share = *whole;
+    share.of_share = true;
+    share.peak = share.before = r->share;
+    share.after = share_now(r);
+    if (result->status == CATALOGUE_OK && guard_moves(tx, r->change, result, &status) &&
+        guard_judge(tx, whole, result) && guard_judge(tx, &share, result) &&
+        guard_approved(tx, whole)) {
+        occupancy_index_dirty(tx, r->occupancy);
+        r->occupancy->peak_reset = true;
+    }
+    return status;
 }
 
 enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
@@ -498,14 +534,8 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
             status = run_passes(&r);
         if (status != CATALOGUE_OK)
             return status;
-        guard.after = r.occupancy->entries;
-        guard.removed = result->removed + (result->moved > 1 ? result->moved : 0);
         result->spared = count_spared(&r);
-        if (result->status == CATALOGUE_OK && guard_moves(tx, change, result, &status) &&
-            guard_judge(tx, &guard, result) && guard_approved(tx, &guard)) {
-            occupancy_index_dirty(tx, r.occupancy);
-            r.occupancy->peak_reset = true;
-        }
+        status = judge_shrink(&r, &guard);
         if (status != CATALOGUE_OK)
             return status;
     }

@@ -55,6 +55,9 @@ static void never_touches_anothers(void **state)
     assert_int_equal(r.unchanged, 1);
     assert_int_equal(r.removed, 0);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap WHERE lastmod IS NULL"), 4);
+    /* The index keeps three of four, but the share of the source only one of two. */
+    assert_int_equal(apply_lines(f, change, first, 1).code, RULE_SHRINK_GUARD);
+    change.max_removed = 1;
     r = apply_lines(f, change, first, 1);
     assert_int_equal(r.removed, 1);
     assert_int_equal(position_of(f, ORIGIN "/hand-2.xml"), 1);
@@ -72,6 +75,8 @@ static void acts_below_a_prefix(void **state)
     change.replace_prefix = ORIGIN "/shop/";
     static const struct line lines[] = {{ORIGIN "/shop/0.xml", NULL, 0, NULL},
                                         {ORIGIN "/shop/9.xml", NULL, 0, NULL}};
+    assert_int_equal(apply_lines(f, change, LINES(lines)).would_remove, 2);
+    change.max_removed = 2;
     struct change_result r = apply_lines(f, change, LINES(lines));
     assert_int_equal(r.created, 1);
     assert_int_equal(r.removed, 2);
@@ -254,7 +259,13 @@ static void refuses_the_last_entry(void **state)
     assert_int_equal(replace_numbered(f, dry, "s", 0).code, RULE_SHRINK_GUARD);
     f->options.shrink_percent = 0;
     fixture_reopen(f);
-    assert_int_equal(replace_numbered(f, whole, "s", 0).removed, 1);
+    /* Off, it lets every list pass but one that names nothing: a failed export's. */
+    bulk_numbered(f, "s", 3);
+    assert_int_equal(replace_numbered(f, whole, "s", 1).removed, 3);
+    assert_int_equal(replace_numbered(f, whole, "s", 0).code, RULE_SHRINK_GUARD);
+    struct change approved = whole;
+    approved.max_removed = 1;
+    assert_int_equal(replace_numbered(f, approved, "s", 0).removed, 1);
 }
 
 static void needs_a_known_index(void **state)
