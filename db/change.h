@@ -235,7 +235,8 @@ struct change {
 struct change_row {
     struct entry_record before, after; /* owned */
 };
-#define CHANGE_ROWS_TOLD 1000u
+#define CHANGE_ROWS_TOLD  1000u
+#define CHANGE_BYTES_TOLD (4u << 20) /* of extensions; fewer rows then */
 /* Frees what it owns and makes it empty. */
 void change_row_done(struct change_row *row);
 
@@ -286,9 +287,9 @@ struct change_result {
     struct findings findings;
     size_t refused_token; /* configure: which of its tokens, from 1; 0: none is to blame */
     /* A dry run: of the entries that it would make, change or remove, as created, updated and
-     * removed count them, the first CHANGE_ROWS_TOLD. Owned. */
+     * removed count them, the first CHANGE_ROWS_TOLD, or CHANGE_BYTES_TOLD. Owned. */
     struct change_row *told;
-    size_t told_count;
+    size_t told_count, told_bytes;
     struct str outcome; /* repeated: what was kept; owned */
     struct spool *rows; /* the change's, for who wants them back; owned */
 };

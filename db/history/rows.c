@@ -412,21 +412,28 @@ static const char *take_bytes(struct unpacker *u, uint64_t len)
 
 static struct history_text take_text(struct unpacker *u, struct history_text last)
 {
-    char text[EXTENSIONS_MAX_BYTES]; /* the longest of all */
     uint64_t rest = take_number(u);
     if (rest-- == 0)
         return HISTORY_NO_TEXT;
     uint64_t shared = take_number(u);
     const char *bytes = take_bytes(u, rest);
-    if (!bytes || shared > last.len || shared + rest > sizeof text) {
+    struct str *all = &u->part->text;
+    if (!bytes || shared > last.len || shared + rest > EXTENSIONS_MAX_BYTES) { /* the longest */
         u->broken = true;
         return HISTORY_NO_TEXT;
     }
-    /* Copied first: what is kept may move the text that it is taken from. */
+    struct history_text text = {(uint32_t)all->len, (uint32_t)(shared + rest)};
+    if (!str_reserve(all, text.len + 1)) {
+        u->part->failed = true;
+        return HISTORY_NO_TEXT;
+    }
+    char *to = all->data + all->len; /* behind what `last` is a place in */
     if (shared > 0)
-        memcpy(text, u->part->text.data + last.at, (size_t)shared);
-    memcpy(text + shared, bytes, (size_t)rest);
-    return history_part_keep(u->part, text, (size_t)(shared + rest));
+        memcpy(to, all->data + last.at, (size_t)shared);
+    memcpy(to + shared, bytes, (size_t)rest);
+    to[text.len] = '\0';
+    all->len += text.len + 1;
+    return text;
 }
 
 static void write_digits(char *to, size_t count, int64_t number)

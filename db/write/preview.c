@@ -47,6 +47,22 @@ static struct change_row *next_row(struct change_result *result)
     return result->told ? &result->told[result->told_count] : NULL;
 }
 
+static size_t extension_bytes(const struct entry_record *record)
+{
+    return record->loc && record->extensions ? strlen(record->extensions) : 0;
+}
+
+static void count_row(struct change_result *result)
+{
+    const struct change_row *row = &result->told[result->told_count++];
+    result->told_bytes += extension_bytes(&row->before) + extension_bytes(&row->after);
+}
+
+static bool has_room(const struct change_result *result)
+{
+    return result->told_count < CHANGE_ROWS_TOLD && result->told_bytes < CHANGE_BYTES_TOLD;
+}
+
 /* `scope` is what a row has as its site. */
 static bool is_seen(const struct preview *p, const struct change *change, int64_t scope,
                     const char *loc)
@@ -120,7 +136,7 @@ static enum catalogue_status tell_row(const struct preview *p, struct tx *tx,
     if (status == CATALOGUE_OK)
         status = make_record(p, tx, loc, &is, &row->after);
     if (status == CATALOGUE_OK && !is_same(&row->before, &row->after)) {
-        result->told_count++;
+        count_row(result);
         return CATALOGUE_OK;
     }
     change_row_done(row);
@@ -148,7 +164,7 @@ static enum catalogue_status tell_gone(const struct preview *p, struct tx *tx,
     put_row_read(tx, at, &was);
     enum catalogue_status status = make_record(p, tx, loc, &was, &row->before);
     if (status == CATALOGUE_OK)
-        result->told_count++;
+        count_row(result);
     return status;
 }
 
@@ -166,7 +182,7 @@ static enum catalogue_status tell_index(const struct preview *p, struct tx *tx,
     sqlite3_bind_int64(rows, 2, id_address(index, UINT32_MAX));
     bool found;
     enum catalogue_status status = CATALOGUE_OK;
-    while (result->told_count < CHANGE_ROWS_TOLD && *looked_at < ROWS_LOOKED_AT &&
+    while (has_room(result) && *looked_at < ROWS_LOOKED_AT &&
            (status = statement_first(rows, &found)) == CATALOGUE_OK && found) {
         ++*looked_at;
         status = tell_gone(p, tx, change, rows, result);
@@ -202,9 +218,7 @@ enum catalogue_status preview_tell(struct preview *p, struct tx *tx, const struc
     const struct history_part *part;
     enum catalogue_status status = recorder_first_rows(tx->recorder, &part);
     /* A change in steps told rows of the steps before. */
-    for (uint32_t i = 0;
-         status == CATALOGUE_OK && part && i < part->count && result->told_count < CHANGE_ROWS_TOLD;
-         i++)
+    for (uint32_t i = 0; status == CATALOGUE_OK && part && i < part->count && has_room(result); i++)
         if (is_seen(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
             status = tell_row(p, tx, part, &part->rows[i], result);
     return status;

@@ -14,7 +14,7 @@
 
 #include "db/file/filesystem.h"
 
-/* Longer is no string that the rules let through; and a row fits into the tail. */
+/* Longer is no string that the rules let through. */
 #define TEXT_MAX_BYTES (LOC_MAX_CHARS + 1u)
 
 struct shape {
@@ -38,7 +38,9 @@ struct spool {
     struct spool_room *room; /* NULL: its own */
     _Atomic uint64_t *site;  /* what its site has of the room; NULL: it has no part of its own */
     uint64_t taken_bytes;    /* of the room */
-    char *tail, *window;     /* SPOOL_MEMORY_BYTES; made with the first row, with the file */
+    char *tail, *window;     /* made with the first row, with the file */
+    size_t tail_size, window_size; /* SPOOL_MEMORY_BYTES, or as large as the largest row */
+    size_t largest;                /* row */
     size_t tail_bytes;
     /* where reading is */
     uint64_t read_at; /* in the file: the first byte that is not in the window */
@@ -89,13 +91,22 @@ static enum spool_status write_status(void)
     return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? SPOOL_NO_SPACE : SPOOL_FAILED;
 }
 
+/* Makes `*memory` hold the largest row. */
+static bool hold_row(const struct spool *s, char **memory, size_t *size)
+{
+    size_t wanted = s->largest > SPOOL_MEMORY_BYTES ? s->largest : SPOOL_MEMORY_BYTES;
+    if (*size >= wanted)
+        return true;
+    char *grown = realloc(*memory, wanted);
+    if (!grown)
+        return false;
+    *memory = grown;
+    *size = wanted;
+    return true;
+}
+
 static enum spool_status make_file(struct spool *s)
 {
-    if (!s->window) {
-        s->window = malloc(SPOOL_MEMORY_BYTES);
-        if (!s->window)
-            return SPOOL_NO_MEMORY;
-    }
     s->fd = nameless_open(s->folder);
     return s->fd >= 0 ? SPOOL_OK : write_status();
 }
@@ -151,7 +162,7 @@ static enum spool_status flush_tail(struct spool *s)
 static enum spool_status add(struct spool *s, const void *row, const struct shape *shape)
 {
     const char *texts[TEXTS_MAX];
-    uint16_t sizes[TEXTS_MAX];
+    uint32_t sizes[TEXTS_MAX];
     const size_t texts_bytes = shape->texts * sizeof texts[0];
     const size_t sizes_bytes = shape->texts * sizeof sizes[0];
     size_t size = sizes_bytes + shape->size - texts_bytes;
@@ -162,14 +173,16 @@ static enum spool_status add(struct spool *s, const void *row, const struct shap
             errno = EINVAL;
             return SPOOL_FAILED;
         }
-        sizes[i] = (uint16_t)bytes;
+        sizes[i] = (uint32_t)bytes;
         size += bytes;
     }
-    if (!s->tail && !(s->tail = malloc(SPOOL_MEMORY_BYTES)))
-        return SPOOL_NO_MEMORY;
+    if (size > s->largest)
+        s->largest = size;
     if (s->file_bytes + s->tail_bytes + size > s->max_bytes)
         return SPOOL_FULL;
-    if (size > SPOOL_MEMORY_BYTES - s->tail_bytes) {
+    if (!hold_row(s, &s->tail, &s->tail_size))
+        return SPOOL_NO_MEMORY;
+    if (size > s->tail_size - s->tail_bytes) {
         enum spool_status status = flush_tail(s);
         if (status != SPOOL_OK)
             return status;
@@ -206,7 +219,7 @@ uint64_t spool_count(const struct spool *s)
 static size_t decode(const char *data, size_t len, const struct shape *shape, void *out)
 {
     const char *texts[TEXTS_MAX];
-    uint16_t sizes[TEXTS_MAX];
+    uint32_t sizes[TEXTS_MAX];
     const size_t texts_bytes = shape->texts * sizeof texts[0];
     const size_t sizes_bytes = shape->texts * sizeof sizes[0];
     size_t at = sizes_bytes + shape->size - texts_bytes;
@@ -223,14 +236,17 @@ static size_t decode(const char *data, size_t len, const struct shape *shape, vo
     return at;
 }
 
-/* Moves what is left in the window to its front and fills it up. False on a read error. */
+/* Moves what is left in the window to its front and fills it up. False on a read error, or without
+ * memory. */
 static bool fill_window(struct spool *s)
 {
+    if (!hold_row(s, &s->window, &s->window_size))
+        return false;
     s->window_bytes -= s->window_at;
     memmove(s->window, s->window + s->window_at, s->window_bytes);
     s->window_at = 0;
-    while (s->read_at < s->file_bytes && s->window_bytes < SPOOL_MEMORY_BYTES) {
-        size_t want = SPOOL_MEMORY_BYTES - s->window_bytes;
+    while (s->read_at < s->file_bytes && s->window_bytes < s->window_size) {
+        size_t want = s->window_size - s->window_bytes;
         if (want > s->file_bytes - s->read_at)
             want = (size_t)(s->file_bytes - s->read_at);
         ssize_t got = pread(s->fd, s->window + s->window_bytes, want, (off_t)s->read_at);

@@ -199,8 +199,7 @@ static enum rule_code judge_extensions(const struct raw_entry *raw, struct valid
     out->entry.extensions = any ? str_text(&fragment->text) : NULL;
     out->entry.extensions_state = any ? FIELD_SET : FIELD_NULL;
     out->entry.remarks |= fragment->remarks;
-    if (fragment->remarks & RULE_BIT(RULE_EXTENSION_DROPPED))
-        out->entry.dropped = fragment->why;
+    out->entry.fragment = fragment;
     return RULE_OK;
 }
 

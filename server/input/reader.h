@@ -11,7 +11,9 @@
 
 #include "server/rules/entry.h"
 
-#define READER_MAX_ITEM_BYTES 65536u /* one line, array element or <sitemap> element */
+/* One line or array element: a page URL with the extensions that it may have. */
+#define READER_MAX_ITEM_BYTES 393216u
+#define READER_MAX_TEXT_BYTES 65536u /* of XML one tag, comment, or text of an element */
 
 enum reader_format {
     READER_AUTO,   /* told by content: gzip magic, '<', '{', '[', else a list */

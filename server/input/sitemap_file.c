@@ -487,7 +487,7 @@ static bool sitemap_pages_one_lastmod(const struct sitemap_pages *p)
 
 /* ---- a text list ---- */
 
-_Static_assert(SITEMAP_FILE_MAX_TEXT == READER_MAX_ITEM_BYTES, "lines holds the longest line");
+_Static_assert(SITEMAP_FILE_MAX_TEXT < READER_MAX_ITEM_BYTES, "lines holds the longest line");
 
 /* A text that merely begins with a URL (a note, a CSV export) is no list. */
 static bool is_prose(const struct sitemap_work *w)
@@ -522,7 +522,7 @@ static bool take_line(void *context, const struct line *line)
     if (memchr(line->text, '\0', line->len) != NULL)
         return reader_state_fail(&w->core, READER_MALFORMED, "not-text", line->number, 1,
                                  "has a NUL byte, which no text has");
-    if (line->cut)
+    if (line->len > SITEMAP_FILE_MAX_TEXT)
         return refuse_long(w, line->number);
     if (len == 0)
         return true;

@@ -5,7 +5,7 @@
 
 #include "server/rules/page/extension.h"
 
-#define XML_TOKEN_MAX_BYTES READER_MAX_ITEM_BYTES /* of a tag, or of a comment */
+#define XML_TOKEN_MAX_BYTES READER_MAX_TEXT_BYTES /* of a tag, or of a comment */
 #define XML_NAME_SEPARATOR  '\n' /* no namespace can hold it: expat refuses those that do */
 
 /* ---- expat under one set of names: 2.9 deprecates the functions that 2.5 has ---- */

@@ -24,7 +24,7 @@ struct xml_item {
     struct xml_text direct;          /* text beside the elements */
     rule_set remarks;
     enum rule_code extension_fault; /* of the first of its extensions that breaks a rule */
-    char loc_data[READER_MAX_ITEM_BYTES], lastmod_data[LASTMOD_BYTES],
+    char loc_data[READER_MAX_TEXT_BYTES], lastmod_data[LASTMOD_BYTES],
         direct_data[LOC_MAX_CHARS + 1];
 };
 

@@ -97,7 +97,8 @@
     X(RULE_URLSET_FULL, "urlset-full", "the urlset has as many pages as it may have")              \
     X(RULE_EXTENSION_FOREIGN, "extension-foreign",                                                 \
       "has an extension that its urlset was not made for")                                         \
-    X(RULE_EXTENSIONS_LONG, "extensions-too-long", "has more than 16384 bytes of extensions")      \
+    X(RULE_EXTENSIONS_LONG, "extensions-too-long",                                                 \
+      "has too many extensions: at most 1,000 images, 300 alternates and 262,144 bytes")           \
     X(RULE_EXPIRED, "expired", "is older than its urlset keeps page URLs")                         \
     X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset, which alone makes and removes it")      \
     X(RULE_LANGUAGE, "language-malformed",                                                         \

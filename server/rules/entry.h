@@ -19,6 +19,8 @@ enum field_state { FIELD_ABSENT, FIELD_NULL, FIELD_SET };
  * is when the page's content last changed. */
 #define URLSET_OWNER "urlset:"
 
+struct fragment; /* server/rules/page/fragment.h */
+
 struct entry {
     const char *loc;     /* normalised by url_parse, NUL-terminated */
     const char *lastmod; /* normalised by lastmod_parse; NULL unless lastmod_state is FIELD_SET */
@@ -32,11 +34,13 @@ struct entry {
     enum field_state lastmod_state;
     enum field_state digest_state;
     enum field_state extensions_state;
-    bool gone;           /* in a split: the page URL goes */
-    uint32_t position;   /* wanted position (import of an export) or POSITION_NONE */
-    uint64_t line;       /* 1-based line or array element it came from; 0: single */
-    rule_set remarks;    /* warnings gathered so far */
-    const char *dropped; /* why an extension was left out, with its field; NULL: none was */
+    bool gone;         /* in a split: the page URL goes */
+    uint32_t position; /* wanted position (import of an export) or POSITION_NONE */
+    uint64_t line;     /* 1-based line or array element it came from; 0: single */
+    rule_set remarks;  /* warnings gathered so far */
+    /* Of a page URL, while the reader hands it on: its extensions as they were found, with what
+     * was left out of them; NULL: it has none. */
+    const struct fragment *fragment;
 };
 
 /* What was not taken, and why. Strings are borrowed for the call that receives it. */

@@ -27,7 +27,7 @@
 #define LASTMOD_FRACTION_DIGITS 9u
 #define LASTMOD_FUTURE_SECONDS  86400 /* further ahead: dropped */
 #define DIGEST_MAX_BYTES        256u
-#define EXTENSIONS_MAX_BYTES    16384u /* of a page URL, as canonical XML */
-#define NAME_MAX_BYTES          64u    /* of a source or token */
+#define EXTENSIONS_MAX_BYTES    262144u /* of a page URL, as canonical XML */
+#define NAME_MAX_BYTES          64u     /* of a source or token */
 #define INDEX_PATH_MAX_CHARS    512u
 #define HOST_MAX_CHARS          253u

@@ -117,8 +117,54 @@ def test_what_was_wrong_with_what_is_left_out(run, tmp_path):
         ({"images": [f"https://cdn.example.net/{n}.jpg" for n in range(1001)]}, SHOP, "images "),
     )):
         (tmp_path / "some").write_text(json.dumps({"loc": ORIGIN + "/first"}) + "\n" + json.dumps({"loc": ORIGIN + f"/{number}"} | row) + "\n")
-        told = run("import", "--urlset", urlset, tmp_path / "some")
-        assert f"(extension-dropped): 1 in all, first in line 2: {why}" in told.err, told
+        told = run("import", "--urlset", urlset, tmp_path / "some", code=1)
+        assert f"some:2: {ORIGIN}/{number}: {why}" in told.err and "nothing was applied; --skip-invalid" in told.err, told
+        told = run("import", "--urlset", urlset, "--skip-invalid", tmp_path / "some")
+        assert "(extension-dropped): 1 in all, first in line 2" in told.err and f"first in line 2: {why.strip()}" in told.err, told
+
+
+IMAGE = "<image:image><image:loc>{}</image:loc></image:image>"
+
+
+def sitemap(*rows):
+    return ('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml"'
+            ' xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">\n' + "\n".join(rows) + "\n</urlset>\n")
+
+
+def test_a_page_with_a_thousand_images(run, tmp_path):
+    images = [f"{ORIGIN}/images/palm%20reading-consultation-in-some-town-{n:04d}-{'x' * 80}.webp" for n in range(1001)]
+    for count in (200, 1000):
+        (tmp_path / "i.xml").write_text(sitemap(f"<url><loc>{ORIGIN}/gallery</loc>{''.join(map(IMAGE.format, images[:count]))}</url>"))
+        told = run("import", "--urlset", SHOP, tmp_path / "i.xml")
+        assert f", 0 of {count} images left out" in told.out and told.err == "", told
+        assert rows(run, SHOP)["/gallery"]["images"] == images[:count]
+    for name, count in (("same", 1000), ("more", 1001)):
+        (tmp_path / name).write_text(json.dumps({"loc": ORIGIN + "/gallery", "images": images[:count]}) + "\n")
+    assert ", 1 unchanged," in run("import", "--urlset", SHOP, tmp_path / "same").out
+    told = run("import", "--urlset", SHOP, tmp_path / "more", code=1)
+    assert "1 image invalid: has too many extensions" in told.err and rows(run, SHOP)["/gallery"]["images"] == images[:1000]
+    told = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "more")
+    assert ", 1 of 1001 images left out" in told.out, told
+
+
+def test_an_import_counts_what_it_leaves_out(run, tmp_path):
+    """Each distinct reason once, whatever the number of page URLs and fields."""
+    link = '<xhtml:link rel="alternate" hreflang="en_US" href="https://www.example.com/en"/>'
+    (tmp_path / "bad.xml").write_text(sitemap(
+        f"<url><loc>{ORIGIN}/a</loc>{IMAGE.format('/1.jpg')}{IMAGE.format('/2.jpg')}{IMAGE.format(ORIGIN + '/3.jpg')}{link}</url>",
+        f"<url><loc>{ORIGIN}/b</loc>{IMAGE.format('4.jpg')}</url>",
+        f"<url><loc>{ORIGIN}/c</loc></url>",
+    ))
+    before = rows(run, SHOP)
+    told = run("import", "--urlset", SHOP, tmp_path / "bad.xml", code=1)
+    assert told.err.count("3 images invalid: must be an absolute URL (https://host/path) (loc-relative); first in line 2: images[0].loc\n") == 1, told
+    assert told.err.count("1 alternate invalid: ") == 1 and "first in line 2: alternates.en_US\n" in told.err, told
+    assert "2 of 3 entries refused, nothing was applied; --skip-invalid applies the good ones, without" in told.err
+    assert "left out" not in told.err and rows(run, SHOP) == before
+    told = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "bad.xml")
+    assert ", 0 refused, 3 of 4 images left out, 1 of 1 alternate left out (" in told.out, told
+    assert told.err.count("3 images left out: ") == 1 and told.err.count("1 alternate left out: ") == 1, told
+    assert rows(run, SHOP)["/a"]["images"] == [ORIGIN + "/3.jpg"]
 
 
 def test_a_table_is_no_list(run, tmp_path):

@@ -11,6 +11,7 @@
 #include "db/write/apply/urlset.h"
 #include "db/write/preview.h"
 #include "db/write/repeat.h"
+#include "server/base/clock.h"
 
 static void reject(const struct change *change, struct change_result *result,
                    const struct entry *entry, enum rule_code code, const char *field,
@@ -124,10 +125,31 @@ enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id)
     return tx_number(tx, ST_PURGE_FIND, 0, index_id, at_once ? INT64_MAX : tx_clock(tx) - wait);
 }
 
+/* Page URLs with many images take much longer than others, so that PURGE_MS bounds a step as well.
+ */
+#define PURGE_MS        50
+#define PURGE_TURN_ROWS 100
+
+static enum catalogue_status purge_rows(struct tx *tx, int64_t first, int64_t end,
+                                        uint64_t *removed)
+{
+    int64_t last, until_ms = clock_now_ms() + PURGE_MS;
+    enum catalogue_status status;
+    do {
+        status = tx_number(tx, ST_PURGE_LAST, -1, &last, first, end, PURGE_TURN_ROWS);
+        if (status == CATALOGUE_OK && last >= 0)
+            status = tx_run(tx, ST_PURGE_ENTRIES, first, last);
+        if (status == CATALOGUE_OK && last >= 0)
+            *removed += (uint64_t)sqlite3_changes64(tx->db);
+    } while (status == CATALOGUE_OK && last >= 0 && *removed < PURGE_ROWS &&
+             clock_now_ms() < until_ms);
+    return status;
+}
+
 enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more)
 {
     *more = false;
-    int64_t index_id, last;
+    int64_t index_id;
     enum catalogue_status status = apply_purge_find(tx, &index_id);
     if (status != CATALOGUE_OK || index_id == 0)
         return status;
@@ -141,15 +163,8 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
         status = tx_run(tx, ST_PURGE_AGES, first, end, PURGE_ROWS);
     if (status != CATALOGUE_OK || sqlite3_changes64(tx->db) > 0)
         return status;
-    status = tx_number(tx, ST_PURGE_LAST, -1, &last, first, end, PURGE_ROWS);
-    if (status != CATALOGUE_OK)
-        return status;
-    if (last < 0)
-        return finish(tx, index_id);
-
-    status = tx_run(tx, ST_PURGE_ENTRIES, first, last);
-    result->removed = (uint64_t)sqlite3_changes64(tx->db);
-    return status;
+    status = purge_rows(tx, first, end, &result->removed);
+    return status == CATALOGUE_OK && result->removed == 0 ? finish(tx, index_id) : status;
 }
 
 static enum catalogue_status purge_some(struct tx *tx, const struct change *change,

@@ -259,11 +259,13 @@ enum catalogue_status urlset_note_age(struct tx *tx, const struct registry_index
 }
 
 /* As few as leave others their turn: some ten milliseconds. */
-#define EXPIRE_ROWS 2000u
+#define EXPIRE_ROWS      2000u
+#define EXPIRE_ROW_BYTES 16384u /* a row with more extensions counts as several */
 
 /* What is noted of an address may be of a row that went, or was written anew since. */
 static enum catalogue_status expire_row(struct tx *tx, const struct registry_index *urlset,
-                                        int64_t address, struct change_result *result)
+                                        int64_t address, size_t *bytes,
+                                        struct change_result *result)
 {
     struct put_row row;
     char loc[LOC_MAX_CHARS + 1];
@@ -278,6 +280,7 @@ static enum catalogue_status expire_row(struct tx *tx, const struct registry_ind
         snprintf(loc, sizeof loc, "%s", text ? text : "");
         put_row_read(tx, at, &row);
     }
+    *bytes = found ? row.extensions_len : 0;
     sqlite3_reset(at);
     if (status != CATALOGUE_OK)
         return status;
@@ -310,12 +313,13 @@ enum catalogue_status apply_expire(struct tx *tx, const struct change *change,
                 continue;
             while (status == CATALOGUE_OK && looked_at < EXPIRE_ROWS) {
                 int64_t address = 0;
+                size_t bytes = 0;
                 status = tx_number(tx, ST_AGE_NEXT, 0, &address, urlset->id,
                                    tx->now - urlset->expires_s);
                 if (status != CATALOGUE_OK || address == 0)
                     break;
-                status = expire_row(tx, urlset, address, result);
-                looked_at++;
+                status = expire_row(tx, urlset, address, &bytes, result);
+                looked_at += 1 + (uint32_t)(bytes / EXPIRE_ROW_BYTES);
             }
         }
     }

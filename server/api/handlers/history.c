@@ -299,7 +299,8 @@ static void only_change(void *context, const struct history_change *change)
 
 /* Of a change that touched other sites, too: a token of one site goes through its own rows by
  * their number. The parts that they lie in would tell how many the others are. */
-#define OWN_ROWS 1000u
+#define OWN_ROWS  1000u
+#define OWN_BYTES (8u << 20) /* of page URLs few may be much */
 struct own_rows {
     struct listing *l;
     uint64_t skip, seen;
@@ -313,7 +314,7 @@ static void each_own_row(void *context, const struct entry_record *before,
 
     if (own->seen++ < own->skip)
         return;
-    own->more = own->l->count >= OWN_ROWS;
+    own->more = own->l->count >= OWN_ROWS || own->l->out->len >= OWN_BYTES;
     if (!own->more)
         each_row(own->l, before, after);
 }

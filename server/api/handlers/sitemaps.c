@@ -136,17 +136,26 @@ static bool append_row(struct listing *listing, const struct entry_record *recor
     return !out->failed && listing->check_status == CATALOGUE_OK;
 }
 
+/* Of page URLs few may be much: a page of the list then has fewer. */
+#define LIST_BYTES (8u << 20)
+
+static bool is_full(const struct listing *listing)
+{
+    return listing->count == listing->limit ||
+           (listing->count > 0 && listing->call->request->reply.body.len >= LIST_BYTES);
+}
+
 static bool append_record(void *context, const struct entry_record *record)
 {
     struct listing *listing = context;
     bool going;
 
-    if (listing->count == listing->limit) {
+    if (is_full(listing)) {
         listing->more = true;
         return false;
     }
     going = append_row(listing, record);
-    if (listing->count == listing->limit)
+    if (is_full(listing))
         catalogue_entry_cursor(&listing->list, record, listing->cursor);
     return going;
 }
@@ -243,7 +252,9 @@ static bool check_search(struct listing *listing)
 
 static bool append_found(void *context, const struct entry_record *record)
 {
-    return append_row(context, record);
+    const struct listing *listing = context;
+
+    return append_row(context, record) && listing->call->request->reply.body.len < LIST_BYTES;
 }
 
 /* A part of the index, and how far it came. */

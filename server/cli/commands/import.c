@@ -29,6 +29,17 @@
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
+/* What page URLs had of extensions, and why some of it was left out: each distinct reason once. */
+#define LOSS_REASONS 32u
+struct import_loss {
+    uint64_t seen[EXTENSION_COUNT], lost[EXTENSION_COUNT];
+    size_t reason_count;
+    struct import_reason {
+        struct fragment_reason what;
+        uint64_t line; /* of the first */
+    } reasons[LOSS_REASONS];
+};
+
 /* What one change applies: all of the list, or with --replace the part of one index. */
 struct import_group {
     char *index_url; /* owned; NULL: as --index says */
@@ -48,9 +59,9 @@ struct import {
     bool replace, skip, dry_run, drop_lastmod;
     bool drop_extensions; /* that the urlset, made for `with`, was not made for */
     unsigned with;
-    char extra[48];    /* the first element that has no place; empty: none */
-    char dropped[256]; /* why the first extension was left out; empty: none was */
-    uint64_t stripped; /* page URLs that lost some */
+    char extra[48]; /* the first element that has no place; empty: none */
+    struct import_loss loss;
+    uint64_t stripped; /* page URLs that lost what the urlset was not made for */
     uint64_t shown;    /* of a dry run: rows printed */
     int64_t max_removed;
     struct registry *registry; /* replace without --index: tells which index a loc belongs to */
@@ -203,13 +214,37 @@ static void tell_remedy(struct cli *cli, const struct findings *f, const char *f
     }
 }
 
-/* What the first one of the remark was about: `: <element>`, `: why`. */
+/* What the first one of the remark was about: `: <element>`. */
 static void append_about(const struct import *import, int code, struct str *out)
 {
     if (code == RULE_EXTRA_ELEMENT && import->extra[0] != '\0')
         str_append_format(out, ": <%s>", import->extra);
-    if (code == RULE_EXTENSION_DROPPED && import->dropped[0] != '\0')
-        str_append_format(out, ": %s", import->dropped);
+}
+
+static const char *noun_of(unsigned extension, uint64_t count)
+{
+    static const char *const nouns[EXTENSION_COUNT][2] = {
+        {"news item", "news items"},
+        {"image", "images"},
+        {"alternate", "alternates"}}; /* as extensions[] */
+
+    return plural(count, nouns[extension][0], nouns[extension][1]);
+}
+
+/* Reports each distinct reason for which images, alternates and news items are left out, once. */
+static void tell_loss(const struct import *import)
+{
+    const struct import_loss *loss = &import->loss;
+
+    for (size_t i = 0; i < loss->reason_count; i++) {
+        const struct import_reason *reason = &loss->reasons[i];
+        const struct fragment_reason *what = &reason->what;
+
+        cli_note(import->file, "%" PRIu64 " %s %s: %s (%s); first in line %" PRIu64 ": %s",
+                 what->count, noun_of(what->extension, what->count),
+                 import->skip ? "left out" : "invalid", what->sentence, rule_code_word(what->code),
+                 reason->line, what->field);
+    }
 }
 
 /* Tells on stderr what was refused (each `sitemapd: FILE:LINE: LOC: why (code)`) and remarked.
@@ -461,6 +496,51 @@ static void strip(struct import *import, struct entry *entry, struct str *rest)
     import->stripped++;
 }
 
+static void add_reason(struct import_loss *loss, const struct fragment_reason *what,
+                       const struct entry *entry)
+{
+    for (size_t i = 0; i < loss->reason_count; i++) {
+        struct import_reason *known = &loss->reasons[i];
+        if (known->what.extension == what->extension &&
+            strcmp(known->what.sentence, what->sentence) == 0) {
+            known->what.count += what->count;
+            return;
+        }
+    }
+    if (loss->reason_count == LOSS_REASONS)
+        return;
+    struct import_reason *added = &loss->reasons[loss->reason_count++];
+    added->what = *what;
+    added->line = entry->line;
+}
+
+/* Counts what a page URL has of extensions. False, and refused, where some of it is invalid: only
+ * --skip-invalid takes the page URL without it. */
+static bool take_fragment(struct import *import, const struct entry *entry)
+{
+    const struct fragment *fragment = entry->fragment;
+
+    if (fragment == NULL)
+        return true;
+    for (size_t i = 0; i < EXTENSION_COUNT; i++) {
+        import->loss.seen[i] += fragment->seen[i];
+        import->loss.lost[i] += fragment->loss.lost[i];
+    }
+    for (unsigned i = 0; i < fragment->loss.reason_count; i++)
+        add_reason(&import->loss, &fragment->loss.reasons[i], entry);
+    if (fragment->loss.reason_count == 0 || import->skip)
+        return true;
+    struct rejection rejection = {
+        .line = entry->line,
+        .loc = entry->loc,
+        .code = fragment->loss.reasons[0].code,
+        .field = fragment->field,
+    };
+    snprintf(rejection.detail, sizeof rejection.detail, "%s", fragment->why);
+    findings_refuse(&import->findings, &rejection);
+    return false;
+}
+
 static bool take_entry(void *context, const struct entry *entry)
 {
     struct reading *r = context;
@@ -468,9 +548,7 @@ static bool take_entry(void *context, const struct entry *entry)
     struct str rest = STR_INIT;
     struct entry kept;
 
-    if (entry->dropped != NULL && r->import->dropped[0] == '\0')
-        snprintf(r->import->dropped, sizeof r->import->dropped, "%s", entry->dropped);
-    if (!take_remarks(r->import, entry))
+    if (!take_fragment(r->import, entry) || !take_remarks(r->import, entry))
         return true;
     group = find_group(r, entry);
     if (group == NULL)
@@ -821,6 +899,10 @@ static void print_summary(const struct import *import, uint64_t read)
     if (import->moved > 0)
         printf("%" PRIu64 " moved from another index, ", import->moved);
     printf("%" PRIu64 " refused", import->findings.refused);
+    for (unsigned i = 0; i < EXTENSION_COUNT; i++)
+        if (import->loss.seen[i] > 0)
+            printf(", %" PRIu64 " of %" PRIu64 " %s left out", import->loss.lost[i],
+                   import->loss.seen[i], noun_of(i, import->loss.seen[i]));
     if (!import->dry_run && import->revision > 0)
         printf(" (revision %" PRIu64 ")", import->revision);
     putchar('\n');
@@ -841,6 +923,7 @@ static int apply_list(struct import *import)
     if (status == EXIT_DONE && good)
         status = import_apply(import, import->dry_run, &import->findings);
     tell_findings(import, &import->findings, import->file);
+    tell_loss(import);
     if (import->stripped > 0)
         cli_note(import->file,
                  "%" PRIu64 " %s extensions that the urlset was not made for; they were dropped",
@@ -851,8 +934,13 @@ static int apply_list(struct import *import)
         return cli_fail(
             import->file, "%" PRIu64 " of %" PRIu64 " %s refused, nothing was applied%s",
             import->findings.refused, read, plural(read, "entry", "entries"),
-            import->findings.refused < read ? "; --skip-invalid applies the good ones" : "");
+            import->loss.reason_count > 0
+                ? "; --skip-invalid applies the good ones, without the extensions that are invalid"
+            : import->findings.refused < read ? "; --skip-invalid applies the good ones"
+                                              : "");
     print_summary(import, read);
+    if (read > 0 && import->findings.refused == read)
+        return cli_fail(import->file, "every entry was refused; nothing was applied");
     if (import->unchanged == read && import->removed == 0 && read > 0)
         import_tell_own(import);
     return EXIT_DONE;

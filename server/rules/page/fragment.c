@@ -1,5 +1,6 @@
 #include "server/rules/page/fragment.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,9 @@ void fragment_begin(struct fragment *f, bool lenient)
     for (size_t i = 0; i < NEWS_FIELD_COUNT; i++)
         str_clear(&f->news[i]);
     str_clear(&f->text);
-    f->image_count = f->alternate_count = f->images_seen = 0;
+    f->image_count = f->alternate_count = 0;
+    memset(f->seen, 0, sizeof f->seen);
+    f->loss = (struct fragment_loss){.reason_count = 0};
     f->lenient = lenient;
     f->has_news = f->news_spoilt = f->overfull = false;
     f->remarks = 0;
@@ -80,13 +83,46 @@ enum rule_code fragment_fault(struct fragment *f, enum rule_code code, const cha
     return tell(f, code, field, rule_code_sentence(code));
 }
 
-/* A part breaks a rule. */
-static enum rule_code break_rule(struct fragment *f, enum rule_code code, const char *field,
-                                 const char *sentence)
+/* Places in extensions[]. */
+enum { AT_NEWS, AT_IMAGES, AT_ALTERNATES };
+
+static void lose(struct fragment *f, unsigned extension, enum rule_code code, const char *field,
+                 const char *sentence, uint64_t count)
 {
-    tell(f, code, field, sentence);
+    struct fragment_loss *loss = &f->loss;
+
+    loss->lost[extension] += count;
+    for (unsigned i = 0; i < loss->reason_count; i++) {
+        struct fragment_reason *reason = &loss->reasons[i];
+        if (reason->extension == extension && strcmp(reason->sentence, sentence) == 0) {
+            reason->count += count;
+            return;
+        }
+    }
+    if (loss->reason_count == FRAGMENT_MAX_REASONS)
+        return;
+    struct fragment_reason *added = &loss->reasons[loss->reason_count++];
+    *added = (struct fragment_reason){code, extension, count, sentence, ""};
+    cut(added->field, sizeof added->field, field);
+}
+
+/* There is no room for them. */
+static void lose_overfull(struct fragment *f, unsigned extension, uint64_t count)
+{
+    f->overfull = true;
+    lose(f, extension, RULE_EXTENSIONS_LONG, extensions[extension].word,
+         rule_code_sentence(RULE_EXTENSIONS_LONG), count);
+}
+
+/* A part breaks a rule. The first one of a row is told. */
+static enum rule_code break_rule(struct fragment *f, unsigned extension, enum rule_code code,
+                                 const char *field, const char *sentence)
+{
+    if (f->loss.reason_count == 0)
+        tell(f, code, field, sentence);
     if (!f->lenient)
         return code;
+    lose(f, extension, code, field, sentence, 1);
     f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);
     return RULE_OK;
 }
@@ -95,20 +131,17 @@ static enum rule_code break_news(struct fragment *f, enum rule_code code, enum n
                                  const char *sentence)
 {
     f->news_spoilt = true;
-    return break_rule(f, code, news_names[field], sentence);
+    return break_rule(f, AT_NEWS, code, news_names[field], sentence);
 }
 
 /* ---- images and alternates ---- */
 
-static bool keep_url(struct fragment *f, struct str *urls, unsigned count, const struct url *url,
-                     struct fragment_part *parts)
+static bool keep_url(struct str *urls, bool room, const struct url *url, struct fragment_part *part)
 {
-    if (count == FRAGMENT_MAX_PARTS || urls->len + url->len > EXTENSIONS_MAX_BYTES) {
-        f->overfull = true;
+    if (!room || urls->len + url->len > EXTENSIONS_MAX_BYTES)
         return false;
-    }
-    parts[count].at = (uint32_t)urls->len;
-    parts[count].len = url->len;
+    part->at = (uint32_t)urls->len;
+    part->len = url->len;
     str_append(urls, url->text, url->len);
     return true;
 }
@@ -119,23 +152,37 @@ static bool is_url(const struct str *urls, const struct fragment_part *part, con
            memcmp(urls->data + part->at, url->text, url->len) == 0;
 }
 
+/* FNV-1a */
+static uint32_t hash_url(const struct url *url)
+{
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < url->len; i++)
+        hash = (hash ^ (unsigned char)url->text[i]) * 16777619u;
+    return hash;
+}
+
 enum rule_code fragment_add_image(struct fragment *f, const char *url, size_t len)
 {
     struct url parsed;
     char field[32];
     enum rule_code code = url_parse(url, len, &parsed, NULL);
 
-    snprintf(field, sizeof field, "images[%u].loc", f->images_seen);
-    if (++f->images_seen > FRAGMENT_MAX_IMAGES)
-        f->overfull = true;
+    snprintf(field, sizeof field, "images[%" PRIu64 "].loc", f->seen[AT_IMAGES]);
+    f->seen[AT_IMAGES]++;
     if (code != RULE_OK)
-        return break_rule(f, code, field, explain_loc(code, url, len));
+        return break_rule(f, AT_IMAGES, code, field, explain_loc(code, url, len));
+    uint32_t hash = hash_url(&parsed);
     for (unsigned i = 0; i < f->image_count; i++)
-        if (is_url(&f->images, &f->image[i], &parsed)) {
+        if (f->image_hash[i] == hash && is_url(&f->images, &f->image[i], &parsed)) {
             f->remarks |= RULE_BIT(RULE_DUPLICATE);
             return RULE_OK;
         }
-    f->image_count += keep_url(f, &f->images, f->image_count, &parsed, f->image);
+    bool room = f->image_count < FRAGMENT_MAX_IMAGES;
+    if (keep_url(&f->images, room, &parsed, room ? &f->image[f->image_count] : NULL))
+        f->image_hash[f->image_count++] = hash;
+    else
+        lose_overfull(f, AT_IMAGES, 1);
     return RULE_OK;
 }
 
@@ -156,21 +203,28 @@ enum rule_code fragment_add_alternate(struct fragment *f, const char *language, 
     size_t shown = language_len < 80 ? language_len : 80;
 
     snprintf(field, sizeof field, "alternates%s%.*s", shown > 0 ? "." : "", (int)shown, language);
+    f->seen[AT_ALTERNATES]++;
     if (!read_hreflang(language, language_len, tag))
-        return break_rule(f, RULE_LANGUAGE, field, rule_code_sentence(RULE_LANGUAGE));
+        return break_rule(f, AT_ALTERNATES, RULE_LANGUAGE, field,
+                          rule_code_sentence(RULE_LANGUAGE));
     enum rule_code code = url_parse(url, len, &parsed, NULL);
     if (code != RULE_OK)
-        return break_rule(f, code, field, explain_loc(code, url, len));
+        return break_rule(f, AT_ALTERNATES, code, field, explain_loc(code, url, len));
     for (unsigned i = 0; i < f->alternate_count; i++) {
         if (strcmp(f->alternate[i].language, tag) != 0)
             continue;
-        if (!is_url(&f->alternates, &f->alternate[i], &parsed))
-            return break_rule(f, RULE_DUPLICATE, field, "stands more than once, with other URLs");
+        if (!is_url(&f->alternates, &f->alternate[i].url, &parsed))
+            return break_rule(f, AT_ALTERNATES, RULE_DUPLICATE, field,
+                              "stands more than once, with other URLs");
         f->remarks |= RULE_BIT(RULE_DUPLICATE);
         return RULE_OK;
     }
-    if (keep_url(f, &f->alternates, f->alternate_count, &parsed, f->alternate))
+    bool room = f->alternate_count < FRAGMENT_MAX_ALTERNATES;
+    if (keep_url(&f->alternates, room, &parsed,
+                 room ? &f->alternate[f->alternate_count].url : NULL))
         strcpy(f->alternate[f->alternate_count++].language, tag);
+    else
+        lose_overfull(f, AT_ALTERNATES, 1);
     return RULE_OK;
 }
 
@@ -179,6 +233,7 @@ enum rule_code fragment_add_alternate(struct fragment *f, const char *language, 
 void fragment_begin_news(struct fragment *f)
 {
     f->has_news = true;
+    f->seen[AT_NEWS] = 1;
 }
 
 static bool is_white(char c)
@@ -302,7 +357,7 @@ static enum rule_code take_news(struct fragment *f)
     if (!f->news_spoilt)
         append_news(f, &f->text);
     if (f->text.len > EXTENSIONS_MAX_BYTES) {
-        f->overfull = true;
+        lose_overfull(f, AT_NEWS, 1);
         cut_back(&f->text, begin);
     }
     return RULE_OK;
@@ -310,7 +365,7 @@ static enum rule_code take_news(struct fragment *f)
 
 static int by_language(const void *a, const void *b)
 {
-    const struct fragment_part *left = a, *right = b;
+    const struct fragment_link *left = a, *right = b;
 
     return strcmp(left->language, right->language);
 }
@@ -322,7 +377,7 @@ static void append_alternates(struct fragment *f, struct str *out)
         str_append_text(out, OPEN_LINK);
         str_append_text(out, f->alternate[i].language);
         str_append_text(out, OPEN_HREF);
-        render_escaped(out, f->alternates.data + f->alternate[i].at, f->alternate[i].len);
+        render_escaped(out, f->alternates.data + f->alternate[i].url.at, f->alternate[i].url.len);
         str_append_text(out, CLOSE_LINK);
     }
 }
@@ -337,7 +392,7 @@ static void append_images(struct fragment *f, size_t behind)
         render_escaped(&f->text, f->images.data + f->image[i].at, f->image[i].len);
         str_append_text(&f->text, CLOSE_IMAGE);
         if (f->text.len + behind > EXTENSIONS_MAX_BYTES) {
-            f->overfull = true;
+            lose_overfull(f, AT_IMAGES, f->image_count - i);
             cut_back(&f->text, begin);
             return;
         }
@@ -363,7 +418,7 @@ enum rule_code fragment_end(struct fragment *f)
     }
     append_alternates(f, &alternates);
     if (f->text.len + alternates.len > EXTENSIONS_MAX_BYTES) {
-        f->overfull = true;
+        lose_overfull(f, AT_ALTERNATES, f->alternate_count);
         str_clear(&alternates);
     }
     append_images(f, alternates.len);
@@ -372,11 +427,12 @@ enum rule_code fragment_end(struct fragment *f)
     str_done(&alternates);
     if (!f->overfull)
         return RULE_OK;
-    enum rule_code code = tell(f, RULE_EXTENSIONS_LONG,
-                               f->images_seen > FRAGMENT_MAX_IMAGES || f->image_count > 0 ? "images"
-                               : f->alternate_count > 0 ? "alternates"
-                                                        : "news",
-                               rule_code_sentence(RULE_EXTENSIONS_LONG));
+    const char *field = f->seen[AT_IMAGES] > FRAGMENT_MAX_IMAGES || f->image_count > 0 ? "images"
+                        : f->alternate_count > 0 ? "alternates"
+                                                 : "news";
+    enum rule_code code = RULE_EXTENSIONS_LONG;
+    if (!f->lenient || f->loss.reasons[0].code == code)
+        tell(f, code, field, rule_code_sentence(code));
     if (!f->lenient)
         return code;
     f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);

@@ -23,7 +23,7 @@
  *      was white space within, and none around it.
  *   3. & ' " < > within are escaped (render.c); every other & or < would be markup, and is not
  *      there.
- *   4. At most EXTENSIONS_MAX_BYTES: some 150 images. */
+ *   4. At most EXTENSIONS_MAX_BYTES: 1,000 images with URLs of up to 200 bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,31 +36,53 @@
 #include "server/rules/page/extension.h"
 #include "server/rules/page/language.h"
 
-#define FRAGMENT_MAX_IMAGES 1000u
-#define FRAGMENT_MAX_PARTS  (EXTENSIONS_MAX_BYTES / 60) /* none is smaller */
-#define NEWS_TEXT_MAX_BYTES 2048u                       /* of a title, of a publication's name */
+#define FRAGMENT_MAX_IMAGES     1000u /* Google's limit */
+#define FRAGMENT_MAX_ALTERNATES 300u
+#define NEWS_TEXT_MAX_BYTES     2048u /* of a title, of a publication's name */
 
 enum news_field { NEWS_NAME, NEWS_LANGUAGE, NEWS_DATE, NEWS_TITLE, NEWS_FIELD_COUNT };
+
+/* What was left out of a row, and each distinct reason once. Counts are by the place of the
+ * extension in extensions[] (extension.h). */
+#define FRAGMENT_MAX_REASONS 8u
+struct fragment_loss {
+    uint64_t lost[EXTENSION_COUNT]; /* news items, images, alternates */
+    unsigned reason_count;          /* 0: nothing was lost */
+    struct fragment_reason {
+        enum rule_code code;
+        unsigned extension; /* its place */
+        uint64_t count;
+        const char *sentence; /* without the field; static */
+        char field[112];      /* of the first */
+    } reasons[FRAGMENT_MAX_REASONS];
+};
 
 /* The parts of one row. Begins zero; one serves for many rows. One thread at a time. */
 struct fragment {
     /* URLs as url_parse writes them, one behind the other; and names as they will stand. Owned. */
     struct str images, alternates, news[NEWS_FIELD_COUNT];
-    unsigned image_count, alternate_count, images_seen;
+    unsigned image_count, alternate_count;
+    uint64_t seen[EXTENSION_COUNT]; /* parts of each, whether they were taken or not */
     struct fragment_part {
         uint32_t at, len; /* of its URL */
+    } image[FRAGMENT_MAX_IMAGES];
+    uint32_t image_hash[FRAGMENT_MAX_IMAGES]; /* of its URL: equal ones are found by it */
+    struct fragment_link {
+        struct fragment_part url;
         char language[LANGUAGE_MAX_BYTES + 1];
-    } image[FRAGMENT_MAX_PARTS], alternate[FRAGMENT_MAX_PARTS];
+    } alternate[FRAGMENT_MAX_ALTERNATES];
     bool lenient;
     bool has_news, news_spoilt;
     bool overfull; /* there were more parts, or larger ones, than may be */
     rule_set remarks;
     char field[112]; /* of the last fault: "images[3].loc", "alternates.de-CH", "news.title" */
     char why[256];   /* its sentence, which begins with the field */
-    struct str text; /* what fragment_end made; owned */
+    struct fragment_loss loss; /* where it is lenient */
+    struct str text;           /* what fragment_end made; owned */
 };
 
-/* Where it is `lenient`, what breaks a rule is left out, with RULE_EXTENSION_DROPPED in remarks:
+/* Where it is `lenient`, what breaks a rule is left out, counted in `loss`, with
+ * RULE_EXTENSION_DROPPED in remarks:
  * that image or alternate, or the news as a whole; of too many images the last ones. */
 void fragment_begin(struct fragment *f, bool lenient);
 void fragment_done(struct fragment *f);

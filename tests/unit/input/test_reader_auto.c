@@ -121,7 +121,8 @@ static void test_far_start(void **state)
 static void test_long_lines(void **state)
 {
     (void)state;
-    static const size_t lens[] = {READER_MAX_ITEM_BYTES, READER_MAX_ITEM_BYTES + 1, 200000};
+    static const size_t lens[] = {READER_MAX_ITEM_BYTES, READER_MAX_ITEM_BYTES + 1,
+                                  3 * READER_MAX_ITEM_BYTES};
     for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
         struct reader_options options = test_options(READER_AUTO);
         struct str input = STR_INIT;

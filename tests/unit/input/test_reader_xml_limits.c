@@ -58,8 +58,8 @@ static void test_long_loc(void **state)
 {
     (void)state;
     struct reader_options options = test_options(READER_AUTO);
-    static const size_t lens[] = {LOC_MAX_CHARS, LOC_MAX_CHARS + 1, READER_MAX_ITEM_BYTES,
-                                  READER_MAX_ITEM_BYTES + 1, 3 * READER_MAX_ITEM_BYTES};
+    static const size_t lens[] = {LOC_MAX_CHARS, LOC_MAX_CHARS + 1, READER_MAX_TEXT_BYTES,
+                                  READER_MAX_TEXT_BYTES + 1, 3 * READER_MAX_TEXT_BYTES};
     for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
         struct str input = STR_INIT;
         struct transcript t = {.stop_at = 0};

@@ -20,6 +20,7 @@
 struct made {
     struct entry entry;
     char loc[LOC_MAX_CHARS + 1], lastmod[64], digest[DIGEST_MAX_BYTES + 1], index[64];
+    char extensions[EXTENSIONS_MAX_BYTES + 1];
 };
 
 /* Entry `n`: every combination of fields, and now and then one as long as may be. */
@@ -45,6 +46,11 @@ static const struct entry *make(struct made *m, uint64_t n)
     };
     m->entry.lastmod = m->entry.lastmod_state == FIELD_SET ? m->lastmod : NULL;
     m->entry.digest = m->entry.digest_state == FIELD_SET ? m->digest : NULL;
+    if (n % 20000 == 19999) { /* more than SPOOL_MEMORY_BYTES */
+        memset(m->extensions, 'e', EXTENSIONS_MAX_BYTES);
+        m->extensions[EXTENSIONS_MAX_BYTES] = '\0';
+        m->entry.extensions = m->extensions;
+    }
     return &m->entry;
 }
 
@@ -61,6 +67,7 @@ static void assert_entry(const struct entry *a, const struct entry *b)
     assert_text(a->lastmod, b->lastmod);
     assert_text(a->digest, b->digest);
     assert_text(a->index, b->index);
+    assert_text(a->extensions, b->extensions);
     assert_int_equal(a->lastmod_state, b->lastmod_state);
     assert_int_equal(a->digest_state, b->digest_state);
     assert_int_equal(a->position, b->position);

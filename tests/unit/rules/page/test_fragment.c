@@ -280,11 +280,12 @@ static void test_twice(void **state)
                         IMAGE("https://a.example/1") LINK("en", "https://a.example/1"));
 }
 
-static void add_many(unsigned count)
+/* With URLs of `len` bytes. */
+static void add_many(unsigned count, int len)
 {
     for (unsigned i = 0; i < count; i++) {
-        char url[64];
-        snprintf(url, sizeof url, "https://a.example/%u", i);
+        char url[2048];
+        snprintf(url, sizeof url, "https://a.example/%0*u", len - 18, i);
         assert_int_equal(add_image(url), RULE_OK);
     }
 }
@@ -292,24 +293,35 @@ static void add_many(unsigned count)
 /* Where it is too large it is refused, or the last images go, and no other part. */
 static void test_bound(void **state)
 {
-    static const unsigned counts[] = {1001, 250, 1};
+    static const struct {
+        unsigned count;
+        int len;
+        unsigned lost;
+    } rows[] = {
+        {1, 40, 0}, {1000, 200, 0}, {1001, 40, 1}, {1003, 200, 3}, {1000, 220, 30}, {200, 2000, 73},
+    };
 
     (void)state;
-    for (size_t i = 0; i < ROWS(counts); i++) {
-        bool large = counts[i] > 1;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        bool large = rows[i].lost > 0;
         fragment_begin(&f, false);
-        add_many(counts[i]);
+        add_many(rows[i].count, rows[i].len);
         assert_int_equal(add_alternate("de", "https://a.example/"), RULE_OK);
         check_code("strict", fragment_end(&f), large ? RULE_EXTENSIONS_LONG : RULE_OK);
         if (!large)
             continue;
         assert_string_equal(f.field, "images");
         fragment_begin(&f, true);
-        add_many(counts[i]);
+        add_many(rows[i].count, rows[i].len);
         assert_int_equal(add_alternate("de", "https://a.example/"), RULE_OK);
         check_code("lenient", fragment_end(&f), RULE_OK);
         check_set("lenient", f.remarks, RULE_BIT(RULE_EXTENSION_DROPPED));
-        assert_in_range(f.text.len, EXTENSIONS_MAX_BYTES - 100, EXTENSIONS_MAX_BYTES);
+        assert_in_range(f.text.len, 1, EXTENSIONS_MAX_BYTES);
+        assert_int_equal(f.seen[1], rows[i].count);
+        assert_int_equal(f.loss.lost[1], rows[i].lost);
+        assert_int_equal(f.loss.reason_count, 1);
+        assert_int_equal(f.loss.reasons[0].count, rows[i].lost);
+        assert_int_equal(f.loss.reasons[0].code, RULE_EXTENSIONS_LONG);
         assert_int_equal(strlen(str_text(&f.text)), f.text.len);
         assert_non_null(strstr(str_text(&f.text), LINK("de", "https://a.example/")));
     }
